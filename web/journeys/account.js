@@ -1,16 +1,16 @@
 // An account from beginning to end: a person starts with an empty server, creates an application that programs call, and deletes it all.
-import { check, heard, journey, origin, same, shell, words } from './browser.js';
+import { check, checkEqual, journey, origin, runShell, waitForLine, words } from './browser.js';
 
 const m = await words('en');
 const operator = { name: 'Ada "root" <b>Olsen</b>', email: 'ada@example.org', password: 'quiet-harbour-41' };
 const person = { name: 'Bo Lind', email: 'bo@example.org', password: 'seven-wet-otters' };
-const renewed = 'nine-dry-badgers'; // person's password, later
+const newPassword = 'nine-dry-badgers'; // person's password, later
 const setupLink = /^\s+(http\S+\/sign-up\?setup=\S+)$/;
 const application = 'Sorting line';
 const key = 'Camera 1';
 
 /** Names with markup or special characters. The pages must show them as plain text. */
-const hostile = [
+const hostileNames = [
   '<script>document.title="taken"</script>',
   '"><img src=x onerror=alert(1)>',
   "{{7*7}} ${7*7} '; drop table apps; --",
@@ -21,65 +21,65 @@ await journey(async (arrive) => {
   const ada = await arrive();
   await ada.step('an empty server says where its first account is made', async () => {
     await ada.page.goto('/');
-    await ada.seen(ada.page.getByText(m('sign_up_first')));
-    await ada.look('sign-up before the first account');
+    await ada.waitFor(ada.page.getByText(m('sign_up_first')));
+    await ada.checkAccessibility('sign-up before the first account');
   });
   await ada.step('its link makes the first account', async () => {
-    const link = await heard(setupLink);
-    same(new URL(link).origin, origin, 'the link');
+    const link = await waitForLine(setupLink);
+    checkEqual(new URL(link).origin, origin, 'the link');
     await ada.page.goto(link);
-    await ada.seen(ada.page.getByText(m('first_account_lead')));
+    await ada.waitFor(ada.page.getByText(m('first_account_lead')));
     await ada.button(m('create_account_do')).click();
-    await ada.seen(ada.page.getByText(m('name_missing')));
-    await ada.look('sign-up with mistakes');
+    await ada.waitFor(ada.page.getByText(m('name_missing')));
+    await ada.checkAccessibility('sign-up with mistakes');
     await signUp(ada, operator);
-    await ada.seen(ada.heading(m('look_first_title'))); // the folder came with an application
-    await ada.look('a first page');
+    await ada.waitFor(ada.heading(m('look_first_title'))); // the folder came with an application
+    await ada.checkAccessibility('a first page');
     await ada.page.goto('/apps');
-    await ada.seen(ada.heading(m('applications')));
-    await ada.look('the first application');
+    await ada.waitFor(ada.heading(m('applications')));
+    await ada.checkAccessibility('the first application');
   });
   await ada.step('names are text, whatever they hold', async () => {
-    await ada.seen(ada.link(operator.name)); // the link to the account
-    for (const name of hostile) {
-      await create(ada, name, 'English', m('create_in', { language: 'English' }));
-      await store(ada, m('secret_stored'));
-      await ada.seen(ada.heading(name));
+    await ada.waitFor(ada.link(operator.name)); // the link to the account
+    for (const name of hostileNames) {
+      await createApp(ada, name, 'English', m('create_in', { language: 'English' }));
+      await confirmStorage(ada, m('secret_stored'));
+      await ada.waitFor(ada.heading(name));
     }
-    for (const name of hostile) {
+    for (const name of hostileNames) {
       await newKey(ada, name);
-      await store(ada, m('key_stored'));
-      await ada.seen(ada.page.getByRole('rowheader', { name, exact: true }));
+      await confirmStorage(ada, m('key_stored'));
+      await ada.waitFor(ada.page.getByRole('rowheader', { name, exact: true }));
     }
-    same(await ada.page.title().then((title) => title.includes('Sightline')), true, 'the title');
-    same(await ada.page.locator('body script, body img[onerror]').count(), 0, 'names that became markup');
-    await ada.look('hostile names');
+    checkEqual(await ada.page.title().then((title) => title.includes('Sightline')), true, 'the title');
+    checkEqual(await ada.page.locator('body script, body img[onerror]').count(), 0, 'names that became markup');
+    await ada.checkAccessibility('hostile names');
   });
   await ada.step('the link works once: whoever follows it later is like anybody else', async () => {
     await signOut(ada);
-    await ada.page.goto(await heard(setupLink));
+    await ada.page.goto(await waitForLine(setupLink));
     await signUp(ada, { ...person, email: 'eve@example.org' });
-    await ada.seen(ada.heading(m('verify_title')));
+    await ada.waitFor(ada.heading(m('verify_title')));
   });
 
   const bo = await arrive();
   await bo.step('anybody signs up, and may call a little before the address is verified', async () => {
     await bo.page.goto('/apps');
-    await bo.seen(bo.heading(m('sign_in')));
-    await bo.look('sign-in');
+    await bo.waitFor(bo.heading(m('sign_in')));
+    await bo.checkAccessibility('sign-in');
     await bo.link(m('create_account')).click();
-    await bo.seen(bo.heading(m('create_account')));
-    await bo.look('sign-up');
+    await bo.waitFor(bo.heading(m('create_account')));
+    await bo.checkAccessibility('sign-up');
     await signUp(bo, person);
-    await bo.seen(bo.heading(m('verify_title')));
-    await bo.seen(bo.page.getByText(m('mail_in_log')));
-    await bo.seen(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
-    await bo.seen(bo.page.getByText(m('calls_without_limit')));
-    await bo.look('verification');
+    await bo.waitFor(bo.heading(m('verify_title')));
+    await bo.waitFor(bo.page.getByText(m('mail_in_log')));
+    await bo.waitFor(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await bo.waitFor(bo.page.getByText(m('calls_without_limit')));
+    await bo.checkAccessibility('verification');
     await bo.link(m('verify_later')).click();
     await bo.page.getByText(m('not_verified')).click();
-    await bo.seen(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
-    await bo.look('account, not verified');
+    await bo.waitFor(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await bo.checkAccessibility('account, not verified');
   });
   await bo.step('six digits from the mail verify it', async () => {
     await bo.page
@@ -87,104 +87,107 @@ await journey(async (arrive) => {
       .getByRole('link', { name: m('verify_do') })
       .first()
       .click();
-    const code = await heard(/to=bo@example\.org .*?\b(\d{6})\b/);
+    const code = await waitForLine(/to=bo@example\.org .*?\b(\d{6})\b/);
     const wrong = String((Number(code) + 1) % 1e6).padStart(6, '0');
     await bo.field(m('digit', { number: '1' })).click();
     await bo.type(wrong);
-    await bo.seen(bo.page.getByRole('alert').getByText(m('error_code_wrong')));
-    await bo.look('a wrong code');
+    await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_code_wrong')));
+    await bo.checkAccessibility('a wrong code');
     await bo.field(m('digit', { number: '1' })).click();
     await bo.type(code);
-    await bo.seen(bo.heading(m('no_applications')));
-    await bo.look('no application');
+    await bo.waitFor(bo.heading(m('no_applications')));
+    await bo.checkAccessibility('no application');
   }, [400]);
 
   const eve = await arrive();
   await eve.step('a sign-up with a registered address looks like any other, and its owner gets a mail', async () => {
     await eve.page.goto('/sign-up');
     await signUp(eve, { ...person, password: operator.password });
-    await eve.seen(eve.heading(m('verify_title')));
-    await eve.seen(eve.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
-    await heard(/to=bo@example\.org subject="You already have a Sightline account"/);
+    await eve.waitFor(eve.heading(m('verify_title')));
+    await eve.waitFor(eve.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await waitForLine(/to=bo@example\.org subject="You already have a Sightline account"/);
     await eve.button(m('change_address')).click();
     await eve.field(m('email')).fill(operator.email);
     await eve.button(m('save')).click();
-    await eve.seen(eve.page.getByText(m('password_missing')));
-    await eve.look('another address, without the password');
+    await eve.waitFor(eve.page.getByText(m('password_missing')));
+    await eve.checkAccessibility('another address, without the password');
   });
 
   let secret;
   await bo.step('an application is made in its language, and its secret is shown once', async () => {
-    await create(bo, application, 'Deutsch', m('create_in', { language: 'Deutsch' }), 'new application');
+    await createApp(bo, application, 'Deutsch', m('create_in', { language: 'Deutsch' }), 'new application');
     const dialog = bo.dialog(m('secret_once'));
-    await bo.seen(dialog);
-    await bo.look('a secret, once');
+    await bo.waitFor(dialog);
+    await bo.checkAccessibility('a secret, once');
     await bo.press('Escape');
-    await bo.seen(dialog);
-    const copy = (what) => bo.copied(bo.button(m('copy_what', { what: m(what) }), dialog));
-    secret = { SIGHTLINE_CLIENT_ID: await copy('client_id'), SIGHTLINE_CLIENT_SECRET: await copy('client_secret') };
+    await bo.waitFor(dialog);
+    const copyField = (what) => bo.copyText(bo.button(m('copy_what', { what: m(what) }), dialog));
+    secret = {
+      SIGHTLINE_CLIENT_ID: await copyField('client_id'),
+      SIGHTLINE_CLIENT_SECRET: await copyField('client_secret'),
+    };
     check(/^[0-9a-f]{64}$/.test(secret.SIGHTLINE_CLIENT_SECRET), 'the secret is not 64 digits');
-    await store(bo, m('secret_stored'));
-    await bo.seen(bo.heading(application));
+    await confirmStorage(bo, m('secret_stored'));
+    await bo.waitFor(bo.heading(application));
     check(!(await bo.page.content()).includes(secret.SIGHTLINE_CLIENT_SECRET), 'the secret is still in the page');
-    await bo.look('an application');
+    await bo.checkAccessibility('an application');
   });
   await bo.step('the token example runs as it is pasted', async () => {
     await bo.button(m('by_token_word')).click();
-    const { status, answer } = await shell(await bo.copied(copyCode(bo)), secret);
-    predicted(status, answer);
-    await bo.look('the token example');
+    const { status, answer } = await runShell(await bo.copyText(copyButton(bo)), secret);
+    checkPrediction(status, answer);
+    await bo.checkAccessibility('the token example');
   });
 
   let command;
   await bo.step('a key is made, shown once, and works on the page', async () => {
     await newKey(bo, key, 'new key');
     const dialog = bo.dialog(m('key_once'));
-    await bo.seen(dialog);
+    await bo.waitFor(dialog);
     await bo.press('Escape');
-    await bo.seen(dialog);
-    command = await bo.copied(copyCode(bo, dialog));
+    await bo.waitFor(dialog);
+    command = await bo.copyText(copyButton(bo, dialog));
     await bo.button(m('try_key'), dialog).click();
-    await bo.seen(dialog.getByText(m('key_tried')));
-    await bo.look('a key, once');
-    await store(bo, m('key_stored'));
-    await bo.seen(bo.page.getByRole('rowheader', { name: key, exact: true }));
+    await bo.waitFor(dialog.getByText(m('key_tried')));
+    await bo.checkAccessibility('a key, once');
+    await confirmStorage(bo, m('key_stored'));
+    await bo.waitFor(bo.page.getByRole('rowheader', { name: key, exact: true }));
     check(!(await bo.page.content()).includes(command.match(/Key ([0-9a-f]{32})/)[1]), 'the key is still in the page');
   });
   await bo.step('its cURL runs as it is pasted', async () => {
-    const { status, answer } = await shell(command);
-    predicted(status, answer);
+    const { status, answer } = await runShell(command);
+    checkPrediction(status, answer);
   });
   await bo.step('usage counts the calls', async () => {
     await bo.page.reload();
-    await bo.seen(bo.page.getByText(m('calls_here_30')));
+    await bo.waitFor(bo.page.getByText(m('calls_here_30')));
     await bo.button(m('by_key')).click();
-    await bo.look('usage by key');
+    await bo.checkAccessibility('usage by key');
   });
   await bo.step('a page that lost its origin finds it again by itself', async () => {
     const home = bo.page.url();
     const id = new URL(home).pathname.split('/').at(-1);
-    const says = (words) =>
-      bo.until((words) => document.querySelector('aside .foot a')?.textContent.includes(words), words);
+    const waitForStatus = (words) =>
+      bo.waitUntil((words) => document.querySelector('aside .foot a')?.textContent.includes(words), words);
     await bo.page.goto(`/${id}/inputs`);
-    await says(m('truth_confirmed'));
-    bo.away = true;
+    await waitForStatus(m('truth_confirmed'));
+    bo.isOffline = true;
     await bo.page.route('**/v2/**', (route) => route.abort());
     await bo.page.locator(`aside a[href="/${id}/models"]`).click();
-    await says(m('truth_offline'));
+    await waitForStatus(m('truth_offline'));
     await bo.page.unroute('**/v2/**');
-    await says(m('truth_confirmed'));
+    await waitForStatus(m('truth_confirmed'));
     await bo.page.goto(home);
-    await bo.returned();
+    await bo.confirmOnline();
   });
   await bo.step('the key is deleted, and the same cURL is refused', async () => {
     await bo.button(m('delete_key', { name: key })).click();
-    await bo.seen(bo.dialog(m('delete_key_title', { name: key })));
-    await bo.look('the question before a key goes');
+    await bo.waitFor(bo.dialog(m('delete_key_title', { name: key })));
+    await bo.checkAccessibility('the question before a key goes');
     await bo.button(m('delete_button'), bo.dialog(m('delete_key_title', { name: key }))).click();
-    await bo.seen(bo.page.getByText(m('no_keys')));
-    const { status, answer } = await shell(command);
-    same([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
+    await bo.waitFor(bo.page.getByText(m('no_keys')));
+    const { status, answer } = await runShell(command);
+    checkEqual([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
   });
   await bo.step('the application goes when its name is typed', async () => {
     await bo.link(m('delete_named', { name: application })).click();
@@ -193,89 +196,89 @@ await journey(async (arrive) => {
     const typed = bo.field(m('delete_type', { name: application }), dialog);
     await typed.fill(application.toLowerCase());
     check(await remove.isDisabled(), 'another name would delete it');
-    await bo.look('the question before an application goes');
+    await bo.checkAccessibility('the question before an application goes');
     await typed.fill(application);
     await remove.click();
-    await bo.seen(bo.heading(m('no_applications')));
+    await bo.waitFor(bo.heading(m('no_applications')));
     const token = `curl -s -X POST -u "$SIGHTLINE_CLIENT_ID:$SIGHTLINE_CLIENT_SECRET" ${origin}/v2/token`;
-    same((await shell(token, secret)).status, 401, 'the answer to its secret');
+    checkEqual((await runShell(token, secret)).status, 401, 'the answer to its secret');
   });
   await bo.step('out, and in again by keyboard alone', async () => {
     await signOut(bo);
     await bo.press('Tab');
-    same(await bo.focused(), m('email'), 'the first stop');
+    checkEqual(await bo.focusLabel(), m('email'), 'the first stop');
     await bo.type(person.email);
     await bo.press('Tab');
-    same(await bo.focused(), m('password'), 'the second stop');
+    checkEqual(await bo.focusLabel(), m('password'), 'the second stop');
     await bo.type('not the password');
     await bo.press('Enter');
-    await bo.seen(bo.page.getByRole('alert').getByText(m('error_password')));
-    await bo.look('a wrong password');
+    await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_password')));
+    await bo.checkAccessibility('a wrong password');
     await bo.press('Shift+Tab');
     await bo.press('Tab');
     await bo.press('Control+a');
     await bo.type(person.password);
     await bo.press('Tab');
-    same(await bo.focused(), m('forgot_link'), 'the third stop');
+    checkEqual(await bo.focusLabel(), m('forgot_link'), 'the third stop');
     await bo.press('Tab');
-    same(await bo.focused(), m('sign_in'), 'the last stop');
+    checkEqual(await bo.focusLabel(), m('sign_in'), 'the last stop');
     await bo.press('Space');
-    await bo.seen(bo.heading(m('no_applications')));
+    await bo.waitFor(bo.heading(m('no_applications')));
   }, [401]);
   await bo.step('a new password comes by a link that works once', async () => {
     await signOut(bo);
     await bo.link(m('forgot_link')).click();
-    await bo.seen(bo.heading(m('forgot_title')));
-    await bo.look('a forgotten password');
+    await bo.waitFor(bo.heading(m('forgot_title')));
+    await bo.checkAccessibility('a forgotten password');
     await bo.field(m('email')).fill(person.email);
     await bo.button(m('forgot_do')).click();
-    await bo.seen(bo.page.getByText(m('forgot_sent')));
-    await bo.look('a link on its way');
-    await bo.page.goto(await heard(/to=bo@example\.org .*?(http[^\s"\\]+\/reset\?token=[^\s"\\]+)/));
-    await bo.seen(bo.heading(m('reset_title')));
-    await bo.look('a new password');
-    await bo.field(m('new_password')).fill(renewed);
+    await bo.waitFor(bo.page.getByText(m('forgot_sent')));
+    await bo.checkAccessibility('a link on its way');
+    await bo.page.goto(await waitForLine(/to=bo@example\.org .*?(http[^\s"\\]+\/reset\?token=[^\s"\\]+)/));
+    await bo.waitFor(bo.heading(m('reset_title')));
+    await bo.checkAccessibility('a new password');
+    await bo.field(m('new_password')).fill(newPassword);
     await bo.button(m('reset_do')).click();
-    await bo.seen(bo.heading(m('no_applications')));
+    await bo.waitFor(bo.heading(m('no_applications')));
   });
   await bo.step('an account with an application stays', async () => {
-    await create(bo, application, 'English', m('create_in', { language: 'English' }));
-    await store(bo, m('secret_stored'));
-    await leave(bo, renewed);
-    await bo.seen(bo.page.getByRole('alert').getByText(m('error_owner')));
-    await bo.look('an account that has an application');
+    await createApp(bo, application, 'English', m('create_in', { language: 'English' }));
+    await confirmStorage(bo, m('secret_stored'));
+    await requestDeletion(bo, newPassword);
+    await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_owner')));
+    await bo.checkAccessibility('an account that has an application');
     await bo.button(m('keep_it'), bo.dialog(m('leave_account'))).click();
     await bo.page.goto('/apps');
     await bo.link(m('delete_named', { name: application })).click();
     await bo.field(m('delete_type', { name: application })).fill(application);
     await bo.button(m('delete_application')).click();
-    await bo.seen(bo.heading(m('no_applications')));
+    await bo.waitFor(bo.heading(m('no_applications')));
   }, [400]);
   await bo.step('without one it goes, with the right password alone', async () => {
-    await leave(bo, person.password);
-    await bo.seen(bo.page.getByRole('alert').getByText(m('error_wrong_password')));
-    await bo.look('the question before an account goes');
+    await requestDeletion(bo, person.password);
+    await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_wrong_password')));
+    await bo.checkAccessibility('the question before an account goes');
     const dialog = bo.dialog(m('leave_account'));
-    await bo.field(m('password'), dialog).fill(renewed);
+    await bo.field(m('password'), dialog).fill(newPassword);
     await bo.button(m('leave_account'), dialog).click();
-    await bo.seen(bo.heading(m('sign_in')));
-    await bo.seen(bo.page.getByText(m('account_left')));
+    await bo.waitFor(bo.heading(m('sign_in')));
+    await bo.waitFor(bo.page.getByText(m('account_left')));
     await bo.page.goto('/account');
-    await bo.seen(bo.heading(m('sign_in')));
+    await bo.waitFor(bo.heading(m('sign_in')));
     await bo.field(m('email')).fill(person.email);
-    await bo.field(m('password')).fill(renewed);
+    await bo.field(m('password')).fill(newPassword);
     await bo.button(m('sign_in')).click();
-    await bo.seen(bo.page.getByRole('alert').getByText(m('error_password')));
+    await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_password')));
   }, [400, 401]);
   const reader = await arrive({ remembered: { language: 'ar' } });
   await reader.step('what is there for everybody, from the right', async () => {
     for (const path of ['/docs', '/nowhere']) {
       await reader.page.goto(path);
-      await reader.seen(reader.page.getByRole('heading', { level: 1 }));
-      same(await reader.page.evaluate(() => document.documentElement.dir), 'rtl', path);
-      await reader.look(`${path}, from the right`);
+      await reader.waitFor(reader.page.getByRole('heading', { level: 1 }));
+      checkEqual(await reader.page.evaluate(() => document.documentElement.dir), 'rtl', path);
+      await reader.checkAccessibility(`${path}, from the right`);
       await reader.page.setViewportSize({ width: 360, height: 740 });
-      await reader.fits(`${path}, from the right`);
+      await reader.checkWidth(`${path}, from the right`);
       await reader.page.setViewportSize({ width: 1200, height: 800 });
     }
   }, [404]);
@@ -292,20 +295,20 @@ async function signUp(t, { name, email, password }) {
  * Opens the account's page, and waits until all its lists are loaded. If the person signed out earlier, the server would refuse the pending
  * requests.
  */
-async function account(t) {
+async function openAccount(t) {
   await t.page.goto('/account');
-  for (const list of ['sessions', 'activity']) await t.seen(t.page.getByRole('table', { name: m(list) }));
+  for (const list of ['sessions', 'activity']) await t.waitFor(t.page.getByRole('table', { name: m(list) }));
 }
 
 async function signOut(t) {
-  await account(t);
+  await openAccount(t);
   await t.button(m('sign_out')).click();
-  await t.seen(t.heading(m('sign_in')));
+  await t.waitFor(t.heading(m('sign_in')));
 }
 
 /** Asks for the account to be deleted. */
-async function leave(t, password) {
-  await account(t);
+async function requestDeletion(t, password) {
+  await openAccount(t);
   await t.button(m('leave_account')).click();
   const dialog = t.dialog(m('leave_account'));
   await t.field(m('password'), dialog).fill(password);
@@ -313,14 +316,14 @@ async function leave(t, password) {
 }
 
 /** Creates an application. `look`, if given, is the name under which axe checks the dialog. */
-async function create(t, name, language, button, look) {
+async function createApp(t, name, language, button, look) {
   await t.link(m('new_application')).first().click();
   const dialog = t.dialog(m('new_application'));
   await t.field(m('name'), dialog).fill(name);
   const choice = t.field(m('language_of_concepts'), dialog);
   const option = choice.locator('option', { hasText: language });
   await choice.selectOption(await option.getAttribute('value'));
-  if (look) await t.look(look);
+  if (look) await t.checkAccessibility(look);
   await t.button(button, dialog).click();
 }
 
@@ -328,25 +331,25 @@ async function newKey(t, description, look) {
   await t.link(m('new_key')).click();
   const dialog = t.dialog(m('new_key'));
   await t.field(m('description'), dialog).fill(description);
-  await t.seen(dialog.getByText(m('group_all')));
-  if (look) await t.look(look);
+  await t.waitFor(dialog.getByText(m('group_all')));
+  if (look) await t.checkAccessibility(look);
   await t.button(m('create_key'), dialog).click();
 }
 
 /** Confirms that a secret is stored, which closes the only dialog that shows it. */
-async function store(t, label) {
+async function confirmStorage(t, label) {
   await t.field(label).check();
   await t.button(m('done')).click();
-  await t.gone(t.field(label));
+  await t.waitForRemoval(t.field(label));
 }
 
-function copyCode(t, within) {
+function copyButton(t, within) {
   return t.button(m('copy_what', { what: m('code_of', { tool: 'cURL' }) }), within);
 }
 
 /** Checks that an answer has concepts in the application's language. */
-function predicted(status, answer) {
-  same([status, answer.status?.code], [200, 10000], 'the answer');
+function checkPrediction(status, answer) {
+  checkEqual([status, answer.status?.code], [200, 10000], 'the answer');
   const names = answer.outputs[0].data.concepts.map((c) => c.name);
   check(names.includes('Leuchtturm'), `a lighthouse, seen as ${names}`);
 }

@@ -14,7 +14,7 @@ const throttle = Number(process.env.THROTTLE ?? 1); // how many times slower the
 export let origin = process.env.ORIGIN ?? '';
 
 /** Sets the URL of the origin, in a journey that starts its own. */
-export function startAt(address) {
+export function setOrigin(address) {
   origin = address;
 }
 
@@ -35,7 +35,7 @@ export function check(fact, words) {
 }
 
 /** Fails if two values do not have the same JSON. */
-export function same(got, want, what) {
+export function checkEqual(got, want, what) {
   check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
@@ -59,22 +59,22 @@ export async function words(language) {
   };
 }
 
-const said = [];
-let listening = () => {};
+const serverLines = [];
+let onLine = () => {};
 createInterface({ input: process.stdin }).on('line', (line) => {
-  said.push(line);
-  listening();
+  serverLines.push(line);
+  onLine();
 });
 
 /** Waits for a line of the server's output, past or future, that matches the pattern. Returns the first group of the match. */
-export async function heard(pattern) {
+export async function waitForLine(pattern) {
   for (let n = 0; ; ) {
-    for (; n < said.length; n++) {
-      const found = said[n].match(pattern);
+    for (; n < serverLines.length; n++) {
+      const found = serverLines[n].match(pattern);
       if (found) return found[1];
     }
     await new Promise((resolve) => {
-      listening = resolve;
+      onLine = resolve;
     });
   }
 }
@@ -83,7 +83,7 @@ export async function heard(pattern) {
  * Runs a text in bash, as if a person pasted it there. Every curl in it also prints its HTTP status. Returns the last status and the
  * output.
  */
-export async function shell(text, variables = {}) {
+export async function runShell(text, variables = {}) {
   const home = await mkdtemp(join(tmpdir(), 'journey-'));
   try {
     await writeFile(join(home, '.curlrc'), 'write-out = "%{stderr}%{http_code}\\n"\nmax-time = 60\n');
@@ -99,7 +99,7 @@ export async function shell(text, variables = {}) {
   }
 }
 
-export const quiet = [
+export const browserArgs = [
   '--no-sandbox', // tests run as root in containers
   '--disable-background-networking',
   '--disable-breakpad',
@@ -123,34 +123,34 @@ export async function journey(way) {
   const faults = []; // forbidden events, in any page
   // The browser sends all requests except those to loopback to this proxy, which refuses them. A request to the browser's maker is not a
   // fault here, because the browser itself makes such requests. If a page makes one, the context's 'request' event reports it.
-  const stray = (url) => {
+  const checkHost = (url) => {
     const { hostname } = new URL(url);
     if (!/(^|\.)(google|googleapis|gstatic|gvt1)\.com$/.test(hostname)) faults.push(`a request to ${hostname}`);
   };
   const strangers = createServer((request, response) => {
-    stray(request.url);
+    checkHost(request.url);
     response.writeHead(502, { 'Content-Type': 'text/plain' }).end('No other host is reached from here.');
   });
   strangers.on('connect', (request, socket) => {
-    stray(`https://${request.url}`);
+    checkHost(`https://${request.url}`);
     socket.on('error', () => {});
     socket.end('HTTP/1.1 502 Refused\r\n\r\n');
   });
   await new Promise((resolve) => strangers.listen(0, '127.0.0.1', resolve));
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
-    args: [...quiet, `--proxy-server=http://127.0.0.1:${strangers.address().port}`],
+    args: [...browserArgs, `--proxy-server=http://127.0.0.1:${strangers.address().port}`],
   });
   try {
     await way((options) => Traveller.start(browser, faults, options));
-    same(faults, [], 'faults');
+    checkEqual(faults, [], 'faults');
   } catch (failure) {
-    console.log(`${now?.doing ?? 'before the first step'}: ${failure?.stack ?? failure}`);
+    console.log(`${activeTraveller?.currentStep ?? 'before the first step'}: ${failure?.stack ?? failure}`);
     for (const fault of faults) console.log(`  ${fault}`);
-    if (now && process.env.SHOTS) {
+    if (activeTraveller && process.env.SHOTS) {
       await mkdir(process.env.SHOTS, { recursive: true });
       const path = join(process.env.SHOTS, `${process.argv[1]?.split('/').at(-1)}.png`);
-      await now.page.screenshot({ path }).then(
+      await activeTraveller.page.screenshot({ path }).then(
         () => console.log(`  the page as it was: ${path}`),
         (gone) => console.log(`  no picture of the page: ${gone.message}`),
       );
@@ -161,10 +161,10 @@ export async function journey(way) {
   process.exit();
 }
 
-let now; // the traveller whose step is being taken
+let activeTraveller; // the traveller whose step is being taken
 
 /** Waits for a step. Scripts in a page have no time limit, so a step that does not end fails with the state of the page. */
-async function inTime(step, page) {
+async function awaitStep(step, page) {
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(async () => {
@@ -187,14 +187,14 @@ async function inTime(step, page) {
 }
 
 /** Closes all pages before their servers end, because open pages would keep asking the servers. */
-export async function leave() {
-  for (const context of now.context.browser().contexts()) await context.close();
+export async function closePages() {
+  for (const context of activeTraveller.context.browser().contexts()) await context.close();
 }
 
 /** One person with a separate browser: its cookies, its memory and one page. */
 export class Traveller {
-  doing = 'arriving';
-  away = false; // true while a test deliberately has no network
+  currentStep = 'arriving';
+  isOffline = false; // true while a test deliberately has no network
   #faults;
   #expected = []; // HTTP statuses that the console may report as errors
 
@@ -204,7 +204,7 @@ export class Traveller {
     { language = 'en-GB', remembered = {}, camera = false, touch = false, others = [] } = {},
   ) {
     const t = new Traveller();
-    now = t;
+    activeTraveller = t;
     t.#faults = faults;
     t.context = await browser.newContext({
       baseURL: origin,
@@ -226,34 +226,34 @@ export class Traveller {
         console.error(`the policy refuses ${e.violatedDirective} ${e.blockedURI}`),
       );
     }, remembered);
-    await t.#open();
+    await t.#openTab();
     return t;
   }
 
-  async #open() {
+  async #openTab() {
     this.page = await this.context.newPage();
     if (throttle > 1) {
       const session = await this.context.newCDPSession(this.page);
       await session.send('Emulation.setCPUThrottlingRate', { rate: throttle });
     }
-    this.page.on('console', (message) => this.#hear(message));
-    this.page.on('pageerror', (failure) => this.#faults.push(`${this.doing}: ${failure.stack ?? failure}`));
+    this.page.on('console', (message) => this.#onConsole(message));
+    this.page.on('pageerror', (failure) => this.#faults.push(`${this.currentStep}: ${failure.stack ?? failure}`));
     this.page.on('dialog', (dialog) => {
-      this.#faults.push(`${this.doing}: a window says ${dialog.message()}`);
+      this.#faults.push(`${this.currentStep}: a window says ${dialog.message()}`);
       void dialog.dismiss();
     });
   }
 
   /** Closes the tab and opens another one. */
-  async reopen() {
+  async reopenTab() {
     await this.page.close();
-    await this.#open();
+    await this.#openTab();
   }
 
-  #hear(message) {
+  #onConsole(message) {
     if (!['error', 'warning'].includes(message.type())) return;
     if (
-      this.away &&
+      this.isOffline &&
       /^Failed to load resource: net::ERR_(INTERNET_DISCONNECTED|FAILED|CONNECTION_\w+|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)$/.test(
         message.text(),
       )
@@ -263,36 +263,36 @@ export class Traveller {
     const status = message.text().match(/^Failed to load resource: .* a status of (\d+)/)?.[1];
     const at = this.#expected.indexOf(Number(status));
     if (at >= 0) this.#expected.splice(at, 1);
-    else this.#faults.push(`${this.doing}: the console says ${message.text()} (${message.location().url})`);
+    else this.#faults.push(`${this.currentStep}: the console says ${message.text()} (${message.location().url})`);
   }
 
   /** Takes a step. `refused` lists the HTTP statuses with which the server must refuse calls during the step, once each. */
   async step(name, take, refused = []) {
-    this.doing = name;
-    now = this;
+    this.currentStep = name;
+    activeTraveller = this;
     const began = performance.now();
     this.#expected = [...refused];
-    await inTime(take(), this.page);
-    same(this.#expected, [], 'refusals that did not come');
-    same(this.#faults, [], 'faults');
+    await awaitStep(take(), this.page);
+    checkEqual(this.#expected, [], 'refusals that did not come');
+    checkEqual(this.#faults, [], 'faults');
     console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
   }
 
   /** Disconnects the network or connects it again. */
-  async offline(away) {
-    if (away) this.away = true;
-    await this.context.setOffline(away);
-    if (!away) await this.returned();
+  async setOffline(offline) {
+    if (offline) this.isOffline = true;
+    await this.context.setOffline(offline);
+    if (!offline) await this.confirmOnline();
   }
 
   /** Notes that the network is connected again, after the server has answered a call. */
-  async returned() {
+  async confirmOnline() {
     await this.page.evaluate(() => fetch('/healthz')); // the console reports earlier failures before this call returns
-    this.away = false;
+    this.isOffline = false;
   }
 
   /** Returns the faults until now, and forgets them. */
-  caught = () => this.#faults.splice(0);
+  takeFaults = () => this.#faults.splice(0);
 
   button = (name, within = this.page) => within.getByRole('button', { name, exact: true });
   link = (name, within = this.page) => within.getByRole('link', { name, exact: true });
@@ -303,12 +303,12 @@ export class Traveller {
     this.page.getByRole('dialog', { name, exact: true }).or(this.page.getByRole('alertdialog', { name, exact: true }));
 
   /** Waits until an element is visible. */
-  seen = (locator) => locator.first().waitFor();
+  waitFor = (locator) => locator.first().waitFor();
   /** Waits until an element is no longer in the page. */
-  gone = (locator) => locator.waitFor({ state: 'detached' });
+  waitForRemoval = (locator) => locator.waitFor({ state: 'detached' });
 
   /** Waits until `fact` returns true in the page. If it never does, the failure shows the function. */
-  async until(fact, argument) {
+  async waitUntil(fact, argument) {
     try {
       await this.page.waitForFunction(fact, argument);
     } catch (failure) {
@@ -317,10 +317,10 @@ export class Traveller {
   }
 
   /** Presses a copy button and returns the text that it put into the clipboard. */
-  async copied(button) {
+  async copyText(button) {
     await this.page.evaluate(() => navigator.clipboard.writeText(''));
     await button.click();
-    await this.until(async () => (await navigator.clipboard.readText()) !== '');
+    await this.waitUntil(async () => (await navigator.clipboard.readText()) !== '');
     return this.page.evaluate(() => navigator.clipboard.readText());
   }
 
@@ -328,22 +328,22 @@ export class Traveller {
    * Checks the current page, or a part of it, with axe. The dark page differs only in its colours, so only the rules about colours run
    * again.
    */
-  async look(what, part = 'html') {
+  async checkAccessibility(what, part = 'html') {
     for (const [colorScheme, options] of [['light'], ['dark', contrast]]) {
       await this.page.emulateMedia({ colorScheme });
-      same(await this.finds(part, options), [], `axe, ${what}, ${colorScheme}`);
+      checkEqual(await this.findViolations(part, options), [], `axe, ${what}, ${colorScheme}`);
     }
     await this.page.emulateMedia({ colorScheme: 'light' });
   }
 
   /** The violations that axe finds in the current page, or in a part of it. */
-  async finds(part = 'html', options = {}) {
+  async findViolations(part = 'html', options = {}) {
     if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe);
     return this.page.evaluate(
       async ([part, options]) => {
-        const still = () => Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})));
+        const awaitAnimations = () => Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})));
         await new Promise(requestAnimationFrame);
-        await still();
+        await awaitAnimations();
         const all = { preload: false, resultTypes: ['violations'], ...options };
         const { violations } = await globalThis.axe.run(part, all);
         return violations.map(
@@ -355,7 +355,7 @@ export class Traveller {
   }
 
   /** Checks that the page is not wider than the window, so that it does not scroll sideways. */
-  async fits(what) {
+  async checkWidth(what) {
     const wide = await this.page.evaluate(() => {
       const { scrollWidth, clientWidth } = document.documentElement;
       return { scrollWidth, clientWidth };
@@ -364,7 +364,7 @@ export class Traveller {
   }
 
   /** The label or the text of the element that has the focus. */
-  focused = () =>
+  focusLabel = () =>
     this.page.evaluate(() => {
       const e = document.activeElement;
       const label = e?.labels?.[0]?.querySelector('b, span')?.textContent ?? e?.labels?.[0]?.textContent;

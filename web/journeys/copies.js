@@ -1,6 +1,6 @@
 // A copy of an application in the browser: it joins, changes without a network, sends, resolves a conflict, and is removed.
 import { readFile } from 'node:fs/promises';
-import { check, heard, origin, same, words } from './browser.js';
+import { check, checkEqual, origin, waitForLine, words } from './browser.js';
 
 const en = await words('en');
 // The demonstration already has the sample. Additional bytes at its end make it another file.
@@ -9,154 +9,160 @@ const name = 'lighthouse-again.jpg';
 const lighthouse = { name, mimeType: 'image/jpeg', buffer: Buffer.concat([sample, Buffer.from('again')]) };
 
 /** Tests a copy. The traveller is signed in and has one application. */
-export async function copies(t) {
+export async function testCopy(t) {
   const picture = t.page.getByRole('article', { name, exact: true });
   const mark = (word) => picture.getByText(word, { exact: true });
   const waiting = t.page.getByRole('region', { name: en('sync_waiting') }).locator('ol > li');
   const conflicts = t.page.getByRole('region', { name: en('sync_conflicts') });
   const lane = (fact, says) => t.page.locator(`dt:text-is("${fact}") + dd`).filter({ hasText: says });
-  const key = await heard(/^\s+key\s+([0-9a-f]{32})$/);
+  const key = await waitForLine(/^\s+key\s+([0-9a-f]{32})$/);
   const ask = async (method, path, body) => {
     const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
     const answer = await fetch(`${origin}/v2${path}`, { method, headers, body: body && JSON.stringify(body) });
     return answer.json();
   };
-  const label = async (concept) => {
+  const addLabel = async (concept) => {
     await t.field(en('work_concept', { name })).focus();
     await t.type(concept);
     await t.press('Enter');
-    await t.seen(picture.locator('.own', { hasText: concept }));
+    await t.waitFor(picture.locator('.own', { hasText: concept }));
   };
 
   await t.step('a copy is kept on the device, in a demonstration by itself', async () => {
     await t.page.goto('/sync');
-    await t.seen(t.heading(en('sync_title')));
-    await t.seen(t.page.getByText(en('phase_current')));
-    await t.seen(t.page.locator('.truth', { hasText: en('truth_confirmed') }));
+    await t.waitFor(t.heading(en('sync_title')));
+    await t.waitFor(t.page.getByText(en('phase_current')));
+    await t.waitFor(t.page.locator('.truth', { hasText: en('truth_confirmed') }));
   });
   await t.step('without a network it is worked with, and everything waits', async () => {
-    await t.seen(t.heading(en('work_title')));
-    await t.seen(t.page.getByText(en('look_stored')));
-    await t.offline(true);
+    await t.waitFor(t.heading(en('work_title')));
+    await t.waitFor(t.page.getByText(en('look_stored')));
+    await t.setOffline(true);
     await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
-    await t.seen(mark(en('mark_queued')));
-    await label('tower');
-    same(await waiting.count(), 2, 'changes that wait');
-    await t.seen(lane(en('sync_only_here'), '1 picture'));
-    await t.look('a copy without a network');
+    await t.waitFor(mark(en('mark_queued')));
+    await addLabel('tower');
+    checkEqual(await waiting.count(), 2, 'changes that wait');
+    await t.waitFor(lane(en('sync_only_here'), '1 picture'));
+    await t.checkAccessibility('a copy without a network');
   });
   await t.step('it is there after a start without a network', async () => {
     await t.page.reload();
-    await t.seen(mark(en('mark_queued')));
-    await t.seen(picture.locator('.own', { hasText: 'tower' }));
-    await t.seen(t.page.locator('.truth', { hasText: en('truth_queued', { n: '2' }) }));
-    same(await mark(en('mark_confirmed')).count(), 0, 'ticks before the log has said so');
+    await t.waitFor(mark(en('mark_queued')));
+    await t.waitFor(picture.locator('.own', { hasText: 'tower' }));
+    await t.waitFor(t.page.locator('.truth', { hasText: en('truth_queued', { n: '2' }) }));
+    checkEqual(await mark(en('mark_confirmed')).count(), 0, 'ticks before the log has said so');
   });
   let id;
   await t.step('with one it is sent, and confirmed when the log has it', async () => {
-    const way = await t.page.evaluateHandle(travelled, name);
-    await t.offline(false);
-    await t.seen(mark(en('mark_confirmed')));
+    const way = await t.page.evaluateHandle(collectMarks, name);
+    await t.setOffline(false);
+    await t.waitFor(mark(en('mark_confirmed')));
     const found = (await ask('GET', '/inputs?per_page=100')).inputs.filter(
       (input) => input.data.metadata?.name === name,
     );
-    same(found.length, 1, 'pictures that the origin has');
-    same(
+    checkEqual(found.length, 1, 'pictures that the origin has');
+    checkEqual(
       found[0].data.concepts.map((c) => [c.id, c.value]),
       [['tower', 1]],
       'what the origin says of it',
     );
     id = found[0].id;
     const marks = await way.jsonValue();
-    same([marks[0], marks.indexOf(en('mark_confirmed'))], [en('mark_queued'), marks.length - 1], `the way ${marks}`);
-    await t.seen(t.page.getByText(en('sync_waiting_none')));
-    await t.seen(lane(en('sync_only_here'), en('sync_nothing')));
+    checkEqual(
+      [marks[0], marks.indexOf(en('mark_confirmed'))],
+      [en('mark_queued'), marks.length - 1],
+      `the way ${marks}`,
+    );
+    await t.waitFor(t.page.getByText(en('sync_waiting_none')));
+    await t.waitFor(lane(en('sync_only_here'), en('sync_nothing')));
     await t.button(en('receipt_compare')).click();
-    await t.seen(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
+    await t.waitFor(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
     await t.page.setViewportSize({ width: 360, height: 740 });
-    await t.fits('a copy');
+    await t.checkWidth('a copy');
     await t.page.setViewportSize({ width: 1200, height: 800 });
   });
   await t.step('what the log decides otherwise is listed, and agreed to', async () => {
     await t.button(en('sync_work_offline')).click();
-    await label('ruin');
-    same((await ask('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
+    await addLabel('ruin');
+    checkEqual((await ask('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
     await t.button(en('sync_work_offline')).click();
     const one = conflicts.getByRole('article');
-    await t.seen(one.getByText(en('verdict_gone')));
-    await t.seen(one.getByText('ruin'));
-    await t.gone(t.page.getByRole('region', { name: en('work_title') }).getByRole('article', { name }));
-    await t.look('a conflict');
+    await t.waitFor(one.getByText(en('verdict_gone')));
+    await t.waitFor(one.getByText('ruin'));
+    await t.waitForRemoval(t.page.getByRole('region', { name: en('work_title') }).getByRole('article', { name }));
+    await t.checkAccessibility('a conflict');
     await t.button(en('sync_agree'), one).click();
-    await t.seen(conflicts.getByText(en('sync_conflicts_none')));
-    await t.seen(conflicts.getByText(en('sync_settled')));
+    await t.waitFor(conflicts.getByText(en('sync_conflicts_none')));
+    await t.waitFor(conflicts.getByText(en('sync_settled')));
   });
   await t.step('it is removed, and can be kept again', async () => {
     await t.button(en('sync_remove')).click();
-    const question = t.dialog(en('sync_remove_title', { app: await chosen(t) }));
-    same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
+    const question = t.dialog(en('sync_remove_title', { app: await selectedApp(t) }));
+    checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
     await t.button(en('sync_remove'), question).click();
-    await t.seen(t.page.getByText(en('sync_removed')));
-    await t.seen(t.button(en('sync_keep')));
+    await t.waitFor(t.page.getByText(en('sync_removed')));
+    await t.waitFor(t.button(en('sync_keep')));
     check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
-    await t.look('an application without a copy');
+    await t.checkAccessibility('an application without a copy');
     await t.page.reload();
     await t.button(en('sync_keep')).click();
-    await t.seen(t.page.getByText(en('phase_current')));
+    await t.waitFor(t.page.getByText(en('phase_current')));
   });
-  await t.step('one that becomes local only takes what waits, and leaves the device', () => stays(t, { ask, mark }));
+  await t.step('one that becomes local only takes what waits, and leaves the device', () =>
+    toggleLocalOnly(t, { ask, mark }),
+  );
 }
 
 /** Makes the application local only while a picture is pending in the copy, and then shares it again. */
-async function stays(t, { ask, mark }) {
-  const set = async (on) => {
+async function toggleLocalOnly(t, { ask, mark }) {
+  const setLocalOnly = async (on) => {
     await t.page.goto('/apps');
     const setting = t.page.getByRole('checkbox', { name: en('local_only') });
     await setting.setChecked(on);
     const listed = t.page.getByRole('navigation', { name: en('applications') }).getByText(en('local_only'));
-    await (on ? t.seen(listed) : t.gone(listed));
-    same(await setting.isChecked(), on, 'the setting');
+    await (on ? t.waitFor(listed) : t.waitForRemoval(listed));
+    checkEqual(await setting.isChecked(), on, 'the setting');
   };
-  const count = async () => (await ask('GET', '/inputs?per_page=100')).inputs.length;
-  const before = await count();
+  const countInputs = async () => (await ask('GET', '/inputs?per_page=100')).inputs.length;
+  const before = await countInputs();
   await t.button(en('sync_work_offline')).click();
   await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
-  await t.seen(mark(en('mark_queued')));
-  await set(true);
-  await t.look('an application that is local only');
+  await t.waitFor(mark(en('mark_queued')));
+  await setLocalOnly(true);
+  await t.checkAccessibility('an application that is local only');
   await t.page.goto('/sync');
   await t.button(en('sync_work_offline')).click();
-  await t.seen(t.page.getByText(en('sync_purged_local')));
-  const faults = t.caught().filter((fault) => !fault.includes('the application is local only'));
-  same(faults, [], 'faults, beside the reason that the runtime gives');
-  same(await count(), before + 1, 'pictures that the origin has');
-  await t.seen(t.page.getByText(en('sync_local_only', { app: await chosen(t) })));
+  await t.waitFor(t.page.getByText(en('sync_purged_local')));
+  const faults = t.takeFaults().filter((fault) => !fault.includes('the application is local only'));
+  checkEqual(faults, [], 'faults, beside the reason that the runtime gives');
+  checkEqual(await countInputs(), before + 1, 'pictures that the origin has');
+  await t.waitFor(t.page.getByText(en('sync_local_only', { app: await selectedApp(t) })));
   check(await t.button(en('sync_keep')).isDisabled(), 'a copy can be made of what is local only');
   check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
-  await t.look('no copy of what is local only');
-  await set(false);
+  await t.checkAccessibility('no copy of what is local only');
+  await setLocalOnly(false);
   await t.page.goto('/sync'); // where a demonstration creates a copy by itself
-  await t.seen(t.page.getByText(en('phase_current')));
-  await t.seen(mark(en('mark_confirmed')));
+  await t.waitFor(t.page.getByText(en('phase_current')));
+  await t.waitFor(mark(en('mark_confirmed')));
 }
 
 /**
  * The sync marks that a picture gets after this call, in their order. Meanwhile the page may replace the picture's element, so each mark is
  * read from the current one.
  */
-function travelled(name) {
+function collectMarks(name) {
   const all = [];
-  const note = () => {
+  const addMark = () => {
     const article = [...document.querySelectorAll('article')].find((one) => one.textContent.includes(name));
     const now = article?.querySelector('.mark')?.textContent.trim();
     if (now && now !== all.at(-1)) all.push(now);
   };
-  note();
-  new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+  addMark();
+  new MutationObserver(addMark).observe(document.body, { subtree: true, childList: true, characterData: true });
   return all;
 }
 
 /** The name of the selected application. */
-function chosen(t) {
+function selectedApp(t) {
   return t.field(en('sync_application')).evaluate((select) => select.selectedOptions[0].textContent);
 }

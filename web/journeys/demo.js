@@ -1,6 +1,6 @@
 // The demonstration: signed in at once, in any language, by keyboard alone, on a narrow page; the reference; and a copy.
-import { check, journey, same, words } from './browser.js';
-import { copies } from './copies.js';
+import { check, checkEqual, journey, words } from './browser.js';
+import { testCopy } from './copies.js';
 import { newApp } from './demonstration.js';
 import { lighthouse, sample } from './pictures.js';
 
@@ -10,71 +10,73 @@ await journey(async (arrive) => {
   const guest = await arrive();
   await guest.step('a demonstration signs in by itself and shows its application', async () => {
     await guest.page.goto('/apps');
-    await guest.seen(guest.heading(en('keys')));
+    await guest.waitFor(guest.heading(en('keys')));
     check(/\/apps\/\w+$/.test(guest.page.url()), `the page is at ${guest.page.url()}`);
   });
   const home = new URL(guest.page.url()).pathname;
-  await guest.step('an empty application takes the samples', () => fills(guest));
-  await guest.step('what must not happen would be told', () => nets(guest));
-  await guest.step('the page changes its language at once', () => speak(guest));
-  await tour(guest, await words('ar'), 'ar', home);
+  await guest.step('an empty application takes the samples', () => addSamples(guest));
+  await guest.step('what must not happen would be told', () => checkFaultReports(guest));
+  await guest.step('the page changes its language at once', () => changeLanguages(guest));
+  await checkDialogs(guest, await words('ar'), 'ar', home);
   await guest.context.close();
 
   const reader = await arrive();
   await reader.page.goto(home);
-  await tour(reader, en, 'en', home);
-  await reader.step('a key is made by keyboard alone', () => keyboard(reader, home));
+  await checkDialogs(reader, en, 'en', home);
+  await reader.step('a key is made by keyboard alone', () => createKeyByKeyboard(reader, home));
   let key;
   await reader.step('a key can be replaced', async () => {
-    key = await replaced(reader, home);
+    key = await replaceKey(reader, home);
   });
-  await reader.step('the reference tries a call with it', () => reference(reader, key));
+  await reader.step('the reference tries a call with it', () => tryReference(reader, key));
   await reader.context.close();
 
   const owner = await arrive();
   await owner.page.goto('/apps');
-  await owner.seen(owner.heading(en('keys')));
-  await copies(owner);
-  await owner.step('all pictures of the device are saved to an application, with their concepts', () => saves(owner));
+  await owner.waitFor(owner.heading(en('keys')));
+  await testCopy(owner);
+  await owner.step('all pictures of the device are saved to an application, with their concepts', () =>
+    savePictures(owner),
+  );
   await owner.context.close();
 
   const finger = await arrive({ language: 'ja-JP', touch: true, camera: true });
   await finger.step('a telephone teaches, by pictures that are chosen and a button that is held', () =>
-    touches(finger, home),
+    trainByTouch(finger, home),
   );
 });
 
-async function fills(t) {
+async function addSamples(t) {
   const app = await newApp(t);
   const at = t.page.url();
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('kept_samples')).click();
-  await t.seen(t.page.getByText(en('inputs_count_stored', { count: '42' })));
+  await t.waitFor(t.page.getByText(en('inputs_count_stored', { count: '42' })));
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('inputs_map')).click();
-  await t.seen(t.page.locator('.pins .pin'));
+  await t.waitFor(t.page.locator('.pins .pin'));
   await t.page.goto(at);
-  await t.seen(t.heading(en('keys')));
+  await t.waitFor(t.heading(en('keys')));
 }
 
-async function saves(t) {
+async function savePictures(t) {
   const app = await newApp(t);
   await t.page.goto(`/${app}/inputs`);
-  await t.seen(t.page.getByText(en('kept_samples')));
+  await t.waitFor(t.page.getByText(en('kept_samples')));
   await t.page.goto('/look');
   await t.button(en('teach_samples')).click();
-  await t.until(() =>
+  await t.waitUntil(() =>
     [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
   );
   await t.button(en('kept_save_all', { app: 'Harbour watch' })).click();
-  await t.seen(t.page.getByText(en('look_saved', { app: 'Harbour watch' })));
+  await t.waitFor(t.page.getByText(en('look_saved', { app: 'Harbour watch' })));
   await t.page.goto(`/${app}/inputs`);
-  await t.seen(t.page.locator('main').getByText(en('count_pictures', { n: '8' })));
+  await t.waitFor(t.page.locator('main').getByText(en('count_pictures', { n: '8' })));
   await t.page.goto(`/${app}/concepts`);
-  await t.until(() => document.querySelectorAll('td:first-of-type [data-n="4"]').length === 2);
+  await t.waitUntil(() => document.querySelectorAll('td:first-of-type [data-n="4"]').length === 2);
 }
 
-async function touches(t, home) {
+async function trainByTouch(t, home) {
   const ja = await words('ja');
   await t.page.setViewportSize({ width: 360, height: 740 });
   await t.page.goto(`${home.replace('/apps', '')}/models#new`);
@@ -87,30 +89,30 @@ async function touches(t, home) {
     { name: 'again.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'another file') },
     { name: 'copy.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') }, // a repeated file counts once and is sent once
   ]);
-  await t.seen(concepts.nth(0).locator('[data-count="2"]'));
+  await t.waitFor(concepts.nth(0).locator('[data-count="2"]'));
   await t.button(ja('models_use_camera')).tap();
   const hold = t.page.locator('.hold button:enabled').nth(1);
-  await t.seen(hold);
+  await t.waitFor(hold);
   await hold.scrollIntoViewIfNeeded();
   const { x, y, width, height } = await hold.boundingBox();
   const screen = await t.context.newCDPSession(t.page);
-  const touch = (type, ...touchPoints) => screen.send('Input.dispatchTouchEvent', { type, touchPoints });
-  await touch('touchStart', { x: x + width / 2, y: y + height / 2 });
-  await t.until(() => Number(document.querySelectorAll('.concept [data-count]')[1].dataset.count) >= 3);
-  await touch('touchEnd');
-  same(await t.page.locator('.hold .held').count(), 0, 'buttons that are held still');
-  await t.fits('a new model');
-  await t.look('a new model, by touch');
+  const sendTouch = (type, ...touchPoints) => screen.send('Input.dispatchTouchEvent', { type, touchPoints });
+  await sendTouch('touchStart', { x: x + width / 2, y: y + height / 2 });
+  await t.waitUntil(() => Number(document.querySelectorAll('.concept [data-count]')[1].dataset.count) >= 3);
+  await sendTouch('touchEnd');
+  checkEqual(await t.page.locator('.hold .held').count(), 0, 'buttons that are held still');
+  await t.checkWidth('a new model');
+  await t.checkAccessibility('a new model, by touch');
   await t.button(ja('models_stop_camera')).tap();
   await t.button(ja('models_train')).tap();
-  await t.seen(t.link(ja('models_version_show', { n: 1 })));
-  await t.fits('a model');
+  await t.waitFor(t.link(ja('models_version_show', { n: 1 })));
+  await t.checkWidth('a model');
 }
 
 /** Does forbidden things in the page, and checks that each is reported. */
-async function nets(t) {
+async function checkFaultReports(t) {
   await t.page.evaluate(() => document.querySelector('main').append(new Image()));
-  const axe = await t.look('a picture without words').catch((failure) => failure.message);
+  const axe = await t.checkAccessibility('a picture without words').catch((failure) => failure.message);
   check(/image-alt/.test(axe), `axe: ${axe}`);
   const title = await t.page.evaluate(() => {
     void fetch('http://stranger.example/').catch(() => {});
@@ -122,8 +124,8 @@ async function nets(t) {
   check(title !== 'taken', 'a script in the page ran');
   await t.page.goto('http://stranger.example/').catch(() => {});
   await t.page.goto('/apps');
-  await t.seen(t.heading(en('keys')));
-  const faults = t.caught();
+  await t.waitFor(t.heading(en('keys')));
+  const faults = t.takeFaults();
   for (const fault of [/connect-src/, /script-src/, /request to http:\/\/stranger/]) {
     check(
       faults.some((one) => fault.test(one)),
@@ -133,7 +135,7 @@ async function nets(t) {
 }
 
 /** Changes the language from English through Japanese to Arabic, without loading the page again. */
-async function speak(t) {
+async function changeLanguages(t) {
   await t.page.evaluate(() => {
     globalThis.sameOld = true;
   });
@@ -145,18 +147,18 @@ async function speak(t) {
   ]) {
     await t.button(said('language_is', { language: name })).click();
     const dialog = t.dialog(said('language'));
-    await t.seen(dialog);
-    await t.look(`languages, in ${name}`);
+    await t.waitFor(dialog);
+    await t.checkAccessibility(`languages, in ${name}`);
     await dialog.getByText(next.name, { exact: true }).first().click();
-    await t.gone(dialog);
+    await t.waitForRemoval(dialog);
     said = await words(next.code);
     name = next.name;
-    await t.seen(t.heading(said('keys')));
+    await t.waitFor(t.heading(said('keys')));
     const page = await t.page.evaluate(() => {
       const { lang, dir } = document.documentElement;
       return [lang, dir, globalThis.sameOld];
     });
-    same(page, [next.code, next.dir, true], 'language, direction, and whether the page stayed');
+    checkEqual(page, [next.code, next.dir, true], 'language, direction, and whether the page stayed');
   }
 }
 
@@ -164,7 +166,7 @@ async function speak(t) {
  * Opens every dialog of a signed-in person, checks it with axe in light and dark, and then checks its width at 360 px. sweep.js checks the
  * pages.
  */
-async function tour(t, m, language, home) {
+async function checkDialogs(t, m, language, home) {
   const dialogs = [
     [home, () => t.link(m('new_application')).first(), m('new_application')],
     [home, () => t.button(m('rename')), m('rename_application')],
@@ -181,111 +183,111 @@ async function tour(t, m, language, home) {
   await t.step(`every dialog in ${language}`, async () => {
     for (const [path, opener, name] of dialogs) {
       if (new URL(t.page.url()).pathname !== path) await t.page.goto(path);
-      await still(t);
+      await waitForLoad(t);
       await opener().click();
       const dialog = name ? t.dialog(name) : t.page.getByRole('alertdialog');
-      await t.seen(dialog);
-      await still(t);
-      await t.look(`${name ?? 'deletion'} in ${language}`);
-      await narrow(t, () => t.fits(`${name ?? 'deletion'} in ${language}`));
+      await t.waitFor(dialog);
+      await waitForLoad(t);
+      await t.checkAccessibility(`${name ?? 'deletion'} in ${language}`);
+      await narrowPage(t, () => t.checkWidth(`${name ?? 'deletion'} in ${language}`));
       await t.press('Escape');
-      await t.gone(dialog);
+      await t.waitForRemoval(dialog);
     }
   });
 }
 
 /** Waits until nothing on the page is loading. */
-async function still(t) {
-  await t.until(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
+async function waitForLoad(t) {
+  await t.waitUntil(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
 }
 
 /** Runs `work` while the page is as narrow as a telephone. */
-async function narrow(t, work) {
+async function narrowPage(t, work) {
   await t.page.setViewportSize({ width: 360, height: 740 });
   await work();
   await t.page.setViewportSize({ width: 1200, height: 800 });
 }
 
 /** Without a mouse, opens the dialog, closes it, opens it again and creates a key. */
-async function keyboard(t, home) {
+async function createKeyByKeyboard(t, home) {
   await t.page.goto(home);
-  await t.seen(t.link(en('new_key')));
-  await still(t);
+  await t.waitFor(t.link(en('new_key')));
+  await waitForLoad(t);
   await t.press('k'); // the key in the list of shortcuts
   const dialog = t.dialog(en('new_key'));
-  await t.seen(dialog);
-  await t.until((label) => document.activeElement?.labels?.[0]?.textContent === label, en('description'));
+  await t.waitFor(dialog);
+  await t.waitUntil((label) => document.activeElement?.labels?.[0]?.textContent === label, en('description'));
   await t.press('Escape');
-  await t.gone(dialog);
+  await t.waitForRemoval(dialog);
 
   await t.link(en('new_key')).focus();
   await t.press('Enter');
-  await t.seen(dialog.getByText(en('group_all_text')));
-  same(await t.focused(), en('description'), 'the first stop');
+  await t.waitFor(dialog.getByText(en('group_all_text')));
+  checkEqual(await t.focusLabel(), en('description'), 'the first stop');
   await t.press('Shift+Tab');
-  same(await inside(t), true, 'the focus stays in the dialog, backwards');
+  checkEqual(await isInDialog(t), true, 'the focus stays in the dialog, backwards');
   await t.press('Tab');
   await t.type('By keyboard');
   const stops = [];
   do {
     await t.press('Tab');
-    stops.push(await t.focused());
-    check(stops.length < 20 && (await inside(t)), `the focus goes ${stops}`);
+    stops.push(await t.focusLabel());
+    check(stops.length < 20 && (await isInDialog(t)), `the focus goes ${stops}`);
   } while (stops.at(-1) !== en('create_key'));
-  same(
+  checkEqual(
     stops.filter((stop) => [en('group_all'), en('group_predict'), en('scopes_single'), en('cancel')].includes(stop)),
     [en('group_all'), en('group_predict'), en('scopes_single'), en('cancel')],
     'the stops on the way',
   );
   await t.press('Enter');
   const once = t.dialog(en('key_once'));
-  await t.seen(once);
+  await t.waitFor(once);
   await t.press('Escape');
-  await t.seen(once);
+  await t.waitFor(once);
   await t.field(en('key_stored')).focus();
   await t.press('Space');
   await t.press('Tab');
-  same(await t.focused(), en('done'), 'the stop after the box');
+  checkEqual(await t.focusLabel(), en('done'), 'the stop after the box');
   await t.press('Enter');
-  await t.gone(once);
-  await t.seen(t.page.getByRole('rowheader', { name: 'By keyboard', exact: true }));
+  await t.waitForRemoval(once);
+  await t.waitFor(t.page.getByRole('rowheader', { name: 'By keyboard', exact: true }));
 }
 
 /** Whether the focus is in a dialog. */
-function inside(t) {
+function isInDialog(t) {
   return t.page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null);
 }
 
 /** Replaces that key, and returns the new one. */
-async function replaced(t) {
+async function replaceKey(t) {
   await t.button(en('replace_key', { name: 'By keyboard' })).click();
   const question = t.dialog(en('replace_key_title', { name: 'By keyboard' }));
-  same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
-  await t.look('the question before a key is replaced');
+  checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
+  await t.checkAccessibility('the question before a key is replaced');
   await t.button(en('replace'), question).click();
   const once = t.dialog(en('key_once'));
-  await t.seen(once);
-  const key = await t.copied(t.button(en('copy_what', { what: en('key') }), once));
+  await t.waitFor(once);
+  const key = await t.copyText(t.button(en('copy_what', { what: en('key') }), once));
   check(/^[0-9a-f]{32}$/.test(key), 'a key has 32 digits');
   await t.field(en('key_stored')).check();
   await t.button(en('done')).click();
-  await t.gone(once);
+  await t.waitForRemoval(once);
   return key;
 }
 
 /** Tries a call in the reference, first without a key and then with one. */
-async function reference(t, key) {
+async function tryReference(t, key) {
   await t.page.goto('/docs');
   const call = t.page.locator('.opblock-get', { has: t.page.locator('[data-path="/models"]') }).first();
   await call.locator('.opblock-summary-control').click();
   await t.button('Authorize').first().click();
   const ask = t.page.getByRole('dialog');
-  await t.seen(ask);
-  await t.look('the key for the reference', '.modal-ux');
+  await t.waitFor(ask);
+  await t.checkAccessibility('the key for the reference', '.modal-ux');
   await ask.locator('input').first().fill(`Key ${key}`);
   await ask.getByRole('button', { name: 'Authorize' }).first().click();
   await ask.getByRole('button', { name: 'Close' }).last().click();
   await call.getByRole('button', { name: 'Execute' }).click();
-  await t.seen(call.locator('.live-responses-table .response-col_status', { hasText: '200' }));
-  await t.look('an answer in the reference', '.opblock.is-open');
+  await t.waitFor(call.locator('.live-responses-table .response-col_status', { hasText: '200' }));
+  await t.checkAccessibility('an answer in the reference', '.opblock.is-open');
 }

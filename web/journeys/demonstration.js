@@ -4,7 +4,7 @@ import { cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { leave, patience, startAt } from './browser.js';
+import { closePages, patience, setOrigin } from './browser.js';
 
 /**
  * Starts a demonstration with `edges` edges, runs `way` with it and ends it. `way` gets the URLs, and functions that stop and start the
@@ -18,39 +18,39 @@ export async function demonstration(edges, way) {
   const program = spawn(process.env.PROGRAM, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => program.once('exit', resolve));
   const lines = createInterface({ input: program.stdout });
-  const said = (words) =>
+  const waitForLine = (words) =>
     new Promise((resolve, reject) => {
-      const hear = (line) => {
+      const onLine = (line) => {
         if (!line.includes(words)) return;
-        lines.off('line', hear);
+        lines.off('line', onLine);
         resolve(line);
       };
-      lines.on('line', hear);
+      lines.on('line', onLine);
       void ended.then(() => reject(new Error('the demonstration has ended')));
     });
-  const enter = async (words) => {
-    const answer = said(words);
+  const toggleOrigin = async (words) => {
+    const answer = waitForLine(words);
     program.stdin.write('o\n');
     await answer;
   };
   const address = (line) => line.match(/: (http:\S+)$/)[1];
   try {
     const [[origin, begun], ...others] = await Promise.all([
-      said('Sightline: ').then(async (line) => [address(line), await spent(program.pid)]),
-      ...Array.from({ length: edges }, (_, i) => said(`edge-${i + 1}: `).then(address)),
+      waitForLine('Sightline: ').then(async (line) => [address(line), await processorTime(program.pid)]),
+      ...Array.from({ length: edges }, (_, i) => waitForLine(`edge-${i + 1}: `).then(address)),
     ]);
-    startAt(origin);
+    setOrigin(origin);
     await way({
       origin,
       edges: others,
-      spent: begun,
-      strangers: () => strangers(program.pid),
-      stop: () => enter('The origin is stopped'),
-      start: () => enter('The origin is running'),
-      freeze: () => signal(program.pid, 'SIGSTOP'),
-      thaw: () => signal(program.pid, 'SIGCONT'),
+      processorTime: begun,
+      remoteAddresses: () => remoteAddresses(program.pid),
+      stopOrigin: () => toggleOrigin('The origin is stopped'),
+      startOrigin: () => toggleOrigin('The origin is running'),
+      freezeOrigin: () => signalOrigin(program.pid, 'SIGSTOP'),
+      thawOrigin: () => signalOrigin(program.pid, 'SIGCONT'),
     });
-    await leave();
+    await closePages();
   } finally {
     program.kill('SIGINT');
     await ended;
@@ -59,46 +59,46 @@ export async function demonstration(edges, way) {
 }
 
 /** Reads a file or a folder of a process in /proc. Returns `nothing` if the process, or its thread, has ended. */
-const told = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
+const readProc = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
   read(`/proc/${path}`).catch((failure) => {
     if (!['ENOENT', 'ESRCH'].includes(failure.code)) throw failure;
     return nothing;
   });
 
 /** The ids of a process and of all processes that it has started. */
-async function family(pid) {
-  const tasks = await told(`${pid}/task`, [], readdir);
-  const lines = await Promise.all(tasks.map((task) => told(`${pid}/task/${task}/children`, '')));
+async function processTree(pid) {
+  const tasks = await readProc(`${pid}/task`, [], readdir);
+  const lines = await Promise.all(tasks.map((task) => readProc(`${pid}/task/${task}/children`, '')));
   const children = lines.flatMap((line) => line.trim().split(' ')).filter(Boolean);
-  return [pid, ...(await Promise.all(children.map(family))).flat()];
+  return [pid, ...(await Promise.all(children.map(processTree))).flat()];
 }
 
 /** Sends a signal to the origin of a demonstration. A frozen origin accepts connections and never answers. */
-async function signal(pid, name) {
-  for (const one of await family(pid)) {
-    const words = (await told(`${one}/cmdline`, '')).split('\0');
+async function signalOrigin(pid, name) {
+  for (const one of await processTree(pid)) {
+    const words = (await readProc(`${one}/cmdline`, '')).split('\0');
     if (words[1] === 'serve' && !words.includes('--origin')) process.kill(one, name);
   }
 }
 
 /** The processor time, in seconds, of a process and of all processes that it has started. Other work on the machine does not change it. */
-async function spent(pid) {
+async function processorTime(pid) {
   let ticks = 0;
-  for (const one of await family(pid)) {
-    const fields = (await told(`${one}/stat`, '')).replace(/^.*\) /s, '').split(' ');
+  for (const one of await processTree(pid)) {
+    const fields = (await readProc(`${one}/stat`, '')).replace(/^.*\) /s, '').split(' ');
     ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   }
   return ticks / 100;
 }
 
 /** The addresses outside this machine to which a process, or one that it has started, is connected. */
-async function strangers(pid) {
+async function remoteAddresses(pid) {
   const found = [];
-  for (const one of await family(pid)) {
-    const files = await told(`${one}/fd`, [], readdir);
+  for (const one of await processTree(pid)) {
+    const files = await readProc(`${one}/fd`, [], readdir);
     const open = new Set(await Promise.all(files.map((file) => readlink(`/proc/${one}/fd/${file}`).catch(() => ''))));
     for (const table of ['tcp', 'tcp6', 'udp', 'udp6']) {
-      for (const line of (await told(`${one}/net/${table}`, '')).split('\n').slice(1)) {
+      for (const line of (await readProc(`${one}/net/${table}`, '')).split('\n').slice(1)) {
         const [, , remote, , , , , , , inode] = line.trim().split(/\s+/);
         if (open.has(`socket:[${inode}]`) && !home.test(remote)) found.push(`${table} ${remote}`);
       }
@@ -148,7 +148,7 @@ export function caller(place, key) {
 }
 
 /** Calls `ask` until `wanted` accepts the answer, and returns the answer. */
-export async function until(ask, wanted, what) {
+export async function pollUntil(ask, wanted, what) {
   const end = Date.now() + patience;
   for (;;) {
     const answer = await ask();

@@ -3,59 +3,59 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { check, same, shell } from './browser.js';
-import { until } from './demonstration.js';
+import { check, checkEqual, runShell } from './browser.js';
+import { pollUntil } from './demonstration.js';
 import { lighthouse, sample } from './pictures.js';
-import { as, sizes } from './screens.js';
+import { setScreen, sizes } from './screens.js';
 
 const embedder = 'bbb5f41425b8468d9b7a554ff10f8581'; // the model with the embeddings for similarity
-const close = 1e-3; // two cosines that differ by less than this are equal for the index
+const tolerance = 1e-3; // two cosines that differ by less than this are equal for the index
 
 /** The number of hits above the cut-off that the page shows. */
-const hits = (t) =>
+const hitCount = (t) =>
   t.page
     .locator('.cutoff b')
     .first()
     .textContent()
     .then((words) => Number(words.match(/\d+/)[0]));
 
-export async function finds(s) {
+export async function findSimilar(s) {
   const { t } = s;
-  await as(s, 'ja', sizes.desk);
+  await setScreen(s, 'ja', sizes.desk);
   const base64 = (await sample(lighthouse)).toString('base64');
   const added = { id: 'same-file', data: { image: { base64 }, metadata: { name: 'The same file' } } };
-  same((await s.ask('POST', '/inputs', { inputs: [added] })).status.code, 10000, 'a copy of a picture');
+  checkEqual((await s.ask('POST', '/inputs', { inputs: [added] })).status.code, 10000, 'a copy of a picture');
   await t.page.goto(`/${s.app}/search`);
   const found = t.page.locator('li[data-id="same-file"]');
-  await t.seen(found); // the picture that was added elsewhere
+  await t.waitFor(found); // the picture that was added elsewhere
   await found.locator('.tile').hover();
   await found.locator('.mag').click();
   s.pictures++;
-  s.last = added.data.metadata.name;
+  s.addedName = added.data.metadata.name;
   const range = t.page.locator('input.range');
-  await t.seen(range);
-  await t.until(
+  await t.waitFor(range);
+  await t.waitUntil(
     (words) => [...document.querySelectorAll('.why')].filter((one) => one.textContent === words).length === 2,
     s.m('search_same_file'),
   );
-  const before = await hits(t);
+  const before = await hitCount(t);
   await range.fill('0');
-  await t.until((n) => Number(document.querySelector('.cutoff b').textContent.match(/\d+/)?.[0]) > n, before);
-  same(await hits(t), s.pictures, 'hits without a cut-off');
-  await t.until((n) => document.querySelectorAll('li[data-id]').length === n, s.pictures); // the list settles after the count
+  await t.waitUntil((n) => Number(document.querySelector('.cutoff b').textContent.match(/\d+/)?.[0]) > n, before);
+  checkEqual(await hitCount(t), s.pictures, 'hits without a cut-off');
+  await t.waitUntil((n) => document.querySelectorAll('li[data-id]').length === n, s.pictures); // the list settles after the count
   const scores = (await t.page.locator('.score').allTextContents()).map(Number);
-  same(scores.slice(0, 2), [1, 1], 'the scores of the same file');
-  same(
+  checkEqual(scores.slice(0, 2), [1, 1], 'the scores of the same file');
+  checkEqual(
     scores,
     scores.toSorted((a, b) => b - a),
     'the order of the scores',
   );
-  await scans(s, await t.page.locator('li[data-id]').evaluateAll((all) => all.map((one) => one.dataset.id)));
-  await t.look('pictures that are alike');
+  await checkHitOrder(s, await t.page.locator('li[data-id]').evaluateAll((all) => all.map((one) => one.dataset.id)));
+  await t.checkAccessibility('pictures that are alike');
 }
 
 /** Checks the order of the hits against cosines that are computed here for every picture. */
-async function scans(s, ids) {
+async function checkHitOrder(s, ids) {
   const { inputs } = await s.ask('GET', '/inputs?per_page=100');
   const pictures = inputs.map((input) => ({ data: { image: { url: input.data.image.url } } }));
   const { outputs } = await s.ask('POST', `/models/${embedder}/outputs`, { inputs: pictures });
@@ -64,28 +64,28 @@ async function scans(s, ids) {
   const cosine = (id) => vectors.get(id).reduce((sum, v, i) => sum + v * asked[i], 0);
   const best = [...vectors.keys()].map(cosine).sort((a, b) => b - a);
   const shown = ids.map(cosine);
-  same(shown.length, best.length, 'hits that are shown');
-  const wrong = shown.filter((value, i) => Math.abs(value - best[i]) > close);
-  same(wrong, [], 'hits that are not where a scan has them');
+  checkEqual(shown.length, best.length, 'hits that are shown');
+  const wrong = shown.filter((value, i) => Math.abs(value - best[i]) > tolerance);
+  checkEqual(wrong, [], 'hits that are not where a scan has them');
 }
 
 /** The parts of an answer that must be equal at two places: its status and hits, without the address of the place. */
-function told({ status, hits }, place) {
+function comparableText({ status, hits }, place) {
   return JSON.stringify([status, hits?.map(({ score, input }) => [score, input])]).replaceAll(place, '');
 }
 
-export async function asks(s) {
+export async function searchByClauses(s) {
   const { t, edge } = s;
-  await as(s, 'ar', sizes.wide);
+  await setScreen(s, 'ar', sizes.wide);
   const ands = JSON.stringify([{ output: { data: { concepts: [{ name: 'outdoors' }] } } }]);
   await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
-  await t.seen(t.page.locator('li[data-id]'));
-  await t.seen(t.page.locator('.pins .pin'));
+  await t.waitFor(t.page.locator('li[data-id]'));
+  await t.waitFor(t.page.locator('.pins .pin'));
   await t.press('c'); // a circle, in the middle of the map
-  await t.until(() => decodeURIComponent(location.search).includes('withinKilometers'));
-  await t.seen(t.page.locator('.chip').nth(1));
+  await t.waitUntil(() => decodeURIComponent(location.search).includes('withinKilometers'));
+  await t.waitFor(t.page.locator('.chip').nth(1));
   // The hits of the new query have a distance. Before they come, the list still has the hits of the previous one.
-  await t.until(() => {
+  await t.waitUntil(() => {
     const all = [...document.querySelectorAll('li[data-id] .why')];
     return all.length && all.every((one) => /\d/.test(one.textContent));
   });
@@ -93,29 +93,29 @@ export async function asks(s) {
   const id = await first.getAttribute('data-id');
   await first.locator('.tile').hover();
   await first.locator('.mag').click();
-  await t.seen(t.page.locator('.chip').nth(2));
-  await t.seen(t.page.locator('input.range'));
-  await t.look('three clauses');
-  const command = await t.copied(t.button(s.m('copy_what', { what: s.m('search_request') })));
-  holds(command, id);
-  const run = (text) => shell(text, { SIGHTLINE_KEY: s.key });
+  await t.waitFor(t.page.locator('.chip').nth(2));
+  await t.waitFor(t.page.locator('input.range'));
+  await t.checkAccessibility('three clauses');
+  const command = await t.copyText(t.button(s.m('copy_what', { what: s.m('search_request') })));
+  checkClauses(command, id);
+  const run = (text) => runShell(text, { SIGHTLINE_KEY: s.key });
   const here = await run(command);
-  same([here.status, here.answer.status.code], [200, 10000], 'the answer to the request');
+  checkEqual([here.status, here.answer.status.code], [200, 10000], 'the answer to the request');
   check(here.answer.hits.length > 0, 'no hit');
-  await until(
-    async () => told((await run(command.replaceAll(s.origin, edge))).answer, edge),
-    (there) => there === told(here.answer, s.origin),
+  await pollUntil(
+    async () => comparableText((await run(command.replaceAll(s.origin, edge))).answer, edge),
+    (there) => there === comparableText(here.answer, s.origin),
     'the answer of the edge',
   );
-  await programs(s, here.answer);
+  await runPrograms(s, here.answer);
 }
 
 /** Checks that the command's body has three clauses in the form of the API: a concept, a circle and a picture. */
-function holds(command, id) {
+function checkClauses(command, id) {
   const [concept, circle, like] = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query.ands;
-  same(concept, { output: { data: { concepts: [{ name: 'outdoors', value: true }] } } }, 'the first clause');
+  checkEqual(concept, { output: { data: { concepts: [{ name: 'outdoors', value: true }] } } }, 'the first clause');
   const { geo_point: point, geo_limit: limit } = circle.input.data.geo;
-  same(
+  checkEqual(
     circle,
     {
       input: {
@@ -129,11 +129,11 @@ function holds(command, id) {
     },
     'the second clause',
   );
-  same(like, { output: { input: { id, data: { image: {} } } } }, 'the third clause');
+  checkEqual(like, { output: { input: { id, data: { image: {} } } } }, 'the third clause');
 }
 
 /** Runs the page's other two programs for the same request, in JavaScript and Go, and compares their output. */
-async function programs(s, answer) {
+async function runPrograms(s, answer) {
   const { t } = s;
   const folder = await mkdtemp(join(tmpdir(), 'programs-'));
   const run = async (name, file, command, ...args) => {
@@ -151,23 +151,23 @@ async function programs(s, answer) {
   };
   try {
     const lines = answer.hits.map(({ score, input }) => `${score} ${input.id}\n`).join('');
-    same(await run('JS', 'ask.mjs', process.execPath), lines, 'what the JavaScript says');
+    checkEqual(await run('JS', 'ask.mjs', process.execPath), lines, 'what the JavaScript says');
     const { hits } = JSON.parse(await run('Go', 'ask.go', 'go', 'run'));
-    same(hits, answer.hits, 'what the Go program says');
+    checkEqual(hits, answer.hits, 'what the Go program says');
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
 /** Runs the example of the application's page as a pasted command, against the origin and against the edge. */
-export async function runs(s) {
+export async function runExample(s) {
   const { t, edge } = s;
-  await as(s, 'en', sizes.desk);
+  await setScreen(s, 'en', sizes.desk);
   await t.page.goto(`/apps/${s.app}`);
-  const command = await t.copied(t.button(s.m('copy_what', { what: s.m('code_of', { tool: 'cURL' }) })));
+  const command = await t.copyText(t.button(s.m('copy_what', { what: s.m('code_of', { tool: 'cURL' }) })));
   const run = async (text) => {
-    const { status, text: said, answer } = await shell(text, { SIGHTLINE_KEY: s.key });
-    same([status, answer.status.code], [200, 10000], 'the answer');
+    const { status, text: said, answer } = await runShell(text, { SIGHTLINE_KEY: s.key });
+    checkEqual([status, answer.status.code], [200, 10000], 'the answer');
     const [output] = answer.outputs;
     // These ids, times and the picture's temporary URL differ from answer to answer.
     const own = [output.id, output.created_at, output.input.id, output.input.data.image.url];
@@ -175,5 +175,5 @@ export async function runs(s) {
   };
   const here = await run(command);
   check(here.includes('"lighthouse"'), `no lighthouse in ${here}`);
-  same(await run(command.replaceAll(s.origin, edge)), here, 'the answer of the edge');
+  checkEqual(await run(command.replaceAll(s.origin, edge)), here, 'the answer of the edge');
 }

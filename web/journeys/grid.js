@@ -8,8 +8,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { check, journey, origin, patience, timing, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
-import { fill } from './pictures.js';
-import { memory, trace } from './trace.js';
+import { fillInputs } from './pictures.js';
+import { memory, startTrace } from './trace.js';
 
 const m = await words('en');
 const inputs = Number(process.env.INPUTS ?? 600);
@@ -25,16 +25,16 @@ await journey(async (arrive) => {
   let app;
   await first.step(`there are ${inputs} pictures`, async () => {
     await first.page.goto('/apps');
-    await first.seen(first.heading(m('keys')));
+    await first.waitFor(first.heading(m('keys')));
     app = new URL(first.page.url()).pathname.split('/')[2];
     const ask = caller(origin, await newKey(first, app));
     const { counts } = await ask('GET', '/inputs/status');
-    await fill(ask, counts.processed, inputs, one);
+    await fillInputs(ask, counts.processed, inputs, inputAt);
   });
   await first.context.close();
 
   const reader = await arrive({ remembered: { declined: JSON.stringify([app]) } });
-  await visit(reader, app, 'at the origin');
+  await measureGrid(reader, app, 'at the origin');
   await reader.context.close();
 
   const keeper = await arrive();
@@ -45,53 +45,55 @@ await journey(async (arrive) => {
       .first()
       .waitFor({ timeout: patience + 10 * inputs });
   });
-  await visit(keeper, app, 'with a copy');
+  await measureGrid(keeper, app, 'with a copy');
 });
 
 /** Looks at the grid, scrolls in it and jumps. */
-async function visit(t, app, where) {
+async function measureGrid(t, app, where) {
   let pid;
   await t.page.setViewportSize(size);
   await t.step(`the first screen ${where}`, async () => {
-    const show = async () => {
+    const showGrid = async () => {
       await t.page.goto(`/${app}/inputs`);
-      await filled(t);
+      await waitForPictures(t);
     };
     const began = performance.now();
-    await show();
+    await showGrid();
     const seconds = (performance.now() - began) / 1000;
-    const tracing = await trace(t); // starting a trace takes time
-    await show();
+    const tracing = await startTrace(t); // starting a trace takes time
+    await showGrid();
     const { tasks, pid: mine } = await tracing.end();
     pid = mine;
-    tell('first screen', { seconds, work: sum(tasks) / 1000 });
+    printFigures('first screen', { seconds, work: sum(tasks) / 1000 });
     if (timing) check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
     if (process.env.ALONE) check(seconds < 2, `${seconds} s until the first screen`);
   });
   await t.step(`scrolling ${where}`, async () => {
-    const { drawn, dropped } = await smooth(t, `scrolling ${where}`, (tracing) => tracing.scroll(pixels, 1200));
+    const { drawn, dropped } = await checkSmoothness(t, `scrolling ${where}`, (tracing) =>
+      tracing.scroll(pixels, 1200),
+    );
     if (process.env.ALONE) check(dropped * 100 <= drawn + dropped, `${dropped} frames of ${drawn + dropped} dropped`);
   });
-  await t.step(`jumping ${where}`, () => smooth(t, `jumping ${where}`, () => jumps(t)));
+  await t.step(`jumping ${where}`, () => checkSmoothness(t, `jumping ${where}`, () => jumpThroughDays(t)));
   await t.step(`memory ${where}`, async () => {
     const { resident, own } = await memory(pid);
     const [heap, nodes] = await t.page.evaluate(() => [
       performance.memory.usedJSHeapSize / 2 ** 20,
       document.querySelectorAll('*').length,
     ]);
-    tell('memory', { resident, own, heap, nodes });
+    printFigures('memory', { resident, own, heap, nodes });
     if (timing) check(own < megabytes, `${own} MB`);
     check(nodes < 4000, `${nodes} elements`);
   });
 }
 
 /** Traces while `work` runs, checks that no task is too long for smooth drawing, and returns the number of frames drawn and dropped. */
-async function smooth(t, what, work) {
-  const tracing = await trace(t);
+async function checkSmoothness(t, what, work) {
+  const tracing = await startTrace(t);
   await work(tracing);
   const { tasks, drawn, dropped, late, events } = await tracing.end();
-  const [longest, p99] = [Math.max(...tasks), part(tasks, 0.99)];
-  tell(what, {
+  const [longest, p99] = [Math.max(...tasks), quantile(tasks, 0.99)];
+  printFigures(what, {
     tasks: tasks.length,
     longest,
     p99,
@@ -104,24 +106,24 @@ async function smooth(t, what, work) {
     await writeFile(join(process.env.TRACE, `${what.replaceAll(' ', '-')}.json`), JSON.stringify(events));
   if (timing) check(longest < task, `a task of ${longest} ms`);
   if (timing) check(p99 < frame, `1 task in 100 takes ${p99} ms or more`);
-  await filled(t);
+  await waitForPictures(t);
   return { drawn, dropped };
 }
 
 /** Jumps to places all over the list: by the list of days at its side if it exists, otherwise by keys. */
-async function jumps(t) {
+async function jumpThroughDays(t) {
   const days = t.page.getByRole('slider', { name: m('inputs_days') });
   const box = (await days.count()) ? await days.boundingBox() : undefined;
   for (const share of [0.9, 0.1, 0.5, 0.7, 0.3]) {
     if (box) await t.page.mouse.click(box.x + box.width / 2, box.y + box.height * share);
     else await t.page.locator('.port').evaluate((port, share) => port.scrollTo(0, share * port.scrollHeight), share);
-    await filled(t);
+    await waitForPictures(t);
   }
 }
 
 /** Waits until every tile in the window shows its picture. */
-async function filled(t) {
-  await t.until(() => {
+async function waitForPictures(t) {
+  await t.waitUntil(() => {
     const tiles = [...document.querySelectorAll('[data-cell]')].filter((tile) => {
       const { top, bottom } = tile.getBoundingClientRect();
       return bottom > 0 && top < innerHeight;
@@ -133,7 +135,7 @@ async function filled(t) {
 }
 
 /** The nth input to add. Every third input has a label. */
-function one(n, image) {
+function inputAt(n, image) {
   return {
     id: `g${n}`,
     data: { image, metadata: { name: `IMG_${n}.jpg` }, ...(n % 3 || { concepts: [{ id: 'Ada' }] }) },
@@ -145,12 +147,12 @@ function sum(all) {
 }
 
 /** The value at the quantile `share`. */
-function part(all, share) {
+function quantile(all, share) {
   return all.toSorted((a, b) => a - b)[Math.floor(all.length * share)] ?? 0;
 }
 
 /** Prints figures. */
-function tell(what, all) {
+function printFigures(what, all) {
   const figures = Object.entries(all).map(([name, n]) => `${name} ${Math.round(n * 100) / 100}`);
   console.log(`ok   ${what}: ${figures.join(', ')}`);
 }

@@ -1,6 +1,6 @@
 // Everything by keyboard alone. On every page, Tab reaches each control and leaves it again, and each control has a name and a visible
 // focus. The pages' own keys do what the design specifies.
-import { check, journey, same, words } from './browser.js';
+import { check, checkEqual, journey, words } from './browser.js';
 
 const m = await words('en');
 const bird = { output: { data: { concepts: [{ name: 'bird' }] } } };
@@ -17,14 +17,14 @@ await journey(async (arrive) => {
   let app;
   await t.step('there is a demonstration', async () => {
     await t.page.goto('/');
-    await t.until(() => localStorage.getItem('copies'));
+    await t.waitUntil(() => localStorage.getItem('copies'));
     app = await t.page.evaluate(() => `/${JSON.parse(localStorage.getItem('copies'))[0].id}`);
   });
-  await t.step('the keys of Inputs', () => inputs(t, app));
-  await t.step('the keys of an input', () => input(t, app));
-  await t.step('the keys of the map', () => map(t, app));
-  await t.step('the keys of Label next', () => next(t, app));
-  await t.step('a key that is held teaches', () => teach(t, app));
+  await t.step('the keys of Inputs', () => checkGridKeys(t, app));
+  await t.step('the keys of an input', () => checkInputKeys(t, app));
+  await t.step('the keys of the map', () => checkMapKeys(t, app));
+  await t.step('the keys of Label next', () => checkNextKeys(t, app));
+  await t.step('a key that is held teaches', () => holdTrainingKey(t, app));
   const pages = [
     '/',
     `${app}/inputs`,
@@ -35,17 +35,17 @@ await journey(async (arrive) => {
   ];
   pages.push(`${app}/concepts`, `/apps${app}`, '/sync', '/account');
   for (const path of pages)
-    await t.step(`Tab through ${path.replace(app, '/:app').split('?')[0]}`, () => walk(t, path));
+    await t.step(`Tab through ${path.replace(app, '/:app').split('?')[0]}`, () => tabThrough(t, path));
 });
 
 /** The focused cell of the grid. */
-function focused(t) {
+function focusedCell(t) {
   return t.page.evaluate(() => Number(document.activeElement?.dataset.cell ?? -1));
 }
 
 /** Waits until a cell has the focus and the page shows this number of selected pictures. */
-function stands(t, at, selected) {
-  return t.until(
+function waitForCell(t, at, selected) {
+  return t.waitUntil(
     ([at, selected]) =>
       Number(document.activeElement?.dataset.cell ?? -1) === at &&
       document.querySelectorAll('[data-cell][aria-selected=true]').length === selected,
@@ -53,83 +53,83 @@ function stands(t, at, selected) {
   );
 }
 
-async function inputs(t, app) {
+async function checkGridKeys(t, app) {
   await t.page.goto(`${app}/inputs`);
   const first = t.page.locator('[data-cell="0"][aria-label]');
-  await t.seen(first);
+  await t.waitFor(first);
   const columns = Number(await t.page.getByRole('grid').getAttribute('aria-colcount'));
   await first.focus();
   await t.press('ArrowRight');
-  await stands(t, 1, 0);
+  await waitForCell(t, 1, 0);
   await t.press('ArrowDown');
-  await t.until(() => document.activeElement?.dataset.cell > 1);
-  check((await focused(t)) === 1 + columns, `down is ${await focused(t)}, of ${columns} columns`);
+  await t.waitUntil(() => document.activeElement?.dataset.cell > 1);
+  check((await focusedCell(t)) === 1 + columns, `down is ${await focusedCell(t)}, of ${columns} columns`);
   await t.press('Control+Home');
-  await stands(t, 0, 0);
+  await waitForCell(t, 0, 0);
   await t.press('x');
-  await stands(t, 0, 1);
+  await waitForCell(t, 0, 1);
   await t.press('ArrowRight');
   await t.press('ArrowRight');
   await t.press('Shift+X');
-  await stands(t, 2, 3);
+  await waitForCell(t, 2, 3);
   await t.press('x');
-  await stands(t, 2, 2);
+  await waitForCell(t, 2, 2);
   await t.press('Escape');
-  await stands(t, 2, 0);
+  await waitForCell(t, 2, 0);
   await t.press('Control+a');
   const all = await t.page.evaluate(() => Number(document.querySelector('[role=grid]').ariaRowCount));
   check(all > 0, 'a grid without rows');
-  await t.seen(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
+  await t.waitFor(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
   await t.press('Escape');
-  await t.gone(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
+  await t.waitForRemoval(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
   const name = await t.page.evaluate(() => document.activeElement.ariaLabel.split(', ')[0]);
   for (const key of ['l', 'm', 'g']) {
     await t.press(key);
-    await t.seen(t.page.getByRole('dialog'));
-    await t.until(() => document.activeElement?.closest('[role=dialog]'));
+    await t.waitFor(t.page.getByRole('dialog'));
+    await t.waitUntil(() => document.activeElement?.closest('[role=dialog]'));
     await t.press('Escape');
-    await t.until(() => !document.querySelector('[role=dialog]'));
-    await stands(t, 2, 0); // back where it was, and nothing stays selected
+    await t.waitUntil(() => !document.querySelector('[role=dialog]'));
+    await waitForCell(t, 2, 0); // back where it was, and nothing stays selected
   }
   await t.press('Delete');
-  await t.seen(t.page.getByRole('gridcell', { name: `${name}` }).locator('.over'));
+  await t.waitFor(t.page.getByRole('gridcell', { name: `${name}` }).locator('.over'));
   await t.button(m('undo')).press('Enter');
-  await t.until(() => !document.querySelector('[data-cell] .over'));
+  await t.waitUntil(() => !document.querySelector('[data-cell] .over'));
   await t.page.locator('[data-cell="2"]').focus();
   await t.press('s');
   await t.page.waitForURL(/\/inputs\?q=.*/);
-  await t.until(() => /[0-9]/.test(document.querySelector('[data-cell="0"] .score')?.textContent ?? ''));
+  await t.waitUntil(() => /[0-9]/.test(document.querySelector('[data-cell="0"] .score')?.textContent ?? ''));
 }
 
-async function input(t, app) {
+async function checkInputKeys(t, app) {
   await t.page.goto(`${app}/inputs`);
-  await t.seen(t.page.locator('[data-cell="3"][aria-label]'));
+  await t.waitFor(t.page.locator('[data-cell="3"][aria-label]'));
   await t.page.locator('[data-cell="3"]').focus();
   const [third, fourth] = await t.page.evaluate(() =>
     [3, 4].map((n) => document.querySelector(`[data-cell="${n}"] a`).pathname),
   );
   // The page shows the number of the picture in its list once it has found it.
-  const shows = async (path, n) => {
+  const waitForInput = async (path, n) => {
     await t.page.waitForURL((url) => url.pathname === path);
-    await t.until((n) => document.querySelector('header p')?.textContent.startsWith(`${n} `), n);
+    await t.waitUntil((n) => document.querySelector('header p')?.textContent.startsWith(`${n} `), n);
   };
   await t.press('Enter');
-  await shows(third, 4);
+  await waitForInput(third, 4);
   await t.press('ArrowRight');
-  await shows(fourth, 5);
+  await waitForInput(fourth, 5);
   await t.press('ArrowLeft');
-  await shows(third, 4);
+  await waitForInput(third, 4);
   await t.press('Escape');
   await t.page.waitForURL((url) => url.pathname === `${app}/inputs`);
-  await t.until(() => document.activeElement?.dataset.cell === '3');
+  await t.waitUntil(() => document.activeElement?.dataset.cell === '3');
 }
 
-async function map(t, app) {
+async function checkMapKeys(t, app) {
   await t.page.goto(`${app}${search}`);
   const tools = t.page.getByRole('toolbar', { name: m('search_draw') });
-  await t.seen(tools);
-  const on = (n) =>
-    t.until(
+  await t.waitFor(tools);
+  const waitForTool = (n) =>
+    t.waitUntil(
       ([label, n]) => document.querySelectorAll(`[aria-label="${label}"] button`)[n]?.ariaPressed === 'true',
       [m('search_draw'), n],
     );
@@ -140,72 +140,77 @@ async function map(t, app) {
     ['t', 3],
   ]) {
     await t.press(key);
-    await on(n);
+    await waitForTool(n);
   }
 }
 
-async function next(t, app) {
+async function checkNextKeys(t, app) {
   await t.page.goto(`${app}/next?model=bird-or-insect`);
-  const at = () => t.page.evaluate(() => document.querySelector('.queue a.end')?.pathname);
-  const moves = async (key, from) => {
+  const currentPicture = () => t.page.evaluate(() => document.querySelector('.queue a.end')?.pathname);
+  const pressAndMove = async (key, from) => {
     await t.press(key);
-    await t.until((from) => (document.querySelector('.queue a.end')?.pathname ?? from) !== from, from);
-    return at();
+    await t.waitUntil((from) => (document.querySelector('.queue a.end')?.pathname ?? from) !== from, from);
+    return currentPicture();
   };
-  await t.seen(t.page.locator('.queue a.end'));
-  const first = await at();
-  const second = await moves(' ', first);
-  same(await moves('ArrowLeft', second), first, 'the picture before');
-  same(await moves('1', first), second, 'the picture after an answer');
-  same(await moves('z', second), first, 'the picture whose answer is taken back');
-  await t.until(() => document.querySelector('.queue progress').value === 0);
+  await t.waitFor(t.page.locator('.queue a.end'));
+  const first = await currentPicture();
+  const second = await pressAndMove(' ', first);
+  checkEqual(await pressAndMove('ArrowLeft', second), first, 'the picture before');
+  checkEqual(await pressAndMove('1', first), second, 'the picture after an answer');
+  checkEqual(await pressAndMove('z', second), first, 'the picture whose answer is taken back');
+  await t.waitUntil(() => document.querySelector('.queue progress').value === 0);
 }
 
-async function teach(t, app) {
+async function holdTrainingKey(t, app) {
   await t.page.goto(`${app}/models/bird-or-insect`);
   await t.button(m('models_start_camera')).press('Enter');
-  await t.until(() => document.querySelector('.hold button:not(:disabled)'));
+  await t.waitUntil(() => document.querySelector('.hold button:not(:disabled)'));
   await t.page.evaluate(() => document.activeElement.blur());
   await t.page.keyboard.down('2');
-  await t.until(() => Number(document.querySelectorAll('.hold [data-added]')[1]?.dataset.added) > 0);
+  await t.waitUntil(() => Number(document.querySelectorAll('.hold [data-added]')[1]?.dataset.added) > 0);
   await t.page.keyboard.up('2');
-  same(await t.page.evaluate(() => document.querySelectorAll('.hold .held').length), 0, 'keys that are held still');
+  checkEqual(
+    await t.page.evaluate(() => document.querySelectorAll('.hold .held').length),
+    0,
+    'keys that are held still',
+  );
 }
 
 /** Presses Tab from the start of a page until the focus leaves the page or returns to a control. */
-async function walk(t, path) {
+async function tabThrough(t, path) {
   await t.page.goto(path);
-  await t.until(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
+  await t.waitUntil(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
   const wanted = await t.page.evaluate(() => {
     globalThis.stops = [];
     document.activeElement?.blur();
     const tabbable = 'a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]';
-    const takes = (e) =>
+    const isTabbable = (e) =>
       e.tabIndex >= 0 && !e.disabled && !e.closest('[inert]') && e.checkVisibility({ visibilityProperty: true });
-    const met = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name)); // Tab stops at one radio button of a group
-    const all = [...document.querySelectorAll(tabbable)].filter(takes);
+    // Tab stops at one radio button of a group.
+    const wasVisited = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name));
+    const all = [...document.querySelectorAll(tabbable)].filter(isTabbable);
     // A page that loads something again may have removed an element.
-    globalThis.missed = () =>
-      all.filter((e) => e.isConnected && takes(e) && !met(e)).map((e) => e.outerHTML.slice(0, 200));
+    globalThis.missedControls = () =>
+      all.filter((e) => e.isConnected && isTabbable(e) && !wasVisited(e)).map((e) => e.outerHTML.slice(0, 200));
     return all.length;
   });
   check(wanted > 0, 'there are no controls');
   const faults = [];
   for (let stops = 0; stops < wanted + most; stops++) {
     await t.press('Tab');
-    const at = await t.page.evaluate(stop);
+    const at = await t.page.evaluate(describeFocus);
     if (!at) break;
     if (at.fault) faults.push(`${at.what}: ${at.fault}`);
   }
-  same(faults, [], 'faults');
-  same(await t.page.evaluate(() => globalThis.missed()), [], 'what Tab does not come by');
+  checkEqual(faults, [], 'faults');
+  checkEqual(await t.page.evaluate(() => globalThis.missedControls()), [], 'what Tab does not come by');
 }
 
 /**
  * In the page: describes the focused element and its fault, if it has one. Returns undefined if the focus has left the page or has been
  * here before.
  */
-function stop() {
+function describeFocus() {
   const e = document.activeElement;
   if (!e || e === document.body || globalThis.stops.includes(e)) return undefined;
   globalThis.stops.push(e);
@@ -218,12 +223,12 @@ function stop() {
   const what = `<${e.tagName.toLowerCase()} class="${e.className}"> ${name.slice(0, 40)}`;
   if (!name && e.ariaBusy !== 'true') return { what, fault: 'it has no name' };
   // The focus ring may be drawn around the element, inside it, or around its label or parent.
-  const ring = (at, pseudo) => {
+  const hasRing = (at, pseudo) => {
     const s = getComputedStyle(at, pseudo);
     return (s.outlineStyle !== 'none' && Number.parseFloat(s.outlineWidth) >= 1) || s.boxShadow !== 'none';
   };
   const around = e.labels?.[0] ?? e.parentElement;
-  if (!ring(e) && !ring(e, '::after') && !ring(e, '::before') && !ring(around))
+  if (!hasRing(e) && !hasRing(e, '::after') && !hasRing(e, '::before') && !hasRing(around))
     return { what, fault: 'one does not see that it has the focus' };
   const box = e.getBoundingClientRect();
   if (box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth)

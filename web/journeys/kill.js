@@ -4,8 +4,8 @@
 //     node kill.js               12 pictures with a network and 12 without, each with 2 kills
 //     node kill.js 200 20 [7]    so many pictures and kills each, and the seed
 import { check, journey, origin, words } from './browser.js';
-import { caller, newKey, until } from './demonstration.js';
-import { fill } from './pictures.js';
+import { caller, newKey, pollUntil } from './demonstration.js';
+import { fillInputs } from './pictures.js';
 
 const m = await words('en');
 const [pictures = 12, kills = 2, seed = 8] = process.argv.slice(2).map(Number);
@@ -15,28 +15,28 @@ const chance = mulberry(seed);
 await journey(async (arrive) => {
   const t = await arrive();
   const drawn = []; // labels that the page showed: { id, key }; unsure: the tab was killed after the press, so the label may be lost
-  await t.context.exposeBinding('drawn', (_, one) => drawn.push(one));
+  await t.context.exposeBinding('reportLabel', (_, one) => drawn.push(one));
   let [app, ask, concepts] = [];
   await t.step('there are pictures to label, and a copy', async () => {
     await t.page.goto('/');
-    await t.until(() => localStorage.getItem('copies'));
+    await t.waitUntil(() => localStorage.getItem('copies'));
     app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
     ask = caller(origin, await newKey(t, app));
     const { total } = await ask('GET', `/models/${model}/next?page=1&per_page=1`);
-    await fill(ask, total, 2 * pictures);
+    await fillInputs(ask, total, 2 * pictures);
     const info = await ask('GET', `/models/${model}/output_info`);
     concepts = info.model.output_info.data.concepts.map((c) => c.id);
-    await copied(t);
+    await waitForCopy(t);
   });
   for (const away of [false, true]) {
     await t.step(
       `${pictures} are labelled and the tab is killed ${kills} times, ${away ? 'without' : 'with'} a network`,
       async () => {
-        await t.offline(away);
+        await t.setOffline(away);
         const before = drawn.length;
         for (let n = 0; n < kills; n++) {
           const some = Math.floor(((n + 1) * pictures) / kills) - Math.floor((n * pictures) / kills);
-          await label(t, app, some, drawn);
+          await labelPictures(t, app, some, drawn);
         }
         const seen = drawn.slice(before).filter(({ unsure }) => !unsure).length;
         check(seen >= pictures - kills, `${seen} of ${pictures} were drawn`);
@@ -45,7 +45,7 @@ await journey(async (arrive) => {
   }
   await t.step('all that was drawn as said is there', async () => {
     await t.page.goto(`/${app}/next?model=${model}`);
-    await t.offline(false);
+    await t.setOffline(false);
     const said = new Map(); // by picture: its possible final labels, by concept
     for (const { id, key, unsure } of drawn) {
       const words = Object.fromEntries(key === '0' ? concepts.map((c) => [c, 0]) : [[concepts[key - 1], 1]]);
@@ -53,32 +53,32 @@ await journey(async (arrive) => {
       said.set(id, [...(unsure ? before : []), ...before.map((some) => ({ ...some, ...words }))]);
     }
     for (const [id, states] of said) {
-      const stands = (words, input) =>
+      const hasLabels = (words, input) =>
         Object.entries(words).every(([c, value]) =>
           input?.data.concepts?.some((one) => one.id === c && one.value === value),
         );
-      const has = ({ input }) => states.some((words) => stands(words, input));
-      await until(() => ask('GET', `/inputs/${id}`), has, `${id}, ${JSON.stringify(states)}, from ${seed}`);
+      const isPossible = ({ input }) => states.some((words) => hasLabels(words, input));
+      await pollUntil(() => ask('GET', `/inputs/${id}`), isPossible, `${id}, ${JSON.stringify(states)}, from ${seed}`);
     }
   });
 });
 
 /** Labels `some` pictures. The tab's process is ended at the last key press or soon after it. */
-async function label(t, app, some, drawn) {
+async function labelPictures(t, app, some, drawn) {
   await t.page.goto(`/${app}/next?model=${model}`);
-  await t.seen(t.page.locator('.queue progress'));
-  await t.until(() => document.querySelector('.queue a.end')?.href);
+  await t.waitFor(t.page.locator('.queue progress'));
+  await t.waitUntil(() => document.querySelector('.queue a.end')?.href);
   await t.page.evaluate(() => {
     let key = '';
     addEventListener('keydown', (event) => (key = event.key), true);
-    const look = () => ({
+    const readQueue = () => ({
       id: document.querySelector('.queue a.end')?.pathname.split('/').at(-1),
       done: document.querySelector('.queue progress')?.value ?? 0,
     });
-    let was = look();
+    let was = readQueue();
     new MutationObserver(() => {
-      const now = look();
-      if (now.done > was.done) globalThis.drawn({ id: was.id, key }); // the observer runs before the browser paints
+      const now = readQueue();
+      if (now.done > was.done) globalThis.reportLabel({ id: was.id, key }); // the observer runs before the browser paints
       was = now;
     }).observe(document.body, { subtree: true, childList: true, attributes: true });
   });
@@ -88,7 +88,7 @@ async function label(t, app, some, drawn) {
     const had = drawn.length;
     if (n < some) {
       await t.press(key);
-      await until(
+      await pollUntil(
         () => t.page.evaluate(() => 0),
         () => drawn.length > had,
         `the picture ${n} of ${some}`,
@@ -103,14 +103,14 @@ async function label(t, app, some, drawn) {
       await Promise.all([gone, pressed]);
     }
   }
-  await t.reopen();
+  await t.reopenTab();
 }
 
 /** Waits until the copy has all that the origin has, and until the page starts without a network: a killed tab ends the storing of its files. */
-async function copied(t) {
+async function waitForCopy(t) {
   await t.page.goto('/sync');
-  await t.seen(t.page.getByText(m('phase_current')));
-  await t.seen(t.page.getByText(m('look_stored')));
+  await t.waitFor(t.page.getByText(m('phase_current')));
+  await t.waitFor(t.page.getByText(m('look_stored')));
 }
 
 /** Pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */

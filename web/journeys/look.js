@@ -1,35 +1,35 @@
 // Looking at pictures: the browser computes and stores everything, and keeps working without a network.
-import { check, journey, same, timing, words } from './browser.js';
-import { drop, lighthouse, named, samples } from './pictures.js';
+import { check, checkEqual, journey, timing, words } from './browser.js';
+import { dropFiles, lighthouse, loadConceptIds, samples } from './pictures.js';
 
 const en = await words('en');
 const edge = process.env.EDGE;
 
 await journey(async (arrive) => {
   const guest = await arrive({ camera: true, others: [edge] });
-  await guest.step('the recogniser comes, and says how far it is', () => comes(guest));
-  await guest.step('a dropped picture is read on the device', () => reads(guest));
-  await guest.step('names are in any language at once', () => speaks(guest));
-  await guest.step('browser, origin and edge give the same hashes', () => agrees(guest));
-  await guest.step('what is no picture is refused in words', () => refuses(guest));
-  await guest.step('two concepts are taught, trained and seen', () => teaches(guest));
-  await guest.step('similar pictures are found among those that are kept', () => finds(guest));
-  await guest.step('the camera is read as it runs', () => watches(guest));
-  await guest.step('the page can be installed', () => installs(guest));
-  await guest.step('keys do what buttons do', () => types(guest));
-  await guest.step('it starts without a network, with everything there', () => starts(guest));
-  await guest.step('everything is forgotten when that is wanted', () => forgets(guest));
+  await guest.step('the recogniser comes, and says how far it is', () => waitForRecogniser(guest));
+  await guest.step('a dropped picture is read on the device', () => analysePicture(guest));
+  await guest.step('names are in any language at once', () => changeLanguages(guest));
+  await guest.step('browser, origin and edge give the same hashes', () => compareHashes(guest));
+  await guest.step('what is no picture is refused in words', () => dropBadFiles(guest));
+  await guest.step('two concepts are taught, trained and seen', () => trainConcepts(guest));
+  await guest.step('similar pictures are found among those that are kept', () => findSimilar(guest));
+  await guest.step('the camera is read as it runs', () => analyseCamera(guest));
+  await guest.step('the page can be installed', () => checkInstallability(guest));
+  await guest.step('keys do what buttons do', () => pressShortcuts(guest));
+  await guest.step('it starts without a network, with everything there', () => startOffline(guest));
+  await guest.step('everything is forgotten when that is wanted', () => deleteEverything(guest));
 
   const hurried = await arrive();
-  await hurried.step('the server answers until the recogniser can, if that is wanted', () => hurries(hurried));
+  await hurried.step('the server answers until the recogniser can, if that is wanted', () => analyseAtServer(hurried));
   await hurried.context.close();
 
   const refused = await arrive({ remembered: { language: 'ar' } });
-  await refused.step('a camera that may not be used is said to be one, from the right', () => denied(refused));
+  await refused.step('a camera that may not be used is said to be one, from the right', () => denyCamera(refused));
 });
 
 /** The concepts that the page shows for a picture: the name, or its translation into the language `tongue`, and the value. */
-function seen(t, tongue) {
+function readConcepts(t, tongue) {
   return t.page.locator('.readout .words li').evaluateAll(
     (rows, tongue) =>
       rows.map((row) => ({
@@ -41,17 +41,17 @@ function seen(t, tongue) {
 }
 
 /** Waits until a picture has been recognised and its concepts appear in every chosen language. */
-async function still(t) {
-  await t.seen(t.page.locator('.readout .words li'));
-  await t.until(() => !document.querySelector('.readout [aria-busy="true"]'));
+async function awaitAnalysis(t) {
+  await t.waitFor(t.page.locator('.readout .words li'));
+  await t.waitUntil(() => !document.querySelector('.readout [aria-busy="true"]'));
 }
 
 /** Drops files where pictures are shown. */
-function put(t, ...files) {
-  return drop(t.page.locator('.stage'), files);
+function dropOnStage(t, ...files) {
+  return dropFiles(t.page.locator('.stage'), files);
 }
 
-async function comes(t) {
+async function waitForRecogniser(t) {
   const asked = [];
   t.context.on('request', (request) => asked.push(new URL(request.url()).pathname));
   let go;
@@ -61,30 +61,30 @@ async function comes(t) {
   const network = /\/runtime\/network-/;
   await t.page.route(network, (route) => held.then(() => route.continue()));
   await t.page.goto('/look');
-  await t.seen(t.heading(en('look')));
+  await t.waitFor(t.heading(en('look')));
   const bar = t.page.getByRole('progressbar', { name: en('look_loading') });
-  await t.seen(bar);
-  await t.look('the recogniser on its way');
+  await t.waitFor(bar);
+  await t.checkAccessibility('the recogniser on its way');
   await t.button('Bee on a petal', t.page.locator('.film')).click(); // the page shows it, and recognises it later
-  await t.seen(t.page.locator('.facts', { hasText: 'Bee on a petal' }));
-  await put(t, lighthouse);
-  await t.seen(t.page.locator('.facts', { hasText: lighthouse }));
-  same(await t.page.getByRole('alert').count(), 0, 'alerts about pictures that came early');
+  await t.waitFor(t.page.locator('.facts', { hasText: 'Bee on a petal' }));
+  await dropOnStage(t, lighthouse);
+  await t.waitFor(t.page.locator('.facts', { hasText: lighthouse }));
+  checkEqual(await t.page.getByRole('alert').count(), 0, 'alerts about pictures that came early');
   go();
-  await still(t);
+  await awaitAnalysis(t);
   await t.page.unroute(network);
   await t.page.reload();
-  await t.gone(bar);
-  await t.seen(t.heading(en('teach_title')));
+  await t.waitForRemoval(bar);
+  await t.waitFor(t.heading(en('teach_title')));
   check(
     asked.some((path) => /^\/runtime\/network-\w+\.plan$/.test(path)),
     `no network was loaded: ${asked.filter((p) => p.startsWith('/runtime'))}`,
   );
-  await t.look('an empty page');
-  t.asked = asked;
+  await t.checkAccessibility('an empty page');
+  t.requests = asked;
 }
 
-async function hurries(t) {
+async function analyseAtServer(t) {
   const sent = []; // calls with a picture
   t.context.on('request', (request) => {
     if (/"base64"/.test(request.postData() ?? '')) sent.push(new URL(request.url()).pathname);
@@ -98,131 +98,131 @@ async function hurries(t) {
   const lead = t.page.locator('main header p');
   const call = '/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs';
   await t.page.goto('/look');
-  await t.seen(choice);
-  same(await lead.textContent(), en('look_lead'), 'the lead before the choice');
-  await put(t, lighthouse);
-  await t.seen(t.page.locator('.facts', { hasText: lighthouse }));
-  await t.look('the offer of the server');
-  same(sent, [], 'calls with a picture before the choice');
+  await t.waitFor(choice);
+  checkEqual(await lead.textContent(), en('look_lead'), 'the lead before the choice');
+  await dropOnStage(t, lighthouse);
+  await t.waitFor(t.page.locator('.facts', { hasText: lighthouse }));
+  await t.checkAccessibility('the offer of the server');
+  checkEqual(sent, [], 'calls with a picture before the choice');
   await choice.check();
-  await still(t);
-  await t.seen(t.page.getByText(en('look_origin')));
-  const rows = await seen(t);
+  await awaitAnalysis(t);
+  await t.waitFor(t.page.getByText(en('look_origin')));
+  const rows = await readConcepts(t);
   check(
     rows.slice(0, 8).some((row) => row.name === 'lighthouse'),
     `the server sees ${rows.map((row) => row.name)}`,
   );
-  same(await lead.textContent(), en('look_meanwhile_lead'), 'the lead after the choice');
-  same(sent, [call], 'calls with a picture after the choice');
-  await t.look('the answer of the server');
+  checkEqual(await lead.textContent(), en('look_meanwhile_lead'), 'the lead after the choice');
+  checkEqual(sent, [call], 'calls with a picture after the choice');
+  await t.checkAccessibility('the answer of the server');
   await t.page.reload();
-  await t.seen(choice);
+  await t.waitFor(choice);
   check(await choice.isChecked(), 'the choice is forgotten');
-  await put(t, lighthouse);
-  await t.seen(t.page.getByText(en('look_origin')));
+  await dropOnStage(t, lighthouse);
+  await t.waitFor(t.page.getByText(en('look_origin')));
   go();
-  await t.seen(t.page.getByText(en('look_here')));
-  await t.gone(choice);
-  same(await lead.textContent(), en('look_lead'), 'the lead with the recogniser');
-  await still(t);
-  same(sent, [call, call], 'calls with a picture');
+  await t.waitFor(t.page.getByText(en('look_here')));
+  await t.waitForRemoval(choice);
+  checkEqual(await lead.textContent(), en('look_lead'), 'the lead with the recogniser');
+  await awaitAnalysis(t);
+  checkEqual(sent, [call, call], 'calls with a picture');
 }
 
-async function reads(t) {
-  t.asked.length = 0;
-  await put(t, lighthouse);
-  await still(t);
-  const rows = await seen(t);
+async function analysePicture(t) {
+  t.requests.length = 0;
+  await dropOnStage(t, lighthouse);
+  await awaitAnalysis(t);
+  const rows = await readConcepts(t);
   check(
     rows.slice(0, 8).some((row) => row.name === 'lighthouse'),
     `it sees ${rows.map((row) => row.name)}`,
   );
-  same(
+  checkEqual(
     rows.map((row) => row.value),
     rows.map((row) => row.value).sort((a, b) => b - a),
     'the order of the values',
   );
-  await t.seen(t.page.getByText(en('look_here')));
+  await t.waitFor(t.page.getByText(en('look_here')));
   await t.page.getByRole('button', { name: /^Show \d+ lower/ }).click();
-  check((await seen(t)).length > rows.length, 'there are no lower concepts');
+  check((await readConcepts(t)).length > rows.length, 'there are no lower concepts');
   await t.button(en('look_fewer')).click();
   await t.page.locator('.readout .words li button').first().hover();
-  await t.seen(t.page.locator('.photo canvas'));
-  await t.seen(t.page.getByText(en('look_where', { concept: rows[0].name })));
-  same(
-    t.asked.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // except the requests of the side bar and the copy
+  await t.waitFor(t.page.locator('.photo canvas'));
+  await t.waitFor(t.page.getByText(en('look_where', { concept: rows[0].name })));
+  checkEqual(
+    t.requests.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // except the requests of the side bar and the copy
     [],
     'calls to the server',
   );
-  await t.look('a picture that was read');
+  await t.checkAccessibility('a picture that was read');
   const onward = t.button(en('teach_title'));
   const { y } = await onward.boundingBox();
   check(y < 800, `nothing on the first screen says that it can be taught: ${y}`);
   await onward.click();
-  same(await t.focused(), en('teach_name', { number: '1' }), 'what comes first in teaching');
+  checkEqual(await t.focusLabel(), en('teach_name', { number: '1' }), 'what comes first in teaching');
 }
 
-async function speaks(t) {
-  const english = await named('en');
-  const ids = (await seen(t)).map((row) => english.get(row.name));
+async function changeLanguages(t) {
+  const english = await loadConceptIds('en');
+  const ids = (await readConcepts(t)).map((row) => english.get(row.name));
   for (const code of ['ja', 'ru']) {
     if (code !== 'ja') await t.field(en('look_names_more')).selectOption(code);
-    await still(t);
-    const there = await named(code);
-    same(
-      (await seen(t, code)).map((row) => there.get(row.name)),
+    await awaitAnalysis(t);
+    const there = await loadConceptIds(code);
+    checkEqual(
+      (await readConcepts(t, code)).map((row) => there.get(row.name)),
       ids,
       `what the names in ${code} stand for`,
     );
   }
-  same(
+  checkEqual(
     await t.page.locator('.heads button').allTextContents(),
     ['Русский', 'English', '日本語'],
     'the languages beside each other',
   );
   await t.button('English').click();
-  await still(t);
-  same(await t.page.locator('.heads [aria-pressed="true"]').textContent(), 'English', 'the language in front');
+  await awaitAnalysis(t);
+  checkEqual(await t.page.locator('.heads [aria-pressed="true"]').textContent(), 'English', 'the language in front');
 }
 
 /** Makes a receipt, compares it with this server and with an edge, and checks the hashes in it. */
-async function agrees(t) {
+async function compareHashes(t) {
   const part = t.page.getByRole('region', { name: en('receipt_title') });
   await t.button(en('receipt_make'), part).click();
-  await t.seen(part.getByText(en('receipt_browser')));
+  await t.waitFor(part.getByText(en('receipt_browser')));
   await t.button(en('receipt_compare'), part).click();
-  await t.seen(part.getByText(en('receipt_equal', { equal: '2', all: '2' })));
+  await t.waitFor(part.getByText(en('receipt_equal', { equal: '2', all: '2' })));
   if (edge) {
     await part.getByText(en('receipt_elsewhere')).click();
     await t.field(en('receipt_address')).fill('nowhere at all');
     check(await t.button(en('receipt_other'), part).isDisabled(), 'the comparison is offered without a key');
     await t.field(en('receipt_key')).fill(process.env.EDGE_KEY);
     await t.button(en('receipt_other'), part).click();
-    await t.seen(part.getByText(en('receipt_address_wrong')));
+    await t.waitFor(part.getByText(en('receipt_address_wrong')));
     await t.field(en('receipt_address')).fill(new URL(edge).host);
     await t.button(en('receipt_other'), part).click();
-    await t.seen(part.getByText(en('receipt_equal', { equal: '3', all: '3' })));
+    await t.waitFor(part.getByText(en('receipt_equal', { equal: '3', all: '3' })));
   }
   const hashes = await part.locator('code').evaluateAll((all) => all.map((one) => one.title));
   const places = edge ? 3 : 2;
-  same(hashes.length, 2 * places, 'hashes');
+  checkEqual(hashes.length, 2 * places, 'hashes');
   check(
     hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash)),
     `hashes ${hashes}`,
   );
-  same(new Set(hashes).size, 2, 'different hashes');
-  await t.look('a receipt');
+  checkEqual(new Set(hashes).size, 2, 'different hashes');
+  await t.checkAccessibility('a receipt');
   const keys = await t.page.evaluate(async () => {
     const session = await (await fetch('/console/apps')).json();
     return (await (await fetch(`/console/apps/${session.apps[0].id}/keys`)).json()).keys.length;
   });
-  same(keys, 1, 'keys that are left'); // the key of the new data folder
+  checkEqual(keys, 1, 'keys that are left'); // the key of the new data folder
 }
 
-async function refuses(t) {
-  await put(t, ['notes.jpg', 'no picture at all']);
-  await t.seen(t.page.getByRole('alert').getByText(en('look_unreadable_do')));
-  await t.look('a file that is no picture');
+async function dropBadFiles(t) {
+  await dropOnStage(t, ['notes.jpg', 'no picture at all']);
+  await t.waitFor(t.page.getByRole('alert').getByText(en('look_unreadable_do')));
+  await t.checkAccessibility('a file that is no picture');
   // A file that is dropped outside the drop area: without the page's handler, the browser would open the file and leave the page.
   const goes = await t.page.evaluate(() => {
     const dataTransfer = new DataTransfer();
@@ -232,24 +232,24 @@ async function refuses(t) {
       to.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })),
     );
   });
-  same(goes, [], 'what is left to the browser');
+  checkEqual(goes, [], 'what is left to the browser');
 }
 
-async function teaches(t) {
+async function trainConcepts(t) {
   await t.button(en('teach_samples')).click();
-  await t.until(() =>
+  await t.waitUntil(() =>
     [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
   );
   const lesson = t.page.locator('.lesson').first();
-  await drop(lesson, [lighthouse]);
+  await dropFiles(lesson, [lighthouse]);
   await t.button(en('teach_remove', { name: lighthouse }), lesson).click();
-  await t.until(() => document.querySelectorAll('.lesson li').length === 8);
-  same(await t.page.locator('.drop.over').count(), 0, 'places that go on waiting for what was dropped elsewhere');
-  await t.look('two concepts with pictures');
+  await t.waitUntil(() => document.querySelectorAll('.lesson li').length === 8);
+  checkEqual(await t.page.locator('.drop.over').count(), 0, 'places that go on waiting for what was dropped elsewhere');
+  await t.checkAccessibility('two concepts with pictures');
   const train = t.button(en('teach_train'));
   await train.click();
   const told = t.page.getByText(en('teach_trained', { time: '#' }).split('#')[0]);
-  await t.seen(told);
+  await t.waitFor(told);
   const seconds = Number((await told.textContent()).match(/[\d.]+/)[0]);
   if (timing) check(seconds <= 6, `training took ${seconds} s, want 2`); // the limit is three times the goal
   for (const [title, first] of [
@@ -257,79 +257,80 @@ async function teaches(t) {
     ['Damselfly on a leaf', en('lesson_insect')],
   ]) {
     await t.button(title, t.page.locator('.film')).click();
-    await t.seen(t.page.locator('.facts', { hasText: title }));
-    await still(t);
-    const rows = await seen(t);
-    same([rows[0].name, rows.length], [first, 2], `what was taught, in ${title}`);
+    await t.waitFor(t.page.locator('.facts', { hasText: title }));
+    await awaitAnalysis(t);
+    const rows = await readConcepts(t);
+    checkEqual([rows[0].name, rows.length], [first, 2], `what was taught, in ${title}`);
   }
-  await t.look('what was taught, seen');
+  await t.checkAccessibility('what was taught, seen');
 }
 
-async function finds(t) {
+async function findSimilar(t) {
   const part = t.page.locator('section[aria-labelledby="similar"]');
   await t.button(en('kept_samples'), part).click();
-  await t.seen(part.getByText(en('count_pictures', { n: '43' }).replace('43', '42'))); // the lighthouse is one of the samples
-  const hits = () =>
+  await t.waitFor(part.getByText(en('count_pictures', { n: '43' }).replace('43', '42'))); // the lighthouse is one of the samples
+  const listHits = () =>
     part
       .locator('li')
       .evaluateAll((all) =>
         all.map((one) => [one.querySelector('button').ariaLabel, one.querySelector('.score').textContent.trim()]),
       );
-  await t.until((word) => document.querySelector('#similar').textContent === word, en('similar_title'));
-  const found = await hits();
-  same(found[0], ['Damselfly on a leaf', en('similar_same')], 'the most alike');
-  same(found[1][0], 'Dragonfly, face on', 'the next');
+  await t.waitUntil((word) => document.querySelector('#similar').textContent === word, en('similar_title'));
+  const found = await listHits();
+  checkEqual(found[0], ['Damselfly on a leaf', en('similar_same')], 'the most alike');
+  checkEqual(found[1][0], 'Dragonfly, face on', 'the next');
   const scores = found.slice(1).map(([, score]) => Number(score));
-  same(
+  checkEqual(
     scores,
     [...scores].sort((a, b) => b - a),
     'the order',
   );
   const next = 'Dragonfly, face on';
   await part.getByRole('button', { name: next }).click();
-  await t.seen(t.page.locator('.facts', { hasText: next }));
-  await still(t);
-  await t.until(() => document.querySelector('section[aria-labelledby="similar"] .score'));
-  same((await hits())[0], [next, en('similar_same')], 'after a step to it');
-  await t.until(() => document.querySelector('.photo').getBoundingClientRect().top >= 0); // a picture that is selected below is shown above
-  await t.look('similar pictures');
+  await t.waitFor(t.page.locator('.facts', { hasText: next }));
+  await awaitAnalysis(t);
+  await t.waitUntil(() => document.querySelector('section[aria-labelledby="similar"] .score'));
+  checkEqual((await listHits())[0], [next, en('similar_same')], 'after a step to it');
+  // A picture that is selected below is shown above.
+  await t.waitUntil(() => document.querySelector('.photo').getBoundingClientRect().top >= 0);
+  await t.checkAccessibility('similar pictures');
 }
 
-async function watches(t) {
+async function analyseCamera(t) {
   await t.button(en('look_camera')).click();
-  await t.until((least) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= least, timing ? 5 : 0.1);
-  await t.look('the camera');
+  await t.waitUntil((least) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= least, timing ? 5 : 0.1);
+  await t.checkAccessibility('the camera');
   await t.button(`${en('teach_more')}`).click();
   const lesson = t.page.locator('.lesson').nth(2);
   await lesson.getByRole('textbox').fill('Clock');
   for (let n = 1; n <= 3; n++) {
     await lesson.getByRole('button', { name: en('teach_snap') }).click();
-    await t.until((n) => document.querySelectorAll('.lesson')[2].querySelectorAll('li').length === n, n);
+    await t.waitUntil((n) => document.querySelectorAll('.lesson')[2].querySelectorAll('li').length === n, n);
   }
   await t.button(en('teach_train')).click();
-  await t.until((name) => document.querySelector('.readout .words .name')?.textContent === name, 'Clock');
+  await t.waitUntil((name) => document.querySelector('.readout .words .name')?.textContent === name, 'Clock');
   await t.button(en('camera_take')).click();
-  await t.seen(t.page.locator('.photo img'));
-  await still(t);
-  same((await seen(t))[0].name, 'Clock', 'what the picture shows');
-  same(await t.page.locator('video').count(), 0, 'the camera after a picture');
+  await t.waitFor(t.page.locator('.photo img'));
+  await awaitAnalysis(t);
+  checkEqual((await readConcepts(t))[0].name, 'Clock', 'what the picture shows');
+  checkEqual(await t.page.locator('video').count(), 0, 'the camera after a picture');
 }
 
-async function installs(t) {
+async function checkInstallability(t) {
   const cdp = await t.context.newCDPSession(t.page);
   const { installabilityErrors } = await cdp.send('Page.getInstallabilityErrors');
   // A browser window of a test is incognito, and Chromium reports that as an error. All other requirements must be met.
-  same(
+  checkEqual(
     installabilityErrors.map((one) => one.errorId).filter((id) => id !== 'in-incognito'),
     [],
     'what keeps it from being installed',
   );
 }
 
-async function starts(t) {
-  await t.seen(t.page.getByText(en('look_stored')));
-  await t.offline(true);
-  same(
+async function startOffline(t) {
+  await t.waitFor(t.page.getByText(en('look_stored')));
+  await t.setOffline(true);
+  checkEqual(
     await t.page.evaluate(() =>
       fetch('/healthz').then(
         () => 'reached',
@@ -340,46 +341,46 @@ async function starts(t) {
     'the server',
   );
   await t.page.reload();
-  await t.seen(t.heading(en('similar_title')).or(t.heading(en('kept_title'))));
-  await t.seen(t.page.getByText(en('look_offline')));
-  await t.seen(t.page.getByText(en('count_pictures', { n: '46' }))); // three of them are frames of the camera, and one is its picture
-  same(
+  await t.waitFor(t.heading(en('similar_title')).or(t.heading(en('kept_title'))));
+  await t.waitFor(t.page.getByText(en('look_offline')));
+  await t.waitFor(t.page.getByText(en('count_pictures', { n: '46' }))); // three of them are frames of the camera, and one is its picture
+  checkEqual(
     await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
     [en('lesson_bird'), en('lesson_insect'), 'Clock'],
     'what was taught',
   );
-  await t.seen(t.page.getByRole('tab', { name: en('look_own') }));
+  await t.waitFor(t.page.getByRole('tab', { name: en('look_own') }));
   await t.button('Lighthouse in the sea', t.page.locator('.film')).click();
-  await still(t);
+  await awaitAnalysis(t);
   check(
-    (await seen(t)).some((row) => row.name === 'lighthouse'),
+    (await readConcepts(t)).some((row) => row.name === 'lighthouse'),
     'the lighthouse is not seen',
   );
-  await quickly(t);
+  await checkSpeed(t);
   const part = t.page.getByRole('region', { name: en('receipt_title') });
   await t.button(en('receipt_make'), part).click();
-  await t.seen(part.getByText(en('receipt_browser')));
+  await t.waitFor(part.getByText(en('receipt_browser')));
   await t.field(en('receipt_key')).fill('0123456789abcdef0123456789abcdef');
   await t.button(en('receipt_other'), part).click();
-  await t.seen(part.getByText(en('receipt_sum', { equal: '1', all: '1', missing: '1' })));
-  await t.seen(part.getByText(en('receipt_offline')));
-  await t.look('a page without a network');
+  await t.waitFor(part.getByText(en('receipt_sum', { equal: '1', all: '1', missing: '1' })));
+  await t.waitFor(part.getByText(en('receipt_offline')));
+  await t.checkAccessibility('a page without a network');
   await t.page.locator('.scroll').evaluate((all) => all.scrollTo(0, 0));
   await t.page.setViewportSize({ width: 360, height: 740 });
-  await t.fits('a page without a network');
+  await t.checkWidth('a page without a network');
   await t.page.setViewportSize({ width: 1200, height: 800 });
-  await t.offline(false);
+  await t.setOffline(false);
   await t.page.reload();
-  await t.seen(t.page.getByText(en('look_stored')));
-  await t.gone(t.page.getByText(en('look_offline')));
+  await t.waitFor(t.page.getByText(en('look_stored')));
+  await t.waitForRemoval(t.page.getByText(en('look_offline')));
 }
 
 /** Drops some pictures, and checks the time of the fastest one. */
-async function quickly(t) {
+async function checkSpeed(t) {
   const times = [];
   for (const name of ['35-slice-of-pizza.jpg', '36-glacier-and-rock.jpg', '38-horses-in-salzburg.jpg']) {
-    const took = t.page.evaluate(read, name);
-    await put(t, name);
+    const took = t.page.evaluate(timeAnalysis, name);
+    await dropOnStage(t, name);
     times.push(await took);
   }
   const least = Math.min(...times);
@@ -387,7 +388,7 @@ async function quickly(t) {
 }
 
 /** The time in ms from a drop until the page shows the picture and its concepts. */
-function read(name) {
+function timeAnalysis(name) {
   let began;
   addEventListener('drop', () => (began = performance.now()), { once: true, capture: true });
   return new Promise((resolve) => {
@@ -406,59 +407,59 @@ function read(name) {
   });
 }
 
-async function types(t) {
+async function pressShortcuts(t) {
   t.page.on('filechooser', () => {}); // intercepts file dialogs from now on, not only while waitForEvent waits
   await t.page.goto('/look');
-  await t.seen(t.heading(en('teach_title')));
+  await t.waitFor(t.heading(en('teach_title')));
   const chosen = t.page.waitForEvent('filechooser');
   await t.press('o');
   await (await chosen).setFiles(new URL(lighthouse, samples).pathname);
-  await still(t);
+  await awaitAnalysis(t);
   await t.press('c');
-  await t.seen(t.page.locator('video'));
+  await t.waitFor(t.page.locator('video'));
   await t.press('c');
-  await t.seen(t.page.getByText(en('look_nothing_yet')));
+  await t.waitFor(t.page.getByText(en('look_nothing_yet')));
   await t.button('Hummingbird', t.page.locator('.film')).focus();
   await t.press('Enter');
-  await still(t);
+  await awaitAnalysis(t);
   await t.press('Tab');
-  same(await t.focused(), 'Beach in the wind', 'the next stop');
+  checkEqual(await t.focusLabel(), 'Beach in the wind', 'the next stop');
 }
 
-async function forgets(t) {
+async function deleteEverything(t) {
   await t.button(en('kept_forget')).click();
   const question = t.dialog(en('forget_title'));
-  await t.seen(question);
-  same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
-  await t.look('the question before all is forgotten');
+  await t.waitFor(question);
+  checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
+  await t.checkAccessibility('the question before all is forgotten');
   await t.button(en('forget_do'), question).click();
-  await t.gone(question);
-  await t.seen(t.heading(en('kept_none')));
+  await t.waitForRemoval(question);
+  await t.waitFor(t.heading(en('kept_none')));
   await t.page.reload();
-  await t.seen(t.heading(en('kept_none')));
-  same(
+  await t.waitFor(t.heading(en('kept_none')));
+  checkEqual(
     await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
     ['', ''],
     'what is taught',
   );
 }
 
-async function denied(t) {
+async function denyCamera(t) {
   const ar = await words('ar');
   await t.page.goto('/look');
-  await t.seen(t.heading(ar('teach_title')));
+  await t.waitFor(t.heading(ar('teach_title')));
   await t.button(ar('look_camera')).click();
-  await t.seen(t.page.getByRole('alert').getByText(ar('camera_refused')));
-  await t.look('a camera that may not be used');
+  await t.waitFor(t.page.getByRole('alert').getByText(ar('camera_refused')));
+  await t.checkAccessibility('a camera that may not be used');
   await t.button(ar('close')).click();
-  await put(t, lighthouse);
-  await still(t);
-  same(
+  await dropOnStage(t, lighthouse);
+  await awaitAnalysis(t);
+  checkEqual(
     await t.page.evaluate(() => [document.documentElement.dir, document.querySelector('.words .name').lang]),
     ['rtl', 'ar'],
     'direction, and the language of the names',
   );
-  await t.look('a picture, from the right');
+  await t.checkAccessibility('a picture, from the right');
   await t.page.setViewportSize({ width: 360, height: 740 });
-  await t.fits('a picture, from the right');
+  await t.checkWidth('a picture, from the right');
 }

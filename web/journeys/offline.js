@@ -1,8 +1,8 @@
 // Steps without a network: the pages start, accept pictures, train a model and correct it, and store changes until they can be sent.
-import { check, same, timing } from './browser.js';
+import { check, checkEqual, timing } from './browser.js';
 import { caller, newKey } from './demonstration.js';
-import { count, drop, lighthouse, named } from './pictures.js';
-import { as, sizes } from './screens.js';
+import { dropFiles, lighthouse, loadConceptIds, waitForCount } from './pictures.js';
+import { setScreen, sizes } from './screens.js';
 
 // The last picture of the second concept is mislabelled: it shows the first concept.
 const lessons = [
@@ -13,23 +13,23 @@ const lessons = [
   ['Made', ['26-green-roadster', '27-red-sports-car', '30-cruise-ship-at-the-quay', '04-old-camera', '09-sea-turtle']],
 ].map(([name, files]) => [name, files.map((file) => `${file}.jpg`)]);
 
-export const unseen = '40-red-whiskered-bulbul.jpg'; // shows the first concept, and no version is trained on it
+export const testPicture = '40-red-whiskered-bulbul.jpg'; // shows the first concept, and no version is trained on it
 export const [[living]] = lessons;
 
 /** The sync status of the copy in the side bar. */
-export const truth = (t) => t.page.locator('aside .foot a b').first();
+export const syncStatus = (t) => t.page.locator('aside .foot a b').first();
 
 /** Waits until the side bar shows that there is no network and that n changes are pending. */
-const queued = (s, n) =>
-  s.t.until(
+const waitForQueue = (s, n) =>
+  s.t.waitUntil(
     (all) => all.every((words) => document.querySelector('aside .foot a b')?.textContent.includes(words)),
     [s.m('truth_offline'), s.m('truth_queued', { n })],
   );
 
 /** Waits until the device has a copy of the application, and creates a key for calls to other places. */
-export async function joins(s) {
+export async function joinApp(s) {
   const { t } = s;
-  await t.until(() => localStorage.getItem('copies'));
+  await t.waitUntil(() => localStorage.getItem('copies'));
   s.app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   s.key = await newKey(t, s.app);
   s.ask = caller(s.origin, s.key);
@@ -37,176 +37,177 @@ export async function joins(s) {
 }
 
 /** Opens the inputs, and waits until all samples are shown and the origin is connected. */
-export async function lists(s) {
+export async function openInputs(s) {
   const { t } = s;
   await t.page.goto(`/${s.app}/inputs`);
-  await count(t, s.pictures);
-  await t.seen(t.page.getByText(s.m('truth_connected')));
+  await waitForCount(t, s.pictures);
+  await t.waitFor(t.page.getByText(s.m('truth_connected')));
 }
 
-export async function leaves(s) {
+export async function goOffline(s) {
   const { t } = s;
-  await as(s, 'ja', sizes.wide);
+  await setScreen(s, 'ja', sizes.wide);
   await t.page.goto('/sync');
-  if (s.last) await t.seen(t.page.getByRole('article', { name: s.last })); // added elsewhere
-  await t.seen(t.page.getByText(s.m('phase_current')));
-  await t.seen(t.page.getByText(s.m('look_stored')));
-  t.away = true; // the origin does not answer the page
-  await s.stop();
-  await t.offline(true);
-  s.answered = [];
+  if (s.addedName) await t.waitFor(t.page.getByRole('article', { name: s.addedName })); // added elsewhere
+  await t.waitFor(t.page.getByText(s.m('phase_current')));
+  await t.waitFor(t.page.getByText(s.m('look_stored')));
+  t.isOffline = true; // the origin does not answer the page
+  await s.stopOrigin();
+  await t.setOffline(true);
+  s.serverAnswers = [];
   t.context.on('response', (r) => {
-    if (t.away && !r.fromServiceWorker() && /^\/(v2|console|hosted)\//.test(new URL(r.url()).pathname))
-      s.answered.push(r.url());
+    if (t.isOffline && !r.fromServiceWorker() && /^\/(v2|console|hosted)\//.test(new URL(r.url()).pathname))
+      s.serverAnswers.push(r.url());
   });
   check((await t.page.reload()).fromServiceWorker(), 'the page did not come from where it is kept');
   await t.page.locator(`aside nav a[href="/${s.app}/inputs"]`).click();
-  await count(t, s.pictures);
-  await drop(t.page.locator('main'), [lighthouse], 'again');
-  await count(t, ++s.pictures);
-  await queued(s, 1);
-  await t.look('a picture that was added');
+  await waitForCount(t, s.pictures);
+  await dropFiles(t.page.locator('main'), [lighthouse], 'again');
+  await waitForCount(t, ++s.pictures);
+  await waitForQueue(s, 1);
+  await t.checkAccessibility('a picture that was added');
   await t.page.locator('.drawer li a').first().click();
-  const [id, names] = [(await named('en')).get('lighthouse'), await named('ja')];
+  const [id, names] = [(await loadConceptIds('en')).get('lighthouse'), await loadConceptIds('ja')];
   const [name] = [...names].find(([, one]) => one === id);
-  await t.seen(t.page.locator('.words li .name').getByText(name, { exact: true }));
+  await t.waitFor(t.page.locator('.words li .name').getByText(name, { exact: true }));
   await t.page.goto(`/${s.app}/inputs`);
-  await count(t, s.pictures);
-  await queued(s, 1);
-  same(s.answered, [], 'answers from elsewhere');
+  await waitForCount(t, s.pictures);
+  await waitForQueue(s, 1);
+  checkEqual(s.serverAnswers, [], 'answers from elsewhere');
 }
 
-export async function teaches(s) {
+export async function trainModel(s) {
   const { t } = s;
-  await as(s, 'ja', sizes.telephone);
+  await setScreen(s, 'ja', sizes.telephone);
   await t.page.goto(`/${s.app}/models#new`);
   const concepts = t.page.locator('.concepts .concept');
   for (const [i, [name, files]] of lessons.entries()) {
     await concepts.nth(i).locator('input').first().fill(name);
-    await drop(concepts.nth(i), files);
-    await t.until((i) => document.querySelectorAll('.concept [data-count="5"]').length === i + 1, i);
+    await dropFiles(concepts.nth(i), files);
+    await t.waitUntil((i) => document.querySelectorAll('.concept [data-count="5"]').length === i + 1, i);
   }
-  await t.look('a new model with pictures');
-  const way = await t.page.evaluateHandle(trained);
+  await t.checkAccessibility('a new model with pictures');
+  const way = await t.page.evaluateHandle(collectTrainingCodes);
   await t.button(s.m('models_train')).click();
-  await t.seen(t.page.locator('[data-auc]'));
+  await t.waitFor(t.page.locator('[data-auc]'));
   const seen = await way.jsonValue();
   const [[first, began], [last, ended]] = [seen[0], seen.at(-1)];
-  same(last, 'judged', 'the end of a training');
+  checkEqual(last, 'judged', 'the end of a training');
   // The training runs in a worker, so a slow page may draw only after it has ended.
-  if (seen.length > 1) same(first, '21103', 'the code of a version that is trained');
+  if (seen.length > 1) checkEqual(first, '21103', 'the code of a version that is trained');
   if (timing) check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // the limit is three times the goal
-  await t.seen(t.link(s.m('models_version_show', { n: 1 })));
-  await queued(s, 1 + 10 + 2 + 3); // the earlier picture; the pictures; the concepts; the model, its version and the result of its training
-  for (const part of ['models_weak', 'models_confusion']) await t.seen(t.heading(s.m(part)));
-  await t.seen(t.page.getByText(s.m('models_promise', { value: '0.9' }), { exact: true }));
+  await t.waitFor(t.link(s.m('models_version_show', { n: 1 })));
+  // The earlier picture; the pictures; the concepts; the model, its version and the result of its training.
+  await waitForQueue(s, 1 + 10 + 2 + 3);
+  for (const part of ['models_weak', 'models_confusion']) await t.waitFor(t.heading(s.m(part)));
+  await t.waitFor(t.page.getByText(s.m('models_promise', { value: '0.9' }), { exact: true }));
   for (const name of ['models_precision', 'models_recall', 'models_cut']) {
     const figures = await t.page.locator(`td[data-label="${s.m(name)}"]`).allTextContents();
     check(figures.length === 2 && figures.every((x) => /^[01]\.\d\d$/.test(x)), `${name}: ${figures}`);
   }
   s.model = new URL(t.page.url()).pathname;
-  s.predicted = [await tries(s, 1)]; // by each version, the oldest first
-  same(s.predicted, [living], 'what version 1 predicts');
-  await t.look('a model');
-  await t.fits('a model');
-  same(s.answered, [], 'answers from elsewhere');
+  s.predictions = [await tryVersion(s, 1)]; // by each version, the oldest first
+  checkEqual(s.predictions, [living], 'what version 1 predicts');
+  await t.checkAccessibility('a model');
+  await t.checkWidth('a model');
+  checkEqual(s.serverAnswers, [], 'answers from elsewhere');
 }
 
 /** In the page: collects the status codes of a training as the page shows them, and its evaluation, each with its time in ms. */
-function trained() {
+function collectTrainingCodes() {
   const all = [];
-  const note = () => {
+  const addCode = () => {
     const code = document.querySelector('.progress [role="status"]')?.textContent.match(/21\d{3}/)?.[0];
     const now = document.querySelector('[data-auc]') ? 'judged' : code;
     if (now && now !== all.at(-1)?.[0]) all.push([now, performance.now()]);
   };
-  new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+  new MutationObserver(addCode).observe(document.body, { subtree: true, childList: true, characterData: true });
   return all;
 }
 
 /** The first concept that a version predicts. */
-const sees = (s) =>
+const firstConcept = (s) =>
   s.t.page
     .getByRole('list', { name: s.m('models_results') })
     .locator('li b')
     .first();
 
 /** Predicts with a version for a picture outside its training set. Returns the name of the first concept. */
-async function tries(s, version) {
+async function tryVersion(s, version) {
   const { t } = s;
-  await drop(t.page.locator('section[aria-labelledby="try-h"]'), [unseen]);
-  await t.seen(t.page.getByText(s.m('models_runs_here', { n: version })));
-  await t.seen(sees(s));
-  return sees(s).textContent();
+  await dropFiles(t.page.locator('section[aria-labelledby="try-h"]'), [testPicture]);
+  await t.waitFor(t.page.getByText(s.m('models_runs_here', { n: version })));
+  await t.waitFor(firstConcept(s));
+  return firstConcept(s).textContent();
 }
 
 /** Checks the prediction for the camera, which shows a picture outside the training set, and the rate of predictions. */
-export async function watches(s) {
+export async function analyseCamera(s) {
   const { t } = s;
   const part = t.page.locator('section[aria-labelledby="try-h"]');
   await t.button(s.m('models_camera'), part).click();
   await t.button(s.m('models_start_camera'), part).click();
-  await t.until((least) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= least, timing ? 5 : 0.1);
-  same(await sees(s).textContent(), living, 'what the camera shows');
+  await t.waitUntil((least) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= least, timing ? 5 : 0.1);
+  checkEqual(await firstConcept(s).textContent(), living, 'what the camera shows');
   await t.button(s.m('models_stop_camera'), part).click();
-  await t.gone(t.page.locator('video'));
-  same(s.answered, [], 'answers from elsewhere');
+  await t.waitForRemoval(t.page.locator('video'));
+  checkEqual(s.serverAnswers, [], 'answers from elsewhere');
 }
 
-export async function corrects(s) {
+export async function correctLabel(s) {
   const { t } = s;
-  await as(s, 'en', sizes.desk);
+  await setScreen(s, 'en', sizes.desk);
   await t.page.goto(s.model);
   await t.button(s.m('models_check_all')).click();
   const dialog = t.dialog(s.m('models_check_title'));
-  await t.seen(dialog);
-  await t.look('the weakest pictures');
+  await t.waitFor(dialog);
+  await t.checkAccessibility('the weakest pictures');
   const yes = await dialog.getByText(s.m('models_check_said', { n: '1', value: '#' }).split('1')[0]).count();
   await t.press(yes ? 'n' : 'y'); // this undoes the label
   await t.button(s.m('models_check_train'), dialog).click();
-  await t.seen(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
+  await t.waitFor(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
   const told = t.page.locator('.toast', { hasText: /^v2: (AUC \S+ points?, )?\d+ predictions? changed/ });
-  await t.seen(told);
-  await t.seen(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
-  s.predicted.push(await tries(s, 2));
+  await t.waitFor(told);
+  await t.waitFor(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
+  s.predictions.push(await tryVersion(s, 2));
   await t.link(s.m('models_version_show', { n: 1 })).click();
-  same(await tries(s, 1), living, 'what version 1 predicts');
-  same(s.answered, [], 'answers from elsewhere');
+  checkEqual(await tryVersion(s, 1), living, 'what version 1 predicts');
+  checkEqual(s.serverAnswers, [], 'answers from elsewhere');
 }
 
-export async function edits(s) {
+export async function editOffline(s) {
   const { t } = s;
-  await as(s, 'en', sizes.wide);
+  await setScreen(s, 'en', sizes.wide);
   await t.page.goto(`/${s.app}/inputs`);
-  await count(t, s.pictures);
-  await t.seen(truth(t));
-  const before = Number((await truth(t).textContent()).match(/\d+/)[0]);
+  await waitForCount(t, s.pictures);
+  await t.waitFor(syncStatus(t));
+  const before = Number((await syncStatus(t).textContent()).match(/\d+/)[0]);
   const select = (name) => t.page.getByRole('gridcell', { name }).locator('.ck').click();
   for (const [i, name] of [/^Castle gate/, /^Beach in the wind/].entries()) {
     await select(name);
     await t.press('l');
     await t.type('tower');
-    await t.seen(t.page.getByRole('row').filter({ hasText: 'tower' }));
+    await t.waitFor(t.page.getByRole('row').filter({ hasText: 'tower' }));
     await t.press('Enter');
-    await queued(s, before + i + 1);
+    await waitForQueue(s, before + i + 1);
     await t.press('Escape');
     await t.press('Escape');
   }
   await select(/^Footballer/);
   await t.press('Delete');
-  await count(t, --s.pictures);
-  await queued(s, before + 3);
-  await t.reopen();
+  await waitForCount(t, --s.pictures);
+  await waitForQueue(s, before + 3);
+  await t.reopenTab();
   await t.page.setViewportSize({ width: 2400, height: 1350 });
   await t.page.goto(`/${s.app}/inputs`);
-  await count(t, s.pictures);
-  await queued(s, before + 3);
-  await t.seen(t.page.getByRole('gridcell', { name: /^Castle gate.*tower/ }));
-  same(s.answered, [], 'answers from elsewhere');
+  await waitForCount(t, s.pictures);
+  await waitForQueue(s, before + 3);
+  await t.waitFor(t.page.getByRole('gridcell', { name: /^Castle gate.*tower/ }));
+  checkEqual(s.serverAnswers, [], 'answers from elsewhere');
 
   // Meanwhile another person deletes one of them at the edge.
   const ask = caller(s.edge, s.key);
   const { inputs } = await ask('GET', '/inputs?per_page=100');
-  s.contested = inputs.find((input) => input.data.metadata?.name === 'Beach in the wind').id;
-  same((await ask('DELETE', `/inputs/${s.contested}`)).status.code, 10000, 'a deletion at the edge');
+  s.conflictId = inputs.find((input) => input.data.metadata?.name === 'Beach in the wind').id;
+  checkEqual((await ask('DELETE', `/inputs/${s.conflictId}`)).status.code, 10000, 'a deletion at the edge');
 }

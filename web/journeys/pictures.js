@@ -11,7 +11,7 @@ export async function sample(name, more = '') {
 }
 
 /** Drops files on an element, as a person does: samples by their names, or any file as its name, bytes and type. */
-export async function drop(target, files, more = '') {
+export async function dropFiles(target, files, more = '') {
   const all = await Promise.all(
     files.map(async (file) => {
       const [name, bytes, type = 'image/jpeg'] = typeof file === 'string' ? [file, await sample(file, more)] : file;
@@ -33,11 +33,11 @@ export async function drop(target, files, more = '') {
 export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-label]');
 
 /** Waits until the grid shows n tiles. */
-export const count = (t, n) =>
-  t.until((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
+export const waitForCount = (t, n) =>
+  t.waitUntil((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
 
 /** Adds parts of a sample, starting at number n, until there are `wanted` inputs. `one` makes an input from its number and its picture. */
-export async function fill(ask, n, wanted, one = (_, image) => ({ data: { image } })) {
+export async function fillInputs(ask, n, wanted, one = (_, image) => ({ data: { image } })) {
   const base64 = (await sample(lighthouse)).toString('base64');
   for (; n < wanted; n += 100) {
     const inputs = Array.from({ length: Math.min(100, wanted - n) }, (_, i) => {
@@ -50,7 +50,7 @@ export async function fill(ask, n, wanted, one = (_, image) => ({ data: { image 
 }
 
 /** The ids of the public concepts by their names in a language. */
-export async function named(code) {
+export async function loadConceptIds(code) {
   const table = await readFile(new URL(`../../models/general-v1.3/names/${code}.tsv`, import.meta.url), 'utf8');
   return new Map(
     table

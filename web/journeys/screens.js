@@ -4,7 +4,7 @@ import { words } from './browser.js';
 export const sizes = { telephone: [360, 740], desk: [1440, 900], wide: [2400, 1350] };
 
 /** Changes the language and the size of the screen. The language applies to the next page that is loaded. */
-export async function as(s, code, [width, height]) {
+export async function setScreen(s, code, [width, height]) {
   s.code = code;
   s.m = await words(code);
   await s.t.page.setViewportSize({ width, height });
@@ -12,14 +12,14 @@ export async function as(s, code, [width, height]) {
 }
 
 /** The texts that the side bar shows after this call, in their order. */
-export function travelled() {
+export function collectStatusTexts() {
   const all = [];
   const line = document.querySelector('aside .foot');
-  const note = () => {
+  const addText = () => {
     const now = line.querySelector('b')?.textContent;
     if (now && now !== all.at(-1)) all.push(now);
   };
-  note();
-  new MutationObserver(note).observe(line, { subtree: true, childList: true, characterData: true });
+  addText();
+  new MutationObserver(addText).observe(line, { subtree: true, childList: true, characterData: true });
   return all;
 }

@@ -14,11 +14,11 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
-import { quiet, words } from './browser.js';
-import { caller, newApp, newKey, until } from './demonstration.js';
-import { drop, lighthouse } from './pictures.js';
+import { browserArgs, words } from './browser.js';
+import { caller, newApp, newKey, pollUntil } from './demonstration.js';
+import { dropFiles, lighthouse } from './pictures.js';
 
-const [program, out, drawn] = process.argv.slice(2).map((path) => resolve(path));
+const [program, out, drawings] = process.argv.slice(2).map((path) => resolve(path));
 if (!out) throw new Error('usage: node shots.js PROGRAM OUT [DRAWN]');
 const only = process.env.STATES?.split(/[ ,]+/);
 const en = await words('en');
@@ -41,7 +41,7 @@ const then =
     for (const step of steps) await step(page);
   };
 const click = (selector) => (page) => page.locator(selector).first().click();
-const seen = (text) => (page) => page.getByText(text).first().waitFor();
+const waitForText = (text) => (page) => page.getByText(text).first().waitFor();
 const button = (name) => (page) => page.getByRole('button', { name, exact: true }).first().click();
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
 
@@ -52,9 +52,9 @@ const near = geo({ geo_point: alps, geo_limit: { type: 'withinKilometers', value
 const box = geo({
   geo_box: [{ geo_point: { latitude: 60, longitude: -12 } }, { geo_point: { latitude: 36, longitude: 24 } }],
 });
-const seenAs = (name) => ({ output: { data: { concepts: [{ name }] } } });
-const birds = seenAs('bird');
-const outdoors = seenAs('outdoors');
+const conceptClause = (name) => ({ output: { data: { concepts: [{ name }] } } });
+const birds = conceptClause('bird');
+const outdoors = conceptClause('outdoors');
 // The demonstration names its pictures by the same rule.
 const idOf = (bytes) => createHash('sha256').update(bytes).digest('hex').slice(0, 32);
 const horses = idOf(await sample('38-horses-in-salzburg.jpg'));
@@ -67,7 +67,7 @@ const tile = '[role=gridcell] a';
 const model = '/:app/models/bird-or-insect';
 
 /** Labels the first picture of the page. */
-const label = then(click('[role=gridcell] .ck'), async (page) => {
+const labelFirst = then(click('[role=gridcell] .ck'), async (page) => {
   await page.keyboard.press('l');
   await page.keyboard.type('tower');
   await page.getByRole('row').filter({ hasText: 'tower' }).first().waitFor();
@@ -75,14 +75,14 @@ const label = then(click('[role=gridcell] .ck'), async (page) => {
   await page.keyboard.press('Escape');
   await page.keyboard.press('Escape');
 });
-const offline = (away) => (page) => page.context().setOffline(away);
+const setOffline = (away) => (page) => page.context().setOffline(away);
 
 /**
  * Changes a picture on this device and at the origin while they have no contact, and shows the picture once the device has received the
  * origin's verdict. `first`, `here` and `there` get the bytes of a picture that no place has yet, and its id.
  */
-const apart = (first, here, there, verdict) => async (page) => {
-  const name = `shot-${taken.length}.jpg`;
+const causeConflict = (first, here, there, verdict) => async (page) => {
+  const name = `shot-${shots.length}.jpg`;
   const bytes = Buffer.concat([await sample(lighthouse), Buffer.from(name)]);
   const id = idOf(bytes);
   await first(id, bytes);
@@ -99,38 +99,38 @@ const apart = (first, here, there, verdict) => async (page) => {
     .first()
     .waitFor({ state: 'attached' });
 };
-const nothing = async () => {};
-const adds = async (id, bytes) => {
+const doNothing = async () => {};
+const addAtOrigin = async (id, bytes) => {
   await ask('POST', '/inputs', {
     inputs: [{ id, data: { image: { base64: bytes.toString('base64') }, concepts: [{ id: 'tower' }] } }],
   });
-  await until(
+  await pollUntil(
     () => ask('GET', `/inputs/${id}`),
     (answer) => answer.input?.status.code === 30000,
     id,
   );
 };
-const addsHere = async (page, _, buffer, name) => {
+const addHere = async (page, _, buffer, name) => {
   await page.getByLabel(en('teach_files'), { exact: true }).setInputFiles({ name, mimeType: 'image/jpeg', buffer });
   await page.getByRole('article', { name, exact: true }).waitFor();
 };
-const labelsHere = async (page, id) => {
+const labelHere = async (page, id) => {
   const says = page.getByLabel(en('work_concept', { name: id }), { exact: true });
   await says.fill('ruin');
   await says.press('Enter');
   await page.getByRole('article', { name: id, exact: true }).locator('.own', { hasText: 'ruin' }).waitFor();
 };
-const deletes = (id) => ask('DELETE', `/inputs/${id}`);
-const agree = async (page) => {
+const deleteAtOrigin = (id) => ask('DELETE', `/inputs/${id}`);
+const dismissConflict = async (page) => {
   await page.goto('/sync');
   await button(en('sync_agree'))(page);
   await page.getByText(en('sync_conflicts_none')).waitFor();
 };
 
 /** Changes the answers about a training, so that it never ends. Its progress is that of a large training after some seconds. */
-const slowly = (path) => async (page) => {
+const slowTraining = (path) => async (page) => {
   let began;
-  const goesOn = (version) => {
+  const holdTraining = (version) => {
     Object.assign(version, {
       status: { code: 21103, description: '' },
       progress: Math.min(0.7, 0.3 + (Date.now() - began) / 10_000),
@@ -141,20 +141,20 @@ const slowly = (path) => async (page) => {
     const answer = await route.fetch();
     const json = await answer.json();
     const newest = json.model_version ?? (json.model_versions?.length > 1 && json.model_versions[0]);
-    if (began && newest) goesOn(newest);
+    if (began && newest) holdTraining(newest);
     await route.fulfill({ response: answer, json });
   });
 };
 
 /** Lets `take` handle the requests that match `path`: it withholds the answer or returns an error. */
-const answers = (path, take) => (page) => page.route(path, take);
+const handleRequests = (path, take) => (page) => page.route(path, take);
 const pictures = /\/v2\/inputs(\/status|\/days)?(\?|$)/;
-const broken = {
+const serverError = {
   status: 500,
   headers: { 'X-Request-Id': '8f1c20aa' },
   json: { status: { code: 99009, description: 'Internal server issue', details: '' } },
 };
-const forbidden = {
+const forbiddenError = {
   status: 403,
   json: { status: { code: 11007, description: '', details: 'the key lacks Models:Train, Models:Get' } },
 };
@@ -165,10 +165,10 @@ const forbidden = {
  * `copy: false`: a separate browser without a copy takes it.
  */
 const states = {
-  'first-run': { take: then(open('/'), seen(en('look_first_samples'))), before: true },
+  'first-run': { take: then(open('/'), waitForText(en('look_first_samples'))), before: true },
   loading: {
     take: then(
-      answers(pictures, () => {}),
+      handleRequests(pictures, () => {}),
       open('/:app/inputs'),
       (page) => page.waitForTimeout(2000),
     ),
@@ -177,17 +177,17 @@ const states = {
   },
   error: {
     take: then(
-      answers(pictures, (route) => route.fulfill(broken)),
+      handleRequests(pictures, (route) => route.fulfill(serverError)),
       open('/:app/inputs'),
       (page) => page.waitForTimeout(2000),
-      seen(en('error_other')),
+      waitForText(en('error_other')),
     ),
     copy: false,
     live: true,
   },
   forbidden: {
     take: then(
-      answers(/\/v2\/models/, (route) => route.fulfill(forbidden)),
+      handleRequests(/\/v2\/models/, (route) => route.fulfill(forbiddenError)),
       open('/:app/models'),
     ),
     copy: false,
@@ -197,7 +197,7 @@ const states = {
   verify: {
     take: async (page) => {
       await page.goto('/sign-up');
-      await signUp(page, `mara${taken.length}@orchard.example`);
+      await signUp(page, `mara${shots.length}@orchard.example`);
       await page.getByRole('heading', { name: en('verify_title') }).waitFor();
       await page.getByLabel(en('digit', { number: '1' }), { exact: true }).click();
       await page.keyboard.type('407');
@@ -209,29 +209,31 @@ const states = {
   'look-fault': {
     take: then(
       open('/'),
-      settled,
-      (page) => drop(page.locator('main'), [['scan.jpg', 'no picture']]),
-      seen(en('look_unreadable_do')),
+      waitForRest,
+      (page) => dropFiles(page.locator('main'), [['scan.jpg', 'no picture']]),
+      waitForText(en('look_unreadable_do')),
     ),
   },
   inputs: { take: open('/:app/inputs') },
-  'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))), done: button(en('inputs_grid')) },
+  'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))), restore: button(en('inputs_grid')) },
   'inputs-upload': {
     take: then(open('/:app/inputs#upload'), async (page) => {
       await page.getByRole('dialog').waitFor();
-      await drop(page.locator('main'), [lighthouse, '05-castle-gate.jpg', ['gate.jpg', 'none']]);
+      await dropFiles(page.locator('main'), [lighthouse, '05-castle-gate.jpg', ['gate.jpg', 'none']]);
       await page.getByRole('button', { name: en('inputs_clear_list'), exact: true }).waitFor();
     }),
   },
-  none: { take: then(open(`/:app/inputs${q([birds, nowhere])}`), seen(en('inputs_remove_clause'))) },
+  none: { take: then(open(`/:app/inputs${q([birds, nowhere])}`), waitForText(en('inputs_remove_clause'))) },
   empty: { take: open('/:empty/inputs'), copy: false },
   conflict: {
-    take: then(apart(nothing, addsHere, adds, 'verdict_duplicate'), seen(en('input_conflict'))),
-    done: agree,
+    take: then(causeConflict(doNothing, addHere, addAtOrigin, 'verdict_duplicate'), waitForText(en('input_conflict'))),
+    restore: dismissConflict,
   },
   deleted: {
-    take: then(apart(adds, labelsHere, deletes, 'verdict_gone'), (page) => page.locator('.deleted').waitFor()),
-    done: agree,
+    take: then(causeConflict(addAtOrigin, labelHere, deleteAtOrigin, 'verdict_gone'), (page) =>
+      page.locator('.deleted').waitFor(),
+    ),
+    restore: dismissConflict,
   },
   input: { take: then(open('/:app/inputs'), click(tile)) },
   search: { take: open(`/:app/search${q([outdoors, near, like])}`) },
@@ -243,10 +245,10 @@ const states = {
   model: { take: open(model) },
   'model-training': {
     take: then(
-      slowly(/\/v2\/models\/bird-or-insect\/versions/),
+      slowTraining(/\/v2\/models\/bird-or-insect\/versions/),
       open(model),
       (page) => page.getByRole('button', { name: en('models_train'), exact: true }).waitFor(),
-      settled,
+      waitForRest,
       button(en('models_train')),
       (page) => page.locator('.progress').waitFor(),
       (page) => page.waitForTimeout(3000),
@@ -268,53 +270,53 @@ const states = {
       await page.getByText(en('key_once')).waitFor();
     }),
   },
-  sync: { take: then(open('/sync'), seen(en('phase_current'))) },
+  sync: { take: then(open('/sync'), waitForText(en('phase_current'))) },
   docs: { take: then(open('/docs'), (page) => page.locator('.opblock').first().waitFor()) },
   offline: {
-    take: then(open('/:app/inputs'), settled, offline(true), label, (page) =>
+    take: then(open('/:app/inputs'), waitForRest, setOffline(true), labelFirst, (page) =>
       page.getByText(en('truth_offline')).first().waitFor({ state: 'attached' }),
     ),
-    done: offline(false),
+    restore: setOffline(false),
   },
 };
 
 /** Starts a program, and reads its output until each of the wanted patterns has matched. */
-async function start(args, ...wanted) {
+async function startProgram(args, ...wanted) {
   const running = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
   const ended = new Promise((resolve) => running.once('exit', resolve));
-  const said = Array(wanted.length);
+  const matches = Array(wanted.length);
   await new Promise((resolve, reject) => {
     void ended.then(() => reject(new Error(`${args[0]} has ended`)));
     for (const output of [running.stdout, running.stderr])
       createInterface({ input: output }).on('line', (line) => {
-        for (const [i, pattern] of wanted.entries()) said[i] ??= line.match(pattern)?.[1];
-        if (wanted.every((_, i) => said[i])) resolve();
+        for (const [i, pattern] of wanted.entries()) matches[i] ??= line.match(pattern)?.[1];
+        if (wanted.every((_, i) => matches[i])) resolve();
       });
   });
-  return { said, end: () => running.kill('SIGINT') && ended };
+  return { matches, end: () => running.kill('SIGINT') && ended };
 }
 
 const data = await mkdtemp(join(tmpdir(), 'shots-'));
-const demo = await start(
+const demo = await startProgram(
   ['demo', '--edges', '1', '--listen', '127.0.0.1:0', '--data', join(data, 'data')],
   /^Sightline: (.*)$/,
   /^edge-1: (.*)$/,
 );
-const server = await start(
+const server = await startProgram(
   ['serve', '--listen', '127.0.0.1:0', '--data', join(data, 'door'), '--log-format', 'text'],
   /msg=serving address=(\S+)/,
   /^\s+(http\S+\/sign-up\?setup=\S+)$/,
 );
-Object.assign(places, { origin: demo.said[0], door: `http://${server.said[0]}` });
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: quiet });
-const taken = [];
+Object.assign(places, { origin: demo.matches[0], door: `http://${server.matches[0]}` });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: browserArgs });
+const shots = [];
 try {
   await mkdir(out, { recursive: true });
-  await settle();
+  await prepareServers();
   if (!only || only.includes('screenshot')) await shootForReadme();
-  for (const round of rounds) await shoot(round);
-  await writeFile(join(out, 'index.html'), await beside());
-  console.log(`${taken.length} pictures: ${join(out, 'index.html')}`);
+  for (const round of rounds) await takeStates(round);
+  await writeFile(join(out, 'index.html'), await comparisonPage());
+  console.log(`${shots.length} pictures: ${join(out, 'index.html')}`);
 } finally {
   await browser.close();
   await Promise.all([demo.end(), server.end()]);
@@ -331,22 +333,22 @@ async function signUp(page, email) {
 }
 
 /** Finds the application of the demonstration, creates a second, empty one, and creates the first account of the other server. */
-async function settle() {
+async function prepareServers() {
   const page = await browser.newPage();
   await page.goto(places.origin);
   await page.waitForFunction(() => localStorage.getItem('copies'), undefined, { timeout: 60_000 });
   places.app = await page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   places.empty = await newApp({ page });
   ask = caller(places.origin, await newKey({ page }, places.app));
-  await page.goto(server.said[1]);
+  await page.goto(server.matches[1]);
   await signUp(page, 'ida@orchard.example');
-  await seen(en('look_first_title'))(page);
+  await waitForText(en('look_first_title'))(page);
   await page.close();
 }
 
 /** Takes all states in one size and colour. Each language has a separate browser with a copy. */
-async function shoot({ colorScheme, viewport, ...device }) {
-  const come = async (where, language, remembered = {}) => {
+async function takeStates({ colorScheme, viewport, ...device }) {
+  const openPage = async (where, language, remembered = {}) => {
     const context = await browser.newContext({
       baseURL: places[where],
       viewport,
@@ -361,37 +363,37 @@ async function shoot({ colorScheme, viewport, ...device }) {
     }, remembered);
     return context.newPage();
   };
-  const shot = async (page, name, state) => {
+  const takePicture = async (page, name, state) => {
     try {
       await state.take(page);
-      if (!state.live) await settled(page);
+      if (!state.live) await waitForRest(page);
     } catch (failure) {
       console.log(`${name}: ${failure.message.split('\n')[0]}`);
     }
     const file = `${name}-${colorScheme}-${viewport.width}.png`;
     await page.screenshot({ path: join(out, file) });
-    taken.push({ name, colorScheme, viewport, file });
-    await state.done?.(page).catch((failure) => console.log(`${name}: ${failure.message.split('\n')[0]}`));
+    shots.push({ name, colorScheme, viewport, file });
+    await state.restore?.(page).catch((failure) => console.log(`${name}: ${failure.message.split('\n')[0]}`));
   };
   const wanted = Object.entries(states).filter(([name]) => !only || only.includes(name));
   for (const [name, state] of wanted.filter(([, s]) => s.at || s.copy === false)) {
     const remembered = state.at ? {} : { declined: JSON.stringify([places.app, places.empty]) };
-    const page = await come(state.at ?? 'origin', 'en', remembered);
-    await shot(page, name, state);
+    const page = await openPage(state.at ?? 'origin', 'en', remembered);
+    await takePicture(page, name, state);
     await page.unrouteAll({ behavior: 'ignoreErrors' }); // ignores errors of calls that are not answered yet
     await page.context().close();
   }
   for (const language of ['en', 'ar']) {
     const here = wanted.filter(([, s]) => (s.language ?? 'en') === language && !s.at && s.copy !== false);
     if (!here.length) continue;
-    const page = await come('origin', language);
-    for (const [name, state] of here) if (state.before) await shot(page, name, state);
+    const page = await openPage('origin', language);
+    for (const [name, state] of here) if (state.before) await takePicture(page, name, state);
     await page.goto('/sync');
     await page
       .getByText((await words(language))('phase_current'))
       .first()
       .waitFor({ timeout: 120_000 });
-    for (const [name, state] of here) if (!state.before) await shot(page, name, state);
+    for (const [name, state] of here) if (!state.before) await takePicture(page, name, state);
     await page.context().close();
   }
 }
@@ -408,10 +410,10 @@ async function shootForReadme() {
   await context.addInitScript(() => localStorage.setItem('tongues', 'en,es')); // every machine has fonts for these languages
   const page = await context.newPage();
   await page.goto('/look');
-  await settled(page);
+  await waitForRest(page);
   await page.getByRole('button', { name: 'Dragonfly, face on', exact: true }).first().click();
   await page.locator('.readout .words li').first().waitFor();
-  await settled(page);
+  await waitForRest(page);
   await page.evaluate(coarsen);
   const png = await page.screenshot({ path: join(out, 'screenshot.png') });
   if (png.length > 400_000) console.log(`screenshot.png has ${png.length} bytes, more than 400 kB`);
@@ -431,10 +433,10 @@ function coarsen() {
 }
 
 /** Waits until nothing on the page is loading or being drawn, the visible pictures have loaded, and the copy shows its sync status. */
-async function settled(page) {
+async function waitForRest(page) {
   await page.waitForFunction(
     (drawing) => {
-      const seen = (e) => {
+      const isVisible = (e) => {
         const { x, y, width, height } = e.getBoundingClientRect();
         const [across, down] = [x + width / 2, y + height / 2];
         return width > 0 && across > 0 && across < innerWidth && down > 0 && down < innerHeight;
@@ -448,7 +450,7 @@ async function settled(page) {
         [...document.images].every((image) => image.complete || image.loading === 'lazy') &&
         [...document.querySelectorAll('.counts:has(> .line)')].every((e) => e.querySelector('b')) &&
         [...document.querySelectorAll('main img:not([src])')].every(
-          (e) => e.parentElement.querySelector('.away') || !seen(e),
+          (e) => e.parentElement.querySelector('.away') || !isVisible(e),
         )
       );
     },
@@ -459,9 +461,9 @@ async function settled(page) {
 }
 
 /** A page with every picture next to its drawing, if there is one. */
-async function beside() {
-  const rows = taken.map(({ name, colorScheme, viewport, file }) => {
-    const mock = drawn && join(drawn, `${name}-${colorScheme}.png`);
+async function comparisonPage() {
+  const rows = shots.map(({ name, colorScheme, viewport, file }) => {
+    const mock = drawings && join(drawings, `${name}-${colorScheme}.png`);
     const has = viewport.width === wide.width && mock && existsSync(mock);
     return `<tr><th>${name}<br>${colorScheme}, ${viewport.width} px</th><td><img src="${file}"></td><td>${has ? `<img src="${relative(out, mock)}">` : ''}</td></tr>`;
   });

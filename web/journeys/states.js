@@ -1,38 +1,38 @@
 // States of the pages that have no content to show: each one names the missing thing and offers a way on.
 import { fileURLToPath } from 'node:url';
-import { check, journey, same, words } from './browser.js';
+import { check, checkEqual, journey, words } from './browser.js';
 import { lighthouse } from './pictures.js';
 
-const seenAs = (name) => ({ output: { data: { concepts: [{ name }] } } });
+const conceptClause = (name) => ({ output: { data: { concepts: [{ name }] } } });
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
 
 /** Opens an address whose filters cannot be read, and clears them. */
-async function unread(t, m, app) {
+async function clearUnreadFilters(t, m, app) {
   for (const page of ['inputs', 'search']) {
     await t.page.goto(`/${app}/${page}?q=%5B%7B%22input`);
-    await t.seen(t.heading(m('search_unread')));
-    same(await t.page.locator('[role=gridcell], .hits').count(), 0, 'pictures for filters that cannot be read');
-    await t.look(`${page} with filters that cannot be read`);
+    await t.waitFor(t.heading(m('search_unread')));
+    checkEqual(await t.page.locator('[role=gridcell], .hits').count(), 0, 'pictures for filters that cannot be read');
+    await t.checkAccessibility(`${page} with filters that cannot be read`);
     await t.button(m('search_clear')).click();
-    await t.gone(t.heading(m('search_unread')));
+    await t.waitForRemoval(t.heading(m('search_unread')));
   }
 }
 
 /** Searches by two filters that match nothing, so that removing one of them does not help. */
-async function finds(t, m, app) {
-  await t.page.goto(`/${app}/search${q([seenAs('no such thing'), seenAs('nor this')])}`);
-  await t.seen(t.heading(m('search_none')));
+async function clearEmptySearch(t, m, app) {
+  await t.page.goto(`/${app}/search${q([conceptClause('no such thing'), conceptClause('nor this')])}`);
+  await t.waitFor(t.heading(m('search_none')));
   await t.button(m('search_clear')).click();
-  await t.seen(t.page.locator('.hits img'));
+  await t.waitFor(t.page.locator('.hits img'));
 }
 
 /** Opens pages of an application that does not exist, and an address that no page has: the side bar and a link lead on. */
-async function strays(t, m, app) {
+async function openMissingPages(t, m, app) {
   const none = 'f'.repeat(32);
   for (const path of [`/${none}/inputs`, `/${none}/search`, `/${none}/models/sails`, `/apps/${none}`]) {
     await t.page.goto(path);
-    await t.seen(t.heading(m('error_missing')));
-    same(
+    await t.waitFor(t.heading(m('error_missing')));
+    checkEqual(
       await t.page
         .locator('main')
         .getByRole('button', { name: m('try_again') })
@@ -40,70 +40,70 @@ async function strays(t, m, app) {
       0,
       `${path}: tries in vain`,
     );
-    await t.look(path);
+    await t.checkAccessibility(path);
     await t.link(m('not_found_home'), t.page.locator('main')).click();
     await t.page.waitForURL(`**/apps/${app}`);
   }
   const lost = await t.page.goto('/no/such/page');
-  same(lost.status(), 404, 'the status of an address without a page');
-  await t.seen(t.heading(m('not_found')));
-  await t.look('no such page');
+  checkEqual(lost.status(), 404, 'the status of an address without a page');
+  await t.waitFor(t.heading(m('not_found')));
+  await t.checkAccessibility('no such page');
   await t.page.locator(`aside nav a[href="/${app}/inputs"]`).click();
-  await t.seen(t.page.locator('[role=gridcell] a'));
-  const others = t.caught().filter((fault) => !fault.includes(' a status of 404 '));
-  same(others, [], 'faults other than those refusals');
+  await t.waitFor(t.page.locator('[role=gridcell] a'));
+  const others = t.takeFaults().filter((fault) => !fault.includes(' a status of 404 '));
+  checkEqual(others, [], 'faults other than those refusals');
 }
 
 /** Without a network, the side bar has the same entries, and a page that needs the server is in its frame. */
-async function leaves(t, m, app) {
+async function goOffline(t, m, app) {
   const nav = t.page.locator('aside nav');
   const entries = async () => {
-    await t.seen(nav.locator(`a[href="/${app}/inputs"]`)); // once the applications are known
+    await t.waitFor(nav.locator(`a[href="/${app}/inputs"]`)); // once the applications are known
     return nav.locator('a').evaluateAll((all) => all.map((a) => a.pathname));
   };
   await t.page.goto('/sync');
-  await t.seen(t.page.getByText(m('look_stored')));
+  await t.waitFor(t.page.getByText(m('look_stored')));
   const before = await entries();
-  await t.offline(true);
+  await t.setOffline(true);
   await t.page.reload();
-  await t.seen(t.page.getByText(m('truth_offline_confirmed')));
-  same(await entries(), before, 'the entries of the side bar without a network');
+  await t.waitFor(t.page.getByText(m('truth_offline_confirmed')));
+  checkEqual(await entries(), before, 'the entries of the side bar without a network');
   const contact = t.page.locator('.kv dt', { hasText: m('sync_contact') }).locator('+ dd');
-  await t.seen(contact.locator('time'));
+  await t.waitFor(contact.locator('time'));
   await t.link(m('applications'), nav).click();
-  await t.seen(t.heading(m('error_offline')));
-  await t.look('applications without a network');
+  await t.waitFor(t.heading(m('error_offline')));
+  await t.checkAccessibility('applications without a network');
   await nav.locator(`a[href="/${app}/inputs"]`).click();
-  await t.seen(t.page.locator('[role=gridcell] a'));
-  await t.offline(false);
+  await t.waitFor(t.page.locator('[role=gridcell] a'));
+  await t.setOffline(false);
 }
 
 /** The list of keys has those of the shown page, in the language of the moment. */
-async function keys(t, m, app) {
+async function checkShortcuts(t, m, app) {
   const pages = { models: ['models_new'], concepts: ['concepts_new', 'concepts_begins'], sync: [] };
   for (const [page, wanted] of Object.entries(pages)) {
     await t.page.goto(page === 'sync' ? '/sync' : `/${app}/${page}`);
-    await t.seen(t.page.locator('main h1'));
+    await t.waitFor(t.page.locator('main h1'));
     await t.press('?');
     const dialog = t.dialog(m('shortcuts'));
-    await t.seen(dialog.locator('dt'));
-    same(
+    await t.waitFor(dialog.locator('dt'));
+    checkEqual(
       await dialog.locator('dd').allTextContents(),
       ['shortcuts', ...wanted].map((one) => m(one)),
       `the keys of ${page}`,
     );
     await t.press('Escape');
-    await t.gone(dialog);
+    await t.waitForRemoval(dialog);
   }
 }
 
 /** A label of an absent concept is struck through in the table. */
-async function absent(t, m, app) {
+async function checkAbsentLabel(t, m, app) {
   await t.page.goto(`/${app}/inputs${q([{ input: { data: { concepts: [{ id: 'bird', value: false }] } } }])}`);
   await t.button(m('inputs_table')).click();
   const label = t.page.locator('.said .not bdi').first();
-  await t.seen(label);
-  same(
+  await t.waitFor(label);
+  checkEqual(
     await label.evaluate((e) => getComputedStyle(e).textDecorationLine),
     'line-through',
     'the line of an absent label',
@@ -111,29 +111,29 @@ async function absent(t, m, app) {
 }
 
 /** A deleted picture has neither a control nor the focus: the next one has it. */
-async function deletes(t, m, app) {
+async function deletePicture(t, m, app) {
   await t.page.goto(`/${app}/inputs`);
   const tile = t.page.locator('[data-cell="3"]');
   await tile.locator('.ck').click();
   await t.press('Delete');
-  await t.seen(t.page.locator('.going[data-cell="3"]'));
-  await t.until(() => document.activeElement?.dataset.cell === '4');
-  same(await t.page.locator('.going .ck').count(), 0, 'controls on a deleted picture');
+  await t.waitFor(t.page.locator('.going[data-cell="3"]'));
+  await t.waitUntil(() => document.activeElement?.dataset.cell === '4');
+  checkEqual(await t.page.locator('.going .ck').count(), 0, 'controls on a deleted picture');
   await t.button(m('undo')).click();
-  await t.gone(t.page.locator('.going'));
+  await t.waitForRemoval(t.page.locator('.going'));
 }
 
 /** On a narrow page the pictures are searched in a field of full width, and the names of a picture are below their languages. */
-async function narrows(t, m, app) {
+async function checkNarrowPage(t, m, app) {
   await t.page.setViewportSize({ width: 360, height: 740 });
   await t.page.goto(`/${app}/inputs`);
   const find = t.field(m('inputs_find')).first();
-  await t.seen(find);
+  await t.waitFor(find);
   check((await find.boundingBox()).width > 300, 'the search field is narrow');
   await find.fill('bird');
   await t.page.getByRole('option').first().click();
   await t.page.waitForURL('**/inputs?q=**');
-  await t.look('a search on a narrow page');
+  await t.checkAccessibility('a search on a narrow page');
   for (const [width, languages] of [
     [360, 2],
     [1440, 3],
@@ -141,10 +141,10 @@ async function narrows(t, m, app) {
     await t.page.setViewportSize({ width, height: 900 });
     await t.page.goto('/look');
     await t.button('Bee on a petal').first().click();
-    await t.seen(t.page.locator('.words li'));
-    const starts = (all) => all.map((e) => Math.round(e.getBoundingClientRect().left)).filter(Boolean);
-    const names = await t.page.locator('.words li').first().locator('.name, .tr').evaluateAll(starts);
-    same(names.length, languages, `languages at ${width} px`);
+    await t.waitFor(t.page.locator('.words li'));
+    const leftEdges = (all) => all.map((e) => Math.round(e.getBoundingClientRect().left)).filter(Boolean);
+    const names = await t.page.locator('.words li').first().locator('.name, .tr').evaluateAll(leftEdges);
+    checkEqual(names.length, languages, `languages at ${width} px`);
     const heads = await t.page
       .locator('.heads button')
       .evaluateAll((all) =>
@@ -156,13 +156,13 @@ async function narrows(t, m, app) {
           )
           .filter(Boolean),
       );
-    same(heads, names, `where languages and names begin at ${width} px`);
+    checkEqual(heads, names, `where languages and names begin at ${width} px`);
   }
   await t.page.setViewportSize({ width: 1200, height: 800 });
 }
 
 /** Before the recogniser has loaded, the page takes a picture and shows it. It reads it as soon as it can. */
-async function early(arrive, m) {
+async function dropBeforeLoad(arrive, m) {
   const t = await arrive({ remembered: { looked: 'yes' } });
   let release;
   const loads = new Promise((resolve) => {
@@ -175,21 +175,21 @@ async function early(arrive, m) {
   await t.step('a picture is taken before the recogniser has loaded', async () => {
     await t.page.goto('/look');
     const choose = t.button(m('look_choose'));
-    await t.seen(choose);
-    same(await choose.isEnabled(), true, 'whether pictures can be chosen at once');
+    await t.waitFor(choose);
+    checkEqual(await choose.isEnabled(), true, 'whether pictures can be chosen at once');
     await t.page
       .locator('input[type=file][multiple]')
       .first()
       .setInputFiles(fileURLToPath(new URL(`../samples/${lighthouse}`, import.meta.url)));
-    await t.seen(t.page.locator('.photo img'));
+    await t.waitFor(t.page.locator('.photo img'));
     release();
-    await t.seen(t.page.locator('.readout .words li'));
+    await t.waitFor(t.page.locator('.readout .words li'));
   });
   await t.context.close();
 }
 
 /** In a browser that stores nothing, the pages work for as long as they are open. */
-async function forgets(arrive, m, app) {
+async function denyStorage(arrive, m, app) {
   const t = await arrive();
   await t.context.addInitScript(() => {
     const refuse = () => {
@@ -202,29 +202,29 @@ async function forgets(arrive, m, app) {
   });
   await t.step('a browser that stores nothing shows every page', async () => {
     await t.page.goto('/look');
-    await t.seen(t.button(m('look_choose')));
+    await t.waitFor(t.button(m('look_choose')));
     await t.page.goto(`/${app}/inputs`);
-    await t.seen(t.page.locator('[role=gridcell] a'));
+    await t.waitFor(t.page.locator('[role=gridcell] a'));
     await t.page.goto('/sync');
-    await t.seen(t.heading(m('sync_title')));
+    await t.waitFor(t.heading(m('sync_title')));
   });
   await t.context.close();
 }
 
 await journey(async (arrive) => {
   const m = await words('en');
-  await early(arrive, m);
+  await dropBeforeLoad(arrive, m);
   const t = await arrive();
   await t.page.goto('/');
-  await t.until(() => localStorage.getItem('copies'));
+  await t.waitUntil(() => localStorage.getItem('copies'));
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
-  await forgets(arrive, m, app);
-  await t.step('filters that cannot be read find nothing', () => unread(t, m, app));
-  await t.step('an application or a page that does not exist leads on', () => strays(t, m, app));
-  await t.step('absent labels look absent in the table', () => absent(t, m, app));
-  await t.step('a deleted picture is left alone', () => deletes(t, m, app));
-  await t.step('a narrow page has its search field, and names below their languages', () => narrows(t, m, app));
-  await t.step('the keys of a page are listed on it alone', () => keys(t, m, app));
-  await t.step('without a network the side bar stays', () => leaves(t, m, app));
-  await t.step('a search without results offers to clear its filters', () => finds(t, m, app));
+  await denyStorage(arrive, m, app);
+  await t.step('filters that cannot be read find nothing', () => clearUnreadFilters(t, m, app));
+  await t.step('an application or a page that does not exist leads on', () => openMissingPages(t, m, app));
+  await t.step('absent labels look absent in the table', () => checkAbsentLabel(t, m, app));
+  await t.step('a deleted picture is left alone', () => deletePicture(t, m, app));
+  await t.step('a narrow page has its search field, and names below their languages', () => checkNarrowPage(t, m, app));
+  await t.step('the keys of a page are listed on it alone', () => checkShortcuts(t, m, app));
+  await t.step('without a network the side bar stays', () => goOffline(t, m, app));
+  await t.step('a search without results offers to clear its filters', () => clearEmptySearch(t, m, app));
 });

@@ -7,10 +7,10 @@
 //
 // If SWEPT names a folder, a picture of each checked page is stored there.
 import { join } from 'node:path';
-import { check, contrast, journey, origin, same, startAt, words } from './browser.js';
+import { check, checkEqual, contrast, journey, origin, setOrigin, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 
-const whole = process.argv.includes('all');
+const allCombinations = process.argv.includes('all');
 const only = process.argv.slice(2).filter((word) => word !== 'all');
 const sizes = [
   { width: 360, height: 740 },
@@ -23,7 +23,7 @@ const languages = { en: 'ltr', de: 'ltr', ja: 'ltr', ar: 'rtl' };
 const colours = ['light', 'dark'];
 
 // WCAG 2.2 AA requires targets of 24 px. axe checks this only if the rule is enabled.
-const everything = { rules: { 'target-size': { enabled: true } } };
+const allRules = { rules: { 'target-size': { enabled: true } } };
 
 const bird = { output: { data: { concepts: [{ name: 'bird' }] } } };
 const near = {
@@ -41,8 +41,8 @@ const pages = {
   table: ['/:app/inputs', press('inputs_table')],
   map: ['/:app/inputs', press('inputs_map')],
   none: [`/:app/inputs${q([{ ...bird, input: { data: { concepts: [{ name: 'no such thing' }] } } }])}`],
-  adding: ['/:app/inputs#upload', (t) => t.seen(t.page.getByRole('dialog'))],
-  selected: ['/:app/inputs', selects],
+  adding: ['/:app/inputs#upload', (t) => t.waitFor(t.page.getByRole('dialog'))],
+  selected: ['/:app/inputs', selectInput],
   input: ['/:app/inputs/:input'],
   search: [`/:app/search${q([bird, near])}`],
   next: ['/:app/next?model=bird-or-insect'],
@@ -53,7 +53,7 @@ const pages = {
   applications: ['/apps/:app'],
   sync: ['/sync'],
   account: ['/account'],
-  docs: ['/docs', (t) => t.seen(t.page.locator('.opblock'))],
+  docs: ['/docs', (t) => t.waitFor(t.page.locator('.opblock'))],
 };
 /** The pages for visitors who are not signed in, at a server that is not a demonstration. */
 const doors = {
@@ -65,7 +65,7 @@ const doors = {
 };
 
 /** Addresses of missing things, each with the page's message. */
-const missing = [
+const missingPages = [
   ['/apps/none', 'error_missing'],
   ['/:app/inputs/none', 'input_unknown'],
   ['/:app/models/none', 'models_gone'],
@@ -77,22 +77,22 @@ const missing = [
 await journey(async (arrive) => {
   const t = await arrive({ language: 'en-GB' });
   const names = {};
-  await t.step('there is something to see', () => settles(t, names));
-  await sweep(t, pages, names, ['account', 'concepts', 'sync']);
-  await t.step('a missing thing has its message', () => misses(t, names));
-  await t.step('in a hurry nothing goes wrong', () => hurries(t, names));
-  await t.step('pages that were left are let go of', () => forgets(t, names));
+  await t.step('there is something to see', () => prepareNames(t, names));
+  await checkPages(t, pages, names, ['account', 'concepts', 'sync']);
+  await t.step('a missing thing has its message', () => openMissingPages(t, names));
+  await t.step('in a hurry nothing goes wrong', () => hurryThroughPages(t, names));
+  await t.step('pages that were left are let go of', () => checkMemory(t, names));
   await t.context.close();
   if (!process.env.DOOR) return;
-  startAt(process.env.DOOR);
+  setOrigin(process.env.DOOR);
   const stranger = await arrive({ language: 'en-GB' });
-  await sweep(stranger, doors, {}, []); // each page has another view, so no page between is needed
+  await checkPages(stranger, doors, {}, []); // each page has another view, so no page between is needed
 });
 
 /** Waits until the browser has its copy, and finds the ids for the addresses. */
-async function settles(t, names) {
+async function prepareNames(t, names) {
   await t.page.goto('/');
-  await t.until(() => localStorage.getItem('copies'));
+  await t.waitUntil(() => localStorage.getItem('copies'));
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   const ask = caller(origin, await newKey(t, app));
   const { inputs } = await ask('GET', '/inputs?per_page=1');
@@ -104,7 +104,7 @@ async function settles(t, names) {
  * Checks pages, in one language after another. It loads the first page and follows links to the others, so that the copy and the recogniser
  * start only once for each language. Each page is then checked in its sizes and colours.
  */
-async function sweep(t, all, names, between) {
+async function checkPages(t, all, names, between) {
   const address = (name) => addressOf(all, name, names);
   const wanted = Object.entries(all).filter(([name]) => !only.length || only.some((word) => name.includes(word)));
   let count = 0;
@@ -123,13 +123,13 @@ async function sweep(t, all, names, between) {
           await t.page.emulateMedia({ colorScheme: colour });
           if (!there) {
             if (!loaded) await t.page.goto(address(name));
-            else await follows(t, address(name), between.map(address));
+            else await reopenView(t, address(name), between.map(address));
             [loaded, there] = [true, true];
-            await rests(t);
+            await waitForRest(t);
             await prepare?.(t, said);
           }
-          await rests(t);
-          for (const fault of await looks(t, dir, code, first))
+          await waitForRest(t);
+          for (const fault of await findFaults(t, dir, code, first))
             faults.push(`${name}, ${size.width} px, ${code}, ${colour}: ${fault}`);
           if (process.env.SWEPT)
             await t.page.screenshot({ path: join(process.env.SWEPT, `${name}-${code}-${size.width}-${colour}.png`) });
@@ -148,7 +148,7 @@ function addressOf(all, name, names) {
 }
 
 /** Follows a link to a page. */
-async function leads(t, to) {
+async function followLink(t, to) {
   await t.page.evaluate((path) => {
     const link = document.createElement('a');
     link.href = path;
@@ -159,31 +159,31 @@ async function leads(t, to) {
 }
 
 /** Goes to pages of things that were deleted or never existed. None of them offers to try a model. */
-async function misses(t, names) {
+async function openMissingPages(t, names) {
   const m = await words(await t.page.evaluate(() => document.documentElement.lang));
-  for (const [path, message] of missing) {
-    await leads(t, path.replace(':app', names.app));
-    await t.seen(t.page.getByText(m(message), { exact: true }));
-    await rests(t);
-    same(
+  for (const [path, message] of missingPages) {
+    await followLink(t, path.replace(':app', names.app));
+    await t.waitFor(t.page.getByText(m(message), { exact: true }));
+    await waitForRest(t);
+    checkEqual(
       await t.page.getByRole('complementary', { name: m('models_try') }).count(),
       0,
       `${path}: panels to try a model`,
     );
   }
-  const others = t.caught().filter((fault) => !fault.includes(' a status of 404 '));
-  same(others, [], 'faults but the refusals');
+  const others = t.takeFaults().filter((fault) => !fault.includes(' a status of 404 '));
+  checkEqual(others, [], 'faults but the refusals');
 }
 
 /** Leaves each page before it has received all answers. The window changes its size every few pages. */
-async function hurries(t, names) {
+async function hurryThroughPages(t, names) {
   const all = Object.keys(pages).map((name) => addressOf(pages, name, names));
   const frames = [0, 1, 4, 9]; // numbers of frames to draw before the next page
   let n = 0;
   for (const stride of [1, 7])
     for (let at = 0; at < all.length; at++, n++) {
       if (n % 5 === 0) await t.page.setViewportSize(sizes[Math.floor(n / 5) % sizes.length]);
-      await leads(t, all[(at * stride) % all.length]);
+      await followLink(t, all[(at * stride) % all.length]);
       await t.page.evaluate(
         async (frames) => {
           for (let n = 0; n < frames; n++) await new Promise(requestAnimationFrame);
@@ -191,31 +191,31 @@ async function hurries(t, names) {
         frames[n % frames.length],
       );
     }
-  await leads(t, addressOf(pages, 'models', names));
-  await rests(t);
+  await followLink(t, addressOf(pages, 'models', names));
+  await waitForRest(t);
 }
 
 /** Visits pages again and again, and checks that the nodes of pages that were left do not stay in memory. */
-async function forgets(t, names) {
+async function checkMemory(t, names) {
   const browser = await t.context.newCDPSession(t.page);
   await browser.send('Performance.enable');
-  const visits = async (all) => {
+  const visitPages = async (all) => {
     for (const name of all) {
-      await leads(t, addressOf(pages, name, names));
-      await rests(t);
+      await followLink(t, addressOf(pages, name, names));
+      await waitForRest(t);
     }
   };
-  const nodes = async () => {
-    await visits(['account']);
+  const countNodes = async () => {
+    await visitPages(['account']);
     for (let n = 0; n < 3; n++) await browser.send('HeapProfiler.collectGarbage');
     const { metrics } = await browser.send('Performance.getMetrics');
     return metrics.find(({ name }) => name === 'Nodes').value;
   };
   const all = ['inputs', 'look', 'models', 'model', 'next', 'concepts', 'input', 'search'];
-  await visits(all);
-  const before = await nodes();
-  for (let n = 0; n < 3; n++) await visits(all);
-  const more = (await nodes()) - before;
+  await visitPages(all);
+  const before = await countNodes();
+  for (let n = 0; n < 3; n++) await visitPages(all);
+  const more = (await countNodes()) - before;
   check(more < 5000, `${more} nodes of pages that were left are in memory`); // 24,000 if no page releases its nodes
 }
 
@@ -223,15 +223,15 @@ async function forgets(t, names) {
  * Goes to a page by a link. It first visits a page of another view, so that the view is created again and nothing of the previous page
  * remains.
  */
-async function follows(t, to, between) {
+async function reopenView(t, to, between) {
   const here = new URL(t.page.url()).pathname;
   const by = between.find((path) => path !== to && path !== here);
   for (const path of by ? [by, to] : [to]) {
     await t.page.evaluate(() => {
       for (const h1 of document.querySelectorAll('h1')) h1.dataset.before = '';
     });
-    await leads(t, path);
-    await t.until(() => document.querySelector('h1') && !document.querySelector('h1[data-before]'));
+    await followLink(t, path);
+    await t.waitUntil(() => document.querySelector('h1') && !document.querySelector('h1[data-before]'));
   }
 }
 
@@ -245,14 +245,14 @@ function combinations(turn, code) {
   for (const [n, size] of sizes.entries())
     for (const [k, colour] of colours.entries()) {
       const mine = c === (n + turn) % several && k === (n + Math.floor(turn / several)) % colours.length;
-      if (whole || mine) found.push({ size, colour, first: k === 0 || !whole });
+      if (allCombinations || mine) found.push({ size, colour, first: k === 0 || !allCombinations });
     }
   return found;
 }
 
 /** Waits until nothing on the page is loading or moving. */
-async function rests(t) {
-  await t.until(
+async function waitForRest(t) {
+  await t.waitUntil(
     () =>
       document.querySelector('h1') &&
       !document.querySelector('[aria-busy="true"]') &&
@@ -270,27 +270,27 @@ async function rests(t) {
 }
 
 /** The faults of the current page. */
-async function looks(t, dir, code, first) {
-  const found = await t.page.evaluate(cut);
+async function findFaults(t, dir, code, first) {
+  const found = await t.page.evaluate(findCutText);
   const page = await t.page.evaluate(() => [document.documentElement.lang, document.documentElement.dir]);
   if (page[0] !== code || page[1] !== dir) found.push(`it is in ${page}`);
-  return [...found, ...(await t.finds('html', first ? everything : contrast))];
+  return [...found, ...(await t.findViolations('html', first ? allRules : contrast))];
 }
 
-async function selects(t) {
+async function selectInput(t) {
   const cell = t.page.locator('[role=gridcell][data-cell][aria-label]').first();
   await cell.focus();
   await t.press('x');
   await t.press('l');
-  await t.seen(t.page.getByRole('combobox'));
+  await t.waitFor(t.page.getByRole('combobox'));
 }
 
 /** In the page: finds a page that is wider than the window, words that are cut off or outside their box, and buttons of two lines. */
-function cut() {
+function findCutText() {
   const faults = [];
   const root = document.documentElement;
   if (root.scrollWidth > root.clientWidth) faults.push(`${root.scrollWidth} px wide, of ${root.clientWidth}`);
-  const tell = (text, what) => faults.push(`${what}: "${text.trim().slice(0, 60)}"`);
+  const addFault = (text, what) => faults.push(`${what}: "${text.trim().slice(0, 60)}"`);
   const seen = new Set();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -312,7 +312,7 @@ function cut() {
       new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1
     ) {
       seen.add(whole);
-      tell(node.data, `a ${whole.tagName.toLowerCase()} class="${whole.className}" has two lines`);
+      addFault(node.data, `a ${whole.tagName.toLowerCase()} class="${whole.className}" has two lines`);
     }
     let block = box;
     while (getComputedStyle(block).display === 'inline' && block !== document.body) block = block.parentElement;
@@ -324,7 +324,7 @@ function cut() {
     if (past > 1.5 && scroller === document.body && !seen.has(block)) {
       seen.add(block);
       const name = `<${block.tagName.toLowerCase()} class="${block.className}">`;
-      tell(node.data, `${Math.round(past)} px are outside of ${name}`);
+      addFault(node.data, `${Math.round(past)} px are outside of ${name}`);
     }
     for (let at = box; at && at !== document.body; at = at.parentElement) {
       const style = getComputedStyle(at);
@@ -355,7 +355,7 @@ function cut() {
       )
         continue;
       seen.add(at);
-      tell(node.data, `${Math.round(over)} px are cut by <${at.tagName.toLowerCase()} class="${at.className}">`);
+      addFault(node.data, `${Math.round(over)} px are cut by <${at.tagName.toLowerCase()} class="${at.className}">`);
     }
   }
   return faults;

@@ -9,12 +9,12 @@ const categories = [
 ];
 
 /** Starts a trace of a traveller's page. */
-export async function trace(t) {
+export async function startTrace(t) {
   const page = await t.context.newCDPSession(t.page);
   const browser = await t.context.browser().newBrowserCDPSession();
   const events = [];
-  const hear = ({ value }) => events.push(...value);
-  browser.on('Tracing.dataCollected', hear);
+  const collectEvents = ({ value }) => events.push(...value);
+  browser.on('Tracing.dataCollected', collectEvents);
   await browser.send('Tracing.start', {
     transferMode: 'ReportEvents',
     traceConfig: { includedCategories: categories, excludedCategories: ['*'] },
@@ -35,10 +35,10 @@ export async function trace(t) {
       const complete = new Promise((resolve) => browser.once('Tracing.tracingComplete', resolve));
       await browser.send('Tracing.end');
       await complete;
-      browser.off('Tracing.dataCollected', hear);
+      browser.off('Tracing.dataCollected', collectEvents);
       await browser.detach();
       await page.detach();
-      return read(events);
+      return readFigures(events);
     },
   };
 }
@@ -48,9 +48,9 @@ export async function trace(t) {
  * number of frames that were presented. `dropped` is the number of frames that were not, although a person could have seen movement. `late`
  * is the number of presented frames that lacked a part of the window, because the main thread was not ready.
  */
-function read(events) {
+function readFigures(events) {
   const reports = events.filter((e) => e.name === 'PipelineReporter' && e.ph === 'b');
-  const pid = mostOf(reports.map((e) => e.pid));
+  const pid = mostFrequent(reports.map((e) => e.pid));
   const mine = events.filter((e) => e.pid === pid);
   const main = mine.find((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')?.tid;
   const tasks = mine
@@ -69,7 +69,7 @@ function read(events) {
   };
 }
 
-function mostOf(all) {
+function mostFrequent(all) {
   const counts = new Map();
   for (const one of all) counts.set(one, (counts.get(one) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
@@ -81,6 +81,6 @@ function mostOf(all) {
  */
 export async function memory(pid) {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
-  const of = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) / 1024;
-  return { resident: of('Pss'), own: of('Pss_Anon') };
+  const sizeOf = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) / 1024;
+  return { resident: sizeOf('Pss'), own: sizeOf('Pss_Anon') };
 }

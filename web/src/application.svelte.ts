@@ -22,7 +22,7 @@ import { Token } from './token';
 /** The last host that answered: a copy on this device, the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
 
-interface Answered {
+interface SourcedAnswer {
   readonly answer: Response;
   readonly by: By;
 }
@@ -49,21 +49,21 @@ export class Application {
   /** The sync status of the edge of these pages; undefined at an origin. */
   edgeStatus = $state.raw<EdgeStatus>();
   /** Its name, after the origin took the application away from this device. */
-  purged = $state('');
+  purgedName = $state('');
   #contact = $state<string>(); // when the origin, or the edge, last answered this page
-  #lost = $state(false); // whether it did not, the last time
+  #isUnreachable = $state(false); // whether it did not, the last time
   #seeking = false;
-  #wrote = 0; // when the origin last answered a write of this page, as Date.now() tells
+  #lastWrite = 0; // when the origin last answered a write of this page, as Date.now() tells
   #settling = false;
-  #begun: Promise<void> | undefined;
+  #opening: Promise<void> | undefined;
   #closed = false;
-  #kept = $state(false); // a copy is on this device that is not opened yet
+  #hasUnopenedCopy = $state(false); // a copy is on this device that is not opened yet
   readonly #token: Token;
   #addresses = new Map<string, Promise<string>>(); // by path, the one used last at the end
 
   constructor(id: string) {
     this.id = id;
-    this.#kept = !edge() && offlineApp(id) !== undefined;
+    this.#hasUnopenedCopy = !edge() && offlineApp(id) !== undefined;
     this.#token = new Token(() => pageToken(id, offlineApp(id) && soon()));
   }
 
@@ -78,26 +78,26 @@ export class Application {
   }
 
   /** Whether a copy on this device may have pending operations that it has not listed yet. */
-  get unread(): boolean {
-    return this.copy ? this.copy.status === undefined && !this.copy.fresh : this.#kept;
+  get hasUnreadOperations(): boolean {
+    return this.copy ? this.copy.status === undefined && !this.copy.fresh : this.#hasUnopenedCopy;
   }
 
   /** The pending operations and whether they can be sent: without a copy nothing is pending, and answered changes are at the origin. */
   get truth(): Truth {
     const { truth } = this.outbox ?? {};
-    const reached = !this.unread && (truth?.reached || (!this.edgeStatus && this.#contact !== undefined));
+    const reached = !this.hasUnreadOperations && (truth?.reached || (!this.edgeStatus && this.#contact !== undefined));
     return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
   /** Whether the origin is out of reach, as far as this page knows. */
   get offline(): boolean {
-    if (this.copy?.status) return this.copy.offline || (this.#lost && !this.copy.has(0));
-    return this.#lost || (this.edgeStatus?.offline ?? false);
+    if (this.copy?.status) return this.copy.offline || (this.#isUnreachable && !this.copy.has(0));
+    return this.#isUnreachable || (this.edgeStatus?.offline ?? false);
   }
 
   /** Whether the edge of these pages did not answer. */
-  get cut(): boolean {
-    return this.edgeStatus !== undefined && this.#lost;
+  get isEdgeUnreachable(): boolean {
+    return this.edgeStatus !== undefined && this.#isUnreachable;
   }
 
   /** When the origin last answered. */
@@ -119,22 +119,22 @@ export class Application {
   /** The same from the origin alone, for data that a copy does not have: those from before the copy, and those that it lacks. */
   there: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
-  async #ask(path: string, init?: RequestInit): Promise<Answered> {
+  async #ask(path: string, init?: RequestInit): Promise<SourcedAnswer> {
     const held = offlineApp(this.id);
     if (held && !this.copy) await waitForSession();
-    const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || isUnknown());
+    const alone = this.copy ? this.copy.away || this.#isUnreachable : held && (held.offline || isUnknown());
     if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
     if (this.copy && this.#answers(this.copy, path, init)) {
       const here = await this.#here(this.copy, path, init);
       const picture = here.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
       if (picture) return { answer: picture, by: 'device' };
-      if (this.copy?.offline || !(await unknown(here.answer, path))) return here;
+      if (this.copy?.offline || !(await isUnknownPath(here.answer, path))) return here;
     }
     try {
       return await this.#away(path, init);
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
-      this.#lose();
+      this.#noteUnreachable();
       await this.begin();
       if (!this.copy?.device.client || !this.copy.whole) throw failure;
       return this.#here(this.copy, path, init);
@@ -159,8 +159,8 @@ export class Application {
       if (here) await copy?.refresh();
       else if (this.edgeStatus) await this.edgeStatus.refresh();
       else {
-        this.#wrote = Date.now();
-        if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
+        this.#lastWrite = Date.now();
+        if (copy?.status?.as_of && !copy.offline) await this.#waitForLastWrite(copy);
       }
       if (this.changes === before) this.changes++; // otherwise its readers were notified since the write
       if (init?.method === 'POST' && path === '/v2/inputs') void this.#settle();
@@ -213,11 +213,11 @@ export class Application {
   #answers(copy: Replica, path: string, init?: RequestInit): boolean {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
     if (copy.away) return true;
-    if (copy.whole && (copy.offline || (this.#lost && !copy.has(0)))) return true; // nobody else can
-    return copy.has(this.#wrote) && (copy.offline || !fetches(path, init));
+    if (copy.whole && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // nobody else can
+    return copy.has(this.#lastWrite) && (copy.offline || !fetches(path, init));
   }
 
-  async #here(copy: Replica, path: string, init?: RequestInit): Promise<Answered> {
+  async #here(copy: Replica, path: string, init?: RequestInit): Promise<SourcedAnswer> {
     const answer = await copy.device.ask(path, init);
     this.by = 'device';
     return { answer, by: 'device' };
@@ -234,7 +234,7 @@ export class Application {
     return answer?.ok ? answer : undefined;
   }
 
-  async #away(path: string, init?: RequestInit): Promise<Answered> {
+  async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {
     await waitForSession(); // an edge is asked in another way than an origin
     const held = pastedKeyFor(this.id)?.authorization;
     const given = new Headers(init?.headers).get('Authorization') ?? held;
@@ -248,51 +248,52 @@ export class Application {
     const by = edge() && !this.edgeStatus?.isLocal ? 'edge' : 'origin'; // a server without an origin is an origin itself
     this.by = by;
     const now = new Date();
-    this.#lost = false;
+    this.#isUnreachable = false;
     if (!this.#contact || now.getTime() - Date.parse(this.#contact) > 1000) this.#contact = now.toISOString();
-    if (!this.#begun && !this.#closed) void this.begin(); // nobody could be asked before
+    if (!this.#opening && !this.#closed) void this.begin(); // nobody could be asked before
     return { answer, by };
   }
 
   /** Waits, for a moment at most, until this browser's copy can answer: a change in a previous page may be only in the copy. */
-  async remembers(): Promise<void> {
+  async waitForCopy(): Promise<void> {
     if (!offlineApp(this.id)) return;
-    const knows = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
-    for (const began = performance.now(); !knows() && performance.now() - began < patience; )
+    const canAnswer = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
+    for (const began = performance.now(); !canAnswer() && performance.now() - began < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
   /** Notes that the origin did not answer, and asks again until it does, unless a copy does that or an edge is asked all the time. */
-  #lose(): void {
-    this.#lost = true;
+  #noteUnreachable(): void {
+    this.#isUnreachable = true;
     if (!this.#seeking) void this.#seek();
   }
 
   async #seek(): Promise<void> {
     this.#seeking = true;
-    while (this.#lost && !this.#closed) {
+    while (this.#isUnreachable && !this.#closed) {
       await new Promise((resolve) => setTimeout(resolve, pause));
-      if (this.copy?.status && !this.copy.offline) this.#lost = false;
-      if (this.outbox?.status || document.visibilityState === 'hidden' || !navigator.onLine || !this.#lost) continue;
+      if (this.copy?.status && !this.copy.offline) this.#isUnreachable = false;
+      if (this.outbox?.status || document.visibilityState === 'hidden' || !navigator.onLine || !this.#isUnreachable)
+        continue;
       try {
         await this.#away('/v2/inputs/status');
         this.changes++;
       } catch (failure) {
-        if (!(failure instanceof Failure && failure.status === 0)) this.#lost = false; // it answers
+        if (!(failure instanceof Failure && failure.status === 0)) this.#isUnreachable = false; // it answers
       }
     }
     this.#seeking = false;
   }
 
   /** Waits until the changes at the origin are in the copy, which answers from then on. */
-  async #comes(copy: Replica): Promise<void> {
-    for (const began = performance.now(); !copy.has(this.#wrote) && performance.now() - began < patience; )
+  async #waitForLastWrite(copy: Replica): Promise<void> {
+    for (const began = performance.now(); !copy.has(this.#lastWrite) && performance.now() - began < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
-    this.#wrote = 0;
+    this.#lastWrite = 0;
   }
 
   /** Waits until the origin has an input that was written here. Returns false if the origin is out of reach before. */
-  async sent(input: string): Promise<boolean> {
+  async waitUntilSent(input: string): Promise<boolean> {
     for (; this.marks.inputs.has(input); await new Promise((resolve) => setTimeout(resolve, 250)))
       if (this.offline || this.#closed) return false;
     return !this.offline;
@@ -300,10 +301,10 @@ export class Application {
 
   /** Opens this browser's copy of the application, or, in a demonstration, makes one; once. */
   begin(): Promise<void> {
-    this.#begun ??= this.#begin().catch(() => {
-      this.#begun = undefined; // its owner is unknown yet
+    this.#opening ??= this.#begin().catch(() => {
+      this.#opening = undefined; // its owner is unknown yet
     });
-    return this.#begun;
+    return this.#opening;
   }
 
   async #begin(): Promise<void> {
@@ -319,7 +320,7 @@ export class Application {
     const held = offlineApp(this.id);
     // A server that answers decides about the owner of a copy; offline, it is the user of the device.
     if (held && isUnknown()) {
-      this.#lose();
+      this.#noteUnreachable();
       return this.join(held);
     }
     await this.#token.get().catch((failure) => {
@@ -342,40 +343,40 @@ export class Application {
     if (this.copy) return;
     const copy = new Replica(app);
     this.copy = copy;
-    this.#kept = false;
-    this.purged = '';
-    copy.onmoved = () => {
+    this.#hasUnopenedCopy = false;
+    this.purgedName = '';
+    copy.onprogress = () => {
       if (copy.status?.phase === 'purged') void this.remove({ purged: true });
       else this.changes++;
     };
     copy.device.onend = () => void this.#openAgain(copy, lasting);
-    if (await copy.open()) await this.#joined(copy, lasting);
+    if (await copy.open()) await this.#rememberCopy(copy, lasting);
     else void this.#openAgain(copy, lasting);
   }
 
   /** Opens a copy whose parts could not be had without the origin, as soon as they can; also one that has ended for want of them. */
   async #openAgain(copy: Replica, lasting: boolean): Promise<void> {
-    const unreached = () => {
+    const isUnreached = () => {
       const { state } = copy.device;
       const why = this.copy === copy && state.is === 'failed' ? state.failure : undefined;
       return why instanceof Failure && why.status === 0;
     };
-    while (unreached()) {
+    while (isUnreached()) {
       await new Promise((resolve) => setTimeout(resolve, pause));
-      if (!unreached() || !(await copy.open())) continue;
-      await this.#joined(copy, lasting);
+      if (!isUnreached() || !(await copy.open())) continue;
+      await this.#rememberCopy(copy, lasting);
       this.changes++;
     }
   }
 
   /** Keeps a copy that is open. */
-  async #joined(copy: Replica, lasting: boolean): Promise<void> {
+  async #rememberCopy(copy: Replica, lasting: boolean): Promise<void> {
     const { state } = copy.device;
     if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
     const { requestPersistence: persist, storePages: store } = await import('./offline.svelte');
     copy.remember();
     persist();
-    this.#begun ??= Promise.resolve();
+    this.#opening ??= Promise.resolve();
     void store(); // it waits for the origin, and nobody waits for it
   }
 
@@ -391,7 +392,7 @@ export class Application {
     const session = sessionState();
     await this.#leave(copy);
     await (await import('./replica.svelte')).removeReplica(this.id);
-    if (purged) this.purged = copy.app.name;
+    if (purged) this.purgedName = copy.app.name;
     else if (session.is === 'known' && session.session.demo) setDeclined(this.id);
     this.changes++;
   }
@@ -425,7 +426,7 @@ function fetches(path: string, init?: RequestInit): boolean {
 }
 
 /** Whether who answered has no such path at all, as a copy of another version than its origin's. */
-async function unknown(answer: Response, path: string): Promise<boolean> {
+async function isUnknownPath(answer: Response, path: string): Promise<boolean> {
   if (answer.status !== 404) return false;
   if (thumbnail.test(path)) return true; // the origin has one
   const { status } = await answer

@@ -44,7 +44,7 @@ export interface App {
 }
 
 /** An application in the list of all. */
-export interface Listed extends App {
+export interface ListedApp extends App {
   inputs: number;
 }
 
@@ -242,10 +242,10 @@ export const sessions = () => call<{ sessions: OpenSession[] }>('GET', '/session
 export const endSession = (id: string) => call<object>('DELETE', `/sessions/${encodeURIComponent(id)}`);
 
 // Applications.
-export const apps = () => call<{ apps: Listed[] }>('GET', '/apps').then((r) => r.apps);
+export const apps = () => call<{ apps: ListedApp[] }>('GET', '/apps').then((r) => r.apps);
 /** The application that a key, or a token, opens at an edge. */
 export const appOf = (authorization: string) =>
-  once<{ apps: Listed[] }>('GET', '/apps', undefined, undefined, authorization).then((r) => r.apps[0]);
+  once<{ apps: ListedApp[] }>('GET', '/apps', undefined, undefined, authorization).then((r) => r.apps[0]);
 /** The age of an edge's knowledge of an application's keys, if the application has an origin. */
 export const keysAge = (id: string, authorization = '') =>
   once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, undefined, authorization).then((r) => r.keys);

@@ -16,10 +16,10 @@ export class EdgeStatus extends Outbox {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor(ask: Fetch, onmoved: () => void) {
+  constructor(ask: Fetch, onprogress: () => void) {
     super();
     this.ask = ask;
-    this.onmoved = onmoved;
+    this.onprogress = onprogress;
   }
 
   /** Returns the text that replaces the time of the last contact. cut: the edge does not answer. */
@@ -36,7 +36,7 @@ export class EdgeStatus extends Outbox {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
-    this.rest();
+    this.cancelReads();
   }
 
   /** Reads the status. If it has changed, it also reads the pending operations. */

@@ -57,7 +57,7 @@ export function language(): string {
 }
 
 /** The language that was chosen here, or else the first of the browser's that is ours. */
-export function preferred(): string {
+export function preferredLanguage(): string {
   const chosen = readChoice('language');
   return bestLanguage(chosen ? [chosen] : navigator.languages);
 }

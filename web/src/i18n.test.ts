@@ -72,7 +72,7 @@ test('a message that a page holds is in the language of the moment', async () =>
 
 test('messages that cannot be loaded are asked for twice more', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const refused = (times: number) => async () => {
+  const failLoads = (times: number) => async () => {
     if (times-- > 0) throw new TypeError('Failed to fetch dynamically imported module');
     return { late: () => 'late' };
   };
@@ -84,9 +84,9 @@ test('messages that cannot be loaded are asked for twice more', async (t) => {
     }
     await loading;
   };
-  const late = namespace({ './words/late/en.js': refused(2) });
+  const late = namespace({ './words/late/en.js': failLoads(2) });
   await loads();
   assert.equal(late.late(), 'late');
-  namespace({ './words/never/en.js': refused(3) });
+  namespace({ './words/never/en.js': failLoads(3) });
   await assert.rejects(loads(), /Failed to fetch/);
 });

@@ -4,7 +4,7 @@ import { startRouter } from './router.svelte';
 import { loadSession } from './session.svelte';
 import './style/tokens.css';
 import './style/base.css';
-import { preferred, setLanguage } from './i18n.svelte';
+import { preferredLanguage, setLanguage } from './i18n.svelte';
 
 // A dropped file that no part of the page handles is ignored: the browser would open it instead of the page.
 const refuse = (event: DragEvent) => {
@@ -24,7 +24,7 @@ startRouter();
 void loadSession();
 // Nothing can be shown without words, and what failed may work in a moment.
 const words = (): Promise<void> =>
-  setLanguage(preferred())
+  setLanguage(preferredLanguage())
     .catch(() => setLanguage('en'))
     .catch(words);
 await words();

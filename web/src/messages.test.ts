@@ -321,7 +321,7 @@ for (const code of others) {
         const where = `${key} ${form}`;
         assert.doesNotMatch(text, /[!！]/, where);
         const missing = holes(there).filter((hole) => !holes(here, text).includes(hole));
-        const optional = spelled(code, form, atLeastOne.includes(key) ? 1 : 0)
+        const optional = isForOneNumber(code, form, atLeastOne.includes(key) ? 1 : 0)
           ? counts.filter((hole) => holes(there).includes(hole)).slice(0, 1)
           : [];
         assert.deepEqual(missing, missing.length > 0 ? optional : [], where);
@@ -406,7 +406,7 @@ function holes(message: Messages[string] | undefined, text?: string): string[] {
 }
 
 /** Whether a form is for one number only of at least `least`, which may then be a word: "مدخلان" are two inputs. */
-function spelled(code: string, form: string, least: number): boolean {
+function isForOneNumber(code: string, form: string, least: number): boolean {
   const rules = new Intl.PluralRules(code);
   const numbers = [...Array(200).keys()].filter((n) => form === `form=${rules.select(n)}`);
   return numbers.length > 0 && numbers.filter((n) => n >= least).length <= 1;

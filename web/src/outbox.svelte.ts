@@ -12,22 +12,22 @@ const many = 1000; // changes that wait: more are not all read at each of them
  * Whether the log has come on, something was written, or the origin took the application away, since before; undefined: nobody knows what
  * was read until now.
  */
-function moved(before: CopyStatus | undefined, now: CopyStatus): boolean {
+function hasProgress(before: CopyStatus | undefined, now: CopyStatus): boolean {
   if (!before) return true;
-  const written = (s: CopyStatus) => s.queued + s.sent;
+  const countPending = (s: CopyStatus) => s.queued + s.sent;
   const taken = now.phase === 'purged' && before.phase !== 'purged';
-  return taken || before.cursor !== now.cursor || written(now) > written(before);
+  return taken || before.cursor !== now.cursor || countPending(now) > countPending(before);
 }
 
 export abstract class Outbox {
   status = $state.raw<CopyStatus>();
-  waiting = $state.raw<readonly PendingOperation[]>([]); // in the order of travel
+  pending = $state.raw<readonly PendingOperation[]>([]); // in the order of travel
   conflicts = $state.raw<readonly Conflict[]>([]);
-  agreed = $state.raw<readonly Conflict[]>([]); // since the page was opened
+  dismissed = $state.raw<readonly Conflict[]>([]); // since the page was opened
   failure = $state.raw<unknown>(); // why what waits is not known
   /** Called after progress, once the pending operations were read again. */
-  onmoved: () => void = () => {};
-  #moved = false; // and nobody was notified
+  onprogress: () => void = () => {};
+  #isUnreported = false; // there was progress, and nobody was notified
   #full = 0; // when all pending operations may be read again, as performance.now()
   #later: ReturnType<typeof setTimeout> | undefined;
 
@@ -44,9 +44,9 @@ export abstract class Outbox {
 
   /** The marks of unconfirmed changes, by the id of the input, model or concept. */
   readonly marks = $derived({
-    inputs: marksById('input_id', this.waiting, this.conflicts),
-    models: marksById('model_id', this.waiting, this.conflicts),
-    concepts: marksById('concept_id', this.waiting, this.conflicts),
+    inputs: marksById('input_id', this.pending, this.conflicts),
+    models: marksById('model_id', this.pending, this.conflicts),
+    concepts: marksById('concept_id', this.pending, this.conflicts),
   });
 
   readonly truth: Truth = $derived.by(() => ({
@@ -59,7 +59,7 @@ export abstract class Outbox {
   /** Stores the status of the host: each change of it is reported, whatever answer or message it came with. */
   protected setStatus(status: CopyStatus): void {
     if (JSON.stringify(status) === JSON.stringify(this.status)) return; // readers of changes need no notice of a repeated read
-    this.#moved ||= moved(this.status, status);
+    this.#isUnreported ||= hasProgress(this.status, status);
     this.status = status;
   }
 
@@ -71,29 +71,29 @@ export abstract class Outbox {
     } catch (failure) {
       if (this.reads) this.failure = failure;
     }
-    if (!this.#moved) return;
-    this.#moved = false;
-    this.onmoved();
+    if (!this.#isUnreported) return;
+    this.#isUnreported = false;
+    this.onprogress();
   });
 
   async #read(status: CopyStatus): Promise<void> {
     const before = this.status;
     const all = status.queued + status.sent;
-    const operations = all ? await this.#waiting(all) : [];
+    const operations = all ? await this.#readPending(all) : [];
     const others = status.conflicts ? await listConflicts(this.ask) : [];
     if (this.status === before) this.setStatus(status); // otherwise a newer one was reported during the reads
-    Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
+    Object.assign(this, { pending: operations, conflicts: others, failure: undefined });
   }
 
   /** The pending operations. If there are many, it reads the newest at once, and the results of the others when it is idle. */
-  async #waiting(all: number): Promise<readonly PendingOperation[]> {
+  async #readPending(all: number): Promise<readonly PendingOperation[]> {
     const began = performance.now();
-    if (all > many && began < this.#full && this.waiting.length) {
+    if (all > many && began < this.#full && this.pending.length) {
       this.#later ??= setTimeout(() => {
         this.#later = undefined;
         void this.refresh();
       }, this.#full - began);
-      const known = new Map(this.waiting.map((o) => [`${o.site}-${o.seq}`, o]));
+      const known = new Map(this.pending.map((o) => [`${o.site}-${o.seq}`, o]));
       for (const o of await listNewest(this.ask, all)) known.set(`${o.site}-${o.seq}`, o);
       return [...known.values()];
     }
@@ -103,14 +103,14 @@ export abstract class Outbox {
   }
 
   /** Dismisses a conflict. */
-  async agree(c: Conflict): Promise<void> {
+  async dismiss(c: Conflict): Promise<void> {
     await call(this.ask, 'DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
     await this.refresh();
-    this.agreed = [c, ...this.agreed];
+    this.dismissed = [c, ...this.dismissed];
   }
 
   /** Cancels the later reads. */
-  protected rest(): void {
+  protected cancelReads(): void {
     clearTimeout(this.#later);
   }
 }

@@ -20,18 +20,18 @@ const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
 /** A host that returns its status on request, and, like a copy, reports changes of it. */
 class Place extends Outbox {
   now: CopyStatus | undefined = at(1);
-  told = 0;
+  notices = 0;
   ask: Fetch = async () => Response.json({ status: { code: 10000 }, operations: [] });
   protected reads = true;
   protected reached = true;
   readonly offline = false;
-  override onmoved = () => {
-    this.told++;
+  override onprogress = () => {
+    this.notices++;
   };
 
   protected override readStatus = async () => this.now;
 
-  async says(status: CopyStatus): Promise<void> {
+  async reportStatus(status: CopyStatus): Promise<void> {
     this.setStatus(status);
     await this.refresh();
   }
@@ -40,22 +40,22 @@ class Place extends Outbox {
 test('what has moved is told once, whether it was said or read first', async () => {
   const place = new Place();
   await place.refresh();
-  assert.equal(place.told, 1, 'what was read before it said anything may be older');
+  assert.equal(place.notices, 1, 'what was read before it said anything may be older');
   // The log grows between a report of something else and the read after it.
   place.now = at(2);
-  await place.says(at(1, { phase: 'connecting' }));
-  assert.equal(place.told, 2, 'read before it was said');
-  await place.says(at(2));
-  assert.equal(place.told, 2, 'and said then');
+  await place.reportStatus(at(1, { phase: 'connecting' }));
+  assert.equal(place.notices, 2, 'read before it was said');
+  await place.reportStatus(at(2));
+  assert.equal(place.notices, 2, 'and said then');
   place.now = at(3);
-  await place.says(at(3));
-  assert.equal(place.told, 3, 'said before it was read');
+  await place.reportStatus(at(3));
+  assert.equal(place.notices, 3, 'said before it was read');
   place.now = at(3, { queued: 1 });
   await place.refresh();
-  assert.equal(place.told, 4, 'written');
+  assert.equal(place.notices, 4, 'written');
   place.now = at(3, { sent: 1 });
   await place.refresh();
-  assert.equal(place.told, 4, 'sent is not written');
+  assert.equal(place.notices, 4, 'sent is not written');
 });
 
 test('what is said while what waits is read is told', async () => {
@@ -67,11 +67,11 @@ test('what is said while what waits is read is told', async () => {
   const round = place.refresh();
   await new Promise(setImmediate);
   place.now = at(2);
-  const said = place.says(at(2));
+  const said = place.reportStatus(at(2));
   answer(Response.json({ status: { code: 10000 }, operations: [] }));
   await Promise.all([round, said]);
   assert.equal(place.status?.cursor, 2);
-  assert.ok(place.told > 1);
+  assert.ok(place.notices > 1);
 });
 
 test('a report that comes while pending operations are read is newer than the status before them', async () => {
@@ -83,7 +83,7 @@ test('a report that comes while pending operations are read is newer than the st
   const round = place.refresh();
   await new Promise(setImmediate);
   place.now = undefined; // it is closed
-  const said = place.says(at(1, { phase: 'purged', queued: 1 }));
+  const said = place.reportStatus(at(1, { phase: 'purged', queued: 1 }));
   answer(Response.json({ status: { code: 10000 }, operations: [] }));
   await Promise.all([round, said]);
   assert.equal(place.status?.phase, 'purged');
@@ -93,9 +93,9 @@ test('a copy that the origin took away is told of, though nobody says any more w
   const place = new Place();
   await place.refresh();
   place.now = undefined;
-  await place.says(at(1, { phase: 'purged' }));
-  assert.equal(place.told, 2);
+  await place.reportStatus(at(1, { phase: 'purged' }));
+  assert.equal(place.notices, 2);
   const other = new Place();
-  await other.says(at(1, { phase: 'purged' }));
-  assert.equal(other.told, 1, 'and of one that was taken before it was first asked');
+  await other.reportStatus(at(1, { phase: 'purged' }));
+  assert.equal(other.notices, 1, 'and of one that was taken before it was first asked');
 });

@@ -1,7 +1,7 @@
 // Programs to copy: one predict on one of the server's own sample pictures. Secrets are variables of the
 // environment, but where a key is shown anyway, the one time that it is.
 
-import { sent } from './request';
+import { goProgramEnd } from './request';
 
 export const tools = ['curl', 'javascript', 'python', 'go'] as const;
 export type Tool = (typeof tools)[number];
@@ -133,5 +133,5 @@ func main() {
 	call, err := http.NewRequest("POST", origin+"${path(c)}", bytes.NewBufferString(body))
 	check(err)
 	call.Header.Set("Authorization", ${credential})
-	${sent(c.by === 'token' ? token : '')}`;
+	${goProgramEnd(c.by === 'token' ? token : '')}`;
 }

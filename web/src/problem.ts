@@ -16,7 +16,7 @@ export function describeError(failure: unknown): Problem {
     return { title: m.error_page(), text: m.error_page_do(), code: String(failure) };
   }
   if (failure.status === 0) return { title: m.error_offline(), text: m.error_offline_do(), code: '' };
-  const words = known(failure);
+  const words = knownProblem(failure);
   if (words) return { code: '', ...words };
   const code = [failure.code || failure.status, failure.request].filter(Boolean).join(', ');
   return { title: m.error_other(), text: failure.details || failure.description, code };
@@ -39,7 +39,7 @@ const reasons: Record<string, () => Omit<Problem, 'code'>> = {
   sign_in: () => ({ title: m.error_session(), text: m.error_session_do() }),
 };
 
-function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefined {
+function knownProblem(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefined {
   const reason = reasons[f.reason];
   if (reason) return reason();
   switch (f.code) {

@@ -15,8 +15,8 @@ export class Replica extends Outbox {
 
   away = $state(false); // no contact, because the person wants none
   whole = $state(false); // all that the origin had at a moment is stored, perhaps since an earlier visit
-  #remembered = false;
-  #met: string | undefined; // the contact that is remembered
+  #isRemembered = false;
+  #savedContact: string | undefined; // the contact that is remembered
 
   constructor(app: OfflineApp) {
     super();
@@ -24,7 +24,7 @@ export class Replica extends Outbox {
     this.fresh = offlineApp(app.id) === undefined;
     this.away = app.offline ?? false;
     this.whole = app.whole ?? false;
-    this.#met = app.contact;
+    this.#savedContact = app.contact;
     this.device = new Device({
       copy: {
         origin: '',
@@ -49,9 +49,14 @@ export class Replica extends Outbox {
 
   /** Remembers that this browser has it. */
   remember(): void {
-    this.#remembered = true;
-    this.#met = this.contact;
-    saveOfflineApp({ ...this.app, offline: this.away, whole: this.whole, ...(this.#met && { contact: this.#met }) });
+    this.#isRemembered = true;
+    this.#savedContact = this.contact;
+    saveOfflineApp({
+      ...this.app,
+      offline: this.away,
+      whole: this.whole,
+      ...(this.#savedContact && { contact: this.#savedContact }),
+    });
   }
 
   /** When the origin last answered the copy, on this page or before it; undefined: never. */
@@ -67,9 +72,9 @@ export class Replica extends Outbox {
     this.setStatus(status);
     if (status.as_of && !this.whole) {
       this.whole = true;
-      if (this.#remembered) this.remember();
+      if (this.#isRemembered) this.remember();
     }
-    if (this.#remembered && isLater(status.contact, this.#met)) this.remember();
+    if (this.#isRemembered && isLater(status.contact, this.#savedContact)) this.remember();
     await this.refresh();
   }
 
@@ -116,7 +121,7 @@ export class Replica extends Outbox {
   async close(): Promise<void> {
     const sync = this.#sync;
     if (sync) sync.onchange = undefined;
-    this.rest();
+    this.cancelReads();
     await this.device.close();
   }
 }

@@ -18,7 +18,7 @@ export function program(tool: Tool, c: Call): string {
  * The end of a program in Go: what it sends a call that it has prepared with, and prints of the answer. between: other
  * functions of its, each after an empty line.
  */
-export function sent(between = ''): string {
+export function goProgramEnd(between = ''): string {
   return `call.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(call)
 	check(err)
@@ -38,7 +38,7 @@ const wide = 72; // characters that a value has on one line
 
 /** JSON as people write it: what is short stays on its line. */
 export function pretty(value: unknown, indent = ''): string {
-  const short = spaced(value);
+  const short = oneLine(value);
   if (typeof value !== 'object' || value === null || indent.length + short.length <= wide) return short;
   const inner = `${indent}  `;
   const list = Array.isArray(value);
@@ -57,11 +57,11 @@ function pretty1(value: object, indent: string): string {
 }
 
 /** JSON on one line, with spaces after commas and colons. */
-function spaced(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(spaced).join(', ')}]`;
+function oneLine(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(oneLine).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {
     return `{${Object.entries(value)
-      .map(([name, one]) => `${JSON.stringify(name)}: ${spaced(one)}`)
+      .map(([name, one]) => `${JSON.stringify(name)}: ${oneLine(one)}`)
       .join(', ')}}`;
   }
   return JSON.stringify(value);
@@ -99,5 +99,5 @@ func main() {
 	call, err := http.NewRequest("POST", "${origin}${path}", body)
 	check(err)
 	call.Header.Set("Authorization", "Key "+os.Getenv("SIGHTLINE_KEY"))
-	${sent()}`;
+	${goProgramEnd()}`;
 }

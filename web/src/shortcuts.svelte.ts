@@ -4,13 +4,13 @@ import { untrack } from 'svelte';
 import { readChoice, saveChoice } from './storage';
 
 /** A key, as a keyboard has it, with its text. */
-export interface Listed {
+export interface ShortcutKey {
   readonly key: string;
   readonly does: string;
 }
 
 let on = $state(readChoice('keys') !== 'off');
-let lists = $state.raw<readonly (() => readonly Listed[])[]>([]);
+let lists = $state.raw<readonly (() => readonly ShortcutKey[])[]>([]);
 
 /** Whether single keys act. */
 export function keysOn(): boolean {
@@ -24,12 +24,12 @@ export function setKeys(wanted: boolean): void {
 }
 
 /** The keys of the shown page. */
-export function listedKeys(): readonly Listed[] {
+export function listedKeys(): readonly ShortcutKey[] {
   return lists.flatMap((list) => list());
 }
 
 /** Lists keys for as long as the component that calls this is shown. */
-export function listKeys(list: () => readonly Listed[]): void {
+export function listKeys(list: () => readonly ShortcutKey[]): void {
   $effect(() => {
     untrack(() => (lists = [...lists, list]));
     return () => (lists = lists.filter((one) => one !== list));

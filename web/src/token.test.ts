@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Issued, Token } from './token';
+import { type IssuedToken, Token } from './token';
 
 /** A token over an origin that answers when it is told to, and a clock that stands. */
 function rig() {
   const clock = { now: 0 };
-  const asked: { answer: (one: Issued) => void; fail: (why: Error) => void }[] = [];
-  const ask = () => new Promise<Issued>((answer, fail) => asked.push({ answer, fail }));
+  const asked: { answer: (one: IssuedToken) => void; fail: (why: Error) => void }[] = [];
+  const ask = () => new Promise<IssuedToken>((answer, fail) => asked.push({ answer, fail }));
   return { clock, asked, token: new Token(ask, () => clock.now) };
 }
 

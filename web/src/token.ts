@@ -1,7 +1,7 @@
 // A page's credential for the origin: a token, requested once for all waiting callers, and again when it has expired or is refused.
 
 /** As the origin issues one: its life is in seconds. */
-export interface Issued {
+export interface IssuedToken {
   readonly token: string;
   readonly expires_in: number;
 }
@@ -10,12 +10,12 @@ const early = 60_000; // ms before the end of a token
 const patience = 10_000; // ms: who comes later waits for no ask that has had no answer for so long
 
 export class Token {
-  readonly #ask: () => Promise<Issued>;
+  readonly #ask: () => Promise<IssuedToken>;
   readonly #now: () => number; // ms
-  #held: { readonly text: string; readonly until: number } | undefined;
-  #asked: { readonly answer: Promise<string>; readonly until: number } | undefined;
+  #current: { readonly text: string; readonly until: number } | undefined;
+  #request: { readonly answer: Promise<string>; readonly until: number } | undefined;
 
-  constructor(ask: () => Promise<Issued>, now = () => performance.now()) {
+  constructor(ask: () => Promise<IssuedToken>, now = () => performance.now()) {
     this.#ask = ask;
     this.#now = now;
   }
@@ -23,12 +23,12 @@ export class Token {
   /** One that may be good. It rejects as the origin refuses it; the next call asks again. */
   get(): Promise<string> {
     const now = this.#now();
-    if (this.#held && now < this.#held.until) return Promise.resolve(this.#held.text);
-    if (this.#asked && now < this.#asked.until) return this.#asked.answer;
+    if (this.#current && now < this.#current.until) return Promise.resolve(this.#current.text);
+    if (this.#request && now < this.#request.until) return this.#request.answer;
     const asked = { answer: this.#issue(), until: now + patience };
-    this.#asked = asked;
+    this.#request = asked;
     const over = () => {
-      if (this.#asked === asked) this.#asked = undefined;
+      if (this.#request === asked) this.#request = undefined;
     };
     asked.answer.then(over, over);
     return asked.answer;
@@ -37,12 +37,12 @@ export class Token {
   async #issue(): Promise<string> {
     const began = this.#now();
     const { token, expires_in } = await this.#ask();
-    this.#held = { text: token, until: began + expires_in * 1000 - early };
+    this.#current = { text: token, until: began + expires_in * 1000 - early };
     return token;
   }
 
   /** The origin does not take one: it is not shown again. */
   refuse(text: string): void {
-    if (this.#held?.text === text) this.#held = undefined;
+    if (this.#current?.text === text) this.#current = undefined;
   }
 }

@@ -27,12 +27,12 @@ for (const folder of folders) {
 const output_info = { data: { concepts }, output_config: { concepts_mutually_exclusive: true } };
 await call('POST', '/models', { model: { id: 'taught', output_info } });
 const { model } = await call('POST', '/models/taught/versions');
-const trained = async () => {
+const isTrained = async () => {
   const { model_version: version } = await call('GET', `/models/taught/versions/${model.model_version.id}`);
   if (version.status.code > 21110) throw new Error(version.status.description);
   return version.status.code === 21100;
 };
-while (!(await trained())) await new Promise((resolve) => setTimeout(resolve, 20));
+while (!(await isTrained())) await new Promise((resolve) => setTimeout(resolve, 20));
 
 const { outputs } = await call('POST', '/models/taught/outputs', {
   inputs: [{ data: { image: await imageOf(picture) } }],

@@ -9,7 +9,7 @@
 // When the owner closes, the browser gives the lock to the next waiting tab, which opens the files. A peer holds a lock with its channel's
 // name, so that the owner knows that it still runs.
 
-import { Desk, type FromEngine, type Opened, type Running, type ToEngine } from './host.ts';
+import { Desk, type EngineHandle, type FromEngine, type RuntimeInfo, type ToEngine } from './host.ts';
 
 export const hubName = (store: string) => `sightline/${store}`;
 export const peerName = (store: string, peer: string) => `sightline/${store}/${peer}`;
@@ -18,7 +18,7 @@ export const peerName = (store: string, peer: string) => `sightline/${store}/${p
 export type Hub = { hello: string } | { here: true };
 
 /** The owner's side: answers peers for as long as the engine runs. */
-export function listen(store: string, running: Running, opened: Opened): () => void {
+export function listen(store: string, running: EngineHandle, opened: RuntimeInfo): () => void {
   const hub = new BroadcastChannel(hubName(store));
   const peers = new Map<string, BroadcastChannel>();
   const admit = (peer: string) => {

@@ -2,7 +2,7 @@
 
 import type { CopyStatus, Digest } from './copy.ts';
 import type { FilmProgress } from './film.ts';
-import type { FromEngine, Opened, Start, ToEngine } from './host.ts';
+import type { FromEngine, RuntimeInfo, Start, ToEngine } from './host.ts';
 import type { Progress } from './load.ts';
 import type { Answer, Request as Call, Pictures } from './messages.ts';
 import type { Port } from './port.ts';
@@ -62,8 +62,8 @@ export function copyStart(
   return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }), ...(offline && { offline }) };
 }
 
-/** The copy that a runtime keeps, whichever tab keeps it. */
-export class Synced {
+/** A client of the copy that a runtime keeps, whichever tab keeps it. */
+export class ReplicaClient {
   /** Called when the status of the copy changes. */
   onchange: ((status: CopyStatus) => void) | undefined;
 
@@ -89,7 +89,7 @@ export class Synced {
   }
 }
 
-type Told<T> = {
+type PendingCall<T> = {
   resolve: (value: T) => void;
   reject: (failure: unknown) => void;
   frames?: ((p: FilmProgress) => void) | undefined;
@@ -116,18 +116,18 @@ function failure(name: string, message: string): Error {
 /** An open runtime. Its calls may be made at once. */
 export class Client {
   /** Where the data is: `memory` ends with this page, `private` is the browser's private file system. */
-  get store(): Opened['store'] {
-    return this.#opened.store;
+  get store(): RuntimeInfo['store'] {
+    return this.#info.store;
   }
 
   /** Whether this page has the data; otherwise another tab has, and answers. It changes when that tab is closed. */
   get owner(): boolean {
-    return this.#opened.owner;
+    return this.#info.owner;
   }
 
   /** The copy that is kept; undefined: none is. */
-  get sync(): Synced | undefined {
-    return this.#opened.copy ? this.#sync : undefined;
+  get sync(): ReplicaClient | undefined {
+    return this.#info.copy ? this.#sync : undefined;
   }
 
   /**
@@ -136,12 +136,12 @@ export class Client {
    */
   onend: ((why: Error) => void) | undefined;
 
-  #sync = new Synced((sync) => this.#tell({ sync }));
+  #sync = new ReplicaClient((sync) => this.#tell({ sync }));
   #port: Port;
   #prefix: string;
-  #opened!: Opened; // once it is open
+  #info!: RuntimeInfo; // once it is open
   #next = 1;
-  #calls = new Map<number, Told<unknown>>();
+  #calls = new Map<number, PendingCall<unknown>>();
   #closed: Promise<void> | undefined;
   #whenClosed = () => {};
   #broken: Error | undefined;
@@ -165,7 +165,7 @@ export class Client {
         port.close();
         c.#break(why as Error);
         reject(why);
-        if (c.#opened && !c.#closed) c.onend?.(why as Error);
+        if (c.#info && !c.#closed) c.onend?.(why as Error);
       };
       if (signal?.aborted) return fail(signal.reason);
       const stop = () => fail(signal?.reason);
@@ -177,7 +177,7 @@ export class Client {
         if ('progress' in m) return onProgress?.(m.progress);
         if ('opened' in m) {
           signal?.removeEventListener('abort', stop);
-          c.#opened = m.opened;
+          c.#info = m.opened;
           onProgress?.({ stage: 'ready' });
           return resolve(c);
         }

@@ -15,7 +15,7 @@ export interface Input {
 }
 
 /** How a run ended. */
-export interface Ended {
+export interface RunResult {
   code: number;
   text: string; // the end of its standard error
   enough: boolean; // `out` ended it
@@ -39,8 +39,8 @@ export function runCommand(
   input: Input,
   out: (p: Uint8Array) => boolean,
   most: number,
-): Ended {
-  const ended: Ended = { code: 0, text: '', enough: false, memory: false };
+): RunResult {
+  const ended: RunResult = { code: 0, text: '', enough: false, memory: false };
   let failed: unknown; // what `out` threw
   let over: Stop | undefined;
   let memory = new WebAssembly.Memory({ initial: 0 });

@@ -11,14 +11,14 @@ import { send } from './origin.ts';
 import {
   type Ask,
   type Digest,
-  decodeSynced,
+  decodeSyncResult,
   type Effect,
   type Event,
   encodeEvent,
   hex,
   type Phase,
   type Piece,
-  type Standing,
+  type SyncStatus,
 } from './sync.ts';
 
 /** The application of a copy and its settings, in a form that can be sent between threads. */
@@ -61,7 +61,7 @@ export type { Digest };
 export interface CopyOptions extends CopyStart {
   credential: Credential;
   /** Called when the status of the copy has changed. */
-  changed: (status: CopyStatus, offline: boolean) => void;
+  onChange: (status: CopyStatus, offline: boolean) => void;
 }
 
 /** The services of the engine: its instance, and its end. */
@@ -70,10 +70,10 @@ export interface Machine {
   tell: (event: Uint8Array) => Uint8Array;
   /** Asks the instance where the copy stands. */
   status: () => CopyStatus;
-  /** The instance is done for. */
-  failed: (failure: unknown) => void;
-  /** The application is no longer for this copy to hold; `kept`: but for own operations that nobody else has. */
-  purged: (why: string, kept: boolean) => void;
+  /** Called when the instance can no longer be used. */
+  onFailure: (failure: unknown) => void;
+  /** Called when the application is no longer for this copy to hold; `kept`: but for own operations that nobody else has. */
+  onPurge: (why: string, kept: boolean) => void;
 }
 
 const pieceBytes = 64 << 10;
@@ -86,16 +86,16 @@ const pause = 100; // ms between two notifications of watchers
 export class Copy {
   #o: CopyOptions;
   #machine: Machine;
-  #asked = new Map<number, AbortController>();
+  #requests = new Map<number, AbortController>();
   #waits = new Map<string, Set<(error?: Error) => void>>(); // for pictures, by their hashes
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #standing: Standing | undefined;
-  #told: number | undefined; // own operations at the last notification
+  #syncStatus: SyncStatus | undefined;
+  #lastIssued: number | undefined; // own operations at the last notification
   #last: CopyStatus;
   #quiet: ReturnType<typeof setTimeout> | undefined; // no notification until then
-  #moved = false; // since they were
+  #hasChanges = false; // since the last notification
   #offline: boolean; // as a person wants it
-  #unplugged = false; // as the browser says
+  #isBrowserOffline = false; // as the browser says
   #unlisten = () => {};
   #ended = false;
 
@@ -121,20 +121,20 @@ export class Copy {
   /** Begins with an instance that has just been opened. */
   begin(): void {
     this.#giveUp();
-    if (this.#offline || this.#unplugged) this.#step({ kind: 'offline' });
+    if (this.#offline || this.#isBrowserOffline) this.#step({ kind: 'offline' });
     this.#step({ kind: 'begin' });
     this.#tell();
   }
 
   /** Something may have been written here: it is pushed, and watchers are notified even if it cannot be. */
-  local(): void {
+  noteLocalChange(): void {
     this.#step({ kind: 'local' });
-    if (this.#standing?.issued !== this.#told) this.#tell();
+    if (this.#syncStatus?.issued !== this.#lastIssued) this.#tell();
   }
 
   /** Another caller has changed something: likewise, and watchers are always notified. */
-  wrote(): void {
-    this.local();
+  noteWrite(): void {
+    this.noteLocalChange();
     this.#tell();
   }
 
@@ -153,7 +153,7 @@ export class Copy {
         else resolve();
       };
       waits.add(done);
-      if (this.#ended || this.#offline || this.#unplugged) return done(new Error('cannot reach the origin'));
+      if (this.#ended || this.#offline || this.#isBrowserOffline) return done(new Error('cannot reach the origin'));
       this.#step({ kind: 'need', blob });
     });
   }
@@ -171,9 +171,9 @@ export class Copy {
       try {
         this.#last = this.#machine.status();
       } catch (failure) {
-        this.#machine.failed(failure);
+        this.#machine.onFailure(failure);
       }
-    return { ...this.#last, ...(this.#ended && this.#standing && { phase: this.#standing.phase }) };
+    return { ...this.#last, ...(this.#ended && this.#syncStatus && { phase: this.#syncStatus.phase }) };
   }
 
   /** Ends it in order: requests under way are given up. */
@@ -185,7 +185,7 @@ export class Copy {
 
   #end(): void {
     this.#ended = true;
-    this.#moved = true;
+    this.#hasChanges = true;
     this.#say();
     clearTimeout(this.#quiet);
     this.#unlisten();
@@ -195,8 +195,8 @@ export class Copy {
 
   #giveUp(): void {
     clearTimeout(this.#timer);
-    const all = [...this.#asked.values()];
-    this.#asked.clear();
+    const all = [...this.#requests.values()];
+    this.#requests.clear();
     for (const stop of all) stop.abort();
   }
 
@@ -205,9 +205,9 @@ export class Copy {
     const { hostname } = new URL(this.#o.origin);
     if (typeof navigator === 'undefined' || !('onLine' in navigator) || typeof addEventListener !== 'function') return;
     if (/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)) return;
-    this.#unplugged = !navigator.onLine;
+    this.#isBrowserOffline = !navigator.onLine;
     const heed = () => {
-      this.#unplugged = !navigator.onLine;
+      this.#isBrowserOffline = !navigator.onLine;
       this.#connect();
     };
     for (const name of ['online', 'offline']) addEventListener(name, heed);
@@ -217,24 +217,24 @@ export class Copy {
   }
 
   #connect(): void {
-    this.#step({ kind: this.#offline || this.#unplugged ? 'offline' : 'online' });
+    this.#step({ kind: this.#offline || this.#isBrowserOffline ? 'offline' : 'online' });
   }
 
   /** Notifies watchers, now or soon: fast changes are reported a few times a second. */
   #tell(): void {
-    this.#told = this.#standing?.issued;
-    this.#moved = true;
+    this.#lastIssued = this.#syncStatus?.issued;
+    this.#hasChanges = true;
     if (this.#quiet === undefined) this.#say();
   }
 
   #say(): void {
     clearTimeout(this.#quiet);
     this.#quiet = undefined;
-    if (!this.#moved) return;
-    this.#moved = false;
+    if (!this.#hasChanges) return;
+    this.#hasChanges = false;
     this.#quiet = setTimeout(() => this.#say(), pause);
     (this.#quiet as { unref?: () => void }).unref?.();
-    this.#o.changed(this.status(), this.#offline);
+    this.#o.onChange(this.status(), this.#offline);
   }
 
   /** Tells the machine an event and does what it wants. */
@@ -242,13 +242,13 @@ export class Copy {
     if (this.#ended) return;
     let effects: Effect[];
     try {
-      const synced = decodeSynced(this.#machine.tell(encodeEvent(event)));
+      const synced = decodeSyncResult(this.#machine.tell(encodeEvent(event)));
       if (synced.error) throw synced.error;
-      this.#standing = synced.status;
+      this.#syncStatus = synced.status;
       effects = synced.effects;
     } catch (failure) {
       this.#giveUp();
-      this.#machine.failed(failure);
+      this.#machine.onFailure(failure);
       return;
     }
     for (const e of effects) this.#do(e);
@@ -260,8 +260,8 @@ export class Copy {
         void this.#ask(e);
         break;
       case 'cancel': {
-        const stop = this.#asked.get(e.id);
-        this.#asked.delete(e.id);
+        const stop = this.#requests.get(e.id);
+        this.#requests.delete(e.id);
         stop?.abort();
         break;
       }
@@ -275,9 +275,9 @@ export class Copy {
         this.#tell();
         break;
       case 'purge': {
-        const { issued, folded } = this.#standing ?? { issued: 0, folded: 0 };
+        const { issued, folded } = this.#syncStatus ?? { issued: 0, folded: 0 };
         this.#end();
-        this.#machine.purged(e.why, e.keepOutbox && issued > folded);
+        this.#machine.onPurge(e.why, e.keepOutbox && issued > folded);
         break;
       }
     }
@@ -293,13 +293,13 @@ export class Copy {
   /** Makes a request and hands on its answer, piece by piece. */
   async #ask(a: Ask): Promise<void> {
     const stop = new AbortController();
-    this.#asked.set(a.id, stop);
+    this.#requests.set(a.id, stop);
     /** Hands on a piece; false: nobody wants more. */
     const hand = (piece: Piece) => {
-      if (this.#asked.get(a.id) !== stop) return false;
-      if (!piece.more) this.#asked.delete(a.id);
+      if (this.#requests.get(a.id) !== stop) return false;
+      if (!piece.more) this.#requests.delete(a.id);
       this.#step({ kind: 'answer', id: a.id, ...piece });
-      return this.#asked.get(a.id) === stop;
+      return this.#requests.get(a.id) === stop;
     };
     try {
       const response = await send(this.#o.origin, this.#o.credential, a, stop);

@@ -6,7 +6,7 @@ const early = 30_000; // ms before the end of a token
 /** A source of values for the header Authorization. */
 export class Credential {
   #ask: () => Promise<string>;
-  #held: { value: string; until: number } | undefined;
+  #current: { value: string; until: number } | undefined;
   #asking: Promise<string> | undefined;
 
   constructor(ask: () => Promise<string>) {
@@ -15,10 +15,10 @@ export class Credential {
 
   /** A value that may be valid. It rejects with the page's error. */
   get(): Promise<string> {
-    if (this.#held && Date.now() < this.#held.until) return Promise.resolve(this.#held.value);
+    if (this.#current && Date.now() < this.#current.until) return Promise.resolve(this.#current.value);
     this.#asking ??= this.#ask()
       .then((value) => {
-        this.#held = { value, until: Date.now() + life(value) };
+        this.#current = { value, until: Date.now() + life(value) };
         return value;
       })
       .finally(() => {
@@ -29,7 +29,7 @@ export class Credential {
 
   /** The origin does not take a value: it is not used again. */
   refuse(value: string): void {
-    if (this.#held?.value === value) this.#held = undefined;
+    if (this.#current?.value === value) this.#current = undefined;
   }
 }
 

@@ -24,7 +24,7 @@ const passing = { failed: { error: codes.fetch, passing: true } };
 const tooLarge = (most: Most): Download => (most.more ? { failed: most.more } : refused);
 
 /** Takes a file that the caller has, within the same limit. */
-export function given(file: Blob, most = picture): Download {
+export function fromFile(file: Blob, most = picture): Download {
   if (file.size > most.bytes) return tooLarge(most);
   return file.size ? { data: file, contentType: file.type } : refused;
 }

@@ -9,26 +9,26 @@
 // The instance computes in this thread; a call ends before the next begins. If it dies, another is opened on the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
-import { download, given, type Most } from './download.ts';
+import { download, fromFile, type Most } from './download.ts';
 import type { FilmFrame, FilmProgress, Films } from './film.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
   type Answer,
   codes,
-  decodeHosted,
+  decodeHostedReply,
   decodeReply,
-  decodeServed,
-  decodeStepped,
+  decodeServeResult,
+  decodeStepResult,
   encodeQuestion,
   encodeRequest,
   encodeResults,
   encodeStep,
-  type Finished,
   type Job,
   type Pictures,
   type Request,
   type Result,
-  type Served,
+  type ServeResult,
+  type TaskResult,
 } from './messages.ts';
 import type { Pool } from './pool.ts';
 
@@ -42,8 +42,8 @@ export interface EngineOptions {
   calls?: number;
   /** The application is kept a copy of an origin's. */
   copy?: CopyOptions;
-  /** The origin has taken the application away, and the instance is closed: what the store has of it goes, unless it is kept. */
-  purged?: (kept: boolean) => void;
+  /** Called when the origin has taken the application away, and the instance is closed: what the store has of it goes, unless it is kept. */
+  onPurge?: (kept: boolean) => void;
 }
 
 /** Options of a call. */
@@ -72,11 +72,11 @@ function say(status: number, code: number, description: string): Answer {
 
 const internal = () => say(500, 99009, 'Internal error');
 const missing = () => say(404, 11101, 'Resource does not exist');
-const gone = (why: string) => say(410, 11101, `The application is no longer here: ${why}`);
+const goneAnswer = (why: string) => say(410, 11101, `The application is no longer here: ${why}`);
 const reads = ({ method }: Request) => method === 'GET' || method === 'HEAD';
 
-/** A hosted picture. */
-function shown({ method }: Request, contentType: string, data: Uint8Array): Answer {
+/** The answer with a hosted picture. */
+function hostedAnswer({ method }: Request, contentType: string, data: Uint8Array): Answer {
   const headers: [string, string][] = [
     ['X-Content-Type-Options', 'nosniff'],
     ['Content-Security-Policy', "sandbox; default-src 'none'; frame-ancestors 'none'"],
@@ -114,9 +114,9 @@ export class Engine {
 
   #o: EngineOptions & { calls: number };
   #guest: Guest;
-  #gone = ''; // why the origin has taken the application away
-  #waiting = 0; // calls whose jobs are being done
-  #finished: Finished[] = []; // tasks to hand back
+  #goneReason = ''; // why the origin has taken the application away
+  #waitingCalls = 0; // calls whose jobs are being done
+  #results: TaskResult[] = []; // tasks to hand back
   #tasks = 0; // under way
   #training = false; // when it last stepped
   #deaths = 0; // since the last answer
@@ -136,9 +136,9 @@ export class Engine {
     if (o.copy)
       this.copy = new Copy(o.copy, {
         tell: (event) => this.#guest.call('sync', event),
-        status: () => this.#standing(o.copy?.app ?? ''),
-        failed: (failure) => this.#abandon(failure),
-        purged: (why, kept) => this.#purge(why, kept),
+        status: () => this.#readStatus(o.copy?.app ?? ''),
+        onFailure: (failure) => this.#abandon(failure),
+        onPurge: (why, kept) => this.#purge(why, kept),
       });
     this.copy?.begin();
     this.#wake();
@@ -151,21 +151,21 @@ export class Engine {
   /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
   async serve(request: Request, signal?: AbortSignal, options: CallOptions = {}): Promise<Answer> {
     if (this.#reviving) await this.#reviving;
-    if (this.#gone) return gone(this.#gone);
+    if (this.#goneReason) return goneAnswer(this.#goneReason);
     if (this.#closed) throw new Error('the engine is closed');
     const guest = this.#guest;
     try {
       if (request.path.startsWith('/hosted/')) return await this.#hosted(request);
-      let served = decodeServed(guest.call('serve', encodeRequest(request)));
+      let served = decodeServeResult(guest.call('serve', encodeRequest(request)));
       this.#deaths = 0;
       while ('jobs' in served) served = await this.#jobs(guest, request, served, options, signal);
       return served.answer;
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
       this.#bury(failure);
-      return this.#gone ? gone(this.#gone) : internal();
+      return this.#goneReason ? goneAnswer(this.#goneReason) : internal();
     } finally {
-      if (!reads(request)) this.copy?.wrote();
+      if (!reads(request)) this.copy?.noteWrite();
       this.#wake();
     }
   }
@@ -173,37 +173,37 @@ export class Engine {
   async #jobs(
     guest: Guest,
     request: Request,
-    { call, jobs }: Extract<Served, { jobs: Job[] }>,
+    { call, jobs }: Extract<ServeResult, { jobs: Job[] }>,
     { frames, pictures, files }: CallOptions,
     signal?: AbortSignal,
-  ): Promise<Served> {
+  ): Promise<ServeResult> {
     const films = jobs.filter((j) => j.video);
     const one = (j: Job) => {
       if (!j.video) return this.#do(j, 0, signal, files);
-      const told = (done: number, of: number, { frame, picture }: FilmFrame) => {
+      const onFrame = (done: number, of: number, { frame, picture }: FilmFrame) => {
         const answer = pictures && frames && this.#glance(request, jobs.indexOf(j), frame);
         const seen = answer && { frame: { picture: new Blob([picture], { type: 'image/jpeg' }), answer } };
         frames?.({ film: films.indexOf(j), done, of, ...seen });
       };
-      return this.#film(j, told, signal, files, pictures);
+      return this.#film(j, onFrame, signal, files, pictures);
     };
     let results: Result[];
-    if (this.#waiting >= this.#o.calls) results = jobs.map(() => ({ error: codes.busy }));
+    if (this.#waitingCalls >= this.#o.calls) results = jobs.map(() => ({ error: codes.busy }));
     else {
-      this.#waiting++;
+      this.#waitingCalls++;
       results = await Promise.all(jobs.map(one));
-      this.#waiting--;
+      this.#waitingCalls--;
     }
-    return decodeServed(guest.call('resume', encodeResults(call, results)));
+    return decodeServeResult(guest.call('resume', encodeResults(call, results)));
   }
 
   /** Answers a call as if its n-th job were a video of one frame and the other jobs had failed. */
   #glance(request: Request, n: number, frame: Uint8Array<ArrayBuffer>): Answer | undefined {
     try {
-      const asked = decodeServed(this.#guest.call('serve', encodeRequest(request)));
+      const asked = decodeServeResult(this.#guest.call('serve', encodeRequest(request)));
       if (!('jobs' in asked)) return undefined;
       const results = asked.jobs.map((_, i) => (i === n ? { frames: [frame] } : { error: codes.fetch }));
-      const served = decodeServed(this.#guest.call('resume', encodeResults(asked.call, results)));
+      const served = decodeServeResult(this.#guest.call('resume', encodeResults(asked.call, results)));
       return 'answer' in served ? served.answer : undefined;
     } catch (failure) {
       if (failure instanceof DeadError) this.#bury(failure);
@@ -219,7 +219,7 @@ export class Engine {
     most?: Most,
   ): Promise<{ data: Uint8Array | Blob; contentType: string } | { failed: Result }> {
     const file = job.url && files?.get(job.url);
-    if (file) return given(file, most);
+    if (file) return fromFile(file, most);
     if (job.url) return this.#downloads.run(() => download(job.url as string, signal, most));
     if (job.data) return { data: job.data, contentType: '' };
     if (!job.blob) return { failed: { error: codes.internal } };
@@ -234,7 +234,7 @@ export class Engine {
   /** Does a job with a video. It never rejects. */
   #film(
     job: Job,
-    told: (done: number, of: number, frame: FilmFrame) => void,
+    onFrame: (done: number, of: number, frame: FilmFrame) => void,
     signal?: AbortSignal,
     files?: Map<string, Blob>,
     pictures?: Pictures,
@@ -245,7 +245,7 @@ export class Engine {
       const got = await this.#data(job, signal, files, film);
       if ('failed' in got) return got.failed;
       const data = got.data instanceof Blob ? got.data : new Blob([got.data as Uint8Array<ArrayBuffer>]);
-      return films.run(this.#guest, job, data, signal, told, pictures);
+      return films.run(this.#guest, job, data, signal, onFrame, pictures);
     });
   }
 
@@ -288,14 +288,14 @@ export class Engine {
   }
 
   async #picture(request: Request, name: string): Promise<Answer> {
-    const { contentType, data, hash } = decodeHosted(this.ask('hosted', name));
-    return shown(request, contentType, data ?? (await this.#blob(hash)));
+    const { contentType, data, hash } = decodeHostedReply(this.ask('hosted', name));
+    return hostedAnswer(request, contentType, data ?? (await this.#blob(hash)));
   }
 
   /** A small picture, or the picture itself where a copy has it of another's hand: nobody has made a small one here. */
   async #thumbnail(request: Request, name: string): Promise<Answer> {
     try {
-      return shown(request, 'image/jpeg', this.ask('thumbnail', name).slice());
+      return hostedAnswer(request, 'image/jpeg', this.ask('thumbnail', name).slice());
     } catch (failure) {
       if (!this.copy || failure instanceof DeadError) throw failure;
       return this.#picture(request, name);
@@ -329,11 +329,11 @@ export class Engine {
   }
 
   #step(): void {
-    const done = this.#finished.splice(0);
+    const done = this.#results.splice(0);
     const take = Math.max(0, tasksAtOnce - this.#tasks);
-    const stepped = decodeStepped(this.#guest.call('step', encodeStep(take, done)));
+    const stepped = decodeStepResult(this.#guest.call('step', encodeStep(take, done)));
     if (stepped.error) this.#o.log(`step: ${stepped.error}`);
-    if (done.length || stepped.training || this.#training) this.copy?.local(); // also the writes of a training's last step
+    if (done.length || stepped.training || this.#training) this.copy?.noteLocalChange(); // also the writes of a training's last step
     this.#training = stepped.training;
     for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);
     if (!stepped.error && (stepped.more || stepped.training || stepped.tasks.length)) {
@@ -349,13 +349,13 @@ export class Engine {
     const result = await this.#do(job, 1);
     this.#tasks--;
     if (guest !== this.#guest) return; // the next one finds it due
-    this.#finished.push({ task, result });
+    this.#results.push({ task, result });
     this.#wake();
   }
 
-  /** Where the copy stands, as it says itself. */
-  #standing(app: string): CopyStatus {
-    const served = decodeServed(
+  /** Reads the status of the copy from the instance. */
+  #readStatus(app: string): CopyStatus {
+    const served = decodeServeResult(
       this.#guest.call('serve', encodeRequest({ method: 'GET', path: '/v2/sync/status', app })),
     );
     if (!('answer' in served) || served.answer.status !== 200) throw new Error('the replica did not return its status');
@@ -373,16 +373,16 @@ export class Engine {
   /** The origin has taken the application away: nothing of it is answered any more. */
   #purge(why: string, kept: boolean): void {
     this.#o.log(`the application is no longer for this copy: ${why}`);
-    this.#gone = why;
+    this.#goneReason = why;
     this.#end();
-    this.#o.purged?.(kept);
+    this.#o.onPurge?.(kept);
   }
 
   /** Replaces a dead instance by another. Its acknowledged writes are in its files. */
   #bury(failure: DeadError): void {
     if (this.#reviving || this.#closed || !this.#guest.dead) return;
     this.#o.log(`the module died: ${failure.message}`);
-    this.#finished = [];
+    this.#results = [];
     this.#reviving = (async () => {
       try {
         if (++this.#deaths > restarts) throw failure;

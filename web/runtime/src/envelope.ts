@@ -18,7 +18,7 @@ const decoder = new TextDecoder();
 /** From this size, in bytes, a field is copied only once, into the message. */
 const large = 4096;
 
-/** Writes one message. It omits fields that are zero, empty or undefined. The caller does not change its values before `done`. */
+/** Writes one message. It omits fields that are zero, empty or undefined. The caller does not change its values before `finish`. */
 export class Writer {
   #parts: Uint8Array[] = []; // what is before #buf
   #length = 0; // of the parts
@@ -122,7 +122,7 @@ export class Writer {
   }
 
   /** The message, in new memory. */
-  done(): Uint8Array<ArrayBuffer> {
+  finish(): Uint8Array<ArrayBuffer> {
     const all = new Uint8Array(this.length);
     this.into(all);
     return all;

@@ -6,7 +6,7 @@
 //
 // The guest has the command lines, the limits and the errors: wasm/README.md, "Films".
 
-import { type Ended, type Input, runCommand } from './command.ts';
+import { type Input, type RunResult, runCommand } from './command.ts';
 import type { Guest } from './guest.ts';
 import {
   codes,
@@ -37,7 +37,7 @@ export interface FilmTask {
 }
 
 /** The worker's answers: a frame, of so many, or the result at the end. */
-export type FilmTold = { frame: Uint8Array<ArrayBuffer>; of: number } | { film: Result };
+export type DecoderMessage = { frame: Uint8Array<ArrayBuffer>; of: number } | { film: Result };
 
 /** In workers of browsers only. */
 declare const FileReaderSync: undefined | (new () => { readAsArrayBuffer(data: Blob): ArrayBuffer });
@@ -80,30 +80,31 @@ export function askFilm(guest: Pick<Guest, 'call'>, what: string, film: Film): F
 function failureOf(guest: Pick<Guest, 'call'>, failure: Film['failure'], frames: number, video?: Uint8Array): Result {
   try {
     askFilm(guest, 'film.failed', { ...(failure && { failure }), frames, ...(video && { video }) });
-  } catch (told) {
-    return refusal(told);
+  } catch (fault) {
+    return refusal(fault);
   }
   throw new Error('a failure of a film without an error');
 }
 
-/** Decodes a video and analyses its frames, which `told` gets. It blocks its thread until the end. */
+/** Decodes a video and analyses its frames, which `onFrame` gets. It blocks its thread until the end. */
 export async function decodeVideo(
   guest: Pick<Guest, 'call'>,
   { module, job, data, probe }: FilmTask,
-  told: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
+  onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
 ): Promise<Result> {
   const input = await inputOf(data);
   const video = job.video as Uint8Array;
-  const failed = (failure: Film['failure'], { memory }: Ended, frames: number): Result =>
+  const failureResult = (failure: Film['failure'], { memory }: RunResult, frames: number): Result =>
     failureOf(guest, memory ? failures.memory : failure, frames, video);
   try {
-    const { output, ended } = probed(module, probe, input);
-    if (!ended.enough && (ended.code || ended.memory)) return failed(failures.probe, ended, 0);
+    const { output, ended } = runProbe(module, probe, input);
+    if (!ended.enough && (ended.code || ended.memory)) return failureResult(failures.probe, ended, 0);
     const plan = askFilm(guest, 'film.probed', { output, video });
-    const frames = new Frames(guest, job, plan, told);
+    const frames = new Frames(guest, job, plan, onFrame);
     const run = runCommand(module, plan.args, input, (p) => frames.take(p), probe.memory);
-    if (frames.refused) return frames.refused;
-    if (!run.enough && (run.code || run.memory || !frames.whole)) return failed(failures.decode, run, frames.done);
+    if (frames.failure) return frames.failure;
+    if (!run.enough && (run.code || run.memory || !frames.isComplete))
+      return failureResult(failures.decode, run, frames.count);
     return {};
   } catch (failure) {
     return refusal(failure);
@@ -111,7 +112,11 @@ export async function decodeVideo(
 }
 
 /** Runs ffprobe and returns its output, up to the limit. */
-function probed(module: WebAssembly.Module, probe: FilmReply, input: Input): { output: Uint8Array; ended: Ended } {
+function runProbe(
+  module: WebAssembly.Module,
+  probe: FilmReply,
+  input: Input,
+): { output: Uint8Array; ended: RunResult } {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const take = (p: Uint8Array) => {
@@ -132,14 +137,14 @@ function probed(module: WebAssembly.Module, probe: FilmReply, input: Input): { o
 
 /** Takes the output of ffmpeg, and analyses each frame. */
 class Frames {
-  done = 0;
+  count = 0;
   /** The result of a frame whose analysis failed. */
-  refused: Result | undefined;
+  failure: Result | undefined;
 
   #guest: Pick<Guest, 'call'>;
   #job: Job;
   #plan: FilmReply;
-  #told: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
+  #onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
   #sample: number;
   #frame: Uint8Array;
   #n = 0; // bytes of the frame that has begun
@@ -148,19 +153,19 @@ class Frames {
     guest: Pick<Guest, 'call'>,
     { want, base, video }: Job,
     plan: FilmReply,
-    told: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
+    onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
   ) {
     this.#guest = guest;
     this.#job = { ...(want && { want }), ...(base && { base }), ...(plan.planes && { planes: plan.planes }) };
     this.#plan = plan;
-    this.#told = told;
+    this.#onFrame = onFrame;
     this.#sample = sampleOf(video as Uint8Array);
     this.#frame = new Uint8Array(plan.bytes);
   }
 
   /** All frames came, and no part of another. */
-  get whole(): boolean {
-    return this.done === this.#plan.frames && this.#n === 0;
+  get isComplete(): boolean {
+    return this.count === this.#plan.frames && this.#n === 0;
   }
 
   /** Takes output; false: ffmpeg can end. */
@@ -172,7 +177,7 @@ class Frames {
       this.#n += n;
       if (this.#n < this.#frame.length) break;
       this.#n = 0;
-      if (this.done === this.#plan.frames || !this.#analyse()) return false;
+      if (this.count === this.#plan.frames || !this.#analyse()) return false;
     }
     return true;
   }
@@ -180,21 +185,21 @@ class Frames {
   #analyse(): boolean {
     const r = decodeResult(this.#guest.call('analyse', encodeJob(this.#job, this.#frame)));
     if (r.error) {
-      this.refused = r;
+      this.failure = r;
       return false;
     }
-    this.#told(encodeFrame(this.done * this.#sample, r.analysis), this.#plan.frames);
-    this.done++;
+    this.#onFrame(encodeFrame(this.count * this.#sample, r.analysis), this.#plan.frames);
+    this.count++;
     return true;
   }
 }
 
 /** A worker that decodes videos. */
 export interface Decoder {
-  /** Does one video: a film, whose frames `told` gets, or a job for `analyse`. */
+  /** Does one video: a film, whose frames `onFrame` gets, or a job for `analyse`. */
   run(
     task: { film: FilmTask } | { job: Uint8Array<ArrayBuffer> },
-    told: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
+    onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
   ): Promise<Result>;
   /** Ends it, whatever it does. */
   close(): void;
@@ -210,12 +215,12 @@ export interface FilmsOptions {
 }
 
 /** Progress of a video. */
-export interface FilmProgress<Told = Response> {
+export interface FilmProgress<FrameAnswer = Response> {
   film: number; // which of the call's videos, from 0
   done: number; // frames
   of: number; // frames in all
   /** The last frame, if the call asked for pictures: a JPEG, and the answer as if the video had this frame alone. */
-  frame?: { picture: Blob; answer: Told };
+  frame?: { picture: Blob; answer: FrameAnswer };
 }
 
 /** A frame without its picture, which is empty if the job did not want one. */
@@ -268,7 +273,7 @@ export class Films {
   }
 
   /**
-   * Does a video, in a turn. `guest` is any instance, and `told` gets the number of frames done and the last of them, with its picture
+   * Does a video, in a turn. `guest` is any instance, and `onFrame` gets the number of frames done and the last of them, with its picture
    * if there is `want`. It never rejects.
    */
   async run(
@@ -276,7 +281,7 @@ export class Films {
     job: Job,
     data: Blob,
     signal: AbortSignal | undefined,
-    told: (done: number, of: number, frame: FilmFrame) => void,
+    onFrame: (done: number, of: number, frame: FilmFrame) => void,
     want?: Pictures,
   ): Promise<Result> {
     const { data: _, ...rest } = job;
@@ -285,7 +290,7 @@ export class Films {
     const add = (frame: Uint8Array<ArrayBuffer>, of: number) => {
       const one = want ? takePicture(frame) : { frame, picture: new Uint8Array() };
       frames.push(one.frame);
-      told(frames.length, of, one);
+      onFrame(frames.length, of, one);
     };
     let probe: FilmReply;
     let task: Parameters<Decoder['run']>[0];
@@ -293,7 +298,7 @@ export class Films {
       probe = askFilm(guest, 'film', { output: new Uint8Array(await data.slice(0, 4096).arrayBuffer()) });
       if (!probe.args.length) task = { job: encodeJob(rest, new Uint8Array(await data.arrayBuffer())) };
       else {
-        const module = await this.#loaded(probe.memory);
+        const module = await this.#loadModule(probe.memory);
         if (!(module instanceof WebAssembly.Module)) return module;
         task = { film: { module, job: rest, data, probe } };
       }
@@ -342,7 +347,7 @@ export class Films {
   }
 
   /** Loads FFmpeg, or returns the result for a video without it. */
-  async #loaded(memory: number): Promise<WebAssembly.Module | Result> {
+  async #loadModule(memory: number): Promise<WebAssembly.Module | Result> {
     try {
       this.#module ??= this.#o.module(memory);
       return (await this.#module) ?? { error: codes.unsupported, text: missing };

@@ -14,7 +14,7 @@ const abi = 1;
 const firstRoom = 48 << 20;
 
 /** The services that a guest may use outside its memory. */
-export interface Lent {
+export interface GuestServices {
   now(): bigint; // nanoseconds since 1970
   random(p: Uint8Array): void;
   /** level: −4 debug, 0 info, 4 warn, 8 error. */
@@ -30,7 +30,7 @@ export interface Lent {
 }
 
 /** The clock and the randomness of this place, and its console. */
-export const system: Pick<Lent, 'now' | 'random' | 'log'> = {
+export const system: Pick<GuestServices, 'now' | 'random' | 'log'> = {
   now: () => BigInt(Date.now()) * 1_000_000n,
   random: (p) => {
     const some = new Uint8Array(Math.min(p.length, 65536)); // as many as one call gives; and no view of a memory
@@ -89,25 +89,25 @@ export class Guest {
   /** Why it can no longer be used. */
   dead: DeadError | undefined;
 
-  #lent: Lent;
+  #services: GuestServices;
   #exports!: Exports;
   #bytes = new Uint8Array();
-  #said: string | undefined; // why the program panicked
+  #panic: string | undefined; // why the program panicked
 
-  private constructor(lent: Lent) {
-    this.#lent = lent;
+  private constructor(services: GuestServices) {
+    this.#services = services;
   }
 
   /** Makes an instance, which its first call must open. */
-  static async start(modules: Modules, lent: Lent): Promise<Guest> {
-    const g = new Guest(lent);
+  static async start(modules: Modules, services: GuestServices): Promise<Guest> {
+    const g = new Guest(services);
     await g.#instantiate(modules);
     return g;
   }
 
   /** Makes an instance and opens it. */
-  static async open(modules: Modules, lent: Lent, settings: Settings): Promise<Guest> {
-    const g = await Guest.start(modules, lent);
+  static async open(modules: Modules, services: GuestServices, settings: Settings): Promise<Guest> {
+    const g = await Guest.start(modules, services);
     checkDone(g.call('open', encodeSettings(settings)));
     return g;
   }
@@ -130,7 +130,7 @@ export class Guest {
    */
   #grow(): void {
     const { memory } = this.#exports;
-    const { files } = this.#lent;
+    const { files } = this.#services;
     try {
       const data = files ? Math.max(files.size(0), files.size(1)) : 0;
       const pages = Math.ceil((firstRoom + 1.25 * data - memory.buffer.byteLength) / 65536);
@@ -152,20 +152,20 @@ export class Guest {
   }
 
   #imports(wanted: WebAssembly.ModuleImportDescriptor[], kernels: WebAssembly.Exports): WebAssembly.Imports {
-    const own = { ...this.#functions(), ...this.#lent.others?.(() => this.#memory()) };
+    const own = { ...this.#functions(), ...this.#services.others?.(() => this.#memory()) };
     const system = wasi({
       bytes: () => this.#memory(),
       view: () => this.#view(),
-      random: (p) => this.#lent.random(p),
+      random: (p) => this.#services.random(p),
       line: (text) => {
-        if (/^(panic|fatal error|runtime):/.test(text)) this.#said ??= text;
-        this.#lent.log(4, text);
+        if (/^(panic|fatal error|runtime):/.test(text)) this.#panic ??= text;
+        this.#services.log(4, text);
       },
     });
     const all: Record<string, Record<string, WebAssembly.ImportValue>> = {};
     for (const i of wanted) {
       const from = { sightline: own, kernel: kernels as Record<string, Fn>, wasi_snapshot_preview1: system }[i.module];
-      const given = from?.[i.name] ?? absent(i);
+      const given = from?.[i.name] ?? missingImport(i);
       all[i.module] = { ...all[i.module], [i.name]: given };
     }
     return all;
@@ -202,18 +202,18 @@ export class Guest {
 
   /** The imports of module `sightline`. Those of a host's store are absent. */
   #functions(): Record<string, Fn> {
-    const lent = this.#lent;
+    const services = this.#services;
     const files = <T>(access: (f: Files) => T, fail: (code: number) => T): T => {
-      if (!lent.files) return fail(storeCodes.closed);
+      if (!services.files) return fail(storeCodes.closed);
       try {
-        return access(lent.files);
+        return access(services.files);
       } catch (failure) {
         if (failure instanceof DeadError) throw failure;
-        lent.log(4, `store: ${failure}`);
+        services.log(4, `store: ${failure}`);
         return fail(codeOf(failure));
       }
     };
-    const done = (access: (f: Files) => void) =>
+    const statusOf = (access: (f: Files) => void) =>
       files(
         (f) => {
           access(f);
@@ -222,23 +222,24 @@ export class Guest {
         (code) => code,
       );
     return {
-      now: () => lent.now(),
-      random: (dst: number, n: number) => lent.random(this.#range(dst, n)),
-      log: (level: number, at: number, n: number) => lent.log(level, this.#text(at, n)),
-      bundle: (at: number, n: number, dst: number, cap: number) => this.#fill(lent.bundle(this.#text(at, n)), dst, cap),
+      now: () => services.now(),
+      random: (dst: number, n: number) => services.random(this.#range(dst, n)),
+      log: (level: number, at: number, n: number) => services.log(level, this.#text(at, n)),
+      bundle: (at: number, n: number, dst: number, cap: number) =>
+        this.#fill(services.bundle(this.#text(at, n)), dst, cap),
       older: (base: number, at: number, n: number, dst: number, cap: number) =>
-        this.#fill(lent.older?.(this.#range(base, 32).slice(), this.#text(at, n)), dst, cap),
+        this.#fill(services.older?.(this.#range(base, 32).slice(), this.#text(at, n)), dst, cap),
       file_size: (file: number) =>
         files(
           (f) => BigInt(f.size(file)),
           (code) => BigInt(-code),
         ),
       file_read: (file: number, offset: bigint, dst: number, n: number) =>
-        done((f) => f.read(file, Number(offset), this.#range(dst, n))),
+        statusOf((f) => f.read(file, Number(offset), this.#range(dst, n))),
       file_write: (file: number, offset: bigint, src: number, n: number) =>
-        done((f) => f.write(file, Number(offset), this.#range(src, n))),
-      file_truncate: (file: number, size: bigint) => done((f) => f.truncate(file, Number(size))),
-      file_sync: (file: number) => done((f) => f.sync(file)),
+        statusOf((f) => f.write(file, Number(offset), this.#range(src, n))),
+      file_truncate: (file: number, size: bigint) => statusOf((f) => f.truncate(file, Number(size))),
+      file_sync: (file: number) => statusOf((f) => f.sync(file)),
     };
   }
 
@@ -249,7 +250,7 @@ export class Guest {
       return code();
     } catch (failure) {
       this.dead =
-        failure instanceof DeadError ? failure : new DeadError(this.#said ?? String(failure), { cause: failure });
+        failure instanceof DeadError ? failure : new DeadError(this.#panic ?? String(failure), { cause: failure });
       throw this.dead;
     }
   }
@@ -277,9 +278,10 @@ const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|t
 const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
 
 /**
- * Imports that no host here implements: those of a host's store, and kernels that the provider omits. An import of a newer module ends it.
+ * Returns the function for an import that no host here implements: one of a host's store, or a kernel that the provider omits. An import of
+ * a newer module ends the instance.
  */
-function absent(i: WebAssembly.ModuleImportDescriptor): Fn {
+function missingImport(i: WebAssembly.ModuleImportDescriptor): Fn {
   if (i.module === 'sightline' && wide.test(i.name)) return () => BigInt(-storeCodes.another);
   if (i.module === 'sightline' && narrow.test(i.name)) return () => storeCodes.another;
   if (i.module === 'kernel' && i.name === 'decode') return () => -1n; // the guest decodes

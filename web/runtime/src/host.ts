@@ -6,9 +6,9 @@ import type { CopyStart, CopyStatus, Digest } from './copy.ts';
 import { Credential } from './credential.ts';
 import { Engine } from './engine.ts';
 import { type Files, type StoreFiles, wipe } from './files.ts';
-import { type Decoder, decodeVideo, type FilmProgress, Films, type FilmTask, type FilmTold } from './film.ts';
-import { compile, Guest, type Lent, type Modules, system } from './guest.ts';
-import { type Loaded, load, type Progress, type Source } from './load.ts';
+import { type Decoder, type DecoderMessage, decodeVideo, type FilmProgress, Films, type FilmTask } from './film.ts';
+import { compile, Guest, type GuestServices, type Modules, system } from './guest.ts';
+import { load, type Progress, type RuntimeFiles, type Source } from './load.ts';
 import {
   type Answer,
   decodeReply,
@@ -60,7 +60,7 @@ export type ToEngine =
 export type FromEngine =
   | { alive: true }
   | { progress: Progress }
-  | { opened: Opened }
+  | { opened: RuntimeInfo }
   | { failed: string; name: string }
   | { id: number; answer: Answer }
   | { id: number; frames: FilmProgress<Answer> } // of a request that asked for it, and is not answered yet
@@ -72,7 +72,7 @@ export type FromEngine =
   | { closed: true };
 
 /** The facts about an open runtime. */
-export interface Opened {
+export interface RuntimeInfo {
   store: 'private' | 'memory' | 'folder';
   /** This thread has the data; another tab's has it otherwise, and is asked. */
   owner: boolean;
@@ -88,7 +88,7 @@ export type FromAnalyser =
   | { alive: true }
   | { ready: true }
   | { result: Uint8Array<ArrayBuffer> }
-  | FilmTold
+  | DecoderMessage
   | { failed: string };
 
 /** The networks that a guest may use. It lists the files of an older one, by the empty name, before it reads them: `used` notes that. */
@@ -96,7 +96,7 @@ function networksOf(
   own: Bundles,
   older: ReadonlyMap<string, Bundles>,
   used = new Set<string>(),
-): Pick<Lent, 'bundle' | 'older'> {
+): Pick<GuestServices, 'bundle' | 'older'> {
   return {
     bundle: (name) => own.get(name),
     older(base, name) {
@@ -205,10 +205,10 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
 async function startDecoder(port: Port, start: ToAnalyser, patience: number): Promise<Decoder> {
   await startAnalyser(port, start, patience);
   return {
-    run: (task, told) =>
+    run: (task, onFrame) =>
       new Promise((resolve, reject) => {
         port.onmessage = (m: FromAnalyser) => {
-          if ('frame' in m) told(m.frame, m.of);
+          if ('frame' in m) onFrame(m.frame, m.of);
           else if ('film' in m) resolve(m.film);
           else if ('result' in m) resolve(decodeResult(m.result));
           else if ('failed' in m) reject(new Error(m.failed));
@@ -230,9 +230,9 @@ const idle = 60_000;
 type Watch = (copy: CopyStatus, offline: boolean) => void;
 
 /** An engine with its workers and its files. */
-export interface Running {
+export interface EngineHandle {
   engine: Engine;
-  store: Opened['store'];
+  store: RuntimeInfo['store'];
   watches: Set<Watch>;
   close(): Promise<void>;
 }
@@ -274,7 +274,7 @@ export async function run(
   start: Start,
   progress: (p: Progress) => void,
   asker: Asker,
-): Promise<Running> {
+): Promise<EngineHandle> {
   const log = (line: string) => system.log(4, line);
   // A worker's script comes by way of this thread, which computes once the engine starts: so it is loaded before.
   const spares = new Spares(platform);
@@ -298,12 +298,12 @@ export async function run(
       if (!data && loaded.rest.includes(name)) void more(); // the guest reads it again
       return data;
     };
-    const lent: Lent = { ...system, ...own, bundle, ...(files && { files }) };
+    const services: GuestServices = { ...system, ...own, bundle, ...(files && { files }) };
     let base = new Uint8Array();
     const settle = async () =>
       networks?.settle(base, used).catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
     const instance = async (register?: Register) => {
-      const guest = await Guest.open(modules, lent, settingsOf(start, loaded, files, register));
+      const guest = await Guest.open(modules, services, settingsOf(start, loaded, files, register));
       // The network is stored before the first call can store an input. If the disk is full, the store still opens.
       base = decodeReply(guest.call('ask', encodeQuestion('network'))).slice() as Uint8Array<ArrayBuffer>;
       await settle();
@@ -318,14 +318,14 @@ export async function run(
       await networks?.clear();
     };
     const open = copy ? () => openCopy(copy, instance, files, empty, credential) : () => instance();
-    const changed: Watch = (status, offline) => {
-      for (const told of watches) told(status, offline);
+    const onChange: Watch = (status, offline) => {
+      for (const watch of watches) watch(status, offline);
     };
-    const purged = (kept: boolean) => {
+    const onPurge = (kept: boolean) => {
       if (!kept) emptied = empty().catch((failure) => log(`the store is not emptied: ${failure}`));
     };
     const analysing = pool.start();
-    const keeping = copy && { copy: { ...copy, credential, changed }, purged };
+    const keeping = copy && { copy: { ...copy, credential, onChange }, onPurge };
     const engine = await Engine.open({ open, ...analysts, log, ...keeping });
     await analysing;
     void more().then(settle);
@@ -366,7 +366,7 @@ async function openCopy(
   }
 }
 
-function settingsOf(start: Start, loaded: Loaded, files: Files | undefined, register?: Register): Settings {
+function settingsOf(start: Start, loaded: RuntimeFiles, files: Files | undefined, register?: Register): Settings {
   const { copy } = start;
   return {
     role: 'engine',
@@ -395,7 +395,7 @@ function makeAnalysers(
   spares: Spares,
   start: Start,
   modules: Modules,
-  loaded: Loaded,
+  loaded: RuntimeFiles,
   older: ReadonlyMap<string, Bundles>,
   log: (line: string) => void,
 ): { pool: Pool; films: Films } {
@@ -420,7 +420,7 @@ function makeAnalysers(
   });
   const pool = new Pool({
     make: async () => startAnalyser(await spares.take(), { analyser }, startPatience),
-    another: () => spares.ready(),
+    hasSpare: () => spares.ready(),
     size: start.workers,
     least: start.copy ? 0 : 1, // what a copy shows was analysed at its origin for the most part
     patience: 2 * start.pictureTime + 1000, // an analysis ends itself when its time is over; who does not is ended
@@ -432,12 +432,12 @@ function makeAnalysers(
 
 /** Does calls for one who asks from afar: a page, another tab, a service worker. */
 export class Desk {
-  #running: Running;
+  #running: EngineHandle;
   #post: (m: FromEngine, transfer?: ArrayBuffer[]) => void;
   #calls = new Map<number, AbortController>();
   #watch: Watch = (copy, offline) => this.#post({ copy, offline });
 
-  constructor(running: Running, post: (m: FromEngine, transfer?: ArrayBuffer[]) => void) {
+  constructor(running: EngineHandle, post: (m: FromEngine, transfer?: ArrayBuffer[]) => void) {
     this.#running = running;
     this.#post = post;
     running.watches.add(this.#watch);

@@ -37,8 +37,8 @@ export interface Entry {
   parts?: { name: string; at: number; size: number }[];
 }
 
-/** Everything that a guest is started from. */
-export interface Loaded {
+/** The files of a runtime, from which a guest is started. */
+export interface RuntimeFiles {
   guest: WebAssembly.Module;
   kernels: Uint8Array<ArrayBuffer>;
   bundles: Map<string, Uint8Array<ArrayBuffer>>;
@@ -54,23 +54,23 @@ export interface Loaded {
 export interface Source {
   manifest(signal?: AbortSignal): Promise<unknown>;
   /** Gets a file, and calls `got` with the length of each piece of it. */
-  file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<Came>;
+  file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<LoadedFile>;
   /**
    * Compiles a checked file. A browser caches the code of a module that it compiled from a response of its HTTP cache or of the network,
    * and later starts it several times as fast.
    */
-  compile?(entry: Entry, came: Came): Promise<WebAssembly.Module>;
+  compile?(entry: Entry, came: LoadedFile): Promise<WebAssembly.Module>;
   /** All files were right: stored files of other versions may be deleted. */
   keep?(urls: string[]): Promise<void>;
 }
 
 /** A loaded file. */
-export interface Came {
+export interface LoadedFile {
   bytes(): Promise<Uint8Array<ArrayBuffer>>;
-  /** It was checked against its hash when it came first. */
-  checked: boolean;
-  /** Called when it has been checked now. */
-  right?: () => Promise<void>;
+  /** Whether it was checked against its hash when it came first. */
+  isChecked: boolean;
+  /** Stores it. The loader calls it when it has checked the file. */
+  store?: () => Promise<void>;
   /** Compiles it from the response that has it. If that still comes from the network, this has begun, so it does not wait for the end. */
   compile?: () => Promise<WebAssembly.Module>;
 }
@@ -81,9 +81,9 @@ export class LoadError extends Error {
 }
 
 /** Loads and checks all files of a runtime. */
-export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
+export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<RuntimeFiles> {
   const { files: listed, later } = parse(await from.manifest(signal));
-  const entries = fitting(listed, relaxedDot());
+  const entries = selectKernels(listed, relaxedDot());
   const sum = { loaded: 0, total: entries.reduce((n, e) => n + e.size, 0) };
   const files = await Promise.all(
     entries.map(async (entry) => {
@@ -124,26 +124,26 @@ const kernels = 'kernels.wasm';
 const relaxed = 'kernels-relaxed.wasm';
 
 /** Omits the module of kernels that an engine with such a dot product does not take. */
-export function fitting(files: Entry[], dot: Dot | undefined): Entry[] {
+export function selectKernels(files: Entry[], dot: Dot | undefined): Entry[] {
   const best = dot && files.some((e) => e.name === relaxed) ? relaxed : kernels;
   return files.filter((e) => e.name === best || (e.name !== relaxed && e.name !== kernels));
 }
 
-async function check(entry: Entry, came: Came): Promise<Came> {
-  if (came.checked) return came;
+async function check(entry: Entry, came: LoadedFile): Promise<LoadedFile> {
+  if (came.isChecked) return came;
   const data = await came.bytes();
   if (data.length !== entry.size || (await sha256(data)) !== entry.sha256)
     throw new LoadError(`${entry.url} is not the file that manifest.json names`);
-  await came.right?.();
+  await came.store?.();
   return came;
 }
 
 async function start(
   from: Source,
-  files: { entry: Entry; came: Came }[],
-): Promise<Pick<Loaded, 'guest' | 'kernels' | 'bundles'>> {
+  files: { entry: Entry; came: LoadedFile }[],
+): Promise<Pick<RuntimeFiles, 'guest' | 'kernels' | 'bundles'>> {
   const bundles = new Map<string, Uint8Array<ArrayBuffer>>();
-  const found: Partial<Loaded> = {};
+  const found: Partial<RuntimeFiles> = {};
   await Promise.all(
     files.map(async ({ entry, came }) => {
       if (entry.name === 'guest.wasm') {
@@ -207,7 +207,7 @@ export function served(base: URL): Source {
       if (old) {
         got(size);
         return {
-          checked: true,
+          isChecked: true,
           bytes: async () => new Uint8Array(await old.clone().arrayBuffer()),
           compile: () => WebAssembly.compileStreaming(old.clone()),
         };
@@ -218,16 +218,16 @@ export function served(base: URL): Source {
       compiled?.catch(() => {}); // reading reports why it does not come
       const data = await read(copy, got);
       const type = response.headers.get('Content-Type') ?? 'application/octet-stream';
-      const right = async () => {
+      const store = async () => {
         // Where it cannot be kept, for want of room, it is fetched again the next time.
         await cache?.put(key, new Response(data, { headers: { 'Content-Type': type } })).catch(() => {});
       };
-      return { checked: false, bytes: async () => data, right, ...(compiled && { compile: () => compiled }) };
+      return { isChecked: false, bytes: async () => data, store, ...(compiled && { compile: () => compiled }) };
     },
     async compile({ url, sha256 }, came) {
       const integrity = `sha256-${btoa(String.fromCharCode(...unhex(sha256)))}`;
-      const cached = () => fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
-      const ways = [came.checked && (() => WebAssembly.compileStreaming(cached())), came.compile];
+      const fetchCached = () => fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
+      const ways = [came.isChecked && (() => WebAssembly.compileStreaming(fetchCached())), came.compile];
       for (const way of ways) {
         try {
           if (way) return await way();

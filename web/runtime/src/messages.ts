@@ -13,7 +13,7 @@ import {
   getResult,
   getServeResult,
   getStepResult,
-  type HostedReply,
+  type HostedReply as HostedFields,
   type Job,
   putFrame,
   putJob,
@@ -25,7 +25,7 @@ import {
   type Replica as ReplicaFields,
   type Request as RequestFields,
   type Result,
-  type StepResult as SteppedFields,
+  type StepResult as StepFields,
 } from './envelope.gen.ts';
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
 
@@ -64,7 +64,7 @@ export function encodeSettings({ role, store, replica: r, ...rest }: Settings): 
       ...(register && { registerSeq: register.seq, register: register.data }),
     };
   }
-  return putSettings(Writer.envelope(), x).done();
+  return putSettings(Writer.envelope(), x).finish();
 }
 
 /** A refusal of the guest, with its code. */
@@ -95,7 +95,7 @@ export interface Request extends RequestFields {
   path: string; // still percent-encoded, without the query
 }
 
-export const encodeRequest = (r: Request): Uint8Array<ArrayBuffer> => putRequest(Writer.envelope(), r).done();
+export const encodeRequest = (r: Request): Uint8Array<ArrayBuffer> => putRequest(Writer.envelope(), r).finish();
 
 /** One answer, as it crosses threads. */
 export interface Answer {
@@ -106,9 +106,9 @@ export interface Answer {
 }
 
 /** The result of `serve` and `resume`: the answer, or jobs that must be done before it. */
-export type Served = { answer: Answer } | { call: number; jobs: Job[] };
+export type ServeResult = { answer: Answer } | { call: number; jobs: Job[] };
 
-export function decodeServed(data: Uint8Array): Served {
+export function decodeServeResult(data: Uint8Array): ServeResult {
   const { status, contentType, header, body, call, jobs } = getServeResult(Reader.envelope(data));
   if (status) return { answer: { status, contentType, headers: header.map(pair), body: body ?? new Uint8Array() } };
   if (!call || !jobs.length) throw new EnvelopeError('neither an answer nor jobs');
@@ -120,7 +120,7 @@ export const pair = ({ name = '', value = '' }: CallField): [name: string, value
 
 /** An envelope that holds a job with its data, for `analyse`. */
 export function encodeJob({ crop, want, base, keep, video, planes }: Job, data: Uint8Array): Uint8Array<ArrayBuffer> {
-  return putJob(Writer.envelope(), { data, crop, want, base, keep, video, planes }).done();
+  return putJob(Writer.envelope(), { data, crop, want, base, keep, video, planes }).finish();
 }
 
 /** Codes of results. */
@@ -144,31 +144,31 @@ export const decodeResult = (data: Uint8Array): Result => getResult(Reader.envel
 
 /** All results of a call, in the order of its jobs. */
 export const encodeResults = (call: number, results: Result[]): Uint8Array<ArrayBuffer> =>
-  putResults(Writer.envelope(), { call, results }).done();
+  putResults(Writer.envelope(), { call, results }).finish();
 
 /** A task's result, handed back in a step. */
-export interface Finished {
+export interface TaskResult {
   task: number;
   result: Result;
 }
 
 /** A step of the engine: at most so many new tasks, and the results of others. */
-export const encodeStep = (take: number, done: Finished[], idle = false): Uint8Array<ArrayBuffer> =>
-  putStep(Writer.envelope(), { take, done, idle }).done();
+export const encodeStep = (take: number, done: TaskResult[], idle = false): Uint8Array<ArrayBuffer> =>
+  putStep(Writer.envelope(), { take, done, idle }).finish();
 
 /** The result of a step. */
-export interface Stepped extends Omit<SteppedFields, 'tasks'> {
+export interface StepResult extends Omit<StepFields, 'tasks'> {
   tasks: { task: number; job: Job }[];
 }
 
-export function decodeStepped(data: Uint8Array): Stepped {
+export function decodeStepResult(data: Uint8Array): StepResult {
   const { tasks, ...rest } = getStepResult(Reader.envelope(data));
   return { ...rest, tasks: tasks.map(({ number, job }) => ({ task: number, job: job ?? {} })) };
 }
 
 /** A question: its kind, the name of a picture or a hash, and the film that it is about. */
 export const encodeQuestion = (what: string, name?: string | Uint8Array, film?: Film): Uint8Array<ArrayBuffer> =>
-  putQuery(Writer.envelope(), { what, name, film }).done();
+  putQuery(Writer.envelope(), { what, name, film }).finish();
 
 /** How a run of FFmpeg failed. */
 export const failures = { probe: 1, decode: 2, time: 3, memory: 4 } as const;
@@ -178,7 +178,7 @@ export const decodeFilm = (value: Uint8Array): FilmReply => getFilmReply(new Rea
 
 /** A frame of a result: when it is on screen, in milliseconds, and what is seen. */
 export const encodeFrame = (time: number, analysis: Uint8Array | undefined): Uint8Array<ArrayBuffer> =>
-  putFrame(new Writer(), { timeMs: time, analysis }).done();
+  putFrame(new Writer(), { timeMs: time, analysis }).finish();
 
 /** Parts of an analysis that a job may want as well: a JPEG of at most 320 pixels a side, or in full size. */
 export const pictures = { thumbnail: 4, full: 16 } as const;
@@ -199,7 +199,7 @@ export function takePicture(frame: Uint8Array<ArrayBuffer>): {
       else rest.append(a.whole());
     }
   }
-  return { frame: encodeFrame(time, rest.done()), picture };
+  return { frame: encodeFrame(time, rest.finish()), picture };
 }
 
 /** Milliseconds from one wanted frame to the next. */
@@ -217,14 +217,14 @@ export function decodeReply(data: Uint8Array): Uint8Array {
 }
 
 /** The picture of a public name. Without data, the picture of a copy must be fetched from the origin first. */
-export interface Hosted {
+export interface HostedReply {
   contentType: string;
   data?: Uint8Array<ArrayBuffer>;
   hash: Uint8Array;
 }
 
 /** The value of the question `hosted`. */
-export function decodeHosted(value: Uint8Array): Hosted {
-  const { contentType, data, hash }: HostedReply = getHostedReply(new Reader(value));
+export function decodeHostedReply(value: Uint8Array): HostedReply {
+  const { contentType, data, hash }: HostedFields = getHostedReply(new Reader(value));
   return { contentType, ...(data && { data }), hash: hash ?? new Uint8Array(32) };
 }

@@ -23,7 +23,7 @@ export class Networks {
   #folder: Folder;
   #own: Bundles;
   #hash: string; // of the own network
-  #stored: number; // files of the own network in the folder
+  #storedCount: number; // files of the own network in the folder
   #names = new Map<string, string>(); // of the files of other networks, by base
   #cleared = false;
 
@@ -32,12 +32,12 @@ export class Networks {
     own: Bundles,
     hash: string,
     stored: number,
-    older: [name: string, file: Stored][],
+    older: [name: string, file: StoredNetwork][],
   ) {
     this.#folder = folder;
     this.#own = own;
     this.#hash = hash;
-    this.#stored = stored;
+    this.#storedCount = stored;
     for (const [name, { base }] of older) this.#names.set(base, name);
     this.older = new Map(older.map(([, { base, bundles }]) => [base, bundles]));
   }
@@ -54,7 +54,7 @@ export class Networks {
     }
     const stored = most.get(hash) ?? 0;
     most.delete(hash);
-    const read = async ([of, n]: [string, number]): Promise<[string, Stored]> => {
+    const read = async ([of, n]: [string, number]): Promise<[string, StoredNetwork]> => {
       const name = nameOf(of, n);
       return [name, decode(await folder.read(name))];
     };
@@ -72,10 +72,10 @@ export class Networks {
       await this.#folder.remove(name);
       this.#names.delete(other);
     }
-    const [was, now] = [this.#stored, this.#own.size];
+    const [was, now] = [this.#storedCount, this.#own.size];
     if (was < now) {
       await this.#folder.write(nameOf(this.#hash, now), await encode(base, this.#own));
-      this.#stored = now;
+      this.#storedCount = now;
       if (was > 0) await this.#folder.remove(nameOf(this.#hash, was));
     }
   }
@@ -94,7 +94,7 @@ async function hashOf(bundles: Bundles): Promise<string> {
   return sha256(await new Blob(manifests.map(([, data]) => data)).arrayBuffer());
 }
 
-interface Stored {
+interface StoredNetwork {
   base: string;
   bundles: Bundles;
 }
@@ -106,7 +106,7 @@ async function encode(base: Uint8Array<ArrayBuffer>, bundles: Bundles): Promise<
   return new Uint8Array(await new Blob([base, length, list, ...bundles.values()]).arrayBuffer());
 }
 
-function decode(data: Uint8Array<ArrayBuffer>): Stored {
+function decode(data: Uint8Array<ArrayBuffer>): StoredNetwork {
   const length = new DataView(data.buffer, data.byteOffset).getUint32(32, true);
   let at = 36 + length;
   const bundles: Bundles = new Map();

@@ -108,7 +108,7 @@ export function inFolder(base: URL): Source {
     async file({ url }, got) {
       const data = new Uint8Array(await readFile(new URL(url, base)));
       got(data.length);
-      return { bytes: async () => data, checked: false };
+      return { bytes: async () => data, isChecked: false };
     },
   };
 }

@@ -5,9 +5,9 @@ import {
   Asker,
   analyser,
   Desk,
+  type EngineHandle,
   type FromEngine,
   type Platform,
-  type Running,
   run,
   type ToAnalyser,
   type ToEngine,
@@ -25,29 +25,29 @@ const platform: Platform = {
 const port = parentPort;
 if (!port) throw new Error('this script runs in a worker thread');
 const tell = (m: unknown, transfer: ArrayBuffer[] = []) => port.postMessage(m, transfer);
-const said = (m: FromEngine, transfer?: ArrayBuffer[]) => tell(m, transfer);
+const sendToClient = (m: FromEngine, transfer?: ArrayBuffer[]) => tell(m, transfer);
 const analyse = analyser({ post: tell, onmessage: () => {}, onerror: () => {}, close: () => port.close() });
 
-const asker = new Asker(said);
-let running: Running | undefined;
+const asker = new Asker(sendToClient);
+let running: EngineHandle | undefined;
 let desk: Desk | undefined;
 
 async function take(m: ToEngine | ToAnalyser): Promise<void> {
   if ('analyser' in m || 'job' in m || 'film' in m) return analyse(m);
   if ('start' in m) {
-    running = await run(platform, m.start, (progress) => said({ progress }), asker);
-    desk = new Desk(running, said);
-    return said({ opened: { store: running.store, owner: true, copy: !!running.engine.copy } });
+    running = await run(platform, m.start, (progress) => sendToClient({ progress }), asker);
+    desk = new Desk(running, sendToClient);
+    return sendToClient({ opened: { store: running.store, owner: true, copy: !!running.engine.copy } });
   }
   if ('credential' in m) return asker.take(m);
   if ('close' in m) {
     await running?.close();
-    return said({ closed: true });
+    return sendToClient({ closed: true });
   }
   return desk?.take(m);
 }
 
 port.on('message', (m: ToEngine | ToAnalyser) => {
-  take(m).catch(({ name, message }: Error) => said({ failed: message, name }));
+  take(m).catch(({ name, message }: Error) => sendToClient({ failed: message, name }));
 });
 tell({ alive: true }); // the creator of this analysing thread waits for it

@@ -76,7 +76,7 @@ export async function join(base: string, app: string, credential: Credential): P
   try {
     const ask: Request = { method: 'GET', path: '/v2/sync/changes', query, header: [['Accept', contentType]] };
     const response = await send(base, credential, ask, stop);
-    if (response.status !== 200) throw await refused(response);
+    if (response.status !== 200) throw await readRefusal(response);
     const register = await firstRegister(response);
     if (!register) throw new JoinError('OriginError', `${base} tells nothing of application ${app}`);
     return register;
@@ -90,7 +90,7 @@ export async function join(base: string, app: string, credential: Credential): P
   }
 }
 
-async function refused(response: Response): Promise<JoinError> {
+async function readRefusal(response: Response): Promise<JoinError> {
   const { status } = response;
   let detail = `status ${status}`;
   if (response.headers.get('Content-Type')?.startsWith(contentType))

@@ -11,17 +11,17 @@ export interface Analyser {
 }
 
 /** A picture that waits for an analyser. */
-interface Waiting {
+interface QueuedJob {
   job: Job;
   data: Uint8Array;
   signal?: AbortSignal | undefined; // of the call
-  done: (r: Result) => void;
+  resolve: (r: Result) => void;
 }
 
 export interface PoolOptions {
   make: () => Promise<Analyser>;
   /** Whether another worker could replace one that ends. */
-  another: () => Promise<boolean>;
+  hasSpare: () => Promise<boolean>;
   /** At most so many analysers. */
   size: number;
   /** So many are there from the start, and stay. */
@@ -45,11 +45,11 @@ export class Pool {
   #o: PoolOptions & { later: typeof later };
   #idle: Analyser[] = [];
   #count = 0; // of analysers, those that are starting too
-  #failed: Error | undefined; // why the last one did not start
-  #lanes: [Waiting[], Waiting[]] = [[], []];
-  #heard = new WeakSet<AbortSignal>(); // signals that are listened to: a call has many pictures and one signal
+  #startError: Error | undefined; // why the last one did not start
+  #lanes: [QueuedJob[], QueuedJob[]] = [[], []];
+  #signals = new WeakSet<AbortSignal>(); // signals that are listened to: a call has many pictures and one signal
   #busy = 0;
-  #untidy = () => {}; // leaves idle analysers as they are
+  #cancelShrink = () => {}; // leaves idle analysers as they are
   #closed = false;
 
   constructor(o: PoolOptions) {
@@ -60,16 +60,16 @@ export class Pool {
   async start(): Promise<void> {
     if (!this.#o.least) return;
     await this.#grow();
-    if (this.#failed) throw this.#failed;
+    if (this.#startError) throw this.#startError;
   }
 
   /** Does a job with its picture: in lane 0 for a call, 1 for the background. It never rejects. */
   run(job: Job, data: Uint8Array, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
-    return new Promise((done) => {
-      if (signal?.aborted || this.#closed) return done({ error: codes.timeout });
-      this.#lanes[lane].push({ job, data, signal, done });
-      if (signal && !this.#heard.has(signal)) {
-        this.#heard.add(signal);
+    return new Promise((resolve) => {
+      if (signal?.aborted || this.#closed) return resolve({ error: codes.timeout });
+      this.#lanes[lane].push({ job, data, signal, resolve });
+      if (signal && !this.#signals.has(signal)) {
+        this.#signals.add(signal);
         signal.addEventListener('abort', () => this.#giveUp(signal));
       }
       this.#next();
@@ -80,7 +80,7 @@ export class Pool {
   #giveUp(signal: AbortSignal): void {
     for (const lane of this.#lanes)
       for (const w of lane.splice(0)) {
-        if (w.signal === signal) w.done({ error: codes.timeout });
+        if (w.signal === signal) w.resolve({ error: codes.timeout });
         else lane.push(w);
       }
   }
@@ -99,12 +99,12 @@ export class Pool {
     this.#count++;
     try {
       const made = await this.#o.make();
-      this.#failed = undefined;
+      this.#startError = undefined;
       if (this.#closed) return made.close();
       this.#idle.push(made);
     } catch (failure) {
       this.#count--;
-      this.#failed = failure as Error;
+      this.#startError = failure as Error;
       this.#o.log(`an analyser does not start: ${failure}`);
       if (this.#count === 0) this.#refuse();
     }
@@ -113,11 +113,11 @@ export class Pool {
 
   /** Answers all that wait: nobody will analyse them. */
   #refuse(): void {
-    const text = this.#closed ? 'the runtime is closed' : String(this.#failed);
-    for (const lane of this.#lanes) for (const w of lane.splice(0)) w.done({ error: codes.internal, text });
+    const text = this.#closed ? 'the runtime is closed' : String(this.#startError);
+    for (const lane of this.#lanes) for (const w of lane.splice(0)) w.resolve({ error: codes.internal, text });
   }
 
-  async #work(a: Analyser, w: Waiting): Promise<void> {
+  async #work(a: Analyser, w: QueuedJob): Promise<void> {
     this.#busy++;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<undefined>((resolve) => {
@@ -136,9 +136,9 @@ export class Pool {
     }
     clearTimeout(timer);
     this.#busy--;
-    w.done(result);
+    w.resolve(result);
     this.#next();
-    this.#rest();
+    this.#scheduleShrink();
   }
 
   #lose(a: Analyser): void {
@@ -147,19 +147,19 @@ export class Pool {
   }
 
   /** Lets all go but those that stay, once there has been nothing to do for a while. */
-  #rest(): void {
-    this.#untidy();
+  #scheduleShrink(): void {
+    this.#cancelShrink();
     const { least, idle, later } = this.#o;
     if (this.#busy || this.#count <= least || this.#closed) return;
-    this.#untidy = later(idle, async () => {
-      const most = (await this.#o.another()) ? least : 1;
+    this.#cancelShrink = later(idle, async () => {
+      const most = (await this.#o.hasSpare()) ? least : 1;
       while (this.#idle.length > most) this.#lose(this.#idle.pop() as Analyser);
     });
   }
 
   close(): void {
     this.#closed = true;
-    this.#untidy();
+    this.#cancelShrink();
     for (const a of this.#idle.splice(0)) this.#lose(a);
     this.#refuse();
   }

@@ -31,17 +31,17 @@ export function relaxedDot(): Dot | undefined {
 /** Returns how a dot product takes bytes, or undefined where it is not exact. */
 export function kindOf(dot: Product): Dot | undefined {
   const exact = (kind: Dot) =>
-    words.every((a) => words.every((b) => sums.every((sum) => dot(a, b, sum) === expected(kind, a, b, sum))));
+    words.every((a) => words.every((b) => sums.every((sum) => dot(a, b, sum) === exactDot(kind, a, b, sum))));
   return (['unsigned', 'signed'] as const).find(exact);
 }
 
-function expected(kind: Dot, a: number, b: number, sum: number): number {
+function exactDot(kind: Dot, a: number, b: number, sum: number): number {
   let all = sum;
   for (const shift of [0, 8, 16, 24]) {
-    const second = kind === 'signed' ? signed(b, shift) : (b >>> shift) & 255;
-    all += signed(a, shift) * second;
+    const second = kind === 'signed' ? signedByte(b, shift) : (b >>> shift) & 255;
+    all += signedByte(a, shift) * second;
   }
   return all | 0;
 }
 
-const signed = (word: number, shift: number) => (word << (24 - shift)) >> 24;
+const signedByte = (word: number, shift: number) => (word << (24 - shift)) >> 24;

@@ -51,7 +51,7 @@ interface Scope {
   };
 
   /** A file of the shell: one that never changes from the cache, any other from the network while one answers. */
-  const kept = async (request: Request): Promise<Response> => {
+  const shellFile = async (request: Request): Promise<Response> => {
     const cache = await caches.open(shellCache);
     const goes = request.mode === 'navigate';
     // A page at an address that the list does not have is drawn by the first page of all.
@@ -81,11 +81,21 @@ interface Scope {
 
   // ---- /v2 from a page
 
-  type Answered = { status: number; contentType: string; headers: [string, string][]; body: Uint8Array<ArrayBuffer> };
-  type Waiting = { m: { id: number }; safe: boolean; resolve: (r: Answered) => void; reject: (e: Error) => void };
+  type RuntimeAnswer = {
+    status: number;
+    contentType: string;
+    headers: [string, string][];
+    body: Uint8Array<ArrayBuffer>;
+  };
+  type PendingCall = {
+    m: { id: number };
+    safe: boolean;
+    resolve: (r: RuntimeAnswer) => void;
+    reject: (e: Error) => void;
+  };
 
   /** No page of this origin has the data open. */
-  class Nobody extends Error {}
+  class NoOwner extends Error {}
 
   const peer = crypto.randomUUID();
   const lockName = `sightline/${store}`;
@@ -94,7 +104,7 @@ interface Scope {
   let connected: Promise<void> | undefined;
   let welcome: () => void = () => {};
   let next = 1;
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, PendingCall>();
 
   // By this lock the owner knows that this worker still runs.
   if (answer) void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
@@ -120,7 +130,7 @@ interface Scope {
       const one = await Promise.race([heard.then(() => true), new Promise<false>((r) => setTimeout(r, 250, false))]);
       if (one) break;
       const held = (await navigator.locks.query()).held?.some((l) => l.name === lockName);
-      if (performance.now() - since > (held ? patience : nobody)) throw new Nobody();
+      if (performance.now() - since > (held ? patience : nobody)) throw new NoOwner();
     }
     void navigator.locks.request(lockName, { mode: 'shared' }, () => {
       connected = undefined; // the owner has ended; the next one may start at once
@@ -160,7 +170,7 @@ interface Scope {
     try {
       await reach();
       const safe = request.method === 'GET' || request.method === 'HEAD';
-      const a = await new Promise<Answered>((resolve, reject) => {
+      const a = await new Promise<RuntimeAnswer>((resolve, reject) => {
         waiting.set(id, { m, safe, resolve, reject });
         line.postMessage(m);
       });
@@ -168,7 +178,7 @@ interface Scope {
       if (a.contentType) headers.set('Content-Type', a.contentType);
       return new Response([204, 205, 304].includes(a.status) ? null : a.body, { status: a.status, headers });
     } catch (failure) {
-      if (!(failure instanceof Nobody)) return Response.error(); // as when a server goes away in a call
+      if (!(failure instanceof NoOwner)) return Response.error(); // as when a server goes away in a call
       const status = {
         code: 40030,
         description: 'Service busy',
@@ -195,6 +205,6 @@ interface Scope {
     const path = local(e.request);
     if (path) e.respondWith(call(e.request, path));
     else if (shell && e.request.method === 'GET' && new URL(e.request.url).origin === location.origin)
-      e.respondWith(kept(e.request));
+      e.respondWith(shellFile(e.request));
   });
 }

@@ -60,10 +60,10 @@ export function functionsOf(module: Uint8Array): Function[] {
     const id = all.byte();
     const section = new Bytes(all.take(all.uint()));
     if (id === 1) types = section.list(type);
-    if (id === 2) section.list(imported);
+    if (id === 2) section.list(checkImport);
     if (id === 3) functions = section.list((s) => s.uint());
     if (id === 7)
-      return section.list(exported).flatMap(({ name, kind, index }) => {
+      return section.list(readExport).flatMap(({ name, kind, index }) => {
         const found = types[functions[index] ?? -1];
         return kind === 0 && found ? [{ name, ...found }] : [];
       });
@@ -77,7 +77,7 @@ function type(s: Bytes): Type {
   return { params: list(), results: list() };
 }
 
-function imported(s: Bytes): void {
+function checkImport(s: Bytes): void {
   const [module, name, kind] = [s.name(), s.name(), s.byte()];
   if (kind !== 2) throw new WebAssembly.CompileError(`${module}.${name} is imported and no memory`);
   const limits = s.byte();
@@ -85,7 +85,7 @@ function imported(s: Bytes): void {
   if (limits & 1) s.uint();
 }
 
-function exported(s: Bytes): { name: string; kind: number; index: number } {
+function readExport(s: Bytes): { name: string; kind: number; index: number } {
   return { name: s.name(), kind: s.byte(), index: s.uint() };
 }
 
@@ -96,18 +96,18 @@ function uint(v: number): number[] {
 }
 
 const vector = (items: number[][]) => [...uint(items.length), ...items.flat()];
-const sized = (body: number[]) => [...uint(body.length), ...body];
-const named = (text: string) => sized([...encoder.encode(text)]);
-const section = (id: number, items: number[][]) => [id, ...sized(vector(items))];
+const withSize = (body: number[]) => [...uint(body.length), ...body];
+const encodeName = (text: string) => withSize([...encoder.encode(text)]);
+const section = (id: number, items: number[][]) => [id, ...withSize(vector(items))];
 
 /**
  * A module that exports `table` and, for each of the functions, one of its name and type that calls the function at its index in the table.
  */
 export function forwarder(functions: Function[]): Uint8Array<ArrayBuffer> {
-  const types = functions.map((f) => [0x60, ...sized(f.params), ...sized(f.results)]);
+  const types = functions.map((f) => [0x60, ...withSize(f.params), ...withSize(f.results)]);
   const bodies = functions.map((f, i) => {
     const locals = f.params.flatMap((_, p) => [0x20, ...uint(p)]); // local.get p
-    return sized([0, ...locals, 0x41, ...signed(i), 0x11, ...uint(i), 0, 0x0b]); // i32.const i, call_indirect
+    return withSize([0, ...locals, 0x41, ...encodeSigned(i), 0x11, ...uint(i), 0, 0x0b]); // i32.const i, call_indirect
   });
   return new Uint8Array([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
@@ -117,12 +117,12 @@ export function forwarder(functions: Function[]): Uint8Array<ArrayBuffer> {
       functions.map((_, i) => uint(i)),
     ),
     ...section(4, [[0x70, 1, ...uint(functions.length), ...uint(functions.length)]]),
-    ...section(7, [[...named('table'), 1, 0], ...functions.map((f, i) => [...named(f.name), 0, ...uint(i)])]),
+    ...section(7, [[...encodeName('table'), 1, 0], ...functions.map((f, i) => [...encodeName(f.name), 0, ...uint(i)])]),
     ...section(10, bodies),
   ]);
 }
 
-function signed(v: number): number[] {
+function encodeSigned(v: number): number[] {
   const out = [];
   for (; v >= 64; v = Math.floor(v / 128)) out.push((v % 128) | 128);
   return [...out, v];

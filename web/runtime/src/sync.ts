@@ -31,7 +31,7 @@ const events = ['status', 'begin', 'wake', 'local', 'answer', 'need', 'offline',
 export function encodeEvent(e: Event): Uint8Array<ArrayBuffer> {
   const { kind, header, ...rest } = e as { kind: string } & Piece;
   const named = header?.map(([name, value]) => ({ name, value }));
-  return putEvent(Writer.envelope(), { ...rest, kind: events.indexOf(kind), ...(named && { header: named }) }).done();
+  return putEvent(Writer.envelope(), { ...rest, kind: events.indexOf(kind), ...(named && { header: named }) }).finish();
 }
 
 /** A request to the origin. */
@@ -67,23 +67,23 @@ export const phases = [
   'purged',
 ] as const;
 
-/** Where the machine stands. Times are in milliseconds since 1970, 0: never. */
-export interface Standing extends Omit<ReplicaStatus, 'phase' | 'epoch'> {
+/** The status of the machine. Times are in milliseconds since 1970, 0: never. */
+export interface SyncStatus extends Omit<ReplicaStatus, 'phase' | 'epoch'> {
   phase: Phase;
   epoch: Uint8Array;
 }
 
 /** The result of an event. After an error the machine has ended. */
-export interface Synced {
+export interface SyncResult {
   error?: GuestError;
-  status: Standing;
+  status: SyncStatus;
   effects: Effect[];
 }
 
-export function decodeSynced(data: Uint8Array): Synced {
+export function decodeSyncResult(data: Uint8Array): SyncResult {
   const { error, status, effects } = getSyncResult(Reader.envelope(data));
   return {
-    status: standing(status ?? getReplicaStatus(new Reader(new Uint8Array()))),
+    status: decodeStatus(status ?? getReplicaStatus(new Reader(new Uint8Array()))),
     effects: effects.map(effect),
     ...(error && { error: failure(error) }),
   };
@@ -121,13 +121,13 @@ function effect({
   throw new EnvelopeError(`an effect of kind ${kind}`);
 }
 
-const standing = ({ phase, epoch, ...rest }: ReplicaStatus): Standing => ({
+const decodeStatus = ({ phase, epoch, ...rest }: ReplicaStatus): SyncStatus => ({
   ...rest,
-  phase: phases[phase] ?? unknown('a phase'),
+  phase: phases[phase] ?? throwUnknown('a phase'),
   epoch: epoch ?? new Uint8Array(16),
 });
 
-function unknown(what: string): never {
+function throwUnknown(what: string): never {
   throw new EnvelopeError(`${what} that is not known here`);
 }
 

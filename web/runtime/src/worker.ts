@@ -6,11 +6,11 @@ import {
   Asker,
   analyser,
   Desk,
+  type EngineHandle,
   type FromAnalyser,
   type FromEngine,
-  type Opened,
   type Platform,
-  type Running,
+  type RuntimeInfo,
   run,
   type Start,
   type ToAnalyser,
@@ -54,9 +54,9 @@ class EngineWorker {
   #peer: Peer | undefined; // where it is not
   #connected = false; // the peer has been answered
   #early: ToEngine[] = []; // came before anyone could take it
-  #asked = new Map<number, ToEngine>(); // by the peer, and not answered yet
+  #openCalls = new Map<number, ToEngine>(); // by the peer, and not answered yet
   #end: () => void = () => {}; // releases the lock
-  #waiting = new AbortController(); // for the lock
+  #lockWait = new AbortController(); // for the lock
   #asker = new Asker(tell); // what the page shows an origin
 
   constructor(start: Start) {
@@ -66,19 +66,19 @@ class EngineWorker {
   async open(): Promise<void> {
     const { store, name } = this.#start;
     if (store !== 'private' || !navigator.locks) return void (await this.#own());
-    const here = await new Promise<boolean>((told, fail) => {
+    const here = await new Promise<boolean>((resolve, reject) => {
       const options = { ifAvailable: true };
       navigator.locks
         .request(hubName(name), options, (lock) => {
-          told(!!lock);
+          resolve(!!lock);
           return lock ? this.#hold() : undefined;
         })
-        .catch(fail);
+        .catch(reject);
     });
     if (!here) await this.#follow();
   }
 
-  #opened({ store, engine }: Running): Opened {
+  #infoOf({ store, engine }: EngineHandle): RuntimeInfo {
     return { store, owner: true, copy: !!engine.copy };
   }
 
@@ -89,7 +89,7 @@ class EngineWorker {
     });
     const running = await this.#own();
     if (!running) return;
-    const opened = this.#opened(running);
+    const opened = this.#infoOf(running);
     const unlisten = running.store === 'private' ? listen(this.#start.name, running, opened) : () => {};
     await ended;
     unlisten();
@@ -97,14 +97,14 @@ class EngineWorker {
     tell({ closed: true });
   }
 
-  async #own(): Promise<Running | undefined> {
+  async #own(): Promise<EngineHandle | undefined> {
     try {
       const running = await run(platform, this.#start, (progress) => tell({ progress }), this.#asker);
       this.#desk = new Desk(running, tell);
       if (this.#start.store !== 'private' || !navigator.locks) {
         this.#end = () => void running.close().then(() => tell({ closed: true }));
       }
-      tell({ opened: this.#opened(running) });
+      tell({ opened: this.#infoOf(running) });
       for (const m of this.#early.splice(0)) void this.#desk.take(m);
       return running;
     } catch (failure) {
@@ -124,12 +124,12 @@ class EngineWorker {
         this.#connected = true;
         for (const early of this.#early.splice(0)) this.#forward(early);
       }
-      if ('id' in m && !('frames' in m)) this.#asked.delete(m.id);
+      if ('id' in m && !('frames' in m)) this.#openCalls.delete(m.id);
       if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // so it stays so if this tab becomes the owner
       tell(m);
     };
     peer.hello();
-    const options = { signal: this.#waiting.signal };
+    const options = { signal: this.#lockWait.signal };
     navigator.locks
       .request(hubName(this.#start.name), options, () => this.#inherit(peer))
       .catch(
@@ -141,17 +141,17 @@ class EngineWorker {
   #inherit(peer: Peer): Promise<void> {
     peer.close();
     this.#peer = undefined;
-    for (const [id, m] of this.#asked) {
+    for (const [id, m] of this.#openCalls) {
       const again = !('request' in m) || /^(GET|HEAD)$/.test(m.request.method);
       if (again) this.#early.push(m);
       else tell({ id, name: 'NetworkError', failed: 'the tab that served this call was closed' });
     }
-    this.#asked.clear();
+    this.#openCalls.clear();
     return this.#hold();
   }
 
   #forward(m: ToEngine): void {
-    if ('id' in m) this.#asked.set(m.id, m);
+    if ('id' in m) this.#openCalls.set(m.id, m);
     this.#peer?.post(m);
   }
 
@@ -164,7 +164,7 @@ class EngineWorker {
   }
 
   #close(): void {
-    this.#waiting.abort();
+    this.#lockWait.abort();
     if (this.#peer) {
       this.#peer.close();
       tell({ closed: true });

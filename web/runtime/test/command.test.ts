@@ -4,11 +4,12 @@ import { type Input, runCommand, withMemory } from '../src/command.ts';
 
 const [i32, i64] = [0x7f, 0x7e];
 const uint = (v: number): number[] => (v < 128 ? [v] : [(v % 128) | 128, ...uint(Math.floor(v / 128))]);
-const signed = (v: number): number[] => (v < 64 ? [v & 0x7f] : [(v % 128) | 128, ...signed(Math.floor(v / 128))]);
+const encodeSigned = (v: number): number[] =>
+  v < 64 ? [v & 0x7f] : [(v % 128) | 128, ...encodeSigned(Math.floor(v / 128))];
 const vector = (items: number[][]) => [...uint(items.length), ...items.flat()];
-const sized = (body: number[]) => [...uint(body.length), ...body];
-const named = (text: string) => sized([...new TextEncoder().encode(text)]);
-const section = (id: number, items: number[][]) => [id, ...sized(vector(items))];
+const withSize = (body: number[]) => [...uint(body.length), ...body];
+const encodeName = (text: string) => withSize([...new TextEncoder().encode(text)]);
+const section = (id: number, items: number[][]) => [id, ...withSize(vector(items))];
 
 /** A step of the program: either a call of a WASI function, whose result is stored at the address `to`, or bytes of code. */
 type Step = [name: keyof typeof types, args: (number | bigint)[], to: number] | number[];
@@ -33,13 +34,13 @@ function program(steps: Step[], data: [at: number, bytes: number[]][] = [], limi
     const [name, args, to] = step;
     if (typeof name === 'number') return step as number[];
     const push = (args as (number | bigint)[]).flatMap((a) =>
-      typeof a === 'bigint' ? [0x42, ...signed(Number(a))] : [0x41, ...signed(a)],
+      typeof a === 'bigint' ? [0x42, ...encodeSigned(Number(a))] : [0x41, ...encodeSigned(a)],
     );
     const call = [...push, 0x10, names.indexOf(name as keyof typeof types)];
-    return name === 'proc_exit' ? call : [0x41, ...signed(to as number), ...call, 0x36, 2, 0]; // i32.store
+    return name === 'proc_exit' ? call : [0x41, ...encodeSigned(to as number), ...call, 0x36, 2, 0]; // i32.store
   });
-  const imports = names.map((n, i) => [...named('wasi_snapshot_preview1'), ...named(n), 0, i]);
-  const functions = names.map((n) => [0x60, ...sized(types[n]), ...(n === 'proc_exit' ? [0] : [1, i32])]);
+  const imports = names.map((n, i) => [...encodeName('wasi_snapshot_preview1'), ...encodeName(n), 0, i]);
+  const functions = names.map((n) => [0x60, ...withSize(types[n]), ...(n === 'proc_exit' ? [0] : [1, i32])]);
   return new Uint8Array([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, [...functions, [0x60, 0, 0]]),
@@ -47,13 +48,13 @@ function program(steps: Step[], data: [at: number, bytes: number[]][] = [], limi
     ...section(3, [uint(names.length)]),
     ...section(5, [limits]),
     ...section(7, [
-      [...named('memory'), 2, 0],
-      [...named('_start'), 0, ...uint(names.length)],
+      [...encodeName('memory'), 2, 0],
+      [...encodeName('_start'), 0, ...uint(names.length)],
     ]),
-    ...section(10, [sized([0, ...code, 0x0b])]),
+    ...section(10, [withSize([0, ...code, 0x0b])]),
     ...section(
       11,
-      data.map(([at, bytes]) => [0, 0x41, ...signed(at), 0x0b, ...sized(bytes)]),
+      data.map(([at, bytes]) => [0, 0x41, ...encodeSigned(at), 0x0b, ...withSize(bytes)]),
     ),
   ]);
 }
@@ -170,16 +171,16 @@ test('a program that needs too much memory is ended', () => {
 
 test('memory has a maximum', async () => {
   const grow: Step = [0x41, 0, 0x41, 1, 0x40, 0, 0x36, 2, 0]; // what memory.grow of a page answers
-  const asked = (program: Uint8Array<ArrayBuffer>) => {
+  const growResult = (program: Uint8Array<ArrayBuffer>) => {
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(program), {
       wasi_snapshot_preview1: Object.fromEntries(names.map((n) => [n, () => 0])),
     });
     (exports._start as () => void)();
     return new DataView((exports.memory as WebAssembly.Memory).buffer).getInt32(0, true);
   };
-  assert.equal(asked(program([grow])), 2);
-  assert.equal(asked(withMemory(program([grow]), 2 * 65536)), -1);
-  assert.equal(asked(withMemory(program([grow]), 200 * 65536)), 2);
-  assert.equal(asked(withMemory(program([grow], [], [1, 2, 2]), 200 * 65536)), -1, 'its own maximum stays');
+  assert.equal(growResult(program([grow])), 2);
+  assert.equal(growResult(withMemory(program([grow]), 2 * 65536)), -1);
+  assert.equal(growResult(withMemory(program([grow]), 200 * 65536)), 2);
+  assert.equal(growResult(withMemory(program([grow], [], [1, 2, 2]), 200 * 65536)), -1, 'its own maximum stays');
   assert.throws(() => withMemory(program([grow]), 65536), WebAssembly.CompileError);
 });

@@ -86,12 +86,12 @@ const frame = (type: number, body: Uint8Array) => {
 
 test('the register of an application', async (t) => {
   const data = new Uint8Array(70_000).fill(7);
-  const register = Writer.envelope().text(1, app).uint(2, 12).raw(3, data).done();
+  const register = Writer.envelope().text(1, app).uint(2, 12).raw(3, data).finish();
   const stream = Buffer.concat([
     frame(128, Buffer.from('passed over')),
     frame(1, register.subarray(0, 40_000)),
     frame(4, register.subarray(40_000)),
-    frame(8, Writer.envelope().uint(1, 2).done()),
+    frame(8, Writer.envelope().uint(1, 2).finish()),
   ]);
   const asked: string[] = [];
   let answer: (r: ServerResponse) => void = () => {};
@@ -113,14 +113,14 @@ test('the register of an application', async (t) => {
   assert.deepEqual(got.data, data);
   assert.deepEqual(asked, [`/v2/sync/changes?app=${app}&p=0&since=0&register=0&live=0 Key k`]);
 
-  const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).done();
+  const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).finish();
   const failures: [string, RegExp, (r: ServerResponse) => void][] = [
     ['GoneError', /was deleted/, whole(410, sync, refusal('it was deleted'))],
     ['NotFoundError', /no such application/, whole(404, sync, refusal(''))],
     ['NotAllowedError', /status 401/, whole(401, 'application/json', '{}')],
     ['NotAllowedError', /another's/, whole(403, sync, refusal("another's"))],
     ['OriginError', /status 500/, whole(500, 'text/html', 'oops')],
-    ['OriginError', /tells nothing/, whole(200, sync, frame(8, Writer.envelope().uint(1, 1).done()))],
+    ['OriginError', /tells nothing/, whole(200, sync, frame(8, Writer.envelope().uint(1, 1).finish()))],
     ['OriginError', /too much/, whole(200, sync, frame(1, new Uint8Array(4)).fill(0xff, 0, 4))],
     ['NetworkError', /first start/, (r) => r.destroy()],
   ];
@@ -136,12 +136,12 @@ test('the register of an application', async (t) => {
 
 /** A machine that returns the effects that a test sets, and records the events that it receives. */
 class Script {
-  told: { kind: number; id: number; status: number; body: string; more: boolean; error: string }[] = [];
+  events: { kind: number; id: number; status: number; body: string; more: boolean; error: string }[] = [];
   effects: Writer[] = []; // of the next event
-  standing = new Writer().uint(1, 6);
-  says: Partial<CopyStatus> = {};
-  failed: unknown[] = [];
-  purged: [string, boolean][] = [];
+  status = new Writer().uint(1, 6);
+  apiStatus: Partial<CopyStatus> = {};
+  failures: unknown[] = [];
+  purges: [string, boolean][] = [];
   die = false;
 
   tell = (event: Uint8Array): Uint8Array => {
@@ -155,10 +155,10 @@ class Script {
       if (r.number === 6) e.error = r.text();
       if (r.number === 15) e.body = new TextDecoder().decode(r.raw());
     }
-    this.told.push(e);
-    const w = Writer.envelope().message(2, this.standing);
+    this.events.push(e);
+    const w = Writer.envelope().message(2, this.status);
     for (const x of this.effects.splice(0)) w.message(3, x);
-    return w.done();
+    return w.finish();
   };
 }
 
@@ -181,14 +181,14 @@ function copyOf(base: string, script: Script, values = ['Key k']) {
   const heard: CopyStatus[] = [];
   let asked = 0;
   const credential = new Credential(async () => values[Math.min(asked++, values.length - 1)] as string);
-  const changed = (status: CopyStatus) => void heard.push(status);
+  const onChange = (status: CopyStatus) => void heard.push(status);
   const copy = new Copy(
-    { origin: base, app, pictures: 'lazy', credential, changed },
+    { origin: base, app, pictures: 'lazy', credential, onChange },
     {
       tell: script.tell,
-      status: () => ({ ...still, ...script.says }),
-      failed: (failure) => void script.failed.push(failure),
-      purged: (why, kept) => void script.purged.push([why, kept]),
+      status: () => ({ ...still, ...script.apiStatus }),
+      onFailure: (failure) => void script.failures.push(failure),
+      onPurge: (why, kept) => void script.purges.push([why, kept]),
     },
   );
   return { copy, heard, asked: () => asked };
@@ -216,13 +216,13 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   const { copy, asked } = copyOf(base, script, ['Key old', 'Key new']);
   script.effects = [ask(1, '/plain')];
   copy.begin();
-  await until(() => script.told.some((e) => e.kind === kinds.answer && e.id === 1));
+  await until(() => script.events.some((e) => e.kind === kinds.answer && e.id === 1));
   assert.deepEqual([shown, asked()], [['GET /plain Key old', 'GET /plain Key new'], 2]);
-  assert.deepEqual(script.told.at(-1), { kind: kinds.answer, id: 1, status: 204, body: '', more: false, error: '' });
+  assert.deepEqual(script.events.at(-1), { kind: kinds.answer, id: 1, status: 204, body: '', more: false, error: '' });
 
   script.effects = [ask(2, '/stream')];
-  copy.local();
-  const pieces = () => script.told.filter((e) => e.id === 2);
+  copy.noteLocalChange();
+  const pieces = () => script.events.filter((e) => e.id === 2);
   await until(() => pieces().length === 1);
   assert.deepEqual(pieces()[0], { kind: kinds.answer, id: 2, status: 200, body: 'one ', more: true, error: '' });
   waiting[0]?.end('two');
@@ -236,36 +236,36 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   assert.equal(pieces().at(-1)?.status, 0);
 
   script.effects = [ask(3, '/cut')];
-  copy.local();
-  await until(() => script.told.some((e) => e.id === 3 && !e.more));
-  assert.notEqual(script.told.findLast((e) => e.id === 3)?.error, '');
+  copy.noteLocalChange();
+  await until(() => script.events.some((e) => e.id === 3 && !e.more));
+  assert.notEqual(script.events.findLast((e) => e.id === 3)?.error, '');
 
   script.effects = [ask(4, '/stream')];
-  copy.local();
-  await until(() => script.told.some((e) => e.id === 4));
+  copy.noteLocalChange();
+  await until(() => script.events.some((e) => e.id === 4));
   script.effects = [new Writer().uint(1, 2).uint(2, 4)];
   const closed = new Promise<void>((r) => waiting[1]?.on('close', r));
-  copy.local();
+  copy.noteLocalChange();
   await closed;
   assert.ok(
-    script.told.filter((e) => e.id === 4).every((e) => e.more),
+    script.events.filter((e) => e.id === 4).every((e) => e.more),
     'an answer that nobody wants ends',
   );
 
   script.effects = [ask(5, '/stream')];
-  copy.local();
-  await until(() => script.told.some((e) => e.id === 5));
+  copy.noteLocalChange();
+  await until(() => script.events.some((e) => e.id === 5));
   copy.begin(); // another instance of the machine: the requests of the previous one are cancelled
   await until(() => waiting[2]?.destroyed === true);
   script.effects = [new Writer().uint(1, 3)];
-  copy.local(); // the effect asks for a wake-up at a time in the past
-  await until(() => script.told.at(-1)?.kind === kinds.wake);
+  copy.noteLocalChange(); // the effect asks for a wake-up at a time in the past
+  await until(() => script.events.at(-1)?.kind === kinds.wake);
   copy.stop();
-  assert.equal(script.told.at(-1)?.kind, kinds.stop);
-  const { length } = script.told;
-  copy.local();
+  assert.equal(script.events.at(-1)?.kind, kinds.stop);
+  const { length } = script.events;
+  copy.noteLocalChange();
   copy.stop();
-  assert.equal(script.told.length, length, 'events after the end');
+  assert.equal(script.events.length, length, 'events after the end');
 });
 
 test('an origin that is not there', async () => {
@@ -273,7 +273,7 @@ test('an origin that is not there', async () => {
   const { copy } = copyOf('http://127.0.0.1:1', script);
   script.effects = [ask(1, '/any')];
   copy.begin();
-  await until(() => script.told.some((e) => e.error !== ''));
+  await until(() => script.events.some((e) => e.error !== ''));
   copy.stop();
 });
 
@@ -282,13 +282,13 @@ test('pictures that are wanted', async () => {
   const { copy } = copyOf('http://127.0.0.1:1', script);
   copy.begin();
   const [one, two] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
-  const got = (blob: Uint8Array) => new Writer().uint(1, 4).raw(9, blob);
+  const gotEffect = (blob: Uint8Array) => new Writer().uint(1, 4).raw(9, blob);
   const first = copy.need(one);
-  script.effects = [got(one), got(two).message(10, new Writer().uint(1, 10).text(2, 'no such blob'))];
+  script.effects = [gotEffect(one), gotEffect(two).message(10, new Writer().uint(1, 10).text(2, 'no such blob'))];
   const second = assert.rejects(copy.need(two), /no such blob/);
   await Promise.all([first, second]);
   copy.offline(true);
-  assert.equal(script.told.filter((e) => e.kind === kinds.offline).length, 1);
+  assert.equal(script.events.filter((e) => e.kind === kinds.offline).length, 1);
   await assert.rejects(copy.need(one), /cannot reach the origin/);
   copy.offline(false);
   const left = assert.rejects(copy.need(one), /closed/);
@@ -302,31 +302,31 @@ test('where it stands, and who is told', (t) => {
   const { copy, heard } = copyOf('http://127.0.0.1:1', script);
   assert.equal(copy.status().phase, 'current');
   assert.equal(heard.length, 0);
-  const issued = (n: number) => new Writer().uint(1, 6).uint(6, n).uint(8, 1);
-  script.standing = issued(5);
-  script.says = { queued: 4 };
+  const statusWith = (n: number) => new Writer().uint(1, 6).uint(6, n).uint(8, 1);
+  script.status = statusWith(5);
+  script.apiStatus = { queued: 4 };
   copy.begin();
   assert.deepEqual(heard, [{ ...still, queued: 4 }]);
-  copy.local();
+  copy.noteLocalChange();
   t.mock.timers.tick(100);
   assert.equal(heard.length, 1, 'told of nothing');
-  script.standing = issued(6);
-  script.says = { queued: 5 };
-  copy.local();
+  script.status = statusWith(6);
+  script.apiStatus = { queued: 5 };
+  copy.noteLocalChange();
   assert.equal(heard.at(-1)?.queued, 5);
   script.effects = [new Writer().uint(1, 5), new Writer().uint(1, 5)];
-  script.says = { queued: 6 };
-  copy.local();
-  copy.wrote();
+  script.apiStatus = { queued: 6 };
+  copy.noteLocalChange();
+  copy.noteWrite();
   assert.equal(heard.length, 2, 'told again at once');
   t.mock.timers.tick(100);
   assert.equal(heard.length, 3);
   assert.equal(heard.at(-1)?.queued, 6);
 
-  script.standing = new Writer().uint(1, 7).uint(6, 2);
+  script.status = new Writer().uint(1, 7).uint(6, 2);
   script.effects = [new Writer().uint(1, 6).text(11, 'revoked').bool(12, true)];
-  copy.local();
-  assert.deepEqual(script.purged, [['revoked', true]]);
+  copy.noteLocalChange();
+  assert.deepEqual(script.purges, [['revoked', true]]);
   assert.equal(heard.at(-1)?.phase, 'purged');
   assert.equal(copy.status().phase, 'purged');
 });
@@ -347,25 +347,25 @@ test('what the browser says of the network', (t) => {
       if (was) Object.defineProperty(globalThis, name, was);
       else Reflect.deleteProperty(globalThis, name);
   });
-  const told = (script: Script) => script.told.map((e) => e.kind);
+  const kindsOf = (script: Script) => script.events.map((e) => e.kind);
   const [far, near] = [new Script(), new Script()];
   const { copy } = copyOf('https://origin.example', far);
   const here = copyOf('http://127.0.0.1:1', near).copy;
   copy.begin();
   here.begin();
-  assert.deepEqual(told(far), [kinds.offline, kinds.begin]);
-  assert.deepEqual(told(near), [kinds.begin], 'this device is always there');
+  assert.deepEqual(kindsOf(far), [kinds.offline, kinds.begin]);
+  assert.deepEqual(kindsOf(near), [kinds.begin], 'this device is always there');
   browser.navigator.onLine = true;
   browser.dispatchEvent(new Event('online'));
-  assert.equal(told(far).at(-1), kinds.online);
+  assert.equal(kindsOf(far).at(-1), kinds.online);
   copy.offline(true);
   browser.dispatchEvent(new Event('online'));
-  assert.equal(told(far).at(-1), kinds.offline, 'a person wants it so');
+  assert.equal(kindsOf(far).at(-1), kinds.offline, 'a person wants it so');
   copy.stop();
   here.stop();
-  const { length } = far.told;
+  const { length } = far.events;
   browser.dispatchEvent(new Event('offline'));
-  assert.equal(far.told.length, length);
+  assert.equal(far.events.length, length);
 });
 
 test('an instance that is done for', () => {
@@ -373,8 +373,8 @@ test('an instance that is done for', () => {
   const { copy } = copyOf('http://127.0.0.1:1', script);
   copy.begin();
   script.die = true;
-  copy.local();
-  assert.match(String(script.failed), /trap/);
+  copy.noteLocalChange();
+  assert.match(String(script.failures), /trap/);
   script.die = false;
   copy.begin();
   assert.equal(copy.status().phase, 'current');

@@ -87,7 +87,7 @@ const toReplica = (f: Any): messages.Replica => ({
   origin: f.origin,
 });
 const pairs = (header: Any): [string, string][] => (header ?? []).map((h: Any) => [h.name, h.value ?? '']);
-const named = (header: [string, string][]) => header.map(([name, value]) => ({ name, value }));
+const toFields = (header: [string, string][]) => header.map(([name, value]) => ({ name, value }));
 const eventKinds = ['status', 'begin', 'wake', 'local', 'answer', 'need', 'offline', 'online', 'stop'];
 const toEvent = (f: Any): sync.Event =>
   ({
@@ -109,7 +109,7 @@ function effect(e: Any): unknown {
   return {
     ...rest,
     kind: effectKinds.indexOf(kind),
-    header: header && named(header),
+    header: header && toFields(header),
     body: hex(body),
     blob: blob?.some((b: number) => b) ? hex(blob) : undefined,
     error: fault(error),
@@ -117,7 +117,7 @@ function effect(e: Any): unknown {
     keep_outbox: keepOutbox,
   };
 }
-function standing({ phase, epoch, ...rest }: sync.Standing): unknown {
+function statusFields({ phase, epoch, ...rest }: sync.SyncStatus): unknown {
   const times = ['contact', 'asOf', 'audited', 'retry', 'heard'];
   const others = Object.entries(rest).map(([k, v]) => [snake(k), times.includes(k) ? Number(v) * nanoseconds : v]);
   return { phase: sync.phases.indexOf(phase), epoch: hex(epoch), ...Object.fromEntries(others) };
@@ -164,8 +164,8 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
   request: {
     write: (f) => messages.encodeRequest({ ...f, body: unhex(f.body) }),
   },
-  response: { read: (p) => served(p) },
-  jobs: { read: (p) => served(p) },
+  response: { read: (p) => readServeResult(p) },
+  jobs: { read: (p) => readServeResult(p) },
   job: { write: (f) => messages.encodeJob(toJob(f), unhex(f.data) as Uint8Array) },
   result: { read: (p) => result(messages.decodeResult(p)) },
   results: { write: (f) => messages.encodeResults(f.call, (f.result ?? []).map(toResult)) },
@@ -179,7 +179,7 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
   },
   stepped: {
     read: (p) => {
-      const { tasks, ...rest } = messages.decodeStepped(p);
+      const { tasks, ...rest } = messages.decodeStepResult(p);
       return { ...rest, task: tasks.map((t) => ({ task: t.task, job: job(t.job) })) };
     },
   },
@@ -193,8 +193,8 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
   event: { write: (f) => sync.encodeEvent(toEvent(f)) },
   synced: {
     read: (p) => {
-      const { error, effects, status } = sync.decodeSynced(p);
-      return { error: fault(error), effect: effects.map(effect), status: standing(status) };
+      const { error, effects, status } = sync.decodeSyncResult(p);
+      return { error: fault(error), effect: effects.map(effect), status: statusFields(status) };
     },
   },
   digest: { read: (p) => sync.decodeDigest(p) },
@@ -210,8 +210,8 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
   },
 };
 
-function served(p: Uint8Array): unknown {
-  const s = messages.decodeServed(p);
+function readServeResult(p: Uint8Array): unknown {
+  const s = messages.decodeServeResult(p);
   if ('jobs' in s) return { call: s.call, job: s.jobs.map(job) };
   const { status, contentType, headers, body } = s.answer;
   return {
@@ -237,7 +237,7 @@ test('the samples of the contract', async (t) => {
 
 test('numbers', () => {
   for (const v of [1, 127, 128, 300, 2 ** 28 - 1, 2 ** 28, 2 ** 31, 2 ** 32, 2 ** 40 + 1, Number.MAX_SAFE_INTEGER]) {
-    const r = Reader.envelope(Writer.envelope().uint(3, v).done());
+    const r = Reader.envelope(Writer.envelope().uint(3, v).finish());
     assert.ok(r.next());
     assert.equal(r.uint(), v);
     assert.equal(r.number, 3);
@@ -259,7 +259,7 @@ test('large fields stand where small ones would', () => {
     .text(1, 'a')
     .message(2, new Writer().message(3, fields()).text(4, 'z'))
     .raw(15, some(9000));
-  const data = message.done();
+  const data = message.finish();
   assert.equal(message.length, data.length);
   const outer = Reader.envelope(data);
   assert.ok(outer.next());
@@ -290,7 +290,7 @@ test('unknown fields are passed over', () => {
     .text(2, 'text/plain')
     .raw(15, new Uint8Array([1, 2]));
   const odd = [0x81, 0x06, 1, 2, 3, 4, 5, 6, 7, 8, 0x85, 0x06, 1, 2, 3, 4, 0x82, 0x06, 1, 9]; // fields 96, 96, 96
-  const s = messages.decodeServed(known.append(new Uint8Array(odd)).done());
+  const s = messages.decodeServeResult(known.append(new Uint8Array(odd)).finish());
   assert.ok('answer' in s);
   assert.deepEqual(s.answer.body, new Uint8Array([1, 2]));
 });
@@ -310,7 +310,8 @@ test('what is no envelope is refused', () => {
     ['a number that is bytes', [1, 0x0a, 1, 1]],
     ['a text that is a number', [1, 8, 200, 1, 0x10, 1]],
   ];
-  for (const [name, data] of bad) assert.throws(() => messages.decodeServed(new Uint8Array(data)), EnvelopeError, name);
+  for (const [name, data] of bad)
+    assert.throws(() => messages.decodeServeResult(new Uint8Array(data)), EnvelopeError, name);
 });
 
 test('any bytes are read or refused', () => {

@@ -6,13 +6,13 @@ import { codes, encodeFrame, failures, type Result } from '../src/messages.ts';
 
 const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
 const film = new Blob(['film']);
-const job = { video: new Writer().uint(1, 1000).done(), want: 1 };
+const job = { video: new Writer().uint(1, 1000).finish(), want: 1 };
 
 /** A guest that knows films by their first letter: for p it returns pictures without a command, and it refuses t. */
 function guest(time: number) {
   const failed: { failure: number; frames: number }[] = [];
   const refuse = (code: number, text: string) =>
-    Writer.envelope().message(1, new Writer().uint(1, code).text(2, text)).done();
+    Writer.envelope().message(1, new Writer().uint(1, code).text(2, text)).finish();
   return {
     failed,
     call(_: unknown, question: Uint8Array) {
@@ -35,7 +35,7 @@ function guest(time: number) {
       if (head === 0x74) return refuse(codes.unsupported, 'no video');
       const reply = new Writer().uint(6, time);
       if (head !== 0x70) reply.text(1, 'ffprobe').uint(5, 1 << 20);
-      return Writer.envelope().message(2, reply).done();
+      return Writer.envelope().message(2, reply).finish();
     },
   };
 }
@@ -44,8 +44,8 @@ function guest(time: number) {
 function films(module_: () => Promise<WebAssembly.Module | undefined> = async () => module) {
   const runs: {
     task: Parameters<Decoder['run']>[0];
-    told: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
-    done: (r: Result) => void;
+    onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
+    resolve: (r: Result) => void;
     fail: (why: Error) => void;
   }[] = [];
   let open = 0;
@@ -54,7 +54,7 @@ function films(module_: () => Promise<WebAssembly.Module | undefined> = async ()
     async make() {
       open++;
       return {
-        run: (task, told) => new Promise((done, fail) => runs.push({ task, told, done, fail })),
+        run: (task, onFrame) => new Promise((resolve, fail) => runs.push({ task, onFrame, resolve, fail })),
         close: () => open--,
       };
     },
@@ -62,28 +62,28 @@ function films(module_: () => Promise<WebAssembly.Module | undefined> = async ()
     idle: 60_000,
     log: (line) => lines.push(line),
   });
-  const started = async (n: number) => {
+  const waitForRun = async (n: number) => {
     while (runs.length < n) await new Promise(setImmediate);
     return runs[n - 1] as (typeof runs)[0];
   };
-  return { all, started, runs, lines, open: () => open };
+  return { all, waitForRun, runs, lines, open: () => open };
 }
 
 const hour = 3_600_000;
 const frame = (i: number) => encodeFrame(1000 * i, new Uint8Array([i + 1]));
 
 test('videos come one after the other, and their frames are told', async () => {
-  const { all, started, runs, open } = films();
+  const { all, waitForRun, runs, open } = films();
   const g = guest(hour);
   const told: [number, number][] = [];
   const turn = () => all.turn(() => all.run(g, job, film, undefined, (done, of) => told.push([done, of])));
   const both = [turn(), turn()];
-  const first = await started(1);
-  first.told(frame(0), 2);
-  first.told(frame(1), 2);
+  const first = await waitForRun(1);
+  first.onFrame(frame(0), 2);
+  first.onFrame(frame(1), 2);
   assert.equal(runs.length, 1);
-  first.done({});
-  (await started(2)).done({ error: codes.corrupt, text: 'damaged' });
+  first.resolve({});
+  (await waitForRun(2)).resolve({ error: codes.corrupt, text: 'damaged' });
   const [whole, damaged] = await Promise.all(both);
   assert.deepEqual(whole, { frames: [frame(0), frame(1)] });
   assert.deepEqual(damaged, { error: codes.corrupt, text: 'damaged' });
@@ -97,9 +97,9 @@ test('videos come one after the other, and their frames are told', async () => {
 });
 
 test('what needs no FFmpeg is analysed as it is', async () => {
-  const { all, started } = films(async () => assert.fail('FFmpeg is fetched'));
+  const { all, waitForRun } = films(async () => assert.fail('FFmpeg is fetched'));
   const done = all.turn(() => all.run(guest(hour), job, new Blob(['picture']), undefined, () => {}));
-  const { task, done: answer } = await started(1);
+  const { task, resolve: answer } = await waitForRun(1);
   assert.ok('job' in task);
   answer({ frames: [frame(0)] });
   assert.deepEqual(await done, { frames: [frame(0)] });
@@ -116,7 +116,7 @@ test('a frame gives its picture, and is handed on without it', async () => {
       Writer.envelope()
         .uint(1, 5)
         .raw(2, new Uint8Array([i]))
-        .done(),
+        .finish(),
     );
   const full = (i: number, field: number) =>
     encodeFrame(
@@ -125,9 +125,9 @@ test('a frame gives its picture, and is handed on without it', async () => {
         .uint(1, 5)
         .raw(2, new Uint8Array([i]))
         .raw(field, jpeg)
-        .done(),
+        .finish(),
     );
-  const { all, started } = films();
+  const { all, waitForRun } = films();
   for (const [n, [want, field, bits]] of (
     [
       ['thumbnail', 6, 5],
@@ -136,12 +136,12 @@ test('a frame gives its picture, and is handed on without it', async () => {
   ).entries()) {
     const seen: unknown[] = [];
     const done = all.turn(() => all.run(guest(hour), job, film, undefined, (...at) => seen.push(at), want));
-    const run = await started(n + 1);
+    const run = await waitForRun(n + 1);
     assert.ok('film' in run.task);
     assert.equal(run.task.film.job.want, bits);
-    run.told(full(0, field), 2);
-    run.told(full(1, field), 2);
-    run.done({});
+    run.onFrame(full(0, field), 2);
+    run.onFrame(full(1, field), 2);
+    run.resolve({});
     assert.deepEqual(await done, { frames: [lean(0), lean(1)] });
     assert.deepEqual(seen, [
       [1, 2, { frame: lean(0), picture: jpeg }],
@@ -152,7 +152,7 @@ test('a frame gives its picture, and is handed on without it', async () => {
   const gif = all.turn(() =>
     all.run(guest(hour), job, new Blob(['picture']), undefined, (...at) => seen.push(at), 'full'),
   );
-  (await started(3)).done({ frames: [full(0, 8)] });
+  (await waitForRun(3)).resolve({ frames: [full(0, 8)] });
   assert.deepEqual(await gif, { frames: [lean(0)] });
   assert.deepEqual(seen, [[1, 1, { frame: lean(0), picture: jpeg }]]);
   all.close();
@@ -176,36 +176,36 @@ test('without FFmpeg a video is not supported, and the reason is said', async ()
   });
   assert.deepEqual(once.lines, ['the decoding module cannot be loaded: Error: no network']);
   const again = decode(once);
-  (await once.started(1)).done({});
+  (await once.waitForRun(1)).resolve({});
   assert.deepEqual(await again, { frames: [] });
   once.all.close();
 });
 
 test('a decoder is ended when time is up, when its caller has gone, and when it fails', async () => {
-  const { all, started, open } = films();
+  const { all, waitForRun, open } = films();
   const slow = guest(1);
   const late = all.turn(() => all.run(slow, job, film, undefined, () => {}));
-  const run = await started(1);
+  const run = await waitForRun(1);
   assert.deepEqual(await late, { error: codes.tooLarge, text: 'too long' });
   assert.deepEqual(slow.failed, [{ failure: failures.time, frames: 0 }]);
   assert.equal(open(), 0);
-  run.done({});
+  run.resolve({});
 
   const stop = new AbortController();
   const aborted = all.turn(() => all.run(guest(hour), job, film, stop.signal, () => {}));
-  await started(2);
+  await waitForRun(2);
   assert.equal(open(), 1);
   stop.abort();
   assert.deepEqual(await aborted, { error: codes.timeout });
   assert.equal(open(), 0);
 
   const failing = all.turn(() => all.run(guest(hour), job, film, undefined, () => {}));
-  (await started(3)).fail(new Error('trap'));
+  (await waitForRun(3)).fail(new Error('trap'));
   assert.deepEqual(await failing, { error: codes.internal });
   assert.equal(open(), 0);
 
   const closed = all.turn(() => all.run(guest(hour), job, film, undefined, () => {}));
-  await started(4);
+  await waitForRun(4);
   all.close();
   assert.deepEqual(await closed, { error: codes.timeout });
   assert.equal(open(), 0);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
 import { type Files, MemoryFiles, StoreError } from '../src/files.ts';
-import { compile, DeadError, Guest, type Lent, type Modules, system } from '../src/guest.ts';
+import { compile, DeadError, Guest, type GuestServices, type Modules, system } from '../src/guest.ts';
 import { GuestError, type Settings } from '../src/messages.ts';
 import { FolderFiles } from '../src/nodefiles.ts';
 import { kernels } from './kernels.ts';
@@ -25,7 +25,7 @@ before(async () => {
 after(() => rmSync(folder, { recursive: true }));
 
 const lines: [number, string][] = [];
-const lent: Lent = {
+const services: GuestServices = {
   ...system,
   log: (level, line) => void lines.push([level, line]),
   now: () => 1_234_567_890_123_456_789n,
@@ -34,7 +34,7 @@ const lent: Lent = {
   files: new MemoryFiles(),
 };
 
-const open = (more: Partial<Lent> = {}) => Guest.open(modules, { ...lent, ...more }, settings);
+const open = (more: Partial<GuestServices> = {}) => Guest.open(modules, { ...services, ...more }, settings);
 
 /** Calls `ask` with a word and its argument, and returns the answer as text. */
 function ask(g: Guest, word: string, rest: string | Uint8Array = ''): string {
@@ -163,7 +163,7 @@ test('an instance that dies stays dead', async () => {
 });
 
 test('a module that refuses, and one that is none', async () => {
-  const refused = Guest.open(modules, lent, { ...settings, app: 'refuse' });
+  const refused = Guest.open(modules, services, { ...settings, app: 'refuse' });
   await assert.rejects(refused, (e) => e instanceof GuestError && e.code === 14 && e.message === 'no');
   await assert.rejects(compile(Buffer.from('no module'), kernels), WebAssembly.CompileError);
   await assert.rejects(compile(Buffer.from('\0asm'), kernels), WebAssembly.CompileError);

@@ -22,7 +22,7 @@ function pool(least: 0 | 1, size = 2, network = () => true) {
         close: () => open.delete(number),
       };
     },
-    another: async () => network(),
+    hasSpare: async () => network(),
     size,
     least,
     patience: idle,
@@ -88,18 +88,18 @@ test('an analyser that has something to do does not go', async () => {
 test('without a network the last analyser stays, until there is one', async () => {
   let network = false;
   const { p, open, made, end, pass } = pool(0, 2, () => network);
-  const analysed = async (n: number) => {
+  const runAll = async (n: number) => {
     const all = Array.from({ length: n }, () => p.run({}, picture, 0));
     await end(n);
     await Promise.all(all);
     await pass();
   };
-  await analysed(2);
+  await runAll(2);
   assert.equal(open.size, 1);
-  await analysed(1);
+  await runAll(1);
   assert.equal(made(), 2);
   network = true;
-  await analysed(1);
+  await runAll(1);
   assert.equal(open.size, 0);
 });
 

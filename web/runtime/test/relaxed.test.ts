@@ -1,31 +1,31 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type Entry, fitting } from '../src/load.ts';
+import { type Entry, selectKernels } from '../src/load.ts';
 import { kindOf, relaxedDot } from '../src/relaxed.ts';
 
 const bytes = (word: number) => new Uint8Array(new Int32Array([word]).buffer);
-const signed = (word: number) => Array.from(new Int8Array(bytes(word).buffer));
-const unsigned = (word: number) => Array.from(bytes(word));
+const signedBytes = (word: number) => Array.from(new Int8Array(bytes(word).buffer));
+const unsignedBytes = (word: number) => Array.from(bytes(word));
 
 /** The dot product of an engine that takes the second operand as `second` does, and sums two products by `sum`. */
 function product(second: (word: number) => number[], pair: (v: number) => number) {
   return (a: number, b: number, sum: number) => {
-    const p = signed(a).map((v, i) => v * (second(b)[i] as number));
+    const p = signedBytes(a).map((v, i) => v * (second(b)[i] as number));
     return (sum + pair((p[0] as number) + (p[1] as number)) + pair((p[2] as number) + (p[3] as number))) | 0;
   };
 }
 
 const exact = (v: number) => v;
-const clipped = (v: number) => Math.max(-32768, Math.min(32767, v));
-const wrapped = (v: number) => (v << 16) >> 16;
+const clip = (v: number) => Math.max(-32768, Math.min(32767, v));
+const wrap = (v: number) => (v << 16) >> 16;
 
 test('a dot product is used only if it is exact', () => {
-  assert.equal(kindOf(product(unsigned, exact)), 'unsigned', 'VPDPBUSD');
-  assert.equal(kindOf(product(signed, exact)), 'signed', 'SDOT');
-  assert.equal(kindOf(product(unsigned, clipped)), undefined, 'VPMADDUBSW');
-  assert.equal(kindOf(product(signed, wrapped)), undefined, 'SMULL and ADDP');
+  assert.equal(kindOf(product(unsignedBytes, exact)), 'unsigned', 'VPDPBUSD');
+  assert.equal(kindOf(product(signedBytes, exact)), 'signed', 'SDOT');
+  assert.equal(kindOf(product(unsignedBytes, clip)), undefined, 'VPMADDUBSW');
+  assert.equal(kindOf(product(signedBytes, wrap)), undefined, 'SMULL and ADDP');
   assert.equal(
-    kindOf((a, b) => product(unsigned, exact)(a, b, 0)),
+    kindOf((a, b) => product(unsignedBytes, exact)(a, b, 0)),
     undefined,
     'a sum that is lost',
   );
@@ -39,9 +39,13 @@ test('one module of kernels is loaded', () => {
   const entry = (name: string): Entry => ({ name, url: name, size: 1, sha256: '' });
   const files = ['guest.wasm', 'kernels.wasm', 'kernels-relaxed.wasm', 'bundles'].map(entry);
   const names = (of: Entry[]) => of.map((e) => e.name);
-  assert.deepEqual(names(fitting(files, undefined)), ['guest.wasm', 'kernels.wasm', 'bundles']);
+  assert.deepEqual(names(selectKernels(files, undefined)), ['guest.wasm', 'kernels.wasm', 'bundles']);
   for (const dot of ['unsigned', 'signed'] as const)
-    assert.deepEqual(names(fitting(files, dot)), ['guest.wasm', 'kernels-relaxed.wasm', 'bundles']);
+    assert.deepEqual(names(selectKernels(files, dot)), ['guest.wasm', 'kernels-relaxed.wasm', 'bundles']);
   const older = files.filter((e) => e.name !== 'kernels-relaxed.wasm');
-  assert.deepEqual(names(fitting(older, 'unsigned')), ['guest.wasm', 'kernels.wasm', 'bundles'], 'an older server');
+  assert.deepEqual(
+    names(selectKernels(older, 'unsigned')),
+    ['guest.wasm', 'kernels.wasm', 'bundles'],
+    'an older server',
+  );
 });

@@ -13,23 +13,23 @@ export type Unit = (typeof units)[number];
 export type Crop = readonly [number, number, number, number];
 
 /** Every clause may be negated. */
-interface Negated {
+interface Negatable {
   readonly negate?: boolean;
 }
 
-export type Concept = Negated & {
+export type Concept = Negatable & {
   readonly kind: 'predicted' | 'labelled';
   readonly id?: string;
   readonly name: string;
   readonly present: boolean;
 };
-export type Metadata = Negated & { readonly kind: 'metadata'; readonly json: unknown };
-export type Within = Negated & Point & { readonly kind: 'within'; readonly radius: number; readonly unit: Unit };
-export type Box = Negated & { readonly kind: 'box'; readonly corners: readonly [Point, Point] };
-export type Url = Negated & { readonly kind: 'url'; readonly url: string };
-export type Stored = Negated & { readonly kind: 'input'; readonly id: string };
+export type Metadata = Negatable & { readonly kind: 'metadata'; readonly json: unknown };
+export type Within = Negatable & Point & { readonly kind: 'within'; readonly radius: number; readonly unit: Unit };
+export type Box = Negatable & { readonly kind: 'box'; readonly corners: readonly [Point, Point] };
+export type Url = Negatable & { readonly kind: 'url'; readonly url: string };
+export type InputId = Negatable & { readonly kind: 'input'; readonly id: string };
 /** A picture to compare with: stored, at an address, or dropped here; `dropped` names one that pictures.ts keeps. */
-export type Similar = Negated & {
+export type Similar = Negatable & {
   readonly kind: 'similar';
   readonly id?: string;
   readonly url?: string;
@@ -38,7 +38,7 @@ export type Similar = Negated & {
   readonly crop?: Crop;
 };
 
-export type Clause = Concept | Metadata | Within | Box | Url | Stored | Similar;
+export type Clause = Concept | Metadata | Within | Box | Url | InputId | Similar;
 export type Kind = Clause['kind'];
 
 const kilometres = { km: 1, mi: 1.609344, deg: (Math.PI / 180) * 6371.0088, rad: 6371.0088 } as const;

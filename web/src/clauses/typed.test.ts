@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { asTyped, typedNumber, typedPoint, typedValue } from './typed';
+import { typedNumber, typedPoint, typedValue, valueText } from './typed';
 
 test('places as people write them', () => {
   const merano = { latitude: 46.67, longitude: 11.16 };
@@ -30,6 +30,6 @@ test('values of metadata come back as they were typed', () => {
   ];
   for (const [text, value] of tests) {
     assert.deepEqual(typedValue(text), value);
-    assert.equal(asTyped(value), text);
+    assert.equal(valueText(value), text);
   }
 });

@@ -44,6 +44,6 @@ export function typedValue(text: string): unknown {
 }
 
 /** A value of metadata as it is typed. */
-export function asTyped(value: unknown): string {
+export function valueText(value: unknown): string {
   return typeof value === 'string' && typedValue(value) === value ? value : JSON.stringify(value);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { at, nested, parse, pretty, typed } from './json';
+import { at, nest, parse, parseOrQuote, pretty } from './json';
 
 test('values keep the text that they were written as', () => {
   const json = parse(
@@ -32,12 +32,13 @@ test('what is no JSON is a string', () => {
     ['["a"]', 'list', '["a"]'],
     ['', 'string', '""'],
   ];
-  for (const [text, kind, raw] of cases) assert.deepEqual([typed(text).kind, typed(text).raw], [kind, raw], text);
+  for (const [text, kind, raw] of cases)
+    assert.deepEqual([parseOrQuote(text).kind, parseOrQuote(text).raw], [kind, raw], text);
 });
 
 test('a path is objects within each other', () => {
-  assert.equal(nested(['a', 'b"'], '1.0'), '{"a":{"b\\"":1.0}}');
-  assert.equal(nested([], '7'), '7');
+  assert.equal(nest(['a', 'b"'], '1.0'), '{"a":{"b\\"":1.0}}');
+  assert.equal(nest([], '7'), '7');
 });
 
 test('lines are the same values', () => {

@@ -22,7 +22,7 @@ export function at(json: Json | undefined, ...path: readonly string[]): Json | u
 }
 
 /** The typed text as JSON: itself if it is JSON, and a string otherwise. */
-export function typed(text: string): Json {
+export function parseOrQuote(text: string): Json {
   try {
     return parse(text.trim());
   } catch {
@@ -31,7 +31,7 @@ export function typed(text: string): Json {
 }
 
 /** The JSON of objects within each other along a path, with a value innermost. */
-export function nested(path: readonly string[], raw: string): string {
+export function nest(path: readonly string[], raw: string): string {
   return path.reduceRight((inner, name) => `{${JSON.stringify(name)}:${inner}}`, raw);
 }
 
@@ -62,7 +62,7 @@ class Reader {
     const from = this.#place;
     const members: [string, Json][] = [];
     const items: Json[] = [];
-    const done = (kind: Json['kind']): Json => ({ kind, raw: this.#text.slice(from, this.#place), members, items });
+    const finish = (kind: Json['kind']): Json => ({ kind, raw: this.#text.slice(from, this.#place), members, items });
     switch (this.#text[from]) {
       case '{':
         this.#each('}', () => {
@@ -71,16 +71,16 @@ class Reader {
           this.#place++; // the colon
           members.push([name, this.value()]);
         });
-        return done('object');
+        return finish('object');
       case '[':
         this.#each(']', () => items.push(this.value()));
-        return done('list');
+        return finish('list');
       case '"':
         this.#string();
-        return done('string');
+        return finish('string');
     }
     while (/[-+.0-9a-zA-Z]/.test(this.#text[this.#place] ?? '')) this.#place++;
-    return done(/[-0-9]/.test(this.#text[from] as string) ? 'number' : 'word');
+    return finish(/[-0-9]/.test(this.#text[from] as string) ? 'number' : 'word');
   }
 
   #each(end: string, read: () => void): void {

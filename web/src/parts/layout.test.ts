@@ -44,12 +44,12 @@ test('a row that has left gives its place to the next of its kind', () => {
   const layout = new Layout([400], metrics);
   let next = 0;
   const fresh = () => next++;
-  const seen = (at: number) => layout.between(at, at + 300);
-  let slots: Slot[] = recycle([], seen(0), fresh);
+  const rowsAt = (at: number) => layout.between(at, at + 300);
+  let slots: Slot[] = recycle([], rowsAt(0), fresh);
   const before = new Map(slots.map(({ key, row }) => [row.index, key]));
-  slots = recycle(slots, seen(100), fresh);
+  slots = recycle(slots, rowsAt(100), fresh);
   for (const { key, row } of slots) if (before.has(row.index)) assert.equal(key, before.get(row.index));
-  for (let at = 200; at < 5000; at += 100) slots = recycle(slots, seen(at), fresh);
+  for (let at = 200; at < 5000; at += 100) slots = recycle(slots, rowsAt(at), fresh);
   assert.ok(next <= 5, `${next} places for a heading and four rows`);
   assert.equal(new Set(slots.map(({ key }) => key)).size, slots.length);
 });

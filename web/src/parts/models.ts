@@ -8,13 +8,13 @@ const builtIn: Readonly<Record<string, () => string>> = {
   bbb5f41425b8468d9b7a554ff10f8581: () => m.model_embed(),
 };
 
-interface Named {
+interface NamedModel {
   readonly id: string;
   readonly name: string;
   readonly display_name?: string;
 }
 
 /** The name of a model for people. */
-export function modelName({ id, name, display_name }: Named): string {
+export function modelName({ id, name, display_name }: NamedModel): string {
   return builtIn[id]?.() ?? display_name ?? name;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findMissing, showIn } from './picture';
 
-const settled = async (t: { mock: { timers: { tick: (ms: number) => void } } }, ms: number) => {
+const advanceTime = async (t: { mock: { timers: { tick: (ms: number) => void } } }, ms: number) => {
   t.mock.timers.tick(ms);
   for (let n = 0; n < 4; n++) await Promise.resolve();
 };
@@ -15,32 +15,32 @@ function element() {
     onerror: null as (() => void) | null,
     removeAttribute: () => (img.src = ''),
   };
-  return { img, told: [] as boolean[] };
+  return { img, reports: [] as boolean[] };
 }
 
-const shows = (e: ReturnType<typeof element>, find: () => Promise<string>) =>
-  showIn(e.img as unknown as HTMLImageElement, find, (away) => e.told.push(away));
+const showElement = (e: ReturnType<typeof element>, find: () => Promise<string>) =>
+  showIn(e.img as unknown as HTMLImageElement, find, (away) => e.reports.push(away));
 
 test('a picture that is not here is asked for again, each time later, and then each minute', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
   let asked = 0;
-  const end = shows(e, () => {
+  const end = showElement(e, () => {
     asked++;
     return Promise.reject(new Error('404'));
   });
   const seen: number[] = [];
   for (const ms of [16, 1016, 4016, 15_016, 60_016, 60_016]) {
-    await settled(t, ms);
-    await settled(t, 16);
+    await advanceTime(t, ms);
+    await advanceTime(t, 16);
     seen.push(asked);
   }
   assert.deepEqual(seen, [1, 2, 3, 4, 5, 6]);
-  assert.deepEqual([e.img.src, e.told.at(-1)], ['', true]);
+  assert.deepEqual([e.img.src, e.reports.at(-1)], ['', true]);
   end();
-  await settled(t, 120_000);
+  await advanceTime(t, 120_000);
   findMissing();
-  await settled(t, 16);
+  await advanceTime(t, 16);
   assert.equal(asked, 6, 'nobody asks for what is shown no more');
 });
 
@@ -48,15 +48,15 @@ test('when there is reason to, it is asked for at once', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
   let here = false;
-  const end = shows(e, () => (here ? Promise.resolve('blob:a') : Promise.reject(new Error('not reached'))));
-  await settled(t, 16);
-  assert.deepEqual(e.told, [true]);
+  const end = showElement(e, () => (here ? Promise.resolve('blob:a') : Promise.reject(new Error('not reached'))));
+  await advanceTime(t, 16);
+  assert.deepEqual(e.reports, [true]);
   here = true;
   findMissing();
-  await settled(t, 16);
+  await advanceTime(t, 16);
   assert.equal(e.img.src, 'blob:a');
   e.img.onload?.();
-  assert.deepEqual(e.told, [true, false]);
+  assert.deepEqual(e.reports, [true, false]);
   end();
 });
 
@@ -67,7 +67,7 @@ test('a picture whose address is known is begun with at once', async (t) => {
   assert.equal(img.src, '/samples/a.jpg');
   img.onerror?.();
   assert.equal(img.src, '');
-  await settled(t, 1000);
+  await advanceTime(t, 1000);
   assert.equal(img.src, '/samples/a.jpg');
   end();
 });
@@ -76,13 +76,13 @@ test('what cannot be drawn is not left as a broken picture', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
   const addresses = ['blob:gone', 'blob:new'];
-  const end = shows(e, () => Promise.resolve(addresses.shift() as string));
-  await settled(t, 16);
+  const end = showElement(e, () => Promise.resolve(addresses.shift() as string));
+  await advanceTime(t, 16);
   assert.equal(e.img.src, 'blob:gone');
   e.img.onerror?.();
-  assert.deepEqual([e.img.src, e.told], ['', [true]]);
-  await settled(t, 1000);
-  await settled(t, 16);
+  assert.deepEqual([e.img.src, e.reports], ['', [true]]);
+  await advanceTime(t, 1000);
+  await advanceTime(t, 16);
   assert.equal(e.img.src, 'blob:new');
   end();
   assert.deepEqual([e.img.onload, e.img.onerror], [null, null]);

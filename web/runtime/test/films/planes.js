@@ -28,7 +28,7 @@ way(async (step) => {
   const guest = await Guest.open(await compile(loaded.guest, loaded.kernels), lent, settings);
   const { memory } = askFilm(guest, 'film', { output: new Uint8Array([0x1a, 0x45, 0xdf, 0xa3]) });
   const module = await WebAssembly.compile(withMemory(await loaded.later('ffmpreg.wasm'), 2 * memory));
-  const video = new Writer().uint(1, 1000).uint(2, 600).done();
+  const video = new Writer().uint(1, 1000).uint(2, 600).finish();
 
   /** Decodes a film to the SHA-256 of each frame. It does not run the neural network. */
   async function decode(data) {
@@ -38,7 +38,7 @@ way(async (step) => {
         if (name !== 'analyse') return guest.call(name, argument);
         for (const r = Reader.envelope(argument); r.next(); )
           if (r.number === 2) sums.push(createHash('sha256').update(r.raw()).digest('hex'));
-        return Writer.envelope().done();
+        return Writer.envelope().finish();
       },
     };
     try {

@@ -25,30 +25,32 @@ function generator(seed) {
 
 /** Files in memory that remember every operation. */
 class Disk extends MemoryFiles {
-  done = []; // {file, write: [offset, bytes]} or {file, truncate: size} or {file, sync: true}
+  operations = []; // {file, write: [offset, bytes]} or {file, truncate: size} or {file, sync: true}
 
   write(file, offset, p) {
     super.write(file, offset, p);
-    this.done.push({ file, write: [offset, p.slice()] });
+    this.operations.push({ file, write: [offset, p.slice()] });
   }
 
   truncate(file, size) {
     super.truncate(file, size);
-    this.done.push({ file, truncate: size });
+    this.operations.push({ file, truncate: size });
   }
 
   sync(file) {
     super.sync(file);
-    this.done.push({ file, sync: true });
+    this.operations.push({ file, sync: true });
   }
 
-  /** The files as they may be after a stop behind so many operations. */
-  stopped(n, random) {
+  /** Returns the files as they may be after a stop behind so many operations. */
+  filesAfterStop(n, random) {
     const files = new MemoryFiles();
-    const synced = [0, 1, 2, 3].map((file) => this.done.slice(0, n).findLastIndex((d) => d.file === file && d.sync));
+    const synced = [0, 1, 2, 3].map((file) =>
+      this.operations.slice(0, n).findLastIndex((d) => d.file === file && d.sync),
+    );
     const kept = random(3); // unsynced operations that are stored: 0: all; 1: after the first lost one, parts of writes; 2: none after it
     const lost = new Set();
-    for (const [at, d] of this.done.slice(0, n).entries()) {
+    for (const [at, d] of this.operations.slice(0, n).entries()) {
       const sure = at < synced[d.file];
       if (!sure && (lost.has(d.file) || (kept > 0 && random(3) === 0))) {
         lost.add(d.file);
@@ -101,7 +103,7 @@ way(async (step) => {
   await step('a session', async () => {
     const engine = await start(disk);
     const call = calling(engine);
-    const say = (id, word) => words.push({ id, word, at: disk.done.length });
+    const say = (id, word) => words.push({ id, word, at: disk.operations.length });
     const random = generator(first);
     for (let n = 0; n < 60; n++) {
       const id = `i${n}`;
@@ -119,14 +121,14 @@ way(async (step) => {
       for (let turns = random(4); turns > 0; turns--) await new Promise((r) => setTimeout(r)); // lets analyses continue
     }
     await engine.close();
-    return `${disk.done.length} operations, ${disk.done.filter((d) => d.sync).length} of them syncs`;
+    return `${disk.operations.length} operations, ${disk.operations.filter((d) => d.sync).length} of them syncs`;
   });
 
   await step(`${rounds} stops, seeds ${first} to ${first + rounds - 1}`, async () => {
     for (let seed = first; seed < first + rounds; seed++) {
       const random = generator(seed);
-      const n = random(disk.done.length + 1);
-      const files = disk.stopped(n, random);
+      const n = random(disk.operations.length + 1);
+      const files = disk.filesAfterStop(n, random);
       const engine = await start(files).catch((failure) => check(false, `seed ${seed}: it does not open: ${failure}`));
       const { inputs = [] } = await calling(engine)('GET', '/v2/inputs?per_page=1000');
       const found = new Map(inputs.map((i) => [i.id, i]));

@@ -41,19 +41,19 @@ async function write(round) {
   for (let n = 0; ; n++) {
     const id = `r${round}-${n}`;
     const base64 = await small(n + 1000 * round);
-    await said('asked', id);
+    await reportCall('asked', id);
     const data = { image: { base64 }, metadata: { n } };
     const r = await call('POST', '/v2/inputs', { inputs: [{ id, data }] });
     if (r.status.code !== 10000) throw new Error(JSON.stringify(r));
-    said('added', id);
+    reportCall('added', id);
     if (n % 3 === 1) {
       const patch = { action: 'overwrite', inputs: [{ id, data: { metadata: { changed: true } } }] };
-      await said('changing', id);
-      if ((await call('PATCH', '/v2/inputs', patch)).status.code === 10000) said('changed', id);
+      await reportCall('changing', id);
+      if ((await call('PATCH', '/v2/inputs', patch)).status.code === 10000) reportCall('changed', id);
     }
     if (n % 5 === 4) {
-      await said('deleting', id);
-      if ((await call('DELETE', `/v2/inputs/${id}`)).status.code === 10000) said('deleted', id);
+      await reportCall('deleting', id);
+      if ((await call('DELETE', `/v2/inputs/${id}`)).status.code === 10000) reportCall('deleted', id);
     }
   }
 }
@@ -80,7 +80,7 @@ way(async (step) => {
   const fresh = async () => {
     browser = await Browser.start(server.origin, { ...(profile && { profile }) });
     profile = browser.profile;
-    await browser.context.exposeFunction('said', (word, id) => {
+    await browser.context.exposeFunction('reportCall', (word, id) => {
       state.set(id, word);
       if (['added', 'changed', 'deleted'].includes(word)) acknowledged++;
     });

@@ -74,7 +74,7 @@ way(async (step) => {
     same(made.status.code, 10000, 'status');
     const version = await call('POST', '/v2/models/mine/versions');
     same(version.status.code, 10000, 'status');
-    await page.evaluate(trained, 'mine');
+    await page.evaluate(waitForTraining, 'mine');
   });
 
   const predict = (names) =>
@@ -257,7 +257,7 @@ async function ready(n) {
 }
 
 /** Runs in the page: waits until a model is trained. */
-async function trained(id) {
+async function waitForTraining(id) {
   for (;;) {
     const { model } = await call('GET', `/v2/models/${id}/output_info`);
     const { code } = model.model_version.status;

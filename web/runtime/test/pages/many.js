@@ -14,7 +14,7 @@ const { Engine } = await of('engine.js');
 const { Guest, compile, system } = await of('guest.js');
 const { load } = await of('load.js');
 const { Reader, Writer } = await of('envelope.js');
-const { decodeStepped, encodeJob, encodeQuestion, encodeStep } = await of('messages.js');
+const { decodeStepResult, encodeJob, encodeQuestion, encodeStep } = await of('messages.js');
 const { FolderFiles, inFolder } = await of('nodefiles.js');
 const { Pool } = await of('pool.js');
 
@@ -43,7 +43,7 @@ function change(message, number, to) {
   for (const r = Reader.envelope(message); r.next(); )
     if (r.number === number) w.message(number, to(r.raw()));
     else w.append(r.whole());
-  return w.done();
+  return w.finish();
 }
 
 /** Creates a store in a folder, with MANY inputs. */
@@ -114,7 +114,7 @@ async function fill(folder) {
   await engine.close();
   // A page runs these steps between its calls. Here the calls leave no time for them, so they run at the end.
   const last = await open();
-  while (decodeStepped(last.call('step', encodeStep(0, []))).more);
+  while (decodeStepResult(last.call('step', encodeStep(0, []))).more);
   last.call('ask', encodeQuestion('close'));
   files.close();
 }

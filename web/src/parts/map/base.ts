@@ -11,11 +11,11 @@ export interface View {
   readonly box: Area;
 }
 
-/** A place on the pane, in px from its left top. seen: it is on this side of the globe. */
+/** A place on the pane, in px from its left top. visible: it is on this side of the globe. */
 export interface Spot {
   readonly x: number;
   readonly y: number;
-  readonly seen: boolean;
+  readonly visible: boolean;
 }
 
 export interface Base {
@@ -37,7 +37,7 @@ export interface Making {
   readonly label: string;
   readonly start: { readonly centre: Point; readonly zoom: number };
   readonly colour: (name: Colour) => string;
-  readonly moved: (still: boolean) => void; // the view is another; still: it has come to rest
+  readonly onmove: (still: boolean) => void; // the view is another; still: it has come to rest
 }
 
 export type Colour = 'sea' | 'land' | 'coast' | 'border';

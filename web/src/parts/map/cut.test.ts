@@ -24,23 +24,23 @@ test('no coast runs around the world', () => {
 });
 
 test('a country beyond 180° is in parts, and holes stay in theirs', () => {
-  const named = (name: string) => {
+  const cutByName = (name: string) => {
     const one = features.find((f) => f.properties?.name === name);
     assert.ok(one, name);
     return cutCountry(one).geometry.coordinates;
   };
-  const russia = named('Russia');
+  const russia = cutByName('Russia');
   const middle = russia.map((rings) => rings[0]?.map(([x]) => x as number) as number[]);
   assert.ok(
     middle.some((xs) => Math.max(...xs) < -160),
     'Chukotka',
   );
   for (const xs of middle) assert.ok(Math.max(...xs) - Math.min(...xs) < 200);
-  assert.equal(named('South Africa')[0]?.length, 2); // Lesotho is not a part of it
-  assert.equal(named('France').length, 3);
+  assert.equal(cutByName('South Africa')[0]?.length, 2); // Lesotho is not a part of it
+  assert.equal(cutByName('France').length, 3);
   // Antarctica reaches the pole.
   assert.ok(
-    named('Antarctica')
+    cutByName('Antarctica')
       .flat(2)
       .some(([, y]) => (y as number) < -89),
   );

@@ -7,7 +7,7 @@ import { graticule, type World, world } from './world';
 const svg = 'http://www.w3.org/2000/svg';
 const layers = ['sea', 'land', 'gr', 'bd', 'coast'] as const;
 
-export async function make({ pane, label, start, moved }: Making): Promise<Base> {
+export async function make({ pane, label, start, onmove }: Making): Promise<Base> {
   let drawn: World = await world('coarse');
   const root = document.createElementNS(svg, 'svg');
   root.setAttribute('class', 'flat');
@@ -69,9 +69,9 @@ export async function make({ pane, label, start, moved }: Making): Promise<Base>
   function turn() {
     aim();
     if (!asked) asked = requestAnimationFrame(draw);
-    moved(false);
+    onmove(false);
     clearTimeout(rest);
-    rest = setTimeout(() => moved(true), 120);
+    rest = setTimeout(() => onmove(true), 120);
   }
   const place: Base['place'] = (x, y) => {
     const found = projection.invert?.([x, y]);
@@ -148,7 +148,7 @@ export async function make({ pane, label, start, moved }: Making): Promise<Base>
     spot({ latitude, longitude }) {
       const [x, y] = projection([longitude, latitude]) ?? [-1e4, -1e4];
       const hidden = globe() && geoDistance([longitude, latitude], [centre.longitude, centre.latitude]) > Math.PI / 2;
-      return { x, y, seen: !hidden };
+      return { x, y, visible: !hidden };
     },
     place,
     view(): View {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contains, distance, inKilometres, type Within } from '../../clauses/clause';
 import { far, near, showing, within } from './base';
-import { areaOf, around, asOther, away, handles, line, moved, outline } from './geometry';
+import { areaOf, around, asOther, away, handles, line, moveHandle, outline } from './geometry';
 
 const circle: Within = { kind: 'within', latitude: 46.67, longitude: 11.16, radius: 220, unit: 'km' };
 
@@ -11,9 +11,9 @@ test('a circle is as far from its middle everywhere', () => {
   const [middle, edge] = handles(circle);
   assert.equal(middle.latitude, circle.latitude);
   assert.ok(Math.abs(distance(middle, edge) - 220) < 0.01);
-  const wider = moved(circle, 1, away(circle, 300, 90));
+  const wider = moveHandle(circle, 1, away(circle, 300, 90));
   assert.ok(wider.kind === 'within' && Math.abs(inKilometres(wider.radius, wider.unit) - 300) < 0.1);
-  const there = moved(circle, 0, { latitude: 10.123456, longitude: 20 });
+  const there = moveHandle(circle, 0, { latitude: 10.123456, longitude: 20 });
   assert.deepEqual(there, { ...circle, latitude: 10.1235, longitude: 20 });
 });
 
@@ -21,10 +21,10 @@ test('a box keeps the corner across', () => {
   const box = asOther(circle);
   assert.ok(box.kind === 'box' && contains(box, circle));
   const to = { latitude: 50, longitude: 20 };
-  const larger = moved(box, 0, to);
+  const larger = moveHandle(box, 0, to);
   assert.deepEqual(handles(larger), [to, handles(box)[1]]);
   // Across the other corner, the handle is another one: the box holds both still.
-  const turned = moved(box, 0, { latitude: 40, longitude: 5 });
+  const turned = moveHandle(box, 0, { latitude: 40, longitude: 5 });
   const corner = handles(box)[1];
   assert.ok(
     turned.kind === 'box' &&
@@ -77,10 +77,10 @@ test('a view of an area', () => {
 
 test('what is behind the globe is not drawn', () => {
   const spots = [
-    { x: 0, y: 0, seen: true },
-    { x: 1, y: 1, seen: false },
-    { x: 2, y: 2, seen: true },
-    { x: 900, y: 2, seen: true },
+    { x: 0, y: 0, visible: true },
+    { x: 1, y: 1, visible: false },
+    { x: 2, y: 2, visible: true },
+    { x: 900, y: 2, visible: true },
   ];
   assert.equal(line(spots, 100), 'M0.0,0.0L2.0,2.0M900.0,2.0');
 });

@@ -41,7 +41,7 @@ export function line(spots: readonly Spot[], width: number): string {
   let path = '';
   let before: Spot | undefined;
   for (const spot of spots) {
-    if (!spot.seen || !Number.isFinite(spot.x + spot.y)) continue;
+    if (!spot.visible || !Number.isFinite(spot.x + spot.y)) continue;
     const jump = before && Math.abs(before.x - spot.x) > width * 2;
     path += `${before && !jump ? 'L' : 'M'}${spot.x.toFixed(1)},${spot.y.toFixed(1)}`;
     before = spot;
@@ -82,7 +82,7 @@ export function around(places: readonly Point[]): Area | undefined {
 }
 
 /** A place to as many decimals as a hand can mean. */
-export function rounded({ latitude, longitude }: Point): Point {
+export function roundPoint({ latitude, longitude }: Point): Point {
   const cut = (n: number) => Math.round(n * 1e4) / 1e4;
   return { latitude: cut(latitude), longitude: cut(longitude) };
 }
@@ -98,8 +98,8 @@ export function handles(shape: Shape): [Point, Point] {
 }
 
 /** The shape after one of its handles was moved to a place. */
-export function moved(shape: Shape, handle: 0 | 1, to: Point): Shape {
-  const at = rounded(to);
+export function moveHandle(shape: Shape, handle: 0 | 1, to: Point): Shape {
+  const at = roundPoint(to);
   if (shape.kind === 'within') {
     if (handle === 0) return { ...shape, ...at };
     return { ...shape, radius: fromKilometres(distance(shape, to), shape.unit) };
@@ -120,13 +120,13 @@ export function asOther(shape: Shape): Shape {
   const negate = shape.negate ? { negate: true } : {};
   if (shape.kind === 'within') {
     const [south, west, north, east] = areaOf(shape);
-    const corner = (latitude: number, longitude: number) => rounded({ latitude, longitude });
+    const corner = (latitude: number, longitude: number) => roundPoint({ latitude, longitude });
     // A box never crosses 180°: what would is cut there.
     const [left, right] = west <= east ? [west, east] : shape.longitude > 0 ? [west, 180] : [-180, east];
     return { kind: 'box', corners: [corner(north, right), corner(south, left)], ...negate };
   }
   const { south, north } = edges(shape);
-  const centre = rounded(middle(shape));
+  const centre = roundPoint(middle(shape));
   const km =
     distance({ latitude: south, longitude: centre.longitude }, { latitude: north, longitude: centre.longitude }) / 2;
   return { kind: 'within', ...centre, radius: fromKilometres(km, 'km'), unit: 'km', ...negate };

@@ -21,7 +21,7 @@ export function able(): boolean {
   }
 }
 
-export async function make({ pane, label, start, colour, moved }: Making): Promise<Base> {
+export async function make({ pane, label, start, colour, onmove }: Making): Promise<Base> {
   setWorkerUrl(worker);
   const coarse = await world('coarse');
   const map = new GL({
@@ -41,9 +41,9 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
   });
   map.touchZoomRotate.disableRotation();
   map.keyboard.disableRotation();
-  map.on('move', () => moved(false));
-  map.on('moveend', () => moved(true));
-  map.on('resize', () => moved(true));
+  map.on('move', () => onmove(false));
+  map.on('moveend', () => onmove(true));
+  map.on('resize', () => onmove(true));
   const still = matchMedia('(prefers-reduced-motion: reduce)');
 
   let fine = false;
@@ -76,10 +76,10 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
   return {
     spot(at) {
       const spot = project(at);
-      if (map.getZoom() >= flatFrom) return { ...spot, seen: true };
+      if (map.getZoom() >= flatFrom) return { ...spot, visible: true };
       // A point behind the globe is drawn at the place of the point before it.
       const { lat, lng } = map.unproject([spot.x, spot.y]);
-      return { ...spot, seen: distance(at, { latitude: lat, longitude: lng }) < 1 + 2000 / 2 ** map.getZoom() };
+      return { ...spot, visible: distance(at, { latitude: lat, longitude: lng }) < 1 + 2000 / 2 ** map.getZoom() };
     },
     place(x, y) {
       const { lat, lng } = map.unproject([x, y]);
@@ -87,7 +87,7 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
       const back = project(at);
       return Math.hypot(back.x - x, back.y - y) < 2 ? at : undefined; // otherwise outside the globe
     },
-    view: () => seen(map),
+    view: () => viewOf(map),
     go(to) {
       const { clientWidth, clientHeight } = pane;
       const { centre, zoom } = to.box ? showing(to.box, clientWidth, clientHeight) : to;
@@ -110,7 +110,7 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
   };
 }
 
-function seen(map: GL): View {
+function viewOf(map: GL): View {
   const { lat, lng } = map.getCenter();
   const bounds = map.getBounds();
   const wide = bounds.getEast() - bounds.getWest() >= 360;

@@ -5,7 +5,7 @@ import type { components } from '../../v2';
 type Schemas = components['schemas'];
 
 /** A concept and what it is used for. */
-export interface Used {
+export interface ConceptUsage {
   readonly id: string;
   readonly name: string;
   readonly own: boolean;
@@ -15,17 +15,25 @@ export interface Used {
   readonly models: readonly string[]; // ids of the own models that have it
 }
 
-type Row = Omit<Used, 'own'> & { readonly app_id?: string | null };
+type Row = Omit<ConceptUsage, 'own'> & { readonly app_id?: string | null };
 
 /** A page of the concepts that are used, and of the application's own; q: how their names begin, in a language. */
 export async function usage(app: Application, q: string, language: string, page: number, size: number) {
   const wanted = new URLSearchParams({ language, q, page: String(page), per_page: String(size) });
   const answer = await app.call<{ total: number; concepts: Row[] }>('GET', `/concepts/usage?${wanted}`);
-  return { total: answer.total, concepts: answer.concepts.map((c): Used => ({ ...c, own: c.app_id === app.id })) };
+  return {
+    total: answer.total,
+    concepts: answer.concepts.map((c): ConceptUsage => ({ ...c, own: c.app_id === app.id })),
+  };
 }
 
 /** Concepts that models know and nothing uses yet, whose names begin so. */
-export async function unused(app: Application, q: string, language: string, but: ReadonlySet<string>): Promise<Used[]> {
+export async function listUnused(
+  app: Application,
+  q: string,
+  language: string,
+  but: ReadonlySet<string>,
+): Promise<ConceptUsage[]> {
   const { concepts } = await app.call<Schemas['ConceptsAnswer']>('POST', '/concepts/searches', {
     concept_query: { name: `${q}*`, language },
     pagination: { page: 1, per_page: 50 },

@@ -45,7 +45,7 @@ export function fixAccessibility(place: Element): () => void {
     if (document.activeElement === document.body && sent?.isConnected)
       sent.querySelector<HTMLElement>('.execute')?.focus({ preventScroll: true });
   };
-  const focused = ({ target }: Event) => {
+  const onFocus = ({ target }: Event) => {
     if (!(target instanceof HTMLElement)) return;
     const shown = dialog();
     if (shown) {
@@ -55,7 +55,7 @@ export function fixAccessibility(place: Element): () => void {
     opener = target;
     sent = (target.matches('.execute') && target.closest('.opblock')) || undefined;
   };
-  const pressed = (event: KeyboardEvent) => {
+  const onKey = (event: KeyboardEvent) => {
     const shown = dialog();
     if (event.key !== 'Tab' || !shown) return;
     const among = stopsOf(shown);
@@ -67,12 +67,12 @@ export function fixAccessibility(place: Element): () => void {
 
   const watcher = new MutationObserver(all);
   watcher.observe(place, { childList: true, subtree: true });
-  document.addEventListener('focusin', focused);
-  document.addEventListener('keydown', pressed, true);
+  document.addEventListener('focusin', onFocus);
+  document.addEventListener('keydown', onKey, true);
   all();
   return () => {
     watcher.disconnect();
-    document.removeEventListener('focusin', focused);
-    document.removeEventListener('keydown', pressed, true);
+    document.removeEventListener('focusin', onFocus);
+    document.removeEventListener('keydown', onKey, true);
   };
 }

@@ -28,12 +28,13 @@ test('no cookie goes with it', () => {
 });
 
 test('a bare key becomes a credential', () => {
-  const sent = (authorization: string) =>
+  const sentHeader = (authorization: string) =>
     own({ url: '/v2', headers: headers(authorization) }, 'https://here.test').headers.Authorization;
-  assert.equal(sent(key), `Key ${key}`);
-  assert.equal(sent(` ${key}\n`), `Key ${key}`);
-  assert.equal(sent(`Key ${key}`), `Key ${key}`);
-  assert.equal(sent('Bearer abc'), 'Bearer abc');
-  assert.equal(sent(key.slice(1)), key.slice(1));
-  for (const empty of [' ', 'Key', 'Key ', 'Bearer ']) assert.equal(sent(empty), undefined, JSON.stringify(empty));
+  assert.equal(sentHeader(key), `Key ${key}`);
+  assert.equal(sentHeader(` ${key}\n`), `Key ${key}`);
+  assert.equal(sentHeader(`Key ${key}`), `Key ${key}`);
+  assert.equal(sentHeader('Bearer abc'), 'Bearer abc');
+  assert.equal(sentHeader(key.slice(1)), key.slice(1));
+  for (const empty of [' ', 'Key', 'Key ', 'Bearer '])
+    assert.equal(sentHeader(empty), undefined, JSON.stringify(empty));
 });

@@ -17,7 +17,7 @@ export class EdgeSyncState extends SyncState {
     return this.#edgeStatus.status !== undefined;
   }
   get words() {
-    return { place: m.edge_name({ name: nameOfEdge() }), waiting: m.edge_waiting(), safe: m.edge_safe() };
+    return { place: m.edge_name({ name: nameOfEdge() }), pending: m.edge_waiting(), safe: m.edge_safe() };
   }
   readonly keeps = true;
 }

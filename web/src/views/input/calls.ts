@@ -55,7 +55,7 @@ export const readSource = async (app: Application, id: string): Promise<Schemas[
   (await app.call<Schemas['SourceAnswer']>('GET', `${path(id)}/source`)).source;
 
 /** The general model's predictions for a stored picture; none while it waits to be analysed. */
-export async function readPredicted(app: Application, id: string): Promise<readonly Concept[]> {
+export async function readPredictions(app: Application, id: string): Promise<readonly Concept[]> {
   const { outputs } = await app.call<Schemas['StoredOutputsAnswer']>('GET', `${path(id)}/outputs`);
   return outputs[0]?.data.concepts ?? [];
 }
@@ -159,7 +159,7 @@ const readAlike = async (app: Application, id: string, most: number): Promise<Al
   (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${most}`)).duplicates;
 
 /** A picture of those that are similar to one. */
-export type Shown = { readonly id: string } & Pick<Alike, 'score' | 'tier'>;
+export type SimilarPicture = { readonly id: string } & Pick<Alike, 'score' | 'tier'>;
 
 /** The pictures similar to one, the most similar first, and the number of all that reach the cut-off. */
 export async function readSimilar(app: Application, id: string, most: number) {
@@ -177,12 +177,12 @@ export async function readSimilar(app: Application, id: string, most: number) {
   // The same file stands first, whatever a score says.
   const first = same
     .filter((a) => a.tier !== 'similar')
-    .map((a): Shown => ({ id: a.input.id, score: a.score, tier: a.tier }));
+    .map((a): SimilarPicture => ({ id: a.input.id, score: a.score, tier: a.tier }));
   const rest = hits
-    .map(({ input, score }): Shown => ({ id: input.id, score, tier: tiers.get(input.id) ?? 'similar' }))
+    .map(({ input, score }): SimilarPicture => ({ id: input.id, score, tier: tiers.get(input.id) ?? 'similar' }))
     .filter((hit) => hit.id !== id && !first.some((f) => f.id === hit.id));
   const count = Math.max(0, summary.matching - 1); // without the picture itself
-  return { by: app.by, cut, count, shown: [...first, ...rest].slice(0, most) };
+  return { by: app.by, cut, count, pictures: [...first, ...rest].slice(0, most) };
 }
 
 /** The parts of a picture that this page may read; all, if that is unknown. */

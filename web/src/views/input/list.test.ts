@@ -28,28 +28,28 @@ function applicationOf(total: number, asked: string[]): Application {
 test('the newest stands first, and its neighbours beside it', async () => {
   const asked: string[] = [];
   const list = new List(applicationOf(100_000, asked), []);
-  assert.deepEqual(await list.standing('p99999', 0), {
+  assert.deepEqual(await list.positionOf('p99999', 0), {
     id: 'p99999',
     at: 0,
     total: 100_000,
     before: undefined,
     after: { id: 'p99998', created: new Date(1e12 + 99998 * 1000).toISOString() },
   });
-  const middle = await list.standing('p42000', undefined);
+  const middle = await list.positionOf('p42000', undefined);
   assert.equal(middle?.at, 57_999);
   assert.deepEqual([middle?.before?.id, middle?.after?.id], ['p42001', 'p41999']);
-  assert.equal((await list.standing('p0', 99_998))?.at, 99_999);
+  assert.equal((await list.positionOf('p0', 99_998))?.at, 99_999);
   assert.ok(asked.length < 20, `${asked.length} calls`);
 });
 
 test('what ranks stands as it was found', async () => {
   const list = new List(applicationOf(250, []), [{ kind: 'similar', id: 'p0' }]);
-  const standing = await list.standing('p120', undefined);
+  const standing = await list.positionOf('p120', undefined);
   assert.deepEqual([standing?.at, standing?.before?.id, standing?.after?.id], [120, 'p119', 'p121']);
-  assert.equal(await list.standing('gone', 7), undefined);
+  assert.equal(await list.positionOf('gone', 7), undefined);
 });
 
 test('what only filters is turned round', async () => {
   const list = new List(applicationOf(3, []), [{ kind: 'metadata', json: { a: 1 } }]);
-  assert.deepEqual((await list.standing('p1', undefined))?.after?.id, 'p0');
+  assert.deepEqual((await list.positionOf('p1', undefined))?.after?.id, 'p0');
 });

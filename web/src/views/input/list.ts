@@ -41,7 +41,7 @@ export class List {
   }
 
   /** Where a picture stands. hint: where it probably does. Undefined where it is not in the list. */
-  async standing(id: string, hint: number | undefined): Promise<Position | undefined> {
+  async positionOf(id: string, hint: number | undefined): Promise<Position | undefined> {
     const total = await this.#count();
     const at = await this.#find(id, hint, total);
     if (at === undefined) return undefined;

@@ -11,9 +11,9 @@ export function markOfStep(step: Step): MarkKind {
 }
 
 /** The mark of the last label of a concept of a picture, while it is pending. */
-export function markOf(waiting: readonly PendingOperation[], input: string, concept: string): MarkKind | undefined {
-  return waiting.findLast((o) => o.input_id === input && o.content?.concepts?.some((c) => c.id === concept))?.state;
+export function markOf(pending: readonly PendingOperation[], input: string, concept: string): MarkKind | undefined {
+  return pending.findLast((o) => o.input_id === input && o.content?.concepts?.some((c) => c.id === concept))?.state;
 }
 
 /** The pending operations in the copy on this device, or at the edge; none without either. */
-export const waitingOf = (app: Application): readonly PendingOperation[] => app.outbox?.waiting ?? [];
+export const pendingOf = (app: Application): readonly PendingOperation[] => app.outbox?.pending ?? [];

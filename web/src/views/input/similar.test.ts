@@ -26,9 +26,9 @@ function applicationOf(scores: Record<string, number>, cutOff?: number): Applica
 }
 
 test('similar pictures reach the cut-off; the same file is first', async () => {
-  const { shown, count, cut } = await readSimilar(applicationOf({ one: 1, near: 0.7, other: 0.3 }, 0.6), 'one', 7);
+  const { pictures, count, cut } = await readSimilar(applicationOf({ one: 1, near: 0.7, other: 0.3 }, 0.6), 'one', 7);
   assert.deepEqual(
-    shown.map((s) => [s.id, s.tier]),
+    pictures.map((s) => [s.id, s.tier]),
     [
       ['copy', 'same_file'],
       ['near', 'similar'],
@@ -38,9 +38,9 @@ test('similar pictures reach the cut-off; the same file is first', async () => {
 });
 
 test('all pictures are similar without a cut-off', async () => {
-  const { shown, count, cut } = await readSimilar(applicationOf({ one: 1, near: 0.7, other: 0.3 }), 'one', 2);
+  const { pictures, count, cut } = await readSimilar(applicationOf({ one: 1, near: 0.7, other: 0.3 }), 'one', 2);
   assert.deepEqual(
-    shown.map((s) => s.id),
+    pictures.map((s) => s.id),
     ['copy', 'near'],
   );
   assert.deepEqual([count, cut], [2, 0]);

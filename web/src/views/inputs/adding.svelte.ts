@@ -30,7 +30,7 @@ export class Entry {
   failure = $state.raw<{ code: number; description: string; details: string }>();
   place = $state.raw<{ latitude: number; longitude: number }>(); // that its file tells
   twin = $state.raw<Twin>();
-  placed = false; // its place was written
+  isPlaceWritten = false; // its place was written
 
   constructor(source: Source) {
     this.source = source;
@@ -75,7 +75,7 @@ export class Adding {
     return time > 400 && this.#done ? (this.#done * 1000) / time : undefined;
   }
 
-  get left(): number | undefined {
+  get secondsLeft(): number | undefined {
     return this.rate && Math.ceil((this.entries.length - this.done) / this.rate);
   }
 
@@ -152,7 +152,7 @@ export class Adding {
   /** Uses the places that files tell, or not: also of those that are stored already. */
   async setPlaces(use: boolean): Promise<void> {
     this.usePlaces = use;
-    const turned = this.entries.filter((e) => e.is === 'stored' && e.place && e.placed !== use);
+    const turned = this.entries.filter((e) => e.is === 'stored' && e.place && e.isPlaceWritten !== use);
     for (let n = 0; n < turned.length; n += mostInputs) {
       const some = turned.slice(n, n + mostInputs);
       const items = await patch(
@@ -160,7 +160,7 @@ export class Adding {
         use ? 'overwrite' : 'remove',
         some.map((e) => ({ id: e.id, data: { geo: { geo_point: e.place } } })),
       );
-      for (const [i, item] of items.entries()) if (isDone(item)) (some[i] as Entry).placed = use;
+      for (const [i, item] of items.entries()) if (isDone(item)) (some[i] as Entry).isPlaceWritten = use;
     }
   }
 
@@ -244,7 +244,7 @@ export class Adding {
       if (place && !geo) {
         if (!entry.place) this.places++;
         entry.place = place;
-        entry.placed = this.usePlaces;
+        entry.isPlaceWritten = this.usePlaces;
       }
       return {
         id: entry.id,
@@ -252,7 +252,7 @@ export class Adding {
           image: { base64, ...(crop && { crop }) },
           metadata: metadata ?? { name },
           ...rest,
-          ...(entry.place && entry.placed && { geo: { geo_point: entry.place } }),
+          ...(entry.place && entry.isPlaceWritten && { geo: { geo_point: entry.place } }),
         },
       };
     } catch (failure) {
@@ -266,7 +266,7 @@ export class Adding {
     if (isDone(item)) {
       entry.id = item.id;
       this.#over(entry, 'stored');
-      if (entry.place && entry.placed !== this.usePlaces) void this.setPlaces(this.usePlaces); // the box was ticked meanwhile
+      if (entry.place && entry.isPlaceWritten !== this.usePlaces) void this.setPlaces(this.usePlaces); // the box was ticked meanwhile
     } else if (taken.includes(code)) {
       const same = entry.source.blob && !entry.source.id;
       if (same) entry.twin = { tier: 'same_file', id: item.id };
@@ -307,7 +307,7 @@ export class Adding {
           const first = await find(this.app.ask);
           // Only with the bytes of both pictures one can see whether a picture was saved again or is only similar. A copy may
           // lack those of the older picture. The origin has them, and those of the new picture once the copy has sent it.
-          if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.sent(entry.id)))
+          if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.waitUntilSent(entry.id)))
             await find(this.app.there);
         } catch {
           // It is stored; what it is like can be seen on its own page.

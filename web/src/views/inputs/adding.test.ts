@@ -29,7 +29,7 @@ function applicationOf() {
     offline: false,
     asked: 0, // questions to the origin
     arrive,
-    sent: () => arrival,
+    waitUntilSent: () => arrival,
     send: async (_: string, init: RequestInit) => {
       const { inputs } = JSON.parse(init.body as string) as { inputs: { id: string }[] };
       return answer({ inputs: inputs.map(({ id }) => ({ id, status: { code: 30000, description: 'ok' } })) });
@@ -44,7 +44,7 @@ function applicationOf() {
 }
 
 /** Adds a picture, and returns its entry once the copy has found its duplicate. */
-async function added(app: ReturnType<typeof applicationOf>) {
+async function addPicture(app: ReturnType<typeof applicationOf>) {
   const adding = new Adding(app as unknown as Application);
   await adding.take([{ name: 'new.jpg', blob: new Blob(['a picture']) } as Source]);
   while (!adding.entries[0]?.twin) await new Promise(setImmediate);
@@ -53,7 +53,7 @@ async function added(app: ReturnType<typeof applicationOf>) {
 
 test('the origin is not asked about an input before it has the input', async () => {
   const app = applicationOf();
-  const entry = await added(app);
+  const entry = await addPicture(app);
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
   assert.equal(app.asked, 0);
   assert.equal(entry.twin?.tier, 'similar');
@@ -64,7 +64,7 @@ test('the origin is not asked about an input before it has the input', async () 
 
 test('the answer of the copy stays where the origin is out of reach', async () => {
   const app = applicationOf();
-  const entry = await added(app);
+  const entry = await addPicture(app);
   app.arrive(false);
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
   assert.deepEqual([app.asked, entry.twin?.tier], [0, 'similar']);

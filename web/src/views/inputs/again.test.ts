@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { waiting } from './again';
+import { retryQueue } from './again';
 import type { Input } from './calls';
 
 test('inputs that are added again are remembered by a page whose browser stores nothing', () => {
@@ -10,16 +10,16 @@ test('inputs that are added again are remembered by a page whose browser stores 
     },
   });
   const input = { id: 'a' } as Input;
-  assert.deepEqual(waiting('app'), []);
+  assert.deepEqual(retryQueue('app'), []);
   assert.deepEqual(
-    waiting('app', (all) => [...all, input]),
+    retryQueue('app', (all) => [...all, input]),
     [input],
   );
-  assert.deepEqual(waiting('app'), [input]);
-  assert.deepEqual(waiting('other'), []);
+  assert.deepEqual(retryQueue('app'), [input]);
+  assert.deepEqual(retryQueue('other'), []);
   assert.deepEqual(
-    waiting('app', () => []),
+    retryQueue('app', () => []),
     [],
   );
-  assert.deepEqual(waiting('app'), []);
+  assert.deepEqual(retryQueue('app'), []);
 });

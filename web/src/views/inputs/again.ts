@@ -6,7 +6,7 @@ const here = new Map<string, readonly Input[]>(); // for a browser that stores n
  * The inputs that are being added again, after a change of the list. The old one must be deleted before the new one can be added, so its
  * data are stored here before: a page that is closed in between continues when it is opened again.
  */
-export function waiting(app: string, change?: (all: readonly Input[]) => readonly Input[]): readonly Input[] {
+export function retryQueue(app: string, change?: (all: readonly Input[]) => readonly Input[]): readonly Input[] {
   const name = `again.${app}`;
   const all = read(name);
   const next = change?.(all) ?? all;

@@ -3,7 +3,7 @@
 import { SvelteSet } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import type { Clause } from '../../clauses';
-import { waiting } from './again';
+import { retryQueue } from './again';
 import { add, type Change, type Input, type Item, isDone, patch, remove } from './calls';
 import { Job } from './job.svelte';
 import { List } from './list.svelte';
@@ -67,7 +67,7 @@ export class BulkEdit {
         ),
       ),
     );
-    if (!job.failed.length && job.failure === undefined) this.job = undefined;
+    if (!job.failedItems.length && job.failure === undefined) this.job = undefined;
     job.check();
   }
 
@@ -108,26 +108,26 @@ export class BulkEdit {
 
   /** Adds a failed input again, under its id and with all its data. */
   async retry(input: Input): Promise<void> {
-    waiting(this.app.id, (all) => [...all.filter(({ id }) => id !== input.id), input]);
+    retryQueue(this.app.id, (all) => [...all.filter(({ id }) => id !== input.id), input]);
     await this.resume();
   }
 
   /** Continues the additions that were interrupted when the page was closed. */
   async resume(): Promise<void> {
-    for (const { id, data } of waiting(this.app.id)) {
+    for (const { id, data } of retryQueue(this.app.id)) {
       const image = { ...data.image, allow_duplicate_url: true };
       const concepts = data.concepts?.map((c) => ({ id: c.id, value: c.value }));
       await remove(this.app, [id]);
       const [item] = await add(this.app, [{ id, data: { ...data, image, ...(concepts && { concepts }) } }]);
-      waiting(this.app.id, (all) => all.filter((one) => one.id !== id));
-      if (item && !isDone(item)) this.#refused(item);
+      retryQueue(this.app.id, (all) => all.filter((one) => one.id !== id));
+      if (item && !isDone(item)) this.#showRefusal(item);
     }
     await this.list.reload();
   }
 
-  #refused(item: Item): void {
+  #showRefusal(item: Item): void {
     const job = new Job(item.id, 1);
-    [job.done, job.failed, job.ended] = [1, [item], true];
+    [job.done, job.failedItems, job.ended] = [1, [item], true];
     this.job = job;
   }
 }

@@ -13,7 +13,7 @@ export type Input = Schemas['Input'];
 export type Counts = Schemas['Counts'];
 
 /** An input of a list, and how well it fits where the list is ranked. */
-export interface Found {
+export interface ListedInput {
   readonly input: Input;
   readonly score?: number;
 }
@@ -61,7 +61,12 @@ async function tolerant<T extends object>(ask: Fetch, method: string, path: stri
 }
 
 /** A page of the matches of clauses, or of all inputs without any: in the order of creation, or ranked. */
-export async function page(app: Application, clauses: readonly Clause[], n: number, size: number): Promise<Found[]> {
+export async function page(
+  app: Application,
+  clauses: readonly Clause[],
+  n: number,
+  size: number,
+): Promise<ListedInput[]> {
   if (!clauses.length) {
     const answer = await tolerant<Schemas['InputsAnswer']>(app.ask, 'GET', `/inputs?page=${n}&per_page=${size}`);
     return (answer.inputs ?? []).map((input) => ({ input }));
@@ -124,14 +129,19 @@ export async function remove(app: Application, ids: readonly string[]): Promise<
 }
 
 /** A concept that can be a label of an input. */
-export interface Named {
+export interface NamedConcept {
   readonly id: string;
   readonly name: string;
   readonly own: boolean; // the application's, not the general model's
 }
 
 /** Concepts whose names begin with a text, in a language; the application's own first. */
-export async function concepts(app: Application, prefix: string, language: string, most: number): Promise<Named[]> {
+export async function concepts(
+  app: Application,
+  prefix: string,
+  language: string,
+  most: number,
+): Promise<NamedConcept[]> {
   const { concepts: found } = await app.call<Schemas['ConceptsAnswer']>('POST', `/concepts/searches?per_page=${most}`, {
     concept_query: { name: `${prefix.replaceAll('*', '')}*`, language },
   });
@@ -139,7 +149,7 @@ export async function concepts(app: Application, prefix: string, language: strin
 }
 
 /** Makes a concept of the application's own with a name. */
-export async function newConcept(app: Application, name: string): Promise<Named> {
+export async function newConcept(app: Application, name: string): Promise<NamedConcept> {
   await app.write('POST', '/concepts', { concepts: [{ id: name, name }] });
   return { id: name, name, own: true };
 }

@@ -9,12 +9,12 @@ export class Counting {
   failure = $state.raw<unknown>();
   #marks = $state.raw<readonly { at: number; done: number }[]>([]); // while some are pending
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #told: () => void;
+  #onchange: () => void;
 
-  /** told: they are others than before. */
-  constructor(app: Application, told: () => void) {
+  /** onchange: they are others than before. */
+  constructor(app: Application, onchange: () => void) {
     this.app = app;
-    this.#told = told;
+    this.#onchange = onchange;
   }
 
   get all(): number | undefined {
@@ -29,7 +29,7 @@ export class Counting {
   }
 
   /** Seconds that are left; undefined until something is known of it. */
-  get left(): number | undefined {
+  get secondsLeft(): number | undefined {
     const [first, last] = [this.#marks[0], this.#marks.at(-1)];
     if (!first || !last || !this.now) return undefined;
     return secondsLeft(first, last, last.done + this.now.to_process);
@@ -50,7 +50,7 @@ export class Counting {
         before &&
         (before.processed !== now.processed || before.to_process !== now.to_process || before.errors !== now.errors)
       )
-        this.#told();
+        this.#onchange();
     } catch (failure) {
       this.failure = failure;
     }

@@ -8,7 +8,7 @@ export class Job {
   readonly name: string;
   readonly all: number;
   done = $state(0); // tried
-  failed = $state.raw<readonly Item[]>([]);
+  failedItems = $state.raw<readonly Item[]>([]);
   failure = $state.raw<unknown>(); // why it stopped
   ended = $state(false);
   stopped = $state(false);
@@ -24,7 +24,7 @@ export class Job {
     return (this.done * 1000) / Math.max(1, this.#now - this.#began);
   }
 
-  get left(): number | undefined {
+  get secondsLeft(): number | undefined {
     return secondsLeft({ at: this.#began, done: 0 }, { at: this.#now, done: this.done }, this.all);
   }
 
@@ -35,7 +35,7 @@ export class Job {
       for (let n = 0; n < things.length && !this.stopped; n += mostInputs) {
         const some = things.slice(n, n + mostInputs);
         const items = await step(some);
-        this.failed = [...this.failed, ...items.filter((item) => !isDone(item))];
+        this.failedItems = [...this.failedItems, ...items.filter((item) => !isDone(item))];
         this.done += some.length;
         this.#now = performance.now();
       }
@@ -53,8 +53,8 @@ export class Job {
   /** Throws what went wrong, where everything did. */
   check(): void {
     if (this.failure !== undefined) throw this.failure;
-    const [first] = this.failed;
-    if (first && this.failed.length === this.done) {
+    const [first] = this.failedItems;
+    if (first && this.failedItems.length === this.done) {
       throw new Failure(200, first.status);
     }
   }

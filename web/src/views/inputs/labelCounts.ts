@@ -5,7 +5,7 @@ import type { Selection } from './selection.svelte';
 export function labelCounts(selection: Selection, concept: string): { present: number; absent: number } | undefined {
   if (selection.all) return undefined;
   let [present, absent] = [0, 0];
-  for (const { data } of selection.known) {
+  for (const { data } of selection.inputs) {
     const said = data.concepts?.find(({ id }) => id === concept);
     if (said) said.value === 0 ? absent++ : present++;
   }

@@ -3,7 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { type Clause, ranks } from '../../clauses';
-import { type Day, type Found, type Input, page, summary } from './calls';
+import { type Day, type Input, type ListedInput, page, summary } from './calls';
 
 const size = 100; // inputs of a page
 const bulk = 1000; // the most that one call lists
@@ -18,17 +18,17 @@ export class List {
   total = $state<number>();
   days = $state.raw<readonly Day[]>([]);
 
-  #uncounted = $state.raw<unknown>(); // why it is not known how many there are
-  #unread = new SvelteMap<number, unknown>(); // why visible pages are missing
-  #pages = new SvelteMap<number, readonly Found[]>(); // from 0, the one used last at the end
+  #countFailure = $state.raw<unknown>(); // why it is not known how many there are
+  #pageFailures = new SvelteMap<number, unknown>(); // why visible pages are missing
+  #pages = new SvelteMap<number, readonly ListedInput[]>(); // from 0, the one used last at the end
   #stale = new Set<number>();
-  #asked = new Map<number, Promise<void>>();
+  #requests = new Map<number, Promise<void>>();
   #near = { from: 0, to: 0 };
   #sight = { low: 0, high: -1 }; // the pages of those
   #timer: ReturnType<typeof setTimeout> | undefined;
   #reading: Promise<void> | undefined;
   #again = false;
-  #gone = false;
+  #isClosed = false;
 
   constructor(app: Application, clauses: readonly Clause[]) {
     this.app = app;
@@ -38,7 +38,7 @@ export class List {
 
   /** Why the requested data are missing, or not current. It stays until they have come. */
   get failure(): unknown {
-    return this.#uncounted ?? this.#unread.values().next().value;
+    return this.#countFailure ?? this.#pageFailures.values().next().value;
   }
 
   /** Whether nothing but the failure can be shown. */
@@ -56,7 +56,7 @@ export class List {
   }
 
   /** The input at a place, if it is loaded. */
-  at(index: number): Found | undefined {
+  at(index: number): ListedInput | undefined {
     const n = this.#number(index);
     return n < 0 ? undefined : this.#pages.get(Math.floor(n / size))?.[n % size];
   }
@@ -69,7 +69,7 @@ export class List {
     }
     this.#reading = this.#read().finally(() => {
       this.#reading = undefined;
-      if (!this.#again || this.#gone) return;
+      if (!this.#again || this.#isClosed) return;
       this.#again = false;
       void this.reload();
     });
@@ -79,13 +79,13 @@ export class List {
   async #read(): Promise<void> {
     try {
       const { matching, days } = await summary(this.app, this.clauses);
-      if (this.#gone) return;
+      if (this.#isClosed) return;
       for (const n of this.#pages.keys()) this.#stale.add(n);
-      [this.total, this.days, this.#uncounted] = [matching, days, undefined];
-      if (!matching) this.#unread.clear();
+      [this.total, this.days, this.#countFailure] = [matching, days, undefined];
+      if (!matching) this.#pageFailures.clear();
       this.#fetch();
     } catch (failure) {
-      this.#uncounted = failure;
+      this.#countFailure = failure;
     }
   }
 
@@ -99,7 +99,7 @@ export class List {
 
   /** The inputs of some places, read again in large pages and not stored. */
   async *between(from: number, to: number): AsyncGenerator<Input> {
-    let [number, held]: [number, readonly Found[]] = [-1, []];
+    let [number, held]: [number, readonly ListedInput[]] = [-1, []];
     for (let index = from; index < to; index++) {
       const n = this.#number(index);
       if (Math.floor(n / bulk) !== number) {
@@ -122,7 +122,7 @@ export class List {
 
   /** Ends what is under way. */
   close(): void {
-    this.#gone = true;
+    this.#isClosed = true;
     clearTimeout(this.#timer);
   }
 
@@ -139,12 +139,12 @@ export class List {
     );
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     this.#sight = { low, high };
-    for (const n of this.#unread.keys()) if (n < low || n > high) this.#unread.delete(n);
+    for (const n of this.#pageFailures.keys()) if (n < low || n > high) this.#pageFailures.delete(n);
     let here = true;
     const want = (n: number) => {
       here &&= this.#pages.has(n);
-      if (this.#asked.has(n) || (this.#pages.has(n) && !this.#stale.has(n))) return;
-      this.#asked.set(n, this.#load(n));
+      if (this.#requests.has(n) || (this.#pages.has(n) && !this.#stale.has(n))) return;
+      this.#requests.set(n, this.#load(n));
     };
     for (let n = low; n <= high; n++) want(n);
     // The next pages on both sides are read in advance, so that no tile is drawn without its words.
@@ -157,15 +157,15 @@ export class List {
     let came = false;
     try {
       const found = await page(this.app, this.clauses, n + 1, size);
-      if (this.#gone) return;
+      if (this.#isClosed) return;
       this.#pages.set(n, found);
-      this.#unread.delete(n);
+      this.#pageFailures.delete(n);
       came = true;
     } catch (failure) {
       // A page that was read in advance is requested again when it is needed.
-      if (n >= this.#sight.low && n <= this.#sight.high) this.#unread.set(n, failure);
+      if (n >= this.#sight.low && n <= this.#sight.high) this.#pageFailures.set(n, failure);
     } finally {
-      this.#asked.delete(n);
+      this.#requests.delete(n);
     }
     if (came) this.#fetch(); // it changed meanwhile, or there is time for its neighbours
   }

@@ -47,7 +47,7 @@ export class Selection {
   }
 
   /** The inputs, as they were when they were selected or seen last; without those of "all". */
-  get known(): readonly Input[] {
+  get inputs(): readonly Input[] {
     return [...this.#some.values()];
   }
 

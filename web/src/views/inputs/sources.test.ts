@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { strToU8, zipSync } from 'fflate';
 import { Failure } from '../../console';
-import { type Found, type Source, samples, sources } from './sources';
+import { type FoundFile, type Source, samples, sources } from './sources';
 
-const file = (path: string, text: string | Uint8Array<ArrayBuffer>, type = ''): Found => ({
+const file = (path: string, text: string | Uint8Array<ArrayBuffer>, type = ''): FoundFile => ({
   path,
   file: new File([text], path.replace(/^.*\//, ''), { type }),
 });
-const all = async (...found: Found[]) => {
+const all = async (...found: FoundFile[]) => {
   const got: Source[] = [];
   for await (const source of sources(found)) got.push(source);
   return got;

@@ -17,7 +17,7 @@ export interface Source {
 }
 
 /** A file with its path in the selection. */
-export interface Found {
+export interface FoundFile {
   readonly path: string;
   readonly file: File;
 }
@@ -27,11 +27,11 @@ const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
 
 const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // what systems leave in folders
 
-const isPicture = ({ path, file }: Found) => (file.type ? file.type.startsWith('image/') : pictures.test(path));
+const isPicture = ({ path, file }: FoundFile) => (file.type ? file.type.startsWith('image/') : pictures.test(path));
 
 /** What files bring. Archives are opened; a list among them says of the others what they are. */
-export async function* sources(given: readonly Found[]): AsyncGenerator<Source> {
-  const files: Found[] = [];
+export async function* sources(given: readonly FoundFile[]): AsyncGenerator<Source> {
+  const files: FoundFile[] = [];
   for (const found of given) {
     if (/\.zip$/i.test(found.path)) {
       for await (const packed of unpack(found.file)) files.push(packed);
@@ -40,7 +40,7 @@ export async function* sources(given: readonly Found[]): AsyncGenerator<Source> 
   const manifests = files.filter(({ path }) => lists.test(path) && !hidden.test(path));
   const listed = manifests.filter(({ path }) => /(^|\/)inputs\.(jsonl|csv)$/i.test(path));
   const chosen = listed.length ? listed : manifests;
-  const used = new Set<Found>();
+  const used = new Set<FoundFile>();
   for (const manifest of chosen) {
     const folder = manifest.path.replace(/[^/]*$/, '');
     const find = (path: string) => {
@@ -58,7 +58,10 @@ export async function* sources(given: readonly Found[]): AsyncGenerator<Source> 
 }
 
 /** The inputs of a list. find: returns a file by its path relative to the list. */
-export async function* read({ path, file }: Found, find: (path: string) => File | undefined): AsyncGenerator<Source> {
+export async function* read(
+  { path, file }: FoundFile,
+  find: (path: string) => File | undefined,
+): AsyncGenerator<Source> {
   const text = (await file.text()).replace(/^\ufeff/, '');
   if (/\.(jsonl|ndjson)$/i.test(path)) yield* lines(text, path, find);
   else if (/\.(csv|tsv)$/i.test(path)) yield* rows(text, path, find);
@@ -173,9 +176,9 @@ function scalar(cell: string): unknown {
 }
 
 /** The files of an archive, a piece at a time: it is never in memory as a whole. */
-async function* unpack(archive: Blob): AsyncGenerator<Found> {
+async function* unpack(archive: Blob): AsyncGenerator<FoundFile> {
   const { Unzip, UnzipInflate, UnzipPassThrough } = await import('fflate');
-  const ended: Found[] = [];
+  const ended: FoundFile[] = [];
   let failure: Error | undefined;
   const unzip = new Unzip((entry) => {
     if (
@@ -205,12 +208,12 @@ async function* unpack(archive: Blob): AsyncGenerator<Found> {
 }
 
 /** Returns the files of a drop, including those in folders. */
-export async function filesOfDrop(transfer: DataTransfer): Promise<Found[]> {
+export async function filesOfDrop(transfer: DataTransfer): Promise<FoundFile[]> {
   // The list is empty once the event is over.
   const entries = [...transfer.items].flatMap((item) =>
     item.kind === 'file' ? [item.webkitGetAsEntry?.() ?? item.getAsFile()] : [],
   );
-  const found: Found[] = [];
+  const found: FoundFile[] = [];
   for (const entry of entries) {
     if (entry instanceof File) found.push({ path: entry.name, file: entry });
     else if (entry) for await (const one of walk(entry)) found.push(one);
@@ -218,7 +221,7 @@ export async function filesOfDrop(transfer: DataTransfer): Promise<Found[]> {
   return found;
 }
 
-async function* walk(entry: FileSystemEntry): AsyncGenerator<Found> {
+async function* walk(entry: FileSystemEntry): AsyncGenerator<FoundFile> {
   if (entry.isFile) {
     const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
     yield { path: entry.fullPath.replace(/^\//, ''), file };

@@ -85,8 +85,8 @@ export class LookState {
   async load(): Promise<void> {
     await this.pictures.load();
     const [taught, learned] = [await this.calls.customConcepts(), await this.calls.isTrained()];
-    const used = (t: CustomConcept) => this.pictures.all.some((k) => k.concept === t.id);
-    this.concepts = taught.filter(used).map(({ id, name }) => ({ id, name: name === id ? '' : name }));
+    const hasPictures = (t: CustomConcept) => this.pictures.all.some((k) => k.concept === t.id);
+    this.concepts = taught.filter(hasPictures).map(({ id, name }) => ({ id, name: name === id ? '' : name }));
     this.isTrained = learned && this.concepts.length > 0;
     while (this.concepts.length < 2) this.addConcept();
   }

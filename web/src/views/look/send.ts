@@ -1,6 +1,6 @@
 // Sends all pictures of this device to an application of the server. They leave the device only when the person requests it.
 import type { Application } from '../../application.svelte';
-import { addExample, conceptNamed } from '../models/calls';
+import { addExample, findOrCreateConcept } from '../models/calls';
 import type { LookState } from './lookState.svelte';
 import { base64Of } from './pictures';
 
@@ -14,7 +14,7 @@ export async function sendAll(look: LookState, app: Application): Promise<void> 
   try {
     look.progress = { done: 0, all: all.length };
     for (const { id, name } of look.concepts) {
-      if (name && look.picturesOf(id).length) concepts.set(id, (await conceptNamed(app, name)).concept.id);
+      if (name && look.picturesOf(id).length) concepts.set(id, (await findOrCreateConcept(app, name)).concept.id);
     }
     for (const [done, picture] of all.entries()) {
       look.progress = { done, all: all.length };

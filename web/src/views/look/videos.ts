@@ -22,9 +22,9 @@ export async function isAnimated(file: Blob): Promise<boolean> {
   if (/^RIFF.{4}WEBPVP8X/s.test(text)) return ((head[20] ?? 0) & 2) !== 0;
   if (!/^GIF8[79]a/.test(text) || file.size > maxPictureBytes) return false;
   const all = new Uint8Array(await file.arrayBuffer());
-  const timed = (at: number) => all[at + 1] === 0xf9 && all[at + 2] === 4 && all[at + 7] === 0;
+  const isTimed = (at: number) => all[at + 1] === 0xf9 && all[at + 2] === 4 && all[at + 7] === 0;
   let times = 0;
-  for (let at = all.indexOf(0x21); at >= 0 && times < 2; at = all.indexOf(0x21, at + 1)) if (timed(at)) times++;
+  for (let at = all.indexOf(0x21); at >= 0 && times < 2; at = all.indexOf(0x21, at + 1)) if (isTimed(at)) times++;
   return times > 1;
 }
 

@@ -125,11 +125,11 @@ type Places = Pick<Application, 'ask' | 'there' | 'by' | 'offline' | 'marks'>;
  * progress is read from the origin.
  */
 export async function readVersion(app: Places, model: string, id: string): Promise<{ version: Version; by: By }> {
-  const unknown = (failure: unknown) => {
+  const ignoreUnknown = (failure: unknown) => {
     if (failure instanceof Failure && failure.code === 11101 && app.by === 'device' && !app.offline) return undefined;
     throw failure;
   };
-  const here = await version(app.ask, model, id).catch(unknown);
+  const here = await version(app.ask, model, id).catch(ignoreUnknown);
   const { by } = app;
   const alone = by !== 'device' || app.offline || app.marks.models.has(model); // what is marked, the origin does not have yet
   if (here && (alone || !isUnderway(here) || here.progress !== undefined)) return { version: here, by };
@@ -241,7 +241,7 @@ export async function removeModel(app: Application, id: string): Promise<void> {
 }
 
 /** The concepts whose names begin with something, the application's own first. */
-export async function conceptsCalled(app: Application, start: string): Promise<Concept[]> {
+export async function findConcepts(app: Application, start: string): Promise<Concept[]> {
   const answer = await app.call<Schemas['ConceptsAnswer']>('POST', '/concepts/searches?page=1&per_page=8', {
     concept_query: { name: `${start}*` },
   });
@@ -249,14 +249,17 @@ export async function conceptsCalled(app: Application, start: string): Promise<C
 }
 
 /** The application's own concept of a name: the one there is, or a new one. */
-export async function conceptNamed(app: Application, name: string): Promise<{ concept: Concept; made: boolean }> {
+export async function findOrCreateConcept(
+  app: Application,
+  name: string,
+): Promise<{ concept: Concept; isNew: boolean }> {
   const answer = await app.call<Schemas['ConceptsAnswer']>('POST', '/concepts/searches?page=1&per_page=8', {
     concept_query: { name },
   });
   const found = (answer.concepts ?? []).map((c) => conceptOf(app, c)).find((c) => c.own);
-  if (found) return { concept: found, made: false };
+  if (found) return { concept: found, isNew: false };
   const made = await app.write<Schemas['ConceptsAnswer']>('POST', '/concepts', { concepts: [{ name }] });
-  return { concept: conceptOf(app, made.concepts?.[0] as Schemas['Concept']), made: true };
+  return { concept: conceptOf(app, made.concepts?.[0] as Schemas['Concept']), isNew: true };
 }
 
 /** Calls one of the application's own concepts by another name. */

@@ -11,8 +11,8 @@ export class Draft {
   id = $state('');
   thumbs = $state.raw<readonly string[]>([]);
   count = $state(0); // pictures that were stored
-  fixed = $state(false); // it was there before, and is not renamed here
-  saved = ''; // the name that the application knows
+  isFixed = $state(false); // it was there before, and is not renamed here
+  savedName = ''; // the name that the application knows
 }
 
 /** How many concepts there may be: one to a digit key. */
@@ -46,16 +46,16 @@ export class NewModel {
   /** Stores pictures of a concept. fallback: its name, where it has none yet. */
   async add(draft: Draft, files: readonly File[], fallback: string): Promise<void> {
     const id = await this.identify(draft, fallback);
-    await this.teaching.files(id, files, (address) => this.#stored(draft, address));
+    await this.teaching.files(id, files, (address) => this.#addThumb(draft, address));
   }
 
   /** The same for a frame of the camera. */
   async addFrame(draft: Draft, frame: Blob, fallback: string): Promise<void> {
     const id = await this.identify(draft, fallback);
-    await this.teaching.blob(id, frame, '', (address) => this.#stored(draft, address));
+    await this.teaching.blob(id, frame, '', (address) => this.#addThumb(draft, address));
   }
 
-  #stored(draft: Draft, address: string): void {
+  #addThumb(draft: Draft, address: string): void {
     draft.count++;
     const all = [...draft.thumbs, address];
     for (const old of all.slice(0, -mostThumbs)) revoke(old);
@@ -75,28 +75,28 @@ export class NewModel {
   }
 
   async #identify(draft: Draft, name: string): Promise<string> {
-    const { concept, made } = await calls.conceptNamed(this.#app, name);
+    const { concept, isNew } = await calls.findOrCreateConcept(this.#app, name);
     draft.name = concept.name;
-    draft.fixed = !made;
-    draft.saved = concept.name;
+    draft.isFixed = !isNew;
+    draft.savedName = concept.name;
     draft.id = concept.id;
     return concept.id;
   }
 
   /** Tells the application a name that was changed after the first picture. */
-  async named(draft: Draft): Promise<void> {
+  async rename(draft: Draft): Promise<void> {
     const name = draft.name.trim();
-    if (!draft.id || !name || name === draft.saved) return;
+    if (!draft.id || !name || name === draft.savedName) return;
     await calls.renameConcept(this.#app, draft.id, name);
-    draft.saved = name;
+    draft.savedName = name;
   }
 
   /** Makes the model once everything is stored, and gives its id. */
   async make(): Promise<string> {
-    await this.teaching.settled();
+    await this.teaching.waitForAll();
     const ids: string[] = [];
     for (const draft of this.concepts) {
-      await this.named(draft);
+      await this.rename(draft);
       ids.push(await this.identify(draft, draft.name));
     }
     return calls.create(this.#app, this.name.trim(), ids, { exclusive: this.exclusive, closed: this.closed });

@@ -18,7 +18,7 @@ export interface Training {
 }
 
 /** How much of a training is done, of the reading first and then of the learning, 0 to 1; undefined where nobody can say. */
-export function done(t: Training): number | undefined {
+export function trainingShare(t: Training): number | undefined {
   return t.share ?? (t.read < t.pictures ? t.read / t.pictures : undefined);
 }
 
@@ -35,7 +35,7 @@ export class ModelState {
   readonly metrics = new SvelteMap<string, calls.Metrics | null>();
   training = $state.raw<Training>();
   /** The version that came of a training that was watched here. */
-  arrived = $state('');
+  trainedHere = $state('');
   #watching = 0;
   #follows = false; // somebody waits for a version
 
@@ -54,7 +54,8 @@ export class ModelState {
   load = async (): Promise<void> => {
     await Promise.all([this.info.load(), this.versions.load(), this.set.load()]);
     const newest = this.versions.data?.[0];
-    if (newest && calls.isUnderway(newest) && !this.#follows && this.#left !== newest.id) void this.#resume(newest);
+    if (newest && calls.isUnderway(newest) && !this.#follows && this.#leftVersion !== newest.id)
+      void this.#resume(newest);
     await Promise.all(
       (this.versions.data ?? [])
         .filter(calls.isTrained)
@@ -93,11 +94,11 @@ export class ModelState {
     }
   }
 
-  #left = ''; // a version that is no longer waited for
+  #leftVersion = ''; // a version that is no longer waited for
 
   /** Ends the wait. The training continues at its host. */
   leave(): void {
-    this.#left = this.training?.id ?? '';
+    this.#leftVersion = this.training?.id ?? '';
     this.#watching++;
     this.training = undefined;
   }
@@ -148,7 +149,7 @@ export class ModelState {
     if (trained && this.training)
       this.training = { ...this.training, code: now.status.code, share: 1, seconds: undefined };
     await this.judge(v.id);
-    if (trained) this.arrived = v.id; // before it is shown, so that its numbers count
+    if (trained) this.trainedHere = v.id; // before it is shown, so that its numbers count
     await Promise.all([this.versions.load(), this.set.load(), this.info.load()]);
     if (round !== this.#watching) return undefined;
     this.training = undefined;

@@ -47,26 +47,30 @@ test('precision and recall are those at the cut-off, and at one value for all wh
 });
 
 test('a cut-off does not keep its promise where cross-validation supports less', () => {
-  const named = (name: string) => ({ concept: { id: name, name } });
+  const metricsNamed = (name: string) => ({ concept: { id: name, name } });
   const concepts = [{ id: 'a', supported_precision: 0.59 }, { id: 'b', supported_precision: 0.9 }, { id: 'c' }];
-  const binary_metrics = ['Bird', 'Bee', 'Bat'].map(named);
+  const binary_metrics = ['Bird', 'Bee', 'Bat'].map(metricsNamed);
   const metrics = metricsOf(9, { binary_metrics, sightline: { promised_precision: 0.9, concepts } });
   assert.deepEqual(unmetPromises(metrics), [{ name: 'Bird', supported: 0.59 }]);
   assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics, sightline: { concepts } })), []); // by an older program
   assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics })), []);
 });
 
-const said = (id: string, value: number) => ({ id, name: id, value });
+const conceptValue = (id: string, value: number) => ({ id, name: id, value });
 const metrics = {
   pictures: 20,
   test_set: [
-    { id: 'p1', predicted_concepts: [said('ripe', 0.2), said('scab', 0.7)], ground_truth_concepts: [said('ripe', 1)] },
+    {
+      id: 'p1',
+      predicted_concepts: [conceptValue('ripe', 0.2), conceptValue('scab', 0.7)],
+      ground_truth_concepts: [conceptValue('ripe', 1)],
+    },
     {
       id: 'p2',
-      predicted_concepts: [said('scab', 0.6)],
-      ground_truth_concepts: [said('scab', 0), said('ripe', 1)],
+      predicted_concepts: [conceptValue('scab', 0.6)],
+      ground_truth_concepts: [conceptValue('scab', 0), conceptValue('ripe', 1)],
     },
-    { id: 'p3', predicted_concepts: [said('ripe', 0.9)], ground_truth_concepts: [said('ripe', 1)] },
+    { id: 'p3', predicted_concepts: [conceptValue('ripe', 0.9)], ground_truth_concepts: [conceptValue('ripe', 1)] },
   ],
   binary_metrics: [
     { num_pos: 4, concept: { id: 'ripe', name: 'ripe' } },
@@ -86,7 +90,7 @@ const metrics = {
 
 test('the weakest pictures are those in doubt, with what they show and what they are taken for', () => {
   assert.deepEqual(
-    weakest(metrics).map((w) => [w.input, w.concept.id, w.yes, w.shows, w.said.id]),
+    weakest(metrics).map((w) => [w.input, w.concept.id, w.yes, w.shows, w.predicted.id]),
     [
       ['p1', 'ripe', true, 'ripe', 'scab'],
       ['p2', 'scab', false, 'ripe', 'scab'],

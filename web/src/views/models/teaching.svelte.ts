@@ -8,14 +8,14 @@ import { addExample } from './calls';
 
 export class Teaching {
   /** How many pictures were stored here, by concept. */
-  readonly added = new SvelteMap<string, number>();
+  readonly counts = new SvelteMap<string, number>();
   /** How many are on their way. */
-  waiting = $state(0);
+  pending = $state(0);
   /** Those that were not taken, and why. */
-  refused = $state.raw<readonly { name: string; failure: unknown }[]>([]);
+  failures = $state.raw<readonly { name: string; failure: unknown }[]>([]);
   #app: Application;
   #queue: Promise<unknown> = Promise.resolve();
-  #stored = new Set<string>(); // the pictures that were stored here with their concepts
+  #storedPairs = new Set<string>(); // the pictures that were stored here with their concepts
 
   constructor(app: Application) {
     this.#app = app;
@@ -32,22 +32,22 @@ export class Teaching {
    * camera gives one frame several times when the machine is busy.
    */
   blob(concept: string, blob: Blob, name = '', thumb?: (address: string) => void): Promise<void> {
-    this.waiting++;
+    this.pending++;
     const work = this.#queue.then(() => this.#store(concept, blob, name, thumb));
     this.#queue = work;
     return work;
   }
 
   /** Resolves once nothing is on its way. */
-  async settled(): Promise<void> {
-    while (this.waiting > 0) await this.#queue;
+  async waitForAll(): Promise<void> {
+    while (this.pending > 0) await this.#queue;
   }
 
   async #store(concept: string, blob: Blob, name: string, thumb?: (address: string) => void): Promise<void> {
     try {
       const p = await readPicture(blob, name);
       const pair = `${p.id} ${concept}`;
-      if (this.#stored.has(pair)) {
+      if (this.#storedPairs.has(pair)) {
         revoke(p.url);
         return;
       }
@@ -57,14 +57,14 @@ export class Teaching {
         revoke(p.url);
         throw failure;
       }
-      this.#stored.add(pair);
-      this.added.set(concept, (this.added.get(concept) ?? 0) + 1);
+      this.#storedPairs.add(pair);
+      this.counts.set(concept, (this.counts.get(concept) ?? 0) + 1);
       if (thumb) thumb(p.url);
       else revoke(p.url);
     } catch (failure) {
-      this.refused = [...this.refused, { name, failure }];
+      this.failures = [...this.failures, { name, failure }];
     } finally {
-      this.waiting--;
+      this.pending--;
     }
   }
 }

@@ -10,7 +10,7 @@ export interface Weak {
   readonly concept: { readonly id: string; readonly name: string };
   readonly yes: boolean; // it has a positive label
   readonly shows: string | undefined; // its first positive label
-  readonly said: { readonly id: string; readonly name: string; readonly value: number }; // what it is taken for
+  readonly predicted: { readonly id: string; readonly name: string; readonly value: number }; // what it is taken for
   readonly value: number;
 }
 
@@ -30,7 +30,7 @@ export function weakest(metrics: Metrics | null | undefined): Weak[] {
           yes: truth.value === 1,
           value: judged.value,
           shows: truths.find((t) => t.value === 1)?.name,
-          said: { id: taken.id, name: taken.name, value: taken.value },
+          predicted: { id: taken.id, name: taken.name, value: taken.value },
         },
       ];
     },
@@ -52,7 +52,10 @@ export function confusion(metrics: Metrics, app: string, nothing: string): { nam
       const share = matrix[at]?.value ?? 0;
       const row = actual === undefined ? undefined : positives.get(actual)?.num_pos;
       const count = counts?.[at] ?? (row === undefined ? (share === 0 ? 0 : undefined) : Math.round(share * row));
-      const clauses = [...said('labelled', actual, ids, nameOf), ...said('predicted', predicted, ids, nameOf)];
+      const clauses = [
+        ...cellClauses('labelled', actual, ids, nameOf),
+        ...cellClauses('predicted', predicted, ids, nameOf),
+      ];
       return { share, count, href: address(app, 'inputs', clauses) };
     }),
   );
@@ -60,7 +63,7 @@ export function confusion(metrics: Metrics, app: string, nothing: string): { nam
 }
 
 /** The clauses for a side of a cell: the concept, or none of them. */
-function said(
+function cellClauses(
   kind: 'labelled' | 'predicted',
   id: string | undefined,
   all: readonly string[],

@@ -11,14 +11,14 @@ function applicationOf(total: number) {
   const app = {
     refuses: false,
     kept,
-    remembered: true, // whether the host knows the earlier labels
-    remembers: async () => {
-      app.remembered = true;
+    isCopyReady: true, // whether the host knows the earlier labels
+    waitForCopy: async () => {
+      app.isCopyReady = true;
     },
     call: async (_: string, path: string) => {
       const size = Number(new URLSearchParams(path.split('?')[1]).get('per_page'));
       const all = Array.from({ length: total }, (_, n) => `p${n}`);
-      const left = all.filter((id) => !app.remembered || !kept.has(id));
+      const left = all.filter((id) => !app.isCopyReady || !kept.has(id));
       const inputs = left.slice(0, size).map((id) => ({ id, useful: { score: 1, why: 'new' }, predicted: [] }));
       return { total: left.length, inputs };
     },
@@ -37,24 +37,24 @@ function applicationOf(total: number) {
   return app;
 }
 const queueOf = (app: ReturnType<typeof applicationOf>) => new Queue(app as unknown as Application, 'ripeness');
-const shown = (queue: Queue): string | undefined => queue.now?.id;
+const shownId = (queue: Queue): string | undefined => queue.now?.id;
 
 test('200 pictures by 200 keys: each is stored before the next is shown', async () => {
   const app = applicationOf(200);
   const queue = queueOf(app);
   await queue.more();
-  assert.equal(queue.shown.total, 200);
+  assert.equal(queue.state.total, 200);
   for (let n = 0; n < 200; n++) {
-    const asked = shown(queue) as string;
+    const asked = shownId(queue) as string;
     const storing = queue.say({ ripe: n % 2 === 0 });
-    assert.equal(shown(queue), asked, 'the next was shown before the word was stored');
+    assert.equal(shownId(queue), asked, 'the next was shown before the word was stored');
     assert.equal(await queue.say({ ripe: false }), false, 'a key that comes meanwhile says nothing');
     assert.ok(await storing);
     assert.deepEqual(app.kept.get(asked), { ripe: n % 2 === 0 });
     await queue.more();
   }
-  assert.equal(shown(queue), undefined);
-  assert.equal(queue.done, 200);
+  assert.equal(shownId(queue), undefined);
+  assert.equal(queue.labelledCount, 200);
 });
 
 test('what could not be stored is not said, and its picture stays', async () => {
@@ -63,9 +63,9 @@ test('what could not be stored is not said, and its picture stays', async () => 
   await queue.more();
   app.refuses = true;
   assert.equal(await queue.say({ ripe: true }), false);
-  assert.equal(shown(queue), 'p0');
-  assert.equal(queue.done, 0);
-  assert.equal((queue.shown.failure as Error).message, 'full');
+  assert.equal(shownId(queue), 'p0');
+  assert.equal(queue.labelledCount, 0);
+  assert.equal((queue.state.failure as Error).message, 'full');
 });
 
 test('the last word is taken back, wherever the person has gone since', async () => {
@@ -74,11 +74,11 @@ test('the last word is taken back, wherever the person has gone since', async ()
   await queue.more();
   await queue.say({ ripe: true, unripe: false });
   await queue.say({ unripe: true }, true);
-  assert.equal(shown(queue), 'p1', 'it stays');
+  assert.equal(shownId(queue), 'p1', 'it stays');
   await queue.say({ unripe: null, scab: true });
   for (let n = 0; n < 30; n++) queue.go(1);
   assert.ok(await queue.undo());
-  assert.equal(shown(queue), 'p1');
+  assert.equal(shownId(queue), 'p1');
   assert.deepEqual([...app.kept], [['p0', { ripe: true, unripe: false }]]);
   assert.ok(await queue.undo());
   assert.equal(app.kept.size, 0);
@@ -89,13 +89,13 @@ test('pictures that were passed over do not hide those behind them', async () =>
   const queue = queueOf(applicationOf(60));
   await queue.more();
   for (let n = 0; n < 60; n++) {
-    assert.equal(shown(queue), `p${n}`);
+    assert.equal(shownId(queue), `p${n}`);
     queue.go(1);
     await queue.more();
   }
-  assert.equal(shown(queue), undefined);
+  assert.equal(shownId(queue), undefined);
   queue.go(-1);
-  assert.equal(shown(queue), 'p59');
+  assert.equal(shownId(queue), 'p59');
 });
 
 test('what was said before the tab was killed is not asked again', async () => {
@@ -103,9 +103,9 @@ test('what was said before the tab was killed is not asked again', async () => {
   const before = queueOf(app);
   await before.more();
   for (let n = 0; n < 3; n++) await before.say({ ripe: true });
-  app.remembered = false; // another page: its copy is not open yet, and the origin does not know the label
+  app.isCopyReady = false; // another page: its copy is not open yet, and the origin does not know the label
   const after = queueOf(app);
   await after.more();
-  assert.equal(shown(after), 'p3');
-  assert.equal(after.shown.total, 7);
+  assert.equal(shownId(after), 'p3');
+  assert.equal(after.state.total, 7);
 });

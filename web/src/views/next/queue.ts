@@ -27,12 +27,12 @@ const few = 5; // left, when more are asked for
 export type Words = Readonly<Record<string, boolean>>;
 
 /** The display of a queue; components that read it follow its changes. */
-interface Shown {
+interface QueueState {
   readonly pictures: readonly Candidate[]; // the shown and the next ones, in this order
   readonly at: number;
-  readonly said: Readonly<Record<string, Words>>; // since the page was opened, by picture
+  readonly labels: Readonly<Record<string, Words>>; // since the page was opened, by picture
   readonly total: number; // that waited when the page was opened
-  readonly read: boolean;
+  readonly isRead: boolean;
   readonly busy: boolean;
   readonly failure: unknown;
 }
@@ -40,7 +40,7 @@ interface Shown {
 export class Queue {
   readonly #app: Application;
   readonly #model: string;
-  #shown: Shown = { pictures: [], at: 0, said: {}, total: 0, read: false, busy: false, failure: undefined };
+  #state: QueueState = { pictures: [], at: 0, labels: {}, total: 0, isRead: false, busy: false, failure: undefined };
   #update = () => {};
   readonly #listen = createSubscriber((update) => {
     this.#update = update;
@@ -54,35 +54,35 @@ export class Queue {
     this.#model = model;
   }
 
-  get shown(): Shown {
+  get state(): QueueState {
     this.#listen();
-    return this.#shown;
+    return this.#state;
   }
 
-  #show(change: Partial<Shown>): void {
-    this.#shown = { ...this.#shown, ...change };
+  #show(change: Partial<QueueState>): void {
+    this.#state = { ...this.#state, ...change };
     this.#update();
   }
 
   /** The picture that is asked about. */
   get now(): Candidate | undefined {
-    const { pictures, at } = this.shown;
+    const { pictures, at } = this.state;
     return pictures[at];
   }
 
   /** Its labels. */
   get words(): Words {
-    return this.shown.said[this.now?.id ?? ''] ?? {};
+    return this.state.labels[this.now?.id ?? ''] ?? {};
   }
 
   /** The number of labelled pictures. */
-  get done(): number {
-    return Object.keys(this.shown.said).length;
+  get labelledCount(): number {
+    return Object.keys(this.state.labels).length;
   }
 
   /** Asks for pictures, and for more when few are left. */
   more = async (): Promise<void> => {
-    if (this.#all || this.#shown.pictures.length - this.#shown.at > few) return;
+    if (this.#all || this.#state.pictures.length - this.#state.at > few) return;
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined;
     });
@@ -98,11 +98,11 @@ export class Queue {
   async #ask(): Promise<void> {
     const path = `/models/${encodeURIComponent(this.#model)}/next`;
     // Labelled ones have left the list; skipped ones still lead it.
-    const passed = this.#shown.pictures.filter((p) => !this.#shown.said[p.id]).length;
+    const passed = this.#state.pictures.filter((p) => !this.#state.labels[p.id]).length;
     try {
-      if (!this.#shown.read) await this.#app.remembers();
+      if (!this.#state.isRead) await this.#app.waitForCopy();
       const answer = await this.#app.call<Answer>('GET', `${path}?page=1&per_page=${passed + ahead}`);
-      const { pictures, read, total } = this.#shown;
+      const { pictures, isRead, total } = this.#state;
       const known = new Set(pictures.map((p) => p.id));
       const fresh = answer.inputs
         .filter((input) => !known.has(input.id))
@@ -110,8 +110,8 @@ export class Queue {
       this.#all = answer.inputs.length < passed + ahead;
       this.#show({
         pictures: [...pictures, ...fresh],
-        total: read ? total : answer.total,
-        read: true,
+        total: isRead ? total : answer.total,
+        isRead: true,
         failure: undefined,
       });
     } catch (failure) {
@@ -125,19 +125,19 @@ export class Queue {
     if (!picture) return Promise.resolve(false);
     return this.#work(async () => {
       await this.#store(picture.id, words);
-      const now: Record<string, boolean> = { ...this.#shown.said[picture.id] };
+      const now: Record<string, boolean> = { ...this.#state.labels[picture.id] };
       for (const [id, value] of Object.entries(words)) {
         if (value === null) delete now[id];
         else now[id] = value;
       }
       this.#note(picture.id, now);
-      if (!stay) this.#show({ at: this.#shown.at + 1 });
+      if (!stay) this.#show({ at: this.#state.at + 1 });
     });
   }
 
   /** Shows the next picture, or the one before. */
   go(by: 1 | -1): void {
-    const { busy, pictures, at } = this.#shown;
+    const { busy, pictures, at } = this.#state;
     if (busy) return;
     this.#show({ at: Math.max(0, Math.min(pictures.length, at + by)) });
     void this.more();
@@ -148,15 +148,15 @@ export class Queue {
     const last = this.#order.at(-1);
     if (last === undefined) return Promise.resolve(false);
     return this.#work(async () => {
-      const words = Object.keys(this.#shown.said[last] ?? {}).map((id) => [id, null] as const);
+      const words = Object.keys(this.#state.labels[last] ?? {}).map((id) => [id, null] as const);
       await this.#store(last, Object.fromEntries(words));
       this.#note(last, {});
-      this.#show({ at: this.#shown.pictures.findIndex((p) => p.id === last) });
+      this.#show({ at: this.#state.pictures.findIndex((p) => p.id === last) });
     });
   }
 
   async #work(work: () => Promise<void>): Promise<boolean> {
-    if (this.#shown.busy) return false;
+    if (this.#state.busy) return false;
     this.#show({ busy: true, failure: undefined });
     try {
       await work();
@@ -171,11 +171,11 @@ export class Queue {
   }
 
   #note(id: string, words: Words): void {
-    const { [id]: _, ...others } = this.#shown.said;
+    const { [id]: _, ...others } = this.#state.labels;
     this.#order = this.#order.filter((other) => other !== id);
     const some = Object.keys(words).length > 0;
     if (some) this.#order.push(id);
-    this.#show({ said: some ? { ...others, [id]: words } : others });
+    this.#show({ labels: some ? { ...others, [id]: words } : others });
   }
 
   async #store(id: string, words: Readonly<Record<string, boolean | null>>): Promise<void> {

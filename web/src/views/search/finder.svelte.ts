@@ -21,7 +21,7 @@ export interface Scores {
   readonly cut_off?: { readonly value: number; readonly source: string; readonly examples: number };
 }
 
-export interface Found {
+export interface SearchResult {
   readonly matching: number; // inputs that every clause lets through
   readonly scores?: Scores; // absent where nothing ranks
   readonly first: readonly Hit[];
@@ -54,7 +54,7 @@ export async function find(
   clauses: readonly Clause[],
   bins: number,
   leastOf: (scores: Scores) => number,
-): Promise<Found> {
+): Promise<SearchResult> {
   await refuse(clauses);
   const { summary } = await app.call<{ summary: { matching: number; scores?: Scores } }>('POST', '/searches/summary', {
     query: toQuery(clauses),

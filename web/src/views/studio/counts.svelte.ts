@@ -11,7 +11,7 @@ export class Counts {
   inputs = $state<number>();
   models = $state<number>();
   next = $state<number>(); // pictures that the first of the models would have labelled
-  #asked = 0; // when that was last asked, as performance.now() tells
+  #lastCount = 0; // when that was last asked, as performance.now() tells
   #of: string | undefined; // the application
   #later: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -20,7 +20,7 @@ export class Counts {
   soon(app: Application): void {
     if (this.#of !== app.id) {
       this.inputs = this.models = this.next = undefined;
-      this.#asked = Number.NEGATIVE_INFINITY;
+      this.#lastCount = Number.NEGATIVE_INFINITY;
       this.#of = app.id;
       clearTimeout(this.#timer);
       clearTimeout(this.#later);
@@ -56,12 +56,12 @@ export class Counts {
       return;
     }
     const now = performance.now();
-    if (now < this.#asked + seldom) {
+    if (now < this.#lastCount + seldom) {
       clearTimeout(this.#later);
-      this.#later = setTimeout(() => void this.#queue(app, model).catch(() => {}), this.#asked + seldom - now);
+      this.#later = setTimeout(() => void this.#queue(app, model).catch(() => {}), this.#lastCount + seldom - now);
       return;
     }
-    this.#asked = now;
+    this.#lastCount = now;
     const path = `/models/${encodeURIComponent(model)}/next?page=1&per_page=1`;
     const { total } = await app.call<{ total: number }>('GET', path);
     if (this.#of === app.id) this.next = total || undefined;

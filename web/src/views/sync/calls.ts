@@ -39,7 +39,7 @@ export class Calls {
   }
 
   /** Dismisses a conflict. */
-  async agree(c: Conflict): Promise<void> {
+  async dismiss(c: Conflict): Promise<void> {
     await this.#call('DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
   }
 

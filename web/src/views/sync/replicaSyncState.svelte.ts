@@ -19,7 +19,7 @@ export class ReplicaSyncState extends SyncState {
     return this.device.client !== undefined;
   }
   get words() {
-    return { place: m.receipt_browser(), waiting: m.sync_waiting(), safe: m.sync_safe() };
+    return { place: m.receipt_browser(), pending: m.sync_waiting(), safe: m.sync_safe() };
   }
   get keeps(): boolean {
     const { state } = this.device;

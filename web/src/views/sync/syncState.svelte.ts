@@ -18,7 +18,7 @@ export abstract class SyncState {
   count = $state(0); // of all inputs
   concepts = $state.raw<readonly { id: string; name: string }[]>([]);
   models = $state.raw<readonly Model[]>([]);
-  read = $state(false); // whether all these were read
+  isRead = $state(false); // whether all these were read
   failure = $state.raw<unknown>();
   #most = more;
   #names = new Map<string, string>(); // of the displayed things, by id: a deleted one keeps its name
@@ -32,21 +32,21 @@ export abstract class SyncState {
   /** Whether it can be read. */
   protected abstract readonly reads: boolean;
   /** The name of its host, and the texts about the operations that are pending there. */
-  abstract readonly words: { readonly place: string; readonly waiting: string; readonly safe: string };
+  abstract readonly words: { readonly place: string; readonly pending: string; readonly safe: string };
   /** Whether what waits outlives this page. */
   abstract readonly keeps: boolean;
 
   get status() {
     return this.#outbox.status;
   }
-  get waiting() {
-    return this.#outbox.waiting;
+  get pending() {
+    return this.#outbox.pending;
   }
   get conflicts() {
     return this.#outbox.conflicts;
   }
-  get agreed() {
-    return this.#outbox.agreed;
+  get dismissed() {
+    return this.#outbox.dismissed;
   }
   get marks() {
     return this.#outbox.marks;
@@ -57,7 +57,7 @@ export abstract class SyncState {
   get offline() {
     return this.#outbox.offline;
   }
-  agree = (c: Conflict) => this.#outbox.agree(c);
+  dismiss = (c: Conflict) => this.#outbox.dismiss(c);
   address = (path: string) => this.#application.address(path);
 
   /** An input's mark: it is confirmed if no pending operation and no conflict names it. */
@@ -81,7 +81,7 @@ export abstract class SyncState {
       await this.#outbox.refresh();
       for (const one of [...models, ...concepts, ...inputs]) if (one.name) this.#names.set(one.id, one.name);
       Object.assign(this, { count: all, inputs, concepts, models, failure: this.#outbox.failure });
-      this.read = true;
+      this.isRead = true;
     } catch (failure) {
       if (this.reads && this.status?.phase !== 'purged') this.failure = failure;
     }

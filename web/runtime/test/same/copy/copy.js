@@ -55,12 +55,12 @@ export async function copies(step, server, browser) {
   };
   const base64 = (name) => readFileSync(join(SAMPLES, name)).toString('base64');
   const status = () => page.evaluate(() => s.sync.status());
-  const settled = () =>
+  const waitUntilSynced = () =>
     until(async () => {
       const s = await status();
       return s.phase === 'current' && s.queued + s.sent === 0 && s.cursor === s.head && s;
     }, 'the copy and its origin have the same');
-  const analysed = (ask, n) =>
+  const waitUntilAnalysed = (ask, n) =>
     until(async () => {
       const { inputs } = await ask('GET', '/v2/inputs?per_page=1000');
       return inputs.filter((i) => i.status.code === 30000).length === n;
@@ -78,7 +78,7 @@ export async function copies(step, server, browser) {
       return opened;
     });
   };
-  const opened = () => page.evaluate(openCopy, [app, `Key ${key}`]);
+  const openInPage = () => page.evaluate(openCopy, [app, `Key ${key}`]);
   /** The root of the origin's tree of digests, and the log entry at which it was computed. */
   const originDigest = async () => {
     const r = await fetch(`${ORIGIN}/v2/sync/digest?app=${app}&p=0&prefix=`, {
@@ -95,7 +95,7 @@ export async function copies(step, server, browser) {
     return { ...d, root: all.digest('hex') };
   };
   const agree = async () => {
-    await settled();
+    await waitUntilSynced();
     await until(async () => {
       const [here, there] = [await page.evaluate(() => s.sync.digest()), await originDigest()];
       if (here.seq === there.seq) same(here, there, 'the digest of the copy');
@@ -109,9 +109,9 @@ export async function copies(step, server, browser) {
       data: { image: { base64: base64(id) }, concepts: [{ id: 'flower', value: Number(id === '33-thistle.jpg') }] },
     }));
     same((await atOrigin('POST', '/v2/inputs', { inputs })).status.code, 10000, 'status');
-    await analysed(atOrigin, 2);
+    await waitUntilAnalysed(atOrigin, 2);
     page = await browser.page();
-    const { store, owner, took } = await opened();
+    const { store, owner, took } = await openInPage();
     same([store, owner], ['private', true], 'what is open');
     await agree();
     same((await call('GET', '/v2/inputs')).inputs.map((i) => i.id).sort(), inputs.map((i) => i.id).sort(), 'inputs');
@@ -138,9 +138,9 @@ export async function copies(step, server, browser) {
     const id = '26-green-roadster.jpg';
     const data = { image: { base64: base64(id) }, concepts: [{ id: 'car', value: 1 }] };
     same((await call('POST', '/v2/inputs', { inputs: [{ id, data }] })).status.code, 10000, 'status');
-    await analysed(call, 3);
-    await settled();
-    await analysed(atOrigin, 3);
+    await waitUntilAnalysed(call, 3);
+    await waitUntilSynced();
+    await waitUntilAnalysed(atOrigin, 3);
     await agree();
     same((await call('GET', '/v2/inputs/33-thistle.jpg')).input.data.metadata, { from: 'origin' }, 'metadata here');
     same((await nearest(call, id)).slice(0, 2), (await nearest(atOrigin, id)).slice(0, 2), 'the nearest');
@@ -161,7 +161,7 @@ export async function copies(step, server, browser) {
     const patch = { action: 'merge', inputs: [{ id: '26-green-roadster.jpg', data: labels }] };
     same((await call('PATCH', '/v2/inputs', patch)).status.code, 10000, 'labelling');
     same((await call('DELETE', '/v2/inputs/27-red-sports-car.jpg')).status.code, 10000, 'deleting');
-    await analysed(call, 3);
+    await waitUntilAnalysed(call, 3);
     const model = { id: 'mine', output_info: { data: { concepts: [{ id: 'flower' }] } } };
     same((await call('POST', '/v2/models', { model })).status.code, 10000, 'making a model');
     same((await call('POST', '/v2/models/mine/versions')).status.code, 10000, 'training');
@@ -174,7 +174,7 @@ export async function copies(step, server, browser) {
 
     await page.close();
     page = await browser.page(); // from local storage: the origin does not answer
-    await opened();
+    await openInPage();
     same((await status()).queued, waiting, 'operations that wait after a reload');
     same((await version(call)).id, trained, 'the version after a reload');
 
@@ -182,7 +182,7 @@ export async function copies(step, server, browser) {
     await agree();
     await until(async () => (await version(atOrigin)).id === trained, 'the origin has the version');
     same((await version(atOrigin)).status.code, 21100, 'the status of the version at the origin');
-    await analysed(atOrigin, 3);
+    await waitUntilAnalysed(atOrigin, 3);
     const there = (await atOrigin('GET', '/v2/inputs')).inputs.map((i) => i.id).sort();
     same(there, ['26-green-roadster.jpg', '32-purple-thistles.jpg', '33-thistle.jpg'], 'inputs at the origin');
     const ask = { inputs: [{ data: { image: { base64: base64('33-thistle.jpg') } } }] };
@@ -233,14 +233,14 @@ export async function copies(step, server, browser) {
   await step('operations of every kind fold to the state of the origin', async () => {
     const change = (action, list) => ({ action, ...list });
     const input = (id, data) => ({ inputs: [{ id, data }] });
-    const named = (...ids) => ({ concepts: ids.map((id) => ({ id })) });
-    const model = (...ids) => ({ models: [{ id: 'first', output_info: { data: named(...ids) } }] });
+    const conceptData = (...ids) => ({ concepts: ids.map((id) => ({ id })) });
+    const model = (...ids) => ({ models: [{ id: 'first', output_info: { data: conceptData(...ids) } }] });
     const pictures = ['01-canal-in-venice.jpg', '04-old-camera.jpg', '05-castle-gate.jpg'];
     const inputs = pictures.map((id, n) => ({
       id,
       data: {
         image: { base64: base64(id) },
-        ...named('boat'),
+        ...conceptData('boat'),
         metadata: { n, deep: { list: [n], text: 'ü' } },
         geo: { geo_point: { longitude: n, latitude: -1.5 } },
       },
@@ -254,9 +254,12 @@ export async function copies(step, server, browser) {
       [
         'PATCH',
         'inputs',
-        change('overwrite', input(first, { ...named('lock'), geo: { geo_point: { longitude: 3, latitude: 4 } } })),
+        change(
+          'overwrite',
+          input(first, { ...conceptData('lock'), geo: { geo_point: { longitude: 3, latitude: 4 } } }),
+        ),
       ],
-      ['PATCH', 'inputs', change('remove', input(second, { ...named('boat'), metadata: { n: 1 } }))],
+      ['PATCH', 'inputs', change('remove', input(second, { ...conceptData('boat'), metadata: { n: 1 } }))],
       [
         'PATCH',
         `inputs/${second}/outputs`,
@@ -265,7 +268,7 @@ export async function copies(step, server, browser) {
       ['DELETE', `inputs/${third}`],
       ['POST', 'concepts', { concepts: [{ id: 'tower', name: 'Tower', language: 'de' }] }],
       ['PATCH', 'concepts', change('overwrite', { concepts: [{ id: 'tower', name: 'Turm' }] })],
-      ['POST', 'models', { model: { id: 'first', output_info: { data: named('boat', 'lock') } } }],
+      ['POST', 'models', { model: { id: 'first', output_info: { data: conceptData('boat', 'lock') } } }],
       ['PATCH', 'models', change('merge', model('tower'))],
       ['PATCH', 'models', change('remove', model('lock'))],
       [
@@ -328,7 +331,7 @@ export async function copies(step, server, browser) {
     }, app);
     same(sizes, [0, 0, 0, 0], 'bytes that are left');
     await page.evaluate(() => s.close());
-    const again = await opened().then(
+    const again = await openInPage().then(
       () => 'it opens',
       (failure) => failure.message,
     );
