@@ -233,7 +233,7 @@ func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err e
 	return true, e.switchNetwork(now, app, set)
 }
 
-// switchNetwork has the application work with the network that its state names now.
+// switchNetwork makes the application work with the network that its state names now.
 func (e *Engine) switchNetwork(now time.Time, app *application, to *predict.Set) error {
 	app.old, app.moved, app.base = app.base, now, to.Base()
 	app.inputs.Rebase(app.base)

@@ -28,8 +28,8 @@ const module = "github.com/sightline-dev/sightline"
 // of models and web imports the other, and neither of origin and edge: their common part is in origin/server.
 var layers = []string{"core", "models", "web", "sync", "wasm", "origin/server", "origin", "edge"}
 
-// TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as wasip1.
-// Only tests of the program of an edge run an origin too. Within core/api it keeps the order of rankInAPI.
+// TestImportsPointInward keeps the order core < models, web < sync < wasm < origin/server < origin, edge, as compiled natively and as
+// wasip1. Only tests of the program of an edge run an origin too. Within core/api it keeps the order of rankInAPI.
 func TestImportsPointInward(t *testing.T) {
 	targets := map[string][]string{
 		"native": nil,
@@ -83,7 +83,8 @@ var onnx = []string{"github.com/owulveryck/onnx-go", module + "/models/onnx", mo
 // heads writes and reads heads as models of spago.
 const heads = module + "/core/train/spago"
 
-// rankInAPI is the place of a package in the order within core/api: call < show < one package a resource < api. No resource imports another.
+// rankInAPI is the place of a package in the order within core/api: call < show < one package a resource < api. No resource imports
+// another.
 func rankInAPI(importPath string) (rank int, ok bool) {
 	switch rest, within := strings.CutPrefix(importPath, module+"/core/api"); {
 	case !within || strings.HasPrefix(rest, "/apitest"):
@@ -142,8 +143,8 @@ func inward(from, to string) bool {
 	return slices.Index(layers, to) < slices.Index(layers, from)
 }
 
-// environment lists functions that use the environment of the process. Other packages get them as arguments from origin/server/system, the only
-// place with the real clock, randomness, files and dialler. An empty list means every name of the package.
+// environment lists functions that use the environment of the process. Other packages get them as arguments from origin/server/system, the
+// only place with the real clock, randomness, files and dialler. An empty list means every name of the package.
 var environment = map[string][]string{
 	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
 	"crypto/rand":  nil,

@@ -73,8 +73,8 @@ func (e *Engine) purgeDeleted(ctx context.Context, app *application) (more bool,
 	return len(pictures) == droppedOnce, errors.Join(err, e.scheduleOrphanScan(app, len(pictures) > 0))
 }
 
-// scheduleOrphanScan notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both are
-// empty, the host looks for orphans.
+// scheduleOrphanScan notes pictures of deleted inputs that a replica may still need: its outbox or a conflict may refer to them. Once both
+// are empty, the host looks for orphans.
 func (e *Engine) scheduleOrphanScan(app *application, dropped bool) error {
 	if !app.isReplica || !dropped && !app.hasUnsettled {
 		return nil

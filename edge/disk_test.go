@@ -167,8 +167,8 @@ func readJournal(dir string) (map[string]*entry, error) {
 	return files, nil
 }
 
-// cutPower does to the data folder of a killed process what a power cut does. It removes the unsynced data, or a part of it, and returns the
-// number of removed bytes and files.
+// cutPower does to the data folder of a killed process what a power cut does. It removes the unsynced data, or a part of it, and returns
+// the number of removed bytes and files.
 func cutPower(t testing.TB, disk, folder string, rnd *rand.Rand) (bytes int64, names int) {
 	t.Helper()
 	files, err := readJournal(disk)

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestWhenADiskFails follows the steps of README.md for disks that fail. Each case runs its commands on an origin and an edge, in a folder that
-// looks to the commands like the machine of both, and wants what the page promises.
+// TestWhenADiskFails follows the steps of README.md for disks that fail. Each case runs its commands on an origin and an edge, in a folder
+// that looks to the commands like the machine of both, and wants what the page promises.
 func TestWhenADiskFails(t *testing.T) {
 	whole := t
 	if testing.Short() {
@@ -215,7 +215,7 @@ func (o *operator) edgeStatus() control.ReplicaStatus {
 	return copies(o.t, o.binary, o.at("var/lib/sightline-edge/data"))[0]
 }
 
-// addAndSync has the edge take inputs, and waits until the origin has them.
+// addAndSync adds inputs at the edge, and waits until the origin has them.
 func (o *operator) addAndSync(ids ...string) {
 	o.t.Helper()
 	for _, id := range ids {

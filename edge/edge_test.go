@@ -48,8 +48,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// checkSocketActivation is a start as systemd does it: the socket exists before the program, which reports when it is ready, regularly that it works,
-// and when it stops. It starts no supervisor then.
+// checkSocketActivation starts the edge as systemd does. The socket exists before the program. The program reports when it is ready,
+// regularly that it works, and when it stops, and starts no supervisor.
 func checkSocketActivation(t *testing.T, binary string) {
 	activate := process.Need(t, "systemd-socket-activate")
 	data := folder(t, binary)

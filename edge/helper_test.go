@@ -248,7 +248,7 @@ func (s *server) child(t testing.TB) int {
 	return child
 }
 
-// findChild is child; an error is that there is none.
+// findChild returns the child process. The error is that there is none.
 func (s *server) findChild() (child int, err error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
 	if err != nil {

@@ -66,9 +66,9 @@ type joining struct {
 	writes       int
 }
 
-// checkConvergence: an origin, two edges and a tab of a browser all write while each in turn is disconnected, killed and back. Afterwards all have
-// the same data, with equal digests. No acknowledged write is lost and no deleted input is back. No copy ever showed an operation as
-// confirmed that the origin did not have. Before the end, a head that another program trained predicts the same everywhere. Then the
+// checkConvergence: an origin, two edges and a tab of a browser all write while each in turn is disconnected, killed and back. Afterwards
+// all have the same data, with equal digests. No acknowledged write is lost and no deleted input is back. No copy ever showed an operation
+// as confirmed that the origin did not have. Before the end, a head that another program trained predicts the same everywhere. Then the
 // origin deletes the application, and nothing of it is left anywhere.
 func checkConvergence(t *testing.T, binary string) {
 	since := system.Now()
@@ -373,7 +373,7 @@ func (j *joining) withoutOrigin() {
 	}
 }
 
-// modelVersion is the version of the model that a place has; empty: none.
+// modelVersion returns the model's version at a host; empty: none.
 func (j *joining) modelVersion(x *screen) string {
 	status, _, out, err := x.ask("GET", "/v2/models/way", nil)
 	if err != nil || status != 200 || at(j.t, out, "model", "model_version", "status", "code") != float64(21100) {

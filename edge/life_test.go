@@ -210,8 +210,8 @@ func operations(t *testing.T, binary string, srv *server, data string) {
 	}
 }
 
-// killAndRestart kills the serving process, and then its supervisor, while pictures come in. Acknowledged writes are stored; after the first kill the
-// server restarts by itself.
+// killAndRestart kills the serving process, and then its supervisor, while pictures come in. Acknowledged writes are stored; after the
+// first kill the server restarts by itself.
 func killAndRestart(t *testing.T, binary string) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "killed")

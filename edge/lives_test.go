@@ -194,8 +194,8 @@ func restoredOrigin(t *testing.T, binary string) {
 }
 
 // takenBack restores an origin from a backup: what was written at the origin since, and an edge has pulled, comes back with the same places
-// in the log, and what was deleted stays deleted. After a second restore the origin is written to before the edge finds it: everything comes back
-// behind that, and the origin lists what conflicts with it, with its content.
+// in the log, and what was deleted stays deleted. After a second restore the origin is written to before the edge finds it: everything
+// comes back behind that, and the origin lists what conflicts with it, with its content.
 func takenBack(t *testing.T, binary string) {
 	l := newLiving(t, binary)
 	hub := hubOf(t, binary)
@@ -276,7 +276,7 @@ func takenBack(t *testing.T, binary string) {
 	l.sameDigests()
 }
 
-// listConflicts are the conflicts that a server lists.
+// listConflicts returns the conflicts that a server lists.
 func (l *living) listConflicts(srv *server) []any {
 	l.t.Helper()
 	_, out, err := srv.as(l.t, l.key).do("GET", "/v2/sync/conflicts", nil) // 404 at an origin that has none

@@ -37,7 +37,7 @@ func (s *server) thumbnail(t *testing.T, key, id string) (status int, body []byt
 	return res.StatusCode, body
 }
 
-// pictureFile is the file of a picture in a data folder.
+// pictureFile returns the file of a picture in a data folder.
 func pictureFile(t *testing.T, folder, id, picture string) (file string) {
 	t.Helper()
 	data, err := base64.StdEncoding.DecodeString(picture)
@@ -80,8 +80,8 @@ func (c *client) duplicates(id string) (all []string) {
 	return all
 }
 
-// checkThumbnails: the thumbnails that an edge makes of its origin's pictures equal the origin's, byte by byte, and stay while the origin is
-// offline. A picture that is missing then is reported as missing, and comes with the origin.
+// checkThumbnails: the thumbnails that an edge makes of its origin's pictures equal the origin's, byte by byte, and stay while the origin
+// is offline. A picture that is missing then is reported as missing, and comes with the origin.
 func checkThumbnails(t *testing.T, binary string) {
 	program, data, names := hubOf(t, binary), filepath.Join(t.TempDir(), "origin"), photos(t)
 	app, key, _ := owner(t, program, data, "shared")

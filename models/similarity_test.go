@@ -33,8 +33,8 @@ func shots(t testing.TB, n int) (paths []string) {
 	return paths[:n]
 }
 
-// TestSimilarGroups makes applications of photographs of which one in twenty has a second shot, each time another one, and counts how many members of
-// the groups of similar pictures show the scene of the group's first.
+// TestSimilarGroups makes applications of photographs of which one in twenty has a second shot, each time another one, and counts how many
+// members of the groups of similar pictures show the scene of the group's first.
 func TestSimilarGroups(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {

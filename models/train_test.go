@@ -185,8 +185,8 @@ func TestTenPhotosSuffice(t *testing.T) {
 }
 
 // TestCutOffsKeepTheirPromise trains on a random three quarters of 460 labelled photos and counts what the cut-offs let
-// through of the rest, which no training saw. If cross-validation supports the promised precision, the photos show it. Few draws would measure single
-// photos that models mistake.
+// through of the rest, which no training saw. If cross-validation supports the promised precision, the photos show it. Few draws would
+// measure single photos that models mistake.
 func TestCutOffsKeepTheirPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 460 photos")

@@ -28,7 +28,8 @@ func Guest() ([]byte, error) { return read("guest.wasm") }
 // Kernels returns the module of SIMD128 kernels that a page provides to the guest. The caller owns its bytes.
 func Kernels() ([]byte, error) { return read("kernels.wasm") }
 
-// RelaxedKernels returns the module of the same kernels with the relaxed dot product, for pages where that is exact. The caller owns its bytes.
+// RelaxedKernels returns the module of the same kernels with the relaxed dot product, for pages where that is exact. The caller owns its
+// bytes.
 func RelaxedKernels() ([]byte, error) { return read("kernels-relaxed.wasm") }
 
 func read(name string) ([]byte, error) {

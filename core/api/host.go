@@ -57,7 +57,7 @@ var (
 	ErrAccountRequest = call.ErrAccountRequest
 )
 
-// RespondWith is an exchange that is done with a response from elsewhere, such as [Service.Refuse].
+// RespondWith returns an exchange that is done with a response from elsewhere, such as [Service.Refuse].
 func RespondWith(r Response) *Exchange { return call.RespondWith(r) }
 
 // NewExchange is an exchange of another program, such as a guest, see [call.NewExchange].

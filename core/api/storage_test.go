@@ -20,7 +20,7 @@ import (
 
 const overQuota = `"code":11006,"description":"Account limits exceeded"`
 
-// newLimitedEstate is an estate whose account anna may store so much, with two applications of it.
+// newLimitedEstate returns an estate whose account anna may store so much, with two applications of it.
 func newLimitedEstate(t *testing.T, l api.StorageLimits) (e *estate, a, b *tenant) {
 	e = newEstate(t, nil)
 	l.Advice = "delete inputs to make room"

@@ -79,7 +79,7 @@ func Scopes(names []string) ([]string, error) {
 // wire is a scope's name in the form of the wire: Inputs_Get for Inputs:Get.
 func wire(name string) string { return strings.ReplaceAll(name, ":", "_") }
 
-// DisplayName is a scope's name as people read it: Inputs:Get for Inputs_Get.
+// DisplayName returns a scope's name as people read it: Inputs:Get for Inputs_Get.
 func DisplayName(name string) string { return strings.ReplaceAll(name, "_", ":") }
 
 // SetOf returns the set of named scopes. An unknown name, which a newer program may have stored, permits nothing here.

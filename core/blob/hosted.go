@@ -25,8 +25,8 @@ const (
 	nameBytes  = 16
 )
 
-// HostedNames gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It is safe for concurrent use, and counts
-// names, so that a blob is deleted with its last name.
+// HostedNames gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It is safe for concurrent use, and
+// counts names, so that a blob is deleted with its last name.
 //
 //	names/a1/a1b2…   one record a name (record.go); absent without a file system
 //	names.new/4      being written

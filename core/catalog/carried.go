@@ -40,8 +40,8 @@ type DerivedContent struct {
 const picturesAtOnce = 8192
 
 // EachMade yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
-// Each record is next to the previous one in the store, so reading all is much faster than by [Reader.DerivedOfInput]. It skips inputs without a
-// record. Errors: those of malformed records and of the store.
+// Each record is next to the previous one in the store, so reading all is much faster than by [Reader.DerivedOfInput]. It skips inputs
+// without a record. Errors: those of malformed records and of the store.
 func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x DerivedContent) bool) error {
 	table := r.app.key(tableBlob, 0)
 	const size = pictureBytes + 4
@@ -107,7 +107,7 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 	return more, failed
 }
 
-// decodeMade is decodeDerivedData without a copy.
+// decodeMade decodes as decodeDerivedData does, without a copy.
 func decodeMade(data []byte) (x DerivedContent, err error) {
 	d := field.Decode(data)
 	if getDerivedContent(d, &x); len(x.Values)%4 != 0 {

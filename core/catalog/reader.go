@@ -230,7 +230,7 @@ func (r Reader) liveInput(ord uint32) (Input, error) {
 	return r.Input(ord)
 }
 
-// wrapError is an error with the name of a record.
+// wrapError returns an error with the name of a record.
 func wrapError(err error, what string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -40,8 +40,8 @@ func (r Reader) SamePictures(yield func(ords []uint32) bool) error {
 	return failed
 }
 
-// CreationTimes yields the creation times of the live inputs, starting at an ordinal, in the order of the log. It reads only that part of the
-// records.
+// CreationTimes yields the creation times of the live inputs, starting at an ordinal, in the order of the log. It reads only that part of
+// the records.
 func (r Reader) CreationTimes(from uint32, yield func(ord uint32, at log.HLC) bool) error {
 	var failed error
 	for key, value := range kv.Range(r.kv, r.app.uint32Key(tableInput, from), kv.After(r.app.key(tableInput, 0)), &failed) {

@@ -9,7 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Kinds of cleaning up after deletions, each a key of the tidy table. The state does not contain these keys, and no longer refers to this data.
+// Kinds of cleaning up after deletions, each a key of the tidy table. The state does not contain these keys, and no longer refers to this
+// data.
 const (
 	tidyPicture = 'd' // then blob crop/16: records derived from a picture, if no input has it
 	tidyDerived = 'D' // all derived records whose picture no input has; value: the next key

@@ -59,7 +59,7 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 	return err
 }
 
-// undoValue is the value that an undo record holds; nil: none.
+// undoValue returns the value that an undo record holds; nil: none.
 func undoValue(v []byte) []byte {
 	if len(v) == 0 || v[0] == 0 {
 		return nil

@@ -46,10 +46,10 @@ func CorruptError(format string, args ...any) error {
 	return &Fault{raster.ErrCorrupt, fmt.Sprintf(format, args...)}
 }
 
-// ProbeError is the fault of a film that ffprobe failed at.
+// ProbeError returns the fault of a film that ffprobe failed at.
 func ProbeError() error { return CorruptError("video damaged: its index is missing or cannot be read") }
 
-// DecodeError is the fault of a film that ffmpeg failed at after so many frames.
+// DecodeError returns the fault of a film that ffmpeg failed at after so many frames.
 func DecodeError(frames int, w api.Video) error {
 	if frames == 0 {
 		return CorruptError("video damaged from its beginning")

@@ -69,7 +69,7 @@ func (p *places) encode() []byte {
 	return b
 }
 
-// roundPoint is a point of the sphere in units; each part is at most half a unit off.
+// roundPoint returns a point of the sphere in units; each part is at most half a unit off.
 func roundPoint(p s2.Point) [3]int32 {
 	return [3]int32{int32(math.Round(p.X * unit)), int32(math.Round(p.Y * unit)), int32(math.Round(p.Z * unit))}
 }
@@ -220,7 +220,7 @@ func meridians(lo, hi float64) s1.Interval {
 	return s1.Interval{Lo: wrapLongitude(lo), Hi: wrapLongitude(hi)}
 }
 
-// wrapLongitude is the same meridian within ±π.
+// wrapLongitude returns the same meridian within ±π.
 func wrapLongitude(lng float64) float64 {
 	switch {
 	case lng > math.Pi:

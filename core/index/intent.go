@@ -46,7 +46,7 @@ func (s *space) intents(r kv.Reader, from uint64, yield func(seq uint64, ord uin
 	return failed
 }
 
-// intentOrdinals is the ordinals that intents name.
+// intentOrdinals returns the ordinals in the intents.
 func (s *space) intentOrdinals(r kv.Reader) (*roaring.Bitmap, error) {
 	out := roaring.New()
 	err := s.intents(r, 0, func(_ uint64, ord uint32) bool {

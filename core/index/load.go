@@ -127,7 +127,7 @@ func (l *load) input(ctx context.Context, ord uint32, m *catalog.DerivedContent)
 	return errors.Join(ctx.Err(), l.write())
 }
 
-// numberedKey is a key of a section with a number of so many bytes, good until the next one.
+// numberedKey returns a key of a section with a number of so many bytes, good until the next one.
 func (l *load) numberedKey(section byte, n uint64, size int) []byte {
 	l.key = append(append(l.key[:0], l.sp.prefix...), section)
 	if size == 8 {

@@ -274,8 +274,8 @@ func pointOf(in *catalog.Input) *log.Point {
 	return in.Geo
 }
 
-// derive follows an input's analysis in one space: it comes when the input reaches 30000, and goes with the input. A log that was restored may
-// give an ordinal to another input. A replica that fetched the picture of a URL itself may learn that the log has another picture.
+// derive follows an input's analysis in one space: it comes when the input reaches 30000, and goes with the input. A log that was restored
+// may give an ordinal to another input. A replica that fetched the picture of a URL itself may learn that the log has another picture.
 func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) error {
 	was := before != nil && before.Code == catalog.InputReady
 	is := after != nil && after.Code == catalog.InputReady

@@ -198,7 +198,7 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 	return nil
 }
 
-// derivedRecord is the derived record of an analysed input.
+// derivedRecord returns the derived record of an analysed input.
 func (s *space) derivedRecord(records catalog.Reader, ord uint32) (catalog.DerivedData, error) {
 	in, err := records.Input(ord)
 	if err != nil {

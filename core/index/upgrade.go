@@ -54,9 +54,8 @@ func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	return out, nil
 }
 
-// StageDerived stages that derived records of ready inputs have come, in the batch that has them. Other inputs of the same pictures enter the
-// index, too, since they have their records in common.
-// It is a Stage: Applied or Discard must follow.
+// StageDerived stages that derived records of ready inputs have come, in the batch that has them. Other inputs of the same pictures enter
+// the index, too, since they have their records in common. It is a Stage: Applied or Discard must follow.
 func (x *Index) StageDerived(tx *kv.Overlay, inputs []catalog.Input) error {
 	x.lockStage()
 	s := x.newStage(tx)

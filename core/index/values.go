@@ -103,7 +103,7 @@ func (e edits) alone(ords []uint32) InputValues {
 	return out
 }
 
-// readEdits is the edited values of a concept for inputs whose ordinals ascend.
+// readEdits returns the edited values of a concept for inputs whose ordinals ascend.
 func (v *View) readEdits(concept string, ords []uint32) (edits, error) {
 	var out edits
 	from := 0

@@ -61,12 +61,12 @@ func (v *View) Live() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting
 // Ready is the inputs at 30000.
 func (v *View) Ready() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindReady))) }
 
-// PlacedInputs is the inputs with a place.
+// PlacedInputs returns the inputs with a place.
 func (v *View) PlacedInputs() (*roaring.Bitmap, error) {
 	return bitmap(v.kv, v.x.posting(plain(kindPlace)))
 }
 
-// LabelledInputs is the inputs that a user labelled with a concept, True or False.
+// LabelledInputs returns the inputs that a user labelled with a concept, True or False.
 func (v *View) LabelledInputs(concept string, value log.Value) (*roaring.Bitmap, error) {
 	switch value {
 	case log.True:
@@ -77,7 +77,7 @@ func (v *View) LabelledInputs(concept string, value log.Value) (*roaring.Bitmap,
 	return roaring.New(), nil
 }
 
-// AnalysedInputs is the inputs that the serving base model has analysed.
+// AnalysedInputs returns the inputs that the serving base model has analysed.
 func (v *View) AnalysedInputs() (*roaring.Bitmap, error) {
 	v.known.Do(func() { v.analysed, v.failed = bitmap(v.kv, v.space.analysedKey()) })
 	if v.failed != nil {

@@ -7,7 +7,7 @@ func Rename(body Body, to func(Dot) Dot) {
 	}
 }
 
-// bodyDots are the dots in a body.
+// bodyDots returns the dots in a body.
 func bodyDots(body Body) []*Dot {
 	switch b := body.(type) {
 	case *InputFetched:

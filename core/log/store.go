@@ -163,7 +163,7 @@ func (l *Store) Head() uint64 {
 	return l.durable
 }
 
-// LastSeq is the last entry in the store, whether or not it outlives a crash.
+// LastSeq returns the last entry in the store, whether or not it outlives a crash.
 func (l *Store) LastSeq() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

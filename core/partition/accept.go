@@ -55,8 +55,8 @@ func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, al
 	return p.accept(ctx, ops, nil, lives, also)
 }
 
-// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup, as the caller and as the site has
-// them. One that is refused now is listed as a conflict with its content.
+// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup, as the caller and as the site
+// has them. One that is refused now is listed as a conflict with its content.
 func (p *Partition) AcceptAgain(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	return p.accept(ctx, ops, sent, lives, also)
 }
@@ -105,8 +105,8 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 	return h.seq, err
 }
 
-// siteProgress looks a site up. If this process has not appended an operation of the site, the last one is in the state, since [Open] has folded
-// the whole log.
+// siteProgress looks a site up. If this process has not appended an operation of the site, the last one is in the state, since [Open] has
+// folded the whole log.
 func (p *Partition) siteProgress(site log.Site) (siteProgress, error) {
 	lock := p.locks.take(hearing)
 	h, ok := p.remoteSites[site]

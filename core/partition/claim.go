@@ -20,8 +20,8 @@ func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	return claims(r, app, func(*log.Op) bool { return false }, yield)
 }
 
-// Unsent is [Claims] without pending operations whose input was deleted, as far as the copy knows. An origin that was restored from a backup
-// lacks such an operation, whose picture was removed with the input.
+// Unsent is [Claims] without pending operations whose input was deleted, as far as the copy knows. An origin that was restored from a
+// backup lacks such an operation, whose picture was removed with the input.
 func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	deleted, all := map[log.Dot]bool{}, log.HLC(0)
 	note := func(op *log.Op) bool {

@@ -76,8 +76,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsOfLostPictures has the origin refuse a create whose picture the copy does not have, as after a restore of the origin that makes the
-// copy send operations again. The copy claims no picture that it cannot have.
+// TestClaimsOfLostPictures has the origin refuse a create whose picture the copy does not have, as after a restore of the origin that makes
+// the copy send operations again. The copy claims no picture that it cannot have.
 func TestClaimsOfLostPictures(t *testing.T) {
 	origin := open(t, memkv.New())
 	c := openReplica(t, memkv.New(), 2)
@@ -106,8 +106,8 @@ func TestClaimsOfLostPictures(t *testing.T) {
 	}
 }
 
-// TestUnsent: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its picture. The copy claims the
-// picture, so that it can send the picture if it has it.
+// TestUnsent: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its picture. The copy claims
+// the picture, so that it can send the picture if it has it.
 func TestUnsent(t *testing.T) {
 	origin := open(t, memkv.New())
 	c := openReplica(t, memkv.New(), 2)

@@ -21,7 +21,7 @@ func subjects(t *testing.T, p *partition.Partition) (in, model, workflow log.Dot
 	return v[0].Dot, v[2].Dot, v[3].Dot
 }
 
-// conflictIDs are the ids that conflicts keep, by operation.
+// conflictIDs returns the ids that conflicts keep, by operation.
 func conflictIDs(t *testing.T, c *testReplica) map[uint64]string {
 	t.Helper()
 	all := map[uint64]string{}

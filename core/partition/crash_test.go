@@ -230,13 +230,13 @@ func draw(rng *rand.Rand, id string, mine []log.Dot) ([]log.Body, func(*kv.Batch
 	}
 }
 
-// hostedName is a public name that only one input has.
+// hostedName returns a public name that only one input has.
 func hostedName(id string) [16]byte {
 	sum := blob.Sum([]byte(id))
 	return [16]byte(sum[:16])
 }
 
-// derivedRecord is a derived record that follows from the picture alone.
+// derivedRecord returns a derived record that follows from the picture alone.
 func derivedRecord(picture blob.Hash) catalog.DerivedData {
 	rng := rand.New(rand.NewChaCha8(picture))
 	vector := make([]float32, predict.Dim)

@@ -71,8 +71,8 @@ func readEarly(value []byte) (op log.Op, err error) {
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
-// It adds notes of early deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are the
-// operations as the log had them before; none: it had not.
+// It adds notes of early deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are
+// the operations as the log had them before; none: it had not.
 func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
 	if p.replica != nil {
 		return nil, nil

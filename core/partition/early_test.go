@@ -42,9 +42,9 @@ func TestTakeBackDeleted(t *testing.T) {
 	}
 }
 
-// TestDeletedBeforeMove: another replica deleted an input that its own replica sends again as another site, before or after the deletion comes
-// back, or is pushed for the first time. The input is deleted. If nobody gives back the input by its old name, the log cannot know which input the
-// deletion means, and lists it.
+// TestDeletedBeforeMove: another replica deleted an input that its own replica sends again as another site, before or after the deletion
+// comes back, or is pushed for the first time. The input is deleted. If nobody gives back the input by its old name, the log cannot know
+// which input the deletion means, and lists it.
 func TestDeletedBeforeMove(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -128,8 +128,8 @@ func TestDeletedBeforeMove(t *testing.T) {
 	}
 }
 
-// TestTakeBackEarlyTwice: the log of a first restore has a deletion of an input that came later. The log of a second restore has it from there, as
-// it was, and deletes the input, too.
+// TestTakeBackEarlyTwice: the log of a first restore has a deletion of an input that came later. The log of a second restore has it from
+// there, as it was, and deletes the input, too.
 func TestTakeBackEarlyTwice(t *testing.T) {
 	store := memkv.New()
 	submit(t, sealing(t, store), create("old"))
@@ -156,8 +156,8 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 	}
 }
 
-// TestTakeBackLostThenDeleted: an input is not taken back, since operations before it are lost, but one that deleted it with all others is. Its
-// replica sends the input later. It is deleted, although its clock is newer than that of the deletion.
+// TestTakeBackLostThenDeleted: an input is not taken back, since operations before it are lost, but one that deleted it with all others is.
+// Its replica sends the input later. It is deleted, although its clock is newer than that of the deletion.
 func TestTakeBackLostThenDeleted(t *testing.T) {
 	store := memkv.New()
 	image := imageOf(t, store)

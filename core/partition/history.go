@@ -30,9 +30,9 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 	return whole, err
 }
 
-// LastDeletion returns the last operation that deleted the input with an id: an operation of the log, of this replica, or one that the replica
-// pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it. known is false if no such operation is stored
-// here.
+// LastDeletion returns the last operation that deleted the input with an id: an operation of the log, of this replica, or one that the
+// replica pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it. known is false if no such operation is
+// stored here.
 func (p *Partition) LastDeletion(id string) (by log.Entry, known bool, err error) {
 	if by, known, err = p.loggedDeletion(id); err != nil || p.replica == nil {
 		return by, known, err
@@ -44,7 +44,7 @@ func (p *Partition) LastDeletion(id string) (by log.Entry, known bool, err error
 	return by, known, err
 }
 
-// loggedDeletion is Deleted of the log, or of the outbox.
+// loggedDeletion returns the last deletion of an input in the log, or in the outbox.
 func (p *Partition) loggedDeletion(id string) (by log.Entry, known bool, err error) {
 	made, known, err := p.log.MadeInput(id)
 	if err != nil {

@@ -176,9 +176,8 @@ type renewal struct {
 
 // Renew has a replica write as another site. The origin has its operations up to last in the log of an epoch. The later ones are issued
 // again as the new site's, in their order, once those up to last came back with that log or a snapshot of it; until then Site
-// is the old one, and nothing may be pushed. With the zero epoch they are issued at once: the replica gets nothing more, and is emptied once it has
-// sent them. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and
-// those of kv.
+// is the old one, and nothing may be pushed. With the zero epoch they are issued at once: the replica gets nothing more, and is emptied
+// once it has sent them. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and those of kv.
 func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {

@@ -189,8 +189,8 @@ func TestSnapshotOfAnotherLife(t *testing.T) {
 	}
 }
 
-// TestRenamedAndSetBack has an origin rename what an operation names, and set back its clock. By the life that made both, the replica knows the entry
-// for its own operation. Without the life it takes it for that of another one.
+// TestRenamedAndSetBack has an origin rename what an operation names, and set back its clock. By the life that made both, the replica knows
+// the entry for its own operation. Without the life it takes it for that of another one.
 func TestRenamedAndSetBack(t *testing.T) {
 	for name, known := range map[string]bool{"with the life": true, "without": false} {
 		origin, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
@@ -214,8 +214,8 @@ func TestRenamedAndSetBack(t *testing.T) {
 	}
 }
 
-// TestRenewToRestoredLog has a replica take another site that has pulled its operations from the log of before a restore. It stays at the old site,
-// and shows its operations, until it has pulled them from the restored log.
+// TestRenewToRestoredLog has a replica take another site that has pulled its operations from the log of before a restore. It stays at the
+// old site, and shows its operations, until it has pulled them from the restored log.
 func TestRenewToRestoredLog(t *testing.T) {
 	before, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
 	origin := openRestored(t, memkv.New(), 9)
@@ -345,8 +345,8 @@ func (d *dying) Commit(b *kv.Batch) (func() error, error) {
 	}, err
 }
 
-// TestRenewKilled has the process of a replica killed when it has taken another site and has not synced that. The next process makes it durable
-// before it can push as the new site.
+// TestRenewKilled has the process of a replica killed when it has taken another site and has not synced that. The next process makes it
+// durable before it can push as the new site.
 func TestRenewKilled(t *testing.T) {
 	store := &dying{Store: memkv.New()}
 	p := openNamed(t, store, 1)

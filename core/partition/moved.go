@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A replica whose site a restored log does not know takes another one, and sends what the log lacks of it again. Another replica may have pulled
-// the same operations, and does not give them back:
+// A replica whose site a restored log does not know takes another one, and sends what the log lacks of it again. Another replica may have
+// pulled the same operations, and does not give them back:
 //
 //	moved/SITE        last operation that stays the site's
 
@@ -23,8 +23,8 @@ func movedKey(app catalog.AppID, site log.Site) []byte {
 	return binary.BigEndian.AppendUint32(app.LocalKey(movedName), uint32(site))
 }
 
-// Moves notes that a replica takes another site, and sends again all of its operations of this one after last, or after the last one that the log
-// has if that comes first. It returns the last one that the log has. Errors: ErrReplica and those of kv.
+// Moves notes that a replica takes another site, and sends again all of its operations of this one after last, or after the last one that
+// the log has if that comes first. It returns the last one that the log has. Errors: ErrReplica and those of kv.
 func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -60,8 +60,8 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 // deletesMoved is why a deletion is listed: another life of the replica may have used the name that it deletes.
 const deletesMoved = "what it deletes is lost; its replica may have sent that again as another site"
 
-// listDeletion lists a deletion of a thing that the log lacks. The replica that made the thing takes another site. The deletion is taken off the list
-// when the thing is given back.
+// listDeletion lists a deletion of a thing that the log lacks. The replica that made the thing takes another site. The deletion is taken
+// off the list when the thing is given back.
 func (p *Partition) listDeletion(b *kv.Batch, op *log.Op) error {
 	c := Conflict{Op: *op, Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletesMoved}}
 	var err error
@@ -86,8 +86,8 @@ func (p *Partition) lastBeforeMove(site log.Site) (last uint64, moved bool, err 
 	return binary.BigEndian.Uint64(data), true, nil
 }
 
-// sentAgain returns the name that the log has for an operation whose replica moved it to another site. The zero dot: the log does not have it.
-// moved reports whether the log lacks the operation by its old name, and the replica has moved it.
+// sentAgain returns the name that the log has for an operation whose replica moved it to another site. The zero dot: the log does not have
+// it. moved reports whether the log lacks the operation by its old name, and the replica has moved it.
 func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
 	h, err := p.siteProgress(op.Dot.Site)
 	if err != nil || op.Dot.Seq <= h.seq {
@@ -125,8 +125,8 @@ func isMoved(was, now *log.Op, last uint64) bool {
 	return bytes.Equal(log.Encode(nil, &same), log.Encode(nil, now))
 }
 
-// givenBack returns the operation that a replica sends again as op, if another replica gave it back before: it is among the conflicts, and the log
-// does not have its name.
+// givenBack returns the operation that a replica sends again as op, if another replica gave it back before: it is among the conflicts, and
+// the log does not have its name.
 func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 	var failed error
 	lo, hi := under(p.o.App, movedName)
@@ -154,8 +154,8 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 	return was, found, errors.Join(err, failed)
 }
 
-// meets takes an operation that a replica sends again off the conflicts. Operations of others that have its old name mean its new one. meets returns a
-// deletion if one of them came before.
+// meets takes an operation that a replica sends again off the conflicts. Operations of others that have its old name mean its new one.
+// meets returns a deletion if one of them came before.
 func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
 	was, found, err := p.givenBack(op)
 	if err != nil || !found {

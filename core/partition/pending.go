@@ -73,7 +73,8 @@ func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry)
 	return p.foldEntries(f, tx, entries)
 }
 
-// withoutDeletions returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be undone.
+// withoutDeletions returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be
+// undone.
 func withoutDeletions(out fold.Outcome) (t fold.Outcome) {
 	for _, c := range out.Changes {
 		if c.After != nil {

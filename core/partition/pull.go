@@ -302,8 +302,8 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 	return nil
 }
 
-// checkLocal compares an entry with the local operation of the same name. If the same life made both, its clock and what it names may differ: the
-// origin may have set its clock back and renamed what it names.
+// checkLocal compares an entry with the local operation of the same name. If the same life made both, its clock and what it names may
+// differ: the origin may have set its clock back and renamed what it names.
 func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)

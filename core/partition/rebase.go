@@ -289,7 +289,7 @@ func (s *Snapshot) size() (n uint64) {
 	return n
 }
 
-// confirmedUpTo is the last operation of ours that the confirmed state knows of.
+// confirmedUpTo returns the last operation of ours that the confirmed state knows of.
 func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	if m.note.site == 0 {
 		return 0, nil
@@ -302,7 +302,8 @@ func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	return own, err
 }
 
-// findSkipped looks for our operations that the snapshot knows of and we have no verdict on. theirs is the first one that another life may have made.
+// findSkipped looks for our operations that the snapshot knows of and we have no verdict on. theirs is the first one that another life may
+// have made.
 func (m *pullBatch) findSkipped(theirs uint64) error {
 	p := m.p
 	before := m.confirmed

@@ -211,7 +211,7 @@ func (p *Partition) Cursor() Cursor {
 	return p.replica.cursor
 }
 
-// CursorSeal is the seal of the log up to the cursor; nil: none came.
+// CursorSeal returns the seal of the log up to the cursor; nil: none came.
 func (p *Partition) CursorSeal() []byte {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
@@ -235,7 +235,8 @@ func (p *Partition) Owns(dot log.Dot) bool {
 	return p.replica == nil || dot.Site == p.Site()
 }
 
-// MadeBy reports whether a site is that of the partition, or that of an earlier life of the origin: each of its lives writes as another one.
+// MadeBy reports whether a site is that of the partition, or that of an earlier life of the origin: each of its lives writes as another
+// one.
 func (p *Partition) MadeBy(site log.Site) bool {
 	return site == p.Site() || p.replica == nil && (site == log.Origin || site >= RestoredSites)
 }
@@ -277,8 +278,8 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	return p.own(after, issued, yield)
 }
 
-// LocalOps yields the stored operations of this site after one, oldest first, until yield returns false: the pending ones, and confirmed ones
-// that may not be stable yet.
+// LocalOps yields the stored operations of this site after one, oldest first, until yield returns false: the pending ones, and confirmed
+// ones that may not be stable yet.
 func (p *Partition) LocalOps(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -301,7 +302,7 @@ func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
 	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Op) && e.Seq < last })
 }
 
-// confirmedUpTo is the last operation of ours that is confirmed, or was once: those before the outbox's floor
+// confirmedUpTo returns the last operation of ours that is confirmed, or was once: those before the outbox's floor
 // were stable.
 func (p *Partition) confirmedUpTo(confirmed uint64) uint64 { return max(confirmed, p.log.Floor()-1) }
 

@@ -21,10 +21,10 @@ import (
 //
 // A log that was trimmed past an entry has it if it has an operation of that name.
 //
-// The log takes another epoch, and then takes back what it lacks, as one that was restored from a backup ([Partition.TakeBack]). Each life of an
-// origin writes as its own site, so no name of a lost operation is used again. Programs of earlier versions wrote as the same site until then, and
-// may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back, or that replicas
-// made before, mean it by that:
+// The log takes another epoch, and then takes back what it lacks, as one that was restored from a backup ([Partition.TakeBack]). Each life
+// of an origin writes as its own site, so no name of a lost operation is used again. Programs of earlier versions wrote as the same site
+// until then, and may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back,
+// or that replicas made before, mean it by that:
 //
 //	renamed/SITE SEQ AT   dot that a lost operation has now
 
@@ -58,8 +58,8 @@ func (p *Partition) rolledBack() (r reusedNames, err error) {
 	return r, errors.Join(err, failed)
 }
 
-// ResolveNames has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk. back are
-// entries that are about to be taken back with them: the log may have one of those by the name of another site.
+// ResolveNames has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the
+// disk. back are entries that are about to be taken back with them: the log may have one of those by the name of another site.
 func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
 	if _, restored := p.log.BackupHead(); !restored {
 		return nil
@@ -138,8 +138,9 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 	return found, renamed, err
 }
 
-// RolledBack gives the log another epoch if entries of the present one, or a place in it, which it sealed, prove that it had more than it has. It
-// reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of kv.
+// RolledBack gives the log another epoch if entries of the present one, or a place in it, which it sealed, prove that it had more than it
+// has. It reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of
+// kv.
 func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {

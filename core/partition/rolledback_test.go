@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestRolledBack rolls the disk of an origin back to an image, without a restore. An entry that a replica has pulled proves it, once. The origin
-// takes back what it lacks, also if it has written since, by the names that lost operations have.
+// TestRolledBack rolls the disk of an origin back to an image, without a restore. An entry that a replica has pulled proves it, once. The
+// origin takes back what it lacks, also if it has written since, by the names that lost operations have.
 func TestRolledBack(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -112,8 +112,8 @@ func TestRolledBack(t *testing.T) {
 	}
 }
 
-// TestRolledBackNames rolls the disk of an origin back. The origin writes, and a replica pulls that, before another one shows what the origin
-// lacks. Operations that wait at either replica mean the inputs that it has pulled.
+// TestRolledBackNames rolls the disk of an origin back. The origin writes, and a replica pulls that, before another one shows what the
+// origin lacks. Operations that wait at either replica mean the inputs that it has pulled.
 func TestRolledBackNames(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -209,8 +209,9 @@ func TestRolledBackPicture(t *testing.T) {
 	}
 }
 
-// TestRolledBackTwice: the disk of an origin is set back twice to the same image. The log of the first time gave a lost operation another name. A
-// replica that has only the log of before offers that operation by its old name to the log of the second time, which knows it again.
+// TestRolledBackTwice: the disk of an origin is set back twice to the same image. The log of the first time gave a lost operation another
+// name. A replica that has only the log of before offers that operation by its old name to the log of the second time, which knows it
+// again.
 func TestRolledBackTwice(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -262,8 +263,8 @@ func TestRolledBackTwice(t *testing.T) {
 	}
 }
 
-// TestRolledBackTrimmed shows an entry to a log that was trimmed past its place. The log lacks the entry if it has no operation of that name. An
-// operation that came to it again proves nothing, like one of a log that was never rolled back.
+// TestRolledBackTrimmed shows an entry to a log that was trimmed past its place. The log lacks the entry if it has no operation of that
+// name. An operation that came to it again proves nothing, like one of a log that was never rolled back.
 func TestRolledBackTrimmed(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -310,8 +311,8 @@ func TestRolledBackTrimmed(t *testing.T) {
 	}
 }
 
-// TestRebaseOnRolledBack: a replica takes a snapshot of a log that lost an operation of the replica. The operation waits to be sent again, also
-// when entries of the log up to its former place are stable.
+// TestRebaseOnRolledBack: a replica takes a snapshot of a log that lost an operation of the replica. The operation waits to be sent again,
+// also when entries of the log up to its former place are stable.
 func TestRebaseOnRolledBack(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)

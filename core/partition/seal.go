@@ -19,9 +19,9 @@ const sealName = "seal"
 // RestoredSites is the first site that an origin can have in its second life and later. Leased sites count from 2.
 const RestoredSites = 1 << 31
 
-// openSealed reads or begins the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of an earlier
-// life that the log lacks, since it was restored from a backup or its disk was rolled back: no life may name others as those are named. A log
-// without seals takes nothing back. It has its own site if it was restored.
+// openSealed reads or begins the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of an
+// earlier life that the log lacks, since it was restored from a backup or its disk was rolled back: no life may name others as those are
+// named. A log without seals takes nothing back. It has its own site if it was restored.
 func (p *Partition) openSealed() error {
 	if p.replica != nil || p.o.App == catalog.Control {
 		return nil

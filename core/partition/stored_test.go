@@ -38,8 +38,8 @@ func TestKeptBound(t *testing.T) {
 	}
 }
 
-// TestKeptUntilListed has a replica take a snapshot of a restored log, which is older than what the replica gave back. Another backup may be older than
-// that, too, so the replica keeps the entries of the log of before until that is stable.
+// TestKeptUntilListed has a replica take a snapshot of a restored log, which is older than what the replica gave back. Another backup may
+// be older than that, too, so the replica keeps the entries of the log of before until that is stable.
 func TestKeptUntilListed(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)

@@ -102,8 +102,8 @@ type StoredRun struct {
 }
 
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
-// cannot take. When it returns without an error all of that outlives a crash and can be read. It gives entries that were taken back before, by
-// another name, that name. also is as in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
+// cannot take. When it returns without an error all of that outlives a crash and can be read. It gives entries that were taken back before,
+// by another name, that name. also is as in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
 func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -295,8 +295,8 @@ func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 	return err
 }
 
-// madeByEntries are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may not do so in
-// this log: the log has that entry already, perhaps before them, or takes it now, but not them.
+// madeByEntries are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may
+// not do so in this log: the log has that entry already, perhaps before them, or takes it now, but not them.
 type madeByEntries struct{ inputs, models, deleted []entryDeletion }
 
 // entryDeletion is the deletion of a thing that an entry makes.
@@ -382,8 +382,8 @@ func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 	return sealed, err == nil && have == at, err
 }
 
-// take has an operation appended, and lists it for the reason gone, if there is one. It only lists one that followed an operation of another life
-// than the log has before it: two replicas have had the site, or the disk of one was rolled back.
+// take has an operation appended, and lists it for the reason gone, if there is one. It only lists one that followed an operation of
+// another life than the log has before it: two replicas have had the site, or the disk of one was rolled back.
 func (t *taking) take(op *log.Op, lives []Life, gone string) error {
 	life, followed := lifeOf(lives, op.Dot.Seq), lifeOf(lives, op.Dot.Seq-1)
 	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)

@@ -190,8 +190,9 @@ func TestTakeBackMoved(t *testing.T) {
 	}
 }
 
-// TestTakeBackOtherLife: the disk of a replica was rolled back to the first operation of those that the log has of its site. The replica makes an
-// operation again that its earlier life made later, or that the log has and lists without its picture. The log keeps the two apart.
+// TestTakeBackOtherLife: the disk of a replica was rolled back to the first operation of those that the log has of its site. The replica
+// makes an operation again that its earlier life made later, or that the log has and lists without its picture. The log keeps the two
+// apart.
 func TestTakeBackOtherLife(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -250,8 +251,8 @@ func TestTakeBackOtherLife(t *testing.T) {
 	}
 }
 
-// TestTakeBackRenamedLater: the last operation of a replica is given back before the first, and listed. The replica sends both: its clock was set back,
-// and the last one names an input that has another name now. It is no longer listed.
+// TestTakeBackRenamedLater: the last operation of a replica is given back before the first, and listed. The replica sends both: its clock
+// was set back, and the last one names an input that has another name now. It is no longer listed.
 func TestTakeBackRenamedLater(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -339,8 +340,8 @@ func TestTakeBackRefused(t *testing.T) {
 	}
 }
 
-// TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later. The origin lists it as
-// lost until it has it. An operation of other content under its name leaves it listed.
+// TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later. The origin lists
+// it as lost until it has it. An operation of other content under its name leaves it listed.
 func TestTakeBackSentLater(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -376,8 +377,8 @@ func TestTakeBackSentLater(t *testing.T) {
 }
 
 // TestTakeBackParted: two replicas have had the same site, since a rollback of the origin's disk took back a lease. The log has the first
-// operation of the other one. It takes no operation that follows another first one than that. It does where a later life of the other replica
-// made it.
+// operation of the other one. It takes no operation that follows another first one than that. It does where a later life of the other
+// replica made it.
 func TestTakeBackParted(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// submitWithToken has somebody with a token write.
+// submitWithToken writes inputs as a caller with a token does.
 func submitWithToken(t *testing.T, p *partition.Partition, token partition.Token, ids ...string) {
 	t.Helper()
 	bodies := make([]log.Body, len(ids))

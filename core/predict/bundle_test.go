@@ -52,7 +52,7 @@ func bundles(t testing.TB, files parts, ms manifests) fstest.MapFS {
 	return fsys
 }
 
-// publicManifests are the manifests of the public models around a network.
+// publicManifests returns the manifests of the public models around a network.
 func publicManifests(size, classes, heads int) manifests {
 	m := func(kind, id, name string, typ Type, more map[string]any) map[string]any {
 		out := map[string]any{

@@ -83,7 +83,7 @@ func along(weights, embedding []float32) float64 {
 	return sum
 }
 
-// normalise is shares with those below 0 at 0 and the largest at 1; all 0 where none is above.
+// normalise returns the shares, divided by the largest, with 0 for each below 0. All are 0 if none is above 0.
 func normalise(shares []float64) []float32 {
 	most := 0.0
 	for _, v := range shares {

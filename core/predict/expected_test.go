@@ -84,7 +84,7 @@ func analyse(t testing.TB, a *Analyser, file string) Analysis {
 	return out
 }
 
-// loadModels is the set of the bundles in this repository.
+// loadModels returns the set of the bundles in this repository.
 func loadModels(t testing.TB) *Set {
 	t.Helper()
 	s, err := Load(os.DirFS(filepath.Join(testkit.Root(t), "models")))

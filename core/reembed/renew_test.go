@@ -374,8 +374,8 @@ func TestVersionsAreMadeAnew(t *testing.T) {
 	}
 }
 
-// TestLateVersions adds a version of the old network after the switch. It is trained again, also after a call that asked for no training and
-// after a training that failed.
+// TestLateVersions adds a version of the old network after the switch. It is trained again, also after a call that asked for no training
+// and after a training that failed.
 func TestLateVersions(t *testing.T) {
 	w := newWorld(t, 20)
 	w.analyse(w.take(100)...)

@@ -147,8 +147,8 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 	return PurgeDeleted(ctx, store)
 }
 
-// PurgeDeleted deletes the remaining data of deleted applications in the store of a copy, and compacts the store. A crash may have interrupted
-// ApplyAppRecord. Nothing may write to these applications any longer. Errors: those of the store.
+// PurgeDeleted deletes the remaining data of deleted applications in the store of a copy, and compacts the store. A crash may have
+// interrupted ApplyAppRecord. Nothing may write to these applications any longer. Errors: those of the store.
 func PurgeDeleted(ctx context.Context, store kv.Store) error {
 	owed, err := catalog.Read(store, catalog.Control).Purges()
 	for i := 0; err == nil && i < len(owed); i++ {

@@ -47,7 +47,7 @@ func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.
 	return key, record, nil
 }
 
-// auditName is how the audit log names a key.
+// auditName returns the name of a key in the audit log.
 func auditName(k *catalog.Key) string { return k.App + "/" + auth.By(k.Hash) }
 
 // key reads a key of an application; of any application for "".

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// clauseCutOff is the cut-off of a query's clauses.
+// clauseCutOff returns the cut-off of a query's clauses.
 func clauseCutOff(t *testing.T, w *indextest.World, learn search.Learn, clauses ...search.Clause) *search.CutOff {
 	t.Helper()
 	e := w.Embedding()

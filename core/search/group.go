@@ -184,7 +184,7 @@ func pairs(links *index.Links, among *roaring.Bitmap, tier Tier, least float32) 
 	return out
 }
 
-// joinPairs is groups of inputs that are linked as one picture, over others if need be.
+// joinPairs returns the groups of inputs that pairs connect, directly or through others.
 func joinPairs(pairs [][2]uint32) []Group {
 	up := map[uint32]uint32{} // an older input of the group, or itself
 	root := func(ord uint32) uint32 {

@@ -17,7 +17,7 @@ const walkLimit = 1000
 // one and the same walk and none of its hits is on two of them or on neither.
 const walkStep = 64
 
-// rankedPage is a page of the matches by score. The output clauses come with those of
+// rankedPage returns a page of the matches by score. The output clauses come with those of
 // similarity last.
 func (e *execution) rankedPage(outputs []*Clause, p Page) (Result, error) {
 	if pic := nearest(outputs); pic >= 0 && p.Offset+p.N <= walkLimit && p.Offset+p.N >= p.N {
@@ -34,7 +34,7 @@ func (e *execution) rankedPage(outputs []*Clause, p Page) (Result, error) {
 	return result, nil
 }
 
-// scoreMatches is every match with its score, but for those below the query's MinScore.
+// scoreMatches returns every match with its score, but for those below the query's MinScore.
 func (e *execution) scoreMatches(outputs []*Clause) (scoredInputs, error) {
 	for _, c := range outputs {
 		if err := e.narrow(c); err != nil {
@@ -135,7 +135,7 @@ func (e *execution) clause(c *Clause, ords []uint32) (scoredInputs, error) {
 	return s, err
 }
 
-// negatedClause is clause for a negated one: all conditions are asked about all inputs.
+// negatedClause evaluates a negated clause: all conditions are asked about all inputs.
 func (e *execution) negatedClause(c *Clause, ords []uint32) (scoredInputs, error) {
 	s := e.mem.ones(ords)
 	holds := e.mem.holds(len(ords)) // all conditions but Similar
@@ -165,7 +165,7 @@ func (e *execution) negatedClause(c *Clause, ords []uint32) (scoredInputs, error
 	return scoredInputs{s.ords[:n], s.factor[:n]}, nil
 }
 
-// matchingValues is the value of a condition for those of ords for which it holds.
+// matchingValues returns the value of a condition for those of ords for which it holds.
 func (e *execution) matchingValues(c Condition, ords []uint32) (scoredInputs, error) {
 	switch c := c.(type) {
 	case Prediction:

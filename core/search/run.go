@@ -41,7 +41,7 @@ type execution struct {
 	mem     *memory         // buffers for scores
 }
 
-// hitsOf is hits of a query without output conditions.
+// hitsOf returns the hits of a query without output conditions.
 func hitsOf(ords []uint32) []Hit {
 	hits := make([]Hit, len(ords))
 	for i, ord := range ords {
@@ -102,7 +102,7 @@ func (e *execution) applyFilters() (outputs []*Clause, err error) {
 	return outputs, nil
 }
 
-// splitClauses is the clauses without output conditions and those with some, each the cheapest first.
+// splitClauses returns the clauses without output conditions and those with some, each the cheapest first.
 func (q *Query) splitClauses() (filters, outputs []*Clause) {
 	for i := range q.Clauses {
 		c := &q.Clauses[i]
@@ -197,7 +197,7 @@ func (e *execution) filter(c *Clause) error {
 	return nil
 }
 
-// conditionsByCost is the conditions, the cheapest first.
+// conditionsByCost returns the conditions, the cheapest first.
 func (c *Clause) conditionsByCost() []Condition {
 	all := slices.Clone(c.All)
 	slices.SortStableFunc(all, func(a, b Condition) int { return cost(a) - cost(b) })

@@ -69,7 +69,7 @@ func (m *memory) give(s scoredInputs) {
 
 func (m *memory) allocate(n int) scoredInputs { return scoredInputs{m.ords.take(n), m.factors.take(n)} }
 
-// copyValues is a copy of v.
+// copyValues returns a copy of v.
 func (m *memory) copyValues(v index.InputValues) scoredInputs {
 	s := m.allocate(len(v.Ords))
 	copy(s.ords, v.Ords)

@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// naiveSummary computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters that
-// do not depend on the division into cells.
+// naiveSummary computes a summary from the records of the naive answer. It has the sum of the histogram, and the figures of the clusters
+// that do not depend on the division into cells.
 func naiveSummary(n *naive, ask search.Ask) search.Summary {
 	var out search.Summary
 	days := map[int64]uint64{}

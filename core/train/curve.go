@@ -119,7 +119,7 @@ func corners(steps []Step) []Step {
 	return kept
 }
 
-// thinSteps is at most MaxCurve of the steps, evenly among them, with both ends.
+// thinSteps returns at most MaxCurve of the steps, evenly among them, with both ends.
 func thinSteps(steps []Step) []Step {
 	if len(steps) <= MaxCurve {
 		return slices.Clip(steps)

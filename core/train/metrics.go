@@ -322,7 +322,7 @@ func (e *evaluation) findWeakest() {
 	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
 }
 
-// topConcept is the concept that has the highest value in row i, the first of equal ones.
+// topConcept returns the concept that has the highest value in row i, the first of equal ones.
 func (e *evaluation) topConcept(i int) (concept int, value float32) {
 	for c := range e.f.p.Concepts {
 		if v := e.value(i, c); v > value {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomTask is a random task over a random matrix.
+// randomTask returns a random task over a random matrix.
 func randomTask(rng *rand.Rand, n, d, columns int, softmax bool) (*matrix, *task) {
 	m := newMatrix(n, d)
 	x := make([]float32, d)

@@ -23,7 +23,8 @@ type ModelHead struct {
 	Head    train.Head
 }
 
-// Export returns the head of a trained version, or of the newest one if version is empty. Errors: catalog.ErrNotFound, and those of the store.
+// Export returns the head of a trained version, or of the newest one if version is empty. Errors: catalog.ErrNotFound, and those of the
+// store.
 func Export(v *partition.View, model, version string) (*ModelHead, error) {
 	m, err := v.Model(model)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// newTrainedWorld is a world with a trained version, and its head.
+// newTrainedWorld returns a world with a trained version, and its head.
 func newTrainedWorld(t *testing.T, config ...log.Setting) (*world, *ModelHead) {
 	w := newWorld(t)
 	w.do(&log.NetworkSwitch{Base: w.net.base})
@@ -157,7 +157,8 @@ func TestModelThatChangesDuringAnImport(t *testing.T) {
 	}
 }
 
-// TestImportedVersionIsNotTrainedAgain ends the run of an imported version without a manifest: another network has nothing to train it from.
+// TestImportedVersionIsNotTrainedAgain ends the run of an imported version without a manifest: another network has nothing to train it
+// from.
 func TestImportedVersionIsNotTrainedAgain(t *testing.T) {
 	w, h := newTrainedWorld(t)
 	if err := Import(t.Context(), w.p, h, "imported"); err != nil {

@@ -130,7 +130,7 @@ func Precision(hyperParameters string) (float64, error) {
 	return p, nil
 }
 
-// requestedPrecision is the precision that the settings of a version ask for; 0: none.
+// requestedPrecision returns the precision that the settings of a version ask for; 0: none.
 func requestedPrecision(config []catalog.Setting) float64 {
 	for i := range config {
 		var d jsonio.Doc

@@ -81,7 +81,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// newIndexedWorld is a world whose application has an index, over a store.
+// newIndexedWorld returns a world whose application has an index, over a store.
 func newIndexedWorld(t testing.TB, store kv.Store) *world {
 	t.Helper()
 	w := &world{t: t, store: store, now: time.Unix(1_700_000_000, 0), net: newNetwork(t, 1, 64)}

@@ -161,7 +161,7 @@ func TestDamagedAge(t *testing.T) {
 	}
 }
 
-// newAppRecord is a register of an application for an edge.
+// newAppRecord returns a register of an application for an edge.
 func newAppRecord(maxStale uint64) *catalog.AppRecord {
 	return &catalog.AppRecord{
 		Epoch: log.Epoch{1}, App: anApp,

@@ -32,9 +32,9 @@ func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 // headerPage is the header of all requests of the pages that an edge serves.
 const headerPage = "X-Sightline-Page"
 
-// markPageRequest notes in a request whether a page sent it. A page at an edge sends a key, as programs do, and the header. Its reads then do not
-// count as calls of the key, as at an origin. A program that sends the header gains only the pages' rate of reads: the owner of the key
-// may read the same with a page.
+// markPageRequest notes in a request whether a page sent it. A page at an edge sends a key, as programs do, and the header. Its reads then
+// do not count as calls of the key, as at an origin. A program that sends the header gains only the pages' rate of reads: the owner of the
+// key may read the same with a page.
 func markPageRequest(r *api.Request) *api.Request {
 	if r.Header == nil || r.Header(headerPage) == "" {
 		return r

@@ -229,7 +229,7 @@ func (r *release) quality(set []labelledPicture, got []answer) quality {
 	return q
 }
 
-// evaluatedConcepts are the concepts with at least three positives.
+// evaluatedConcepts returns the concepts with at least three positives.
 func (r *release) evaluatedConcepts(set []labelledPicture) []int {
 	var at []int
 	for c := range r.concepts {

@@ -25,7 +25,7 @@ func repeat(n int, once func() error) (float64, error) {
 	return meanCPUTime(n, once)
 }
 
-// meanCPUTime is repeat without a warm-up.
+// meanCPUTime measures as repeat does, without a warm-up.
 func meanCPUTime(n int, once func() error) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

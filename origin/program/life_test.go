@@ -29,7 +29,7 @@ type client struct {
 	Secret string `json:"client_secret"`
 }
 
-// statusWithKey is the status of a request with a key.
+// statusWithKey returns the status of a request with a key.
 func statusWithKey(t testing.TB, base, key string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v2/inputs", http.NoBody)

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// TestLocalOnly: `sightline sync` gets nothing of a local-only application. A folder that has it sends what was written there and is emptied, and
-// gets all of it when the application is shared again. Exports and backups contain it.
+// TestLocalOnly: `sightline sync` gets nothing of a local-only application. A folder that has it sends what was written there and is
+// emptied, and gets all of it when the application is shared again. Exports and backups contain it.
 func TestLocalOnly(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
-// startFilled is a server with a little of everything, and the key of its application.
+// startFilled returns a server with a little of everything, and the key of its application.
 func startFilled(t testing.TB) (srv *server.Server, s server.Settings, base string) {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")
@@ -316,7 +316,7 @@ func TestDamageFolders(t *testing.T) {
 	t.Logf("after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", told[0], harmless[0], told[1], harmless[1])
 }
 
-// newKilledFolder is the folder of a server that was killed.
+// newKilledFolder returns the folder of a server that was killed.
 func newKilledFolder(t testing.TB) string {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")

@@ -88,7 +88,8 @@ func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.En
 	return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: m.From + uint64(len(entries))}).Encode()), nil
 }
 
-// notice refuses what a replica asks for if the log lacks what it has sealed, because its disk was rolled back. The log has another epoch then.
+// notice refuses what a replica asks for if the log lacks what it has sealed, because its disk was rolled back. The log has another epoch
+// then.
 func (c *call) notice(p *partition.Partition, b *partition.StoredRun) error {
 	found, err := p.RolledBack(b)
 	if err == nil && found {
@@ -103,8 +104,8 @@ func (c *call) notice(p *partition.Partition, b *partition.StoredRun) error {
 	return &wire.Refusal{Code: wire.RefusedEpoch, Detail: wasRolledBack, Epoch: epoch}
 }
 
-// leads holds the log to a place of it that a replica has folded: the replica's operations name things as that log does, and a snapshot must not
-// replace entries that the log lacks. A place that the log does not have and did not seal is not held against the replica.
+// leads holds the log to a place of it that a replica has folded: the replica's operations name things as that log does, and a snapshot
+// must not replace entries that the log lacks. A place that the log does not have and did not seal is not held against the replica.
 func (c *call) leads(p *partition.Partition, seq uint64, chain log.Chain, seal []byte) error {
 	if len(seal) == 0 {
 		return nil

@@ -18,8 +18,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestBackRenamed has an origin whose disk was set back take back an input with an address, and the picture that it was fetched from there. The
-// origin has used their names again. The picture is listed while it is lost, and analysed with the input's crop when a replica brings it.
+// TestBackRenamed has an origin whose disk was set back take back an input with an address, and the picture that it was fetched from there.
+// The origin has used their names again. The picture is listed while it is lost, and analysed with the input's crop when a replica brings
+// it.
 func TestBackRenamed(t *testing.T) {
 	const ofInput, ofConcept = `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png?%d"}}}]}`, `{"concepts":[{"id":"concept-%d"}]}`
 	for _, x := range []struct {
@@ -111,8 +112,9 @@ func TestBackRenamed(t *testing.T) {
 	}
 }
 
-// TestBackMoved has a replica send an input again as another site. Another one then gives it back in the order that an earlier restore left: the picture
-// comes before the input. The picture is listed while it is lost, and analysed with the input's crop when a replica brings it.
+// TestBackMoved has a replica send an input again as another site. Another one then gives it back in the order that an earlier restore
+// left: the picture comes before the input. The picture is listed while it is lost, and analysed with the input's crop when a replica
+// brings it.
 func TestBackMoved(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
@@ -181,7 +183,7 @@ func TestBackMoved(t *testing.T) {
 	}
 }
 
-// newSealedWorld is a world whose log has seals, and a function by which an origin continues from an image of its store.
+// newSealedWorld returns a world whose log has seals, and a function by which an origin continues from an image of its store.
 func newSealedWorld(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
 	t.Helper()
 	var o feed.Options
@@ -210,8 +212,8 @@ func newSealedWorld(t *testing.T) (w *world, open func(kv.Store) *partition.Part
 	}
 }
 
-// TestRolledBackPlace has a replica name its place in the log whenever it pulls, takes a snapshot or pushes. An origin that lacks the place, and has
-// sealed it, knows by that that its disk was rolled back. Another seal proves nothing, and a malformed one is an error.
+// TestRolledBackPlace has a replica name its place in the log whenever it pulls, takes a snapshot or pushes. An origin that lacks the
+// place, and has sealed it, knows by that that its disk was rolled back. Another seal proves nothing, and a malformed one is an error.
 func TestRolledBackPlace(t *testing.T) {
 	for _, call := range []string{"changes", "snapshot", "push"} {
 		t.Run(call, func(t *testing.T) {
@@ -260,8 +262,8 @@ func TestRolledBackPlace(t *testing.T) {
 	}
 }
 
-// TestBackRefused gives back malformed entries, entries of another log, and entries to a log that was never restored. It also asks what the log has of
-// a site.
+// TestBackRefused gives back malformed entries, entries of another log, and entries to a log that was never restored. It also asks what the
+// log has of a site.
 func TestBackRefused(t *testing.T) {
 	w, open := newSealedWorld(t)
 	p := open(w.Store)

@@ -282,7 +282,7 @@ func begunOf(h blob.Hash, n uint64) (m wire.HaveReply) {
 	return m
 }
 
-// uploadReply is an answer about an upload.
+// uploadReply returns an answer about an upload.
 func (c *call) uploadReply(status int, m wire.HaveReply) api.Response {
 	res := message(m.Encode())
 	res.Status = status

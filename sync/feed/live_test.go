@@ -255,7 +255,7 @@ func TestDeletedKeysAtEdges(t *testing.T) {
 	}
 }
 
-// measureLag is the longest time that an edge took to hear that one of n keys was deleted.
+// measureLag returns the longest time after which an edge knew that one of n keys was deleted.
 func measureLag(t *testing.T, seed uint64, n int) (worst time.Duration) {
 	rng := rand.New(rand.NewPCG(seed, 19))
 	w := lively(t, nil)

@@ -66,8 +66,8 @@ func TestLocalOnly(t *testing.T) {
 	edge.must(200, "GET", "/v2/sync/blobs/"+held.String()+"?app="+w.App, nil)
 }
 
-// TestLocalOnlyForgotten: a replica of a local-only application whose site a restored origin does not know gets the epoch of the log, as it would
-// for another application, and another site. It can then send what the log lacks, and be emptied.
+// TestLocalOnlyForgotten: a replica of a local-only application whose site a restored origin does not know gets the epoch of the log, as it
+// would for another application, and another site. It can then send what the log lacks, and be emptied.
 func TestLocalOnlyForgotten(t *testing.T) {
 	w := newWorld(t, nil)
 	page, edge := w.join(w.App, w.Key), w.enrolEdge(7)
@@ -89,8 +89,8 @@ func TestLocalOnlyForgotten(t *testing.T) {
 	}
 }
 
-// TestLocalOnlyMidway: an application becomes local only, and something is written, after a reader's entries were read and before each of its
-// frames goes out. No frame that follows has what was written.
+// TestLocalOnlyMidway: an application becomes local only, and something is written, after a reader's entries were read and before each of
+// its frames goes out. No frame that follows has what was written.
 func TestLocalOnlyMidway(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)

@@ -196,7 +196,7 @@ func TestBytesOfPictures(t *testing.T) {
 	}
 }
 
-// paddedPicture is a picture of up to 2 MB, which no other picture is: decoders pass over what follows one.
+// paddedPicture returns a picture of up to 2 MB, which no other picture is: decoders pass over what follows one.
 func paddedPicture(chance io.Reader, n int) []byte {
 	data := apitest.Picture("red.png")
 	rest := make([]byte, n)

@@ -99,7 +99,7 @@ func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 	return nil
 }
 
-// tokensOf is the token under which an operation was made, as its push says; zero: it does not.
+// tokensOf returns the token under which an operation was made, as its push says; zero: it does not.
 func tokensOf(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 	for i := range tokens {
 		if t := &tokens[i]; t.First <= op.Dot.Seq && op.Dot.Seq <= t.Last {

@@ -151,7 +151,7 @@ func TestClocksAreClamped(t *testing.T) {
 	}
 }
 
-// enrolEdge is an edge of the application.
+// enrolEdge returns an edge of the application.
 func (w *world) enrolEdge(seed byte) *replica {
 	w.t.Helper()
 	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), register.Caller{}, "shop", []string{w.App})
@@ -353,8 +353,8 @@ func TestUploadsShare(t *testing.T) {
 	r.upload(whole)
 }
 
-// TestRevokedAtForgottenSite has an edge ask as a site that the origin does not know, because it was restored from a backup. The edge was revoked. It
-// has to forget what it holds.
+// TestRevokedAtForgottenSite has an edge ask as a site that the origin does not know, because it was restored from a backup. The edge was
+// revoked. It has to forget what it holds.
 func TestRevokedAtForgottenSite(t *testing.T) {
 	w := newWorld(t, nil)
 	e := w.enrolEdge(1)

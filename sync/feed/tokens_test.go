@@ -121,8 +121,8 @@ func TestRevokedTokens(t *testing.T) {
 	}
 }
 
-// TestRefusedAgain has an edge send again, to an origin that was restored from a backup, what was made with a token. The origin takes it for made
-// after the token was revoked. It refuses the operation, and lists it with its content, since the edge counts it as confirmed.
+// TestRefusedAgain has an edge send again, to an origin that was restored from a backup, what was made with a token. The origin takes it
+// for made after the token was revoked. It refuses the operation, and lists it with its content, since the edge counts it as confirmed.
 func TestRefusedAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	e := w.enrolEdge(1)

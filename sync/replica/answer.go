@@ -62,7 +62,7 @@ func (m *Machine) laneOf(id uint64) int {
 	return -1
 }
 
-// cancelOnError is [Machine.wrong] for a request that has to be given up.
+// cancelOnError reports an error as [Machine.wrong] does, and cancels the request.
 func (m *Machine) cancelOnError(l *lane, err error) error {
 	if err == nil {
 		return nil

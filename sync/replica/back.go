@@ -15,8 +15,8 @@ import (
 //
 //	session ─▶ another epoch, Restored ─▶ kept entries, sealed ─▶ own operations that were in the log ─▶ session
 //
-// At a gap among the entries own operations come first: those that a snapshot brought lie in it. Where a restored origin does not know our site
-// the same happens before another one is taken.
+// At a gap among the entries own operations come first: those that a snapshot brought lie in it. Where a restored origin does not know our
+// site the same happens before another one is taken.
 type back struct {
 	epoch  log.Epoch // of the log that lacks something; zero: none is known to
 	done   log.Epoch // of the last log that all was offered to
@@ -70,8 +70,8 @@ func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	return true, nil
 }
 
-// proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore, which
-// the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
+// proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore,
+// which the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
 	newest := m.p.KeptOf()                                                               // c.Epoch, or that of the snapshot that is on its way
@@ -110,8 +110,8 @@ func (m *Machine) upTo(at partition.StoredPlace) (run []partition.StoredEntry, e
 	return run, err
 }
 
-// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head. It gives the last operation of the
-// replica that the log has.
+// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head. It gives the last operation of
+// the replica that the log has.
 func (m *Machine) behind(g *wire.Grant) bool {
 	if g.Drain {
 		_, confirmed := m.p.Outbox()
@@ -441,8 +441,8 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 	return nil
 }
 
-// handleSiteReply takes the origin's word on what its log has of our site. Where both have others after the last one that both have, the origin is asked
-// again with that one: it knows by its number which operation we send again as another site.
+// handleSiteReply takes the origin's word on what its log has of our site. Where both have others after the last one that both have, the
+// origin is asked again with that one: it knows by its number which operation we send again as another site.
 func (m *Machine) handleSiteReply(t *wire.TakenBack) error {
 	b := &m.back
 	if b.shared {

@@ -15,15 +15,16 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// newSealedRig is a rig whose origin takes back what it lacks. Nothing in its log is stable.
+// newSealedRig returns a rig whose origin takes back what it lacks. Nothing in its log is stable.
 func newSealedRig(t *testing.T) *rig {
 	r := newRig(t, replica.Options{})
 	r.origin.seals, r.origin.stable = true, 1
 	return r
 }
 
-// TestSameBackupTwice: the origin is restored a second time from the same backup. It wrote inputs after the first restore, before its replica made
-// contact, and the replica received these inputs with a snapshot. The replica gives them back, too, and nothing deleted comes back.
+// TestSameBackupTwice: the origin is restored a second time from the same backup. It wrote inputs after the first restore, before its
+// replica made contact, and the replica received these inputs with a snapshot. The replica gives them back, too, and nothing deleted comes
+// back.
 func TestSameBackupTwice(t *testing.T) {
 	for _, way := range []string{"restore", "image", "join"} {
 		t.Run(way, func(t *testing.T) {
@@ -101,8 +102,8 @@ func TestJoinOlderOrigin(t *testing.T) {
 	}
 }
 
-// TestBackSaysLives: a restored origin has operations of another life under the names of those that it lost. The replica gives back more than one
-// request takes. The origin lists all of it, since each request names the life that made the operation before.
+// TestBackSaysLives: a restored origin has operations of another life under the names of those that it lost. The replica gives back more
+// than one request takes. The origin lists all of it, since each request names the life that made the operation before.
 func TestBackSaysLives(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.lives, r.origin.runs = true, 500
@@ -212,8 +213,8 @@ func TestBackWithoutPicture(t *testing.T) {
 	}
 }
 
-// TestForgottenBeforePull restores an origin from a backup that is older than the lease of a replica which has pulled nothing. The replica takes
-// another site, and the origin gets its operations.
+// TestForgottenBeforePull restores an origin from a backup that is older than the lease of a replica which has pulled nothing. The replica
+// takes another site, and the origin gets its operations.
 func TestForgottenBeforePull(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.lose = func(a *replica.Ask) bool { return a.Path != "/v2/sync/session" }
@@ -228,8 +229,8 @@ func TestForgottenBeforePull(t *testing.T) {
 	}
 }
 
-// TestBackBehindStable restores an origin that lacks an operation of the replica's, which a snapshot brought, and a later one that deletes all
-// inputs. The replica gives back its own operation first, so that its input stays deleted.
+// TestBackBehindStable restores an origin that lacks an operation of the replica's, which a snapshot brought, and a later one that deletes
+// all inputs. The replica gives back its own operation first, so that its input stays deleted.
 func TestBackBehindStable(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.seals = true
@@ -259,8 +260,8 @@ func TestBackBehindStable(t *testing.T) {
 	}
 }
 
-// TestOwnWithoutPicture restores an origin that lacks an operation of the replica's, which a snapshot brought. The replica has lost its picture. It sends
-// a refusal, and lists the operation with its content, since nobody else has it.
+// TestOwnWithoutPicture restores an origin that lacks an operation of the replica's, which a snapshot brought. The replica has lost its
+// picture. It sends a refusal, and lists the operation with its content, since nobody else has it.
 func TestOwnWithoutPicture(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.seals = true
@@ -299,8 +300,8 @@ func TestOwnWithoutPicture(t *testing.T) {
 	}
 }
 
-// TestBackWithoutAccess has a restored origin refuse a replica that gives back: at the first refusal of an upload the replica asks for a session
-// and follows its instruction.
+// TestBackWithoutAccess has a restored origin refuse a replica that gives back: at the first refusal of an upload the replica asks for a
+// session and follows its instruction.
 func TestBackWithoutAccess(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.seals = true
@@ -336,8 +337,8 @@ func TestBackWithoutAccess(t *testing.T) {
 	}
 }
 
-// TestFillForOlderSnapshot gives up a snapshot whose pieces the origin no longer has. The answer to the request for its entries arrives when the next
-// snapshot is complete. The replica keeps the entries of that one, too.
+// TestFillForOlderSnapshot gives up a snapshot whose pieces the origin no longer has. The answer to the request for its entries arrives
+// when the next snapshot is complete. The replica keeps the entries of that one, too.
 func TestFillForOlderSnapshot(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.do = wire.DoRebase
@@ -369,8 +370,8 @@ func TestFillForOlderSnapshot(t *testing.T) {
 	}
 }
 
-// TestListedAgain restores an origin twice from one backup. The first restored log lists an operation that it cannot take back. The second restore
-// takes the list, too, so the replica offers the operation again, although it has pulled from the first restored log since.
+// TestListedAgain restores an origin twice from one backup. The first restored log lists an operation that it cannot take back. The second
+// restore takes the list, too, so the replica offers the operation again, although it has pulled from the first restored log since.
 func TestListedAgain(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
@@ -432,8 +433,9 @@ func TestListedForAnotherBackup(t *testing.T) {
 	}
 }
 
-// TestLeftWritesStay restores an origin, from a backup of before the first write, to which a replica writes as another site than before. The replica
-// shows what it wrote as the first one from the moment at which it has taken a snapshot, which has to be newer than the last one.
+// TestLeftWritesStay restores an origin, from a backup of before the first write, to which a replica writes as another site than before.
+// The replica shows what it wrote as the first one from the moment at which it has taken a snapshot, which has to be newer than the last
+// one.
 func TestLeftWritesStay(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("stable"))

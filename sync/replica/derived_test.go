@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestManyDerivedRecords: more derived records come before an entry than a machine holds, as before a switch of the network with more than about
-// 19,000 inputs. They are written before it.
+// TestManyDerivedRecords: more derived records come before an entry than a machine holds, as before a switch of the network with more than
+// about 19,000 inputs. They are written before it.
 func TestManyDerivedRecords(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
 	r.settle()

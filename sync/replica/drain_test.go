@@ -41,8 +41,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainRestored: a restored origin keeps an application local only. It gets from a replica what it lacks, with operations that it never had,
-// once each, also if the replica's site is later than the backup. The replica is then emptied.
+// TestDrainRestored: a restored origin keeps an application local only. It gets from a replica what it lacks, with operations that it never
+// had, once each, also if the replica's site is later than the backup. The replica is then emptied.
 func TestDrainRestored(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for _, pending := range []bool{false, true} {
@@ -90,8 +90,8 @@ func TestDrainRestored(t *testing.T) {
 	}
 }
 
-// TestDrainMidway: an operation that is made while others are on their way is sent too, and a stream that is open when the application becomes
-// local only ends.
+// TestDrainMidway: an operation that is made while others are on their way is sent too, and a stream that is open when the application
+// becomes local only ends.
 func TestDrainMidway(t *testing.T) {
 	r := newRig(t, replica.Options{Live: replica.Stream})
 	r.settle()

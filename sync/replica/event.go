@@ -99,8 +99,8 @@ type (
 	// StatusChange reports a change of Status that a person sees.
 	StatusChange struct{}
 
-	// InstallSnapshot passes a complete snapshot to a host that installs it itself, by [ApplySnapshot] on another partition; see Options.NativeSnapshots. The
-	// machine has ended in any case. The host creates another one over the new state.
+	// InstallSnapshot passes a complete snapshot to a host that installs it itself, by [ApplySnapshot] on another partition; see
+	// Options.NativeSnapshots. The machine has ended in any case. The host creates another one over the new state.
 	InstallSnapshot struct{ Manifest []byte }
 
 	// Purge says that the application is no longer for this replica to hold: it was deleted, or

@@ -227,7 +227,7 @@ func wait(millis uint64) time.Duration {
 	return time.Duration(min(millis, uint64(maxPause/time.Millisecond))) * time.Millisecond
 }
 
-// requiredBlobs are the pictures and objects that the origin must have before it gets an operation.
+// requiredBlobs returns the pictures and objects that the origin must have before it gets an operation.
 func requiredBlobs(op *log.Op) (picture, object blob.Hash) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:

@@ -69,16 +69,16 @@ func livesIn(answer []wire.Life) []partition.Life {
 	return lives
 }
 
-// unsure reports whether the log of a grant cannot tell if an earlier life of the replica wrote as its site after the present state: the log was
-// restored, and this life has not met the log of before. Names that it issues may be those of lost operations, which other replicas know. A state
-// without entries does not name a log: an earlier life may have pulled and written.
+// unsure reports whether the log of a grant cannot tell if an earlier life of the replica wrote as its site after the present state: the
+// log was restored, and this life has not met the log of before. Names that it issues may be those of lost operations, which other replicas
+// know. A state without entries does not name a log: an earlier life may have pulled and written.
 func (m *Machine) unsure(g *wire.Grant) bool {
 	c := m.p.Cursor()
 	return !m.met && c.Epoch != g.Epoch && (g.Restored || c.Epoch != (log.Epoch{}))
 }
 
-// renewsWith returns the epoch of the log that must bring back operations before another site is taken. An application that is refused brings
-// none, and is emptied.
+// renewsWith returns the epoch of the log that must bring back operations before another site is taken. An application that is refused
+// brings none, and is emptied.
 func renewsWith(g *wire.Grant) log.Epoch {
 	if g.Do == wire.DoRefused {
 		return log.Epoch{}
@@ -109,8 +109,8 @@ func (m *Machine) leave(r renewal) {
 
 // replaceSite asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
 // backup that is older than the lease, it is given first what it lacks: it may have our operations from other replicas. An edge that was
-// restored without its identity, and enrolled as another edge, meets the same log. So does a replica with a secret whose lease a rollback of the
-// origin's disk has taken back. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
+// restored without its identity, and enrolled as another edge, meets the same log. So does a replica with a secret whose lease a rollback
+// of the origin's disk has taken back. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
 func (m *Machine) replaceSite(r *wire.Refusal) bool {
 	c := m.p.Cursor()
 	if r.Epoch == (log.Epoch{}) || m.p.Site() == 0 {

@@ -84,8 +84,8 @@ func TestRolledBackWithMemory(t *testing.T) {
 	}
 }
 
-// TestRolledBackBoth rolls back the disk of a replica, and, while the replica waits for its old operations, that of the origin, which nobody notices
-// since no replica has pulled what the origin lacks. The replica does not wait for ever: it sends all that it has.
+// TestRolledBackBoth rolls back the disk of a replica, and, while the replica waits for its old operations, that of the origin, which
+// nobody notices since no replica has pulled what the origin lacks. The replica does not wait for ever: it sends all that it has.
 func TestRolledBackBoth(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.lives = true
@@ -112,8 +112,8 @@ func TestRolledBackBoth(t *testing.T) {
 	}
 }
 
-// TestLatePush restores a replica from an older image while a push of its earlier life is under way, which arrives after the lives were compared. The
-// replica sends nothing again that the push brought and it still has, and the origin has the writes of both lives.
+// TestLatePush restores a replica from an older image while a push of its earlier life is under way, which arrives after the lives were
+// compared. The replica sends nothing again that the push brought and it still has, and the origin has the writes of both lives.
 func TestLatePush(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.lives = true
@@ -164,9 +164,9 @@ func TestLatePush(t *testing.T) {
 	}
 }
 
-// TestSiteOfAnother: an edge was restored from a backup without its identity, and enrolled as another edge. The origin refuses its site, though
-// the log is the same. It takes another site and sends what is not confirmed, also if the origin has it already. A replica
-// with a secret does the same: the disk of the origin may have been rolled back to before the lease.
+// TestSiteOfAnother: an edge was restored from a backup without its identity, and enrolled as another edge. The origin refuses its site,
+// though the log is the same. It takes another site and sends what is not confirmed, also if the origin has it already. A replica with a
+// secret does the same: the disk of the origin may have been rolled back to before the lease.
 func TestSiteOfAnother(t *testing.T) {
 	for _, secret := range []bool{false, true} {
 		r := newRig(t, replica.Options{})
@@ -204,8 +204,8 @@ func TestSiteOfAnother(t *testing.T) {
 	}
 }
 
-// TestMoveToRestoredLog: a replica and its origin are both restored from backups. The replica sends an operation again as another site that another
-// replica had pulled before, and gives back before or after that. The log has it once.
+// TestMoveToRestoredLog: a replica and its origin are both restored from backups. The replica sends an operation again as another site that
+// another replica had pulled before, and gives back before or after that. The log has it once.
 func TestMoveToRestoredLog(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r := newSealedRig(t)
@@ -284,8 +284,8 @@ func TestRestoredAgainWhileRenewing(t *testing.T) {
 	}
 }
 
-// TestRestoredAgainBeforeLease restores an origin a second time while a replica asks for another site, and another replica gives back what it sent
-// before. The replica sends nothing again that the second log has, and does not stay at a site that an edge no longer writes as.
+// TestRestoredAgainBeforeLease restores an origin a second time while a replica asks for another site, and another replica gives back what
+// it sent before. The replica sends nothing again that the second log has, and does not stay at a site that an edge no longer writes as.
 func TestRestoredAgainBeforeLease(t *testing.T) {
 	for _, pulled := range []bool{false, true} {
 		r := newSealedRig(t)

@@ -89,8 +89,8 @@ func TestOriginRolledBackTwice(t *testing.T) {
 	}
 }
 
-// TestOriginRolledBackAfterPush: the answer to a push is lost, that to the same push is not. Then the disk of the origin is set back to an image
-// without the operation. The log continues to lead on from the replica, which sends the operation again, however long the log is.
+// TestOriginRolledBackAfterPush: the answer to a push is lost, that to the same push is not. Then the disk of the origin is set back to an
+// image without the operation. The log continues to lead on from the replica, which sends the operation again, however long the log is.
 func TestOriginRolledBackAfterPush(t *testing.T) {
 	for _, written := range [][]log.Body{nil, {create("x"), create("y")}} {
 		testRolledBackAfterPush(t, written)
@@ -124,8 +124,8 @@ func testRolledBackAfterPush(t *testing.T, written []log.Body) {
 	}
 }
 
-// TestOriginRolledBackBehindSnapshot: a replica shows an origin whose disk was rolled back the snapshot that it took of the log. It has kept no entry
-// that the log lacks, and gives back its own operation.
+// TestOriginRolledBackBehindSnapshot: a replica shows an origin whose disk was rolled back the snapshot that it took of the log. It has
+// kept no entry that the log lacks, and gives back its own operation.
 func TestOriginRolledBackBehindSnapshot(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
@@ -175,8 +175,9 @@ func TestOriginNotRolledBack(t *testing.T) {
 	}
 }
 
-// TestOriginRolledBackBeforeRestore: the disk of an origin is set back to an image of before its restore, which a replica has not seen: it joined
-// after that. The origin does not know its site, and was not restored as far as it knows. The replica shows it what it lacks, and gives it back.
+// TestOriginRolledBackBeforeRestore: the disk of an origin is set back to an image of before its restore, which a replica has not seen: it
+// joined after that. The origin does not know its site, and was not restored as far as it knows. The replica shows it what it lacks, and
+// gives it back.
 func TestOriginRolledBackBeforeRestore(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("old"))
@@ -203,8 +204,8 @@ func TestOriginRolledBackBeforeRestore(t *testing.T) {
 	}
 }
 
-// TestOriginRolledBackToOlderLog: the disk of an origin is set back to an image of before its restore, which lacks nothing but the site of a replica
-// that joined after that. The replica shows what it has pulled, which the origin has, and takes another site.
+// TestOriginRolledBackToOlderLog: the disk of an origin is set back to an image of before its restore, which lacks nothing but the site of
+// a replica that joined after that. The replica shows what it has pulled, which the origin has, and takes another site.
 func TestOriginRolledBackToOlderLog(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.unstable = true
@@ -225,8 +226,8 @@ func TestOriginRolledBackToOlderLog(t *testing.T) {
 	}
 }
 
-// TestDrainRolledBack: the application becomes local only, and the disk of the origin is set back to before an operation that the replica has pulled as
-// its own. The replica is not emptied before the origin has it again.
+// TestDrainRolledBack: the application becomes local only, and the disk of the origin is set back to before an operation that the replica
+// has pulled as its own. The replica is not emptied before the origin has it again.
 func TestDrainRolledBack(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"))
@@ -244,8 +245,9 @@ func TestDrainRolledBack(t *testing.T) {
 	}
 }
 
-// TestOriginRolledBackTrimmed: an origin whose disk was rolled back has trimmed its log past all that a replica pulled. It learns the rollback from
-// a name that it lacks: of an operation of the replica, or of a write at the origin before an operation that came to it again.
+// TestOriginRolledBackTrimmed: an origin whose disk was rolled back has trimmed its log past all that a replica pulled. It learns the
+// rollback from a name that it lacks: of an operation of the replica, or of a write at the origin before an operation that came to it
+// again.
 func TestOriginRolledBackTrimmed(t *testing.T) {
 	for _, name := range []string{"mine", "written"} {
 		t.Run(name, func(t *testing.T) {
@@ -283,9 +285,9 @@ func TestOriginRolledBackTrimmed(t *testing.T) {
 	}
 }
 
-// TestRolledBackBesideRestore: the disk of a replica is rolled back, and the origin is restored to before what the replica wrote since the image. It
-// issues a name again that another replica knows for a lost input. A label that the other made of that input does not go to the new one. The image may
-// have a site and nothing of the log.
+// TestRolledBackBesideRestore: the disk of a replica is rolled back, and the origin is restored to before what the replica wrote since the
+// image. It issues a name again that another replica knows for a lost input. A label that the other made of that input does not go to the
+// new one. The image may have a site and nothing of the log.
 func TestRolledBackBesideRestore(t *testing.T) {
 	for _, c := range []struct{ empty, writes bool }{{false, true}, {false, false}, {true, true}, {true, false}} {
 		r := newSealedRig(t)
@@ -344,8 +346,9 @@ func TestRolledBackBesideRestore(t *testing.T) {
 	}
 }
 
-// TestSameWriteAfterRollback: the disk of a replica is rolled back to before its second write, which a backup of the origin has. The replica writes again
-// what its earlier life wrote later, and another replica gives that back. The restored log lists what the earlier life wrote, since it is another write.
+// TestSameWriteAfterRollback: the disk of a replica is rolled back to before its second write, which a backup of the origin has. The
+// replica writes again what its earlier life wrote later, and another replica gives that back. The restored log lists what the earlier life
+// wrote, since it is another write.
 func TestSameWriteAfterRollback(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.lives = true

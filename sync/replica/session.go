@@ -200,8 +200,8 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	}
 }
 
-// purgeIfDrained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end while the
-// origin cannot take some of them: they were made on another log, and were not given back, or another replica uses the site.
+// purgeIfDrained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end
+// while the origin cannot take some of them: they were made on another log, and were not given back, or another replica uses the site.
 func (m *Machine) purgeIfDrained() {
 	issued, _ := m.p.Outbox()
 	same := m.sameLog() || m.back.done == m.session.epoch

@@ -97,8 +97,8 @@ func (m *Machine) has(h blob.Hash) {
 	u.known[h] = true
 }
 
-// markUnavailable notes that the origin will not get the object with a hash. Operations that name it are sent as refused, so that each gets a
-// verdict and those after it are sent.
+// markUnavailable notes that the origin will not get the object with a hash. Operations that name it are sent as refused, so that each gets
+// a verdict and those after it are sent.
 func (m *Machine) markUnavailable(h blob.Hash) {
 	m.has(h)
 	u := &m.upload

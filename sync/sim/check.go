@@ -164,8 +164,8 @@ func (w *world) inOther(o *oracle, dot log.Dot) bool {
 	return slices.ContainsFunc(w.logs, func(l *oracle) bool { return l != o && l.at[dot] != 0 })
 }
 
-// has reports whether the entry of an operation is the one that its replica made last, or a refusal of it. If two replicas may have had one site,
-// it is one that either made.
+// has reports whether the entry of an operation is the one that its replica made last, or a refusal of it. If two replicas may have had one
+// site, it is one that either made.
 func (o *oracle) has(dot log.Dot) bool {
 	was := o.issued[dot]
 	if len(was) == 0 {
@@ -231,7 +231,8 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 	return cmp.Or(wrong, err)
 }
 
-// isPictureLost reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a restore lost.
+// isPictureLost reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a
+// restore lost.
 func (w *world) isPictureLost(o *oracle, input log.Dot) bool {
 	return w.origin.listed[input] || w.lists(o, func(body log.Body) bool {
 		b, ok := body.(*log.InputFetched)

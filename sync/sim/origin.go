@@ -145,8 +145,8 @@ func (g *origin) crash() {
 	g.answerPolls()
 }
 
-// backup keeps a copy of the disk somewhere else. A local-only application is not copied: the backup would lack what replicas send after it, which
-// they then forget.
+// backup keeps a copy of the disk somewhere else. A local-only application is not copied: the backup would lack what replicas send after
+// it, which they then forget.
 func (g *origin) backup() {
 	if disk, ok := g.disk.(*Memory); ok && g.up && !g.isLocal() {
 		g.copied, g.stable, g.epoch = disk.Copy(), g.world.oracle.head(), g.world.oracle.epoch
@@ -164,8 +164,8 @@ func (g *origin) restore() {
 	g.back(epoch, func() error { return renew(g.disk, epoch, catalog.Control, w.app) })
 }
 
-// rollback replaces the disk of the origin by the backup, without restoring that: the origin does not notice. All replicas that run have followed
-// it to its log by then. One that gives back what an earlier loss took would take that for done, though this one takes it again.
+// rollback replaces the disk of the origin by the backup, without restoring that: the origin does not notice. All replicas that run have
+// followed it to its log by then. One that gives back what an earlier loss took would take that for done, though this one takes it again.
 func (g *origin) rollback() {
 	if g.copied == nil || !g.up {
 		return

@@ -83,8 +83,8 @@ func (w *world) drop(r *party) {
 	})
 }
 
-// checkOwed checks that the origin has each owed operation, or lists it with its content, and that it lists none as lost that it has. No input that
-// was deleted lives.
+// checkOwed checks that the origin has each owed operation, or lists it with its content, and that it lists none as lost that it has. No
+// input that was deleted lives.
 func (w *world) checkOwed() error {
 	listed := map[log.Dot]log.Op{}
 	o := w.oracle
@@ -184,8 +184,8 @@ func (w *world) movedName(d log.Dot) log.Dot {
 	return d
 }
 
-// same reports whether two operations of one dot say the same. Either may name things that were sent again as another site by their old or new
-// names.
+// same reports whether two operations of one dot say the same. Either may name things that were sent again as another site by their old or
+// new names.
 func (o *oracle) same(a, b *log.Op) bool {
 	if sameBody(a, b) || o.moved == nil {
 		return sameBody(a, b)
@@ -208,7 +208,8 @@ func sameBody(a, b *log.Op) bool {
 	return bytes.Equal(log.Encode(nil, &x), log.Encode(nil, b))
 }
 
-// checkResurrections finds an input that lives and that an earlier log has deleted, by an operation that the log has and a replica had pulled.
+// checkResurrections finds an input that lives and that an earlier log has deleted, by an operation that the log has and a replica had
+// pulled.
 func (w *world) checkResurrections(old *oracle) error {
 	o := w.oracle
 	live := map[log.Dot]bool{}
@@ -237,7 +238,8 @@ func (w *world) checkResurrections(old *oracle) error {
 		if live[dot] && seq != 0 && o.same(by, &o.entries[seq-1].Op) {
 			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, and lives", dot, by.Dot, by.Body)
 		}
-		// A log that has the operation by its old name, too, has it twice: its replica moved again after a log was lost that had noted its first move.
+		// A log that has the operation by its old name, too, has it twice: its replica moved again after a log was lost that had noted its
+		// first move.
 		if now := w.movedName(dot); now != dot && live[now] && o.at[dot] == 0 && seq != 0 && o.same(by, &o.entries[seq-1].Op) && !w.origin.listed[by.Dot] && w.same(old, dot, now) {
 			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, lives as %v, and the deletion is not listed", dot, by.Dot, by.Body, now)
 		}

@@ -179,8 +179,8 @@ func (r *party) write() {
 	r.step(replica.Local{})
 }
 
-// thing returns the operation that made what another one names by a dot, as the replica knows it; nil: it names none so, or the replica does not
-// know it.
+// thing returns the operation that made what another one names by a dot, as the replica knows it; nil: it names none so, or the replica
+// does not know it.
 func (r *party) thing(op *log.Op) (made *log.Op, err error) {
 	dot := partition.Subject(op.Body)
 	o := r.world.log(r)

@@ -158,7 +158,8 @@ func (r *party) followMove() error {
 	return r.world.inspect(r)
 }
 
-// twice reports whether an operation was made more than once, with the same clock: lives before and since a rollback of the disk have made it.
+// twice reports whether an operation was made more than once, with the same clock: lives before and since a rollback of the disk have made
+// it.
 func twice(made []issue, data []byte) bool {
 	n := 0
 	for i := range made {

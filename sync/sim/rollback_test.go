@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestKnownOfEmptyLog: an origin whose disk was rolled back to the first image answers that its log is empty. The simulator no longer counts
-// what a replica learned of the later log as known to it.
+// TestKnownOfEmptyLog: an origin whose disk was rolled back to the first image answers that its log is empty. The simulator no longer
+// counts what a replica learned of the later log as known to it.
 func TestKnownOfEmptyLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0x51d))
 	w := &world{rng: rng, o: Options{Disk: func() Disk { return &Memory{} }}, program: program{Rand: rng}, owed: map[log.Dot]*owedOp{}}

@@ -53,7 +53,7 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// importedInput is an input as an import sends it: from a URL, with two labels, and every third with a place.
+// importedInput returns an input as an import sends it: from a URL, with two labels, and every third with a place.
 func (t *traffic) importedInput() log.Op {
 	c := &log.InputCreate{
 		ID: t.hex(16), ContentType: "image/jpeg", URL: "https://pictures.example/" + t.hex(8) + ".jpg",

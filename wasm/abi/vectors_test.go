@@ -70,7 +70,7 @@ func analysis() predict.Analysis {
 	}
 }
 
-// analysisWithCells is an analysis with cells.
+// analysisWithCells returns an analysis with cells.
 func analysisWithCells() predict.Analysis {
 	c := predict.Cells{Height: 1, Width: 2, Classes: 3, Rows: make([]float32, 2*(3+predict.Dim)), Box: raster.Crop{Left: 0.25, Bottom: 1, Right: 0.75}}
 	for i := range c.Rows {

@@ -77,7 +77,7 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 	return tasks, w.wrapError(err)
 }
 
-// wrapError is an error with its application.
+// wrapError returns an error with its application.
 func (w *writer) wrapError(err error) error {
 	if err != nil {
 		err = fmt.Errorf("application %s: %w", w.app, err)

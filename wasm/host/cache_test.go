@@ -65,7 +65,7 @@ func newCache(t testing.TB) *Cache {
 	}
 }
 
-// cacheFile is the one file of a cache.
+// cacheFile returns the one file of a cache.
 func cacheFile(t testing.TB, c *Cache) string {
 	t.Helper()
 	names, err := c.Files.ReadDir(".")

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// greeter is a WASI program: it prints a text and exits with its number of arguments. With three it first asks for 100 pages more, and traps
-// if it does not get them. With four it traps at once.
+// greeter is a WASI program: it prints a text and exits with its number of arguments. With three it first asks for 100 pages more, and
+// traps if it does not get them. With four it traps at once.
 func greeter(text string) []byte {
 	const argc, unreachable = 32, opUnreachable
 	wasi := []byte("wasi_snapshot_preview1")

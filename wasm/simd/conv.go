@@ -45,7 +45,7 @@ const (
 	magicBits = 0x4b400000
 )
 
-// clampAndRound is the bits of v, clamped to hi and lo, plus magic.
+// clampAndRound returns the bits of v, clamped to hi and lo, plus magic.
 func clampAndRound(v, hi, lo value) value {
 	v = f32x4.PMax(f32x4.PMin(v, hi), lo)
 	return f32x4.Add(v, f32x4.Splat(magic))

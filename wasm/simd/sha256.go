@@ -60,7 +60,7 @@ func (k *kernels) defineSum() {
 	}
 }
 
-// swapBytes is the words of x with their bytes in the other order.
+// swapBytes returns the words of x with their bytes in reverse order.
 func swapBytes(x value) value {
 	return emit.Shuffle(x, x, [16]byte{3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12})
 }
@@ -138,7 +138,7 @@ func (k *kernels) defineCompress() *emit.Func {
 	return f
 }
 
-// xorRotations is the three turns of x, mixed.
+// xorRotations returns the three turns of x, mixed.
 func xorRotations(x value, a, b, c int) value {
 	return x.RotR(a).Xor(x.RotR(b)).Xor(x.RotR(c))
 }

@@ -21,7 +21,7 @@ func rowAddress(chunks, row, stride value) value {
 	return chunk.Add(row.And(1<<chunkShift - 1).Mul(stride))
 }
 
-// sumLanes is the sum of four 32-bit lanes.
+// sumLanes returns the sum of four 32-bit lanes.
 func sumLanes(f *emit.Func, acc value) value {
 	f.Set(acc, i32x4.Add(acc, emit.Shuffle32(acc, acc, 2, 3, 0, 1)))
 	f.Set(acc, i32x4.Add(acc, emit.Shuffle32(acc, acc, 1, 0, 3, 2)))

@@ -184,8 +184,8 @@ func (k *kernels) defineWinogradMul(tiles int) *emit.Func {
 	return f
 }
 
-// defineWinogradOut defines (h, m, dst, ldd, dstStep, q, column, tiles): the products become the bytes of eight columns, the first of which is
-// column/4. First the columns of a tile are transformed, in m, then its rows, which are 576 times the sums.
+// defineWinogradOut defines (h, m, dst, ldd, dstStep, q, column, tiles): the products become the bytes of eight columns, the first of which
+// is column/4. First the columns of a tile are transformed, in m, then its rows, which are 576 times the sums.
 func (k *kernels) defineWinogradOut() *emit.Func {
 	f := k.Func("", ints(8))
 	h, m, dst, ldd, dstStep := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)

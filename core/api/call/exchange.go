@@ -46,7 +46,7 @@ func (e *Exchange) GiveUp(err error) {
 	}
 }
 
-// RespondWith is an exchange that is done with a response from elsewhere, such as a service's Refuse.
+// RespondWith returns an exchange that is done with a response from elsewhere, such as a service's Refuse.
 func RespondWith(r Response) *Exchange { return &Exchange{response: r} }
 
 // NewExchange returns an exchange that continues elsewhere, such as in a guest. It has jobs, and passes their results to resume, one for

@@ -37,8 +37,8 @@ type Result struct {
 	Err      error
 	Passing  bool `wire:"4"` // Err is ErrFetch, and the address may answer the next time
 
-	// For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.HostedNames, and its content type.
-	// The caller that takes the result releases it.
+	// For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.HostedNames, and its content
+	// type. The caller that takes the result releases it.
 	Blob        blob.Hash `wire:"5"`
 	ContentType string    `wire:"6"`
 }

@@ -172,7 +172,7 @@ func outputID(in *catalog.Input) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// applyEdits are the concepts that ranked highest at analysis, less what was removed, plus what was
+// applyEdits returns the concepts that ranked highest at analysis, less what was removed, plus what was
 // set since, by value descending, equal ones by id.
 func applyEdits(m *predict.Model, values []float32, edits []catalog.Edit) []conceptValue {
 	var rows []conceptValue

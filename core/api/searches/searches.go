@@ -1,5 +1,6 @@
 // Package searches answers searches: a page of the inputs that a query finds, or a summary of all of them.
-// It has the pictures of a query analysed before package search runs it. If the application changes its network meanwhile, they are analysed again.
+// It has the pictures of a query analysed before package search runs it. If the application changes its network meanwhile, they are
+// analysed again.
 package searches
 
 import (

@@ -181,7 +181,7 @@ func namesOf(x *call.Call, p *Predictor, language string) map[string]int {
 	return names
 }
 
-// AbbreviateList is the beginning of a list, for an error.
+// AbbreviateList returns the beginning of a list, for an error.
 func AbbreviateList(all []string) string {
 	if n := len(all) - mostListed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:mostListed], ", "), n)

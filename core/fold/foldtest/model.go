@@ -316,7 +316,7 @@ func living(list []*entity) (out []entity) {
 	return out
 }
 
-// visibleLabels are the labels that users see, by concept.
+// visibleLabels returns the labels that users see, by concept.
 func (b *being) visibleLabels() (out []log.Label) {
 	for _, concept := range slices.Sorted(maps.Keys(b.labels)) {
 		if v := b.labels[concept].v; v != log.Removed {

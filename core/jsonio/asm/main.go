@@ -14,7 +14,7 @@ func main() {
 	Generate()
 }
 
-// repeatByte is a register with one byte in all lanes.
+// repeatByte returns a register with one byte in all lanes.
 func repeatByte(name string, b byte) VecVirtual {
 	m := GLOBL(name, RODATA|NOPTR)
 	DATA(0, U8(b))

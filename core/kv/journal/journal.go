@@ -59,8 +59,9 @@ type Options struct {
 	Magic [8]byte // whose records these are
 	Step  int     // bytes of a compaction that go with each record, besides twice the record's own; 0 means 64 kB
 
-	// Reserve is the number of bytes that the journal occupies in the file that is not the current one. It gives them up for a record that finds
-	// no space, and Room returns an error until it has them again. So a user that asks Room before records that can wait has space for the others.
+	// Reserve is the number of bytes that the journal occupies in the file that is not the current one. It gives them up for a record that
+	// finds no space, and Room returns an error until it has them again. So a user that asks Room before records that can wait has space
+	// for the others.
 	Reserve int
 }
 

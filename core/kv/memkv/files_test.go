@@ -20,7 +20,7 @@ const always = -1 << 40
 // openInFiles opens a store in files 2 and 3 of a disk, in which values of 20 bytes stay. It compacts in many steps.
 func openInFiles(d journal.Files, slack int64) (*memkv.Store, error) { return openFar(d, slack, 20) }
 
-// openFar is openInFiles with values of far bytes.
+// openFar opens a store as openInFiles does. Values of far bytes or more stay in the files.
 func openFar(d journal.Files, slack int64, far int) (*memkv.Store, error) {
 	return memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{2, 3}, Far: far, Slack: slack, Step: 1}})
 }
@@ -289,8 +289,8 @@ func TestFiledFull(t *testing.T) {
 	}
 }
 
-// TestFiledReserve fills files that have a reserve. Small batches are taken then, as those of deletions are, and Room refuses all others until there is
-// space. The files open again, also where the reserve is left in them.
+// TestFiledReserve fills files that have a reserve. Small batches are taken then, as those of deletions are, and Room refuses all others
+// until there is space. The files open again, also where the reserve is left in them.
 func TestFiledReserve(t *testing.T) {
 	d := journaltest.NewDisk()
 	open := func() *memkv.Store {
@@ -409,7 +409,7 @@ func (d *watchedDisk) Read(file int, off int64, p []byte) error {
 	return d.Disk.Read(file, off, p)
 }
 
-// numberedPair is the n-th key, and a value of size bytes of which no two are alike.
+// numberedPair returns the n-th key, and a value of size bytes of which no two are alike.
 func numberedPair(n, version, size int) (key, value []byte) {
 	value = make([]byte, size)
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(version)))

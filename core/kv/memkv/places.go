@@ -90,14 +90,14 @@ func (p *places) begin() {
 // noteCopy notes the offset of a place after the compaction.
 func (p *places) noteCopy(id place, off int64) { p.next[id] = off }
 
-// noteMove is the source's.
+// noteMove implements [journal.Source].
 func (p *places) noteMove(from, to int64) {
 	for _, id := range p.since[from] {
 		p.next[id] = p.at[id] + to - from
 	}
 }
 
-// switchFile is the source's: what was dropped before the compaction began, and is still read, is read now.
+// switchFile implements [journal.Source]: what was dropped before the compaction began, and is still read, is read now.
 func (p *places) switchFile(read func(off int64, p []byte) error) error {
 	free := map[place]bool{}
 	for _, id := range p.free {

@@ -118,7 +118,8 @@ func (h *health) failure() error {
 	return h.failed
 }
 
-// writable is nil when a batch may be handed to Pebble. A log that finds no space fails the store, so the last space is not for new batches.
+// writable is nil when a batch may be handed to Pebble. A log that finds no space fails the store, so the last space is not for new
+// batches.
 func (h *health) writable() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

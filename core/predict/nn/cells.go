@@ -25,8 +25,8 @@ func (p *Plan) Cells() (height, width int) {
 }
 
 // Cells runs the plan on in as [Session.Run] does. It runs the steps from the last Pool on once for every pixel (y, x) of the pooled
-// map, row by row, as if all pixels of the map were like that one. The function each gets the plan's outputs, which belong to the session and are
-// overwritten after it returns. If those steps are linear, the mean of these outputs is the output of Run: each of them is the
+// map, row by row, as if all pixels of the map were like that one. The function each gets the plan's outputs, which belong to the session
+// and are overwritten after it returns. If those steps are linear, the mean of these outputs is the output of Run: each of them is the
 // contribution of one part of the picture.
 //
 // The errors are Run's, and ErrUnsupported where there is no such map.

@@ -137,7 +137,7 @@ func progressive(b []byte) []byte {
 	return bytes.Replace(b, []byte("\xff\xc0\x00\x0b"), []byte("\xff\xc2\x00\x0b"), 1)
 }
 
-// deflateZeros is n zero bytes.
+// deflateZeros returns n zero bytes, compressed.
 func deflateZeros(n int) []byte {
 	var b bytes.Buffer
 	z := zlib.NewWriter(&b)

@@ -31,7 +31,7 @@ func noisyPlanes(t testing.TB, p Planes) Planes {
 	return p
 }
 
-// packPlanes is a frame with m's planes.
+// packPlanes returns a frame with the planes of m.
 func packPlanes(m *image.YCbCr) Planes {
 	px, py := subsampling(m.SubsampleRatio)
 	p := Planes{Width: m.Rect.Dx(), Height: m.Rect.Dy(), SubX: px / 2, SubY: py / 2, Depth: 8, Matrix: BT601, Full: true}

@@ -174,7 +174,7 @@ func (v *tiffValues) at(i int) int {
 	return int(min(v.order.Uint32(value), 1<<31-1))
 }
 
-// fixedPoint is value i of RATIONAL in 16.16, rounded down; 0 for a denominator of 0 and for another type.
+// fixedPoint returns value i of RATIONAL in 16.16, rounded down; 0 for a denominator of 0 and for another type.
 func (v *tiffValues) fixedPoint(i int) int64 {
 	value := v.data[i*v.size:]
 	if v.size != 8 || v.order.Uint32(value[4:]) == 0 {

@@ -441,7 +441,7 @@ func (f *tiffFile) ycbcr() (rowWriter, error) {
 	}, nil
 }
 
-// scaleFixed is v·top/span in 16.16, at most ±4096, for v and span in 16.16.
+// scaleFixed returns v·top/span in 16.16, at most ±4096, for v and span in 16.16.
 func scaleFixed(v, top, span int64) int64 {
 	return min(max(v*top<<16/span, -4096<<16), 4096<<16)
 }

@@ -32,7 +32,7 @@ func (w *bitWriter) one(symbol uint32) {
 	w.write(symbol, 8)
 }
 
-// vp8lWithGroups is a lossless picture of 100 × 100 whose last group has a number, with codes for
+// vp8lWithGroups returns a lossless picture of 100 × 100 whose last group has a number, with codes for
 // so many groups.
 func vp8lWithGroups(last, groups int) []byte {
 	var w bitWriter

@@ -170,7 +170,7 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 	}
 }
 
-// patchModel is a model's file with other bytes at an offset from the first place of some bytes.
+// patchModel returns a model's file with other bytes at an offset from the first place of some bytes.
 func patchModel(t testing.TB, behind []byte, at int, bytesTo ...byte) []byte {
 	t.Helper()
 	file := dumpModel(t, sigmoid())

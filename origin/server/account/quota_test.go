@@ -143,7 +143,7 @@ func exact(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// runPowerCuts is one round of power cuts: of the hundred calls, then of a plan's.
+// runPowerCuts runs one round of power cuts: during the hundred calls, then during a plan's.
 func runPowerCuts(t *testing.T, rng *rand.Rand) (cuts int) {
 	d := &disk{pebbletest.New()}
 	limit := 100 + rng.Int64N(5000)

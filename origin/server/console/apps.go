@@ -52,7 +52,7 @@ func (c *call) by() register.Caller {
 	return register.Caller{Account: c.account.ID, Remote: c.r.Remote}
 }
 
-// ownedApps are the account's applications, oldest first.
+// ownedApps returns the account's applications, oldest first.
 func (c *call) ownedApps() ([]catalog.App, error) {
 	all, err := c.o.Register.Apps()
 	mine := slices.DeleteFunc(all, func(a catalog.App) bool { return !c.owns(&a) })

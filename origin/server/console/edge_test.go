@@ -46,7 +46,7 @@ func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]
 	return s.browser(), apps, of
 }
 
-// appNames are the names of the applications in an answer.
+// appNames returns the names of the applications in an answer.
 func appNames(t *testing.T, res api.Response) (names []string) {
 	t.Helper()
 	var in struct{ Apps []struct{ Name string } }

@@ -96,7 +96,7 @@ func (c *call) adopt(token string, err error) error {
 // tokenDigits is the length of a cookie's value.
 const tokenDigits = 64
 
-// requestCookie is the cookie that came, or empty.
+// requestCookie returns the cookie that came, or empty.
 func (c *call) requestCookie() string {
 	for part := range strings.SplitSeq(c.header("Cookie"), ";") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -123,7 +123,8 @@ func (c *call) csrf() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkChange refuses a change that is not JSON or, at an origin, lacks the page's token. An edge sets no cookie that another site could use.
+// checkChange refuses a change that is not JSON or, at an origin, lacks the page's token. An edge sets no cookie that another site could
+// use.
 func (c *call) checkChange() error {
 	kind, _, err := mime.ParseMediaType(c.header("Content-Type"))
 	if err != nil || kind != "application/json" {

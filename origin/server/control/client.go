@@ -74,7 +74,7 @@ func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.R
 	return res, nil
 }
 
-// checkResponse is the error that an answer says.
+// checkResponse returns the error in an answer.
 func checkResponse(res *http.Response) error {
 	if res.StatusCode == http.StatusOK {
 		return nil

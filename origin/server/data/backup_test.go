@@ -209,8 +209,8 @@ func TestRestoresThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestHalfBackupsLeaveNothing has a backup and a restore fail in the middle. The new folder is empty then, so that a full disk has its space
-// again, and the folder that was backed up takes writes. The folder of a killed restore does not open.
+// TestHalfBackupsLeaveNothing has a backup and a restore fail in the middle. The new folder is empty then, so that a full disk has its
+// space again, and the folder that was backed up takes writes. The folder of a killed restore does not open.
 func TestHalfBackupsLeaveNothing(t *testing.T) {
 	empty := func(dir string) {
 		t.Helper()

@@ -97,7 +97,7 @@ func (u *sampleFolder) options() CheckOptions {
 	return CheckOptions{Space: s}
 }
 
-// storedPictures are the pictures of the world's inputs that the folder has.
+// storedPictures returns the pictures of the world's inputs that the folder has.
 func (u *sampleFolder) storedPictures() (there []string) {
 	u.t.Helper()
 	for _, p := range u.pictures {

@@ -100,7 +100,7 @@ func (p *feedServer) write(n, size int) {
 	}
 }
 
-// appRecordSeq is the place of the register as it is now.
+// appRecordSeq returns the place of the register as it is now.
 func (p *feedServer) appRecordSeq() uint64 {
 	p.t.Helper()
 	_, seq, err := p.Engine.Register.AppRecord(p.App, "")

@@ -26,7 +26,8 @@ type Picture struct {
 // the bytes.
 const hostedCache = "public, no-cache"
 
-// serveHostedFile answers a picture or a video, a part of it, or 304 to a cache that has it. A browser shows raster pictures and videos only.
+// serveHostedFile answers a picture or a video, a part of it, or 304 to a cache that has it. A browser shows raster pictures and videos
+// only.
 func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := s.refuse(r, errMethod)
@@ -103,8 +104,8 @@ func isRenderable(contentType string) bool {
 	return false
 }
 
-// completeBody holds the last byte back until the source has confirmed all of them, so that a damaged picture arrives short, which every client
-// notices.
+// completeBody holds the last byte back until the source has confirmed all of them, so that a damaged picture arrives short, which every
+// client notices.
 type completeBody struct {
 	io.Closer
 	from *bufio.Reader

@@ -94,7 +94,7 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 	return each
 }
 
-// memoryInUse is the memory that is in use, heap and stacks.
+// memoryInUse returns the memory that is in use, heap and stacks.
 func memoryInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

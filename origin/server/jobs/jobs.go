@@ -6,7 +6,8 @@
 //	                          large calls, films, background ──┴▶ other analysers, one a core, behind a gate
 //
 // Calls of few pictures go first. All other work has its own analysers, on threads of low priority, so no such call waits for one. It
-// also pauses in the middle of a picture or a training while such calls need the cores, but never for more than ten times as long as it works.
+// also pauses in the middle of a picture or a training while such calls need the cores, but never for more than ten times as long as it
+// works.
 //
 // Callers, which are accounts and applications of the operator, share the calls and the pictures that
 // may be under way, and take turns at the analysers. So a flood of one caller neither takes all places
@@ -86,8 +87,8 @@ type Options struct {
 	// times as long by the clock ends it as well. nil: the clock alone.
 	Spent func() time.Duration
 
-	// Lower gives the calling thread a low priority for good. Pictures that are not in the front lane, and trainings, have such threads. Steps of
-	// an engine have none: they hold locks for which calls wait. nil: no thread has one.
+	// Lower gives the calling thread a low priority for good. Pictures that are not in the front lane, and trainings, have such threads.
+	// Steps of an engine have none: they hold locks for which calls wait. nil: no thread has one.
 	Lower func()
 }
 

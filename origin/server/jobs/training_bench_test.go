@@ -28,7 +28,7 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// newLargeSchool is a school whose model has two concepts, with pictures inputs of each in turn.
+// newLargeSchool returns a school whose model has two concepts, with pictures inputs of each in turn.
 func newLargeSchool(b *testing.B, set *predict.Set, pictures int) *school {
 	b.Helper()
 	s := &school{t: b}

@@ -172,7 +172,7 @@ func (p *Pool) analyseFrames(ctx context.Context, job *api.Job, film *os.File) (
 	return seen, nil
 }
 
-// decodeError is the error of a video that cannot be decoded, in the interface's words.
+// decodeError returns the error of a video that cannot be decoded, in the interface's words.
 func (p *Pool) decodeError(ctx context.Context, err error) error {
 	for _, known := range []error{raster.ErrUnsupported, raster.ErrTooLarge, raster.ErrCorrupt} {
 		if errors.Is(err, known) {

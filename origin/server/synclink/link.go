@@ -318,7 +318,7 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	return decompress(res)
 }
 
-// decompress is an answer with its body as it was before it was compressed.
+// decompress returns an answer with its body as it was before it was compressed.
 func decompress(res *http.Response) (*http.Response, error) {
 	if !strings.EqualFold(res.Header.Get("Content-Encoding"), compress.Encoding) {
 		return res, nil

@@ -59,7 +59,7 @@ func Notify(state string) error {
 	return err
 }
 
-// WatchdogInterval is the time within which the supervisor wants "WATCHDOG=1", again and again; 0: it does
+// WatchdogInterval returns the time within which the supervisor wants "WATCHDOG=1", again and again; 0: it does
 // not, or there is none.
 func WatchdogInterval() (time.Duration, error) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {

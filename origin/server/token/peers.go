@@ -42,7 +42,7 @@ func EdgeIssuer(edge string) string { return "urn:sightline:edge:" + edge }
 // TrustPeer makes t accept tokens that are signed by o's keys, and sign with keys that o delegates.
 func (t *Tokens) TrustPeer(o PeerKeys) { t.peers.Store(&o) }
 
-// peerKeys are the others; nil: there are none.
+// peerKeys returns the others; nil: there are none.
 func (t *Tokens) peerKeys() PeerKeys {
 	if o := t.peers.Load(); o != nil {
 		return *o

@@ -45,7 +45,7 @@ func decodeCommand(f *abi.Film) ([]byte, error) {
 	return (&abi.FilmReply{Args: args, Bytes: uint64(size), Frames: found.Frames, Planes: &found.Planes}).Marshal(), nil
 }
 
-// filmError is the error of a film that was not decoded to its end.
+// filmError returns the error of a film that was not decoded to its end.
 func filmError(f *abi.Film) error {
 	switch f.Failure {
 	case abi.FailedProbe:

@@ -130,7 +130,7 @@ func (f *Func) Call(g *Func, args ...Value) {
 	f.code = append(f.code, f.call(g, args)...)
 }
 
-// CallValue is g's result as a value: the call happens where, and as often as, it is used.
+// CallValue returns g's result as a value: the call happens where, and as often as, it is used.
 func (f *Func) CallValue(g *Func, args ...Value) Value {
 	if g.result == none {
 		panic("emit: a call without a result")

@@ -167,7 +167,7 @@ func (a Value) ExtendU() Value { return a.unary(I32, I64, 0xad) }
 // ToFloat is a signed I32 as an F32, rounded to nearest even.
 func (a Value) ToFloat() Value { return a.unary(I32, F32, 0xb2) }
 
-// Truncate is an F32 as a signed I32, rounded towards zero and held to its range.
+// Truncate returns an F32 as a signed I32, rounded towards zero and held to its range.
 func (a Value) Truncate() Value { return a.unary(F32, I32, 0xfc, 0x00) }
 
 // Select is a where cond is not 0, and b where it is.

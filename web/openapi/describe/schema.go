@@ -45,7 +45,7 @@ func record(note string, fields ...field) object {
 	return s.with(member{"properties", properties})
 }
 
-// closedRecord is the schema of an object in answers, which has no other members.
+// closedRecord returns the schema of an object in answers, which has no other members.
 func closedRecord(note string, fields ...field) object {
 	return record(note, fields...).with(member{"additionalProperties", false})
 }

@@ -186,7 +186,7 @@ func (f *Files) film(read func() ([]byte, error)) (entry, error) {
 	return e, nil
 }
 
-// bundleFiles are the files of the bundles: of each folder that has a manifest what its manifest lists, and itself.
+// bundleFiles returns the files of the bundles: of each folder that has a manifest what its manifest lists, and itself.
 func bundleFiles(bundles fs.FS) ([]string, error) {
 	manifests, err := fs.Glob(bundles, "*/manifest.json")
 	if err != nil {

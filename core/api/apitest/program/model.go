@@ -221,7 +221,7 @@ func (in *modelInput) json(said int) map[string]any {
 	return map[string]any{"id": in.id, "data": data, "status": float64(said)}
 }
 
-// stripImplied is v without the marks of implied objects.
+// stripImplied returns v without the marks of implied objects.
 func stripImplied(v any) any {
 	object, ok := v.(map[string]any)
 	if !ok {

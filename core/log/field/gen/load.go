@@ -314,7 +314,8 @@ func isTime(t types.Type, name string) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "time" && n.Obj().Name() == name
 }
 
-// reachableMessages returns the wanted messages and the messages within them, in the order of their names. hold reports whether to follow a field.
+// reachableMessages returns the wanted messages and the messages within them, in the order of their names. hold reports whether to follow a
+// field.
 func (p *program) reachableMessages(wanted func(m *message) bool, hold func(f *member) bool) []*message {
 	seen := map[*message]bool{}
 	var visit func(m *message)

@@ -45,7 +45,8 @@ func (t *tileArgs) setColumns(w *PackedS8, j int) {
 	t.b = unsafe.Pointer(&w.eights[j/panel*w.Segs*seg8*panel*8])
 }
 
-// safeRows returns the number of rows, of m, that assembly may take. It reads whole groups and must not pass the end of a, which holds n bytes.
+// safeRows returns the number of rows, of m, that assembly may take. It reads whole groups and must not pass the end of a, which holds n
+// bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 	if Levels.Now() == cpu.Generic || w.K == 0 {
 		return 0

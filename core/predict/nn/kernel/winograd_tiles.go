@@ -4,8 +4,8 @@ package kernel
 
 import "unsafe"
 
-// The sizes of scratch: elements from one of the 36 places of transformed windows to the next (as in the generators of the assembly), and how
-// many of them are used.
+// The sizes of scratch: elements from one of the 36 places of transformed windows to the next (as in the generators of the assembly), and
+// how many of them are used.
 const (
 	winogradStep = (1024 + 64) / 2
 	winogradRoom = 1024 / 2

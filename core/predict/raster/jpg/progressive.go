@@ -34,7 +34,7 @@ func (d *Decoder) progression(s *scanHeader) error {
 	}
 }
 
-// coefsPerBlock is the number of coefficients kept of a block: per, and where not all matter one
+// coefsPerBlock returns the number of coefficients kept of a block: per, and where not all matter one
 // for the others to go to.
 func (d *Decoder) coefsPerBlock() int {
 	if d.per == 16 || d.per == 4 {

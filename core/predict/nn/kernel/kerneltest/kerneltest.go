@@ -44,7 +44,8 @@ func shrink(rng *rand.Rand, w []int8, k int) {
 }
 
 // Sums yields products whose groups of four weights, 8 apart, have sums of sizes about 256 in one lane of a column. A level that adds
-// four products in a word must not let it overflow. All results are 128: the bytes of Src are equal, and Bias takes off what they contribute.
+// four products in a word must not let it overflow. All results are 128: the bytes of Src are equal, and Bias takes off what they
+// contribute.
 func Sums(rng *rand.Rand) iter.Seq[*Product] {
 	groups := [][4]int8{{127, 127, 0, 0}, {64, 64, 64, 63}, {127, 127, 1, 0}, {64, 64, 64, 64}, {127, 1, 127, 1}, {1, 127, 127, 2}, {127, 127, 127, 127}}
 	return func(yield func(*Product) bool) {
@@ -441,7 +442,7 @@ func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
 	return q
 }
 
-// requantise is the byte of a whole accumulator.
+// requantise returns the byte of a whole accumulator.
 func requantise(q *kernel.Requant, acc int32, j int) uint8 {
 	return roundToByte(float32(acc)*q.Scale[j], q.Zero, q.Lo, q.Hi)
 }
@@ -470,7 +471,7 @@ func NewAdd(rng *rand.Rand) *kernel.Add {
 	return a
 }
 
-// AddResidual is the byte of a residual add.
+// AddResidual returns the byte of a residual add.
 func AddResidual(p *kernel.Add, y, r uint8) uint8 {
 	s := float32(float32(int32(y)-p.ZeroY)*p.ScaleY) + float32(float32(int32(r)-p.ZeroR)*p.ScaleR)
 	return roundToByte(s, p.Zero, p.Lo, p.Hi)
