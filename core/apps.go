@@ -16,13 +16,13 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// errDeleted is the error of running calls and background work of an application that is deleted meanwhile.
+// errDeleted is the error of running calls and background work of an application that was deleted in the meantime.
 var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknown)
 
-// isDeleted reports whether an error says that the application was deleted meanwhile.
+// isDeleted reports whether err means that the application was deleted in the meantime.
 func isDeleted(err error) bool { return errors.Is(err, errDeleted) }
 
-// apps holds the open applications, each with its partition, opened at the first request.
+// apps has the open applications and their partitions. It opens an application at the first request.
 //
 //	key ──register──▶ application's record
 //	                         │
@@ -31,7 +31,7 @@ func isDeleted(err error) bool { return errors.Is(err, errDeleted) }
 type apps struct {
 	o        Options
 	register *register.Register
-	sets     map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
+	sets     map[[32]byte]*predict.Set // by base: the newest, and older networks that still serve applications
 
 	storage *storage // nil: storage has no limits
 
@@ -43,18 +43,18 @@ type apps struct {
 type application struct {
 	ID           string
 	Partition    *partition.Partition
-	current      atomic.Pointer[api.Application] // as requests meet it
+	current      atomic.Pointer[api.Application] // the application as requests use it
 	inputs       *ingest.Worker
-	isReplica    bool // a copy of an origin's, whose log determines its network
-	hasUnsettled bool // Step's: pictures may be kept for pending operations and conflicts
+	isReplica    bool // it replicates an application of an origin, whose log determines its network
+	hasUnsettled bool // only for Step: pictures of pending operations and conflicts may be pinned
 	renewal
 
-	out atomic.Int64 // tasks with pictures that were handed out and not handed back
+	out atomic.Int64 // number of tasks with pictures that were handed out and have not come back
 }
 
 func (a *application) caller() string { return a.current.Load().Caller() }
 
-// show has requests meet the application as its record says.
+// show updates the application that requests use to its record.
 func (a *application) show(record *catalog.App) {
 	a.current.Store(&api.Application{
 		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
@@ -83,7 +83,7 @@ func openApps(o Options, of *register.Register) (*apps, error) {
 	return a, nil
 }
 
-// ids are those of the applications that are served, in their order; the list is shared.
+// ids returns the ids of the served applications in ascending order. The caller must not change the slice.
 func (a *apps) ids() ([]string, error) {
 	if a.o.App != "" {
 		return []string{a.o.App}, nil
@@ -91,7 +91,7 @@ func (a *apps) ids() ([]string, error) {
 	return a.register.IDs()
 }
 
-// application opens an application.
+// application returns an application. It opens the application if necessary.
 func (a *apps) application(id string) (*application, error) {
 	app, err := catalog.ParseAppID(id)
 	if err != nil || a.o.App != "" && id != a.o.App {
@@ -118,7 +118,7 @@ func (a *apps) application(id string) (*application, error) {
 	return open, nil
 }
 
-// refresh has requests meet an open application as its record is now.
+// refresh reads the record of an open application again, for the next requests.
 func (a *apps) refresh(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,12 +126,12 @@ func (a *apps) refresh(id string) {
 	if err != nil || a.open[app] == nil {
 		return
 	}
-	if record, err := a.register.App(id); err == nil { // or it was deleted a moment ago
+	if record, err := a.register.App(id); err == nil { // an error means that it was just deleted
 		a.open[app].show(&record)
 	}
 }
 
-// detach forgets an application that was deleted, and ends its partition.
+// detach removes a deleted application from the open applications, and shuts its partition.
 func (a *apps) detach(id string) {
 	app, err := catalog.ParseAppID(id)
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	if copied > 0 { // the records came from an origin, so the application is a replica
+	if copied > 0 { // an app record came from an origin, so the application is a replica
 		settings.Replica = &partition.Replica{}
 		to.isReplica = true
 	}
@@ -195,7 +195,7 @@ func (a *apps) all() ([]*application, error) {
 	for _, id := range ids {
 		app, err := a.application(id)
 		if errors.Is(err, register.ErrApplication) {
-			continue // deleted since
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err

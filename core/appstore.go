@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// appStore reads applications, keys and clients for requests. It reads them from the store each time, so the next request after a
-// deletion does not find a key.
+// appStore reads applications, keys and clients for requests. It reads the store for each request, so that a deleted key is invalid at
+// the next request.
 type appStore struct{ e *Engine }
 
 var _ api.Applications = appStore{}
@@ -39,7 +39,7 @@ func (s appStore) Key(hash auth.Hash) (catalog.Key, error) { return s.e.Register
 // Client implements [api.Applications].
 func (s appStore) Client(id string) (catalog.Client, error) { return s.e.Register.Read().Client(id) }
 
-// AppsOf implements [api.Applications]: by id.
+// AppsOf implements [api.Applications]. The order is by id.
 func (s appStore) AppsOf(account string) ([]catalog.App, error) {
 	var owned []catalog.App
 	err := s.e.Register.Read().Apps(func(app catalog.App) bool {
@@ -51,7 +51,7 @@ func (s appStore) AppsOf(account string) ([]catalog.App, error) {
 	return owned, err
 }
 
-// Keys implements [api.Applications]: by hash.
+// Keys implements [api.Applications]. The order is by hash.
 func (s appStore) Keys(app string) ([]catalog.Key, error) { return s.e.Register.Keys(app) }
 
 // CreateApp implements [api.Applications].
@@ -66,14 +66,14 @@ func (s appStore) CreateKey(ctx context.Context, account, remote string, k api.N
 	return key, record, requestError(err)
 }
 
-// requestError turns errors that a request can cause into the error of requests.
+// requestError wraps errors that a request causes in api.ErrAccountRequest.
 func requestError(err error) error {
 	for _, wrong := range []error{register.ErrName, register.ErrDefaultModel, lang.ErrUnknown, auth.ErrScope} {
 		if errors.Is(err, wrong) {
 			return fmt.Errorf("%w: %w", api.ErrAccountRequest, err)
 		}
 	}
-	if errors.Is(err, register.ErrApplication) { // deleted a moment ago
+	if errors.Is(err, register.ErrApplication) { // just deleted
 		return fmt.Errorf("%w: %w", catalog.ErrNotFound, err)
 	}
 	return err

@@ -13,10 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// The part of an engine that the sync protocol uses, at an origin and at a copy.
+// This file has the part of an engine that the sync protocol uses, at an origin and at a replica.
 
-// Partition returns an application's log, state and index. It is the engine's to close. Errors:
-// register.ErrApplication and the store's.
+// Partition returns an application's log, state and index. The engine closes it, not the caller. Errors: register.ErrApplication and the
+// store's.
 func (e *Engine) Partition(app string) (*partition.Partition, error) {
 	open, err := e.apps.application(app)
 	if err != nil {
@@ -31,7 +31,7 @@ func (e *Engine) Identify(ctx context.Context, r *api.Request) (auth.Principal, 
 	return e.service.Identify(ctx, r)
 }
 
-// Serving is the base of the network that serves an application as r shows it.
+// Serving returns the base of the network that serves the application in r.
 func (e *Engine) Serving(r catalog.Reader) ([32]byte, error) { return e.service.Serving(r) }
 
 // ReceivedJob returns the job to analyse a picture of another site's input. The picture's bytes are in the blobs, and this node derives

@@ -1,12 +1,12 @@
-// Package core is the engine: all of /v2, with the same bytes at every host.
+// Package core is the engine: it answers all of /v2, with the same bytes on every host.
 //
 //	            ┌───────────────────── Engine ─────────────────────┐
 //	Request ──▶ │ auth ── key and its application                  │
 //	            │ api ─── routes, statuses, JSON                   │ ──▶ Response
 //	            │  ├── predict.Set   public models and the network │
 //	   jobs ◀── │  ├── lang          names, 23 languages           │ ◀── results
-//	            │  ├── blob.HostedNames   stored pictures               │
-//	            │  └── partition     one an application:           │
+//	            │  ├── blob.HostedNames   stored pictures          │
+//	            │  └── partition     one for each application:     │
 //	            │        log ──fold──▶ catalog records + index     │
 //	            └──────────▲───────────────────────────────────────┘
 //	               store, clock, randomness, blobs, Step: the host's
@@ -14,8 +14,8 @@
 // A host (the origin, an edge, a page) opens an engine with its services, passes requests to it, runs the jobs of calls on its threads,
 // and calls Step from time to time. The engine starts no goroutine and waits for nothing.
 //
-// A host may also have one engine for each application ([Options.App]), such as a guest each, and one [register.Register], which writes
-// the records that they read.
+// A host may also have one engine for each application ([Options.App]), such as one in each guest, and one [register.Register], which
+// writes the records that the engines read.
 package core
 
 import (
@@ -41,47 +41,47 @@ import (
 type Options struct {
 	Store kv.Store // holds applications, keys, logs, records and indexes
 
-	// App is the one application that the engine serves: its record, keys and client are written by
-	// a [register.Register] on the same store, and read from there at each request; the engine writes nothing
-	// of the register and does not tidy Hosted. Empty means all applications, and their register.
+	// App is the only application that the engine serves. A [register.Register] on the same store writes the application's record, keys and
+	// client, and the engine reads them at each request. The engine writes no data of the register and does not tidy Hosted. Empty means
+	// all applications; the engine then opens the register itself.
 	App string
 
-	Models *predict.Set // the loaded bundles; the host's analysers are made from a set of the same base
+	Models *predict.Set // loaded bundles; the host makes its analysers from a set of the same base
 
-	// Older loads the bundles of an older network by its base: applications that it analysed
-	// are served by it until they have gone over to Models. nil: there are none.
+	// Older loads the bundles of an older network by its base. This network serves the applications that it analysed until they have moved
+	// to Models. nil if there are no older networks.
 	Older func(base [32]byte) (*predict.Set, error)
 
-	Hosted register.Pictures // keeps the pictures that come as base64; *blob.HostedNames
+	Hosted register.Pictures // stores the pictures that come as base64; *blob.HostedNames
 	Clock  func() time.Time
-	Rand   io.Reader // ids are made from it; fit for secrets
-	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
+	Rand   io.Reader // source of ids; fit for secrets
+	Seals  io.Reader // source of the keys of log seals, see [partition.Partition.Seal]; nil means that logs have no seals
 
-	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
-	Accounts api.Accounts // people whom applications belong to; nil: there are none
-	Calls    api.Calls    // nil: calls are not counted
+	Tokens   api.Tokens   // issues and reads access tokens; nil if there are none
+	Accounts api.Accounts // accounts that own applications; nil if there are none
+	Calls    api.Calls    // counts calls; nil if calls are not counted
 
-	// Audit notes what is done to applications, keys, clients and edges; see [register.Options]. nil: nothing is noted.
+	// Audit records changes to applications, keys, clients and edges; see [register.Options]. nil means that nothing is recorded.
 	Audit func(by register.Caller, a register.Action, target string) error
 
 	Storage     api.Storage                      // nil: storage has no limits
-	PictureSize func(h blob.Hash) (int64, error) // bytes of a picture that is kept, or blob.ErrNotFound; needed with Storage
+	PictureSize func(h blob.Hash) (int64, error) // bytes of a stored picture, or blob.ErrNotFound; required with Storage
 
-	// Copies returns the status of an application that is a copy; false, or nil: it is not synchronized.
+	// Copies returns the sync status of an application that is a replica, and false for other applications. nil if there are no replicas.
 	Copies func(app string) (api.SyncStatus, bool)
 
-	NoColumns  bool // see index.Options: for a store in memory
-	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
+	NoColumns  bool // see index.Options; for a store in memory
+	Thumbnails bool // replicas make the thumbnails that they lack, of pictures that the host has or gets
 
-	PublicURL     string              // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
+	PublicURL     string              // start of the URLs of hosted pictures; empty means http://127.0.0.1:8080
 	PublicAppID   string              // app_id of public models and concepts; empty means null
-	KeepPredicted time.Duration       // life of a picture sent to be predicted; 0 means 24 h
+	KeepPredicted time.Duration       // storage time of a picture sent for prediction; 0 means 24 h
 	Retention     partition.Retention // retention of each application's log; zero fields mean their defaults
-	JSON          jsonio.Limits       // of a request's body; zero fields mean jsonio's defaults
-	MaxAnswer     int64               // bytes of an answer's body; 0 means api.DefaultMaxAnswer
+	JSON          jsonio.Limits       // limits of a request's body; zero fields mean jsonio's defaults
+	MaxAnswer     int64               // maximum bytes of a response's body; 0 means api.DefaultMaxAnswer
 
-	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero fields mean 10 a second, 100 at once; PerSecond < 0: none
-	OperatorRate auth.Rate // the same of the operator's own; zero means none
+	Rate         auth.Rate // limit of an account key, its tokens and sessions; zero fields: 10 a second, 100 at once; PerSecond < 0: none
+	OperatorRate auth.Rate // limit of the operator's own keys; zero means none
 }
 
 // Engine answers requests. It is safe for concurrent use if the services in Options are.
@@ -91,8 +91,8 @@ type Engine struct {
 	apps     *apps
 	models   *predict.Set
 	hosted   register.Pictures
-	nextApp  int         // of the applications, when tasks are taken; Take's own
-	stepping sync.Mutex  // held by the one Step
+	nextApp  int         // index of the next application to take tasks from; used by Take only
+	stepping sync.Mutex  // held by the running Step
 	orphans  atomic.Bool // there may be pictures that nothing references
 	closed   atomic.Bool
 }
@@ -122,7 +122,7 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// openRegister opens the register, of an engine of one application only to be read.
+// openRegister opens the register. An engine of a single application opens it read-only.
 func (e *Engine) openRegister(o *Options) (err error) {
 	r := register.Options{
 		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals,
@@ -136,14 +136,13 @@ func (e *Engine) openRegister(o *Options) (err error) {
 	return err
 }
 
-// detach closes a deleted application. Nothing may claim its pictures any longer.
+// detach closes a deleted application. Its pictures may be orphans from then on.
 func (e *Engine) detach(app string) {
 	e.apps.detach(app)
 	e.orphans.Store(true)
 }
 
-// Models is the set of public models with a base, for the host's analysers; the newest for
-// zero.
+// Models returns the set of public models with a base, for the host's analysers. For a zero or unknown base it returns the newest set.
 func (e *Engine) Models(base [32]byte) *predict.Set {
 	if set, ok := e.apps.sets[base]; ok {
 		return set
@@ -159,13 +158,12 @@ func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	return e.service.Begin(ctx, r)
 }
 
-// Caller returns for whom a request speaks; see [api.Service.Caller].
+// Caller returns the caller of a request; see [api.Service.Caller].
 func (e *Engine) Caller(ctx context.Context, r *api.Request) (string, error) {
 	return e.service.Caller(ctx, r)
 }
 
-// Refuse is the answer to a request that the host does not begin or cannot end, such as one
-// that panicked: then err is api.ErrInternal.
+// Refuse returns the response to a request that the host does not begin or cannot end. For a request that panicked, err is api.ErrInternal.
 func (e *Engine) Refuse(r *api.Request, err error) api.Response { return e.service.Refuse(r, err) }
 
 // Close ends the engine, once running calls have ended. It closes none of the host's services.

@@ -24,14 +24,14 @@ type renewal struct {
 	renew *reembed.Worker
 
 	mu        sync.Mutex
-	trainings *training.Queue // of the network that serves
-	base      [32]byte        // of that network
+	trainings *training.Queue // queue for the network that serves
+	base      [32]byte        // base of the network that serves
 	old       [32]byte        // base of the network that served until now
-	moved     time.Time       // when it ceased to; zero: nothing is left of it
-	closing   bool            // everything is analysed: only trainings of the newest network are begun
+	moved     time.Time       // time of that change; zero: nothing of the old network is left
+	closing   bool            // everything is analysed: the queue hands out only trainings of the newest network
 }
 
-// queue is the application's queue of trainings.
+// queue returns the application's queue of trainings.
 func (r *renewal) queue() *training.Queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,10 +50,10 @@ func (r *renewal) takeTrainings(now time.Time, n int) ([]*training.Run, *trainin
 	return runs, r.trainings, err
 }
 
-// dropAfter is the time that the old network's data stays after the change, for calls that began before it.
+// dropAfter is the time for which the old network's data stays after the change, for calls that began before it.
 const dropAfter = time.Minute
 
-// SpaceOf is the space of the indexes over embeddings of a network.
+// SpaceOf returns the space of the indexes over embeddings of a network.
 func SpaceOf(set *predict.Set) index.Space {
 	s := index.Space{Base: set.Base()}
 	for _, c := range set.General().Concepts {
@@ -95,7 +95,7 @@ func (a *apps) loadSets() error {
 		switch {
 		case err == nil:
 			a.sets[h.Base] = set
-		case copied == 0 || !errors.Is(err, fs.ErrNotExist): // a copy finds nothing until its origin switches to ours
+		case copied == 0 || !errors.Is(err, fs.ErrNotExist): // a replica's network may be missing until its origin switches to ours
 			return fmt.Errorf("network %x of application %s: %w", h.Base[:8], id, err)
 		}
 	}
@@ -112,7 +112,7 @@ func (a *apps) older() (sets []api.Models) {
 	return sets
 }
 
-// serving is the network that serves an application; the newest for one that has none yet.
+// serving returns the network that serves an application, or the newest network for an application without one.
 func (a *apps) serving(app catalog.AppID) (*predict.Set, error) {
 	h, err := catalog.Read(a.o.Store, app).Header()
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	return nil
 }
 
-// takeRenewals hands out at most n tasks that bring an application nearer to the newest network.
+// takeRenewals hands out at most n tasks that analyse inputs of an application with the newest network.
 func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []Task, err error) {
 	if app.isReplica {
 		return nil, nil
@@ -196,7 +196,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	if !app.moved.IsZero() {
 		return false, e.dropOld(now, app)
 	}
-	if app.isReplica { // it has no network until its origin's log has named one, and must not name one itself
+	if app.isReplica { // it has no network until its origin's log names one, and must not choose one itself
 		return e.followOrigin(now, app)
 	}
 	if app.renew.Serving() {
@@ -219,7 +219,7 @@ func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *applicatio
 	return true, e.switchNetwork(now, app, e.models)
 }
 
-// followOrigin has a copy work with the network to which its origin's log has switched. The partition has prepared the index for it.
+// followOrigin switches a replica to the network that its origin's log names. The partition has prepared the index for that network.
 func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err error) {
 	v := app.Partition.View()
 	h, err := v.Header()
@@ -233,7 +233,7 @@ func (e *Engine) followOrigin(now time.Time, app *application) (more bool, err e
 	return true, e.switchNetwork(now, app, set)
 }
 
-// switchNetwork makes the application work with the network that its state names now.
+// switchNetwork switches the application to the network that its state names now.
 func (e *Engine) switchNetwork(now time.Time, app *application, to *predict.Set) error {
 	app.old, app.moved, app.base = app.base, now, to.Base()
 	app.inputs.Rebase(app.base)
@@ -241,7 +241,7 @@ func (e *Engine) switchNetwork(now time.Time, app *application, to *predict.Set)
 	return app.Partition.Index().Switch(app.base)
 }
 
-// dropOld removes what the old network left, once no call can be using it any more.
+// dropOld deletes the old network's data once no call can use it any more.
 func (e *Engine) dropOld(now time.Time, app *application) error {
 	if now.Sub(app.moved) < dropAfter {
 		return nil
@@ -259,8 +259,8 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	return err
 }
 
-// Progress is the progress of an application towards the newest network. Once Done and Failed add up to All, its models are trained
-// again, which takes moments.
+// Progress is the progress of an application towards the newest network. Once Done and Failed add up to All, the application's models are
+// trained again, which takes moments.
 type Progress struct {
 	App       string
 	Done, All uint64 // inputs
@@ -282,7 +282,7 @@ func (e *Engine) Renewals() ([]Progress, error) {
 	return out, nil
 }
 
-// MissingPictures returns the number of inputs whose pictures the store lacks, as far as the newest network has looked for them.
+// MissingPictures returns the number of inputs whose pictures the store lacks, among those that the newest network has tried to analyse.
 func (e *Engine) MissingPictures() (n uint64, err error) {
 	apps, err := e.apps.all()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // droppedOnce is the maximum number of pictures of deleted inputs that a step handles.
 const droppedOnce = 64
 
-// Step does a little of the due work that no request waits for: on the indexes, and tidying after deletions. The engine of all
+// Step does a part of the due work that no request waits for: on the indexes, and cleaning up after deletions. The engine of all
 // applications also calls [register.Register.Step]. Step reports whether more is due. When ctx ends, it returns early with ctx's error,
 // and the next Step continues.
 func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
@@ -43,11 +43,11 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 }
 
 // Orphans reports whether there may be new orphans since the last call: pictures that nothing references. The host of an engine of one
-// application then checks all pictures that it provides, as [register.Register.Collect] does. An engine of all applications does so
+// application must then check all pictures that it provides, as [register.Register.Collect] does. An engine of all applications does so
 // itself.
 func (e *Engine) Orphans() bool { return e.orphans.Swap(false) }
 
-// stepApp is the part of a Step that is one application's.
+// stepApp does the part of a Step for one application.
 func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (more bool, err error) {
 	some, err := app.Partition.Step(ctx, now)
 	if err != nil {

@@ -18,26 +18,26 @@ import (
 // StorageUsage counts stored inputs.
 type StorageUsage struct {
 	Inputs int64
-	Bytes  int64 // of their pictures and records
+	Bytes  int64 // size of their pictures and records
 }
 
 func (s *StorageUsage) add(o StorageUsage) { s.Inputs, s.Bytes = s.Inputs+o.Inputs, s.Bytes+o.Bytes }
 
 func (s *StorageUsage) sub(o StorageUsage) { s.Inputs, s.Bytes = s.Inputs-o.Inputs, s.Bytes-o.Bytes }
 
-// storage counts what accounts with limits store, in memory. An application is counted at the first write of its
-// account, from its state: nothing of the counts needs to outlive the process. Accounts without limits cost nothing.
+// storage counts what accounts with limits store, in memory. It counts an application from its state, at the first write of the
+// application's account, so the counts need not outlive the process. It does not count accounts without limits.
 //
-//	stored + reserved by operations that are not folded + asked for ≤ limit, over all applications of the account
+//	stored + reserved by operations that are not folded + requested ≤ limit, over all applications of the account
 //
-// An input that has a picture of another input counts its bytes too.
+// An input with the same picture as another input counts the picture's bytes too.
 type storage struct {
 	limits api.Storage
 	size   func(blob.Hash) (int64, error)
 	apps   *apps
 
 	mu      sync.Mutex
-	owners  map[string]string // accounts of applications, which never change
+	owners  map[string]string // account of each application, which never changes
 	tallies map[catalog.AppID]*tally
 }
 
@@ -45,7 +45,7 @@ type storage struct {
 type tally struct {
 	stored   StorageUsage
 	inputs   map[log.Dot]inputSize
-	reserved map[log.Dot]StorageUsage // by operations that are not folded yet; negative of deletions
+	reserved map[log.Dot]StorageUsage // room of each operation that is not folded yet; negative for deletions
 	pending  StorageUsage             // sum of reserved
 }
 
@@ -80,7 +80,7 @@ func needsRoom(body log.Body) bool {
 	return false
 }
 
-// room returns the most inputs and bytes that an operation which needs room adds.
+// room returns the maximum numbers of inputs and bytes that op adds.
 func (s *storage) room(op *log.Op) (StorageUsage, error) {
 	room := StorageUsage{Bytes: int64(len(log.Encode(nil, op)))}
 	var picture blob.Hash
@@ -95,7 +95,7 @@ func (s *storage) room(op *log.Op) (StorageUsage, error) {
 	return room, err
 }
 
-// pictureSize returns the bytes of a picture; 0 for none, and for one that is not stored.
+// pictureSize returns the size of a picture in bytes. It is 0 for a zero hash and for a picture that is not stored.
 func (s *storage) pictureSize(h blob.Hash) (int64, error) {
 	if h.IsZero() {
 		return 0, nil
@@ -149,7 +149,7 @@ func (s *storage) appsOf(account string) ([]catalog.AppID, error) {
 	return apps, nil
 }
 
-// of returns the account of an application and its limits; limited: it has some.
+// of returns the account of an application and the account's limits. limited reports whether it has any.
 func (s *storage) of(app string) (account string, limits api.StorageLimits, limited bool, err error) {
 	if account, err = s.owner(app); err != nil || account == "" {
 		return account, limits, false, err
@@ -173,7 +173,7 @@ func (e *Engine) StorageUsage(account string) (StorageUsage, error) {
 	return s.sum(apps, false), nil
 }
 
-// sum adds up applications, with or without their reservations. mu is held.
+// sum returns the usage of applications, with or without their reservations. The caller holds mu.
 func (s *storage) sum(apps []catalog.AppID, reserved bool) (all StorageUsage) {
 	for _, app := range apps {
 		if t := s.tallies[app]; t != nil {
@@ -186,7 +186,7 @@ func (s *storage) sum(apps []catalog.AppID, reserved bool) (all StorageUsage) {
 	return all
 }
 
-// count counts those applications of an account that are not counted yet, and returns all of them.
+// count counts the applications of an account that are not counted yet, and returns all its applications.
 func (s *storage) count(account string) ([]catalog.AppID, error) {
 	apps, err := s.appsOf(account)
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *storage) count(account string) ([]catalog.AppID, error) {
 	return apps, nil
 }
 
-// scan counts an application. Nothing of it is folded meanwhile.
+// scan counts an application. The caller ensures that nothing of it is folded meanwhile.
 func (s *storage) scan(app catalog.AppID, r catalog.Reader) error {
 	t := &tally{inputs: map[log.Dot]inputSize{}, reserved: map[log.Dot]StorageUsage{}}
 	var failed error
@@ -229,7 +229,7 @@ func (s *storage) scan(app catalog.AppID, r catalog.Reader) error {
 	return nil
 }
 
-// put counts an input as it is now.
+// put counts an input with its current size, which replaces its earlier one.
 func (s *storage) put(t *tally, in *catalog.Input) (err error) {
 	size := t.inputs[in.Dot]
 	t.drop(in.Dot)
@@ -243,7 +243,7 @@ func (s *storage) put(t *tally, in *catalog.Input) (err error) {
 	return err
 }
 
-// drop counts an input no longer.
+// drop removes an input from the counts.
 func (t *tally) drop(input log.Dot) {
 	if size, ok := t.inputs[input]; ok {
 		t.stored.sub(size.usage())
@@ -257,7 +257,8 @@ func (t *tally) reserve(dot log.Dot, room StorageUsage) {
 	t.pending.add(room)
 }
 
-// leave returns the room that the deletion of an input gives; false: the input does not exist, or is deleted already.
+// leave returns the room that the deletion of an input frees, as negative numbers. It returns false if the input does not exist or its
+// deletion is already reserved.
 func (t *tally) leave(input log.Dot) (StorageUsage, bool) {
 	size, ok := t.inputs[input]
 	if !ok || size.leaves {
@@ -332,7 +333,7 @@ func (q appQuota) Reserve(ops []log.Op) (refused []string, err error) {
 	all := q.sum(apps, true)
 	refused = make([]string, len(ops))
 	for i, room := range rooms {
-		if b, ok := ops[i].Body.(*log.InputDelete); ok { // gives room to the operations after it
+		if b, ok := ops[i].Body.(*log.InputDelete); ok { // frees room for the operations after it
 			if room, ok = t.leave(b.Input); ok {
 				all.add(room)
 				t.reserve(ops[i].Dot, room)
@@ -353,7 +354,7 @@ func (q appQuota) Reserve(ops []log.Op) (refused []string, err error) {
 	return refused, nil
 }
 
-// sizeText returns bytes in the units of settings.
+// sizeText returns n bytes as text, in the largest unit that divides n.
 func sizeText(n int64) string {
 	for _, unit := range []struct {
 		shift int
@@ -383,7 +384,7 @@ func (q appQuota) Cancel(ops []log.Op) {
 	}
 }
 
-// Settle implements [partition.Quota]. A picture whose size cannot be read counts nothing.
+// Settle implements [partition.Quota]. A picture whose size cannot be read counts as 0 bytes.
 func (q appQuota) Settle(entries []log.Entry, o fold.Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Trainer is a training under way; *training.Run is one.
+// Trainer is a training in progress. *training.Run implements it.
 type Trainer interface {
 	// Step does a few milliseconds of work and reports whether the training has ended.
 	Step() (done bool)
-	// Close gives up what a training holds that is not stepped to its end.
+	// Close releases the resources of a training that is not stepped to its end.
 	Close()
 }
 
@@ -36,10 +36,10 @@ type Task struct {
 	Training Trainer
 	Ref      any // the task's identity in an engine that forwards to another engine; nil: a task of [Engine]
 
-	run     *training.Run // Training
+	run     *training.Run // the same as Training
 	app     *application
 	input   ingest.Task
-	renewed *reembed.Task // of an input that the newest network analyses
+	renewed *reembed.Task // input that the newest network analyses
 	again   bool          // the newest network trains the version again
 	queue   *training.Queue
 }
@@ -47,12 +47,12 @@ type Task struct {
 // Result is the result of a [Task]. The blobs hold a picture until Done releases it.
 type Result struct {
 	Picture  api.Result
-	Training error // what kept a run from its end, such as a panic; nil: it has ended
+	Training error // error that ended a run early, such as a panic; nil: the run has ended
 }
 
-// Take hands out at most n tasks that are due at now, each once, from the applications in turn, each caller at most its [TaskShare]. It
-// hands out none if the store is full, because the results could not be written. It returns errors of the store together with the tasks
-// that it took before.
+// Take hands out at most n tasks that are due at now, each once. It takes them from the applications in turn, and at most its
+// [TaskShare] from each caller. If the store is full it hands out none, because the results could not be written. If the store fails,
+// it returns the error together with the tasks that it took before.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
 		return nil, register.ErrClosed
@@ -64,7 +64,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, pictures := 0, map[string]int{} // trainings, and tasks with pictures by caller
+	out, pictures := 0, map[string]int{} // number of trainings, and of tasks with pictures by caller
 	for _, app := range apps {
 		out += app.queue().Out()
 		pictures[app.caller()] += int(app.out.Load())
@@ -93,15 +93,15 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 	}
-	e.nextApp++ // another application is first the next time
+	e.nextApp++ // another application is first in the next call
 	return tasks, nil
 }
 
-// TaskShare returns the largest number of tasks with pictures that a caller may have more when it has out and n could be
-// handed out: as many as are left for others then. Most of them wait for downloads, and must not delay those of other callers.
+// TaskShare returns the maximum number of further tasks with pictures that a caller may have, if it has out and n could be
+// handed out. As many are left for other callers. Most tasks wait for downloads, and must not delay those of other callers.
 func TaskShare(n, out int) int { return max(0, (n-out+1)/2) }
 
-// takeOf takes at most n tasks of one application, whose caller has out: its inputs, and renewals.
+// takeOf takes at most n tasks of one application, for its inputs and renewals. Its caller already has out tasks.
 func (e *Engine) takeOf(app *application, now time.Time, n, out int) (tasks []Task, err error) {
 	if e.apps.o.App == "" {
 		n = TaskShare(n, out)
@@ -117,10 +117,10 @@ func (e *Engine) takeOf(app *application, now time.Time, n, out int) (tasks []Ta
 	return append(tasks, renewals...), err
 }
 
-// maxTrainings is the maximum number of trainings at the same time, over all applications. Each may hold hundreds of megabytes.
+// maxTrainings is the maximum number of simultaneous trainings of all applications. Each may use hundreds of megabytes of memory.
 const maxTrainings = 2
 
-// Done takes the result of a task. It returns errors of the store, and the task is then due again. It drops the result if the application
+// Done processes the result of a task. If it returns an error of the store, the task is due again. It drops the result if the application
 // was deleted meanwhile.
 func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
 	if err := e.finishTask(ctx, t, r); !isDeleted(err) {

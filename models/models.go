@@ -5,8 +5,8 @@
 //	color/             the 140 W3C colour names
 //	general-embed/     the unit embedding of the same network
 //
-// README.md in this folder specifies the format; the command bake makes the bundles from a release of
-// the network, and predict.Load reads them. Nothing here knows what is in them.
+// README.md in this folder specifies the format. The command bake creates the bundles from a release of
+// the network, and predict.Load reads them. This package does not depend on their content.
 package models
 
 import "embed"

@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// admit authenticates a request and refuses it without permission. A request that is refused for its rate is not counted; one that fails
-// later is.
+// admit authenticates a request and rejects it if it lacks permission. A request that exceeds the rate limit does not count against the
+// quota. A request that fails a later check does.
 //
 //	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
 func admit(x *call.Call, r *call.Request) error {
@@ -18,7 +18,7 @@ func admit(x *call.Call, r *call.Request) error {
 	case (asks == auth.OfAccount || asks == auth.OfNobody) && x.At.Long:
 		return call.NoPath
 	case asks == auth.OfNobody || asks == auth.OfClient:
-		return nil // their handlers look at what they are shown
+		return nil // their handlers check the credentials
 	case r.App != "":
 		return vouch(x, r.App)
 	}
@@ -47,15 +47,15 @@ func admit(x *call.Call, r *call.Request) error {
 	return x.Route.Need.Check(x.Principal.Scopes)
 }
 
-// pageReads reports whether one of our pages reads data to display: a screen of pictures is many requests, and none of them counts as a
+// pageReads reports whether one of our pages reads data to display. A screen of pictures takes many requests, and none of them counts as a
 // call.
 func pageReads(x *call.Call) bool {
 	need := x.Route.Need
-	standing := x.Route.Method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
+	standing := x.Route.Method == "GET" && need == auth.NeedAll // sync status of a replica, which a page polls
 	return x.Principal.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
 }
 
-// arrive compares the path with the credential. It answers for another application as for a missing one.
+// arrive compares the path with the credential. For another application it returns the same error as for a missing one.
 func arrive(x *call.Call) error {
 	if x.Route.Need.Asks == auth.OfAccount {
 		switch user := x.IDs["user_id"]; {
@@ -75,7 +75,7 @@ func arrive(x *call.Call) error {
 	return nil
 }
 
-// vouch admits a request that the host has authenticated as one of an application's owner.
+// vouch admits a request that the host has authenticated as a request of the application's owner.
 func vouch(x *call.Call, app string) error {
 	if x.Route.Need.Asks == auth.OfAccount {
 		return auth.ErrSession
@@ -91,7 +91,7 @@ func vouch(x *call.Call, app string) error {
 	return nil
 }
 
-// identify reads the credential of a request. Authorization is stronger than a session token.
+// identify reads the credential of a request. It ignores a session token if Authorization is set.
 func identify(x *call.Call, r *call.Request) error {
 	if r.Authorization == "" && r.Session != "" {
 		return bySession(x, r.Session)
@@ -102,7 +102,7 @@ func identify(x *call.Call, r *call.Request) error {
 	return byKey(x, r.Authorization)
 }
 
-// byKey reads the store, so a key that was deleted is unknown to the next request.
+// byKey authenticates by key. It reads the store for each request, so a deleted key is unknown to the next request.
 func byKey(x *call.Call, authorization string) error {
 	hash, err := auth.Key(authorization)
 	if err != nil {
@@ -119,8 +119,8 @@ func byKey(x *call.Call, authorization string) error {
 	return nil
 }
 
-// byToken lets in whom the host's token names, while the client that it was issued to is of the
-// same generation.
+// byToken authenticates by access token. The token is valid while its client has the generation in the
+// token.
 func byToken(x *call.Call, token string) error {
 	if x.Host.Tokens == nil || token == "" {
 		return auth.ErrToken
@@ -147,9 +147,9 @@ func byToken(x *call.Call, token string) error {
 	return nil
 }
 
-// bySession lets an account into its own applications: the one that the path names, else its
-// only one. Where there is none, app stays nil: the call is counted before it is refused. Calls
-// about the account need none.
+// bySession authenticates by session token. An account may use its own applications: the one in the path, or else its
+// only one. If there is none, x.App stays nil, so that the call is counted before it is refused. Calls
+// about the account need no application.
 func bySession(x *call.Call, session string) error {
 	if x.Host.Accounts == nil {
 		return auth.ErrSession
@@ -179,7 +179,7 @@ func bySession(x *call.Call, session string) error {
 	return call.Unless(err, nil)
 }
 
-// spend counts the call.
+// spend counts the call against the quota.
 func spend(x *call.Call) error {
 	if x.Host.Calls == nil {
 		return nil

@@ -2,11 +2,11 @@ package api
 
 import "github.com/sightline-dev/sightline/core/auth"
 
-// Endpoint is one row of the route table, for documents and for tests.
+// Endpoint is one row of the route table, for documentation and tests.
 type Endpoint struct {
 	Method string
-	Path   string // after /v2: "/inputs/{input_id}"; those of an application also after /v2/users/{user_id}/apps/{app_id}
-	List   string // list that every answer contains, also an error; empty: none
+	Path   string // after /v2: "/inputs/{input_id}"; paths of an application also exist after /v2/users/{user_id}/apps/{app_id}
+	List   string // member with the list in every answer, errors included; empty: none
 	Asks   auth.Credential
 
 	Required []string // required scopes, such as "Inputs_Get"

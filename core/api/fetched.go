@@ -11,15 +11,15 @@ import (
 	"github.com/sightline-dev/sightline/core/reembed"
 )
 
-// FetchJob is the job that a pending input waits for, by the network with a base.
+// FetchJob returns the job that a pending input waits for. base is the base of the network that analyses the picture.
 func FetchJob(url string, crop raster.Crop, base [32]byte) *call.Job {
 	return &call.Job{URL: url, Crop: crop, Want: call.WantOfInputs, Base: base, Keep: true}
 }
 
-// codeUnread is that of an input whose picture could not be analysed, whyever.
+// codeUnread is the code of an input whose picture could not be analysed, for any reason.
 const codeUnread = 30300
 
-// FetchOutcome returns the outcome for the input of a [FetchJob] with a base.
+// FetchOutcome returns the outcome of a [FetchJob] with the same base for its input.
 func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	err := r.Err
 	if err == nil && r.Blob.IsZero() {
@@ -42,18 +42,18 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 		o.Retry = ingest.Always
 	case errors.Is(err, call.ErrFetch) && r.Passing:
 		o.Retry = ingest.Limited
-	case st.HTTP >= 500: // ours; it may be the picture that brings it about
+	case st.HTTP >= 500: // an error of this host, which the picture may cause
 		o = ingest.Outcome{Code: codeUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
 	}
 	return o
 }
 
-// RenewJob is the job of a ready input's picture that another network is to analyse.
+// RenewJob returns the job that analyses a ready input's picture with another network.
 func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *call.Job {
 	return &call.Job{Blob: picture, Crop: crop, Want: call.WantOfInputs, Base: base}
 }
 
-// RenewOutcome returns the derived record that the result of a [RenewJob] with a base gives, or nil and the cause.
+// RenewOutcome returns the derived record from the result of a [RenewJob] with the same base. If it has none, d is nil and c is the cause.
 func (s *Service) RenewOutcome(base [32]byte, r *call.Result) (d *catalog.DerivedData, c reembed.Cause) {
 	if r.Err == nil {
 		d, r.Err = s.host.Network(base).Derive(&r.Analysis)

@@ -2,7 +2,7 @@ package api
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// The types of package call that hosts use. Hosts import package api alone: many of them have a function or a type named call.
+// The types of package call that hosts use. Hosts import only package api, since many of them have a function or a type named call.
 type (
 	Request       = call.Request
 	Response      = call.Response
@@ -44,7 +44,7 @@ const (
 	ExposedHeaders   = call.ExposedHeaders
 )
 
-// Errors that hosts answer with, or look for.
+// Errors that hosts answer with or check for.
 var (
 	ErrInternal       = call.ErrInternal
 	ErrBusy           = call.ErrBusy
@@ -60,7 +60,7 @@ var (
 // RespondWith returns an exchange that is done with a response from elsewhere, such as [Service.Refuse].
 func RespondWith(r Response) *Exchange { return call.RespondWith(r) }
 
-// NewExchange is an exchange of another program, such as a guest, see [call.NewExchange].
+// NewExchange returns an exchange that continues elsewhere, such as in a guest, see [call.NewExchange].
 func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {
 	return call.NewExchange(jobs, resume)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 )
 
-// Identify returns the caller of a request, by the rules of every call, and the end of its credential; zero: never. It neither counts the
-// call nor limits its rate, which concern only calls of the interface: it is for handlers that a host mounts next to it. The principal
-// has an application. Errors: those of credentials, [ErrWhichApp] and the store's.
+// Identify returns the caller of a request, by the same rules as every call, and the expiry of its credential; zero: none. Handlers that a
+// host mounts next to /v2 use it. It does not count the call or limit its rate. The principal always
+// has an application. It returns errors of credentials, [ErrWhichApp] and errors of the store.
 func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {
 		app, err := s.host.Apps.Open(r.App)
@@ -33,9 +33,9 @@ func (s *Service) Identify(ctx context.Context, r *call.Request) (auth.Principal
 	return x.Principal, x.Until, nil
 }
 
-// Caller returns whom a call is for, as [Application.Caller], or the account that asks, from the head of the request alone: a host can
-// refuse a stranger before it reads the body. It is empty for calls that need no credential, or a client's. It neither counts the call nor
-// holds it to a rate. Errors: those of paths, methods and credentials.
+// Caller returns the account or application of a call, like [Application.Caller], from the head of the request alone. So a host can
+// reject a stranger before it reads the body. It is empty for calls without a credential or with a client's. Caller neither counts the
+// call nor limits its rate. It returns errors of paths, methods and credentials.
 func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	if r.Method == "OPTIONS" {
 		return "", nil
@@ -59,7 +59,7 @@ func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	return cmp.Or(x.Principal.Account, x.Principal.App), nil
 }
 
-// Serving is the base of the network that serves an application as r shows it.
+// Serving returns the base of the network that serves the application in r.
 func (s *Service) Serving(r catalog.Reader) ([32]byte, error) {
 	n, err := s.host.NetworkOf(r)
 	if err != nil {

@@ -27,8 +27,8 @@ func row(method, path, list string, need auth.Need, handle func(*call.Call) erro
 	return route{call.Route{Method: method, Path: path, List: list, Need: need}, strings.Split(path[1:], "/"), handle}
 }
 
-// routes are the calls of /v2 in the order of the interface's documentation. If two rows match, the first wins, so fixed paths come
-// before those with ids.
+// routes are the endpoints of /v2 in the order of the interface's documentation. If two rows match, the first wins, so fixed paths come
+// before paths with ids.
 var routes = []route{
 	row("POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs),
 	row("POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predict.Outputs),
@@ -101,8 +101,8 @@ var routes = []route{
 	row("DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, copy.Dismiss),
 }
 
-// segments splits a path, which is still percent-encoded, before it decodes the parts, so that an id may contain a slash. It omits empty
-// parts: slashes may be doubled or trail. It returns nil for a path outside /v2 and for a badly encoded part.
+// segments splits a path, which is still percent-encoded, before it decodes the parts. So an id may contain a slash. It omits empty
+// parts, because slashes may be doubled or trailing. It returns nil for a path outside /v2 and for a badly encoded part.
 func segments(path string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
@@ -121,7 +121,7 @@ func segments(path string) []string {
 	return parts[1:]
 }
 
-// short takes the long form's address off the segments of a path.
+// short removes the user and the application from the segments of a long path, and returns them as an address.
 func short(parts []string) ([]string, call.Address) {
 	if len(parts) > 4 && parts[0] == "users" && parts[2] == "apps" {
 		return parts[4:], call.Address{Long: true, User: parts[1], App: parts[3]}
@@ -129,13 +129,13 @@ func short(parts []string) ([]string, call.Address) {
 	return parts, call.Address{}
 }
 
-// Writes reports whether a call changes an application: for hosts that are read-only at present.
+// Writes reports whether a call changes an application. Hosts that are temporarily read-only use it.
 func Writes(method, path string) bool {
 	r, _, _, err := resolve(method, path)
 	return err == nil && r.Method != "GET" && r.Need.Writes()
 }
 
-// place is the key of the rows that a path may match. All paths begin with a word.
+// place is the key under which places has the rows that a path may match. The first segment of every route is a fixed word.
 type place struct {
 	segments int
 	first    string
@@ -143,7 +143,7 @@ type place struct {
 
 var places = placesOf(routes)
 
-// placesOf keeps the order of the table.
+// placesOf groups routes by place and keeps the order of the table.
 func placesOf(all []route) map[place][]*route {
 	at := map[place][]*route{}
 	for i := range all {
@@ -161,14 +161,14 @@ func at(parts []string) []*route {
 	return places[place{len(parts), parts[0]}]
 }
 
-// resolve finds the route of a path, in either form.
+// resolve finds the route of a short or a long path.
 func resolve(method, path string) (*route, map[string]string, call.Address, error) {
 	parts, at := short(segments(path))
 	matched, ids, err := find(method, parts)
 	return matched, ids, at, err
 }
 
-// setRoute finds the route of a call, which then knows what its path says.
+// setRoute finds the route of a call and sets the call's Route, IDs and At.
 func setRoute(x *call.Call, method, path string) (matched *route, err error) {
 	if matched, x.IDs, x.At, err = resolve(method, path); matched != nil {
 		x.Route = &matched.Route
@@ -177,7 +177,7 @@ func setRoute(x *call.Call, method, path string) (matched *route, err error) {
 }
 
 // find returns the route of a request and its ids by name. The error is ErrPath or
-// ErrMethod; with ErrMethod the route is one of the path's, for its list.
+// ErrMethod. With ErrMethod the route is one of the path's other routes, for its List.
 func find(method string, parts []string) (*route, map[string]string, error) {
 	var other *route
 	for _, r := range at(parts) {
@@ -196,7 +196,7 @@ func find(method string, parts []string) (*route, map[string]string, error) {
 	return nil, nil, call.NoPath
 }
 
-// methods lists what a path takes, OPTIONS last.
+// methods returns the methods of a path, OPTIONS last.
 func methods(parts []string) []string {
 	var allowed []string
 	for _, r := range at(parts) {
@@ -207,8 +207,8 @@ func methods(parts []string) []string {
 	return append(allowed, "OPTIONS")
 }
 
-// match reports whether the route matches parts, of which it has as many, and the ids among them. One client misspells "versions" in the
-// singular.
+// match reports whether the route matches parts, which have the same number of segments, and returns the ids among them. It also
+// accepts "version" for "versions", which one client sends.
 func (r *route) match(parts []string) (ids map[string]string, ok bool) {
 	for i, want := range r.segments {
 		part := parts[i]

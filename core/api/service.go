@@ -6,11 +6,11 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 )
 
-// Service answers requests. It is immutable and safe for concurrent use, as far as its
+// Service answers requests. It is immutable. It is safe for concurrent use if its
 // options are.
 type Service struct{ host *call.Host }
 
-// New checks the options. It returns [ErrOptions] for what is missing or malformed.
+// New checks the options. It returns [ErrOptions] for missing and malformed options.
 func New(o call.Options) (*Service, error) {
 	host, err := call.NewHost(o)
 	if err != nil {
@@ -19,7 +19,7 @@ func New(o call.Options) (*Service, error) {
 	return &Service{host}, nil
 }
 
-// Begin starts a request. The call is done at once unless it needs pictures analysed.
+// Begin starts a request. The returned exchange is done unless the call needs jobs, such as pictures to analyse.
 // ctx bounds the reading and writing of blobs.
 func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	if r.Method == "OPTIONS" && segments(r.Path) != nil {
@@ -27,7 +27,7 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	}
 	method := r.Method
 	if method == "HEAD" {
-		method = "GET" // the host sends the head of it
+		method = "GET" // the host omits the body
 	}
 	x := call.NewCall(ctx, s.host, r)
 	defer x.Release()
@@ -47,7 +47,7 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	return &x.Exchange
 }
 
-// Refuse is the answer to a request that the host does not begin, or does not end: with
+// Refuse returns the answer to a request that the host does not begin or does not complete, because of
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
 func (s *Service) Refuse(r *call.Request, err error) call.Response {
 	x := &call.Call{Host: s.host}

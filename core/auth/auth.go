@@ -56,67 +56,67 @@ import (
 	"time"
 )
 
-// Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrWritesSuspended and ErrKeysUnverified concern valid ones.
+// These errors reject credentials: HTTP status 401. ErrQuota, ErrRate, ErrWritesSuspended and ErrKeysUnverified reject valid ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("send your API key in the header Authorization: Key YOUR_KEY")
-	// ErrKeyUnknown is returned for a key that lets nobody in, well-formed or not. Clients read its text.
+	// ErrKeyUnknown is returned for a malformed key and for a key without a record. Clients read its text.
 	ErrKeyUnknown = errors.New("invalid key")
 	// ErrToken is returned for a token that was not issued here, or was revoked.
 	ErrToken = errors.New("invalid token")
-	// ErrExpired is returned for a token whose time is over. Clients read its text and renew.
+	// ErrExpired is returned for an expired token. Clients read its text and request a new token.
 	ErrExpired = errors.New("expired token")
-	// ErrClient is returned for a client id and secret that are not a pair of ours.
+	// ErrClient is returned for a client id and a secret that match no client.
 	ErrClient = errors.New("invalid client ID or secret")
-	// ErrSession is returned for a session token that is not open.
+	// ErrSession is returned for a session token without an open session.
 	ErrSession = errors.New("invalid session token")
-	// ErrLogin is returned for an e-mail address and a password that are not an account's.
+	// ErrLogin is returned for an email address and a password that match no account.
 	ErrLogin = errors.New("invalid email or password")
-	// ErrQuota is returned when an account may make no more calls: HTTP status 402.
+	// ErrQuota is returned when an account has no calls left: HTTP status 402.
 	ErrQuota = errors.New("no calls left")
-	// ErrRate is returned for too many calls at a time: HTTP status 429.
+	// ErrRate is returned when a caller sends too many calls in a short time: HTTP status 429.
 	ErrRate = errors.New("too many requests")
-	// ErrWritesSuspended is returned for a call that would write where the keys that are known are too old for that:
+	// ErrWritesSuspended is returned for a write at a replica whose copy of the application's keys is too old for writes:
 	// HTTP status 507.
 	ErrWritesSuspended = errors.New("writes are temporarily disabled here")
-	// ErrKeysUnverified is returned where they are too old for any call: HTTP status 503.
+	// ErrKeysUnverified is returned for every call at a replica whose copy of the keys is too old for any call: HTTP status 503.
 	ErrKeysUnverified = errors.New("keys cannot be verified here at the moment")
 )
 
-// Claims is the content of an access token. The token has scope All of one application, until it expires or the client has another
-// generation.
+// Claims is the content of an access token. The token grants scope All of one application until it expires or the generation of its
+// client changes.
 type Claims struct {
 	App        string `wire:"1"` // 32 hex digits
-	Client     string `wire:"2"` // id of the client that it was issued to
-	Generation uint64 `wire:"3"` // of the client: a new secret, or a revocation, makes another
-	Page       bool   `wire:"4"` // issued to a page of this program: its reads do not count as calls of the account
+	Client     string `wire:"2"` // id of the client that the token was issued to
+	Generation uint64 `wire:"3"` // generation of the client; a new secret or a revocation begins another
+	Page       bool   `wire:"4"` // the token was issued to a page of this program, whose reads do not count as calls of the account
 
-	Expires time.Time // of a token that was read; zero: the host does not say
+	Expires time.Time // end of the token's life, set by reading a token; zero if the host does not report it
 }
 
 // Principal is an authenticated caller: a key, a token or a session, and its application.
 type Principal struct {
-	App     string // 32 hex digits; empty: a session that speaks for its account alone
-	Account string // account of the session; empty: it is not a session
-	Maker   string // account whose session it is, that made the key, or that owns the token's application; empty: the operator's
-	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
+	App     string // 32 hex digits; empty for a session that acts for its account alone
+	Account string // account of the session; empty if the caller has no session
+	Maker   string // account of the session, of the key's creator or of the owner of the token's application; empty for the operator
+	By      string // signature of the caller's operations: the start of the key's hash, "token" or "session"
 	Scopes  Set
-	Bucket  Hash   // what its rate is counted by
-	Page    bool   // the call comes from one of our pages, by its token or the host
-	Caller  string // whom a request is for, as api.Application.Caller; set by api.Service.Identify alone
-	Free    bool   // the operator's: its rate has its own limit, by default none
+	Bucket  Hash   // key under which rate limiters count its calls
+	Page    bool   // the call comes from one of our pages, according to its token or the host
+	Caller  string // account or application of the request, see api.Application.Caller; only api.Service.Identify sets it
+	Free    bool   // the credential belongs to the operator; its rate has a separate limit, by default none
 
-	Client     string // whose token it is; empty: none was shown
-	Generation uint64 // of that token
+	Client     string // id of the token's client; empty if the caller sent no token
+	Generation uint64 // client generation in the token
 }
 
 // Hash is the SHA-256 of a key's text.
 type Hash = [sha256.Size]byte
 
-// keyLength is that of a key in hex digits.
+// keyLength is the number of hex digits of a key.
 const keyLength = 32
 
-// HashKey returns the hash that a key is kept as.
+// HashKey returns the hash under which the store has a key.
 func HashKey(key string) Hash { return sha256.Sum256([]byte(key)) }
 
 // NewKey makes a key of 32 lower-case hex digits from 128 bits of random.
@@ -128,11 +128,11 @@ func NewKey(random io.Reader) (string, error) {
 	return hex.EncodeToString(b[:]), nil
 }
 
-// By returns the signature of a key's operations.
+// By returns the signature of the operations of a key's callers. h is the key's hash.
 func By(h Hash) string { return hex.EncodeToString(h[:8]) }
 
-// Key reads the value of an Authorization header and returns the hash of its key. Schemes
-// match in any case, as HTTP wants it.
+// Key reads the value of an Authorization header and returns the hash of its key. The scheme
+// matches in any case, as HTTP requires.
 func Key(authorization string) (Hash, error) {
 	key, ok := credential(authorization, "Key")
 	switch {
@@ -144,10 +144,11 @@ func Key(authorization string) (Hash, error) {
 	return HashKey(key), nil
 }
 
-// maxTokenBytes is beyond the longest token that a host issues.
+// maxTokenBytes is more than the length of the longest token that a host issues.
 const maxTokenBytes = 4096
 
-// Bearer reads the value of an Authorization header; ok: it has an access token. A value that is too long gives the empty token.
+// Bearer returns the access token in the value of an Authorization header. ok is false for another scheme. A token that is too long
+// becomes the empty token.
 func Bearer(authorization string) (token string, ok bool) {
 	token, ok = credential(authorization, "Bearer")
 	if len(token) > maxTokenBytes {
@@ -156,11 +157,11 @@ func Bearer(authorization string) (token string, ok bool) {
 	return token, ok
 }
 
-// maxBasicBytes bounds an id and a secret together.
+// maxBasicBytes is the maximum length of the base64 text of an id and a secret.
 const maxBasicBytes = 512
 
-// Basic reads the value of an Authorization header; ok: it is Basic authentication. A malformed value gives an empty id and secret, which
-// are refused like any others.
+// Basic returns the id and the hash of the secret in the value of an Authorization header. ok is false for another scheme. A malformed
+// value gives an empty id and the hash of an empty secret, which callers reject like any other pair.
 func Basic(authorization string) (id string, secret Hash, ok bool) {
 	text, ok := credential(authorization, "Basic")
 	if len(text) > maxBasicBytes {
@@ -180,5 +181,5 @@ func credential(authorization, scheme string) (rest string, ok bool) {
 	return strings.TrimSpace(rest), ok && strings.EqualFold(first, scheme)
 }
 
-// Same compares two hashes in a time that does not depend on them.
+// Same reports whether two hashes are equal. Its time does not depend on their content.
 func Same(a, b Hash) bool { return subtle.ConstantTimeCompare(a[:], b[:]) == 1 }

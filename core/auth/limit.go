@@ -11,35 +11,35 @@ import (
 // Rate is the permitted frequency of an action. The zero Rate is unlimited.
 type Rate struct {
 	PerSecond float64
-	Burst     int // at once, after a pause; at least 1 where there is a limit
+	Burst     int // calls at once after a pause; at least 1 if there is a limit
 }
 
-// Limiter holds each of many callers to one rate: token buckets, of which only the moment is kept
-// at which each would be full again (the generic cell rate algorithm of ATM Forum TM 4.0).
+// Limiter limits each of many callers to one rate. It is a set of token buckets, and stores for each only the
+// time at which it would be full again (the generic cell rate algorithm of ATM Forum TM 4.0).
 //
 //	        ├────────── burst ──────────┤
 //	──now───┬───────┬───────┬───────────┬──▶ t
 //	        │ 1/rate│       full at     │
 //	        a call moves "full at" by 1/rate to the right, and is refused beyond the burst
 //
-// The callers that asked last are remembered, up to a bound: one that is forgotten has a full
-// bucket again. It is safe for concurrent use; nil limits nobody.
+// A Limiter remembers a limited number of callers and forgets the one whose last call is the oldest. A forgotten caller has a full
+// bucket again. It is safe for concurrent use. A nil Limiter limits nobody.
 type Limiter struct {
 	rate Rate
 	most int
 
 	mu     sync.Mutex
 	byName map[Hash]*list.Element
-	order  *list.List // of bucket, the one that asked last first
+	order  *list.List // of bucket, most recent call first
 }
 
 type bucket struct {
 	name Hash
-	full time.Time // when it is
+	full time.Time // time at which the bucket is full
 }
 
-// NewLimiter makes a limiter that remembers at most so many callers, about 200 bytes each. It
-// is nil for no limit.
+// NewLimiter returns a limiter that remembers at most the given number of callers, about 200 bytes each. It
+// returns nil if r is unlimited.
 func NewLimiter(r Rate, most int) *Limiter {
 	if !(r.PerSecond > 0) {
 		return nil
@@ -51,7 +51,7 @@ func NewLimiter(r Rate, most int) *Limiter {
 // longest is the maximum time in which a bucket fills, in nanoseconds: 36 years.
 const longest = 1 << 60
 
-// Take lets one call through, or returns a [*RateError].
+// Take counts one call of a caller and returns nil. If the caller exceeds the rate, Take returns a [*RateError].
 func (l *Limiter) Take(name Hash, now time.Time) error {
 	if l == nil {
 		return nil
@@ -91,13 +91,13 @@ func (l *Limiter) keep(e *list.Element, b bucket) {
 	l.byName[b.name] = l.order.PushFront(&b)
 }
 
-// RateError is ErrRate with how long to wait.
+// RateError is an ErrRate with the time to wait.
 type RateError struct {
-	Rate Rate          // zero: a host's own
-	Wait time.Duration // until the next call may be let through
+	Rate Rate          // zero: the limit is the host's
+	Wait time.Duration // time until the next call can succeed
 }
 
-// Seconds is the wait in whole seconds, at least one.
+// Seconds returns the wait in whole seconds, at least one.
 func (e *RateError) Seconds() int64 { return max(1, int64(math.Ceil(e.Wait.Seconds()))) }
 
 func (e *RateError) Error() string {
@@ -108,5 +108,5 @@ func (e *RateError) Error() string {
 		ErrRate, e.Rate.PerSecond, e.Rate.Burst, e.Seconds())
 }
 
-// Unwrap makes it an ErrRate.
+// Unwrap returns ErrRate, for errors.Is.
 func (e *RateError) Unwrap() error { return ErrRate }

@@ -13,38 +13,38 @@ type Credential int
 
 const (
 	// OfApplication is a key or an access token of an application, or a session token of the
-	// account that it belongs to.
+	// account that owns the application.
 	OfApplication Credential = iota
-	// OfClient is the id and the secret of an application's client, by Basic authentication.
+	// OfClient is the id and the secret of an application's client, in Basic authentication.
 	OfClient
-	// OfAccount is a session token. A key or an access token is refused, whatever its scopes.
+	// OfAccount is a session token. Keys and access tokens are refused, even with all scopes.
 	OfAccount
-	// OfNobody: the request has no credential; its body has one.
+	// OfNobody means that the request has no credential in its header. Its body has one.
 	OfNobody
 )
 
-// Need is the credential and the scopes that a kind of call needs.
+// Need is the credential and the scopes that an endpoint needs.
 type Need struct {
 	Asks   Credential
-	Refuse Set // scopes: without one of these the call is refused
-	Redact Set // without one of these, the answer omits the data of its kind
-	Patch  Set // with these, a key needs none of the Adds of Refuse: older keys change so
+	Refuse Set // scopes without any of which the call is refused
+	Redact Set // scopes without which the answer omits the data of their kind
+	Patch  Set // scopes that replace the Adds in Refuse, because older keys have the Adds only
 }
 
-// writing are the scopes of which a call has one among those without which it is refused when it changes an
-// application.
+// writing are the scopes that permit changes. An endpoint that changes an application has at least one of them
+// in Refuse.
 const writing = PredictFeedback | SearchFeedback | InputsAdd | InputsPatch | InputsDelete | ConceptsAdd | ConceptsPatch |
 	ModelsAdd | ModelsPatch | ModelsDelete | ModelsTrain | WorkflowsAdd | WorkflowsPatch | WorkflowsDelete
 
-// Writes reports whether calls of the kind change an application.
+// Writes reports whether the endpoint changes an application.
 func (n Need) Writes() bool { return n.Refuse&writing != 0 }
 
-// The needs of each kind of call. Refuse and Redact together are the published list of its scopes. They are divided by a rule: a call is
+// The needs of the endpoints. Refuse and Redact together are the published list of scopes. A rule divides them: a call is
 // refused without a scope that permits its action, and without the Get of its subject, which is a large part of its answer. The Gets of
 // other things only add to the answer.
 var (
-	// NeedPredict: the model is in the answer by its id and type alone without Models:Get. The
-	// concepts of an output are what Predict is for, and stay.
+	// NeedPredict is for predict calls. Without Models:Get the answer shows only the id and type of the model. It
+	// always shows the concepts of an output, since they are the purpose of Predict.
 	NeedPredict = Need{Refuse: Predict, Redact: ModelsGet | ConceptsGet}
 
 	NeedInputs       = Need{Refuse: InputsGet, Redact: ConceptsGet}
@@ -69,7 +69,7 @@ var (
 	NeedModelsDelete = Need{Refuse: ModelsAdd | ModelsDelete | ModelsGet, Redact: ConceptsGet}
 	NeedModelInputs  = Need{Refuse: ModelsGet | InputsGet, Redact: ConceptsGet}
 
-	// NeedMetrics is for an evaluation, which has concepts and some inputs.
+	// NeedMetrics is for an evaluation, which shows concepts and some inputs.
 	NeedMetrics  = Need{Refuse: ModelsGet | ConceptsGet, Redact: InputsGet}
 	NeedEvaluate = Need{Refuse: ModelsGet, Redact: ConceptsGet | InputsGet}
 
@@ -78,16 +78,16 @@ var (
 	NeedFeedback       = Need{Refuse: PredictFeedback}
 	NeedSearchFeedback = Need{Refuse: Search | SearchFeedback}
 
-	// NeedWorkflows: a step names its model by the id alone without Models:Get.
+	// NeedWorkflows is for reading workflows. Without Models:Get a step shows only the id of its model.
 	NeedWorkflows       = Need{Refuse: WorkflowsGet, Redact: ModelsGet}
 	NeedWorkflowsAdd    = Need{Refuse: WorkflowsAdd | WorkflowsGet, Redact: ModelsGet}
 	NeedWorkflowsDelete = Need{Refuse: WorkflowsAdd | WorkflowsDelete | WorkflowsGet, Redact: ModelsGet}
 	NeedWorkflowsRun    = Need{Refuse: Predict | WorkflowsGet, Redact: ModelsGet | ConceptsGet}
 
-	// NeedNothing is for public data: any key may read them.
+	// NeedNothing is for public data, which any key may read.
 	NeedNothing = Need{}
 
-	// NeedAll is for calls that show, or change, anything of the application.
+	// NeedAll is for calls that show or change arbitrary data of the application.
 	NeedAll = Need{Refuse: All}
 
 	NeedClient  = Need{Asks: OfClient}
@@ -95,11 +95,11 @@ var (
 	NeedNobody  = Need{Asks: OfNobody}
 )
 
-// patched are the scopes that a Patch of the same family replaces.
+// patched are the scopes that a Patch scope of the same family replaces.
 const patched = InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
 
-// Check returns nil for a set that covers the call, else an error that wraps ErrInsufficient and
-// names the fewest scopes that the set lacks for it.
+// Check returns nil if the scopes in held cover the call. Otherwise it returns an error that wraps ErrInsufficient and
+// names the fewest missing scopes.
 func (n Need) Check(held Set) error {
 	lacks := n.Refuse &^ held
 	if n.Patch != 0 {
@@ -116,10 +116,10 @@ func (n Need) Check(held Set) error {
 	return fmt.Errorf("%w: the key lacks %v", ErrInsufficient, lacks)
 }
 
-// Shows reports whether the answer to a call shows what a scope covers.
+// Shows reports whether the answer to a call shows the data that a scope covers.
 func (n Need) Shows(held, scope Set) bool { return n.Redact&scope == 0 || held.Has(scope) }
 
-// led are the calls that a scope is taken for.
+// led are the calls for which a user chooses a scope.
 var led = map[Set]Need{
 	Search: NeedSearch, SearchFeedback: NeedSearchFeedback,
 	InputsAdd: NeedInputsAdd, InputsPatch: NeedInputsPatch, InputsDelete: NeedInputsDelete,
@@ -128,9 +128,9 @@ var led = map[Set]Need{
 	WorkflowsAdd: NeedWorkflowsAdd, WorkflowsPatch: NeedWorkflows, WorkflowsDelete: NeedWorkflowsDelete,
 }
 
-// Needs returns the scopes, in the form of the wire, without which a key cannot do what people expect of the
-// named scope. It is advice for a person who makes a key, not a rule. A Delete needs Add and Get, an
-// Add its Get, and each what else refuses its calls.
+// Needs returns the names of the other scopes without which a key cannot make the calls that users expect from the
+// named scope. It is advice for a user who creates a key, not a rule. A Delete needs Add and Get, an
+// Add its Get, and each needs the other scopes in Refuse of its calls.
 func Needs(name string) []string {
 	s := SetOf([]string{name})
 	need := led[s]

@@ -41,10 +41,10 @@ const (
 	All Set = 1<<iota - 1
 )
 
-// nameOfAll is the scope that contains all others.
+// nameOfAll is the name of the scope that contains all others.
 const nameOfAll = "All"
 
-// scopes are the names on the wire, each at the place of its bit, after the one for all.
+// scopes are the names of the scopes in requests and answers, All first. The others are in the order of their bits.
 var scopes = []string{
 	nameOfAll, "Predict", "Predict_Feedback", "Search", "Search_Feedback",
 	"Inputs_Add", "Inputs_Get", "Inputs_Patch", "Inputs_Delete",
@@ -53,12 +53,12 @@ var scopes = []string{
 	"Workflows_Add", "Workflows_Get", "Workflows_Patch", "Workflows_Delete",
 }
 
-// ScopeNames are all names that a key can be made with, as the wire has them, "All" first. The
-// slice is the caller's.
+// ScopeNames returns the names of all scopes that a key can have, "All" first. The caller owns the
+// slice.
 func ScopeNames() []string { return slices.Clone(scopes) }
 
-// Scopes checks a list of scopes, whose parts may be parted by a colon or an underscore,
-// and returns it without repetitions and in the form of the wire. An empty list is an error.
+// Scopes checks a list of scope names, with a colon or an underscore between their parts. It
+// returns the names with underscores and without duplicates. An empty list is an error.
 func Scopes(names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
@@ -76,13 +76,13 @@ func Scopes(names []string) ([]string, error) {
 	return out, nil
 }
 
-// wire is a scope's name in the form of the wire: Inputs_Get for Inputs:Get.
+// wire returns a scope's name in the form of requests and answers: Inputs_Get for Inputs:Get.
 func wire(name string) string { return strings.ReplaceAll(name, ":", "_") }
 
-// DisplayName returns a scope's name as people read it: Inputs:Get for Inputs_Get.
+// DisplayName returns a scope's name in the form for users: Inputs:Get for Inputs_Get.
 func DisplayName(name string) string { return strings.ReplaceAll(name, "_", ":") }
 
-// SetOf returns the set of named scopes. An unknown name, which a newer program may have stored, permits nothing here.
+// SetOf returns the set of the named scopes. It ignores unknown names, which a newer program may have stored.
 func SetOf(names []string) Set {
 	var s Set
 	for _, name := range names {
@@ -96,14 +96,14 @@ func SetOf(names []string) Set {
 	return s
 }
 
-// Has reports whether s holds all of t.
+// Has reports whether s contains all of t.
 func (s Set) Has(t Set) bool { return s&t == t }
 
-// size is the number of scopes in a set.
+// size returns the number of scopes in a set.
 func (s Set) size() int { return bits.OnesCount32(uint32(s)) }
 
-// Names are the scopes of a set, in the form of the wire; All is one of them for a set that
-// has every scope.
+// Names returns the names of the scopes in a set, in the form of requests. For a set with all scopes it returns only
+// "All".
 func (s Set) Names() []string {
 	if s.Has(All) {
 		return []string{nameOfAll}
@@ -117,5 +117,5 @@ func (s Set) Names() []string {
 	return names
 }
 
-// String lists a set as people read it: "Inputs:Get, Concepts:Get".
+// String returns the names of the scopes in the form for users: "Inputs:Get, Concepts:Get".
 func (s Set) String() string { return DisplayName(strings.Join(s.Names(), ", ")) }

@@ -1,15 +1,16 @@
-// Package blob stores pictures by the SHA-256 of their bytes, and gives some of them public addresses.
+// Package blob stores pictures by the SHA-256 of their bytes, and gives some of them public names.
 //
 //	bytes ──Put──▶ hash ──▶ 3f/3f9a…  one file, written once, never changed      [Blobs]
 //	                 ▲
 //	name ────────────┘      128 random bits → hash, content type, expiry         [HostedNames]
 //
-// A blob is immutable and the same for every holder of its hash. Nobody can guess an address, and an address may expire. Blobs are held
-// in memory ([NewMemory]) or in a folder ([OpenFolder]) over a small file system port ([FS]). Its only names are hashes and hex digits of
-// ours: no id of a request ever reaches a path.
+// A blob is immutable, and the same in every store. Nobody can guess a public name, and a name may expire. Blobs are stored
+// in memory ([NewMemory]) or in a folder ([OpenFolder]) over a small file system port ([FS]). The paths of a folder contain only hashes and
+// hex digits that the package generates: no id of a request ever reaches a path.
 //
-// Every reader of a blob checks its hash, so a damaged file is an error and never a picture. The idea of a content-addressed folder is
-// git's and restic's. The store is not a cache, has no order and does not interpret pictures; other packages decide who may read a blob.
+// Every reader of a blob checks its hash, so a damaged file causes an error and never shows a picture. The idea of a content-addressed
+// folder comes from git and restic. The store is not a cache, has no order and does not interpret pictures. Other packages decide who may
+// read a blob.
 package blob
 
 import (
@@ -21,16 +22,16 @@ import (
 	"io"
 )
 
-// ErrNotFound is returned for a hash or a name that is not held, or a name that has expired.
+// ErrNotFound is returned for a hash that is not stored, and for a name that is unknown or has expired.
 var ErrNotFound = errors.New("no such blob")
 
-// ErrHash is returned by Put when the bytes are not those of the expected hash.
+// ErrHash is returned by Put when the bytes do not have the expected hash.
 var ErrHash = errors.New("bytes do not have the expected hash")
 
 // ErrCorrupt is returned when stored bytes no longer have their hash.
 var ErrCorrupt = errors.New("stored blob is damaged")
 
-// ErrTooLarge is returned by Put for more bytes than the store takes.
+// ErrTooLarge is returned by Put for more bytes than the store accepts for a blob.
 var ErrTooLarge = errors.New("blob too large")
 
 // Hash is the SHA-256 of a blob's bytes. The zero hash means "none".
@@ -65,31 +66,31 @@ func isHex(s string, n int) bool {
 	return true
 }
 
-// Blobs is the port: what may be asked of a store of blobs. [Memory] and [Folder] are it, and
-// package blobtest holds any other to the same behaviour. Methods may be called concurrently.
+// Blobs is the interface of a store of blobs. [Memory] and [Folder] implement it, and
+// package blobtest tests every implementation. Methods may be called concurrently.
 type Blobs interface {
-	// Put keeps the bytes of r and returns their hash. When want is not zero and not that
-	// hash, nothing is kept and the error is ErrHash. An error of r is returned wrapped and
-	// nothing is kept. Bytes that are held already are not written again; r is read to its end.
+	// Put stores the bytes of r and returns their hash. It reads r to its end. If want is neither zero nor that
+	// hash, Put stores nothing and returns ErrHash. If r fails, Put stores nothing and returns the error wrapped.
+	// It does not write bytes that are already stored.
 	Put(ctx context.Context, r io.Reader, want Hash) (Hash, error)
 
-	// Get returns the bytes of a blob: the caller's own copy, checked against the hash.
+	// Get returns the bytes of a blob, checked against the hash. The caller owns them.
 	Get(ctx context.Context, h Hash) ([]byte, error)
 
 	// Open returns a reader of the blob's bytes, which the caller closes. If the bytes do not have their hash, the last Read returns
 	// ErrCorrupt instead of io.EOF, so the caller must not use them before io.EOF. A reader stays valid if the blob is deleted meanwhile.
 	Open(ctx context.Context, h Hash) (io.ReadCloser, error)
 
-	// Has reports whether the blob is held, without reading it.
+	// Has reports whether the blob is stored, without reading it.
 	Has(ctx context.Context, h Hash) (bool, error)
 
 	// Len returns the number of bytes of a blob, without reading them.
 	Len(ctx context.Context, h Hash) (int64, error)
 
-	// Delete forgets the blob; one that is not held is no error.
+	// Delete deletes the blob. If it is not stored, Delete returns nil.
 	Delete(ctx context.Context, h Hash) error
 
-	// Each calls yield with every stored hash from from, in ascending order, until it returns an error, which Each returns. It may or may
-	// not yield blobs that are added or deleted meanwhile.
+	// Each calls yield with every stored hash, starting at from, in ascending order. If yield returns an error, Each stops and returns it.
+	// Blobs that are added or deleted meanwhile may be missing or included.
 	Each(ctx context.Context, from Hash, yield func(Hash) error) error
 }

@@ -17,14 +17,14 @@ const (
 	blobsSpool = "blobs.new"
 )
 
-// Folder is a store of blobs as files. It is safe for concurrent use by one program; two must not share a folder.
+// Folder is a store of blobs as files. It is safe for concurrent use in one process. Two processes must not share a folder.
 //
 //	blobs/3f/3f9a…   64 hex digits: the bytes with this SHA-256, and nothing else
-//	blobs.new/17     being written; emptied by OpenFolder
+//	blobs.new/17     a file that is being written; OpenFolder empties the folder
 //
-// A blob is written to another file, synced and renamed, so that a crash at any moment leaves all of it or nothing. Once Put has
-// returned, it stays. Deleting is not synced: after a crash a deleted blob may exist again. PutLazy omits the syncs, for blobs that may
-// be lost.
+// Put writes a blob to a temporary file, syncs it and renames it. So a crash at any moment leaves all of the blob or nothing, and the blob
+// survives once Put has returned. Delete does not sync: after a crash a deleted blob may exist again. PutLazy omits the syncs, for
+// blobs that may be lost.
 type Folder struct {
 	fsys  FS
 	limit int64
@@ -33,7 +33,7 @@ type Folder struct {
 
 var _ Blobs = (*Folder)(nil)
 
-// OpenFolder opens or makes the store in fsys.
+// OpenFolder opens the store in fsys, or creates it.
 func OpenFolder(fsys FS, o Options) (*Folder, error) {
 	if err := fsys.MkdirAll(blobsDir); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
@@ -45,15 +45,15 @@ func OpenFolder(fsys FS, o Options) (*Folder, error) {
 	return &Folder{fsys: fsys, limit: o.withDefaults().MaxBytes, spool: s}, nil
 }
 
-// Put implements [Blobs]. Bytes that are held already replace themselves, which mends a
+// Put implements [Blobs]. It writes bytes again that are already stored, which repairs a
 // damaged file.
 func (f *Folder) Put(ctx context.Context, r io.Reader, want Hash) (Hash, error) {
 	return f.put(ctx, synced, r, want)
 }
 
-// PutLazy keeps data, whose hash is h, and waits for no disk: the blob outlives the program,
-// but when the machine loses power it may be lost or damaged. A blob that is held already is
-// left as it is.
+// PutLazy stores data, whose hash is h, without waiting for the disk. The blob survives the end of the program,
+// but a power failure may lose or damage it. PutLazy does not write a blob
+// that is already stored.
 func (f *Folder) PutLazy(ctx context.Context, data []byte, h Hash) error {
 	if n, err := f.Len(ctx, h); err == nil && n == int64(len(data)) {
 		return nil
@@ -90,7 +90,7 @@ func (f *Folder) Get(ctx context.Context, h Hash) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, 0, n+1) // one more, so that reading to the end does not grow it
+	data := make([]byte, 0, n+1) // one byte more, so that reading to the end does not grow it
 	for err == nil {
 		if len(data) == cap(data) {
 			data = slices.Grow(data, 1)
@@ -173,7 +173,7 @@ func notFound(h Hash, err error) error {
 	return fmt.Errorf("blob: %w", err)
 }
 
-// verifyingReader passes a file on and compares its hash at the end.
+// verifyingReader reads a file and compares its hash at the end.
 type verifyingReader struct {
 	file io.ReadCloser
 	want Hash
@@ -191,8 +191,8 @@ func (c *verifyingReader) Read(p []byte) (int, error) {
 
 func (c *verifyingReader) Close() error { return c.file.Close() }
 
-// receive copies r to w, at most limit bytes, and returns their hash, which is want unless
-// that is zero.
+// receive copies at most limit bytes of r to w and returns their hash. If want is not zero and differs from
+// the hash, receive returns ErrHash.
 func receive(ctx context.Context, w io.Writer, r io.Reader, want Hash, limit int64) (Hash, error) {
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(interruptible{ctx, r}, limit+1))
@@ -209,7 +209,7 @@ func receive(ctx context.Context, w io.Writer, r io.Reader, want Hash, limit int
 	return h, nil
 }
 
-// interruptible is a reader that ends with its context.
+// interruptible is a reader that fails when its context ends.
 type interruptible struct {
 	ctx context.Context
 	r   io.Reader

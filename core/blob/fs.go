@@ -10,44 +10,44 @@ import (
 	"sync"
 )
 
-// FS is the host's file system for [Folder] and [HostedNames]. If the host has only numbered files, package pack makes one of two of them.
-// Paths are relative to its root and separated by slashes, and consist of hashes, hex digits and fixed words only. A missing file or
-// folder is fs.ErrNotExist (errors.Is). Methods may be called concurrently.
+// FS is the host's file system for [Folder] and [HostedNames]. If the host has only numbered files, package pack builds an FS on two of
+// them. Paths are relative to its root, separated by slashes, and consist only of hashes, hex digits and fixed words. The error for a
+// missing file or folder is fs.ErrNotExist (errors.Is). Methods may be called concurrently.
 type FS interface {
-	// Create makes a new file and fails with fs.ErrExist where there is one.
+	// Create creates a new file. It returns fs.ErrExist if the file exists.
 	Create(name string) (File, error)
 	Open(name string) (io.ReadCloser, error)
-	// Rename replaces to atomically: opening it finds the old file or all of the new one.
+	// Rename atomically replaces the file to: opening it finds the old file or all of the new one.
 	Rename(from, to string) error
 	Remove(name string) error
 	// ReadDir returns the names in a folder, in any order.
 	ReadDir(name string) ([]string, error)
 	// Size returns the length of a file in bytes.
 	Size(name string) (int64, error)
-	// MkdirAll makes a folder and those above it; one that is there is no error.
+	// MkdirAll creates a folder and those above it. It returns nil if the folder exists.
 	MkdirAll(name string) error
-	// SyncDir makes what was created, renamed and removed in a folder outlive a crash.
+	// SyncDir makes the files created, renamed and removed in a folder durable.
 	SyncDir(name string) error
 }
 
 // File is a file being written.
 type File interface {
 	io.Writer
-	// Sync makes what was written outlive a crash.
+	// Sync makes the written bytes durable.
 	Sync() error
 	io.Closer
 }
 
-// spool writes files so that they appear completely or not at all: first to a separate folder, synced, then renamed.
+// spool writes files so that they appear completely or not at all. It writes to a separate folder, syncs, then renames.
 type spool struct {
 	fsys FS
 	dir  string
 
 	mu   sync.Mutex
-	next uint64 // name of the next unfinished file
+	next uint64 // number in the name of the next temporary file
 }
 
-// openSpool empties dir, where only a crash leaves anything.
+// openSpool creates or empties dir. Only a crash leaves files there.
 func openSpool(fsys FS, dir string) (*spool, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, err
@@ -64,16 +64,16 @@ func openSpool(fsys FS, dir string) (*spool, error) {
 	return &spool{fsys: fsys, dir: dir}, nil
 }
 
-// durability is whether a written file survives a crash.
+// durability is the kind of crash that a written file survives.
 type durability bool
 
 const (
-	synced durability = true  // the machine's loss of power
-	lazy   durability = false // the program alone
+	synced durability = true  // power failure of the machine
+	lazy   durability = false // end of the program only
 )
 
-// write calls fill with a new file and, when it returns a path, moves the file there,
-// replacing a file of that name. When anything fails, or fill returns no path, nothing is left.
+// write calls fill with a new file. If fill returns a path, write moves the file there and
+// replaces an existing file. If anything fails or fill returns no path, write leaves no file.
 func (s *spool) write(d durability, fill func(io.Writer) (to string, err error)) (err error) {
 	s.mu.Lock()
 	from := path.Join(s.dir, strconv.FormatUint(s.next, 10))
@@ -115,7 +115,7 @@ func (s *spool) write(d durability, fill func(io.Writer) (to string, err error))
 	return nil
 }
 
-// remove removes a file; one that is not there is no error.
+// remove removes a file. It returns nil if the file does not exist.
 func remove(fsys FS, name string) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -123,11 +123,11 @@ func remove(fsys FS, name string) error {
 	return nil
 }
 
-// place returns the path of a name of hex digits: one folder for each first two digits.
+// place returns the path of a name of hex digits. The first two digits are its folder.
 func place(dir, name string) string { return path.Join(dir, name[:2], name) }
 
-// list calls yield with the names under dir that place stored there, with n bytes in hex and from from, in ascending order. It skips
-// other files.
+// list calls yield with the names under dir that place stored there, in ascending order, starting at from. The names have n bytes in hex.
+// It skips other files.
 func list(fsys FS, dir string, n int, from string, yield func(name string) error) error {
 	folders, err := sortedDir(fsys, dir)
 	if err != nil {

@@ -25,43 +25,43 @@ const (
 	nameBytes  = 16
 )
 
-// HostedNames gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It is safe for concurrent use, and
-// counts names, so that a blob is deleted with its last name.
+// HostedNames gives blobs public names: 32 hex digits from 128 random bits, which nobody can guess. It counts the names of each blob, and
+// deletes a blob with its last name. It is safe for concurrent use.
 //
-//	names/a1/a1b2…   one record a name (record.go); absent without a file system
-//	names.new/4      being written
+//	names/a1/a1b2…   one record for each name (record.go); absent without a file system
+//	names.new/4      a record that is being written
 //
-// A blob is stored before its name, and a name removed before its blob, each synced, so after a crash every name has its blob. A crash
-// can leave a blob without a name; [HostedNames.Collect] finds those.
+// Add stores a blob before its name. Remove deletes a name before its blob. Each step is synced, so after a crash every name has its
+// blob. A crash can leave a blob without a name, which [HostedNames.Collect] finds.
 //
 // The names are in memory too: about 200 bytes each.
 type HostedNames struct {
 	blobs      Blobs
 	random     io.Reader
 	references func(Hash) bool
-	lazy       lazyBlobs // nil: all is synced
-	fsys       FS        // nil: names end with the program
+	lazy       lazyBlobs // nil if every blob is synced
+	fsys       FS        // nil if names exist in memory only
 	spool      *spool
 
 	mu        sync.Mutex
 	names     map[[nameBytes]byte]Picture
-	pins      map[Hash]int // names of a blob, and calls of Add under way
+	pins      map[Hash]int // number of names, Pins and running Adds of each blob
 	deadBlobs map[Hash]bool
-	damaged   []string // files of names that cannot be read
+	damaged   []string // paths of name records that cannot be read
 }
 
-// HostedOptions are the stores of names and blobs.
+// HostedOptions are the settings of HostedNames.
 type HostedOptions struct {
-	FS     FS        // where the names are kept; nil keeps them in memory alone
-	Blobs  Blobs     // where the bytes are
-	Random io.Reader // names come from it: a source fit for secrets
+	FS     FS        // stores the names; nil: names exist in memory only
+	Blobs  Blobs     // stores the bytes
+	Random io.Reader // source of the names; it must be fit for secrets
 
-	// References reports whether something else than a name needs a blob in the same store; such
-	// blobs are never deleted. nil: nothing does. It must not call the Hosted.
+	// References reports whether something other than a name needs a blob of the same store. Such
+	// blobs are never deleted. nil: nothing does. References must not call the HostedNames.
 	References func(Hash) bool
 
-	// Lazy leaves out the syncs of blobs whose names end, where Blobs can: such a copy may be
-	// lost or damaged when the machine loses power, which saves several syncs each.
+	// Lazy omits the syncs of blobs whose names expire, if Blobs supports that. It saves several syncs for
+	// each blob, but a power failure may lose or damage such a blob.
 	Lazy bool
 }
 
@@ -113,7 +113,7 @@ func (h *HostedNames) load(name string) error {
 	return nil
 }
 
-// parseName reads a name as requests carry it.
+// parseName decodes a public name of 32 hex digits.
 func parseName(s string) (key [nameBytes]byte, ok bool) {
 	if !isHex(s, nameBytes) {
 		return key, false
@@ -122,10 +122,9 @@ func parseName(s string) (key [nameBytes]byte, ok bool) {
 	return key, err == nil
 }
 
-// Add keeps data and gives it a new name, until expires (rounded down to milliseconds) or, when
-// that is zero, until it is removed. The same bytes added twice have two names and one blob.
-// When it returns an error there is no new name; only if the program crashes before a Sweep
-// could tidy up, one that nobody knows may be left.
+// Add stores data and gives it a new name. The name ends at expires, rounded down to milliseconds; a name with a zero expires lasts
+// until it is removed. The same bytes added twice have two names and one blob. If Add returns an error, there is no new name.
+// But if the program crashes before the next Sweep, an unused name may remain.
 func (h *HostedNames) Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
 	if err := checkContentType(contentType); err != nil {
 		return "", Hash{}, err
@@ -151,13 +150,13 @@ func (h *HostedNames) put(ctx context.Context, data []byte, hash Hash, expires t
 	return err
 }
 
-// lazyBlobs is a store that can keep what may be lost; *Folder is one.
+// lazyBlobs is a store that can write a blob without syncing it, such as *Folder.
 type lazyBlobs interface {
 	PutLazy(ctx context.Context, data []byte, h Hash) error
 }
 
-// Pin keeps data without a name until Unpin has been called as often: for a blob on its way
-// into a record that References will claim. With an error nothing is held.
+// Pin stores data without a name until the same number of calls of Unpin. It protects a blob until a record
+// exists that References reports. If Pin returns an error, nothing is pinned.
 func (h *HostedNames) Pin(ctx context.Context, data []byte) (Hash, error) {
 	hash := Sum(data)
 	h.pinLocked(hash)
@@ -167,7 +166,7 @@ func (h *HostedNames) Pin(ctx context.Context, data []byte) (Hash, error) {
 	return hash, nil
 }
 
-// Unpin ends one Pin. The blob stays only if a name, another Pin or References claims it. If it cannot be deleted, Unpin returns the
+// Unpin ends one Pin. The blob stays only if a name, another Pin or References needs it. If it cannot be deleted, Unpin returns the
 // error, and Sweep tries again.
 func (h *HostedNames) Unpin(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
@@ -175,18 +174,18 @@ func (h *HostedNames) Unpin(ctx context.Context, hash Hash) error {
 	return h.unpinLocked(ctx, hash)
 }
 
-// Drop deletes a blob that References has claimed and perhaps no longer does, under Unpin's rules.
+// Drop deletes a blob whose record may have been deleted, unless a name, a Pin or References needs it.
 func (h *HostedNames) Drop(ctx context.Context, hash Hash) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pins[hash] > 0 {
-		return nil // the last of them will ask Keep
+		return nil // the last Unpin checks References
 	}
 	h.deadBlobs[hash] = true
 	return h.drop(ctx, hash)
 }
 
-// name gives a held blob a new name, which takes over the hold; without one the hold is given up.
+// name gives a pinned blob a new name, which takes over the pin. If it fails, it removes the pin.
 func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, expires time.Time) (string, error) {
 	p := Picture{Hash: hash, ContentType: contentType}
 	if !expires.IsZero() {
@@ -206,8 +205,8 @@ func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, e
 			return place(namesDir, name), err
 		})
 		if err != nil {
-			// The record may be there all the same. Until it has surely gone the name is
-			// kept, long expired, and with it the blob: Sweep tries again.
+			// The record may exist in spite of the error. Until its deletion is certain, an
+			// expired name stays in memory and protects the blob: Sweep tries again.
 			h.names[key] = Picture{Hash: hash, Expires: time.UnixMilli(1).UTC()}
 			return "", errors.Join(fmt.Errorf("hosted name: %w", err), h.unname(ctx, key))
 		}
@@ -215,7 +214,7 @@ func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, e
 	return name, nil
 }
 
-// fresh draws a name that is not taken.
+// fresh returns a random name that is not in use; mu is held.
 func (h *HostedNames) fresh() ([nameBytes]byte, error) {
 	for range 4 {
 		var key [nameBytes]byte
@@ -229,7 +228,7 @@ func (h *HostedNames) fresh() ([nameBytes]byte, error) {
 	return [nameBytes]byte{}, ErrRandom
 }
 
-// Lookup returns the picture with a name at the time now. It returns ErrNotFound for a name that is unknown, malformed or expired, so
+// Lookup returns the picture that has a name at the time now. It returns ErrNotFound for a name that is unknown, malformed or expired, so
 // that a stranger cannot distinguish the three cases.
 func (h *HostedNames) Lookup(name string, now time.Time) (Picture, error) {
 	key, ok := parseName(name)
@@ -242,8 +241,8 @@ func (h *HostedNames) Lookup(name string, now time.Time) (Picture, error) {
 	return p, nil
 }
 
-// Remove takes a name away, and its blob when that was the last. A name that is not held is
-// no error.
+// Remove deletes a name, and its blob if that was its last name. An unknown name is not an
+// error.
 func (h *HostedNames) Remove(ctx context.Context, name string) error {
 	key, ok := parseName(name)
 	if !ok {
@@ -254,8 +253,8 @@ func (h *HostedNames) Remove(ctx context.Context, name string) error {
 	return h.unname(ctx, key)
 }
 
-// Sweep deletes the names that have expired at the time now, and every blob with its last name, and returns the number of deleted names.
-// After an error it deletes the others nevertheless, and the next Sweep tries again.
+// Sweep deletes the names that have expired at the time now, and each blob that loses its last name. It returns the number of deleted
+// names. After an error it continues with the other names, and the next Sweep tries again.
 func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 	h.mu.Lock()
 	var over [][nameBytes]byte
@@ -296,7 +295,7 @@ func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 	return n, errors.Join(failed...)
 }
 
-// unname removes a name; mu is held.
+// unname deletes a name, and its blob if that was its last name; mu is held.
 func (h *HostedNames) unname(ctx context.Context, key [nameBytes]byte) error {
 	p, held := h.names[key]
 	if !held {
@@ -321,7 +320,7 @@ func (h *HostedNames) pinLocked(hash Hash) {
 	h.pins[hash]++
 }
 
-// unpinLocked gives up one hold and deletes the blob with the last; mu is held.
+// unpinLocked removes one pin and deletes the blob with its last pin; mu is held.
 func (h *HostedNames) unpinLocked(ctx context.Context, hash Hash) error {
 	if h.pins[hash]--; h.pins[hash] > 0 {
 		return nil
@@ -331,8 +330,8 @@ func (h *HostedNames) unpinLocked(ctx context.Context, hash Hash) error {
 	return h.drop(ctx, hash)
 }
 
-// drop deletes a blob that has lost its last name, unless it has a new one; mu is held.
-// The request that caused it may be over, the deletion is wanted all the same.
+// drop deletes a blob that has no pin, unless References needs it; mu is held. It ignores
+// cancellation of ctx, since the blob must be deleted even if the request has ended.
 func (h *HostedNames) drop(ctx context.Context, hash Hash) error {
 	if h.pins[hash] == 0 && !h.references(hash) {
 		if err := h.blobs.Delete(context.WithoutCancel(ctx), hash); err != nil {
@@ -343,9 +342,9 @@ func (h *HostedNames) drop(ctx context.Context, hash Hash) error {
 	return nil
 }
 
-// Collect deletes the blobs that nothing claims, no name, Pin or References, and the files of
-// damaged names; it returns how many blobs went. A crash leaves such blobs, and so does what
-// deletes many records at once. Nothing may put blobs into the same store but h.
+// Collect deletes the blobs that no name, Pin or References needs, and the files of damaged
+// names. It returns the number of deleted blobs. A crash leaves such blobs, and so does a
+// deletion of many records at once. Only h may write blobs to its store.
 func (h *HostedNames) Collect(ctx context.Context) (int, error) {
 	deleted := 0
 	for from := (Hash{}); ; {
@@ -357,7 +356,7 @@ func (h *HostedNames) Collect(ctx context.Context) (int, error) {
 	}
 }
 
-// CollectSome is Collect of the next n blobs, starting at the hash from. It returns the hash at which to continue, zero after the last,
+// CollectSome does Collect for the next n blobs, starting at the hash from. It returns the hash at which to continue, zero after the last,
 // and the number of deleted blobs. After an error next is from.
 func (h *HostedNames) CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error) {
 	if err := h.removeDamaged(); err != nil {
@@ -405,7 +404,7 @@ func (h *HostedNames) removeDamaged() error {
 	return nil
 }
 
-// Len returns the number of names, expired ones that Sweep has not met among them.
+// Len returns the number of names, including expired ones that Sweep has not deleted yet.
 func (h *HostedNames) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Options bound a store. The zero value is good.
+// Options limit a store. The zero value has the defaults.
 type Options struct {
-	MaxBytes int64 // of one blob; 0 means 64 MiB
+	MaxBytes int64 // maximum size of one blob; 0 means 64 MiB
 }
 
 func (o Options) withDefaults() Options {
@@ -23,7 +23,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Memory is a store of blobs that ends with the program. It is safe for concurrent use.
+// Memory is a store of blobs in memory. It is safe for concurrent use.
 type Memory struct {
 	limit int64
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A name's record, little-endian:
+// The record of a hosted name, little-endian:
 //
 //	offset  bytes  what
 //	0       4      "SLHN"
@@ -17,7 +17,7 @@ import (
 //	8       8      expiry, milliseconds since 1970 UTC; 0: never
 //	16      32     SHA-256 of the blob
 //	48      n      content type
-//	48+n    4      CRC-32C of all before
+//	48+n    4      CRC-32C of all bytes before
 const (
 	recordMagic   = "SLHN"
 	recordVersion = 1
@@ -29,14 +29,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Picture is the picture of a hosted name.
+// Picture is the picture that a hosted name refers to.
 type Picture struct {
 	Hash        Hash
-	ContentType string    // as given when it was named
+	ContentType string    // as given to HostedNames.Add
 	Expires     time.Time // UTC, in milliseconds; zero: never
 }
 
-// isExpired reports whether the picture's time is over at now.
+// isExpired reports whether the picture has expired at the time now.
 func (p *Picture) isExpired(now time.Time) bool {
 	return !p.Expires.IsZero() && !now.Before(p.Expires)
 }

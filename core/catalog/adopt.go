@@ -9,27 +9,27 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrOrder is returned by Adopter.Keys for keys that are not in the order of CopyTables, or of
+// ErrOrder is returned by Adopter.Keys for keys that are not in the order of CopyTables, and for keys in
 // none of its tables.
 var ErrOrder = errors.New("keys out of order")
 
-// Pair is a key, without the application's id, and its value; nil deletes the key.
+// Pair is a key, without the application's id, and its value. A nil value deletes the key.
 type Pair struct{ Key, Value []byte }
 
-// Adopter replaces an application's state by that of another copy, and writes only differences:
+// Adopter replaces an application's state by the state of another replica. It writes only the differences:
 //
-//	theirs  c … s … i ─┬─ keys ─┬─ I …     Keys, some at a time, in the order of CopyTables
+//	theirs  c … s … i ─┬─ keys ─┬─ I …     passed to Keys in parts, in the order of CopyTables
 //	ours               │        │
-//	                   └─ keys that they lack are deleted
+//	                   └─ keys missing in theirs are deleted
 //
-// Public names of pictures follow the inputs; derived records are added.
+// It updates the public names of pictures with their inputs. It adds derived records and deletes none.
 type Adopter struct {
-	r       kv.Reader // ours
+	r       kv.Reader // our state
 	w       kv.Writer
 	app     AppID
-	changed func(ord uint32, after *Input) // called for each input that changes; nil: it goes
-	table   int                            // index in stateTables; len: after all of them
-	last    []byte                         // key that was adopted last, in that table; nil: none
+	changed func(ord uint32, after *Input) // called for each input that changes; after is nil if the input is deleted
+	table   int                            // index in stateTables; len(stateTables) after all of them
+	last    []byte                         // last adopted key in that table; nil: none
 	failed  error
 	scratch []byte
 }
@@ -39,13 +39,13 @@ func Adopt(tx *kv.Overlay, app AppID, changed func(ord uint32, after *Input)) *A
 	return AdoptInto(tx, tx, app, changed)
 }
 
-// AdoptInto is Adopt with the state of r, written to w. r need not show the writes to w, since the Adopter reads nothing twice.
+// AdoptInto is like Adopt but reads r and writes w. r need not show the writes to w, since the Adopter reads no key twice.
 func AdoptInto(r kv.Reader, w kv.Writer, app AppID, changed func(ord uint32, after *Input)) *Adopter {
 	return &Adopter{r: r, w: w, app: app, changed: changed}
 }
 
-// Keys adopts the next keys, which it borrows. Errors: ErrOrder, those of malformed records and
-// the store's.
+// Keys adopts the next keys. It borrows pairs during the call. It returns ErrOrder, errors of malformed records and
+// errors of the store.
 func (a *Adopter) Keys(pairs []Pair) error {
 	for len(pairs) > 0 && a.failed == nil {
 		n := 1
@@ -62,7 +62,7 @@ func (a *Adopter) Keys(pairs []Pair) error {
 	return a.failed
 }
 
-// End ends the state: what is behind the last key goes.
+// End ends the state. It deletes our keys after the last adopted key.
 func (a *Adopter) End() error {
 	for a.failed == nil && a.table < len(stateTables) {
 		a.restOfTable()
@@ -70,7 +70,7 @@ func (a *Adopter) End() error {
 	return a.failed
 }
 
-// restOfTable removes what is left of a table, and goes to the next.
+// restOfTable deletes the remaining keys of a table and proceeds to the next table.
 func (a *Adopter) restOfTable() {
 	lo := a.app.key(stateTables[a.table], len(a.last)+1)
 	hi := kv.After(lo)
@@ -81,10 +81,10 @@ func (a *Adopter) restOfTable() {
 	a.table, a.last = a.table+1, nil
 }
 
-// whole is a key of the store.
+// whole returns the store's key for a key without the application's id.
 func (a *Adopter) whole(key []byte) []byte { return append(a.app.key(key[0], len(key)), key[1:]...) }
 
-// sameTable adopts keys of one table; more: keys of another one follow.
+// sameTable adopts keys of one table. more reports whether keys of another table follow.
 func (a *Adopter) sameTable(pairs []Pair, more bool) {
 	for a.table < len(stateTables) && stateTables[a.table] != pairs[0].Key[0] {
 		if a.restOfTable(); a.failed != nil {
@@ -113,7 +113,7 @@ func (a *Adopter) sameTable(pairs []Pair, more bool) {
 	}
 }
 
-// span makes the keys of a range those of pairs.
+// span replaces the keys of a range by pairs.
 func (a *Adopter) span(lo, hi []byte, pairs []Pair) {
 	prefix := len(a.app) + 1
 	err := a.r.Scan(lo, hi, func(key, value []byte) bool {
@@ -153,7 +153,7 @@ func (a *Adopter) set(key, was, is []byte) {
 	}
 }
 
-// input has the public name of an input's picture follow the input.
+// input updates the public name of an input's picture.
 func (a *Adopter) input(key, was, is []byte) {
 	if len(key) != 5 {
 		a.failed = fmt.Errorf("key %x: %w", key, ErrOrder)
@@ -195,7 +195,7 @@ func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
 	}
 }
 
-// addDerived adds the derived records that are missing.
+// addDerived adds missing derived records.
 func (a *Adopter) addDerived(pairs []Pair) {
 	for _, p := range pairs {
 		if !DerivedTable(p.Key) {
@@ -213,8 +213,8 @@ func (a *Adopter) addDerived(pairs []Pair) {
 	}
 }
 
-// Repair writes some keys of the state, in any order, as another copy has them: a nil Value
-// removes one. Everything else is as with Keys.
+// Repair sets some keys of the state, in any order, to their values in another replica. A nil Value
+// deletes a key. Otherwise Repair is like Keys.
 func (a *Adopter) Repair(pairs []Pair) error {
 	for _, p := range pairs {
 		if !StateTable(p.Key) {
@@ -234,7 +234,7 @@ func (a *Adopter) Repair(pairs []Pair) error {
 	return a.failed
 }
 
-// Derives yields the inputs of tx that a derived record among pairs is of.
+// Derives yields the inputs whose picture has a derived record among pairs.
 func Derives(r Reader, pairs []Pair, yield func(ord uint32)) error {
 	for _, p := range pairs {
 		if !DerivedTable(p.Key) {
@@ -251,8 +251,8 @@ func Derives(r Reader, pairs []Pair, yield func(ord uint32)) error {
 	return nil
 }
 
-// Wipe removes an application's state, and how to take pending operations back; what the state
-// led to may go.
+// Wipe deletes an application's state and the undo records of pending operations. It marks the records that the state
+// referred to for cleanup.
 func Wipe(tx *kv.Overlay, app AppID) {
 	w := Write(tx, app)
 	w.deleteTables(stateTables[:])
@@ -261,7 +261,7 @@ func Wipe(tx *kv.Overlay, app AppID) {
 	w.oweObjects()
 }
 
-// OweDerived notes that derived records and objects may go that nothing leads to.
+// OweDerived marks unreferenced derived records and objects for cleanup.
 func OweDerived(w kv.Writer, app AppID) {
 	w.Put(app.TidyKey(string(tidyDerived)), nil)
 	OweObjects(w, app)

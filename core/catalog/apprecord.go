@@ -15,25 +15,25 @@ import (
 // Reasons for which a replica must delete an application.
 const (
 	GoneDeleted = "deleted" // the application was deleted
-	GoneRevoked = "revoked" // it may not be held here
+	GoneRevoked = "revoked" // the replica may no longer hold it
 )
 
-// AppRecord is the part of the control partition that a replica of an application needs, at one moment.
+// AppRecord is the part of the control partition that a replica of an application needs, at one position of the control log.
 type AppRecord struct {
 	Epoch   log.Epoch // of the control log
 	App     string
-	Revoked string // why the replica must delete the application; then all fields below are empty. Empty: it keeps it
+	Revoked string // reason why the replica must delete the application, if so; then all fields below are empty
 	Record  App
-	Keys    []Key // by hash, and the client: for an edge
+	Keys    []Key // by hash; like Client, only for an edge
 	Client  Client
-	Edge    Edge  // that asks, without its token; its ID is empty: none does
+	Edge    Edge  // edge that requests the record, without its token; empty ID if none does
 	Trust   Trust // for an edge
 	Extra   Extra
 }
 
-// AppRecord returns what a replica of an application needs, from the control partition: with an
-// edge's id what that edge does, and without one what a browser does. It returns ErrNotFound
-// for an application that never was.
+// AppRecord returns the records that a replica of an application needs, from the control partition. If edge is empty, the replica is
+// a browser. It returns ErrNotFound for an application that never
+// existed.
 func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
 	x = AppRecord{App: app}
 	if edge != "" {
@@ -71,8 +71,8 @@ func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
 	return x, err
 }
 
-// registerBytes is a register as it is written: its records are those of the control partition. If one is repeated, the last counts. A
-// register with gone has none.
+// registerBytes is the encoding of an app record. Its records are encoded as in the control partition. If a single record is repeated, the
+// last one counts. With Revoked it has no records.
 //
 //field:message register
 type registerBytes struct {
@@ -87,7 +87,7 @@ type registerBytes struct {
 	Extra   Extra     `wire:"*"`
 }
 
-// Encode returns the register's bytes: those of two are equal when what they say is.
+// Encode returns the bytes of the record. Equal records have equal bytes.
 func (x *AppRecord) Encode() []byte {
 	r := registerBytes{Epoch: x.Epoch, App: x.App, Revoked: x.Revoked, Extra: x.Extra}
 	if x.Revoked == "" {
@@ -108,7 +108,7 @@ func (x *AppRecord) Encode() []byte {
 	return encodeRegisterBytes(nil, &r)
 }
 
-// DecodeRegister reads a register, and holds all of it to be of one application. Errors:
+// DecodeRegister decodes an app record, and checks that all of it belongs to one application. It returns
 // field.ErrFormat.
 func DecodeRegister(data []byte) (AppRecord, error) {
 	r, err := decodeRegisterBytes(bytes.Clone(data))
@@ -132,7 +132,7 @@ func DecodeRegister(data []byte) (AppRecord, error) {
 	return x, nil
 }
 
-// lastOf reads records and returns the last; zero: there is none. It adds their errors to err.
+// lastOf decodes records and returns the last, or zero if there is none. It joins their errors to err.
 func lastOf[T any](records [][]byte, decode func([]byte) (T, error), err *error) (x T) {
 	for _, data := range records {
 		var failed error
@@ -142,7 +142,7 @@ func lastOf[T any](records [][]byte, decode func([]byte) (T, error), err *error)
 	return x
 }
 
-// whole reports whether all parts of a register belong to one application.
+// whole reports whether all parts of an app record belong to one application.
 func (x *AppRecord) whole() bool {
 	if _, err := ParseAppID(x.App); err != nil {
 		return false
@@ -158,11 +158,11 @@ func (x *AppRecord) whole() bool {
 	return x.Record.ID == x.App && (x.Client.ID == "") == (x.Client.App == "") && (x.Client.ID == "" || x.Client.App == x.App)
 }
 
-// registerKey returns the key of the note about a replica's register.
+// registerKey returns the key of the note that has the position of a replica's app record.
 func registerKey(app string) []byte { return Control.LocalKey("register " + app) }
 
-// AppRecordSeq returns the place in the control log, and that log's epoch, of the register of an
-// application that a replica has, from the control partition; zeros without any.
+// AppRecordSeq returns the position in the control log, and that log's epoch, of an app record that a
+// replica has, from the control partition. It returns zeros if the replica has none.
 func (r Reader) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error) {
 	v, err := kv.Find(r.kv, registerKey(app))
 	if v == nil {
@@ -174,14 +174,14 @@ func (r Reader) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error
 	return log.Epoch(v[:len(epoch)]), binary.BigEndian.Uint64(v[len(epoch):]), nil
 }
 
-// HasReplicas reports whether the register of any application was taken from elsewhere, from the control partition: then
-// not all of its records are those of its log.
+// HasReplicas reports whether any app record came from another host, from the control partition. Then
+// the log of the control partition lacks some of its records.
 func (r Reader) HasReplicas() (bool, error) { return kv.Some(r.kv, registerKey("")) }
 
-// ApplyAppRecord replaces the records of an application by a register of a place in the control log, and reports
-// whether the register is newer than the records. Only replicas call it: where applications are made, the fold
-// alone writes their records. A register that says Gone removes the records and leaves a note to purge what the
-// application holds.
+// ApplyAppRecord replaces the records of an application by an app record at seq of the control log. taken reports
+// whether the app record is newer than the existing records. Only replicas call it: at the origin the fold
+// alone writes these records. With Revoked, ApplyAppRecord deletes the records and leaves a note to purge the
+// application's data.
 func (w *Writer) ApplyAppRecord(x *AppRecord, seq uint64) (taken bool, err error) {
 	epoch, have, err := w.AppRecordSeq(x.App)
 	if err != nil || epoch == x.Epoch && seq <= have {
@@ -219,7 +219,7 @@ func (w *Writer) ApplyAppRecord(x *AppRecord, seq uint64) (taken bool, err error
 	return true, err
 }
 
-// takeClient writes a register's client, whose id is no other application's.
+// takeClient writes the client of an app record. Its id must not belong to another application.
 func (w *Writer) takeClient(x *AppRecord) error {
 	if x.Client.ID == "" {
 		return w.deleteClient(x.App)

@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// DerivedRecord returns the bytes of a derived record, to be carried to another copy of the
+// DerivedRecord returns the bytes of a derived record, for another replica of the
 // application.
 func (r Reader) DerivedRecord(base [32]byte, picture blob.Hash, crop raster.Crop) ([]byte, error) {
 	return r.get(derivedKey(r.app, base, picture, crop), "derived record of picture", picture)
 }
 
-// PutDerivedRecord is [PutDerived] for bytes that another copy of the application sent. It returns an error if they are not a valid
-// record.
+// PutDerivedRecord is [PutDerived] for bytes from another replica of the application. If they are not a valid record, it returns an
+// error.
 func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, record []byte) error {
 	x, err := decodeDerivedData(bytes.Clone(record))
 	if err != nil {
@@ -32,16 +32,16 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 //field:fields get
 type DerivedContent struct {
 	Embedding []byte `wire:"1"` // predict.EmbeddingBytes
-	Values    []byte `wire:"2"` // little-endian float32, of the general model's concepts, in its order
+	Values    []byte `wire:"2"` // values of the general model's concepts, in its order: little-endian float32
 	Print     []byte `wire:"4"` // see [DerivedData]
 }
 
-// picturesAtOnce is the number of inputs whose pictures EachMade holds at a time.
+// picturesAtOnce is the maximum number of inputs whose pictures EachMade has in memory.
 const picturesAtOnce = 8192
 
 // EachMade yields the derived records of the inputs' pictures by the network base, in the order of the pictures and not of the inputs.
-// Each record is next to the previous one in the store, so reading all is much faster than by [Reader.DerivedOfInput]. It skips inputs
-// without a record. Errors: those of malformed records and of the store.
+// It reads the store sequentially, so it is much faster than [Reader.DerivedOfInput] for each input. It skips inputs
+// without a record. It returns errors of malformed records and of the store.
 func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x DerivedContent) bool) error {
 	table := r.app.key(tableBlob, 0)
 	const size = pictureBytes + 4
@@ -68,7 +68,7 @@ func (r Reader) EachMade(base [32]byte, yield func(ord uint32, x DerivedContent)
 	return nil
 }
 
-// eachMade yields the records of some pictures, in their order, and reports whether to continue. more is false for the last pictures.
+// eachMade yields the records of the pictures in inputs, in their order, and reports whether to continue. more is false for the last ones.
 func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord uint32, x DerivedContent) bool) (bool, error) {
 	table := r.app.key(tableDerived, 0)
 	const size = pictureBytes + 4
@@ -107,7 +107,7 @@ func (r Reader) eachMade(base [32]byte, inputs []byte, more bool, yield func(ord
 	return more, failed
 }
 
-// decodeMade decodes as decodeDerivedData does, without a copy.
+// decodeMade decodes a derived record like decodeDerivedData, but without copying it.
 func decodeMade(data []byte) (x DerivedContent, err error) {
 	d := field.Decode(data)
 	if getDerivedContent(d, &x); len(x.Values)%4 != 0 {

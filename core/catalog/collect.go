@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Collect drops removals older than the horizon, since no earlier write can arrive any longer. It reports whether there were any. The
+// Collect drops removals older than the horizon, since no older write can arrive any longer. It reports whether there were any. The
 // visible state does not change.
 func (in *Input) Collect(horizon log.HLC) bool {
 	old := func(l Label) bool { return l.Value == log.Removed && l.At.At < horizon }

@@ -17,7 +17,7 @@ func (r Reader) Apps(yield func(App) bool) error {
 	return all(r, r.app.key(tableKeyApp, 0), decodeApp, yield)
 }
 
-// Key returns the key whose text has a SHA-256, from the control partition.
+// Key returns the API key whose text has a SHA-256, from the control partition.
 func (r Reader) Key(hash [32]byte) (Key, error) {
 	return lookup(r, r.app.stringKey(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]), decodeKey)
 }
@@ -60,8 +60,8 @@ func (r Reader) AppDeleted(id string) (bool, error) {
 // PutApp writes an application.
 func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.stringKey(tableKeyApp, a.ID), encodeApp(nil, a)) }
 
-// DeleteApp deletes an application with its keys, its client and its sites. It notes permanently that the application was deleted, and
-// that its data must be purged.
+// DeleteApp deletes an application's record, its keys, its client and its sites. It records permanently that the application was deleted,
+// and marks its data for purging.
 func (w *Writer) DeleteApp(a *App, seq uint64) error {
 	id, err := ParseAppID(a.ID)
 	if err != nil {
@@ -89,19 +89,19 @@ func (w *Writer) PutKey(k *Key) {
 	w.tx.Put(w.appKey(k), nil)
 }
 
-// DeleteKey removes a key.
+// DeleteKey deletes a key.
 func (w *Writer) DeleteKey(k *Key) {
 	w.tx.Delete(w.app.stringKey(tableKey, string(k.Hash[:])))
 	w.tx.Delete(w.appKey(k))
 }
 
-// appKey returns the key of an API key in the list of its application.
+// appKey returns the store's key for an API key in the list of its application.
 func (w *Writer) appKey(k *Key) []byte {
 	b, _ := hex.DecodeString(k.App) // a key belongs to an existing application
 	return append(append(w.app.key(tableAppKey, len(b)+len(k.Hash)), b...), k.Hash[:]...)
 }
 
-// PutClient writes the client of an application, and replaces the previous one.
+// PutClient writes the client of an application and deletes the previous client.
 func (w *Writer) PutClient(c *Client) error {
 	if err := w.deleteClient(c.App); err != nil {
 		return err

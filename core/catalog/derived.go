@@ -10,17 +10,17 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// DerivedOfInput returns what the network called base made of an input's picture and crop.
+// DerivedOfInput returns the result of the network base for an input's picture and crop.
 func (r Reader) DerivedOfInput(base [32]byte, in *Input) (DerivedData, error) {
 	return r.DerivedOf(base, in.Blob, in.Crop)
 }
 
-// DerivedOf returns what the network called base made of a picture and a crop.
+// DerivedOf returns the result of the network base for a picture and a crop.
 func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (DerivedData, error) {
 	return lookup(r, derivedKey(r.app, base, picture, crop), "derived record of picture", picture, decodeDerivedData)
 }
 
-// Print returns the fingerprint of an input's picture and crop; empty where the record has none.
+// Print returns the fingerprint of an input's picture and crop. It is empty if the record has none.
 func (r Reader) Print(base [32]byte, in *Input) ([]byte, error) {
 	v, err := r.DerivedRecord(base, in.Blob, in.Crop)
 	if err != nil {
@@ -34,14 +34,14 @@ func derivedKey(app AppID, base [32]byte, picture blob.Hash, crop raster.Crop) [
 	return append(app.picture(tableDerived, picture, crop, len(base)), base[:]...)
 }
 
-// PutDerived adds a derived record to a batch. It belongs into the batch of the operation
-// that needs it, always: one that is there already may be on its way out with the last input
-// that had this picture.
+// PutDerived adds a derived record to a batch. The caller must always add it to the batch of the operation
+// that needs it, even if the record exists: cleanup may be about to delete the existing record
+// with the last input that had the picture.
 func PutDerived(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, x DerivedData) {
 	b.Put(derivedKey(app, base, picture, crop), encodeDerivedData(nil, &x))
 }
 
-// Object returns the bytes with a hash, such as a manifest's.
+// Object returns the object with a hash, such as a manifest. It checks the hash.
 func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 	data, err := r.get(append(r.app.key(tableObject, len(hash)), hash[:]...), "object", hash)
 	if err != nil {
@@ -53,13 +53,13 @@ func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 	return data, nil
 }
 
-// HasObject reports whether the store has the bytes with a hash. A reader checks them.
+// HasObject reports whether the store has the object with a hash. It does not check the bytes.
 func (r Reader) HasObject(hash blob.Hash) (bool, error) {
 	return kv.Some(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...))
 }
 
-// PutObject adds an object to a batch and returns its hash. It belongs into the batch of the
-// version's result that names it; an object that no version names is removed.
+// PutObject adds an object to a batch and returns its hash. The caller must add it to the batch of the
+// version result that refers to it, because cleanup deletes unreferenced objects.
 func PutObject(b kv.Writer, app AppID, data []byte) blob.Hash {
 	hash := blob.Sum(data)
 	b.Put(append(app.key(tableObject, len(hash)), hash[:]...), data)
@@ -75,7 +75,7 @@ func (r Reader) Manifest(v *Version) (Manifest, error) {
 	return UnmarshalManifest(data)
 }
 
-// TrainingDigest returns the digest in a version's manifest, without the rest. It is zero if the version is not trained, if an
+// TrainingDigest returns the digest in a version's manifest and skips the rest. It is zero if the version is not trained, if an
 // older program trained it, and if its manifest is not stored here.
 func (r Reader) TrainingDigest(v *Version) (digest [32]byte, err error) {
 	if v.Manifest.IsZero() {
@@ -95,7 +95,7 @@ func (a AppID) version(model log.Dot, seq uint64) []byte {
 	return appendUint64(a.dotKey(tableVersion, model, 8), seq)
 }
 
-// Objects yields the hashes and the sizes in bytes of the objects that versions name, each
+// Objects yields the hashes and the sizes in bytes of the objects that versions refer to, each
 // once, by hash.
 func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
 	named, err := r.namedObjects()
@@ -111,7 +111,7 @@ func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
 	return err
 }
 
-// namedObjects are the hashes of the objects that versions name.
+// namedObjects returns the hashes of the objects that versions refer to.
 func (r Reader) namedObjects() (map[blob.Hash]bool, error) {
 	named := map[blob.Hash]bool{}
 	err := all(r, r.app.key(tableVersion, 0), decodeVersion, func(v Version) bool {

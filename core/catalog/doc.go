@@ -1,17 +1,17 @@
 // Package catalog stores the data of an application as typed records in a [kv.Store]: inputs, concepts, models and their versions,
 // workflows and feedback. In the control partition it stores applications and keys.
 //
-//	log ──fold──▶ Writer ──▶ records and the keys that lead to them    keys.go has the page
+//	log ──fold──▶ Writer ──▶ records and their index keys              keys.go has the page
 //	                               │
 //	             snapshot ──▶ Reader ──▶ Input, Concept, Model, …
 //
 // A record is a protobuf message after a version byte (package log/field). Every mutable field has the stamp of its last write, since
-// writes of other sites may still arrive. A removal is such a write, and is dropped once it is older than the horizon. Metadata ([Meta])
+// writes of other sites may still arrive. A removal is also a write. The fold drops it once it is older than the horizon. Metadata ([Meta])
 // keeps the newest write of each path, byte for byte.
 //
-// The store also caches results: derived records (the results of a network for a picture and crop, the same bytes
-// everywhere) and objects by their hash (manifests of trained versions). They are written in the batch of the operation that needs them,
-// and deleted in steps when no record refers to them any longer ([Tidy]).
+// The store also caches results: derived records (the results of a network for a picture and crop, with the same bytes
+// on every host) and objects by their hash (manifests of trained versions). The batch of the operation that needs a result writes it.
+// [Tidy] deletes unreferenced results in steps.
 //
 // The package does not interpret operations; package fold does.
 package catalog

@@ -9,34 +9,34 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Edge is a node with copies of applications, in the control partition. Its record stays after it is revoked, so that its requests get
+// Edge is a node with replicas of applications, in the control partition. A revoked edge keeps its record, so that its requests get
 // the reason.
 //
 //field:message edge
 type Edge struct {
 	ID       string   `wire:"1"`
 	Name     string   `wire:"2"`
-	Apps     []string `wire:"3"`  // that it may hold; deleted ones among them
-	Owner    string   `wire:"4"`  // id of the account it belongs to; empty: the operator's
-	Token    [32]byte `wire:"5"`  // SHA-256 of the text that it enrols with
-	Key      [32]byte `wire:"6"`  // Ed25519, public; zero: not enrolled yet
-	Site     log.Site `wire:"7"`  // that it writes as, unless Newer has another; 0: not enrolled yet
+	Apps     []string `wire:"3"`  // applications that it may replicate, including deleted ones
+	Owner    string   `wire:"4"`  // id of the owner's account; empty if the operator owns it
+	Token    [32]byte `wire:"5"`  // SHA-256 of the text of its enrolment token
+	Key      [32]byte `wire:"6"`  // public key, Ed25519; zero: not enrolled yet
+	Site     log.Site `wire:"7"`  // site that it writes as, unless Newer has another; 0: not enrolled yet
 	Newer    []Newer  `wire:"11"` // sites of later lives, by application
 	Created  log.HLC  `wire:"8,fixed"`
-	Enrolled log.HLC  `wire:"9,fixed"`  // 0: not yet
-	Revoked  log.HLC  `wire:"10,fixed"` // 0: it is not
+	Enrolled log.HLC  `wire:"9,fixed"`  // 0: not enrolled yet
+	Revoked  log.HLC  `wire:"10,fixed"` // 0: not revoked
 	Extra    Extra    `wire:"*"`
 }
 
-// Newer is a site that the newest life of an edge writes as in an application. An edge begins another life when its disk was
-// rolled back, and when it was restored from a backup.
+// Newer is the site as which the newest life of an edge writes in an application. An edge begins another life after a rollback of its
+// disk or a restore from a backup.
 type Newer struct {
 	App  string   `wire:"1"`
 	Site log.Site `wire:"2"`
-	Life uint64   `wire:"3,fixed"` // name of the request that it was leased for
+	Life uint64   `wire:"3,fixed"` // id of the request for which the site was leased
 }
 
-// SiteIn is the site that the newest life of an edge writes as in an application.
+// SiteIn returns the site as which the newest life of an edge writes in an application.
 func (e *Edge) SiteIn(app string) log.Site {
 	for _, n := range e.Newer {
 		if n.App == app {
@@ -46,7 +46,7 @@ func (e *Edge) SiteIn(app string) log.Site {
 	return e.Site
 }
 
-// LeasedFor is the site of the newest life in an application, if it was leased for a request; 0: it was not.
+// LeasedFor returns the site of the newest life in an application if the origin leased it for the request life. Otherwise it returns 0.
 func (e *Edge) LeasedFor(app string, life uint64) log.Site {
 	for _, n := range e.Newer {
 		if n.App == app && n.Life == life && life != 0 {
@@ -67,34 +67,34 @@ func (e *Edge) Renew(n Newer) {
 	e.Newer = append(e.Newer, n)
 }
 
-// Holder names an edge in the records of the sites that are leased to it.
+// Holder returns the name of an edge in the records of the sites that are leased to it.
 func (e *Edge) Holder() string { return "edge " + e.ID }
 
-// Holds reports whether an edge may hold an application.
+// Holds reports whether an edge may replicate an application.
 func (e *Edge) Holds(app string) bool {
 	return e.Revoked == 0 && slices.Contains(e.Apps, app)
 }
 
-// Site is the writer with a number, in the control partition: an edge, or a browser's profile or a folder with one application.
+// Site is a leased site and its holder, in the control partition: an edge, or a browser profile or a folder with one application.
 //
 //field:message site
 type Site struct {
 	Site    log.Site `wire:"1"`
-	Edge    string   `wire:"2"` // id; empty: the site is not an edge
-	App     string   `wire:"3"` // empty: an edge's
-	Holder  string   `wire:"4"` // key, account or client that asked for it
-	Secret  [32]byte `wire:"5"` // SHA-256 of the text by which it is known; zero: an edge's
+	Edge    string   `wire:"2"` // id; empty if the site is not an edge
+	App     string   `wire:"3"` // empty for an edge
+	Holder  string   `wire:"4"` // key, account or client that requested the lease
+	Secret  [32]byte `wire:"5"` // SHA-256 of the secret text of the site; zero for an edge
 	Created log.HLC  `wire:"6,fixed"`
-	Until   log.HLC  `wire:"7,fixed"` // end of its lease; 0: an edge's, which has none
+	Until   log.HLC  `wire:"7,fixed"` // end of the lease; 0 for an edge, whose lease does not end
 	Extra   Extra    `wire:"*"`
 }
 
-// Edge returns an edge, from the control partition.
+// Edge returns the edge with an id, from the control partition.
 func (r Reader) Edge(id string) (Edge, error) {
 	return lookup(r, r.app.stringKey(tableEdge, id), "edge", id, decodeEdge)
 }
 
-// EdgeByToken returns the edge whose token's text has a SHA-256, from the control partition.
+// EdgeByToken returns the edge whose enrolment token's text has a SHA-256, from the control partition.
 func (r Reader) EdgeByToken(hash [32]byte) (Edge, error) {
 	id, err := r.get(r.app.stringKey(tableEdgeToken, string(hash[:])), "edge of token", hex.EncodeToString(hash[:4]))
 	if err != nil {
@@ -123,7 +123,7 @@ func (r Reader) SitesOf(app string, yield func(Site) bool) error {
 	return each(r, appSites(r.app, app), func(key, _ []byte) (Site, error) { return r.Site(log.Site(ordAt(key))) }, yield)
 }
 
-// PutEdge writes an edge. The token of one that is revoked leads to it no longer.
+// PutEdge writes an edge. It deletes the token index entry of a revoked edge.
 func (w *Writer) PutEdge(e *Edge) {
 	w.tx.Put(w.app.stringKey(tableEdge, e.ID), encodeEdge(nil, e))
 	token := w.app.stringKey(tableEdgeToken, string(e.Token[:]))
@@ -134,7 +134,7 @@ func (w *Writer) PutEdge(e *Edge) {
 	}
 }
 
-// PutSite writes a leased site, which keeps its application.
+// PutSite writes a leased site. The application of an existing site must not change.
 func (w *Writer) PutSite(s *Site) {
 	w.tx.Put(w.app.uint32Key(tableLease, uint32(s.Site)), encodeSite(nil, s))
 	if s.App != "" {
@@ -142,13 +142,13 @@ func (w *Writer) PutSite(s *Site) {
 	}
 }
 
-// appSites begins the keys of an application's sites, in the control partition.
+// appSites returns the prefix of the keys of an application's sites, in the control partition.
 func appSites(control AppID, app string) []byte {
-	b, _ := hex.DecodeString(app) // of an existing application
+	b, _ := hex.DecodeString(app) // the id is valid
 	return append(control.key(tableAppLease, len(b)+4), b...)
 }
 
-// deleteSites removes the sites of an application. Their numbers are never given again.
+// deleteSites deletes the sites of an application. Their numbers are never used again.
 func (w *Writer) deleteSites(app string) error {
 	prefix := appSites(w.app, app)
 	err := w.ords(prefix, func(site uint32) bool {

@@ -8,19 +8,19 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// RecordSize returns the bytes of the input's record.
+// RecordSize returns the size of the input's record in bytes.
 func (in *Input) RecordSize() int { return len(encodeInput(nil, in)) }
 
-// A stamp that is the one of the record's creation is left out.
+// born returns the stamp of the record's creation. Encoding omits stamps that equal it.
 
 func (in *Input) born() log.Stamp  { return log.Stamp{At: in.Created, Site: in.Dot.Site} }
 func (c *Concept) born() log.Stamp { return log.Stamp{At: c.Created, Site: c.Dot.Site} }
 func (m *Model) born() log.Stamp   { return log.Stamp{At: m.Created, Site: m.Dot.Site} }
 
-// born is zero, since a version keeps the stamps of its model's settings.
+// born returns zero, since a version keeps the stamps of its model's settings.
 func (v *Version) born() log.Stamp { return log.Stamp{} }
 
-// putFloats writes float32, little-endian.
+// putFloats writes float32 values, little-endian.
 func putFloats(e *field.Encoder, number int, v []float32) {
 	if v == nil {
 		return

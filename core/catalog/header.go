@@ -2,25 +2,25 @@ package catalog
 
 import "github.com/sightline-dev/sightline/core/log"
 
-// Header is the fold's record about the whole partition. It is written in the batch of the changes that it describes.
+// Header is the fold's record about the whole partition. The fold writes it in the batch of the changes that it describes.
 //
 //field:message header
 type Header struct {
-	Seq      uint64   `wire:"1"`       // of the last entry that was folded: the fold's cursor
-	Fold     uint32   `wire:"2"`       // version of the rules
+	Seq      uint64   `wire:"1"`       // number of the last folded entry: the fold's cursor
+	Fold     uint32   `wire:"2"`       // version of the fold's rules
 	Next     uint32   `wire:"3"`       // ordinal of the next input
 	Counts   Counts   `wire:"+3"`      // of live inputs
-	Horizon  log.HLC  `wire:"7,fixed"` // field writes below it are refused
-	Barrier  log.HLC  `wire:"8,fixed"` // creates below it are refused
-	Clock    log.HLC  `wire:"9,fixed"` // highest in the log
-	Concepts uint64   `wire:"10"`      // own concepts
+	Horizon  log.HLC  `wire:"7,fixed"` // the fold refuses field writes below it
+	Barrier  log.HLC  `wire:"8,fixed"` // the fold refuses creates below it
+	Clock    log.HLC  `wire:"9,fixed"` // highest clock in the log
+	Concepts uint64   `wire:"10"`      // number of custom concepts
 	Sites    uint32   `wire:"12"`      // last site that was leased or skipped, in the control partition; 0: none
-	Base     [32]byte `wire:"11"`      // the base model that serves, see predict.Set.Base; zero: none was named
+	Base     [32]byte `wire:"11"`      // base of the network that serves, see predict.Set.Base; zero: none was set
 	Extra    Extra    `wire:"*"`
 }
 
-// IsHeader reports whether a key, without the application's id, is the header's.
+// IsHeader reports whether a key without the application's id is the key of the header.
 func IsHeader(key []byte) bool { return len(key) == 1 && key[0] == tableHeader }
 
-// DecodeHeader reads a header's record. Errors: field.ErrFormat.
+// DecodeHeader decodes a header. The error is field.ErrFormat.
 func DecodeHeader(data []byte) (Header, error) { return decodeHeader(data) }

@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// The layout of a store. Numbers are big-endian, so that keys are ordered as they are; n is a
-// number of 4 bytes, N one of 8, dot is n N. An application's keys all begin with a and its 16 bytes,
-// the control partition's with a and 16 zero bytes, so a range of keys is one application and no
-// read of one can reach another's.
+// The layout of a store. Numbers are big-endian, so that keys are in numeric order; n is a
+// number of 4 bytes, N one of 8, dot is n N. All keys of an application begin with a and the 16 bytes of its id,
+// those of the control partition with a and 16 zero bytes. So a range of keys is one application, and no
+// read within it returns keys of another.
 //
 //	h name app                → ord n            public name of a picture, of 16 bytes
 //	u …                                          the origin's accounts, see origin/server/account
@@ -29,7 +29,7 @@ import (
 //	  I id                    → ord n
 //	  d dot                   → ord n            inputs by incarnation
 //	  u sha256(url)/16        → ord n            the oldest input with a URL
-//	  u sha256(url)/16 ord n  →                  the others with it
+//	  u sha256(url)/16 ord n  →                  the other inputs with it
 //	  b blob crop/16 ord n    →                  inputs by picture; crop is a hash, zero for the whole picture
 //	  p ord n                 →                  inputs to process, at 30001
 //	  n id                    → Concept
@@ -39,7 +39,7 @@ import (
 //	  o dot                   → id               models by incarnation
 //	  v dot seq N             → Version          versions by model, oldest first
 //	  V dot id                → seq N
-//	  t seq N                 → dot [dot]        versions to train, at 21103: the model, the operation that asked for it
+//	  t seq N                 → dot [dot]        versions to train, at 21103: the model, the operation that requested the training
 //	  w id                    → Workflow
 //	  W seq N                 → id
 //	  x dot                   → id
@@ -51,18 +51,18 @@ import (
 //	  Q app                   → id               clients by application
 //	  e app                   → seq N            deleted applications
 //	  E id                    → Edge
-//	  T sha256(token)         → id               edges by what they enrol with
+//	  T sha256(token)         → id               edges by enrolment token
 //	  S site n                → Site             leased ones
 //	  L app site n            →                  sites by application
 //	  R                       → Trust            the origin's keys of access tokens
-//	                                             the state's digest ends here; the rest can be made again
+//	                                             the state's digest covers the tables above; those below can be rebuilt
 //	  D blob crop/16 base     → Derived
 //	  D blob crop/16 t        → thumbnail, a JPEG
 //	  O sha256                → object           manifests
-//	  g what                  → cursor           tidying that is owed
+//	  g what                  → cursor           pending cleanup
 //	  X …                                        the index, see package index
 //	  y key                   → undo record      of a replica's pending operations, see undo.go
-//	  z name                  → …                the engine's own notes
+//	  z name                  → …                local notes of the engine
 const (
 	tableHosted      = 'h'
 	tableApp         = 'a'
@@ -106,14 +106,14 @@ const (
 	tableLocal       = 'z'
 )
 
-// AppID names an application; on the wire it is 32 lower-case hex digits. The zero AppID is
+// AppID identifies an application; in messages it is 32 lower-case hex digits. The zero AppID is
 // the control partition, whose records are applications, keys and clients.
 type AppID [16]byte
 
 // Control is the partition of applications, keys and clients.
 var Control AppID
 
-// ParseAppID reads 32 lower-case hex digits, not all of them 0. Other text is ErrNotFound's.
+// ParseAppID reads 32 lower-case hex digits, not all of them 0. For other text it returns ErrNotFound.
 func ParseAppID(s string) (AppID, error) {
 	var a AppID
 	n, err := hex.Decode(a[:], []byte(s[:min(len(s), 2*len(a))]))
@@ -126,7 +126,7 @@ func ParseAppID(s string) (AppID, error) {
 // String returns 32 lower-case hex digits.
 func (a AppID) String() string { return hex.EncodeToString(a[:]) }
 
-// key begins a key of a table, with room for what follows.
+// key returns the start of a key in a table, with capacity for room more bytes.
 func (a AppID) key(table byte, room int) []byte {
 	k := make([]byte, 0, 2+len(a)+room)
 	k = append(k, tableApp)
@@ -134,8 +134,8 @@ func (a AppID) key(table byte, room int) []byte {
 	return append(k, table)
 }
 
-// Range returns the bounds of everything that is kept of the application but the public
-// names of its pictures: what deleting it deletes.
+// Range returns the bounds of all keys of the application except the public names of its
+// pictures. Deleting the application deletes this range.
 func (a AppID) Range() (lo, hi []byte) {
 	lo = append([]byte{tableApp}, a[:]...)
 	return lo, kv.After(lo)
@@ -144,7 +144,7 @@ func (a AppID) Range() (lo, hi []byte) {
 // HostedRange returns the bounds of the public names of all applications' pictures.
 func HostedRange() (lo, hi []byte) { return []byte{tableHosted}, []byte{tableHosted + 1} }
 
-// LogPrefix is the prefix of the application's log.
+// LogPrefix returns the prefix of the keys of the application's log.
 func (a AppID) LogPrefix() []byte { return a.key(tableLog, 0) }
 
 // IndexPrefix returns the prefix of the keys of the application's index.
@@ -154,7 +154,7 @@ func (a AppID) IndexPrefix() []byte { return a.key(tableIndex, 0) }
 // and are not replicated.
 func (a AppID) LocalKey(name string) []byte { return append(a.key(tableLocal, len(name)), name...) }
 
-// TidyKey is the key of tidying that is owed.
+// TidyKey returns the key of a pending cleanup.
 func (a AppID) TidyKey(what string) []byte { return append(a.key(tableTidy, len(what)), what...) }
 
 func (a AppID) uint32Key(table byte, n uint32) []byte {
@@ -202,7 +202,7 @@ func appendPicture(k []byte, h blob.Hash, c raster.Crop) []byte {
 
 func appendUint64(k []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(k, n) }
 
-// dotOf reads a dot that is a value.
+// dotOf decodes a value that is a dot.
 func dotOf(v []byte) (log.Dot, error) {
 	if len(v) != 12 {
 		return log.Dot{}, fmt.Errorf("%w: %d bytes for a dot", field.ErrFormat, len(v))
@@ -210,7 +210,7 @@ func dotOf(v []byte) (log.Dot, error) {
 	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(v)), Seq: binary.BigEndian.Uint64(v[4:])}, nil
 }
 
-// ordAt reads the number at the end of a key.
+// ordAt decodes the ordinal at the end of a key.
 func ordAt(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-4:]) }
 
 func number4(v []byte) (uint32, error) {

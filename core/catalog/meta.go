@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// maxPath is the maximum number of names of a path, so that values below a path can nest too.
+// maxPath is the maximum number of names in a path. It is below the depth limit so that values below a path can nest too.
 const maxPath = jsonio.DefaultDepth - 1
 
-// Write writes w, at its place in the log, and reports whether it changed anything: a write
-// older than one to the same path or to one above is superseded. Setting and removing give
-// the same metadata in any order of the log; elements are appended to the present list when it
-// is their turn, whatever the clocks say, and the value then has the later of both stamps.
-// Errors, with nothing changed: those of jsonio. The parts' memory is m's own and is reused.
+// Write applies w in log order and reports whether it changed anything: a write
+// older than one to the same path or to a path above is superseded. Setting and removing give
+// the same metadata in any order of the log. MetaAppend appends elements to the existing list in log
+// order, regardless of the clocks, and the value then has the later of both stamps.
+// If Write returns an error of jsonio, it changed nothing. It may reuse the memory of m's parts.
 func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {
 	if err := checkWrite(w); err != nil {
 		return false, err
@@ -49,7 +49,7 @@ func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {
 	return true, nil
 }
 
-// end removes the parts below part i that are not newer; they follow it.
+// end deletes the parts below part i that are not newer than part i. They directly follow it in m.
 func (m *Meta) end(i int) {
 	part := (*m)[i]
 	kept := i + 1
@@ -67,7 +67,7 @@ func (m *Meta) end(i int) {
 	*m = slices.Delete(*m, kept, len(*m))
 }
 
-// checkWrite reports what is wrong with a write.
+// checkWrite returns an error for an invalid write.
 func checkWrite(w log.MetaWrite) error {
 	if len(w.Path) > maxPath {
 		return fmt.Errorf("metadata: %w", jsonio.ErrTooDeep)
@@ -88,7 +88,7 @@ func checkWrite(w log.MetaWrite) error {
 	return nil
 }
 
-// find returns the place of a path among the parts, and whether there is one.
+// find returns the index of a path among the parts, and whether it exists.
 func (m Meta) find(path []string) (int, bool) {
 	return slices.BinarySearchFunc(m, path, func(p MetaPart, path []string) int { return slices.Compare(p.Path, path) })
 }
@@ -118,7 +118,7 @@ func (m Meta) extendList(w log.MetaWrite) []byte {
 	return joinLists(v.Raw(), w.JSON)
 }
 
-// joinLists returns the elements of two JSON arrays as one.
+// joinLists returns one JSON array with the elements of a and then of b.
 func joinLists(a, b []byte) []byte {
 	head, tail := bytes.TrimSpace(a[1:len(a)-1]), bytes.TrimSpace(trimBrackets(b))
 	if len(tail) == 0 {
@@ -138,12 +138,12 @@ func trimBrackets(list []byte) []byte {
 	return list[1 : len(list)-1]
 }
 
-// composed are the limits of a document that was composed of parts within the usual ones.
+// composed are the limits of a document composed of parts that each are within the usual limits.
 var composed = jsonio.Limits{Depth: 2 * jsonio.DefaultDepth, Members: 1 << 30}
 
-// JSON returns the metadata as one document, nil for none. While nothing was written below
-// the root these are exactly the bytes that came; otherwise every value that was not
-// written into is. Names that are added to an object follow its own, in their order.
+// JSON returns the metadata as one document, or nil if there is none. If nothing was written below
+// the root, the bytes are the client's. Otherwise JSON copies every value without writes below it
+// unchanged. Names that were added to an object follow its original names, in sorted order.
 func (m Meta) JSON() []byte {
 	if len(m) == 1 && len(m[0].Path) == 0 {
 		return m[0].JSON // nil when it was removed
@@ -158,11 +158,11 @@ func (m Meta) JSON() []byte {
 	return c.w.Bytes()
 }
 
-// composer writes the document of parts.
+// composer composes a document from parts.
 type composer struct{ w jsonio.Writer }
 
-// value writes the result of parts, which all begin with the same depth names, over the existing value, and reports whether there is a
-// result.
+// value writes the result of parts over the existing value there, and reports whether there is a result. The paths of parts share the
+// first depth names.
 func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
 	if len(parts[0].Path) == depth {
 		own := parts[0]
@@ -201,7 +201,7 @@ func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
 	return true
 }
 
-// member writes one member of an object, unless it comes to nothing.
+// member writes one member of an object, unless its value is empty.
 func (c *composer) member(name string, parts Meta, depth int, there jsonio.Value) {
 	var inner composer
 	if inner.value(parts, depth, there) {
@@ -210,18 +210,18 @@ func (c *composer) member(name string, parts Meta, depth int, there jsonio.Value
 	}
 }
 
-// shows reports whether the parts, on nothing, come to anything.
+// shows reports whether the parts give a value if nothing exists below them.
 func shows(parts Meta) bool {
 	return slices.ContainsFunc(parts, func(p MetaPart) bool { return !p.Removed })
 }
 
-// metaGroup are the parts whose name at some depth is the same.
+// metaGroup is a group of parts with the same name at some depth.
 type metaGroup struct {
 	name  string
 	parts Meta
 }
 
-// group groups parts by their name at a depth; in their order that is by name.
+// group groups parts by their name at a depth. Since parts are sorted, the groups are in the order of names.
 func group(parts Meta, depth int) []metaGroup {
 	var out []metaGroup
 	for from, to := 0, 0; from < len(parts); from = to {
@@ -234,8 +234,8 @@ func group(parts Meta, depth int) []metaGroup {
 	return out
 }
 
-// collect takes the removals older than the horizon into the values that they were removed
-// from. The document stays as it is.
+// collect applies removals older than the horizon to the values above them and deletes the removals.
+// The document does not change.
 func (m *Meta) collect(horizon log.HLC) {
 	for i := 0; i < len(*m); {
 		p := (*m)[i]
@@ -248,7 +248,7 @@ func (m *Meta) collect(horizon log.HLC) {
 	}
 }
 
-// removeFromAbove writes the removal of part i into the nearest part above it.
+// removeFromAbove removes the value at part i's path from the nearest part above it.
 func (m *Meta) removeFromAbove(i int) {
 	path := (*m)[i].Path
 	for n := len(path) - 1; n >= 0; n-- {

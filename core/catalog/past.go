@@ -8,8 +8,8 @@ import (
 )
 
 // Past returns the operations that an input's record remembers, newest first, each with the part that is still in force. It omits
-// overwritten writes and the download. The operation that made the input is complete, except for later changes of its metadata and
-// labels. The others have sequence 0 and no author.
+// overwritten writes and the download. The operation that created the input is complete, except for later changes of its metadata and
+// labels. The other operations have sequence number 0 and no author.
 func (in *Input) Past() []log.Op {
 	made := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop}
 	if in.URL == "" {
@@ -30,11 +30,11 @@ func (in *Input) Past() []log.Op {
 	return append(p.ops, log.Op{Dot: in.Dot, At: in.Created, By: in.By, Body: made})
 }
 
-// past gathers operations by their stamps.
+// past collects operations by their stamps.
 type past struct {
 	in       *Input
 	creation *log.InputCreate
-	at       log.Stamp // of made
+	at       log.Stamp // stamp of creation
 	ops      []log.Op
 }
 
@@ -42,7 +42,7 @@ func (p *past) add(at log.Stamp, body log.Body) {
 	p.ops = append(p.ops, log.Op{Dot: log.Dot{Site: at.Site}, At: at.At, Body: body})
 }
 
-// bodyAt returns the body of the operation with a stamp. It adds empty if there is none.
+// bodyAt returns the body of the operation with a stamp. If there is none, it adds an operation with the body empty and returns that.
 func bodyAt[B log.Body](p *past, bodies map[log.Stamp]B, at log.Stamp, empty B) B {
 	if body, ok := bodies[at]; ok {
 		return body

@@ -8,16 +8,16 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// The actions of PATCH on metadata. Each gets the stored document, nil for none, and that of a request, and returns the writes that apply
-// the request. All of them descend into objects. A member of a request replaces a value that is neither an object nor a list. A null, or
-// an empty object as the whole request, changes nothing. They differ in
+// The actions of PATCH on metadata. Each function takes the stored document, nil if there is none, and a request's document. It returns
+// the writes that apply the request. All actions descend into objects. A member of a request replaces a value that is neither an object
+// nor a list. A null, or an empty object as the whole request, changes nothing. The actions differ in these cases:
 //
 //	            list                    list of objects with ids    true         {}
 //	merge       is appended             is appended                 replaces     replaces
 //	overwrite   replaces                replaces                    replaces     replaces
 //	remove      is appended             deletes these ids           removes      nothing
 //
-// The error is that of jsonio for a document that is not JSON.
+// The error for a document that is not JSON is an error of jsonio.
 
 // MergeWrites returns the writes of the action merge.
 func MergeWrites(stored, patch []byte) ([]log.MetaWrite, error) {
@@ -68,7 +68,7 @@ func (p *patcher) write(path []string, a log.MetaAction, json []byte) {
 	p.out = append(p.out, log.MetaWrite{Path: slices.Clone(path), Action: a, JSON: slices.Clone(json)})
 }
 
-// value compares the stored value at a path with the sent one.
+// value adds the writes that change the stored value at a path as sent requires.
 func (p *patcher) value(path []string, stored, sent jsonio.Value) {
 	switch sent.Kind() {
 	case jsonio.Null:
@@ -94,8 +94,8 @@ func (p *patcher) value(path []string, stored, sent jsonio.Value) {
 	}
 }
 
-// replace writes an object over another value in one write, so that the previous value cannot come back when the object's members are
-// removed.
+// replace writes an object over another value in one write. So a later removal of the object's members does not restore the previous
+// value.
 func (p *patcher) replace(path []string, sent jsonio.Value) {
 	inner := patcher{action: p.action}
 	for name, v := range sent.Members() {
@@ -104,7 +104,7 @@ func (p *patcher) replace(path []string, sent jsonio.Value) {
 	var m Meta
 	for _, w := range inner.out {
 		if _, err := m.Write(w, log.Stamp{}); err != nil {
-			panic(err) // it was parsed, and is no deeper than it was
+			panic(err) // the document was parsed, and is not deeper than before
 		}
 	}
 	if doc := m.JSON(); doc != nil {
@@ -128,7 +128,7 @@ func (p *patcher) list(path []string, stored, sent jsonio.Value) {
 	}
 }
 
-// idsOf returns the ids of a list of objects that all have one, or nil.
+// idsOf returns the ids of a list of objects, or nil if an element has no id.
 func idsOf(list jsonio.Value) []string {
 	var ids []string
 	for v := range list.Elems() {
@@ -141,7 +141,7 @@ func idsOf(list jsonio.Value) []string {
 	return ids
 }
 
-// without returns a list less the objects with certain ids.
+// without returns a list without the objects with certain ids, and reports whether it removed any.
 func without(list jsonio.Value, ids []string) (kept []byte, changed bool) {
 	var w jsonio.Writer
 	w.Array()

@@ -9,17 +9,17 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// Purge deletes the data of a deleted application. The batch that deletes the application's record creates the debt. It is paid when
+// Purge deletes the data of a deleted application. The batch that deletes the application's record creates the purge. It runs when
 // nobody writes to the partition any longer:
 //
-//	owed ──Pay──▶ key range and public names deleted, a part at a time ──Done──▶ the debt is deleted
+//	owed ──Pay──▶ key range and public names deleted, a part at a time ──Done──▶ the purge is deleted
 //
-// Pictures are deleted when no record claims them any longer, see blob.HostedNames.Collect.
+// Pictures are deleted once no record refers to them, see blob.HostedNames.Collect.
 type Purge struct {
 	App AppID
-	Seq uint64 // place in the control log of the operation that made the application
+	Seq uint64 // position in the control log
 
-	from []byte // where the search for public names continues; empty: at the start
+	from []byte // key at which the search for public names continues; empty: at the start
 }
 
 func owePurge(b kv.Writer, app AppID, seq uint64) {
@@ -31,7 +31,7 @@ func (p *Purge) key() []byte { return Control.TidyKey(string(tidyPurge) + string
 
 func (p *Purge) encode() []byte { return append(binary.BigEndian.AppendUint64(nil, p.Seq), p.from...) }
 
-// Purges returns what is owed of deleted applications, from the control partition.
+// Purges returns the pending purges of deleted applications, from the control partition.
 func (r Reader) Purges() ([]Purge, error) {
 	prefix := r.app.TidyKey(string(tidyPurge))
 	var owed []Purge
@@ -60,5 +60,5 @@ func (p *Purge) Pay(tx *kv.Overlay, limit int) (more bool, err error) {
 	return t.more, err
 }
 
-// Done strikes the debt off.
+// Done deletes the completed purge.
 func (p *Purge) Done(b kv.Writer) { b.Delete(p.key()) }

@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrNotFound is returned when the application holds no record with this id.
+// ErrNotFound is returned if the application has no record with an id.
 var ErrNotFound = errors.New("not found")
 
-// Reader reads one application's records. It is a value; it is as safe for concurrent use,
-// and shows as much of one moment, as what it reads from.
+// Reader reads one application's records. It is a value. It is safe for concurrent use if its kv.Reader is,
+// and it is a snapshot if its kv.Reader is one.
 //
-// Records that are returned are the caller's. A yield is given records in the stated order
-// until it returns false; it may keep them.
+// The caller owns the returned records. Methods with a yield call it with records in the documented order
+// until it returns false; yield may keep the records.
 type Reader struct {
 	kv  kv.Reader
 	app AppID
@@ -26,13 +26,13 @@ type Reader struct {
 // Read returns a reader of app over r: a store, a snapshot or an overlay.
 func Read(r kv.Reader, app AppID) Reader { return Reader{kv: r, app: app} }
 
-// AppID is the application that is read.
+// AppID returns the application that the reader reads.
 func (r Reader) AppID() AppID { return r.app }
 
 // KV returns the underlying reader.
 func (r Reader) KV() kv.Reader { return r.kv }
 
-// get returns the value of a key; ErrNotFound names what is missing.
+// get returns the value of a key. For a missing key it returns an ErrNotFound whose text has what and id.
 func (r Reader) get(key []byte, what string, id any) ([]byte, error) {
 	v, err := r.kv.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -41,7 +41,7 @@ func (r Reader) get(key []byte, what string, id any) ([]byte, error) {
 	return v, err
 }
 
-// lookup decodes the value of a key; ErrNotFound names what is missing.
+// lookup decodes the value of a key. For a missing key it returns an ErrNotFound whose text has what and id.
 func lookup[T any](r Reader, key []byte, what string, id any, decode func([]byte) (T, error)) (x T, err error) {
 	v, err := r.get(key, what, id)
 	if err != nil {
@@ -50,7 +50,7 @@ func lookup[T any](r Reader, key []byte, what string, id any, decode func([]byte
 	return decode(v)
 }
 
-// orZero decodes the value of a key; zero: there is no such key.
+// orZero decodes the value of a key. It returns zero if the key does not exist.
 func orZero[T any](r Reader, key []byte, decode func([]byte) (T, error)) (x T, err error) {
 	v, err := kv.Find(r.kv, key)
 	if v == nil {
@@ -59,7 +59,7 @@ func orZero[T any](r Reader, key []byte, decode func([]byte) (T, error)) (x T, e
 	return decode(v)
 }
 
-// missing is the error of a missing record. It formats its text only on request, since every new input asks whether its id is free.
+// missing is the error for a missing record. It formats its text only on request, because every new input checks that its id is free.
 type missing struct {
 	what string
 	id   any
@@ -71,23 +71,23 @@ func (m *missing) Error() string { return fmt.Sprintf("%s %v: %v", m.what, m.id,
 
 func (m *missing) Unwrap() error { return ErrNotFound }
 
-// Header returns what the fold knows of the partition; the zero Header before its first entry.
+// Header returns the partition's header as of the last folded entry; zero before the first entry.
 func (r Reader) Header() (Header, error) {
 	return orZero(r, r.app.key(tableHeader, 0), decodeHeader)
 }
 
-// Counts returns how many live inputs are in which state.
+// Counts returns the number of live inputs in each state.
 func (r Reader) Counts() (Counts, error) {
 	h, err := r.Header()
 	return h.Counts, err
 }
 
-// SiteSeq returns the last sequence number of a site that was folded, 0 for a new site.
+// SiteSeq returns the sequence number of the last folded operation of a site, 0 for a new site.
 func (r Reader) SiteSeq(s log.Site) (uint64, error) {
 	return orZero(r, r.app.uint32Key(tableSite, uint32(s)), number8)
 }
 
-// Writers yields the sites of which operations were folded, in their order.
+// Writers yields the sites that have folded operations, by number.
 func (r Reader) Writers(yield func(log.Site) bool) error {
 	return r.ords(r.app.key(tableSite, 0), func(site uint32) bool { return yield(log.Site(site)) })
 }
@@ -146,8 +146,8 @@ func (r Reader) URLTaken(url string, yield func(ord uint32) bool) error {
 	return r.kv.Scan(append(key[:len(key):len(key)], 0), kv.After(key), func(other, _ []byte) bool { return yield(ordAt(other)) })
 }
 
-// ByBlob yields the ordinals of the live inputs with a picture, whatever their crop; those of
-// one crop in the order of their creation.
+// ByBlob yields the ordinals of the live inputs with a picture and any crop. Inputs with the same
+// crop come in the order of their creation.
 func (r Reader) ByBlob(h blob.Hash, yield func(ord uint32) bool) error {
 	return r.ords(append(r.app.key(tableBlob, len(h)), h[:]...), yield)
 }
@@ -162,7 +162,7 @@ func (r Reader) ords(prefix []byte, yield func(ord uint32) bool) error {
 	return r.kv.Scan(prefix, kv.After(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
 }
 
-// Collect returns what a reader's method yields:
+// Collect returns the values that a method of Reader yields:
 //
 //	apps, err := catalog.Collect(r.Apps)
 func Collect[T any](each func(yield func(T) bool) error) (all []T, err error) {
@@ -178,7 +178,7 @@ func all[T any](r Reader, prefix []byte, decode func([]byte) (T, error), yield f
 	return each(r, prefix, func(_, value []byte) (T, error) { return decode(bytes.Clone(value)) }, yield)
 }
 
-// each yields what get makes of the keys that begin with prefix.
+// each yields the results of get for the keys that begin with prefix.
 func each[T any](r Reader, prefix []byte, get func(key, value []byte) (T, error), yield func(T) bool) error {
 	var failed error
 	for key, value := range kv.All(r.kv, prefix, &failed) {
@@ -191,7 +191,7 @@ func each[T any](r Reader, prefix []byte, get func(key, value []byte) (T, error)
 }
 
 // HostedInput returns the application and the ordinal of the live input whose picture has a
-// public name. It is the only read that is not of one application.
+// public name. It is the only read that covers all applications.
 func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 	prefix := append([]byte{tableHosted}, name[:]...)
 	var failed error
@@ -203,7 +203,7 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 		}
 		in, err := Read(r, app).liveInput(ord)
 		if errors.Is(err, ErrNotFound) {
-			continue // deleted with all the others; the name goes in a later step
+			continue // deleted with its application; a later step deletes the name
 		}
 		if err != nil {
 			return AppID{}, 0, err
@@ -218,7 +218,7 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 	return AppID{}, 0, failed
 }
 
-// liveInput returns the live input with an ordinal, of an application that is not deleted.
+// liveInput returns the live input with an ordinal, unless its application was deleted.
 func (r Reader) liveInput(ord uint32) (Input, error) {
 	gone, err := Read(r.kv, Control).AppDeleted(r.app.String())
 	if err != nil {
@@ -230,7 +230,7 @@ func (r Reader) liveInput(ord uint32) (Input, error) {
 	return r.Input(ord)
 }
 
-// wrapError returns an error with the name of a record.
+// wrapError adds the name of a record to an error.
 func wrapError(err error, what string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)

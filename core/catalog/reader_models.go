@@ -7,22 +7,22 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Concept returns the application's own concept with an id.
+// Concept returns the custom concept with an id.
 func (r Reader) Concept(id string) (Concept, error) {
 	return lookup(r, r.app.stringKey(tableConcept, id), "concept", id, decodeConcept)
 }
 
-// Concepts yields the application's own concepts in the order of their creation.
+// Concepts yields the custom concepts in the order of their creation.
 func (r Reader) Concepts(yield func(Concept) bool) error {
 	return inOrder(r, tableConceptSeq, r.Concept, yield)
 }
 
-// inOrder yields the records whose ids a table holds in the order of creation.
+// inOrder yields the records whose ids a table has in the order of creation.
 func inOrder[T any](r Reader, table byte, get func(id string) (T, error), yield func(T) bool) error {
 	return each(r, r.app.key(table, 0), func(_, id []byte) (T, error) { return get(string(id)) }, yield)
 }
 
-// Model returns the application's own live model with an id.
+// Model returns the live custom model with an id.
 func (r Reader) Model(id string) (Model, error) {
 	return lookup(r, r.app.stringKey(tableModel, id), "model", id, decodeModel)
 }
@@ -36,7 +36,7 @@ func (r Reader) ModelByDot(dot log.Dot) (Model, error) {
 	return r.Model(string(id))
 }
 
-// Models yields the application's own live models in the order of their creation.
+// Models yields the live custom models in the order of their creation.
 func (r Reader) Models(yield func(Model) bool) error {
 	return inOrder(r, tableModelSeq, r.Model, yield)
 }
@@ -68,8 +68,8 @@ func (r Reader) Versions(model log.Dot, yield func(Version) bool) error {
 	return failed
 }
 
-// Current returns the newest version of a model at 21100, the one that predicts. It is
-// ErrNotFound while there is none.
+// Current returns the newest version of a model at 21100, which is the version that predicts. If there is none, the error is
+// ErrNotFound.
 func (r Reader) Current(model log.Dot) (Version, error) {
 	var current Version
 	err := r.Versions(model, func(v Version) bool {
@@ -84,7 +84,7 @@ func (r Reader) Current(model log.Dot) (Version, error) {
 	return current, err
 }
 
-// PendingVersions yields the versions at 21103, in the order in which they were asked for.
+// PendingVersions yields the versions at 21103, in the order of their training requests.
 func (r Reader) PendingVersions(yield func(Version) bool) error {
 	return each(r, r.app.key(tableTraining, 0), r.training, yield)
 }
@@ -103,7 +103,7 @@ func (r Reader) training(key, value []byte) (Version, error) {
 	return v, err
 }
 
-// askedOf reads what appendAsked wrote.
+// askedOf decodes a value that appendAsked encoded.
 func askedOf(value []byte) (model, asked log.Dot, err error) {
 	const one = 12
 	if model, err = dotOf(value[:min(one, len(value))]); err == nil && len(value) > one {
@@ -112,7 +112,7 @@ func askedOf(value []byte) (model, asked log.Dot, err error) {
 	return model, asked, err
 }
 
-// TrainingRequest returns the operation that a version at 21103 was asked for by; zero: none is known.
+// TrainingRequest returns the dot of the operation that requested the training of a version at 21103; zero if it is unknown.
 func (r Reader) TrainingRequest(v *Version) (log.Dot, error) {
 	value, err := kv.Find(r.kv, r.app.uint64Key(tableTraining, v.Seq))
 	if value == nil {
@@ -122,7 +122,7 @@ func (r Reader) TrainingRequest(v *Version) (log.Dot, error) {
 	return asked, err
 }
 
-// Workflow returns the application's own workflow with an id.
+// Workflow returns the custom workflow with an id.
 func (r Reader) Workflow(id string) (Workflow, error) {
 	return lookup(r, r.app.stringKey(tableWorkflow, id), "workflow", id, decodeWorkflow)
 }
@@ -136,12 +136,12 @@ func (r Reader) WorkflowByDot(dot log.Dot) (Workflow, error) {
 	return r.Workflow(string(id))
 }
 
-// Workflows yields the application's own workflows in the order of their creation.
+// Workflows yields the custom workflows in the order of their creation.
 func (r Reader) Workflows(yield func(Workflow) bool) error {
 	return inOrder(r, tableWorkflowSeq, r.Workflow, yield)
 }
 
-// Feedback yields what users said, oldest first.
+// Feedback yields the users' feedback, oldest first.
 func (r Reader) Feedback(yield func(Feedback) bool) error {
 	return all(r, r.app.key(tableFeedback, 0), decodeFeedback, yield)
 }

@@ -6,41 +6,41 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Codes of an input's and a version's status.
+// Status codes of inputs and versions.
 const (
 	InputReady       = 30000
 	InputPending     = 30001
-	InputOverQuota   = 11006 // its picture exceeds what the account may store
+	InputOverQuota   = 11006 // its picture exceeds the storage limit of the account
 	VersionTrained   = 21100
 	VersionUntrained = 21102
 	VersionQueued    = 21103
 )
 
-// Extra contains fields of later versions in a record, in the protobuf wire format, unchanged.
+// Extra contains the fields of a record that this version of the program does not know, in the protobuf wire format, unchanged.
 type Extra []byte
 
 // Input is a stored picture and its data.
 //
 //field:message input
 type Input struct {
-	Ord         uint32      `wire:"1"` // counts the application's inputs in the order of their creation; never used again
+	Ord         uint32      `wire:"1"` // number of the input in the order of creation in its application; never used again
 	Dot         log.Dot     `wire:"2"`
 	ID          string      `wire:"3"`
 	Created     log.HLC     `wire:"4,fixed"`
-	Modified    log.HLC     `wire:"5,fixed"` // of the newest effective write
+	Modified    log.HLC     `wire:"5,fixed"` // time of the newest effective write
 	By          string      `wire:"6"`
-	URL         string      `wire:"7"` // as given; empty: sent as bytes
+	URL         string      `wire:"7"` // as given; empty if the client sent bytes
 	Blob        blob.Hash   `wire:"8"` // zero until downloaded
 	ContentType string      `wire:"9"`
 	Hosted      [16]byte    `wire:"10"` // public name of the picture
 	Crop        raster.Crop `wire:"11"`
-	Code        int         `wire:"12"` // 30001, 30000 or an error's
+	Code        int         `wire:"12"` // 30001, 30000 or the code of an error
 	Detail      string      `wire:"13"`
-	Labels      []Label     `wire:"14"` // by concept id, removed ones among them
+	Labels      []Label     `wire:"14"` // by concept id, including removed labels
 	Meta        Meta        `wire:"15"`
 	Geo         *log.Point  `wire:"16"`
 	GeoAt       log.Stamp   `wire:"17"`
-	Edits       []Edit      `wire:"18"` // of predictions, by concept id
+	Edits       []Edit      `wire:"18"` // edits of predictions, by concept id
 	Extra       Extra       `wire:"*"`
 }
 
@@ -56,13 +56,13 @@ type Edit struct {
 	At             log.Stamp `wire:"4,or=born"`
 }
 
-// Concept is a concept of the application's own. It is made by ConceptCreate, or by the
-// operation that first uses its id, which may make several.
+// Concept is a custom concept of an application. ConceptCreate creates it, or the first operation that uses its id. Such an
+// operation may create several concepts.
 //
 //field:message concept
 type Concept struct {
-	Dot      log.Dot   `wire:"1"` // of that operation
-	Seq      uint64    `wire:"2"` // counts the application's concepts from 1
+	Dot      log.Dot   `wire:"1"` // dot of the operation that created it
+	Seq      uint64    `wire:"2"` // number of the concept in its application, starting at 1
 	ID       string    `wire:"3"`
 	Name     string    `wire:"4"`
 	NameAt   log.Stamp `wire:"5,or=born"`
@@ -72,7 +72,7 @@ type Concept struct {
 	Extra    Extra     `wire:"*"`
 }
 
-// Model is a model of the application's own.
+// Model is a custom model of an application.
 //
 //field:message model
 type Model struct {
@@ -83,7 +83,7 @@ type Model struct {
 	NameAt   log.Stamp `wire:"5,or=born"`
 	Created  log.HLC   `wire:"6,fixed"`
 	Config   []Setting `wire:"7"` // by name
-	Concepts []Member  `wire:"8"` // in the order of their first addition, removed ones among them
+	Concepts []Member  `wire:"8"` // in the order of their first addition, including removed concepts
 	Newest   string    `wire:"9"` // id of the newest version
 	Extra    Extra     `wire:"*"`
 }
@@ -94,7 +94,7 @@ type Setting struct {
 	At          log.Stamp `wire:"3,or=born"`
 }
 
-// Member is whether a concept belongs to a model.
+// Member records whether a concept belongs to a model.
 type Member struct {
 	Concept string    `wire:"1"`
 	In      bool      `wire:"2"`
@@ -106,19 +106,19 @@ type Member struct {
 //field:message version
 type Version struct {
 	Model    log.Dot   `wire:"1"`
-	Seq      uint64    `wire:"2"` // of the operation that made it: order of creation
+	Seq      uint64    `wire:"2"` // log position of the operation that created it: order of creation
 	ID       string    `wire:"3"`
 	Created  log.HLC   `wire:"4,fixed"`
-	Code     int       `wire:"5"` // 21102, 21103, 21100 or an error's
+	Code     int       `wire:"5"` // 21102, 21103, 21100 or the code of an error
 	Detail   string    `wire:"6"`
-	Concepts []string  `wire:"7"` // of the model when it was made
-	Config   []Setting `wire:"8"` // likewise
+	Concepts []string  `wire:"7"` // concepts of the model when the version was created
+	Config   []Setting `wire:"8"` // settings of the model when the version was created
 	Manifest blob.Hash `wire:"9"` // zero until trained
 	Extra    Extra     `wire:"*"`
 
-	// RequestedAt is the VersionTrain that a version at 21103 was asked for by, and the lease of its
-	// training; zero: it is older than such leases, and Seq is its lease. It is not of the
-	// record, and is read by PendingVersions and Asked alone.
+	// RequestedAt is the dot of the VersionTrain that requested the training of a version at 21103. It is also
+	// the lease of the training; if it is zero, the request is older than such leases, and Seq is the lease.
+	// It is not part of the record. The fold and PendingVersions set it.
 	RequestedAt log.Dot
 }
 
@@ -142,9 +142,9 @@ type Feedback struct {
 	Seq     uint64  `wire:"2"`
 	Created log.HLC `wire:"3,fixed"`
 	By      string  `wire:"4"`
-	Model   string  `wire:"5"` // empty for a search's
-	Version string  `wire:"6"` // empty for a search's
-	JSON    []byte  `wire:"7"` // as it came
+	Model   string  `wire:"5"` // empty for feedback on a search
+	Version string  `wire:"6"` // empty for feedback on a search
+	JSON    []byte  `wire:"7"` // as the client sent it
 	Extra   Extra   `wire:"*"`
 }
 
@@ -153,15 +153,15 @@ type Feedback struct {
 //field:message application
 type App struct {
 	Dot          log.Dot `wire:"1"`
-	Seq          uint64  `wire:"8"` // place of that operation in the log
+	Seq          uint64  `wire:"8"` // log position of the operation that created it
 	ID           string  `wire:"2"`
 	Name         string  `wire:"3"`
 	Language     string  `wire:"4"`
 	DefaultModel string  `wire:"5"`
-	Owner        string  `wire:"7"` // id of the account it belongs to; empty: the operator's
+	Owner        string  `wire:"7"` // id of the owner's account; empty if the operator owns it
 	Created      log.HLC `wire:"6,fixed"`
-	MaxStale     uint64  `wire:"9"`  // seconds that an edge takes writes after it last heard of the keys; 0: register.DefaultMaxStale
-	LocalOnly    bool    `wire:"10"` // sync sends nothing of it to edges, pages and other replicas
+	MaxStale     uint64  `wire:"9"`  // seconds that an edge accepts writes after it last confirmed the keys; 0: register.DefaultMaxStale
+	LocalOnly    bool    `wire:"10"` // sync sends none of its data to edges, pages and other replicas
 	Extra        Extra   `wire:"*"`
 }
 
@@ -173,20 +173,20 @@ type Key struct {
 	App         string   `wire:"2"`
 	Scopes      []string `wire:"3"`
 	Description string   `wire:"4"`
-	By          string   `wire:"6"` // id of the account that made it; empty: the operator
+	By          string   `wire:"6"` // id of the account that created it; empty if the operator did
 	Created     log.HLC  `wire:"5,fixed"`
 	Extra       Extra    `wire:"*"`
 }
 
-// Client is the client to which an application's tokens are issued, in the control partition.
+// Client is the holder of the id and secret for which an application's tokens are issued, in the control partition.
 //
 //field:message client
 type Client struct {
 	ID         string   `wire:"1"`
 	App        string   `wire:"2"`
-	Secret     [32]byte `wire:"3"`       // SHA-256 of its text
-	Generation uint64   `wire:"4"`       // of its tokens: place in the log of the operation that began it
-	Created    log.HLC  `wire:"5,fixed"` // when the secret was made
+	Secret     [32]byte `wire:"3"`       // SHA-256 of the secret's text
+	Generation uint64   `wire:"4"`       // generation of its tokens: log position of the operation that began it
+	Created    log.HLC  `wire:"5,fixed"` // time at which the secret was created
 	Extra      Extra    `wire:"*"`
 }
 
@@ -197,25 +197,25 @@ type Counts struct {
 	Errors    uint64 `wire:"3"`
 }
 
-// DerivedData is the result of analysing a picture: the same bytes on every host.
+// DerivedData is the result of analysing a picture. Its bytes are the same on every host.
 //
 //field:message derived record
 type DerivedData struct {
 	Embedding []byte    `wire:"1"`             // predict.EmbeddingBytes
-	Values    []float32 `wire:"2,func=Floats"` // of the general model's concepts, in its order
-	Thumb     blob.Hash `wire:"3"`             // of the 320 px JPEG; zero: none
-	Print     []byte    `wire:"4"`             // fingerprint of that JPEG, see search.Fingerprint; empty: made by a release that had none
+	Values    []float32 `wire:"2,func=Floats"` // values of the general model's concepts, in the model's order
+	Thumb     blob.Hash `wire:"3"`             // hash of the 320 px JPEG; zero if there is no thumbnail
+	Print     []byte    `wire:"4"`             // fingerprint of that JPEG, see search.Fingerprint; empty in records of older releases
 	Extra     Extra     `wire:"*"`
 }
 
 // Meta is an input's metadata: the newest write of each path, ordered by path. A write to
-// a path ends the older ones below it.
+// a path replaces older writes to paths below it.
 type Meta []MetaPart
 
 // MetaPart is the value written to one path.
 type MetaPart struct {
 	Path    []string  `wire:"1"` // member names from the root; empty: the whole document
-	JSON    []byte    `wire:"2"` // as it came
+	JSON    []byte    `wire:"2"` // as the client sent it
 	Removed bool      `wire:"3"`
 	At      log.Stamp `wire:"4,or=born"`
 }

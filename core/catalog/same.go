@@ -16,10 +16,10 @@ func (r Reader) ByPicture(h blob.Hash, c raster.Crop, yield func(ord uint32) boo
 	return r.ords(r.app.picture(tableBlob, h, c, 0), yield)
 }
 
-// SamePictures yields the ordinals of live inputs that have one picture and one crop, two or more at a
-// time, in the order of their creation. They are the caller's.
+// SamePictures yields groups of live inputs that have one picture and one crop: their ordinals, two or more, in the order of their
+// creation. yield owns the slice.
 func (r Reader) SamePictures(yield func(ords []uint32) bool) error {
-	var of []byte // the picture and the crop
+	var of []byte // picture and crop of ords
 	var ords []uint32
 	var failed error
 	for key := range kv.All(r.kv, r.app.key(tableBlob, 0), &failed) {

@@ -17,14 +17,14 @@ func (r Reader) StateTables(yield func(key, value []byte) bool) error {
 // StateTable reports whether a key, without the application's id, belongs to an application's state.
 func StateTable(key []byte) bool { return len(key) > 0 && bytes.IndexByte(stateTables[:], key[0]) >= 0 }
 
-// DerivedTable reports whether a key, without the application's id, is that of a derived record.
+// DerivedTable reports whether a key, without the application's id, belongs to a derived record.
 func DerivedTable(key []byte) bool {
 	return len(key) == 1+pictureBytes+len([32]byte{}) && key[0] == tableDerived
 }
 
-// CopyTables yields what a copy of the application begins with: its state, as StateTables
-// does, and then the derived records that the network called base has made; none for zero. It begins
-// with the key from, which is one that it has yielded, or nil.
+// CopyTables yields the initial data of a replica: the state, as StateTables does, and then the derived records that the network base has
+// made. For a zero base it yields no derived records. It begins with the key from, which it has yielded before, or with the first key if
+// from is nil.
 func (r Reader) CopyTables(base [32]byte, from []byte, yield func(key, value []byte) bool) error {
 	tables := stateTables[:]
 	if base != [32]byte{} {
@@ -78,7 +78,7 @@ var stateTables = [...]byte{
 	tableTrust,
 }
 
-// dropRemovals returns the record of a table with its old removals left out.
+// dropRemovals returns the record of a table without its old removals.
 func dropRemovals(table byte, value []byte, horizon log.HLC) ([]byte, error) {
 	if horizon == 0 {
 		return value, nil

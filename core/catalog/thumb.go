@@ -6,8 +6,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// thumbSuffix ends a thumbnail's key, which lies among the derived records of its picture and
-// crop and so goes with them. No base is as short.
+// thumbSuffix ends a thumbnail's key. The key is among those of the derived records of the picture and crop, so it is deleted with them. No
+// base is as short.
 const thumbSuffix = 't'
 
 // Thumb returns the thumbnail of a picture and a crop: a JPEG, see predict.ThumbnailSide.
@@ -19,7 +19,7 @@ func thumbKey(app AppID, picture blob.Hash, crop raster.Crop) []byte {
 	return append(app.picture(tableDerived, picture, crop, 1), thumbSuffix)
 }
 
-// PutThumb adds a thumbnail to a batch, where PutDerived belongs too.
+// PutThumb adds a thumbnail to a batch. It belongs into the same batch as PutDerived.
 func PutThumb(b kv.Writer, app AppID, picture blob.Hash, crop raster.Crop, jpeg []byte) {
 	b.Put(thumbKey(app, picture, crop), jpeg)
 }

@@ -22,13 +22,13 @@ const (
 
 func (w *Writer) oweDerived(in *Input) { OwePicture(w.tx, w.app, in.Blob, in.Crop) }
 
-// OwePicture notes that what was derived from a picture and a crop may go, if no input has them.
+// OwePicture schedules the deletion of records derived from a picture and a crop. Tidy keeps them if an input has the picture and the crop.
 func OwePicture(w kv.Writer, app AppID, picture blob.Hash, crop raster.Crop) {
 	key := app.picture(tableDerived, picture, crop, 0)
 	w.Put(app.TidyKey(string(tidyPicture)+string(key[len(app)+2:])), nil)
 }
 
-// OweObjects notes that the objects may go that no version names.
+// OweObjects schedules the deletion of the objects that no version names.
 func OweObjects(w kv.Writer, app AppID) { w.Put(app.TidyKey(string(tidyObjects)), nil) }
 
 func (w *Writer) oweAll() {
@@ -40,14 +40,14 @@ func (w *Writer) oweAll() {
 
 func (w *Writer) oweObjects() { OweObjects(w.tx, w.app) }
 
-// OweBase notes that the derived records of a network may go.
+// OweBase schedules the deletion of the derived records of a network.
 func OweBase(b kv.Writer, app AppID, base [32]byte) {
 	b.Put(app.TidyKey(string(tidyBase)+string(base[:])), nil)
 }
 
-// Tidy does some of the tidying that is owed, into tx, looking at about limit keys, and
-// reports whether more is owed. It may run only while every entry of the log is folded, and
-// none is being appended: a derived record or an object may wait for its entry.
+// Tidy does some of the scheduled deletions, into tx. It looks at about limit keys and reports whether more is scheduled. The caller may
+// run it only while every entry of the log is folded and none is being appended, since a derived record or an object may wait for its
+// entry.
 func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
 	t := tidier{tx: tx, r: Read(tx, app), app: app, left: limit}
 	prefix := app.TidyKey("")
@@ -72,8 +72,8 @@ type tidier struct {
 	tx   *kv.Overlay
 	r    Reader
 	app  AppID
-	left int  // keys to look at
-	more bool // something is still owed
+	left int  // number of keys that it may still look at
+	more bool // more is scheduled
 }
 
 func (t *tidier) pay(key, what, value []byte) error {
@@ -98,7 +98,7 @@ func (t *tidier) pay(key, what, value []byte) error {
 		t.tx.Delete(key)
 		return t.objects()
 	}
-	return nil // a purge, which the engine pays; or of a later version
+	return nil // a purge, which the engine does, or a kind of a later version
 }
 
 // pictureBytes is the length of a picture and its crop in a key.
@@ -118,7 +118,8 @@ func (t *tidier) picture(picture []byte) error {
 	return err
 }
 
-// sweep deletes the keys of a table that go, from where the debt's value says on.
+// sweep deletes the keys of a table for which goes returns true, starting at from. It stores the next key in debt. At the end it deletes
+// debt.
 func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (bool, error)) error {
 	return t.sweepFrom(table, from, goes, func(next []byte) {
 		if next == nil {
@@ -129,8 +130,8 @@ func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (b
 	})
 }
 
-// sweepFrom deletes the keys of a table for which goes returns true, some at a time, and passes the next key to later; nil: it has
-// finished.
+// sweepFrom deletes the keys of a table for which goes returns true, some at a time, starting at from. It calls later with the next key, or
+// with nil at the end of the table.
 func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (bool, error), later func(next []byte)) error {
 	lo := table
 	if len(from) > 0 {

@@ -4,13 +4,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Trust has the keys that verify access tokens at other hosts than the issuer.
+// Trust has the keys that verify access tokens on other hosts than the issuer.
 //
 //field:message trust
 type Trust struct {
-	Issuer string          `wire:"1"` // as the origin's tokens name it; empty: the origin has issued none
-	Keys   []log.PublicKey `wire:"2"` // of the origin: those that sign now, those that did and those that will
-	Peers  []log.PublicKey `wire:"3"` // of the other edges that hold an application, by their ids
+	Issuer string          `wire:"1"` // name of the origin in its tokens; empty if the origin has issued none
+	Keys   []log.PublicKey `wire:"2"` // present, former and future signing keys of the origin
+	Peers  []log.PublicKey `wire:"3"` // keys of the other edges that hold an application, by the edges' ids
 	Extra  Extra           `wire:"*"`
 }
 
@@ -37,15 +37,16 @@ func (r Reader) trustOf(app, edge string) (Trust, error) {
 	return t, err
 }
 
-// trustKey returns the key of a replica's trusted keys for an application.
+// trustKey returns the store's key for the keys that a replica trusts for an application.
 func trustKey(app string) []byte { return Control.LocalKey("trust " + app) }
 
-// TrustOf returns whom a replica trusts for an application as its register says, from the control partition.
+// TrustOf returns the keys that a replica trusts for an application. It reads them from the control partition, as the app record listed
+// them.
 func (r Reader) TrustOf(app string) (Trust, error) {
 	return orZero(r, trustKey(app), decodeTrust)
 }
 
-// takeTrust writes whom a register says to trust.
+// takeTrust stores the keys that an app record lists as trusted. It deletes them if the application was revoked or the record lists none.
 func (w *Writer) takeTrust(x *AppRecord) {
 	if x.Revoked != "" || x.Trust.empty() {
 		w.tx.Delete(trustKey(x.App))

@@ -6,18 +6,18 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// An undo record is what one key of the state holds without the operations of a replica that
-// are not in the log yet. It is written when the first of them changes the key:
+// An undo record stores the value that a key of the state has without the pending operations: those of a replica that are not in the log
+// yet. The first pending operation that changes the key writes the undo record:
 //
-//	y key → 0            without them there is no such key
-//	y key → 1 ‖ value    without them it has this value
+//	y key → 0            the key does not exist without them
+//	y key → 1 ‖ value    the key has this value without them
 //
 // The state with all undo records applied is the state of the log, byte for byte.
 
-// undoKey is the key of the undo record of a key of the store.
+// undoKey returns the key of the undo record of a key of the store.
 func (a AppID) undoKey(key []byte) []byte { return append(a.key(tableUndo, len(key)), key...) }
 
-// PutUndo notes what a key holds without the pending operations; a nil value: nothing.
+// PutUndo records the value that a key has without the pending operations. nil means that the key does not exist without them.
 func PutUndo(w kv.Writer, app AppID, key, value []byte) {
 	undo := []byte{0}
 	if value != nil {
@@ -26,7 +26,7 @@ func PutUndo(w kv.Writer, app AppID, key, value []byte) {
 	w.Put(app.undoKey(key), undo)
 }
 
-// HasUndo reports whether a key has its undo record already.
+// HasUndo reports whether a key already has its undo record.
 func HasUndo(r kv.Reader, app AppID, key []byte) (bool, error) {
 	undo, err := kv.Find(r, app.undoKey(key))
 	return undo != nil, err
@@ -35,8 +35,8 @@ func HasUndo(r kv.Reader, app AppID, key []byte) (bool, error) {
 // SomeUndo reports whether there are undo records.
 func SomeUndo(r kv.Reader, app AppID) (bool, error) { return kv.Some(r, app.key(tableUndo, 0)) }
 
-// Undo adds to tx what takes the pending operations back, and that there is nothing left to
-// take back. It yields the ordinals of the inputs that they changed, ascending.
+// Undo adds to tx the changes that undo all pending operations, and deletes the undo records. It yields the ordinals of the inputs that the
+// operations changed, ascending.
 func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 	table := app.key(tableUndo, 0)
 	inputs := app.key(tableInput, 0)
@@ -59,7 +59,7 @@ func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) (err error) {
 	return err
 }
 
-// undoValue returns the value that an undo record holds; nil: none.
+// undoValue returns the value in an undo record, nil if the record has none.
 func undoValue(v []byte) []byte {
 	if len(v) == 0 || v[0] == 0 {
 		return nil
@@ -112,14 +112,14 @@ const undoPage = 128
 
 type scanner func(lo, hi []byte, yield func(key, value []byte) bool) error
 
-// undoMerge yields a range of keys with their undo records in their places.
+// undoMerge yields a range of keys with the values of their undo records.
 type undoMerge struct {
 	table   []byte
-	lo, hi  []byte // undo records that were not read yet
+	lo, hi  []byte // range of the undo records that are not read yet
 	page    scanner
-	first   func(a, b []byte) bool // in the scan's order
+	first   func(a, b []byte) bool // whether a comes before b in the scan's order
 	next    func(last []byte)      // moves lo or hi past an undo record
-	undo    [][2][]byte            // key and value, to be yielded
+	undo    [][2][]byte            // keys and values to yield
 	ended   bool                   // no records are left
 	yield   func(key, value []byte) bool
 	stopped bool
@@ -159,7 +159,7 @@ func (m *undoMerge) run(scan scanner, lo, hi []byte) error {
 	return m.failed
 }
 
-// fill reports whether there is another undo record to be yielded.
+// fill reads more undo records if necessary, and reports whether there is one to yield.
 func (m *undoMerge) fill() bool {
 	if m.stopped || m.failed != nil {
 		return false
@@ -181,7 +181,7 @@ func (m *undoMerge) fill() bool {
 	return m.failed == nil && len(m.undo) > 0
 }
 
-// take yields the first undo record, if there is a key without the pending operations.
+// take yields the first undo record if its key exists without the pending operations.
 func (m *undoMerge) take() {
 	u := m.undo[0]
 	m.undo = m.undo[1:]
@@ -190,8 +190,8 @@ func (m *undoMerge) take() {
 	}
 }
 
-// Differ returns the records of an ordinal's input in two states, and whether they differ; nil
-// is none.
+// Differ returns the records of an ordinal's input in two states, and whether they differ. A record is nil if the state has no such input;
+// both are nil if they do not differ.
 func Differ(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
 	key := before.app.uint32Key(tableInput, ord)
 	a, err := kv.Find(before.kv, key)
@@ -217,7 +217,7 @@ func inputOr(value []byte) (*Input, error) {
 	return &in, err
 }
 
-// Position reports whether a key of the store contains the progress of the fold, of the partition or of a site, and not a record.
+// Position reports whether a key of the store contains the progress of the fold, of the partition or of a site instead of a record.
 func Position(app AppID, key []byte) bool {
 	table := app.key(tableHeader, 0)
 	n := len(table) - 1

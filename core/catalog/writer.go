@@ -8,15 +8,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Writer changes one application's records, each with all the keys that lead to it. It reads
-// what it has written. The fold alone writes records; whatever else writes here breaks the
-// state's digest.
+// Writer changes one application's records together with all the keys that lead to them. It reads its own writes. Only the fold may write
+// records: any other writer breaks the state's digest.
 type Writer struct {
 	Reader
 	tx      *kv.Overlay
-	buf     []byte // scratch of a record
-	scratch []byte // of a key
-	freeURL string // a URL that no input has
+	buf     []byte // scratch for a record
+	scratch []byte // scratch for a key
+	freeURL string // URL that no live input has
 }
 
 // Write returns a writer of app into tx.
@@ -25,12 +24,12 @@ func Write(tx *kv.Overlay, app AppID) *Writer { return &Writer{Reader: Read(tx, 
 // PutHeader writes the header.
 func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), encodeHeader(nil, h)) }
 
-// PutSiteSeq writes the last sequence number of a site that was folded.
+// PutSiteSeq writes the sequence number of a site's last folded operation.
 func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
 	w.tx.Put(w.app.uint32Key(tableSite, uint32(s)), appendUint64(nil, seq))
 }
 
-// key begins a key, which is good until the next.
+// key begins a key in a table. It is valid until the next call.
 func (w *Writer) key(table byte) []byte {
 	w.scratch = append(append(append(w.scratch[:0], tableApp), w.app[:]...), table)
 	return w.scratch
@@ -55,8 +54,8 @@ func (w *Writer) InsertInput(in *Input) error {
 	return w.insertURL(in.URL, ord)
 }
 
-// insertURL notes that the newest input has a URL. One key says for most URLs that they are
-// free or whose they are: asking for it is cheaper than looking through a range.
+// insertURL records that the newest input has a URL. For most URLs one key shows whether the URL is free, or which input has it. Reading
+// this key is cheaper than reading a range.
 func (w *Writer) insertURL(url string, ord []byte) error {
 	if url == "" {
 		return nil
@@ -87,10 +86,10 @@ func (w *Writer) URLFree(url string) (bool, error) {
 	return true, nil
 }
 
-// KnowFree says that no live input has a URL: until the next input with one it is not looked for.
+// KnowFree records that no live input has a URL, so that the insert of the next input with this URL does not look it up.
 func (w *Writer) KnowFree(url string) { w.freeURL = url }
 
-// deleteURL notes that an input no longer has a URL, which the oldest of the others inherits.
+// deleteURL records that an input no longer has a URL. The oldest other input with the URL inherits it.
 func (w *Writer) deleteURL(url string, ord uint32) error {
 	if url == "" {
 		return nil
@@ -140,7 +139,7 @@ func (w *Writer) UpdateInput(before, after *Input) {
 	}
 }
 
-// DeleteInput removes an input and notes that what was derived from its picture may go.
+// DeleteInput removes an input and schedules the deletion of the data derived from its picture.
 func (w *Writer) DeleteInput(in *Input) error {
 	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
 	w.tx.Delete(w.app.uint32Key(tableInput, in.Ord))
@@ -175,7 +174,7 @@ func (w *Writer) deleteTables(tables []byte) {
 	}
 }
 
-// PutConcept writes a concept; a new one also into the order of creation.
+// PutConcept writes a concept and its place in the order of creation.
 func (w *Writer) PutConcept(c *Concept) {
 	w.tx.Put(w.app.stringKey(tableConcept, c.ID), encodeConcept(nil, c))
 	w.tx.Put(w.app.uint64Key(tableConceptSeq, c.Seq), []byte(c.ID))
@@ -209,7 +208,7 @@ func (w *Writer) DeleteModels() {
 	w.oweObjects()
 }
 
-// PutVersion writes a version of a live model, and of one at 21103 who asked for it.
+// PutVersion writes a version of a live model. For a version at 21103 it also writes the entry of appendAsked.
 func (w *Writer) PutVersion(v *Version) {
 	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(nil, v))
 	w.tx.Put(append(w.app.dotKey(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
@@ -221,7 +220,7 @@ func (w *Writer) PutVersion(v *Version) {
 	}
 }
 
-// appendAsked is the value by which a version at 21103 is found.
+// appendAsked returns the entry by which a version at 21103 is found: its model and, if known, the operation that requested it.
 func appendAsked(v *Version) []byte {
 	value := appendDot(make([]byte, 0, 24), v.Model)
 	if v.RequestedAt != (log.Dot{}) {
@@ -256,7 +255,7 @@ func (w *Writer) DeleteWorkflow(f *Workflow) {
 	w.tx.Delete(w.app.dotKey(tableWorkflowDot, f.Dot, 0))
 }
 
-// PutFeedback writes what a user said.
+// PutFeedback writes the feedback of a user.
 func (w *Writer) PutFeedback(f *Feedback) {
 	w.tx.Put(w.app.uint64Key(tableFeedback, f.Seq), encodeFeedback(nil, f))
 }

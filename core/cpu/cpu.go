@@ -19,7 +19,7 @@
 //
 // The environment can take features from a program, for measurements: GODEBUG=cpu.avx512f=off leaves AVX2, and cpu.avx2=off plain Go.
 //
-// A level chooses how fast a result comes, never which one.
+// A level determines how fast a result comes, and never changes the result.
 package cpu
 
 import (
@@ -63,15 +63,15 @@ func Has(l Level) bool {
 	return lowest <= l && l <= best
 }
 
-// Choice is the level that a package's kernels work at. Any number of goroutines may read it;
-// [Choice.Force] and [Choice.Each] need it for themselves.
+// Choice is the level that a package's kernels work at. Any number of goroutines may read it. While [Choice.Force] or [Choice.Each] changes
+// it, no other goroutine may use it.
 type Choice struct {
 	now Level
 	all []Level
 }
 
-// Choose returns the choice of a package that is written for these levels besides Generic: the
-// highest of them that this program may use.
+// Choose returns the choice of a package that has code for the levels in written and for Generic: the highest of them that this program may
+// use.
 func Choose(written ...Level) Choice {
 	all := slices.DeleteFunc(append(written[:len(written):len(written)], Generic), func(l Level) bool { return !Has(l) })
 	slices.Sort(all)
@@ -80,11 +80,11 @@ func Choose(written ...Level) Choice {
 	return Choice{now: all[0], all: all}
 }
 
-// Now is the level in use.
+// Now returns the level in use.
 func (c *Choice) Now() Level { return c.now }
 
-// Each yields the levels that this program can choose from, fastest first; the last is Generic. A level is in use while
-// the body of the loop runs. It is for tests and measurements.
+// Each yields the levels that this program can choose from, fastest first; the last is Generic. The yielded level is in use while the body
+// of the loop runs. It is for tests and measurements.
 func (c *Choice) Each() iter.Seq[Level] {
 	return func(yield func(Level) bool) {
 		defer c.Force(c.now)()
@@ -107,8 +107,9 @@ func (c *Choice) Force(to Level) (restore func()) {
 	return func() { c.now = was }
 }
 
-// highest is the last level, counted from lowest, of which, and of all before which, the processor has what the
-// level adds. It is Generic if the processor lacks even the lowest.
+// highest returns the last of the levels, counted from lowest, that the processor supports. has reports for each level whether the
+// processor has what it adds to the level before. The first false ends the count. If the processor lacks even lowest, highest returns
+// Generic.
 func highest(lowest Level, has ...bool) Level {
 	best := Generic
 	for i, ok := range has {

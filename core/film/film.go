@@ -12,10 +12,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// DefaultTime bounds the decoding of a film.
+// DefaultTime is the default time limit for decoding a film.
 const DefaultTime = 900 * time.Second
 
-// MaxMemory is FFmpeg's limit of memory, in bytes.
+// MaxMemory is FFmpeg's memory limit in bytes.
 const MaxMemory = 512 << 20
 
 // Fault is an error with a plain text for the caller, of one of package raster's kinds. A video's item has the status of a
@@ -31,25 +31,25 @@ func (f *Fault) Error() string { return f.text }
 // Unwrap returns the kind.
 func (f *Fault) Unwrap() error { return f.kind }
 
-// UnsupportedError makes a fault that is raster.ErrUnsupported.
+// UnsupportedError returns a fault of the kind raster.ErrUnsupported.
 func UnsupportedError(format string, args ...any) error {
 	return &Fault{raster.ErrUnsupported, fmt.Sprintf(format, args...)}
 }
 
-// TooLarge makes a fault that is raster.ErrTooLarge.
+// TooLarge returns a fault of the kind raster.ErrTooLarge.
 func TooLarge(format string, args ...any) error {
 	return &Fault{raster.ErrTooLarge, fmt.Sprintf(format, args...)}
 }
 
-// CorruptError makes a fault that is raster.ErrCorrupt.
+// CorruptError returns a fault of the kind raster.ErrCorrupt.
 func CorruptError(format string, args ...any) error {
 	return &Fault{raster.ErrCorrupt, fmt.Sprintf(format, args...)}
 }
 
-// ProbeError returns the fault of a film that ffprobe failed at.
+// ProbeError returns the fault of a film that ffprobe failed to read.
 func ProbeError() error { return CorruptError("video damaged: its index is missing or cannot be read") }
 
-// DecodeError returns the fault of a film that ffmpeg failed at after so many frames.
+// DecodeError returns the fault of a film that ffmpeg failed to decode after the given number of frames.
 func DecodeError(frames int, w api.Video) error {
 	if frames == 0 {
 		return CorruptError("video damaged from its beginning")
@@ -57,17 +57,17 @@ func DecodeError(frames int, w api.Video) error {
 	return CorruptError("video damaged after %s", far(frames, w))
 }
 
-// TooLong is the fault of a film that took longer than a limit. So many frames of it were decoded by then.
+// TooLong returns the fault of a film that took longer to decode than limit. frames is the number of frames decoded by then.
 func TooLong(limit time.Duration, frames int, w api.Video) error {
 	return TooLarge("video takes more than %v to decode: %s of it was decoded", limit, far(frames, w))
 }
 
-// TooMuchMemory is the fault of a film for which FFmpeg asked for more than MaxMemory.
+// TooMuchMemory returns the fault of a film for which FFmpeg asked for more than MaxMemory.
 func TooMuchMemory() error {
 	return TooLarge("video takes more than %d MB of memory to decode", MaxMemory>>20)
 }
 
-// far is the time of the last of so many frames.
+// far returns the time of the last of the given number of frames, as text.
 func far(frames int, w api.Video) string {
 	if frames == 0 {
 		return "nothing"

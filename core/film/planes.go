@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// matrices has FFmpeg's names of those that are known. Others are unknown.
+// matrices has the supported colour matrices by FFmpeg's names.
 var matrices = map[string]raster.Matrix{
 	"bt709": raster.BT709, "smpte170m": raster.BT601, "bt470bg": raster.BT601, "bt2020nc": raster.BT2020, "bt2020c": raster.BT2020,
 }

@@ -21,25 +21,25 @@ const (
 	maxSide    = 8192        // pixels of a frame's width, or height
 )
 
-// MaxProbe bounds ffprobe's answer, in bytes: packets take 64 bytes each, and everything else is far below a megabyte.
+// MaxProbe is the maximum length of ffprobe's answer in bytes: packets take 64 bytes each, and everything else is far below a megabyte.
 const MaxProbe = 8 << 20
 
-// codecs are those that are read, by FFmpeg's names.
+// codecs are FFmpeg's names of the accepted codecs.
 var codecs = []string{"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "h263", "mjpeg", "wmv1", "wmv2", "wmv3", "vc1"}
 
-// demuxers are the containers that FFmpeg may take a film for, by its names: MP4 with MOV and 3GP, Matroska with WebM, AVI
-// and WMV. None of them opens other files.
+// demuxers are FFmpeg's names of the accepted containers: MP4 with MOV and 3GP, Matroska with WebM, AVI and WMV. None of them opens other
+// files.
 const demuxers = "mov,matroska,avi,asf"
 
 // Film describes the frames of a film.
 type Film struct {
-	raster.Planes     // of its frames, without Pix
-	Frames        int // wanted: one for each multiple of the sample time from the first frame's time to the last one's
+	raster.Planes     // of the frames, without Pix
+	Frames        int // number of samples: one for each multiple of the sample time from the first frame's time to the last one's
 }
 
 // Probe is ffprobe's answer about a film.
 type Probe struct {
-	first *stream // nil: no video stream
+	first *stream // nil if there is no video stream
 	all   span
 }
 
@@ -51,25 +51,25 @@ type stream struct {
 	Space           string
 	Range           string
 	TimeBase        string
-	AttachedPicture int      // 1: it is a picture, such as that of an album
+	AttachedPicture int      // 1 if it is a picture, such as an album's cover
 	Matrices        []string // display matrices: three rows of an offset, such as 00000000:, and three integers
 }
 
 // packet is a packet in ffprobe's answer. Its times are in units of the stream's time base.
 type packet struct {
 	PTS   *int64
-	DTS   *int64 // of a container without presentation times
+	DTS   *int64 // for containers without presentation times
 	Flags string
 }
 
-// span is the packets of a film that are shown.
+// span counts the packets of a film, and has the times of those that are shown.
 type span struct {
 	packets     int
 	shown       bool  // first and last are set
-	first, last int64 // the least and the greatest time
+	first, last int64 // smallest and greatest time
 }
 
-// ProbeArgs are the arguments with which ffprobe writes what ReadProbe reads.
+// ProbeArgs returns the arguments with which ffprobe writes the answer for ReadProbe.
 func ProbeArgs(input string) []string {
 	return []string{
 		"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers,
@@ -78,7 +78,7 @@ func ProbeArgs(input string) []string {
 	}
 }
 
-// ReadProbe reads ffprobe's answer, of which it holds the first video stream only.
+// ReadProbe reads ffprobe's answer. It keeps only the first video stream.
 func ReadProbe(r io.Reader) (p Probe, err error) {
 	answer, err := io.ReadAll(io.LimitReader(r, MaxProbe))
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *stream) scan(v jsonio.Value) error {
 	)
 }
 
-// add adds a packet.
+// add counts a packet and its time.
 func (s *span) add(p packet) error {
 	if s.packets++; s.packets > MaxPackets {
 		return TooLarge("video of more than %d packets", MaxPackets)
@@ -164,7 +164,7 @@ func (s *span) add(p packet) error {
 	return nil
 }
 
-// Check holds a film to the limits.
+// Check returns the film's description. It returns an error if the film exceeds a limit or has an unsupported format.
 func (p Probe) Check(w api.Video) (f Film, err error) {
 	s, all := p.first, p.all
 	switch {
@@ -183,7 +183,7 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	}
 	f.Full = f.Full || s.Range == "pc" || s.Codec == "mjpeg" && s.Range != "tv" // FFmpeg reports no range for a grey JPEG
 	if s.Codec == "vp8" {
-		f.Matrix = raster.BT601 // RFC 6386 has no other; a container may say something else
+		f.Matrix = raster.BT601 // RFC 6386 has no other matrix; a container may name another one
 	}
 	over, under, _ := strings.Cut(s.TimeBase, "/")
 	unit, err1 := strconv.ParseInt(over, 10, 32)
@@ -199,8 +199,8 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	return f, w.Check(f.Frames)
 }
 
-// DecodeArgs are the arguments with which ffmpeg writes the planes of f's frames, one frame behind the other, and perhaps
-// some more: it shows the last frame for as long as it lasts, which may be beyond the next sample.
+// DecodeArgs returns the arguments with which ffmpeg writes the planes of f's frames, one frame after the other. ffmpeg may write more
+// frames: it shows the last frame for its whole duration, which may reach beyond the next sample.
 func (f *Film) DecodeArgs(input string, w api.Video) []string {
 	return []string{
 		"-hide_banner", "-loglevel", "error", "-noautorotate", "-reinit_filter", "0", "-xerror", "-err_detect", "explode", "-threads", "1",
@@ -210,7 +210,7 @@ func (f *Film) DecodeArgs(input string, w api.Video) []string {
 	}
 }
 
-// orientation is EXIF's number of a stream's display matrix, to the next right angle.
+// orientation returns the EXIF orientation of a stream's display matrix, rounded to the next right angle.
 func orientation(s *stream) int {
 	for _, matrix := range s.Matrices {
 		var m []int64
@@ -225,7 +225,7 @@ func orientation(s *stream) int {
 		// A sample at (x, y) is shown at (ax + cy, bx + dy).
 		a, b, c, d := m[0], m[1], m[3], m[4]
 		turns := [4]int{1, 6, 3, 8} // by right angles clockwise
-		if a*d < b*c {              // left and right are exchanged before
+		if a*d < b*c {              // left and right are exchanged first
 			a, b, turns = -a, -b, [4]int{2, 7, 4, 5}
 		}
 		switch lies := max(a, -a) < max(b, -b); {

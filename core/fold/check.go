@@ -9,13 +9,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// maxID is the most bytes of an id; what a request may send is less.
+// maxID is the maximum number of bytes of an id. The limit for requests is lower.
 const maxID = 1024
 
-// isID reports whether s can name something.
+// isID reports whether s is a valid id.
 func isID(s string) bool { return s != "" && len(s) <= maxID && utf8.ValidString(s) }
 
-// orNone reports whether s is an id or is left out.
+// orNone reports whether s is a valid id or empty.
 func orNone(s string) bool { return s == "" || isID(s) }
 
 func areIDs(list []string) bool {
@@ -36,12 +36,12 @@ func areLabels(labels []log.Label) bool {
 	return true
 }
 
-// isCrop reports whether c is a part of a picture, or the whole.
+// isCrop reports whether c is a part of a picture, or the whole picture.
 func isCrop(c raster.Crop) bool {
 	return c == (raster.Crop{}) || 0 <= c.Top && c.Top < c.Bottom && c.Bottom <= 1 && 0 <= c.Left && c.Left < c.Right && c.Right <= 1
 }
 
-// isPlace reports whether p is on earth, or nil.
+// isPlace reports whether p is nil or has valid coordinates.
 func isPlace(p *log.Point) bool {
 	return p == nil || math.Abs(p.Longitude) <= 180 && math.Abs(p.Latitude) <= 90
 }

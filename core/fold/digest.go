@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Digest is the SHA-256 of an application's whole state: equal logs give equal digests,
-// wherever, and in however many runs, they were folded.
+// Digest returns the SHA-256 of an application's whole state. Equal logs give equal digests, wherever, and in however many runs, they were
+// folded.
 func Digest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
 	s := NewSummer()
 	err := catalog.Read(r, app).StateTables(func(key, value []byte) bool {
@@ -20,14 +20,14 @@ func Digest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
 	return s.Sum(), err
 }
 
-// Summer makes a [Digest] of the keys and values of a state, in the order in which
-// [catalog.Reader.StateTables] yields them. It hashes each byte string with its length.
+// Summer computes a [Digest] from the keys and values of a state, in the order in which [catalog.Reader.StateTables] yields them. It hashes
+// each byte string with its length.
 type Summer struct {
 	h      hash.Hash
 	length [binary.MaxVarintLen64]byte
 }
 
-// NewSummer returns a Summer of nothing yet.
+// NewSummer returns a Summer that has no data yet.
 func NewSummer() *Summer { return &Summer{h: sha256.New()} }
 
 // Add adds the next key, without the application's id, and its value.

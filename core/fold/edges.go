@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// edgeCreate makes an edge with existing applications. An id, and a token, belongs to one edge only.
+// edgeCreate creates an edge for existing applications. Each id and each token belongs to one edge only.
 func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
 	if !isID(b.ID) || len(b.Apps) == 0 || b.Token == [32]byte{} {
 		return refusal("edge"), nil
@@ -33,8 +33,7 @@ func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
 	return Verdict{Code: OK, Dot: op.Dot, ID: b.ID}, nil
 }
 
-// edgeEnrolled gives an edge its key and its site. An edge enrols once: again with the same key
-// changes nothing, with another it is refused.
+// edgeEnrolled gives an edge its key and its site. An edge enrols once: the same key again changes nothing, and another key is refused.
 func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
 	if b.Key == [32]byte{} {
 		return refusal("key"), nil
@@ -79,8 +78,7 @@ func (f *Fold) edgeRevoke(b *log.EdgeRevoke) (Verdict, error) {
 	return v, nil
 }
 
-// nextSite is the next site to be leased. Numbers are never given again, and the first is that
-// of the origin.
+// nextSite returns the next site to lease. It never returns a number twice, and the origin has the first one.
 func (f *Fold) nextSite() (log.Site, bool) {
 	last := max(f.h.Sites, uint32(log.Origin))
 	if last == math.MaxUint32 {
@@ -90,7 +88,7 @@ func (f *Fold) nextSite() (log.Site, bool) {
 	return log.Site(f.h.Sites), true
 }
 
-// siteLease leases a site, or prolongs a lease: until the latest end that was asked for.
+// siteLease leases a site, or prolongs a lease to the latest end that was requested.
 func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 	if b.Site != 0 {
 		return f.prolong(b)

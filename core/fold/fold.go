@@ -21,7 +21,7 @@ const Version = 1
 // First is the version in force in a log without [log.Rules].
 const First = 1
 
-// ErrNewer is returned for a state of newer rules than are known, and for an entry that puts such in force.
+// ErrNewer is returned for a state made by newer rules than this program knows, and for an entry that puts newer rules in force.
 var ErrNewer = fmt.Errorf("fold rules of a newer version: %w", kv.ErrNewer)
 
 // Fold folds one partition's log, a run of entries at a time:
@@ -30,21 +30,21 @@ var ErrNewer = fmt.Errorf("fold rules of a newer version: %w", kv.ErrNewer)
 //	for each entry { verdict, err := f.Apply(&entry) }
 //	outcome := f.End()
 //
-// After an error, or when tx is not applied, the Fold is done for: the next run begins with a
-// new one. It is not safe for concurrent use.
+// After an error, or if tx is not applied, the Fold must not be used again: the next run begins with a new one. It is not safe for
+// concurrent use.
 type Fold struct {
 	app      catalog.AppID
-	newest   uint32 // version of the rules that is known
+	newest   uint32 // newest version of the rules that the fold knows
 	pending  bool   // the operations are not in the log yet
 	w        *catalog.Writer
 	h        catalog.Header
 	sites    map[log.Site]uint64 // last sequence numbers of the sites met in this run
-	concepts map[string]bool     // ids that are known to be concepts
+	concepts map[string]bool     // ids known to be concepts
 	taken    *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
 	out      Outcome
 
-	e       *log.Entry // that is being folded
-	stamp   log.Stamp  // its
+	e       *log.Entry // entry that is being folded
+	stamp   log.Stamp  // stamp of e
 	scratch []byte
 }
 
@@ -58,8 +58,7 @@ func NewUpTo(app catalog.AppID, version uint32) *Fold {
 	return &Fold{app: app, newest: version, concepts: map[string]bool{}}
 }
 
-// Begin starts a run, whose entries write their changes into tx. It returns ErrNewer for a
-// state of newer rules.
+// Begin starts a run, whose entries write their changes into tx. It returns ErrNewer for a state made by newer rules.
 func (f *Fold) Begin(tx *kv.Overlay) error {
 	f.w = catalog.Write(tx, f.app)
 	f.sites = map[log.Site]uint64{}
@@ -79,15 +78,14 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 	return nil
 }
 
-// maxKnown bounds the memory of a Fold.
+// maxKnown is the number of known concepts above which a Fold forgets them, which bounds its memory.
 const maxKnown = 1 << 16
 
-// Seq is the last entry that was folded.
+// Seq returns the sequence number of the last folded entry.
 func (f *Fold) Seq() uint64 { return f.h.Seq }
 
-// Apply folds the next entry, which it borrows until End. An error is the store's, or that of
-// an entry out of its turn; whatever the entry holds is no error but a verdict, unless it puts rules in force that are
-// not known: ErrNewer.
+// Apply folds the next entry, which it borrows until End. It returns the store's errors, and kv.ErrCorrupt for an entry out of order.
+// Invalid content of an entry is a verdict and no error, except rules that are not known: ErrNewer.
 func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	if e.Seq != f.h.Seq+1 {
 		return Verdict{}, fmt.Errorf("fold: entry %d after %d: %w", e.Seq, f.h.Seq, kv.ErrCorrupt)
@@ -170,7 +168,7 @@ func (f *Fold) rules(b *log.Rules) (Verdict, error) {
 	return Verdict{Code: OK}, nil
 }
 
-// modelBody folds the operations on what is not an input.
+// modelBody folds the operations that do not concern inputs.
 func (f *Fold) modelBody() (Verdict, error) {
 	switch b := f.e.Op.Body.(type) {
 	case *log.ConceptCreate:
@@ -218,7 +216,7 @@ func goneOr(err error) (Verdict, error) {
 // stale reports whether the operation's field writes are below the horizon.
 func (f *Fold) stale() bool { return f.stamp.At < f.h.Horizon }
 
-// idOr returns id, or one that is made of the operation's dot: 32 lower-case hex digits.
+// idOr returns id. For an empty id it returns one made of the operation's dot: 32 lower-case hex digits.
 func (f *Fold) idOr(id, what string) string {
 	if id != "" {
 		return id

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// live returns the input of an incarnation as the horizon has left it.
+// live returns the input with the dot of its creation, without what the horizon has collected.
 func (f *Fold) live(dot log.Dot) (catalog.Input, error) {
 	in, err := f.w.InputByDot(dot)
 	if err == nil {
@@ -19,7 +19,7 @@ func (f *Fold) live(dot log.Dot) (catalog.Input, error) {
 	return in, err
 }
 
-// count moves the counts by one input at a code.
+// count adds by to the count of inputs at a code.
 func (f *Fold) count(code int, by uint64) {
 	switch code {
 	case catalog.InputReady:
@@ -36,7 +36,7 @@ func hasFailed(in *catalog.Input) bool {
 	return in.Code != catalog.InputReady && in.Code != catalog.InputPending
 }
 
-// inputCreate makes an input. The order of the log decides who has an id or a URL.
+// inputCreate creates an input. The order of the log decides which input gets an id or a URL.
 func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	if why := createFault(b); why != "" {
 		return refusal(why), nil
@@ -94,8 +94,7 @@ func createFault(b *log.InputCreate) string {
 	return ""
 }
 
-// inTheWay returns the failed inputs that a create replaces, or its verdict when another
-// input has its id or URL.
+// inTheWay returns the failed inputs that a create replaces. If another input has its id or URL, it returns the verdict.
 func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input, v Verdict, err error) {
 	other, err := f.inputByID(id)
 	switch {
@@ -149,7 +148,7 @@ func duplicate(of string, other *catalog.Input) Verdict {
 	return Verdict{Code: Duplicate, Detail: of, Ord: other.Ord, Dot: other.Dot, ID: other.ID}
 }
 
-// newInput is the record of a create. Errors: those of its metadata.
+// newInput returns the record of a create. It returns an error for invalid metadata.
 func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	op := &f.e.Op
 	in := &catalog.Input{
@@ -179,19 +178,19 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	return in, nil
 }
 
-// kill ends an incarnation for ever.
+// kill deletes an incarnation for ever.
 func (f *Fold) kill(in *catalog.Input) error {
 	f.count(in.Code, math.MaxUint64) // one less
 	f.out.Changes = append(f.out.Changes, Change{Before: in})
 	return f.w.DeleteInput(in)
 }
 
-// setLabel writes a label and reports whether it is not superseded.
+// setLabel writes a label. It returns false if the write is superseded.
 func setLabel(in *catalog.Input, l log.Label, at log.Stamp) bool {
 	return put(&in.Labels, catalog.Label{Label: l, At: at}, func(l catalog.Label) (string, log.Stamp) { return l.Concept, l.At })
 }
 
-// put writes an entry into a list in the order of its entries' keys, and reports whether it is not superseded.
+// put writes an entry into a list in the order of its entries' keys. It returns false if the write is superseded.
 func put[E any](list *[]E, e E, of func(E) (key string, at log.Stamp)) bool {
 	key, at := of(e)
 	i, ok := slices.BinarySearchFunc(*list, key, func(have E, key string) int {
@@ -209,7 +208,7 @@ func put[E any](list *[]E, e E, of func(E) (key string, at log.Stamp)) bool {
 	return true
 }
 
-// inputFetched ends a download. Only an input at 30001 can be moved.
+// inputFetched ends a download. It changes only an input at 30001.
 func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 	if b.Code <= 0 || b.Code == catalog.InputPending || (b.Code == catalog.InputReady) == b.Blob.IsZero() {
 		return refusal("code"), nil
@@ -225,7 +224,7 @@ func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 	})
 }
 
-// write is change for writes of fields, which the horizon refuses.
+// write is change for writes of fields, which are stale below the horizon.
 func (f *Fold) write(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (Verdict, error) {
 	if !f.stale() {
 		return f.change(dot, edit)
@@ -237,8 +236,8 @@ func (f *Fold) write(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (V
 	return Verdict{Code: Stale, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
 }
 
-// change edits an input, whose slices are its own. edit reports whether anything changed; its
-// error is the writer's fault.
+// change edits an input. edit gets a copy with its own slices and reports whether anything changed. An error of edit makes the operation
+// refused.
 func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (Verdict, error) {
 	before, err := f.live(dot)
 	if err != nil {
@@ -321,7 +320,7 @@ func (f *Fold) outputsPatch(b *log.OutputsPatch) (Verdict, error) {
 	})
 }
 
-// setEdit writes an edit of a prediction and reports whether it is not superseded.
+// setEdit writes an edit of a prediction. It returns false if the write is superseded.
 func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
 	return put(&in.Edits, catalog.Edit{OutputEdit: x, At: at}, func(x catalog.Edit) (string, log.Stamp) { return x.Concept, x.At })
 }

@@ -2,28 +2,28 @@ package fold
 
 import "github.com/sightline-dev/sightline/core/kv"
 
-// A fold that starts at the beginning of a log has seen every id and URL of its inputs. A new input usually has others, and then the fold
-// need not ask the store, whose slowest answer is that a key is missing.
+// A fold that starts at the beginning of a log has seen every id and URL of its inputs. A new input usually has others. Then the fold need
+// not ask the store, which is slowest for missing keys.
 const (
 	knownID  = 'i'
 	knownURL = 'u'
 )
 
-// know begins to note ids and URLs where there is no input yet.
+// know begins to record ids and URLs if there is no input yet.
 func (f *Fold) know() {
 	if f.taken == nil && !f.pending && f.h.Next == 0 {
 		f.taken = &kv.Filter{}
 	}
 }
 
-// note notes what a new input has.
+// note records the id or the URL of a new input.
 func (f *Fold) note(what byte, name string) {
 	if f.taken != nil && name != "" {
 		f.taken.Add(f.takenKey(what, name))
 	}
 }
 
-// mayBeTaken reports whether an input may have the name that another one should get.
+// mayBeTaken reports whether an existing input may have an id or a URL.
 func (f *Fold) mayBeTaken(what byte, name string) bool {
 	return f.taken == nil || f.taken.Has(f.takenKey(what, name))
 }

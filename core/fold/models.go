@@ -10,11 +10,11 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// publicPrefix begins the ids of the concepts that ship with the program: they may be used
-// like own ones and are never made.
+// publicPrefix begins the ids of the concepts that ship with the program. Labels and models use them like custom ones, and no operation
+// creates them.
 const publicPrefix = "ai_"
 
-// useConcept makes the concept that a label or a model names, unless there is one.
+// useConcept creates the concept that a label or a model names, unless it exists.
 func (f *Fold) useConcept(id string, v log.Value) error {
 	if v == log.Removed || strings.HasPrefix(id, publicPrefix) || f.concepts[id] {
 		return nil
@@ -72,7 +72,7 @@ func (f *Fold) conceptName(b *log.ConceptName) (Verdict, error) {
 	return v, nil
 }
 
-// model returns a live model as the horizon has left it.
+// model returns a live model without what the horizon has collected.
 func (f *Fold) model(dot log.Dot) (catalog.Model, error) {
 	m, err := f.w.ModelByDot(dot)
 	if err == nil {
@@ -113,7 +113,7 @@ func (f *Fold) useConcepts(ids []string) error {
 	return nil
 }
 
-// newVersion writes a version of the model as it is, and the model.
+// newVersion writes a version of the model's present concepts and settings, and the model.
 func (f *Fold) newVersion(m *catalog.Model, id string, code int) {
 	v := catalog.Version{
 		Model: m.Dot, Seq: f.e.Seq, ID: f.idOr(id, "version"), Created: f.e.Op.At, Code: code, RequestedAt: f.e.Op.Dot,
@@ -133,7 +133,7 @@ func (f *Fold) newVersion(m *catalog.Model, id string, code int) {
 	f.w.PutModel(m)
 }
 
-// setConfig writes settings and reports whether any is not superseded.
+// setConfig writes settings. It returns false if all of them are superseded.
 func setConfig(m *catalog.Model, settings []log.Setting, at log.Stamp) (changed bool) {
 	for _, s := range settings {
 		changed = put(&m.Config, catalog.Setting{Setting: s, At: at}, func(s catalog.Setting) (string, log.Stamp) { return s.Name, s.At }) || changed
@@ -141,7 +141,7 @@ func setConfig(m *catalog.Model, settings []log.Setting, at log.Stamp) (changed 
 	return changed
 }
 
-// setMembers writes memberships and reports whether any is not superseded.
+// setMembers writes memberships. It returns false if all of them are superseded.
 func setMembers(m *catalog.Model, ids []string, in bool, at log.Stamp) (changed bool) {
 	for _, id := range ids {
 		i := slices.IndexFunc(m.Concepts, func(c catalog.Member) bool { return c.Concept == id })
@@ -229,7 +229,7 @@ func (f *Fold) versionTrain(b *log.VersionTrain) (Verdict, error) {
 	return Verdict{Code: OK, Dot: m.Dot, ID: id}, nil
 }
 
-// versionResult ends a training. A result of another lease than the version's is too late.
+// versionResult ends a training. A result of another lease than the version's comes too late.
 func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 	trained := b.Code == catalog.VersionTrained
 	if b.Code <= 0 || b.Code == catalog.VersionQueued || b.Code == catalog.VersionUntrained || trained == b.Manifest.IsZero() {

@@ -4,8 +4,8 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 )
 
-// PendingOrds is the first ordinal of inputs whose creation is pending: of operations that a
-// replica has made and not yet seen in the log. No ordinal of the log reaches it.
+// PendingOrds is the first ordinal of inputs whose creation is pending: a replica has made the operation and not seen it in the log yet.
+// Ordinals of the log are below it.
 const PendingOrds = 1 << 31
 
 // NewPending returns a fold of pending operations over the state of a log, as entries after its last one. Their inputs have separate
@@ -17,7 +17,7 @@ func NewPending(app catalog.AppID, version uint32) *Fold {
 	return f
 }
 
-// ord returns the ordinal of the input that the operation makes, false when there is none left.
+// ord returns the ordinal of the input that the operation creates, false if there is none left.
 func (f *Fold) ord() (uint32, bool) {
 	if f.pending {
 		return PendingOrds | uint32(f.e.Op.Dot.Seq%PendingOrds), true

@@ -17,21 +17,20 @@ var ErrPrefix = errors.New("invalid node of the digest tree")
 // TreeDepth is the number of levels of a digest tree below its root.
 const TreeDepth = 4
 
-// Tree is a 16-ary tree of digests over the keys of an application's state, by which two
-// copies find what they differ in: a key lies below the node that begins the SHA-256 of it.
+// Tree is a 16-ary tree of digests over the keys of an application's state. Two replicas find their differences with it. A key is below
+// each node whose prefix begins the SHA-256 of the key.
 //
 //	""      one node: all
 //	"0"…"f" 16 children
 //	…
-//	"0000"  65,536 leaves: of a million inputs some 80 keys each
+//	"0000"  65,536 leaves: about 80 keys each for a million inputs
 //
-// A tree takes 3 MB, whatever it is of. It does not change and may be used concurrently.
+// A tree takes 3 MB for any state. It does not change and may be used concurrently.
 type Tree struct {
 	levels [TreeDepth + 1][]Node
 }
 
-// Node is a part of a state: how many keys it has, and the SHA-256 of them and their values;
-// zero without any.
+// Node is a part of a state: the number of its keys, and the SHA-256 of the keys and their values. It is zero if there are no keys.
 type Node struct {
 	Keys   uint64
 	Digest [32]byte
@@ -62,13 +61,13 @@ func DigestTree(r kv.Reader, app catalog.AppID) (*Tree, error) {
 	return t, err
 }
 
-// leafOf is the number of the leaf that a key lies in.
+// leafOf returns the number of a key's leaf.
 func leafOf(key []byte) int {
 	h := sha256.Sum256(key)
 	return int(h[0])<<8 | int(h[1])
 }
 
-// join is the node above sixteen.
+// join returns the node above sixteen nodes.
 func join(children []Node) (n Node) {
 	h := sha256.New()
 	for i := range children {
@@ -81,7 +80,7 @@ func join(children []Node) (n Node) {
 	return n
 }
 
-// at is the level and the place in it of a node: its lower-case hexadecimal digits from the root.
+// at returns the level of a node and its index in the level. prefix has the node's lower-case hexadecimal digits from the root.
 func at(prefix string) (level, i int, err error) {
 	if len(prefix) > TreeDepth || strings.Trim(prefix, "0123456789abcdef") != "" {
 		return 0, 0, fmt.Errorf("%q: %w", prefix, ErrPrefix)
@@ -92,7 +91,7 @@ func at(prefix string) (level, i int, err error) {
 	return len(prefix), i, nil
 }
 
-// Node returns a node by its prefix; the root's is empty. The error is ErrPrefix.
+// Node returns the node with a prefix; the root's prefix is empty. It returns ErrPrefix for an invalid prefix.
 func (t *Tree) Node(prefix string) (Node, error) {
 	level, i, err := at(prefix)
 	if err != nil {
@@ -101,8 +100,8 @@ func (t *Tree) Node(prefix string) (Node, error) {
 	return t.levels[level][i], nil
 }
 
-// Children returns the sixteen nodes below one, none below a leaf. They are the tree's. The
-// error is ErrPrefix.
+// Children returns the sixteen nodes below a node, none below a leaf. The caller must not change them. It returns ErrPrefix for an invalid
+// prefix.
 func (t *Tree) Children(prefix string) ([]Node, error) {
 	level, i, err := at(prefix)
 	if err != nil || level == TreeDepth {
@@ -111,9 +110,8 @@ func (t *Tree) Children(prefix string) ([]Node, error) {
 	return t.levels[level+1][16*i:][:16:16], nil
 }
 
-// KeysBelow yields the keys below a node, without the application's id, and their values, in
-// the order of StateTables; both are borrowed. It reads the whole state. Errors: ErrPrefix and the
-// store's.
+// KeysBelow yields the keys below a node, without the application's id, and their values, in the order of StateTables. Both are borrowed.
+// It reads the whole state. It returns ErrPrefix for an invalid prefix, and the store's errors.
 func KeysBelow(r kv.Reader, app catalog.AppID, prefix string, yield func(key, value []byte) bool) error {
 	if _, _, err := at(prefix); err != nil {
 		return err

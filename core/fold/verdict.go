@@ -10,10 +10,10 @@ type Code uint8
 
 // The codes.
 const (
-	OK         Code = 1 + iota // it did what it says
-	Superseded                 // all that it writes was written later already
-	Duplicate                  // the id or the URL is taken, by the thing of Ord and Dot
-	Gone                       // what it names was deleted, or never was
+	OK         Code = 1 + iota // the operation has its effect
+	Superseded                 // later writes supersede everything that it writes
+	Duplicate                  // another record has the id or the URL; see Ord and Dot
+	Gone                       // its target was deleted or never existed
 	Stale                      // its clock is below the horizon
 	Refused                    // it is invalid; Detail has the reason
 )
@@ -32,10 +32,10 @@ func (c Code) String() string {
 type Verdict struct {
 	Code   Code     `wire:"1"`
 	Detail string   `wire:"2"` // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
-	Ord    uint32   // of the input that the operation made or concerns, when it is live
-	Dot    log.Dot  `wire:"3"` // of the thing that the operation made, or that is in its way
-	ID     string   `wire:"4"` // of the thing that the operation made: what was given, or made up for it
-	Site   log.Site // that was leased, in the control partition
+	Ord    uint32   // ordinal of the input that the operation created or concerns, if it is live
+	Dot    log.Dot  `wire:"3"` // dot of the record that the operation created, or of the record that blocks it
+	ID     string   `wire:"4"` // id of the record that the operation created: the given id or a generated one
+	Site   log.Site // leased site, in the control partition
 }
 
 // Change is one step in the life of an input, in the order of the log.

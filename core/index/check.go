@@ -53,7 +53,7 @@ func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
 	return nil
 }
 
-// chunks stages all inputs again over an empty index, a chunk of ordinals at a time.
+// chunks stages all inputs again over an empty index, a chunk of ordinals at a time, and calls do with each result.
 func (x *Index) chunks(ctx context.Context, r catalog.Reader, do func(tx *kv.Overlay) error) error {
 	tx := kv.NewOverlay(r.KV())
 	for from := uint64(0); from <= math.MaxUint32; {
@@ -155,7 +155,7 @@ func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) e
 	return nil
 }
 
-// Rebuild makes the index again from the records. Searches during it find less.
+// Rebuild makes the index again from the records. Searches during it find fewer inputs.
 func (x *Index) Rebuild(ctx context.Context) error {
 	x.step.Lock()
 	defer x.step.Unlock()
@@ -170,7 +170,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 	}
 	x.forgetMemory()
 	x.newest.known = false
-	intents := map[string]uint64{} // written so far, by space
+	intents := map[string]uint64{} // number of the last intent written, by space
 	err := x.chunks(ctx, catalog.Read(snapshot, x.app), func(tx *kv.Overlay) error {
 		b.Reset()
 		if err := x.fresh(tx, func(key, value []byte) error {
@@ -194,7 +194,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 	return x.store.Apply(&b)
 }
 
-// moveIntents adds the intents that tx has to a batch, behind those of the chunks before.
+// moveIntents adds the intents in tx to a batch, numbered after those of earlier chunks.
 func (s *space) moveIntents(b *kv.Batch, tx *kv.Overlay, written map[string]uint64) error {
 	last := written[string(s.prefix)]
 	err := s.intents(tx, 0, func(_ uint64, ord uint32) bool {

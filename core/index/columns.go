@@ -16,10 +16,10 @@ import (
 
 const columnBytes = 4 * blockSize
 
-// coverage is the set of inputs with values in the columns, by block.
+// coverage holds the inputs with values in the columns, by block.
 type coverage map[uint32]*mask
 
-// mask is a block's inputs as bits.
+// mask holds inputs of a block as bits.
 type mask [blockSize / 64]uint64
 
 // has reports whether an input of the block is in m; a nil mask is empty.
@@ -56,8 +56,8 @@ func (s *space) readCoverage(r kv.Reader) (coverage, error) {
 	return out, failed
 }
 
-// fill sets the values of a general model's concept: from its column, and from the derived
-// records where that has none yet. The ordinals are ascending.
+// fill sets the values of a general model's concept: from its column, and from the derived records of inputs that the column lacks. The
+// ordinals must be ascending.
 func (v *View) fill(place int, out InputValues) error {
 	covered, err := v.space.readCoverage(v.kv)
 	if err != nil {
@@ -103,10 +103,10 @@ func (v *View) fill(place int, out InputValues) error {
 	return nil
 }
 
-// many is the share of the analysed inputs from which on one pass over all records is quicker than a read of each.
+// many is the divisor for reading all records: for 1/many of the analysed inputs or more, one pass is faster than a read of each.
 const many = 8
 
-// fillFromRecords sets the values from the derived records: of some inputs by a read of each, of many in one pass.
+// fillFromRecords sets the values from the derived records. It reads few inputs one by one, and many in one pass.
 func (v *View) fillFromRecords(place int, out InputValues) error {
 	analysed, err := v.AnalysedInputs()
 	if err != nil {
@@ -134,7 +134,7 @@ func (v *View) fillFromRecords(place int, out InputValues) error {
 	return err
 }
 
-// scanColumn takes the blocks in one pass over the column.
+// scanColumn sets the values of the blocks in one pass over the column.
 func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out InputValues) error {
 	blocks = slices.DeleteFunc(blocks, func(b block) bool { return covered[b.number] == nil })
 	if len(blocks) == 0 {
@@ -160,7 +160,7 @@ func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out I
 	return failed
 }
 
-// take sets the values of the inputs of one block that are in its column.
+// take sets the values of those inputs of one block that are in its column.
 func (b block) take(out InputValues, column []byte, covered coverage) error {
 	if len(column) != columnBytes {
 		return fmt.Errorf("column's block of %d bytes: %w", len(column), ErrCorrupt)
@@ -181,7 +181,7 @@ func (b block) take(out InputValues, column []byte, covered coverage) error {
 	return nil
 }
 
-// columnValue is the value of one input in a block of a column.
+// columnValue returns the value of one input in a block of a column.
 func columnValue(column []byte, ord uint32) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(column[4*(ord%blockSize):]))
 }
@@ -189,10 +189,10 @@ func columnValue(column []byte, ord uint32) float32 {
 // block is a run of ordinals within one block of the columns.
 type block struct {
 	number   uint32
-	from, to int // places among the ordinals
+	from, to int // range of indexes in the list of ordinals
 }
 
-// blocksOf cuts ascending ordinals into blocks.
+// blocksOf splits ascending ordinals into blocks.
 func blocksOf(ords []uint32) []block {
 	var out []block
 	for from := 0; from < len(ords); {
@@ -204,7 +204,7 @@ func blocksOf(ords []uint32) []block {
 	return out
 }
 
-// tail is the analysed inputs of a space that are not in its columns.
+// tail returns the analysed inputs of a space that are not in its columns, and the coverage of the columns.
 func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
 	analysed, err := bitmap(r, s.analysedKey())
 	if err != nil {

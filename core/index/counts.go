@@ -54,8 +54,8 @@ func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error)
 	return n, err
 }
 
-// Warm computes the later results of [View.Predictions] for the application's own concepts, all in one pass over the embeddings. Without
-// Warm each concept would need a pass. It skips concepts of the general model and those without a value in any version.
+// Warm computes and caches the values of custom concepts for [View.Predictions], all in one pass over the embeddings. Without Warm each
+// concept would need a pass. It skips concepts of the general model and those without a value in any version.
 func (v *View) Warm(ctx context.Context, concepts []string) error {
 	analysed, err := v.AnalysedInputs()
 	if err != nil {
@@ -75,7 +75,7 @@ func (v *View) Warm(ctx context.Context, concepts []string) error {
 			cold = append(cold, coldColumn{key, head, v.x.heads.column(key)})
 		}
 	}
-	// In one order, so that two that warm the same do not wait for each other.
+	// In one order, so that calls with the same concepts do not deadlock.
 	slices.SortFunc(cold, func(a, b coldColumn) int {
 		return cmp.Or(bytes.Compare(a.key.manifest[:], b.key.manifest[:]), cmp.Compare(a.key.concept, b.key.concept))
 	})

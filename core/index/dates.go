@@ -11,13 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Days are counted by the creation times of inputs, which do not follow their order: an input that was made offline is late in the log.
-// The time never changes, so it is kept in memory once a search has asked for it, in minutes: time zones differ by whole minutes.
+// Searches count days by the creation times of inputs. These do not follow the order of ordinals: an input that was made offline is late in
+// the log. A creation time never changes, so the index caches it at its first use. It caches minutes, because time zones differ by whole
+// minutes.
 
-// dates is the minutes since 1970 in which inputs were created. Inputs whose creation is pending are in none.
+// dates caches the minutes since 1970 in which inputs were created, but not for inputs whose creation is pending.
 type dates = columnCache[uint32]
 
-// columnCache holds values of inputs in memory, in blocks.
+// columnCache caches values of inputs in memory, in blocks.
 type columnCache[T any] struct {
 	mu     sync.Mutex
 	have   *roaring.Bitmap
@@ -66,13 +67,13 @@ func (v *View) EachMinute(ctx context.Context, ords *roaring.Bitmap, yield func(
 	return nil
 }
 
-// put keeps a value. mu is held.
+// put stores a value. The caller holds mu.
 func (k *columnCache[T]) put(ord uint32, value T) {
 	k.set(ord, value)
 	k.have.Add(ord)
 }
 
-// set is put without a note in have.
+// set is put without adding ord to have.
 func (k *columnCache[T]) set(ord uint32, value T) {
 	b := k.blocks[ord/blockSize]
 	if b == nil {
@@ -82,7 +83,7 @@ func (k *columnCache[T]) set(ord uint32, value T) {
 	b[ord%blockSize] = value
 }
 
-// eachCreated yields when ords were created: of many by going through all from the first to the last.
+// eachCreated yields the creation times of ords. For many ordinals it reads all times between the first and the last one.
 func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, at log.HLC)) error {
 	if ords.IsEmpty() {
 		return nil

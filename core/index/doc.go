@@ -1,7 +1,7 @@
 // Package index finds an application's inputs: by label, prediction, metadata, place and similarity. It is a projection of the fold's
 // state, changed in the same batch of the store.
 //
-//	fold ──changes──▶ Stage ──▶ postings, rows, intents        one batch with the state; Applied follows
+//	fold ──changes──▶ Stage ──▶ postings, rows, intents        one batch with the state; ConfirmStage follows
 //	                              │
 //	                  Step ◀──────┘  graph ◀ intents in order; columns ◀ rows, a block of 1,024 at a time
 //	                   │

@@ -10,13 +10,13 @@ import (
 // document contains the terms of a document of metadata. It is reused for many documents.
 type document struct {
 	terms     set[term]
-	wide      bool // it has no terms
+	wide      bool // it is too large for terms
 	ambiguous bool // its terms may come from different places
 
 	doc   jsonio.Doc
 	names set[string]
-	path  []byte // to where the walk is
-	cuts  []int  // where the path may be cut: before names, and the root
+	path  []byte // path to the walk's current place
+	cuts  []int  // offsets where the path may be cut: before names, and the root
 	what  []byte // scratch
 	text  []byte // likewise
 }
@@ -54,7 +54,7 @@ func (d *document) term(what []byte) {
 	}
 }
 
-// value walks a value that stands behind so many tokens.
+// value walks a value at a path of the given number of tokens.
 func (d *document) value(v jsonio.Value, tokens int) {
 	if tokens > maxTokens || len(d.terms.list) > maxTerms {
 		d.wide = true
@@ -91,10 +91,10 @@ func (d *document) value(v jsonio.Value, tokens int) {
 	d.path = d.path[:at]
 }
 
-// set is a list without equals. Few are looked through, many are found in a map.
+// set is a list without duplicates. It searches a short list directly, and a long one by a map.
 type set[T comparable] struct {
 	list []T
-	many map[T]struct{} // of the list, once it is long
+	many map[T]struct{} // elements of the list, once it is long
 }
 
 const fewInSet = 24

@@ -16,21 +16,20 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Places are kept twice. By leaf cell of S2, so that a small region is a few short ranges of
-// keys; and by ordinal, as unit vectors, so that a region with very many places in it is one pass over
-// 12 bytes a place instead of a key each. Which of the two a search reads is decided by how far it
-// gets with the first.
+// Places are stored twice. One table has them by leaf cell of S2, so that a small region is a few short ranges of keys. The other has them
+// by ordinal, as unit vectors: for a region with very many places a search reads 12 bytes for each place instead of a key. A search starts
+// with the first table. After maxPlaceKeys keys it changes to the second.
 const (
-	placesBlock  = 256   // ordinals a block of unit vectors has
-	maxCells     = 32    // cells that cover a region
-	maxPlaceKeys = 8_000 // keys to read before going over to the blocks
+	placesBlock  = 256   // number of ordinals in a block of unit vectors
+	maxCells     = 32    // maximum number of cells that cover a region
+	maxPlaceKeys = 8_000 // maximum number of keys that a search reads before it changes to the blocks
 )
 
 // slack is the distance in radians by which a place may lie outside a radius: 6 micrometres, far above the arithmetic's error and far
 // below the resolution of any map, so that every host includes the edge.
 const slack = 1e-12
 
-// places is a block of unit vectors in units of 2⁻³¹; a place that is not there is zero.
+// places is a block of unit vectors in units of 2⁻³¹. A place that does not exist is zero.
 type places [placesBlock][3]int32
 
 const (
@@ -58,7 +57,7 @@ func (p *places) put(w kv.Writer, key []byte) {
 	w.Put(key, p.encode())
 }
 
-// encode is the stored form.
+// encode returns the stored form.
 func (p *places) encode() []byte {
 	b := make([]byte, 0, placesBytes)
 	for i := range p {
@@ -69,7 +68,7 @@ func (p *places) encode() []byte {
 	return b
 }
 
-// roundPoint returns a point of the sphere in units; each part is at most half a unit off.
+// roundPoint returns a point of the sphere in units. Each coordinate is at most half a unit off.
 func roundPoint(p s2.Point) [3]int32 {
 	return [3]int32{int32(math.Round(p.X * unit)), int32(math.Round(p.Y * unit)), int32(math.Round(p.Z * unit))}
 }
@@ -83,7 +82,7 @@ func (x *Index) cellKey(p log.Point, ord uint32) []byte {
 	return binary.BigEndian.AppendUint32(k, ord)
 }
 
-// place moves an input's place.
+// place updates the stored place of an input.
 func (s *stage) place(ord uint32, before, after *log.Point) error {
 	if before == after || before != nil && after != nil && *before == *after {
 		return nil
@@ -116,17 +115,17 @@ func (s *stage) place(ord uint32, before, after *log.Point) error {
 
 // Region is the area of a geo filter: a [Radius] or a [Box].
 type Region interface {
-	cover() s2.Region          // holds every place that the region holds
-	contains(p log.Point) bool // exactly
-	// sort returns, as bits, the places of a block, 12 bytes each as stored, that are in the region, and those for which the rounded
-	// vectors do not decide; a zero place is in neither.
+	cover() s2.Region          // a region that contains at least this region
+	contains(p log.Point) bool // without rounding
+	// sort sorts the places of a block, 12 bytes each as stored. in gets the places in the region, doubtful those for which the rounded
+	// vectors do not decide. A zero place is in neither.
 	sort(block []byte, in, doubtful *placeBits)
 }
 
 // placeBits is a subset of a block of places.
 type placeBits [placesBlock / 64]uint64
 
-// vector is a stored place, in units, and 1 where there is one.
+// vector returns a stored place, in units. some is 1 if the place exists, else 0.
 func vector(b []byte) (x, y, z float64, some uint64) {
 	_ = b[11]
 	ix, iy, iz := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
@@ -134,21 +133,21 @@ func vector(b []byte) (x, y, z float64, some uint64) {
 	return float64(int32(ix)), float64(int32(iy)), float64(int32(iz)), uint64((all | -all) >> 31)
 }
 
-// negative is 1 where f is: half of the places of a broad region are on either side of each edge,
-// and branches would be guessed wrong as often.
+// negative returns 1 if f is negative, else 0. It has no branch: half of the places of a broad region are on either side of each edge, so
+// the processor would mispredict as often.
 func negative(f float64) uint64 { return math.Float64bits(f) >> 63 }
 
 // doubt is the maximum error of a rounded vector, with a margin; about a centimetre on earth.
 const doubt = 1e-9
 
-// Radius is the places within an angle of a centre along a great circle, edge included.
+// Radius is the set of places within an angle of a centre along a great circle, edge included.
 type Radius struct {
 	centre s2.Point
 	angle  float64
 	chord  float64 // straight distance to the edge
 }
 
-// NewRadius makes a Radius of so many radians; π and more hold every place.
+// NewRadius returns a Radius with an angle in radians. An angle of π or more contains every place.
 func NewRadius(centre log.Point, radians float64) Radius {
 	return Radius{
 		centre: s2.PointFromLatLng(latLng(centre)),
@@ -185,15 +184,15 @@ func (r Radius) sort(block []byte, in, doubtful *placeBits) {
 	}
 }
 
-// Box is the places between two parallels and two meridians, edges included. It does not
-// wrap: 180° east and west are its two ends.
+// Box is the set of places between two parallels and two meridians, edges included. It does not wrap around: 180° east and 180° west are
+// its two ends.
 type Box struct {
 	min, max     log.Point
 	south, north float64    // sines of the parallels
 	west, east   [2]float64 // cosine and sine of the meridians
 }
 
-// NewBox makes a Box between two corners.
+// NewBox returns the Box between two corners: least has the smallest coordinates, most the largest.
 func NewBox(least, most log.Point) Box {
 	lo, hi := latLng(least), latLng(most)
 	return Box{
@@ -212,7 +211,7 @@ func (b Box) cover() s2.Region {
 	}
 }
 
-// meridians is the interval from lo to hi, which may reach past ±π.
+// meridians returns the interval from lo to hi, in radians. Both may be past ±π.
 func meridians(lo, hi float64) s1.Interval {
 	if hi-lo >= 2*math.Pi {
 		return s1.FullInterval()
@@ -220,7 +219,7 @@ func meridians(lo, hi float64) s1.Interval {
 	return s1.Interval{Lo: wrapLongitude(lo), Hi: wrapLongitude(hi)}
 }
 
-// wrapLongitude returns the same meridian within ±π.
+// wrapLongitude returns the same meridian within ±π. lng is in radians.
 func wrapLongitude(lng float64) float64 {
 	switch {
 	case lng > math.Pi:
@@ -248,13 +247,13 @@ func (b Box) sort(block []byte, in, doubtful *placeBits) {
 		for i := range 64 {
 			x, y, z, some := vector(block[12*i:])
 			south, north := z-lowest, highest-z
-			// How far east of the western meridian's plane, and west of the eastern one's.
+			// Distance of the place to the east of the western meridian's plane, and to the west of the eastern one's.
 			east := float64(y*b.west[0]) - float64(x*b.west[1])
 			west := float64(x*b.east[1]) - float64(y*b.east[0])
 			some &^= negative(south+doubt) | negative(north+doubt)
 			near := negative(south-doubt) | negative(north-doubt) | negative(math.Abs(east)-doubt) | negative(math.Abs(west)-doubt)
 			out := negative(east) | negative(west)
-			out &^= wide & (negative(east) ^ negative(west)) // one side is enough
+			out &^= wide & (negative(east) ^ negative(west)) // in a wide box one side is enough
 			inside |= (some &^ (near | out)) << i
 			unsure |= (some & near) << i
 		}
@@ -263,10 +262,10 @@ func (b Box) sort(block []byte, in, doubtful *placeBits) {
 	}
 }
 
-// fewPlaced is the number of inputs up to which places are read one by one.
+// fewPlaced is the maximum number of inputs whose places are read one by one.
 const fewPlaced = 64
 
-// Within is the inputs of among with a place in the region; a nil among is all.
+// Within returns the inputs of among with a place in the region. A nil among means all inputs.
 func (v *View) Within(g Region, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if among != nil && among.GetCardinality() <= fewPlaced {
 		out := roaring.New()
@@ -282,7 +281,7 @@ func (v *View) Within(g Region, among *roaring.Bitmap) (*roaring.Bitmap, error) 
 	return out, err
 }
 
-// ask adds the inputs whose record has a place in the region.
+// ask adds to out the inputs in ords whose record has a place in the region.
 func (v *View) ask(out *roaring.Bitmap, ords []uint32, g Region) error {
 	for _, ord := range ords {
 		in, err := v.records.Input(ord)
@@ -296,7 +295,7 @@ func (v *View) ask(out *roaring.Bitmap, ords []uint32, g Region) error {
 	return nil
 }
 
-// withinCells reads the places of the cells that cover the region, unless they are too many.
+// withinCells reads the places of the cells that cover the region. It returns false if they are too many.
 func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 	type candidate struct {
 		ord   uint32
@@ -324,7 +323,7 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 		}
 	}
 	ords := make([]uint32, 0, len(found))
-	for _, c := range found { // not before it is known that they are few
+	for _, c := range found { // only now, since there may have been too many
 		if g.contains(c.place) {
 			ords = append(ords, c.ord)
 		}
@@ -333,9 +332,9 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 	return BitmapOf(ords), true, nil
 }
 
-// withinBlocks reads every place.
+// withinBlocks reads the vectors of all places.
 func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
-	var dense []uint64 // bits of the ordinals in the region, but for those far behind
+	var dense []uint64 // bits of the ordinals in the region, except those in far
 	var far, doubtful []uint32
 	var failed error
 	for k, value := range kv.All(v.kv, v.x.section(sectionPlaces), &failed) {
@@ -372,7 +371,7 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	return out, v.ask(out, doubtful, g)
 }
 
-// appendBits appends the ordinals whose bits a word has, the first of which is from.
+// appendBits appends the ordinals of the bits that are set in word. from is the ordinal of the lowest bit.
 func appendBits(dst []uint32, from uint32, word uint64) []uint32 {
 	for ; word != 0; word &= word - 1 {
 		dst = append(dst, from+uint32(bits.TrailingZeros64(word)))

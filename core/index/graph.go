@@ -21,15 +21,15 @@ import (
 // pages are written, in the same batch. So a crash loses only the inserts since then, which are repeated.
 type graph struct {
 	g       *hnsw.Graph
-	applied uint64          // number of the last intent that g follows; the step's own
-	written uint64          // number of the last intent that the pages follow; likewise
-	backlog *roaring.Bitmap // inputs that g lacks and no intent names; likewise
+	applied uint64          // number of the last intent that g includes; only the step uses it
+	written uint64          // number of the last intent that the pages include; only the step uses it
+	backlog *roaring.Bitmap // inputs that g lacks and no intent names; only the step uses it
 
 	mu    sync.RWMutex
 	nodes *roaring.Bitmap // live nodes of g
 }
 
-// split returns the graph, nil while there is none, and the inputs of ords that it lacks.
+// split returns the graph, nil if there is none, and the inputs of ords that it lacks.
 func (s *space) split(ords *roaring.Bitmap) (*hnsw.Graph, *roaring.Bitmap) {
 	missing := ords.Clone()
 	g := s.graph.Load()
@@ -42,12 +42,12 @@ func (s *space) split(ords *roaring.Bitmap) (*hnsw.Graph, *roaring.Bitmap) {
 	return g.g, missing
 }
 
-// graphAt is the prefix of the graph's pages.
+// graphAt returns the prefix of the graph's pages.
 func (s *space) graphAt() []byte { return s.section(spaceGraph) }
 
 var graphOptions = hnsw.Options{Dim: predict.Dim}
 
-// openGraph reads the graph, or begins another where there is none or a damaged one.
+// openGraph reads the graph. If there is none, or a damaged one, it makes a new graph.
 func (s *space) openGraph(r kv.Reader) (*graph, error) {
 	inputs := roaring.New()
 	g, err := hnsw.Open(r, s.graphAt(), graphOptions, func(yield func(uint32, []int16, float32) bool) error {
@@ -80,7 +80,7 @@ func (s *space) openGraph(r kv.Reader) (*graph, error) {
 	return &graph{g: g, applied: g.Seq(), written: g.Seq(), backlog: backlog, nodes: nodes}, nil
 }
 
-// shareVectors yields the embeddings of all rows, also of deleted ones, and notes their inputs.
+// shareVectors yields the embeddings of all rows, also of deleted ones, and adds their ordinals to inputs.
 func (s *space) shareVectors(r kv.Reader, inputs *roaring.Bitmap, yield func(uint32, []int16, float32) bool) error {
 	var e predict.Embedding
 	var failed error
@@ -105,7 +105,7 @@ func (s *space) shareVectors(r kv.Reader, inputs *roaring.Bitmap, yield func(uin
 	return nil
 }
 
-// settle makes the graph agree with an input's row.
+// settle updates the graph's node of an input to the input's row.
 func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 	value, err := kv.Find(r, s.row(ord))
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 		return fmt.Errorf("input %d: %w", ord, err)
 	}
 	insert := !g.g.Has(ord)
-	if !insert { // the node may be that of an input which left
+	if !insert { // the node may belong to a removed input
 		left, err := kv.Find(r, s.removedRowKey(ord))
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 	return nil
 }
 
-// stepGraph brings the graph up to the intents, in their order, about budget of them at a time.
+// stepGraph applies the intents to the graph, in their order, about budget of them at a time.
 func (x *Index) stepGraph(ctx context.Context, sp *space, budget int) (bool, error) {
 	epoch := x.epochNow()
 	snapshot := x.store.Snapshot()
@@ -165,7 +165,7 @@ func (x *Index) stepGraph(ctx context.Context, sp *space, budget int) (bool, err
 	return did, err
 }
 
-// adopt makes a graph that was read at some epoch the space's.
+// adopt makes g the graph of the space, unless everything was deleted since epoch, at which g was read.
 func (x *Index) adopt(sp *space, g *graph, epoch uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -174,10 +174,11 @@ func (x *Index) adopt(sp *space, g *graph, epoch uint64) {
 	}
 }
 
-// flushAfter is after how many changes a graph of n nodes has its pages written.
+// flushAfter returns the number of changes after which a graph of n nodes writes its pages.
 func flushAfter(n int) uint64 { return uint64(max(1024, n/16)) }
 
-// follow applies the next change: an input that the graph was found to lack, or an intent.
+// follow applies up to budget changes: first inputs that the graph lacked when it was opened, then intents. It reports whether it applied
+// any.
 func (x *Index) follow(ctx context.Context, sp *space, g *graph, r kv.Reader, budget int) (bool, error) {
 	did := 0
 	for ; did < budget && !g.backlog.IsEmpty(); did++ {
@@ -202,7 +203,7 @@ func (x *Index) follow(ctx context.Context, sp *space, g *graph, r kv.Reader, bu
 	return did > 0, errors.Join(err, bad)
 }
 
-// tidy collects tombstones when they are many, and reports whether there is nothing left to do.
+// tidy collects tombstones if they are many. It reports whether it had nothing to do.
 func (g *graph) tidy(budget int) bool {
 	if dead := g.g.Tombstones(); dead < 64 || dead < g.g.Len()/8 {
 		return true
@@ -211,7 +212,7 @@ func (g *graph) tidy(budget int) bool {
 	return false
 }
 
-// flushGraph writes the graph's pages and removes the intents that they follow.
+// flushGraph writes the graph's pages and removes the intents that they include.
 func (x *Index) flushGraph(sp *space, g *graph, r kv.Reader, epoch uint64) error {
 	var b kv.Batch
 	err := sp.intents(r, 0, func(seq uint64, ord uint32) bool {
@@ -261,8 +262,7 @@ func (x *Index) Close() error {
 	return nil
 }
 
-// checkGraph walks the graph, when one is open, and compares it with the analysed inputs
-// unless there are intents that it does not follow yet.
+// checkGraph checks the graph if it is open. It compares the nodes with the analysed inputs unless the graph lacks intents.
 func (x *Index) checkGraph(sp *space, r catalog.Reader) error {
 	g := sp.graph.Load()
 	if g == nil {

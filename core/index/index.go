@@ -18,30 +18,30 @@ const format = 1
 
 // Options are an index's settings.
 type Options struct {
-	Space        // of the base model that serves
-	Next  *Space // of one that inputs are being analysed again for; nil: none
+	Space        // space of the serving base model
+	Next  *Space // space of the base model that is being re-embedded; nil if there is none
 
 	// NoColumns reads values only from the derived records, and deletes existing columns. They contain the records' values a second time,
 	// for which a store in memory has no space.
 	NoColumns bool
 }
 
-// Index is the index of one application. Searches may run at any time. Stage, Applied and Discard belong to the
-// application's one writer. One Step or Rebuild may run at the same time as the writer.
+// Index is the index of one application. Searches may run at any time. Only the application's one writer may call Stage, ConfirmStage and
+// Discard. One Step or Rebuild may run at the same time as the writer.
 type Index struct {
 	app    catalog.AppID
 	store  kv.Store
 	prefix []byte
 	bare   bool // without columns
 
-	// commit is held from Stage to Applied or Discard, and while a step writes: their batches do not cross.
+	// commit is held from Stage to ConfirmStage or Discard, and while a step writes, so that their batches do not overlap.
 	commit sync.Mutex
 	staged bool // commit is held by a Stage
 	reset  bool // the staged batch deletes everything
-	later  bool // data of base models wait for a Learn; only the writer uses it
+	later  bool // data of base models waits for a Learn; only the writer uses it
 	newest fresh
 
-	step sync.Mutex // held by the one Step
+	step sync.Mutex // held by the running Step
 
 	mu     sync.RWMutex
 	epoch  uint64 // counts deletions of everything
@@ -50,8 +50,8 @@ type Index struct {
 	dates  *dates
 }
 
-// Open opens the index of an application. Its data stay in the store; graphs are read at the first need. An index of another format is
-// rebuilt by the next Steps.
+// Open opens the index of an application. Its data stay in the store; the first Step that needs a graph reads it. The next Steps rebuild an
+// index of another format.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
 	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newKept[uint32]()}
 	for _, s := range []*Space{&o.Space, o.Next} {
@@ -76,7 +76,7 @@ func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
 	return x, nil
 }
 
-// begin makes the index of an application that has inputs and no index, or half of one.
+// begin builds the index of an application that has inputs and no index, or half of one.
 func (x *Index) begin() error {
 	some := false
 	err := x.now().Inputs(0, func(catalog.Input) bool {
@@ -89,7 +89,7 @@ func (x *Index) begin() error {
 	return x.Rebuild(context.Background())
 }
 
-// serving is the space that answers.
+// serving returns the space that answers searches.
 func (x *Index) serving() *space {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

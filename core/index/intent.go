@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// intent is the key of an intent: to look whether an ordinal's row and its place in the graph
-// agree. An intent and the pages of the graph that follow from it change in one batch.
+// intent returns the key of an intent, which requests an update of an ordinal's node in the graph to its row. The batch that writes the
+// resulting pages of the graph also deletes the intent.
 func (s *space) intent(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(s.section(spaceIntent), seq)
 }
@@ -19,7 +19,7 @@ func intentValue(ord uint32) []byte { return binary.BigEndian.AppendUint32(nil, 
 
 func lastValue(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
 
-// lastIntent is the number of the last intent that was ever written.
+// lastIntent returns the number of the last intent that was ever written, 0 if there was none.
 func (s *space) lastIntent(r kv.Reader) (uint64, error) {
 	v, err := kv.Find(r, s.section(spaceLast))
 	if v == nil {

@@ -9,25 +9,25 @@ import (
 // hash is the first 16 bytes of a SHA-256.
 //
 //	f                            → format, one byte
-//	p kind hash chunk            → posting, by kind and what it is of:
-//	    L                          live inputs: all there are, in the order of creation
-//	    R                          those at 30000
+//	p kind hash chunk            → posting, by kind and subject:
+//	    L                          all live inputs, in the order of creation
+//	    R                          inputs at 30000
 //	    T F   concept id           labelled true, labelled false
-//	    G                          those with a place
+//	    G                          inputs with a place
 //	    M     metadata term        W  metadata without terms       A  ambiguous metadata
-//	e hash of concept, ord       → flag and float32: an edited prediction
+//	e hash of concept, ord       → float32: an edited prediction, 0 if removed
 //	g cell ord                   → latitude, longitude: places by leaf cell of S2
-//	q block                      → places as (256, 3) float32 unit vectors, by ordinal; absent ones zero
-//	s base …                       what comes from one base model:
+//	q block                      → places as (256, 3) int32 unit vectors in units of 2⁻³¹, by ordinal; missing ones are zero
+//	s base …                       data of one base model:
 //	    a chunk                  → posting: analysed inputs
 //	    p concept chunk          → posting: inputs in whose stored predictions the concept is present
 //	    v ord                    → embedding, then the present concepts, as little-endian uint16
-//	    w ord                    → the row of an input that left and may be in the graph's pages
+//	    w ord                    → the row of a removed input that may still be in the graph's pages
 //	    c concept block          → column: (1024) little-endian float32, the stored values; not in a store in memory
-//	    k block                  → (1024) bits: whose values are in the columns
+//	    k block                  → (1024) bits: inputs whose values are in the columns
 //	    d block                  → the block has lost inputs since its columns were written
 //	    n                        → number of the last intent
-//	    i seq N                  → ordinal whose place in the graph must be looked at
+//	    i seq N                  → ordinal whose node in the graph must be updated
 //	    g …                        the graph, see package hnsw
 const (
 	sectionFormat  = 'f'
@@ -91,10 +91,10 @@ func key(parts ...[]byte) []byte {
 
 func (x *Index) section(s byte) []byte { return key(x.prefix, []byte{s}) }
 
-// posting is the prefix of a posting's chunks.
+// posting returns the prefix of a posting's chunks.
 func (x *Index) posting(t term) []byte { return key(x.prefix, []byte{sectionPosting}, t[:]) }
 
-// edits is the prefix of the edited predictions of a concept.
+// edits returns the prefix of the edited predictions of a concept.
 func (x *Index) edits(concept string) []byte {
 	sum := sha256.Sum256([]byte(concept))
 	return key(x.prefix, []byte{sectionEdit}, sum[:hashBytes])
@@ -104,7 +104,7 @@ func numberedKey(prefix []byte, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(make([]byte, 0, len(prefix)+4), prefix...), n)
 }
 
-// lastNumber is the number at the end of a key.
+// lastNumber returns the number at the end of a key.
 func lastNumber(k []byte) uint32 {
 	if len(k) < 4 {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Links are pairs of inputs of one space that a search has found to belong together, kept in memory. Analyses never change, so a pair
-// stays valid as long as both inputs live. Safe for concurrent use.
+// Links caches the pairs of inputs of one space that a search has found to belong together. Analyses never change, so a pair stays valid as
+// long as both inputs live. It is safe for concurrent use.
 type Links struct {
 	mu    sync.Mutex
 	known *roaring.Bitmap
@@ -18,12 +18,12 @@ type Links struct {
 type Link struct {
 	Ord   uint32
 	Score float32
-	Kind  int8 // the search's own
+	Kind  int8 // defined by the search
 }
 
 func newLinks() *Links { return &Links{known: roaring.New(), of: map[uint32][]Link{}} }
 
-// Links are those of the space that answers.
+// Links returns the links of the view's space.
 func (v *View) Links() *Links {
 	v.x.mu.Lock()
 	defer v.x.mu.Unlock()
@@ -35,7 +35,7 @@ func (v *View) Links() *Links {
 	return l
 }
 
-// Unknown takes those out of among that were put.
+// Unknown removes from among the inputs whose links were stored by Put.
 func (l *Links) Unknown(among *roaring.Bitmap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *Links) Put(ord uint32, links []Link) {
 	}
 }
 
-// Each calls yield with each of the inputs of among that has links, in their order. links is borrowed.
+// Each calls yield with each input of among that has links, in the order of ordinals. links is borrowed.
 func (l *Links) Each(among *roaring.Bitmap, yield func(ord uint32, links []Link)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,7 +31,7 @@ func (x *Index) Postpone() { x.later = true }
 // Resume cancels Postpone without a Learn, if the caller gives the state up.
 func (x *Index) Resume() { x.later = false }
 
-// learning are the spaces that Stage fills.
+// learning returns the spaces that Stage fills.
 func (x *Index) learning() []*space {
 	if x.later {
 		return nil
@@ -42,8 +42,8 @@ func (x *Index) learning() []*space {
 // maxLoaded is the maximum number of chunks of postings that Learn holds in memory: about 36 MB.
 const maxLoaded = 1 << 16
 
-// Learn takes the derived records of all inputs at 30000, of which the store has everything else and the index no
-// row yet, in batches of about size bytes. It belongs to the writer, between a Stage's end and the next.
+// Learn indexes the derived records of all inputs at 30000, in batches of about size bytes. The store has everything else of these inputs,
+// and the index has no row of them yet. Only the writer may call it, between the end of one Stage and the next.
 func (x *Index) Learn(ctx context.Context, size int) error {
 	x.later = false
 	for _, sp := range x.all() {
@@ -55,7 +55,7 @@ func (x *Index) Learn(ctx context.Context, size int) error {
 	return nil
 }
 
-// load is a Learn of one space.
+// load is the work of Learn for one space.
 type load struct {
 	x     *Index
 	sp    *space
@@ -63,11 +63,11 @@ type load struct {
 	epoch uint64
 
 	ready  *roaring.Bitmap
-	last   uint64 // intent
+	last   uint64 // number of the last intent
 	batch  kv.Batch
-	chunks map[uint64]*members // of postings, by place of the concept and number
+	chunks map[uint64]*members // chunks of postings, by place of the concept and number
 	slab   []members
-	stored bool // some are in the store
+	stored bool // some chunks are in the store
 
 	embedding predict.Embedding
 	row, key  []byte // scratch
@@ -97,7 +97,7 @@ func (l *load) run(ctx context.Context) (err error) {
 	return err
 }
 
-// input learns of one input.
+// input indexes the derived record of one input.
 func (l *load) input(ctx context.Context, ord uint32, m *catalog.DerivedContent) error {
 	if len(m.Values) != 4*len(l.sp.Concepts) {
 		return fmt.Errorf("derived record of input %d with %d bytes of values: %w", ord, len(m.Values), ErrCorrupt)
@@ -127,7 +127,7 @@ func (l *load) input(ctx context.Context, ord uint32, m *catalog.DerivedContent)
 	return errors.Join(ctx.Err(), l.write())
 }
 
-// numberedKey returns a key of a section with a number of so many bytes, good until the next one.
+// numberedKey returns the key of a section with a number of size bytes, 4 or 8. It is valid until the next call.
 func (l *load) numberedKey(section byte, n uint64, size int) []byte {
 	l.key = append(append(l.key[:0], l.sp.prefix...), section)
 	if size == 8 {
@@ -138,7 +138,7 @@ func (l *load) numberedKey(section byte, n uint64, size int) []byte {
 	return l.key
 }
 
-// write gives the batch to the store.
+// write applies the batch to the store.
 func (l *load) write() error {
 	if l.batch.Len() == 0 {
 		return nil
@@ -163,12 +163,12 @@ func (l *load) set(concept int, ord uint32) error {
 	return nil
 }
 
-// chunkOf names a chunk of a posting as it is stored.
+// chunkOf returns the name of the stored chunk for a key of chunks.
 func (l *load) chunkOf(at uint64) spaceChunk {
 	return spaceChunk{l.sp, int(at>>32) - 1, uint32(at)}
 }
 
-// chunk brings one more into memory.
+// chunk loads one more chunk into memory. If there are too many, it flushes first.
 func (l *load) chunk(at uint64) (*members, error) {
 	if len(l.chunks) >= maxLoaded {
 		if err := l.flush(); err != nil {
@@ -193,7 +193,7 @@ func (l *load) chunk(at uint64) (*members, error) {
 	return m, nil
 }
 
-// flush writes the postings, in the order of their keys, and lets go of them.
+// flush writes the postings, ordered by key, and releases them.
 func (l *load) flush() error {
 	var value []byte
 	for _, at := range slices.Sorted(maps.Keys(l.chunks)) {

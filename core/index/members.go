@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// members is a chunk to be changed. Most terms have few members in a chunk, which stay as they are stored.
+// members is a chunk that may change. Most terms have few members in a chunk, which it keeps in their stored form.
 type members struct {
-	bits *chunk // nil: they are in few
+	bits *chunk // nil if the members are in few
 	few  [fewMembers]uint16
 	n    int
 }
@@ -37,7 +37,7 @@ func (m *members) decode(value []byte) error {
 	return m.bits.decode(value)
 }
 
-// put puts an ordinal in, or takes it out.
+// put adds an ordinal or removes it.
 func (m *members) put(ord uint32, in bool) {
 	if m.bits != nil {
 		m.bits.put(ord, in)
@@ -75,15 +75,15 @@ func (m *members) encode(dst []byte) []byte {
 	return dst
 }
 
-// fresh is the chunk of new inputs, starting at its first input. A term that none of them has, has no such chunk, and the store need not
-// be asked for it.
+// fresh describes the chunk of the newest inputs, if it was followed from its first input. If no input of the chunk has a term, the store
+// has no such chunk of the term, and the stage need not read it.
 type fresh struct {
 	number uint32
 	known  bool // all terms of the chunk are in terms
 	terms  kv.Filter
 }
 
-// enter goes over to the chunk that a new input comes into.
+// enter moves fresh to the chunk of a new input.
 func (s *stage) enter(ord uint32) {
 	f, number := s.fresh, ord>>chunkBits
 	if f == nil || isPending(ord) || f.known && f.number == number {
@@ -118,7 +118,7 @@ func (c spaceChunk) key() []byte {
 	return numberedKey(c.space.present(c.concept), c.number)
 }
 
-// none is a chunk without members.
+// none returns a chunk without members.
 func (s *stage) none() *members {
 	if len(s.slab) == 0 {
 		s.slab = make([]members, 64)
@@ -128,7 +128,7 @@ func (s *stage) none() *members {
 	return m
 }
 
-// read is a chunk as it is stored.
+// read returns a stored chunk.
 func (s *stage) read(key []byte) *members {
 	m := s.none()
 	value, err := kv.Find(s.tx, key)
@@ -139,7 +139,7 @@ func (s *stage) read(key []byte) *members {
 	return m
 }
 
-// write writes a chunk, or deletes its key.
+// write writes a chunk. It deletes the key of an empty chunk.
 func (s *stage) write(key []byte, m *members) {
 	if m.empty() {
 		s.tx.Delete(key)

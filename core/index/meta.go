@@ -31,7 +31,7 @@ import (
 const (
 	maxTokens   = 8
 	maxTerms    = 512
-	maxPatterns = 1000 // members and elements of a pattern, which bound the work for a document
+	maxPatterns = 1000 // maximum number of members and elements of a pattern; it bounds the work for a document
 )
 
 // ErrPattern is returned by NewPattern for invalid JSON, and for JSON with too many members.
@@ -41,17 +41,17 @@ var ErrPattern = errors.New("malformed metadata pattern")
 type Pattern struct {
 	text  string // the JSON
 	root  pattern
-	terms []term // all of them are needed
+	terms []term // terms that a matching document has, all of them
 	deep  bool   // a path is too long for terms
 }
 
 // pattern is a value of a Pattern.
 type pattern struct {
 	kind    byte     // 'v' a scalar, 'o' an object, 'l' a list
-	scalar  string   // canonical, of a scalar
-	names   []string // of an object's members
+	scalar  string   // canonical form of a scalar
+	names   []string // names of an object's members
 	values  []pattern
-	scalars map[string]bool // of a list; its containers are values
+	scalars map[string]bool // scalars of a list; its containers are in values
 }
 
 // NewPattern reads a pattern. It copies json.
@@ -94,7 +94,7 @@ func compile(v jsonio.Value) pattern {
 	return p
 }
 
-// collect gathers the terms of a value at a path of so many tokens.
+// collect adds the terms of a value to p. path leads to the value and has the given number of tokens.
 func (p *Pattern) collect(v *pattern, path []byte, tokens int) {
 	if tokens > maxTokens {
 		p.deep = true
@@ -129,8 +129,8 @@ func (p *Pattern) collect(v *pattern, path []byte, tokens int) {
 // empty reports whether the pattern is {}, which everything contains.
 func (p *Pattern) empty() bool { return p.root.kind == 'o' && len(p.root.names) == 0 }
 
-// Match reports whether a document, nil for none, contains the pattern. The document was checked when it
-// was stored; one that cannot be parsed contains nothing.
+// Match reports whether a document contains the pattern. nil means that there is no document. The document was checked when it was stored;
+// a document that cannot be parsed contains nothing.
 func (p *Pattern) Match(json []byte) bool {
 	if p.empty() {
 		return true
@@ -150,7 +150,7 @@ func (p *Pattern) Match(json []byte) bool {
 	return true
 }
 
-// somewhere reports whether v or anything in it has a member of this name that contains p.
+// somewhere reports whether v or anything in it has a member called name whose value contains p.
 func somewhere(v jsonio.Value, name string, p *pattern) bool {
 	for n, member := range v.Members() {
 		if n == name && p.in(member) || somewhere(member, name, p) {
@@ -211,7 +211,7 @@ func (p *pattern) inElement(v jsonio.Value) bool {
 	return false
 }
 
-// kindOf is 'v' for a scalar, 'o' for an object, 'l' for a list.
+// kindOf returns 'v' for a scalar, 'o' for an object, 'l' for a list.
 func kindOf(v jsonio.Value) byte {
 	switch v.Kind() {
 	case jsonio.Object:
@@ -222,7 +222,7 @@ func kindOf(v jsonio.Value) byte {
 	return 'v'
 }
 
-// canonical is the same text for equal scalars and for no others.
+// canonical returns the same text for equal scalars and different texts for different ones.
 func canonical(v jsonio.Value) string { return string(appendCanonical(nil, v)) }
 
 func appendCanonical(dst []byte, v jsonio.Value) []byte {
@@ -255,8 +255,8 @@ func appendNumber(dst, raw []byte) []byte {
 	return strconv.AppendInt(dst, int64(len(raw)-len(significant)), 10)
 }
 
-// number is "n", a sign, the digits from the first to the last that is not 0, and the
-// exponent of ten they are taken by.
+// number returns the canonical form of a number: "n", a sign, the digits from the first to the last that is not 0, "e" and the power of
+// ten.
 func number(text string) string {
 	digits, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	digits, negative := strings.CutPrefix(digits, "-")
@@ -269,7 +269,7 @@ func number(text string) string {
 	if exponent != "" {
 		e, err := strconv.ParseInt(exponent, 10, 48)
 		if err != nil {
-			return "n!" + text // beyond any number that is meant
+			return "n!" + text // the exponent is too large to compute with
 		}
 		shift = e
 	}
@@ -282,7 +282,7 @@ func number(text string) string {
 	return "n" + sign + significant + "e" + strconv.FormatInt(shift, 10)
 }
 
-// appendName appends the token of a member's name; '[' means a list's element and '^' the root.
+// appendName appends the token of a member's name. Other tokens are '[' for a list's element and '^' for the root.
 func appendName(path []byte, name string) []byte {
 	path = append(path, '.')
 	path = binary.AppendUvarint(path, uint64(len(name)))
@@ -294,5 +294,5 @@ func metaTerm(path []byte, what string) term {
 	return hashTerm(kindMeta, string(path)+"="+what)
 }
 
-// String is the pattern's JSON.
+// String returns the pattern's JSON.
 func (p *Pattern) String() string { return p.text }

@@ -18,19 +18,19 @@ import (
 // Values of the application's own concepts are computed when a search first asks for them and kept in memory, by version and concept, in
 // blocks. Versions and analyses never change, so a stored value is always right. New inputs are added by the next search.
 
-// maxOwnValues bounds the values that are kept, of all concepts together: 128 MB.
+// maxOwnValues is the maximum number of cached values of all custom concepts together: 128 MB.
 const maxOwnValues = 32 << 20
 
-// heads is the trained heads and the values of an application's own concepts.
+// heads caches the trained heads and the values of an application's custom concepts.
 type heads struct {
 	mu      sync.Mutex
-	heads   map[headKey]*train.Head // nil: the manifest is another base model's
+	heads   map[headKey]*train.Head // nil if the manifest belongs to another base model
 	columns map[ownKey]*ownColumn
 	clock   uint64 // counts uses
 }
 
 type headKey struct {
-	base     [32]byte // that is asked for
+	base     [32]byte // base model of the view
 	manifest blob.Hash
 }
 
@@ -39,7 +39,7 @@ type ownKey struct {
 	concept  int // place in the head
 }
 
-// ownColumn is the values of one concept of one version.
+// ownColumn holds the values of one concept of one version.
 type ownColumn struct {
 	used uint64 // under heads.mu
 	*columnCache[float32]
@@ -59,8 +59,8 @@ func (h *heads) reset() {
 // maxHeads is the maximum number of cached heads.
 const maxHeads = 64
 
-// head returns the head of a version. It returns false if the version comes from another base model, or if its manifest is missing: a
-// copy may have a version without it whose deletion follows.
+// head returns the head of a version. It returns false if the version belongs to another base model, or if its manifest is missing: a
+// replica may have a version without its manifest shortly before the version is deleted.
 func (v *View) head(version *catalog.Version) (*train.Head, bool, error) {
 	h := v.x.heads
 	k := headKey{v.space.Base, version.Manifest}
@@ -92,7 +92,7 @@ func (v *View) head(version *catalog.Version) (*train.Head, bool, error) {
 	return head, head != nil, nil
 }
 
-// column returns the kept values of a concept of a version, after making room for it.
+// column returns the cached values of a concept of a version. For a new concept it makes room first.
 func (h *heads) column(k ownKey) *ownColumn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *heads) column(k ownKey) *ownColumn {
 	return c
 }
 
-// makeRoom drops the columns used longest ago.
+// makeRoom drops the least recently used columns until the others are within the limit.
 func (h *heads) makeRoom() {
 	for {
 		total := 0
@@ -128,8 +128,8 @@ func (h *heads) makeRoom() {
 	}
 }
 
-// newest is the newest version at 21100 that holds a concept, with its head and the concept's
-// place in it; nil when no version of the serving base model does.
+// newest returns the newest version at 21100 that contains a concept, with its head and the concept's place in the head. It returns nil if
+// no version of the serving base model contains the concept.
 func (v *View) newest(concept string) (*catalog.Version, *train.Head, int, error) {
 	var best *catalog.Version
 	var failed error
@@ -161,8 +161,7 @@ func (v *View) newest(concept string) (*catalog.Version, *train.Head, int, error
 	return best, head, placeOf(head, concept), nil
 }
 
-// Newest is the version whose values of a concept of the application's own searches go by; nil
-// when there is none.
+// Newest returns the version whose values searches use for a custom concept, nil if there is none.
 func (v *View) Newest(concept string) (*catalog.Version, error) {
 	if _, public := v.space.place[concept]; public {
 		return nil, nil
@@ -173,8 +172,7 @@ func (v *View) Newest(concept string) (*catalog.Version, error) {
 
 func placeOf(h *train.Head, concept string) int { return slices.Index(h.Concepts, concept) }
 
-// own sets the values that the newest version gives a concept of the application's own. It
-// reports false when no version gives any.
+// own sets the values that the newest version gives a custom concept. It returns false if no version has the concept.
 func (v *View) own(ctx context.Context, concept string, out InputValues) (bool, error) {
 	version, head, place, err := v.newest(concept)
 	if err != nil || version == nil {
@@ -197,7 +195,7 @@ func (v *View) own(ctx context.Context, concept string, out InputValues) (bool, 
 	return true, nil
 }
 
-// compute adds the values of the missing inputs.
+// compute computes the values of the missing inputs and adds them to the column.
 func (c *ownColumn) compute(ctx context.Context, v *View, head *train.Head, place int, missing *roaring.Bitmap) error {
 	const batch = 256
 	ords := make([]uint32, 0, batch)

@@ -36,7 +36,7 @@ func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(
 	})
 }
 
-// scanPlaces goes through the places of all inputs, by leaf cell.
+// scanPlaces yields the places of all inputs, by leaf cell.
 func (v *View) scanPlaces(ctx context.Context, yield func(ord uint32, p log.Point)) error {
 	var failed error
 	n := 0

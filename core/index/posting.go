@@ -10,23 +10,23 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// A posting is a set of ordinals, kept as chunks of chunkSize of them under a common prefix:
+// A posting is a set of ordinals. The store has it as chunks of chunkSize ordinals under a common prefix:
 //
 //	prefix ‖ number of the chunk, big-endian uint32 → its members, in the smaller form
 //
 //	n ≤ 255 members   2n bytes: ordinal modulo 4,096, little-endian uint16, ascending
 //	more              512 bytes: bit i%64 of the little-endian uint64 i/64 is member i
 //
-// An empty chunk has no key. So a write changes at most 512 bytes a set, however large the
-// set is, nothing is loaded when a store opens, and a reader over a snapshot sees the sets of its moment.
+// An empty chunk has no key. So a write changes at most 512 bytes of a set, however large the set is. Nothing is loaded when a store opens,
+// and a reader of a snapshot sees the sets of its moment.
 const (
 	chunkBits  = 12
 	chunkSize  = 1 << chunkBits
 	chunkBytes = chunkSize / 8
-	maxList    = chunkBytes/2 - 1 // a list is shorter than the bits, which tells them apart
+	maxList    = chunkBytes/2 - 1 // a list is shorter than the bits, so the length identifies the form
 )
 
-// chunk is the members of one chunk as bits.
+// chunk holds the members of one chunk as bits.
 type chunk [chunkSize / 64]uint64
 
 func (c *chunk) add(i uint32)    { c[i%chunkSize/64] |= 1 << (i % 64) }
@@ -104,7 +104,7 @@ func chunkCardinality(value []byte) uint64 {
 	return uint64(n)
 }
 
-// chunkNumber is the number at the end of a chunk's key.
+// chunkNumber returns the number at the end of a chunk's key.
 func chunkNumber(prefix, key []byte) (uint32, error) {
 	if len(key) != len(prefix)+4 {
 		return 0, fmt.Errorf("posting key of %d bytes: %w", len(key), ErrCorrupt)
@@ -160,14 +160,14 @@ func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 	return out, nil
 }
 
-// BitmapOf is the set of ascending ordinals.
+// BitmapOf returns the set of ords, which must be ascending.
 func BitmapOf(ords []uint32) *roaring.Bitmap {
 	out := roaring.New()
 	if len(ords) == 0 {
 		return out
 	}
 	if last := ords[len(ords)-1]; uint64(len(ords)) > uint64(last)/64 {
-		// Many to a word: words are faster than one by one.
+		// Many ordinals share a word: writing words is faster than adding ordinals one by one.
 		dense := make([]uint64, last/64+1)
 		for _, ord := range ords {
 			dense[ord/64] |= 1 << (ord % 64)
@@ -179,7 +179,7 @@ func BitmapOf(ords []uint32) *roaring.Bitmap {
 	return out
 }
 
-// cardinality counts a posting.
+// cardinality returns the number of members of a posting.
 func cardinality(r kv.Reader, prefix []byte) (n uint64, err error) {
 	for _, value := range kv.All(r, prefix, &err) {
 		n += chunkCardinality(value)

@@ -15,13 +15,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Similar is an input and how similar its picture is.
+// Similar is an input with the similarity of its picture.
 type Similar struct {
 	Ord    uint32
 	Cosine float64
 }
 
-// Embedding is the embedding of an input; false while it is not analysed.
+// Embedding returns the embedding of an input. It returns false if the input is not analysed.
 func (v *View) Embedding(ord uint32) (*predict.Embedding, bool, error) {
 	value, err := kv.Find(v.kv, v.space.row(ord))
 	if value == nil {
@@ -34,8 +34,8 @@ func (v *View) Embedding(ord uint32) (*predict.Embedding, bool, error) {
 	return &r.embedding, true, nil
 }
 
-// Embeddings calls yield with the embedding of every input of ords, all of them analysed, in their order. The
-// embedding is borrowed until yield returns. Where ords are dense the rows are read in one scan.
+// Embeddings calls yield with the embedding of every input of ords, in their order. All of them must be analysed. The embedding is borrowed
+// until yield returns. If ords are dense, it reads the rows in one scan.
 func (v *View) Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error {
 	if ords.IsEmpty() {
 		return nil
@@ -107,7 +107,7 @@ func readEmbedding(e *predict.Embedding, value []byte) error {
 	return nil
 }
 
-// Cosines is the cosine of every input of ords to e, in their order.
+// Cosines returns the cosine of every input of ords to e, in their order.
 func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.Bitmap) ([]Similar, error) {
 	out := make([]Similar, 0, ords.GetCardinality())
 	g, missing := v.space.split(ords)
@@ -135,9 +135,8 @@ func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.
 	return out, err
 }
 
-// Nearest is the k inputs of ords that are most similar to e, the most similar first, equal
-// ones by ordinal. Where the graph has most of them it may miss some, as hnsw does; what
-// is not in the graph yet is scanned.
+// Nearest returns the k inputs of ords that are most similar to e, the most similar first, equal ones by ordinal. It may miss inputs that
+// the graph has, as hnsw does. It scans the inputs that the graph lacks.
 func (v *View) Nearest(ctx context.Context, e *predict.Embedding, ords *roaring.Bitmap, k int) ([]Similar, error) {
 	near := nearest{k: k}
 	g, missing := v.space.split(ords)
@@ -157,12 +156,12 @@ func (v *View) Nearest(ctx context.Context, e *predict.Embedding, ords *roaring.
 	return near.sortAndTrim(), nil
 }
 
-// nearest is the k most similar of those that were added, among some that may go.
+// nearest collects the k most similar inputs. It also holds others until the next sort.
 type nearest struct {
 	k    int
 	some []Similar
-	last Similar // the kth of those that were sorted
-	full bool    // there is a last
+	last Similar // the kth after the last sort
+	full bool    // last is set
 }
 
 func (n *nearest) add(s Similar) {
@@ -182,7 +181,7 @@ func (n *nearest) sortAndTrim() []Similar {
 	return n.some
 }
 
-// searchWidth is the candidates that a walk keeps for k hits.
+// searchWidth returns the number of candidates that a walk keeps for k hits.
 func searchWidth(k int) int { return max(128, k+k/2) }
 
 func bySimilarity(a, b Similar) int {

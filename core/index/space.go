@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Present is the value from which a concept counts as predicted present.
+// Present is the minimum value with which a concept counts as predicted present.
 const Present float32 = 0.3
 
 // Space contains the data of one base model, which are never compared with another's.
@@ -23,11 +23,11 @@ type Space struct {
 type space struct {
 	Space
 	prefix []byte
-	place  map[string]int        // of concepts
+	place  map[string]int        // place of each concept in Concepts
 	graph  atomic.Pointer[graph] // nil until a step opens it
-	links  *Links                // nil until a search asks for them; under Index.mu
+	links  *Links                // nil until a search asks for them; guarded by Index.mu
 
-	settled settledState // the step's own
+	settled settledState // used by the step only
 }
 
 func (x *Index) newSpace(s Space) (*space, error) {
@@ -54,7 +54,7 @@ func (s *space) column(concept int) []byte       { return s.of(spaceColumn, conc
 func (s *space) row(ord uint32) []byte           { return numberedKey(s.section(spaceRow), ord) }
 func (s *space) removedRowKey(ord uint32) []byte { return numberedKey(s.section(spaceLeft), ord) }
 
-// row is an analysed input as the space keeps it.
+// row is the stored form of an analysed input.
 type row struct {
 	embedding predict.Embedding
 	present   []uint16 // places of the concepts present in the stored predictions

@@ -15,7 +15,7 @@ import (
 )
 
 // Stage adds the index changes of a fold's outcome to the batch that changes the state. tx shows the state after the outcome, derived
-// records included. Applied or Discard must follow, after an error, too.
+// records included. The caller must call ConfirmStage or Discard afterwards, after an error, too.
 func (x *Index) Stage(tx *kv.Overlay, out *fold.Outcome) error {
 	x.lockStage()
 	if out.DeletedAll {
@@ -43,7 +43,7 @@ func (x *Index) lockStage() {
 	}
 }
 
-// ConfirmStage says that the batch of the last Stages is visible.
+// ConfirmStage ends the last calls of Stage. The caller calls it once their batch is visible.
 func (x *Index) ConfirmStage() {
 	if !x.staged {
 		return
@@ -54,14 +54,14 @@ func (x *Index) ConfirmStage() {
 	x.Discard()
 }
 
-// Forget empties the caches in memory. Its caller has taken a snapshot of another log, in which ordinals belong to other inputs.
+// Forget empties the caches in memory. The caller has loaded a snapshot of another log, in which ordinals belong to other inputs.
 func (x *Index) Forget() {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	x.forgetMemory()
 }
 
-// forgetMemory empties the caches in memory, and outdates a running step.
+// forgetMemory empties the caches in memory, and invalidates a running step.
 func (x *Index) forgetMemory() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -74,7 +74,7 @@ func (x *Index) forgetMemory() {
 	}
 }
 
-// Discard says that the batch of the last Stages was given up.
+// Discard ends the last calls of Stage if their batch was given up.
 func (x *Index) Discard() {
 	if x.staged {
 		x.staged, x.reset = false, false
@@ -82,10 +82,10 @@ func (x *Index) Discard() {
 	}
 }
 
-// net joins the changes of each input to one.
+// net merges the changes of each input into one.
 func net(changes []fold.Change) []fold.Change {
 	out := make([]fold.Change, 0, len(changes))
-	var at map[uint32]int // of each input in out; nil while all are new ones, in their order
+	var at map[uint32]int // index in out of each input; nil while all inputs are new and in ascending order
 	for i, c := range changes {
 		ord := ordOf(c)
 		if at == nil && (c.Before != nil || i > 0 && ordOf(out[i-1]) >= ord) {
@@ -113,21 +113,21 @@ func ordOf(c fold.Change) uint32 {
 	return c.Before.Ord
 }
 
-// stage is the chunks that a run of changes touches.
+// stage holds the chunks that a run of changes touches.
 type stage struct {
 	x       *Index
 	tx      *kv.Overlay
 	chunks  map[spaceChunk]*members
 	places  map[uint32]*places
 	terms   map[termChunk]*members // of postings by term
-	slab    []members              // for those to come
-	fresh   *fresh                 // nil: the missing keys are unknown
-	seq     map[*space]uint64      // number of the last intent
-	derived int                    // there are derived records: 1, or none: −1; 0: not looked yet
+	slab    []members              // memory for new members
+	fresh   *fresh                 // terms of the newest chunk; nil if unknown
+	seq     map[*space]uint64      // number of each space's last intent
+	derived int                    // whether derived records exist: 1 yes, −1 no, 0 not checked yet
 	failed  error
 
 	meta     document
-	labels   map[string]term // terms of concepts, of no kind
+	labels   map[string]term // terms of concepts, without a kind
 	old, now []term          // scratch
 	scratch  []byte
 	value    []byte
@@ -146,7 +146,8 @@ func (x *Index) newStage(tx *kv.Overlay) *stage {
 	}
 }
 
-// set adds an ordinal to a posting of a space, or removes it: that of a concept, or that of analysed inputs.
+// set adds an ordinal to a posting of a space, or removes it. The posting is that of a concept or, if concept is analysed, of the analysed
+// inputs.
 func (s *stage) set(sp *space, concept int, ord uint32, in bool) {
 	at := spaceChunk{sp, concept, ord >> chunkBits}
 	m := s.chunks[at]
@@ -157,12 +158,12 @@ func (s *stage) set(sp *space, concept int, ord uint32, in bool) {
 	m.put(ord, in)
 }
 
-// setTerm is set of a term's posting.
+// setTerm adds an ordinal to a term's posting, or removes it.
 func (s *stage) setTerm(t term, ord uint32, in bool) {
 	s.term(t, ord>>chunkBits).put(ord, in)
 }
 
-// term is a chunk of a term's posting, to be changed.
+// term returns a chunk of a term's posting, for changes.
 func (s *stage) term(t term, number uint32) *members {
 	at := termChunk{t, number}
 	if m := s.terms[at]; m != nil {
@@ -181,7 +182,7 @@ func (s *stage) term(t term, number uint32) *members {
 	return m
 }
 
-// termKey is the key of a chunk, good until the next one.
+// termKey returns the key of a chunk, valid until the next call.
 func (s *stage) termKey(at termChunk) []byte {
 	s.scratch = append(append(append(s.scratch[:0], s.x.prefix...), sectionPosting), at.term[:]...)
 	s.scratch = binary.BigEndian.AppendUint32(s.scratch, at.number)
@@ -194,7 +195,7 @@ func (s *stage) fail(err error) {
 	}
 }
 
-// flush writes the chunks, in the order of their keys so that equal runs give equal batches.
+// flush writes the chunks, ordered by key so that equal runs give equal batches.
 func (s *stage) flush() {
 	terms := slices.SortedFunc(maps.Keys(s.terms), func(a, b termChunk) int {
 		return cmp.Or(compareTerms(a.term, b.term), cmp.Compare(a.number, b.number))
@@ -238,7 +239,7 @@ func (s *stage) change(before, after *catalog.Input) error {
 	return s.failed
 }
 
-// edits writes the edited predictions that differ.
+// edits updates the stored values of an input's edited predictions.
 func (s *stage) edits(ord uint32, before, after *catalog.Input) {
 	for i := range editsOf(before) {
 		e := &before.Edits[i]
@@ -274,8 +275,9 @@ func pointOf(in *catalog.Input) *log.Point {
 	return in.Geo
 }
 
-// derive follows an input's analysis in one space: it comes when the input reaches 30000, and goes with the input. A log that was restored
-// may give an ordinal to another input. A replica that fetched the picture of a URL itself may learn that the log has another picture.
+// derive updates an input's analysis in one space. derive adds it when the input reaches 30000, and removes it with the input. A log that
+// was restored may give an ordinal to another input. A replica that fetched the picture of a URL itself may learn that the log has another
+// picture.
 func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) error {
 	was := before != nil && before.Code == catalog.InputReady
 	is := after != nil && after.Code == catalog.InputReady
@@ -317,8 +319,7 @@ func (s *stage) learn(sp *space, in *catalog.Input) error {
 	return s.intend(sp, in.Ord)
 }
 
-// someDerived reports whether there are derived records at all: a copy of an application may have
-// none, and then they are not looked for one by one.
+// someDerived reports whether derived records exist at all. A replica may have none. Then the stage does not look for them one by one.
 func (s *stage) someDerived() bool {
 	if s.derived == 0 && s.failed == nil {
 		var some bool
@@ -331,7 +332,7 @@ func (s *stage) someDerived() bool {
 	return s.derived > 0
 }
 
-// forget takes an input out of a space.
+// forget removes an input from a space.
 func (s *stage) forget(sp *space, ord uint32) error {
 	value, err := kv.Find(s.tx, sp.row(ord))
 	if value == nil {
@@ -357,7 +358,7 @@ func (s *stage) forget(sp *space, ord uint32) error {
 	return s.intend(sp, ord)
 }
 
-// uncover has the columns no longer have the values of an ordinal, which another input may get.
+// uncover removes the values of an ordinal from the columns, since another input may get the ordinal.
 func (s *stage) uncover(sp *space, ord uint32) error {
 	key := numberedKey(sp.section(spaceCovered), ord/blockSize)
 	value, err := kv.Find(s.tx, key)
@@ -370,12 +371,11 @@ func (s *stage) uncover(sp *space, ord uint32) error {
 	return nil
 }
 
-// isPending reports whether an ordinal is that of an input whose creation is pending. Such inputs
-// are few and soon get another: they come into no graph and no column, searches read their rows.
-// And they lie far behind all others, where no array of bits reaches.
+// isPending reports whether ord belongs to an input whose creation is pending. Such inputs are few and soon get another ordinal. So they
+// are in no graph and no column, and searches read their rows. Their ordinals are far above all others, where no array of bits reaches.
 func isPending(ord uint32) bool { return ord >= fold.PendingOrds }
 
-// intend says that the graph must look at an ordinal again.
+// intend records that the graph must update the node of an ordinal.
 func (s *stage) intend(sp *space, ord uint32) error {
 	if isPending(ord) {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Step does a part of the index's postponed work: about budget inputs enter or leave the graphs, and one block of columns is written. It
-// reports whether there is more. It may run at the same time as searches and the writer, but not between the writer's Stage and Applied.
+// Step does a part of the index's postponed work: it updates about budget inputs in the graphs, and writes one block of columns. It reports
+// whether there is more. It may run at the same time as searches and the writer, but not between the writer's Stage and ConfirmStage.
 func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 	x.step.Lock()
 	defer x.step.Unlock()
@@ -32,7 +32,7 @@ func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 	return false, nil
 }
 
-// errOutdated ends a step whose work the writer has overtaken.
+// errOutdated ends a step if the writer has deleted the data that it read.
 var errOutdated = errors.New("index has changed")
 
 // write applies a step's batch unless everything was deleted since its epoch.
@@ -54,11 +54,11 @@ func (x *Index) epochNow() uint64 {
 	return x.epoch
 }
 
-// lateBlock is the number of inputs from which a block that waits for downloads gets columns.
+// lateBlock is the number of inputs from which a block gets columns although other inputs of it wait for downloads.
 const lateBlock = 256
 
-// stepColumns writes the columns of one block, or removes those of an empty one. While there
-// is other work it looks for one only when another block is complete.
+// stepColumns writes the columns of one block, or removes those of an empty one. While there is other work (busy), it looks for a block
+// only when one more block is complete.
 func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, error) {
 	epoch := x.epochNow()
 	snapshot := x.store.Snapshot()
@@ -96,14 +96,14 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, er
 	return true, nil
 }
 
-// settledState is a state of an application in which no columns were owed.
+// settledState is a state of an application in which no columns had to be written.
 type settledState struct {
-	seq   uint64 // place in the log
-	block uint32 // the first that is not complete
+	seq   uint64 // sequence number of the last folded entry
+	block uint32 // first block that is not complete
 	known bool
 }
 
-// pendingBlock finds a block whose columns must be written or removed; −1: none.
+// pendingBlock finds a block whose columns must be written or removed. It returns −1 if there is none.
 func (x *Index) pendingBlock(r kv.Reader, sp *space, next uint32) (number int64, empty bool, err error) {
 	tail, covered, err := sp.tail(r)
 	if err != nil {
@@ -126,7 +126,7 @@ func (x *Index) pendingBlock(r kv.Reader, sp *space, next uint32) (number int64,
 	return sp.missingBlock(r, covered)
 }
 
-// freeBlock finds a block with columns although there should be none.
+// freeBlock finds a block with columns, for an index that must have none. It returns −1 if there is none.
 func (x *Index) freeBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
 	covered, err := sp.readCoverage(r)
 	for b := range covered {
@@ -135,7 +135,7 @@ func (x *Index) freeBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty
 	return -1, false, err
 }
 
-// missingBlock finds a block with columns whose last input was deleted.
+// missingBlock finds a block with columns whose last input was deleted. It returns −1 if there is none.
 func (s *space) missingBlock(r kv.Reader, covered coverage) (int64, bool, error) {
 	analysed, err := bitmap(r, s.analysedKey())
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *space) dropColumns(b *kv.Batch, number uint32) {
 	b.Delete(numberedKey(s.section(spaceLost), number))
 }
 
-// writeColumns turns the rows of a block's values into columns.
+// writeColumns writes the values of a block's inputs into columns.
 func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.Reader, number uint32) error {
 	analysed, err := bitmap(records.KV(), s.analysedKey())
 	if err != nil {

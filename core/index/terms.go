@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// move puts an ordinal from some terms to others, both sorted.
+// move removes an ordinal from the postings of old and adds it to those of now. Both lists are sorted; it leaves common terms unchanged.
 func (s *stage) move(ord uint32, old, now []term) {
 	for len(old) > 0 || len(now) > 0 {
 		order := 1
@@ -32,7 +32,7 @@ func (s *stage) move(ord uint32, old, now []term) {
 	}
 }
 
-// termsOf appends the terms of in, each once and sorted, without those of metadata when it is other's, too.
+// termsOf appends the terms of in, each once and sorted. It omits the terms of the metadata if other has the same metadata.
 func (s *stage) termsOf(terms []term, in, other *catalog.Input) []term {
 	if in == nil {
 		return terms
@@ -68,7 +68,7 @@ func (s *stage) termsOf(terms []term, in, other *catalog.Input) []term {
 
 func compareTerms(a, b term) int { return bytes.Compare(a[:], b[:]) }
 
-// label is hashed of a concept, which a run of changes has many times.
+// label returns the term of a concept. It caches the hash, because a run of changes has the same concept many times.
 func (s *stage) label(kind byte, concept string) term {
 	t, ok := s.labels[concept]
 	if !ok {

@@ -11,15 +11,15 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrSpace is returned for a base model that the index has no space of.
+// ErrSpace is returned for a base model without a space in the index.
 var ErrSpace = errors.New("the index has no data for this base model")
 
-// A new base model takes over in four steps, each of which may be repeated after a crash:
+// The change to a new base model has four steps. Each of them may be repeated after a crash:
 //
 //	Open with Next     new inputs enter both spaces, each with its own derived record
-//	Analysed           older ones enter the second space as their new derived records come
-//	Switch             once Lacking is empty and Step has nothing to do: searches go over at once
-//	Drop               the old space goes
+//	StageDerived       older inputs enter the second space as their new derived records come
+//	Switch             once Lacking is empty and Step has nothing to do: searches change to the new space at once
+//	Drop               deletes the old space
 
 func (x *Index) spaceOf(base [32]byte) (*space, error) {
 	for _, sp := range x.all() {
@@ -36,7 +36,7 @@ func (x *Index) Has(base [32]byte) bool {
 	return err == nil
 }
 
-// Lacking is the inputs at 30000 that a base model has not analysed. Errors: ErrSpace.
+// Lacking returns the inputs at 30000 that a base model has not analysed. Errors: ErrSpace.
 func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	sp, err := v.x.spaceOf(base)
 	if err != nil {
@@ -54,8 +54,8 @@ func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
 	return out, nil
 }
 
-// StageDerived stages that derived records of ready inputs have come, in the batch that has them. Other inputs of the same pictures enter
-// the index, too, since they have their records in common. It is a Stage: Applied or Discard must follow.
+// StageDerived indexes ready inputs whose derived records are new, in the batch that has the records. It also indexes other inputs of the
+// same pictures, since they share the records. As with Stage, ConfirmStage or Discard must follow.
 func (x *Index) StageDerived(tx *kv.Overlay, inputs []catalog.Input) error {
 	x.lockStage()
 	s := x.newStage(tx)
@@ -137,13 +137,12 @@ func (x *Index) Switch(base [32]byte) error {
 	return nil
 }
 
-// without returns the spaces but one. mu is held.
+// without returns the spaces except sp. The caller holds mu.
 func (x *Index) without(sp *space) []*space {
 	return slices.DeleteFunc(slices.Clone(x.spaces), func(other *space) bool { return other == sp })
 }
 
-// Drop removes the space of a base model that does not answer, all at once. Views taken
-// while it answered must have ended. Errors: ErrSpace.
+// Drop removes the space of a base model that does not serve, in one batch. Views taken while it served must have ended. Errors: ErrSpace.
 func (x *Index) Drop(base [32]byte) error {
 	x.step.Lock()
 	defer x.step.Unlock()
@@ -167,8 +166,8 @@ func (x *Index) Drop(base [32]byte) error {
 	return nil
 }
 
-// DropOrphans deletes the spaces of base models that Open did not get, all at once: those of a previous network, or of one that no longer
-// should serve. also adds related changes to the batch.
+// DropOrphans deletes the spaces of base models that Open did not get, in one batch. They belong to a previous network, or to one that
+// should no longer serve. also adds related changes to the batch.
 func (x *Index) DropOrphans(also func(b *kv.Batch, base [32]byte)) error {
 	x.commit.Lock()
 	defer x.commit.Unlock()

@@ -15,17 +15,16 @@ import (
 // blockSize is the number of ordinals in a column's block.
 const blockSize = 1024
 
-// InputValues is inputs with a value each.
+// InputValues holds a value for each of some inputs.
 type InputValues struct {
 	Ords   []uint32  // ascending
-	Values []float32 // of the input at the same place
+	Values []float32 // value of the input at the same index
 }
 
 // Predictions returns the predictions of a concept for analysed inputs, whose ordinals must be ascending: the stored value of a general
 // model's concept, or the value of the newest trained version for a custom concept, with a user's edits. It omits inputs without a value.
 //
-// The result may be ords itself, which is not written to, and buf with another length: values are stored there if they fit in its
-// capacity.
+// The result may share ords, which Predictions does not change. It also shares buf if the values fit in its capacity.
 func (v *View) Predictions(ctx context.Context, concept string, ords []uint32, buf []float32) (InputValues, error) {
 	edits, err := v.readEdits(concept, ords)
 	if err != nil {
@@ -49,7 +48,7 @@ func (v *View) Predictions(ctx context.Context, concept string, ords []uint32, b
 	return out, nil
 }
 
-// Outcome is on which side of [Present] a value is.
+// Outcome is the side of [Present] on which a value is.
 type Outcome bool
 
 // The two outcomes.
@@ -87,7 +86,7 @@ func (v *View) Narrow(concept string, to Outcome, among *roaring.Bitmap) error {
 	return nil
 }
 
-// edits is edited values, by the place of their input among some ordinals.
+// edits holds edited values, by the index of their input in a list of ordinals.
 type edits struct {
 	at     []int // ascending
 	values []float32
@@ -132,7 +131,7 @@ func (v *View) eachEdit(concept string, yield func(ord uint32, value float32)) e
 // and a query may ask for several concepts of each.
 const maxRows = blockSize
 
-// derivedValue reads one stored value out of the input's derived record.
+// derivedValue returns one stored value from the derived record of an input.
 func (v *View) derivedValue(ord uint32, place int) (float32, error) {
 	v.mu.Lock()
 	values, ok := v.rows[ord]

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// View is an index as of the moment that its reader shows. It is as safe for concurrent use
-// as the reader is. Bitmaps are the caller's.
+// View shows an index at the moment of its reader. It is as safe for concurrent use as the reader is. The caller owns the bitmaps that it
+// returns.
 type View struct {
 	x       *Index
 	space   *space
@@ -20,7 +20,7 @@ type View struct {
 	kv      kv.Reader
 	dates   *dates
 
-	known    sync.Once // analysed has been read
+	known    sync.Once // analysed was read
 	analysed *roaring.Bitmap
 	failed   error
 
@@ -28,11 +28,11 @@ type View struct {
 	rows map[uint32][]float32 // stored values of inputs that the columns do not have
 }
 
-// At returns the index at the moment of r, a snapshot of the store or the store itself.
-// The space that answers is that of the base model which serves the application in r.
+// At returns the index at the moment of r, a snapshot of the store or the store itself. The view uses the space of the base model that
+// serves the application in r.
 func (x *Index) At(r catalog.Reader) *View {
 	v := &View{x: x, space: x.serving(), records: r, kv: r.KV(), dates: x.datesNow()}
-	if h, err := r.Header(); err == nil { // an error meets the reads that follow, too
+	if h, err := r.Header(); err == nil { // the reads that follow return the error, too
 		if sp, err := x.spaceOf(h.Base); err == nil {
 			v.space = sp
 		}
@@ -40,7 +40,7 @@ func (x *Index) At(r catalog.Reader) *View {
 	return v
 }
 
-// Base is the base model whose space answers.
+// Base returns the base model of the view's space.
 func (v *View) Base() [32]byte { return v.space.Base }
 
 // datesNow returns the dates of the present epoch. A view from before a deletion of everything keeps its dates.
@@ -55,10 +55,10 @@ func (v *View) Page(offset, n uint64) ([]uint32, error) {
 	return page(v.kv, v.x.posting(plain(kindLive)), offset, n)
 }
 
-// Live is every live input.
+// Live returns all live inputs.
 func (v *View) Live() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindLive))) }
 
-// Ready is the inputs at 30000.
+// Ready returns the inputs at 30000.
 func (v *View) Ready() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindReady))) }
 
 // PlacedInputs returns the inputs with a place.
@@ -86,8 +86,8 @@ func (v *View) AnalysedInputs() (*roaring.Bitmap, error) {
 	return v.analysed.Clone(), nil
 }
 
-// Containing is the inputs of among whose metadata contains the pattern; a nil among is all.
-// Documents are read only where the postings leave doubt.
+// Containing returns the inputs of among whose metadata contains the pattern. A nil among means all inputs. It reads documents only if the
+// postings leave doubt.
 func (v *View) Containing(ctx context.Context, p *Pattern, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	if p.empty() {
 		if among != nil {

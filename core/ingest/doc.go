@@ -7,13 +7,13 @@
 //
 // The queue is the state itself. A [Worker] notes only in memory which inputs are taken and which wait for another try. A restart loses
 // nothing: the worker takes an input at 30001 again after the next start. If the analysis of a picture fails on our side again and again,
-// the input ends as an error too, so that it blocks no other.
+// the input ends as an error too, so that it blocks no other input.
 //
-// A replica takes the inputs that its own site has made; a partition that has the log takes all.
-// The first result of a download counts.
+// The worker of a replica takes the inputs that its own site created. The worker of a partition that has the log takes all inputs. The
+// first result of a download counts.
 //
-// [Worker.Watch] gets every change of the inputs. So the worker knows at once of new inputs, and of pictures that may have lost their
-// last input.
+// [Worker.Watch] gets every change of the inputs. So the worker notices at once new inputs, and pictures that may have lost their last
+// input.
 //
-// The package fetches nothing, runs no loop and reads no clock: its host does.
+// The package fetches nothing, runs no loop and reads no clock. Its host does.
 package ingest

@@ -28,13 +28,13 @@ func (w *Worker) Watch(o fold.Outcome) {
 
 // downloadEvent holds the changes that concern the worker.
 type downloadEvent struct {
-	pending bool        // there may be inputs to process that were not looked at
-	moved   bool        // an ordinal may be another input's
+	pending bool        // there may be pending inputs that the worker did not look at
+	moved   bool        // an ordinal may belong to another input
 	deleted []blob.Hash // pictures of deleted inputs
 	all     bool        // all inputs were deleted
 }
 
-// inbox collects news until Take. It has a separate lock for nothing else, because news arrive while the partition is locked.
+// inbox collects events until Take. It has a separate lock, because events arrive while the partition is locked.
 type inbox struct {
 	mu sync.Mutex
 	downloadEvent
@@ -49,7 +49,7 @@ func (b *inbox) put(n downloadEvent) {
 	b.all = b.all || n.all
 }
 
-// look reports whether there may be inputs to process, and forgets it.
+// look reports whether there may be inputs to process, and resets that.
 func (b *inbox) look() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,22 +58,22 @@ func (b *inbox) look() bool {
 	return was
 }
 
-// haveMoved reports whether ordinals may be other inputs'.
+// haveMoved reports whether ordinals may belong to other inputs.
 func (b *inbox) haveMoved() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.moved
 }
 
-// settle forgets what haveMoved reports.
+// settle resets what haveMoved reports.
 func (b *inbox) settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.moved = false
 }
 
-// TakeOrphanCandidates hands out at most n pictures whose input was deleted since they were last asked for,
-// each of which another input may have; all: all inputs were, and any picture may be meant.
+// TakeOrphanCandidates hands out at most n pictures whose inputs were deleted. It returns each picture once; another input may still have
+// it. all means that all inputs were deleted since the last call, and any picture may be an orphan.
 func (w *Worker) TakeOrphanCandidates(n int) (pictures []blob.Hash, all bool) {
 	b := &w.inbox
 	b.mu.Lock()

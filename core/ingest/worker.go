@@ -25,24 +25,24 @@ type Partition interface {
 
 var _ Partition = (*partition.Partition)(nil)
 
-// Worker is one application's. It is safe for concurrent use.
+// Worker hands out the pending inputs of one application and stores the outcomes. It is safe for concurrent use.
 type Worker struct {
 	app   catalog.AppID
 	inbox inbox
 
-	mu        sync.Mutex              // before the partition's lock and the inbox's
-	base      [32]byte                // of tasks handed out from now on
+	mu        sync.Mutex              // locked before the partition's lock and the inbox's
+	base      [32]byte                // base model of tasks handed out from now on
 	partition Partition               // nil until Serve
 	tries     map[log.Dot]*retryState // of the pending inputs that were taken
-	dots      map[uint32]log.Dot      // of pending inputs by their ordinals, which a replica's may change
-	next      time.Time               // when one that waits is due; zero: none waits
+	dots      map[uint32]log.Dot      // dots of pending inputs by ordinal; the ordinals may change at a replica
+	next      time.Time               // time when the next waiting input is due; zero if none waits
 }
 
 // retryState records the tries of one input.
 type retryState struct {
-	handedOut bool // handed out
-	seen      bool // by the present scan
-	failed    int  // times in a row
+	handedOut bool // its task is in progress
+	seen      bool // met by the present scan
+	failed    int  // consecutive failed tries
 	due       time.Time
 }
 
@@ -60,14 +60,14 @@ func (w *Worker) Serve(p Partition) {
 	w.partition = p
 }
 
-// Rebase has inputs analysed by another base model from now on.
+// Rebase changes the base model that analyses inputs from now on.
 func (w *Worker) Rebase(base [32]byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.base = base
 }
 
-// Task is a pending input: the picture at URL is wanted, analysed by the base model.
+// Task is a pending input. The host fetches the picture at URL and analyses it with the base model.
 type Task struct {
 	Base [32]byte
 	Dot  log.Dot
@@ -87,24 +87,24 @@ type Outcome struct {
 	Thumb       []byte // JPEG
 }
 
-// Retry is whether an error is the end.
+// Retry selects whether an input with an error is tried again.
 type Retry int
 
-// Never, Limited and Always select whether an input with an error is tried again.
+// Never, Limited and Always are the values of [Retry].
 const (
-	Never   Retry = iota // it is the picture's
-	Limited              // it may pass: at most [Tries] times in all
-	Always               // it has nothing to do with the picture
+	Never   Retry = iota // the picture causes the error
+	Limited              // the error may pass: at most [Tries] tries in all
+	Always               // the error has nothing to do with the picture
 )
 
 // Tries is the maximum number of tries of an input if its error may pass.
 const Tries = 4
 
-// pauses are the times before each try but the first.
+// pauses are the times before the second and each later try.
 var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 
-// Take hands out at most n pending inputs that are ours to process, due, and that it has not
-// handed out before, the oldest first.
+// Take hands out at most n pending inputs, the oldest first. They are due, this site must process them, and no task for them is in
+// progress.
 func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,14 +115,14 @@ func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	moved := w.inbox.haveMoved()
 	w.inbox.settle()
 	v := w.partition.View()
-	if moved || w.inbox.haveMoved() { // the latter is for the next time, too
+	if moved || w.inbox.haveMoved() { // a move noted just now concerns the next call, too
 		clear(w.dots)
 	}
 	tasks, err := w.scan(v, now, n)
 	return tasks, errors.Join(err, v.Close())
 }
 
-// scan goes through the queue until it has n inputs.
+// scan walks through the queue until it has n tasks.
 func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 	var tasks []Task
 	var failed error
@@ -204,7 +204,7 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 	} else {
 		body.Detail = o.Detail
 	}
-	_, err := w.partition.Submit(ctx, "", []log.Body{body}, also) // whatever its verdict: a deleted input is at its end too
+	_, err := w.partition.Submit(ctx, "", []log.Body{body}, also) // any verdict will do: a deleted input is at its end, too
 	if err != nil {
 		w.waits(t, Always, now)
 		return err
@@ -215,7 +215,7 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 	return nil
 }
 
-// waits puts an input back into the queue, if another try is due to it.
+// waits returns an input to the queue if another try is due to it. It reports whether it does.
 func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sextets holds, for each place in a group of four characters, the 24-bit share of a
-// character, in either alphabet; the top byte is set for all other bytes.
+// sextets holds the 24-bit share of each character, in either alphabet, for each place in a group of four characters. For all other bytes
+// the top byte is set.
 var sextets = func() (t [4][256]uint32) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for place := range t {
@@ -29,7 +29,7 @@ const badSextet = 0xff << 24
 // not -1, dst has its old length.
 func appendBase64(dst, text []byte) (out []byte, bad int) {
 	base := len(dst)
-	// Eight bytes are stored at a time, so the buffer is a little longer than needed.
+	// The decoder stores eight bytes at a time, so the buffer is a little longer than needed.
 	dst = slices.Grow(dst, len(text)/4*3+16)
 	buf := dst[base:cap(dst)]
 	at, n := 0, 0
@@ -69,8 +69,7 @@ func decodeGroupsGeneric(dst, src []byte) (ate, made int) {
 	return ate, made
 }
 
-// decodeSlow decodes one group of up to four characters with line ends between them,
-// and with padding when it is the last.
+// decodeSlow decodes one group of up to four characters, with line ends between them. The last group may have padding.
 func decodeSlow(dst, src []byte) (ate, made int, last bool, bad int) {
 	var x uint32
 	got := 0
@@ -106,9 +105,8 @@ func decodeSlow(dst, src []byte) (ate, made int, last bool, bad int) {
 	return ate, got, last, -1
 }
 
-// padding checks what follows the got characters of the last group: nothing, or as many
-// '=' as fill it to four. It returns the offset of the first byte that does not belong,
-// -1 when all do.
+// padding checks the text after the got characters of the last group. It allows nothing, or as many '=' as fill the group to four. It
+// returns the offset of the first invalid byte, -1 if there is none.
 func padding(rest []byte, got int) int {
 	if got == 1 {
 		return 0

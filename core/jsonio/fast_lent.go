@@ -2,7 +2,7 @@
 
 package jsonio
 
-// The imports are those of wasm/README.md.
+// wasm/README.md specifies these imports.
 
 //go:wasmimport kernel quote
 //go:noescape
@@ -12,8 +12,7 @@ func quoteLent(src *byte, n int32) int32
 //go:noescape
 func base64Lent(dst *byte, room int32, src *byte, n int32) int64
 
-// lendFrom is the number of bytes from which a call to the host is worth its crossing. Most
-// strings end before.
+// lendFrom is the number of bytes from which a call to the host is worth its cost. Most strings are shorter.
 const lendFrom = 256
 
 func plain(b []byte) int {

@@ -30,7 +30,7 @@ var (
 	ErrUnknown = errors.New("unknown member")
 )
 
-// Error is an error and the byte it was found at.
+// Error is an error with the offset at which it was found.
 type Error struct {
 	Offset int    // from the start of the text
 	Detail string // the text at the offset, or the expected text; may be empty
@@ -50,9 +50,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Limits bound the cost of a text. Zero fields mean the defaults.
 type Limits struct {
-	Bytes   int // length of the text; 0 means 96 MiB, and 2 GiB - 1 is the most
-	Depth   int // objects and arrays around a value; 0 means 64
-	Members int // members and elements of the whole text; 0 means 100,000
+	Bytes   int // maximum length of the text; 0 means 96 MiB, and 2 GiB - 1 is the largest
+	Depth   int // maximum number of objects and arrays around a value; 0 means 64
+	Members int // maximum number of members and elements of the whole text; 0 means 100,000
 }
 
 // Default limits.

@@ -34,16 +34,15 @@ type node struct {
 	escaped    bool // a string with at least one backslash
 }
 
-// Doc is a parsed text. Its memory is reused by the next Parse, and it borrows the
-// text: both Doc and its Values are good until either changes. Not safe for
-// concurrent Parse; reading is.
+// Doc is a parsed text. It borrows the text, and the next Parse reuses its memory: Doc and its Values are valid until either changes.
+// Concurrent reads are safe, concurrent calls of Parse are not.
 type Doc struct {
 	data  []byte
 	nodes []node
 	seen  map[string]struct{} // names of one large object
 }
 
-// Root is the value of the whole text; absent when nothing was parsed.
+// Root returns the value of the whole text. It is absent if nothing was parsed.
 func (d *Doc) Root() Value {
 	if len(d.nodes) == 0 {
 		return Value{}
@@ -51,8 +50,8 @@ func (d *Doc) Root() Value {
 	return Value{d: d, i: 0}
 }
 
-// Parse checks data and makes it the document. It takes time and memory in proportion
-// to data, whatever it holds. After an error the document is empty.
+// Parse checks data and makes it the document. Time and memory are proportional to the length of data, whatever its content. After an error
+// the document is empty.
 //
 // Errors, each an *[Error]: [ErrSyntax], [ErrDuplicate], [ErrUTF8], [ErrTooLong],
 // [ErrTooDeep], [ErrTooMany].
@@ -75,10 +74,10 @@ func (d *Doc) Parse(data []byte, l Limits) error {
 	return nil
 }
 
-// maxKeptNodes is the longest list that a Doc keeps for its next text: 100 KiB.
+// maxKeptNodes is the maximum length of the list that a Doc keeps for its next text: 100 KiB.
 const maxKeptNodes = 4096
 
-// Reset lets go of the text and of a list that grew large.
+// Reset releases the text, and the list of nodes if it has grown large.
 func (d *Doc) Reset() {
 	d.data, d.seen = nil, nil
 	if cap(d.nodes) > maxKeptNodes {
@@ -237,10 +236,10 @@ func (p *parser) array(pos int) (end, count int, err error) {
 	}
 }
 
-// smallObject is the number of members up to which names are compared in pairs.
+// smallObject is the maximum number of members whose names are compared in pairs.
 const smallObject = 12
 
-// unique refuses the object whose node is at when two of its count names are equal.
+// unique returns an error if two of the count names of the object at node at are equal.
 func (p *parser) unique(at, count int) error {
 	d := p.doc
 	if count < 2 {
@@ -298,7 +297,7 @@ func (p *parser) literal(pos int, word string, k Kind) (int, error) {
 	return pos + len(word), nil
 }
 
-// number takes -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)?
+// number parses -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)?
 func (p *parser) number(pos int) (int, error) {
 	start := pos
 	if p.data[pos] == '-' {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Var is a variable for the member of an object that has a name. To is a *string, *bool, *int, *int8, *int64, *float32, *float64, or a
+// Var is a variable for the member called Name of an object. To is a *string, *bool, *int, *int8, *int64, *float32, *float64, or a
 // func(Value) error, which reads the member.
 type Var struct {
 	Name string
@@ -73,7 +73,7 @@ func (v Value) set(to any) (err error) {
 	return err
 }
 
-// setInt sets a variable whose greatest value is most.
+// setInt sets a variable whose maximum value is most.
 func setInt[T int | int8](to *T, v Value, most int64) error {
 	n, err := v.Int()
 	if err == nil && (n > most || n < -most-1) {
@@ -83,8 +83,8 @@ func setInt[T int | int8](to *T, v Value, most int64) error {
 	return err
 }
 
-// ScanList returns the elements of an array that a function reads. It is not nil if v is an array, and [ErrType] if v is neither an array
-// nor null.
+// ScanList returns the elements of an array, which read reads one by one. The list is not nil for an array. ScanList returns nil for null,
+// and [ErrType] for other values.
 func ScanList[T any](v Value, read func(v Value, to *T) error) ([]T, error) {
 	if v.Kind() == Null {
 		return nil, nil

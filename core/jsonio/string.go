@@ -89,8 +89,8 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// plainGeneric returns the number of bytes before the first that a string may not hold
-// as it is: a quote, a backslash, a control character, or a byte outside ASCII. It looks at eight at a time.
+// plainGeneric returns the number of bytes before the first special one: a quote, a backslash, a control character, or a byte outside
+// ASCII. It checks eight bytes at a time.
 func plainGeneric(b []byte) int {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
@@ -106,8 +106,8 @@ func plainGeneric(b []byte) int {
 	return i
 }
 
-// special marks such bytes among eight: a byte c is special when c or c - 0x20 has its top bit set, or when c XOR the
-// quote or the backslash is zero. Borrows run upwards, so the lowest mark is always a true one.
+// special marks the special bytes among eight with their top bits: a byte c is special if c or c - 0x20 has its top bit set, or if c XOR
+// the quote or the backslash is zero. Borrows run upwards, so the lowest mark is always a true one.
 func special(v uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	q, s := v^('"'*ones), v^('\\'*ones)

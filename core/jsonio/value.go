@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Value is one value of a [Doc], or the absence of one: the zero Value. Every method
-// is good on an absent value, so a path of [Value.Get] needs no checks on its way.
+// Value is one value of a [Doc]. The zero Value is absent. Every method accepts an absent value, so a path of [Value.Get] needs no checks
+// in between.
 type Value struct {
 	d *Doc
 	i int32
@@ -25,7 +25,7 @@ func (v Value) Kind() Kind {
 	return v.node().kind
 }
 
-// Offset is the value's first byte in the text.
+// Offset returns the offset of the value's first byte in the text.
 func (v Value) Offset() int {
 	if v.d == nil {
 		return 0
@@ -33,8 +33,7 @@ func (v Value) Offset() int {
 	return int(v.node().start)
 }
 
-// Raw returns the value's own bytes, quotes and brackets included, borrowed from the
-// text; nil when absent.
+// Raw returns the value's own bytes, quotes and brackets included, borrowed from the text. It returns nil for an absent value.
 func (v Value) Raw() []byte {
 	if v.d == nil {
 		return nil
@@ -43,7 +42,7 @@ func (v Value) Raw() []byte {
 	return v.d.data[n.start:n.end:n.end]
 }
 
-// Len is the number of members or elements; 0 for other kinds.
+// Len returns the number of members or elements, 0 for other kinds.
 func (v Value) Len() int {
 	if v.d == nil {
 		return 0
@@ -176,7 +175,7 @@ func (v Value) typeError(want Kind) error {
 	return fmt.Errorf("%w: %s, expected %s", ErrType, v.Kind(), want)
 }
 
-// str is the text of the string node i.
+// str returns the text of the string at node i.
 func (d *Doc) str(i int) string {
 	n := &d.nodes[i]
 	text := d.data[n.start+1 : n.end-1]

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Writer builds one JSON text in one buffer. Inside an object every value follows a
-// [Writer.Name]; commas and colons are the writer's. It does not check the nesting:
-// that is its caller's code, not the world.
+// Writer builds one JSON text in one buffer. Inside an object every value follows a [Writer.Name]. The writer adds commas and colons. It
+// does not check the nesting, which only its caller's code determines.
 //
 //	var w jsonio.Writer
 //	w.Object()
@@ -21,28 +20,28 @@ type Writer struct {
 	comma bool // the next value needs a comma, because one precedes it
 
 	next    int                     // length of buf at which bounds are checked next; 0: never
-	most    int                     // bytes that are kept
+	most    int                     // maximum number of bytes to keep
 	grow    func(capacity int) bool // see Bound; nil: any capacity
-	dropped int                     // bytes that are counted and not kept
+	dropped int                     // number of bytes that were counted but not kept
 
 	depth int   // open objects and arrays
-	split bool  // sizes are recorded
+	split bool  // whether sizes are recorded
 	sizes []int // see Sizes
-	begin int   // length of the text at the end of the last element that sizes has
+	begin int   // length of the text at the end of the last element in sizes
 }
 
-// Bytes is the text so far, owned by the writer until the next value.
+// Bytes returns the text so far. It is valid until the caller writes the next value.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// Len returns the length of the text so far, bytes that were not kept included.
+// Len returns the length of the text so far, including bytes that were not kept.
 func (w *Writer) Len() int { return w.dropped + len(w.buf) }
 
 // boundStep is the number of bytes between two checks of bounds.
 const boundStep = 32 << 10
 
-// Bound makes the writer keep a text of at most most bytes. The writer only counts the bytes of a longer one: Len is above most then,
-// and Bytes is not the text. The writer calls grow with the buffer's capacity when that has grown by [boundStep] or more. If grow
-// returns false, the writer keeps no more bytes either. nil: it always returns true.
+// Bound limits the text that the writer keeps to most bytes. If the text gets longer, the writer only counts its bytes: Len is above most
+// then, and Bytes is not the text. The writer calls grow with the buffer's capacity each time that has grown by [boundStep] or more. If
+// grow returns false, the writer keeps no more bytes either. A nil grow allows any capacity.
 func (w *Writer) Bound(most int, grow func(capacity int) bool) {
 	w.most, w.grow, w.next = most, grow, min(most, boundStep)
 }
@@ -63,10 +62,11 @@ func (w *Writer) bound() {
 // Split makes the writer record the size of each element of the arrays in the outermost object, and keep no bytes.
 func (w *Writer) Split() { w.Bound(1, nil); w.split = true }
 
-// Sizes returns the bytes of each such element that is an object or an array, with the comma in front of it.
+// Sizes returns the size in bytes of each element, counted after Split, that is an object or an array. The comma in front of it counts,
+// too.
 func (w *Writer) Sizes() []int { return w.sizes }
 
-// Grow makes room for n more bytes, as far as the writer keeps them.
+// Grow makes room for n more bytes, at most for those that the writer keeps.
 func (w *Writer) Grow(n int) {
 	if w.next > 0 {
 		n = min(n, max(w.most-w.Len(), 0))
@@ -131,13 +131,13 @@ func (w *Writer) Text(name, text string) {
 	w.String(text)
 }
 
-// Begin opens an object that is a member.
+// Begin opens a member that is an object.
 func (w *Writer) Begin(name string) {
 	w.Name(name)
 	w.Object()
 }
 
-// List writes a member that is an array of n elements. write writes the one at i.
+// List writes a member that is an array of n elements. write writes the element at index i.
 func (w *Writer) List(name string, n int, write func(i int)) {
 	w.Name(name)
 	w.Array()
@@ -147,7 +147,7 @@ func (w *Writer) List(name string, n int, write func(i int)) {
 	w.End(']')
 }
 
-// Objects writes a member that is an array of n objects. write writes the members of the one at i.
+// Objects writes a member that is an array of n objects. write writes the members of the object at index i.
 func (w *Writer) Objects(name string, n int, write func(i int)) {
 	w.List(name, n, func(i int) {
 		w.Object()
@@ -214,7 +214,7 @@ func appendFloat(dst []byte, x float64, bits int) []byte {
 	return strconv.AppendFloat(dst, x, format, -1, bits)
 }
 
-// asItIs tells the bytes of ASCII that a string holds as they are.
+// asItIs is true for the ASCII bytes that a string contains without an escape.
 var asItIs = func() (t [256]bool) {
 	for c := 0x20; c < 0x80; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -224,8 +224,8 @@ var asItIs = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// plainEights returns the number of bytes of s, in groups of eight, before one that a string must escape or that is not ASCII; see
-// plainGeneric. Most strings are ids and names of members.
+// plainEights returns the length, in whole groups of eight bytes, of the start of s before the first byte that is escaped or not ASCII; see
+// plainGeneric. It is fast for ids and member names, which are most strings.
 func plainEights(s string) int {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {

@@ -6,38 +6,38 @@ import (
 	"fmt"
 )
 
-// Kind is the kind of a batch's operation.
+// Kind is the kind of an operation in a batch.
 type Kind byte
 
 // The kinds of operation, as they are encoded.
 const (
 	KindPut         Kind = 1 // Key gets Value
-	KindDelete      Kind = 2 // Key goes
-	KindDeleteRange Kind = 3 // the keys Key ≤ key < Value go
+	KindDelete      Kind = 2 // Key is deleted
+	KindDeleteRange Kind = 3 // the keys Key ≤ key < Value are deleted
 )
 
 // Op is one operation of a batch. Its bytes are borrowed from the batch.
 type Op struct {
 	Kind  Kind
-	Key   []byte // of a DeleteRange the lower bound, which may be empty
-	Value []byte // of a DeleteRange the upper bound, of a Delete nil
+	Key   []byte // of a DeleteRange: lower bound, which may be empty
+	Value []byte // of a DeleteRange: upper bound; of a Delete: nil
 }
 
-// end is endBytes times 0xff.
+// endBytes is the number of bytes of end, all of them 0xff.
 const endBytes = 256
 
 var end = bytes.Repeat([]byte{0xff}, endBytes)
 
-// End returns the bytes above all keys, which mean the upper bound nil in a batch: 256 times 0xff.
+// End returns the bytes above all keys: 256 times 0xff. As an upper bound in a batch they mean nil.
 func End() []byte { return bytes.Clone(end) }
 
-// version of the encoding, its first byte.
+// version is the first byte of the encoding.
 const version = 1
 
-// Batch is an ordered list of operations that a store applies whole. The zero value is an
-// empty batch. It is not safe for concurrent use.
+// Batch is an ordered list of operations that a store applies completely. The zero value is an empty batch. It is not safe for concurrent
+// use.
 //
-// Its encoding, which a journal keeps and a guest sends, is the version byte 1 and then, for each operation,
+// Its encoding, which a journal stores and a guest sends, is the version byte 1 and then, for each operation,
 //
 //	1        kind: 1 put, 2 delete, 3 delete range
 //	1..10    bytes of the key, or of the lower bound, as the shortest uvarint
@@ -60,7 +60,7 @@ func (b *Batch) Delete(key []byte) { b.del(key) }
 // DeleteRange implements [Writer]. A range without keys adds nothing.
 func (b *Batch) DeleteRange(lo, hi []byte) { b.deleteRange(lo, hi) }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (b *Batch) Len() int { return b.n }
 
 // Reset empties the batch and keeps its memory.
@@ -74,7 +74,7 @@ func (b *Batch) Bytes() []byte {
 	return b.data
 }
 
-// Each calls yield with the operations in their order until it returns false:
+// Each calls yield with the operations in their order until yield returns false:
 //
 //	for op := range b.Each { … }
 func (b *Batch) Each(yield func(Op) bool) {
@@ -99,7 +99,7 @@ func (b *Batch) Append(other *Batch) {
 	}
 }
 
-// ParseBatch reads an encoding, which it copies. It returns ErrBatch for one that no batch has.
+// ParseBatch returns the batch with an encoding, which it copies. It returns ErrBatch for an invalid encoding.
 func ParseBatch(data []byte) (*Batch, error) {
 	b, err := BorrowBatch(data)
 	if err == nil {
@@ -128,7 +128,7 @@ func BorrowBatch(data []byte) (*Batch, error) {
 	return b, nil
 }
 
-// begin writes the version of an empty batch.
+// begin writes the version byte if the batch has none yet.
 func (b *Batch) begin() {
 	if len(b.data) == 0 {
 		b.data = append(b.data, version)
@@ -147,7 +147,7 @@ func (b *Batch) put(key, value []byte) (at int) {
 	return at
 }
 
-// del is put of a delete.
+// del appends a delete and returns where it begins in the encoding.
 func (b *Batch) del(key []byte) (at int) {
 	mustKey(key)
 	b.begin()
@@ -158,7 +158,7 @@ func (b *Batch) del(key []byte) (at int) {
 	return at
 }
 
-// deleteRange returns the bounds, and false for a range that holds no key.
+// deleteRange appends the deletion of a range. It returns the bounds, borrowed from the encoding, and false for a range that holds no key.
 func (b *Batch) deleteRange(lo, hi []byte) (l, h []byte, ok bool) {
 	if hi == nil {
 		hi = end
@@ -200,7 +200,7 @@ func mustKey(key []byte) {
 	}
 }
 
-// next takes the first operation off data, which is known to be well formed.
+// next returns the first operation of data, which must be valid, and the rest of data.
 func next(data []byte) (op Op, rest []byte) {
 	op.Kind = Kind(data[0])
 	op.Key, rest = take(data[1:])
@@ -216,7 +216,7 @@ func take(data []byte) (field, rest []byte) {
 	return data[:n:n], data[n:]
 }
 
-// check returns how many bytes the first operation of data takes.
+// check returns the number of bytes of the first operation in data.
 func check(data []byte) (int, error) {
 	kind := Kind(data[0])
 	if kind < KindPut || kind > KindDeleteRange {

@@ -2,28 +2,28 @@ package kv
 
 import "math/bits"
 
-// Filter is a set of keys that may also report keys which were not added. A writer asks it which of its keys cannot be in a store yet,
-// and need not ask the store. The zero Filter is empty. It takes 12 bits for each key, and 1 in 100 answers for other keys is wrong.
+// Filter is a set of keys that may also report keys which were not added. A writer uses it to find keys that cannot be in a store yet, so
+// that it need not ask the store. The zero Filter is empty. It takes 12 bits for each key, and 1 in 100 answers for other keys is wrong.
 //
-// It is Bloom's (1970), with all bits of a key in one line of the cache, in layers that are each four times as large as the previous one.
-// It is not safe for concurrent use.
+// It is a Bloom filter (1970) with all bits of a key in one cache line, in layers that are each four times as large as the previous one. It
+// is not safe for concurrent use.
 type Filter struct {
 	layers [][]uint64 // lines of lineWords each
-	room   int        // keys that the last layer still takes
-	full   bool       // it has been given more than it remembers: it has everything
+	room   int        // number of keys that the last layer still takes
+	full   bool       // more keys were added than it can hold: Has is always true
 }
 
 const (
 	lineWords     = 8
 	firstLines    = 16      // 1 KiB
 	mostLines     = 1 << 16 // of a layer: 4 MiB, for 2.8 million keys; all layers together for 3.7
-	filterBits    = 6       // that a key sets
+	filterBits    = 6       // number of bits that a key sets
 	bitsPerKey    = 12
 	keysOfALine   = 64 * lineWords / bitsPerKey
 	filterProduct = 0xd6e8feb86659fd93
 )
 
-// Add remembers a key.
+// Add adds a key.
 func (f *Filter) Add(key []byte) {
 	if f.room == 0 && !f.grow() {
 		return
@@ -36,7 +36,7 @@ func (f *Filter) Add(key []byte) {
 	}
 }
 
-// grow adds a layer, false: it has grown enough.
+// grow adds a layer. It returns false if the filter is full.
 func (f *Filter) grow() bool {
 	lines := firstLines << (2 * len(f.layers))
 	if f.full = f.full || lines > mostLines; f.full {
@@ -48,7 +48,7 @@ func (f *Filter) grow() bool {
 	return true
 }
 
-// Has reports whether a key was added; it is sometimes true for another key.
+// Has reports whether a key was added. It sometimes returns true for another key.
 func (f *Filter) Has(key []byte) bool {
 	for _, layer := range f.layers {
 		line, mask := f.line(layer, key)
@@ -64,14 +64,14 @@ func (f *Filter) Has(key []byte) bool {
 	return f.full
 }
 
-// line returns the words with the bits of a key, and these bits, nine bits a number.
+// line returns the words with the bits of a key, and the numbers of these bits, nine bits for each number.
 func (f *Filter) line(layer []uint64, key []byte) (line []uint64, mask uint64) {
 	h := hashKey(key)
 	hi, _ := bits.Mul64(h, uint64(len(layer)/lineWords))
 	return layer[hi*lineWords:][:lineWords], (h ^ h>>31) * filterProduct >> 10
 }
 
-// Reset forgets all keys, and keeps a little memory.
+// Reset removes all keys, and keeps the memory of the first layer.
 func (f *Filter) Reset() {
 	if len(f.layers) > 1 {
 		f.layers = f.layers[:1:1]

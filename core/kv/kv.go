@@ -7,7 +7,7 @@
 //	                             └─Commit─▶   … and wait() until it is durable
 //
 // Durability is a prefix: after a crash the store has the first n batches, where n includes at least the last batch whose wait returned
-// nil. So a caller applies a batch that can be computed again, and commits one that was acknowledged.
+// nil. So a caller uses Apply for a batch that it can compute again, and Commit for a batch that it acknowledges.
 //
 // There are three implementations: in memory ([memkv]), on Pebble ([pebblekv], native targets) and the host's store for a guest. Package
 // kvtest checks all of them against this page, including crashes. A store is not a cache, does not interpret its data, and has no
@@ -29,14 +29,14 @@ var ErrClosed = errors.New("store is closed")
 // still work, and writes do again when there is space.
 var ErrFull = errors.New("store is full")
 
-// ErrCorrupt is returned if stored bytes are damaged. Results without it are right.
+// ErrCorrupt is returned if stored bytes are damaged. Results returned without it are correct.
 var ErrCorrupt = errors.New("store is damaged")
 
 // ErrFailed is returned by every write, and every wait, after the store failed to make a write durable. Nothing is acknowledged
 // afterwards. The store must be opened again to find out what it has.
 var ErrFailed = errors.New("store stopped after a failed write")
 
-// ErrForeign is returned by Open for a folder that holds something else than our store.
+// ErrForeign is returned by Open for a folder whose content is not a Sightline store.
 var ErrForeign = errors.New("not a Sightline store")
 
 // ErrNewer is returned by Open for a store that a newer version has written.
@@ -54,9 +54,9 @@ type Reader interface {
 	// Get returns the value of key as the caller's own copy, never nil, or ErrNotFound.
 	Get(key []byte) ([]byte, error)
 
-	// Scan calls yield for the keys lo ≤ key < hi in ascending order until it returns false;
-	// a nil lo is the first key, a nil hi reaches to the end. Key and value are borrowed until yield returns.
-	// The scan shows one moment, its beginning, whatever yield or others write meanwhile.
+	// Scan calls yield for the keys lo ≤ key < hi in ascending order until yield returns false. A nil lo means the first key, a nil hi the
+	// end. Key and value are borrowed until yield returns. The scan shows the data of the moment when it began, even if yield or others
+	// write meanwhile.
 	Scan(lo, hi []byte, yield func(key, value []byte) bool) error
 
 	// ScanBack is Scan in descending order of the same keys.
@@ -68,7 +68,7 @@ type Writer interface {
 	// Put sets the value of key. The key is not empty and does not begin with [End].
 	Put(key, value []byte)
 
-	// Delete removes key; a key that is not there is no error.
+	// Delete removes key. It does nothing if key does not exist.
 	Delete(key []byte)
 
 	// DeleteRange removes the keys lo ≤ key < hi, at a cost that does not depend on their number; a nil hi is the end. It does not affect
@@ -76,7 +76,7 @@ type Writer interface {
 	DeleteRange(lo, hi []byte)
 }
 
-// Store is the port. Its methods may be called concurrently.
+// Store is an ordered key-value store. Its methods may be called concurrently.
 type Store interface {
 	Reader
 
@@ -85,18 +85,18 @@ type Store interface {
 	// returns.
 	Apply(b *Batch) error
 
-	// Commit is Apply; the returned wait returns nil once the batch, and all before it,
-	// outlive a crash; an empty batch is one, too. wait must be called once, from any goroutine. Commits of several
-	// goroutines share syncs. When wait returns an error the batch may or may not outlive a crash.
+	// Commit is Apply with a wait: wait returns nil once the batch, and all before it, survive a crash. This also applies to an empty
+	// batch. The caller must call wait once, from any goroutine. Commits of several goroutines share syncs. If wait returns an error, the
+	// batch may or may not survive a crash.
 	Commit(b *Batch) (wait func() error, err error)
 
-	// Snapshot returns the store as it is now, to be read for as long as it is open.
+	// Snapshot returns the present content of the store. The caller can read it until it closes it.
 	Snapshot() Snapshot
 
-	// Room returns ErrFull while the store asks for no more data. Deleting remains allowed.
+	// Room returns ErrFull while callers should add no more data. Deleting remains allowed.
 	Room() error
 
-	// Close makes durable what was applied and closes the store. Snapshots still open must not be read after it.
+	// Close makes all applied batches durable and closes the store. Callers must not read open snapshots afterwards.
 	Close() error
 }
 
@@ -109,10 +109,10 @@ func Sync(s Store, b *Batch) error {
 	return wait()
 }
 
-// Snapshot is a store at one moment. Its methods may be called concurrently.
+// Snapshot is the content of a store at one moment. Its methods may be called concurrently.
 type Snapshot interface {
 	Reader
 
-	// Close releases it. It is called once, after all reads have returned.
+	// Close releases the snapshot. The caller calls it once, after all its reads have returned.
 	Close() error
 }

@@ -6,14 +6,13 @@ import (
 	"sort"
 )
 
-// Overlay is a [Reader] that shows a base as it will be once the overlay's batch has been
-// applied to it. It is not safe for concurrent use. The base must not change below the
-// keys that are written here: a fold overlays the part of a store that it alone writes, or a snapshot.
+// Overlay is a [Reader] that shows a base as if the overlay's batch had been applied to it. It is not safe for concurrent use. The base
+// must not change under the keys that are written here. A fold overlays a snapshot, or the part of a store that only the fold writes.
 type Overlay struct {
 	base          Reader
 	batch         Batch
 	pending       writeIndex // results of single keys, over deleted ranges
-	deletedRanges []span     // deleted ranges of the base: ascending, apart; replaced, never changed
+	deletedRanges []span     // deleted ranges of the base: ascending and disjoint; replaced, never changed in place
 }
 
 // span is the keys lo ≤ key < hi.
@@ -39,8 +38,8 @@ func (o *Overlay) Reset(base Reader) {
 	o.pending.reset()
 }
 
-// Batch returns what was written since the last Reset, to be applied to the base. It is the
-// overlay's own: it must not be changed, and grows with the next write.
+// Batch returns the writes since the last Reset, for applying them to the base. The overlay owns the batch: the caller must not change it,
+// and it grows with the next write.
 func (o *Overlay) Batch() *Batch { return &o.batch }
 
 // Put implements [Writer].
@@ -59,7 +58,7 @@ func (o *Overlay) DeleteRange(lo, hi []byte) {
 	o.deletedRanges = union(o.deletedRanges, span{lo, hi})
 }
 
-// union returns spans with s, joined where they touch.
+// union returns spans and s, and merges spans that touch.
 func union(spans []span, s span) []span {
 	from := sort.Search(len(spans), func(i int) bool { return bytes.Compare(spans[i].hi, s.lo) >= 0 })
 	to := from
@@ -119,7 +118,7 @@ func (o *Overlay) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) er
 	return nil
 }
 
-// gaps returns the parts of lo ≤ key < hi that lie outside the spans.
+// gaps returns the parts of lo ≤ key < hi outside the spans.
 func gaps(spans []span, lo, hi []byte) []span {
 	var out []span
 	for _, s := range spans {
@@ -140,8 +139,7 @@ func gaps(spans []span, lo, hi []byte) []span {
 	return out
 }
 
-// merge yields the base's keys and the pending ones as one ordered sequence, in which a
-// pending key hides the base's.
+// merge yields the base's keys and the pending ones in one ordered sequence. A pending key hides the same key of the base.
 type merge struct {
 	pending []entry // not yet yielded, in the order of the scan
 	before  func(a, b []byte) bool
@@ -149,7 +147,7 @@ type merge struct {
 	stopped bool
 }
 
-// base takes the base's next key.
+// base handles the base's next key.
 func (m *merge) base(key, value []byte) bool {
 	for len(m.pending) > 0 && m.before(m.pending[0].key, key) {
 		if !m.next() {
@@ -163,7 +161,7 @@ func (m *merge) base(key, value []byte) bool {
 	return !m.stopped
 }
 
-// next yields the next pending key, unless it is a deleted one.
+// next yields the next pending key, unless that key is deleted.
 func (m *merge) next() bool {
 	e := m.pending[0]
 	m.pending = m.pending[1:]

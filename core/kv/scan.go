@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// After returns the smallest key above all that begin with prefix; nil: there is none.
+// After returns the smallest key above all keys that begin with prefix; nil: none exists.
 func After(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
@@ -15,7 +15,7 @@ func After(prefix []byte) []byte {
 	return nil
 }
 
-// All is [Reader.Scan] of the keys that begin with prefix, as a loop. If the scan fails, the loop ends and sets err:
+// All returns a loop over [Reader.Scan] of the keys that begin with prefix. If the scan fails, the loop ends and sets err:
 //
 //	for key, value := range kv.All(r, prefix, &err) { … }
 //	if err != nil { … }
@@ -23,7 +23,7 @@ func All(r Reader, prefix []byte, err *error) iter.Seq2[[]byte, []byte] {
 	return Range(r, prefix, After(prefix), err)
 }
 
-// Range is [All] of the keys lo ≤ key < hi.
+// Range is [All] for the keys lo ≤ key < hi.
 func Range(r Reader, lo, hi []byte, err *error) iter.Seq2[[]byte, []byte] {
 	return loop(r.Scan, lo, hi, err)
 }
@@ -49,7 +49,7 @@ func Some(r Reader, prefix []byte) (some bool, err error) {
 	return false, err
 }
 
-// Find is [Reader.Get] of a key that may not exist: its value is nil then.
+// Find is [Reader.Get] for a key that may not exist. Its value is nil then.
 func Find(r Reader, key []byte) ([]byte, error) {
 	value, err := r.Get(key)
 	if errors.Is(err, ErrNotFound) {

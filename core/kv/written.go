@@ -8,22 +8,22 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// writeIndex is the result of single keys in a batch: the last put or delete of each. It finds them by hash, since a fold reads many keys
-// one by one and seldom a range:
+// writeIndex is the last put or delete of each single key in a batch. It finds keys by hash, since a fold reads many keys one by one and
+// rarely a range:
 //
-//	slots   ┌ hash, 24 bits ┬ where the operation begins in the batch, 40 bits ┐   0: free
+//	slots   ┌ hash, 24 bits ┬ offset of the operation in the batch, 40 bits ┐   0: free
 //
 // The order of the keys is computed at the first range read, and maintained after several.
 type writeIndex struct {
 	batch *Batch
-	slots []uint64 // a power of two; nil while there is nothing
-	used  int      // slots that are not free, let go of ones among them
-	scans int      // ranges that were asked for
+	slots []uint64 // length is a power of two; nil while empty
+	used  int      // slots that are not free, including those of dropped keys
+	scans int      // number of range reads
 
-	ordered *btree.BTreeG[entry] // the same in order; nil: it is not kept up
+	ordered *btree.BTreeG[entry] // the same entries in order; nil: not maintained
 }
 
-// entry is a key that was put or deleted. Its bytes are the batch's.
+// entry is a key that was put or deleted. Its bytes belong to the batch.
 type entry struct {
 	key, value []byte
 	deleted    bool
@@ -32,13 +32,13 @@ type entry struct {
 const (
 	placeBits  = 40
 	placeMask  = 1<<placeBits - 1
-	freedPlace = placeMask // the place of a key that was let go of
+	freedPlace = placeMask // the place of a dropped key
 	fewSlots   = 64
 	manySlots  = 1 << 12
-	orderAfter = 32 // ranges asked for before the order is kept up: to look through all keys costs a thirtieth of that
+	orderAfter = 32 // range reads before the order is maintained: a scan of all keys costs a thirtieth of that
 )
 
-// hashKey mixes eight bytes at a time. Keys that were made to collide make a batch slow, not wrong.
+// hashKey mixes eight bytes at a time. Deliberately colliding keys make a batch slow, not wrong.
 func hashKey(key []byte) uint64 {
 	const k = 0x9e3779b97f4a7c15
 	h := uint64(len(key)) * k
@@ -55,7 +55,7 @@ func hashKey(key []byte) uint64 {
 	return h ^ h>>32
 }
 
-// reset empties it for another batch. Memory that a large batch has needed and the last one did not is let go of.
+// reset empties the index for another batch. It frees a large table that the last batch did not need.
 func (w *writeIndex) reset() {
 	if len(w.slots) > manySlots && w.used < len(w.slots)/16 {
 		w.slots = nil
@@ -65,13 +65,13 @@ func (w *writeIndex) reset() {
 	w.used, w.scans, w.ordered = 0, 0, nil
 }
 
-// at is the operation that begins at a place of the batch.
+// at returns the operation at an offset of the batch.
 func (w *writeIndex) at(place uint64) entry {
 	op, _ := next(w.batch.data[place:])
 	return entry{key: op.Key, value: op.Value, deleted: op.Kind == KindDelete}
 }
 
-// find returns the slot that has a key, or the free one where it belongs.
+// find returns the slot of a key, or the free slot where it belongs.
 func (w *writeIndex) find(key []byte, hash uint64) (slot int, e entry, ok bool) {
 	mask := len(w.slots) - 1
 	for i := int(hash) & mask; ; i = (i + 1) & mask {
@@ -96,7 +96,7 @@ func (w *writeIndex) get(key []byte) (entry, bool) {
 	return e, ok
 }
 
-// set notes the operation that begins at a place of the batch.
+// set adds the operation at an offset of the batch.
 func (w *writeIndex) set(place int) {
 	if 4*w.used >= 3*len(w.slots) {
 		w.grow()
@@ -113,7 +113,7 @@ func (w *writeIndex) set(place int) {
 	}
 }
 
-// grow makes room for as many again, without those that were let go of.
+// grow doubles the table, without the slots of dropped keys.
 func (w *writeIndex) grow() {
 	old := w.slots
 	w.slots, w.used = make([]uint64, max(fewSlots, 2*len(old))), 0
@@ -131,7 +131,7 @@ func (w *writeIndex) grow() {
 	}
 }
 
-// drop lets go of the keys lo ≤ key < hi.
+// drop removes the keys lo ≤ key < hi.
 func (w *writeIndex) drop(lo, hi []byte) {
 	for i, s := range w.slots {
 		if s == 0 || s&placeMask == freedPlace {

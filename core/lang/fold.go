@@ -8,30 +8,30 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns the form of a name that searches compare. Two names with the same folded form
-// differ only in case, accents, width or spacing. Folding is the same in all languages:
+// Fold returns the folded form of a name, which searches compare. Two names with the same folded form differ only in case, accents, width
+// or spacing. Folding is the same in all languages:
 //
-//	case      as Unicode's full case folding: ß and ẞ are ss, ς is σ; I, İ, ı and i are all i,
-//	          so Turkish names are found whichever way a keyboard or a program cased them
+//	case      Unicode's full case folding: ß and ẞ become ss, ς becomes σ; I, İ, ı and i all become i,
+//	          so a search finds Turkish names however a keyboard or a program cased them
 //	width     NFKD: full-width Latin, half-width katakana, ligatures, circled digits
-//	accents   marks of the canonical combining classes 10–36 and 200–240 go: Latin, Greek and
-//	          Cyrillic diacritics, Hebrew points, Arabic vowel signs, hamza and madda above or
-//	          below a letter. What is not a mark but an accent to a reader goes too: ø ł đ ħ ŧ
-//	          are o l d h t; æ œ are ae oe; Arabic tatweel goes
+//	accents   marks of the canonical combining classes 10–36 and 200–240 are removed: Latin, Greek
+//	          and Cyrillic diacritics, Hebrew points, Arabic vowel signs, hamza and madda above or
+//	          below a letter. Letters that look accented to a reader lose the accent too: ø ł đ ħ ŧ
+//	          become o l d h t; æ œ become ae oe; Arabic tatweel is removed
 //	kept      marks that make another letter: vowel signs, viramas and tones of all Indic and
 //	          South-East Asian scripts, dakuten and handakuten (か is not が), the breve of й;
-//	          Hangul stays in whole syllables (가* does not find 강)
-//	Hindi     the Devanagari nukta goes and candrabindu is anusvara: writers leave them out as
-//	          they leave out accents (Bengali and Gurmukhi keep both, they are letters there)
-//	kana      katakana is hiragana
-//	the rest  joiners, soft hyphens, variation selectors and direction marks go; typographic
-//	          apostrophes and hyphens are ' and -; white space is one space, none at the ends
+//	          Hangul stays in complete syllables (가* does not find 강)
+//	Hindi     the Devanagari nukta is removed and candrabindu becomes anusvara: writers often omit
+//	          them like accents (Bengali and Gurmukhi keep both, where they make other letters)
+//	kana      katakana becomes hiragana
+//	the rest  joiners, soft hyphens, variation selectors and direction marks are removed; typographic
+//	          apostrophes and hyphens become ' and -; white space becomes one space, none at the ends
 //
-// Simplified and traditional Chinese stay apart, as zh and zh-TW are two languages here.
-// The result is NFC, Fold(Fold(s)) == Fold(s), and bytes that are no UTF-8 become U+FFFD.
+// Simplified and traditional Chinese stay different, since zh and zh-TW are two languages here. The result is NFC, Fold(Fold(s)) ==
+// Fold(s), and bytes that are not valid UTF-8 become U+FFFD.
 func Fold(s string) string { return strings.TrimSuffix(foldPrefix(s), " ") }
 
-// foldPrefix folds s but keeps one space at its end, so that "black *" asks for a word border.
+// foldPrefix folds s but keeps one space at its end, so that "black *" matches only complete words "black".
 func foldPrefix(s string) string {
 	if lower, ok := foldASCII(s); ok {
 		return lower
@@ -39,7 +39,7 @@ func foldPrefix(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	var last rune // the last rune written, for marks that depend on it
-	space := true // leading space goes
+	space := true // leading space is removed
 	for _, r := range norm.NFKD.String(strings.ToValidUTF8(s, "\uFFFD")) {
 		switch {
 		case unicode.IsSpace(r):
@@ -67,7 +67,8 @@ func foldPrefix(s string) string {
 	return norm.NFC.String(b.String())
 }
 
-// foldASCII is the short way for most names of most languages.
+// foldASCII folds an ASCII name without the slow steps. It returns false for other names, and for control characters and superfluous
+// spaces.
 func foldASCII(s string) (string, bool) {
 	upper, space := false, true
 	for i := range len(s) {
@@ -112,7 +113,7 @@ func foldMark(r, last rune) (rune, bool) {
 	return r, ccc < 10 || ccc > 36 && ccc < 200
 }
 
-// foldRune folds the case of r, katakana to hiragana.
+// foldRune folds the case of r, and katakana to hiragana.
 func foldRune(r rune) rune {
 	if 'ァ' <= r && r <= 'ヶ' || r == 'ヽ' || r == 'ヾ' {
 		return r - ('ァ' - 'ぁ')
@@ -120,15 +121,15 @@ func foldRune(r rune) rune {
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
-// spelt holds what one rune cannot say, for runes as foldRune leaves them.
+// spelt has the replacements that are not a single case-folded rune, by the result of foldRune.
 var spelt = map[rune]string{
 	'ß': "ss", 'æ': "ae", 'œ': "oe",
 	'ø': "o", 'ł': "l", 'đ': "d", 'ħ': "h", 'ŧ': "t",
 	'‘': "'", '’': "'", 'ʼ': "'", '‛': "'", '‐': "-", '‒': "-", '–': "-",
 }
 
-// ignorable reports runes that show nothing: joiners, direction marks, soft hyphens,
-// variation selectors, byte order marks, control characters, and the Arabic tatweel.
+// ignorable reports whether r is invisible: joiners, direction marks, soft hyphens, variation selectors, byte order marks, control
+// characters. It also returns true for the Arabic tatweel.
 func ignorable(r rune) bool {
 	switch {
 	case r == tatweel, r == '\u034f', r == '\u115f', r == '\u1160', r == '\u3164', r == '\u180e':

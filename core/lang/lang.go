@@ -1,4 +1,4 @@
-// Package lang knows the 23 languages of the interface and the name of every public concept in each of them.
+// Package lang has the 23 languages of the interface and the name of every public concept in each of them.
 //
 //	codes      ar bn da de en … zh zh-TW            [Codes], [Valid], [Choose]
 //	names      concept × language → name            [Table.Name]
@@ -6,8 +6,8 @@
 //	           ananas │ apfel │ … │ hund │ hundehütte │ … │ zwiebel
 //	                            └── "hund*" is this range ──┘
 //
-// A search ignores case, accents and width in every script; see [Fold]. It is one binary search and a walk over the range, without a
-// pattern language or regular expressions. The names come with the bundle of the general model; this package holds no words itself.
+// A search ignores case, accents and width in every script; see [Fold]. It is a binary search and a walk over the range, without a pattern
+// language or regular expressions. The names come with the bundle of the general model; this package contains no names.
 //
 // It does not translate, stem or segment: "Hunde" does not find "Hund".
 package lang
@@ -18,7 +18,7 @@ import (
 	"slices"
 )
 
-// English is the language that every model speaks.
+// English is the language that every model supports.
 const English = "en"
 
 // ErrUnknown is returned for a code that is not one of the 23.
@@ -32,19 +32,19 @@ var codes = []string{
 	"ko", "nl", "no", "pa", "pl", "pt", "ru", "sv", "tr", "zh", "zh-TW",
 }
 
-// Codes returns the 23 codes, sorted. The slice is the caller's.
+// Codes returns the 23 codes, sorted. The caller owns the slice.
 func Codes() []string { return slices.Clone(codes) }
 
-// Valid reports whether code is one of the 23. Codes are compared as written: "zh-tw" is none.
+// Valid reports whether code is one of the 23. Codes are compared as written: "zh-tw" is invalid.
 func Valid(code string) bool { return index(code) >= 0 }
 
 func index(code string) int { return slices.Index(codes, code) }
 
-// Choose returns the language to answer in: asked, or fallback (the application's default)
-// when the request names none. spoken are the codes the model speaks.
+// Choose returns the language of the answer: asked, or fallback (the application's default) if the request specifies none. spoken are the
+// codes that the model supports.
 //
-// It returns ErrUnknown for a code that is not one of the 23, and ErrUnspoken for one that the model does not speak. If the application
-// has another default and the model speaks only English, the request must therefore name "en".
+// It returns ErrUnknown for a code that is not one of the 23, and ErrUnspoken for one that the model does not support. If the application
+// has another default and the model supports only English, the request must therefore specify "en".
 func Choose(asked, fallback string, spoken []string) (string, error) {
 	code := asked
 	if code == "" {

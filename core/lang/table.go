@@ -18,32 +18,30 @@ import (
 var ErrFormat = errors.New("malformed names")
 
 const (
-	maxConcepts  = math.MaxUint16 // places are kept as uint16
+	maxConcepts  = math.MaxUint16 // a place is a uint16
 	maxNameBytes = 256
 	maxFileBytes = 4 << 20
 )
 
-// Table holds the names of a fixed list of concepts in every language. It is immutable and
-// safe for concurrent use.
+// Table is the names of a fixed list of concepts in every language. It is immutable and safe for concurrent use.
 //
-// Memory: the text of the names once, four bytes a name for where it starts, and, from the
-// first search in a language on, its folded text and six bytes a name for the order.
-// 660 concepts in 23 languages take 0.4 MB, and 0.8 MB when all have been searched.
+// Memory: the text of the names, four bytes for the start of each name, and, after the first search in a language, the folded text and six
+// bytes a name for the order. 660 concepts in 23 languages take 0.4 MB, and 0.8 MB once every language has been searched.
 type Table struct {
 	ids   []string
 	place map[string]uint16 // concept id → place in ids
-	words [23]words         // by index of the code
+	words [23]words         // by language, in the order of codes
 }
 
-// words are the names in one language.
+// words is the names in one language.
 type words struct {
-	text  string   // all names one after the other, NFC
+	text  string   // concatenated names, in NFC
 	start []uint32 // (concepts + 1): the name at place i is text[start[i]:start[i+1]]
 
 	once  sync.Once
 	order []uint16 // places sorted by folded name, then name, then id
-	keys  string   // folded names in that order, one after the other
-	key   []uint32 // (concepts + 1) into keys
+	keys  string   // concatenated folded names in that order
+	key   []uint32 // (concepts + 1): the folded name i in that order is keys[key[i]:key[i+1]]
 }
 
 // Parse makes the table from one file for each of the 23 codes. A line is a concept id, a tab and the name; the first line may be the
@@ -101,7 +99,7 @@ func (w *words) read(data string, t *Table) error {
 	return nil
 }
 
-// join puts parts one after the other and returns where each starts, and the end.
+// join concatenates parts. It returns the text, and the start of each part followed by the end.
 func join(parts []string) (string, []uint32) {
 	var b strings.Builder
 	start := make([]uint32, 0, len(parts)+1)
@@ -115,7 +113,7 @@ func join(parts []string) (string, []uint32) {
 func (w *words) name(place uint16) string { return w.text[w.start[place]:w.start[place+1]] }
 func (w *words) foldedName(i int) string  { return w.keys[w.key[i]:w.key[i+1]] }
 
-// index sorts the folded names; it runs once, on the first search in the language.
+// index sorts the folded names. It runs once, on the first search in the language.
 func (w *words) index(t *Table) {
 	w.once.Do(func() {
 		type entry struct {
@@ -152,12 +150,12 @@ func (t *Table) Name(id, code string) (string, bool) {
 	return t.words[c].name(place), true
 }
 
-// Search returns the ids of the concepts whose name in the language matches pattern: with a
-// trailing `*` all whose folded name begins with the folded pattern, otherwise those whose
-// folded name equals it. Only the last `*` is special, and "*" alone matches everything.
+// Search returns the IDs of the concepts whose name in the language matches pattern. With a trailing `*` it matches all names whose folded
+// form begins with the folded pattern, otherwise those whose folded form equals it. Only the last `*` is special, and "*" alone matches
+// everything.
 //
-// The order is the folded name's bytes, then the name, then the id, so it is the same on every host and pages can be cut from it. The
-// result is the caller's, empty when nothing matches; the error is ErrUnknown for a code that is not one of the 23.
+// The order is the folded name's bytes, then the name, then the ID, so it is the same on every host, and a caller can cut it into pages.
+// The caller owns the result, which is empty if nothing matches. The error is ErrUnknown for a code that is not one of the 23.
 func (t *Table) Search(pattern, code string) ([]string, error) {
 	c := index(code)
 	if c < 0 {
@@ -173,7 +171,7 @@ func (t *Table) Search(pattern, code string) ([]string, error) {
 	return ids, nil
 }
 
-// span is the range of order that matches pattern.
+// span returns the range of order that matches pattern.
 func (w *words) span(pattern string) (lo, hi int) {
 	stem, wild := strings.CutSuffix(pattern, "*")
 	if !wild {
@@ -185,7 +183,7 @@ func (w *words) span(pattern string) (lo, hi int) {
 	return lo, lo + n
 }
 
-// equal is the range of order whose folded names equal a name's.
+// equal returns the range of order whose folded names equal the folded name.
 func (w *words) equal(name string) (lo, hi int) {
 	key := Fold(name)
 	lo = sort.Search(len(w.order), func(i int) bool { return w.foldedName(i) >= key })
@@ -194,10 +192,9 @@ func (w *words) equal(name string) (lo, hi int) {
 	return lo, hi
 }
 
-// Resolve returns the id of the one concept that a search clause means by name: the concept
-// called exactly that in the language (in any Unicode normal form), else the only one whose
-// folded name equals the folded name. It reports false when there is none, when several fold
-// to it and none is spelt so, and for an unknown code. Names of other languages never match.
+// Resolve returns the ID of the concept that a search clause means by name: the concept with exactly that name in the language (in any
+// Unicode normal form), or else the only one whose folded name equals the folded name. It returns false if no concept or several match that
+// way, and for an unknown code. Names of other languages never match.
 func (t *Table) Resolve(name, code string) (string, bool) {
 	c := index(code)
 	if c < 0 {

@@ -24,8 +24,8 @@ func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	return found, err
 }
 
-// MadeInput returns the newest entry that makes an input with an id, which may have been deleted since; false where the
-// log has none.
+// MadeInput returns the newest entry that makes an input with an ID, which may have been deleted since. It returns false if the log has
+// none.
 func (l *Store) MadeInput(id string) (made Entry, found bool, err error) {
 	var e field.Encoder
 	e.Text(1, id)
@@ -40,11 +40,11 @@ func (l *Store) MadeInput(id string) (made Entry, found bool, err error) {
 	return made, found, err
 }
 
-// maxBare is about the size of an operation whose body has no fields.
+// maxBare is an upper limit of the bytes of an operation that deletes one input or all inputs.
 const maxBare = 96
 
-// Deletions yields the operations that delete an input by the operation that made it, or all inputs, of the entries
-// after one, newest first, until yield returns false.
+// Deletions yields the entries after entry after that delete the input dot, or all inputs, newest first, until yield returns false. dot is
+// the operation that made the input.
 func (l *Store) Deletions(dot Dot, after uint64, yield func(Entry) bool) error {
 	return l.back(func(data []byte) bool { return len(data) <= maxBare }, func(e Entry) bool {
 		if e.Seq <= after {

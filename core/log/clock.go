@@ -8,12 +8,11 @@ import (
 // maxLead is the maximum lead of an operation's clock over ours.
 const maxLead = 2 * time.Second
 
-// hlcOf is the first HLC of a millisecond.
+// hlcOf returns the first HLC of a millisecond.
 func hlcOf(t time.Time) HLC { return HLC(max(t.UnixMilli(), 0)) << 16 }
 
-// Clock is the hybrid logical clock of one site: what it gives only rises, is above all that
-// it has seen, and is close to the wall clock while that can be trusted. It may be used
-// concurrently. The idea is Kulkarni and others' (2014), as CockroachDB uses it.
+// Clock is the hybrid logical clock of one site. Its times always rise, are above all observed times, and are close to the wall clock if
+// that is right. It is safe for concurrent use. The idea is from Kulkarni and others (2014), as CockroachDB uses it.
 type Clock struct {
 	now func() time.Time
 
@@ -21,11 +20,11 @@ type Clock struct {
 	last HLC
 }
 
-// NewClock returns a clock over a wall clock.
+// NewClock returns a clock that reads the wall clock from now.
 func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 
-// Next returns a time above every one that was given or seen. When 65,536 of them fall into
-// one millisecond, or the wall clock stands behind, it runs ahead.
+// Next returns a time above every returned or observed one. If more than 65,536 times fall into one millisecond, or the wall clock is
+// behind, it runs ahead of the wall clock.
 func (c *Clock) Next() HLC {
 	wall := hlcOf(c.now())
 	c.mu.Lock()
@@ -34,15 +33,15 @@ func (c *Clock) Next() HLC {
 	return c.last
 }
 
-// Observe takes in a time that was seen.
+// Observe makes later times exceed at.
 func (c *Clock) Observe(at HLC) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = max(c.last, at)
 }
 
-// Accept takes in another site's time and returns the one that its operation gets: its own,
-// or ours when it is more than two seconds ahead, so that no bad clock wins for ever.
+// Accept observes another site's time and returns the time for its operation. That is at, or ours if at is more than two seconds ahead, so
+// that a wrong clock does not win permanently.
 func (c *Clock) Accept(at HLC) HLC {
 	limit := hlcOf(c.now().Add(maxLead)) | (1<<16 - 1)
 	if at > limit {

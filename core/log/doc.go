@@ -3,8 +3,8 @@
 //
 //	site 1, seq 4 ─┐  dot            at HLC, by key 7f…
 //	site 2, seq 9 ─┼─▶ 17  18  19 …  entries: place, chain digest, operation      [Log]
-//	site 1, seq 5 ─┘   │       └ appended, its sync under way: nobody sees it
-//	                   └ Head: outlives a crash
+//	site 1, seq 5 ─┘   │       └ appended, its sync is running: no reader sees it
+//	                   └ Head: survives a crash
 //
 // An operation ([Op]) is one write of one site. Its dot, the site and the place among that site's operations, is its permanent name. The
 // dot also names the thing that the operation creates, so a later thing with the same id is a different one. A hybrid logical clock

@@ -6,48 +6,45 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ErrTrimmed is returned by Read for entries that the log no longer has. A reader that needs them
-// takes a snapshot of the state instead.
+// ErrTrimmed is returned by Read for entries that the log no longer has. A reader that needs them reads a snapshot of the state instead.
 var ErrTrimmed = errors.New("log was trimmed past this entry")
 
-// Epoch is the random name of a log's life. It changes when a log is restored from a backup.
+// Epoch is the random name of a log. It changes when the log is restored from a backup.
 type Epoch [16]byte
 
-// Chain is the digest of a log up to an entry: SHA-256 of the chain before it and its bytes,
-// cut to 16 bytes. Before the first entry it is the epoch. Two logs that agree in one agree
-// in all before it.
+// Chain is the digest of a log up to an entry: SHA-256 of the previous chain and the entry's bytes, cut to 16 bytes. Before the first entry
+// it is the epoch. Two logs with the same chain at an entry have the same entries up to it.
 type Chain [16]byte
 
-// Log is one partition's log. Entries count from 1 without gaps and never change. A method
-// may be called concurrently with others. [Store] is the log on a kv store, and package
-// logtest holds any other to this page.
+// Log is one partition's log. Entries count from 1 without gaps and never change. Its methods are safe for concurrent use. [Store] is the
+// log on a kv store, and package logtest tests any other implementation against this page.
 type Log interface {
-	// Epoch is the log's.
+	// Epoch returns the log's epoch.
 	Epoch() Epoch
 
-	// Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before they can be
-	// read. wait returns nil once they are durable, and until then no reader sees them; the caller calls it once. If it returns an error,
-	// they may or may not be durable, and the log accepts nothing afterwards. Append borrows the operations until it returns. Errors: those of kv.
+	// Append adds operations at the end, all or none, in a row. It writes also, which may be nil, to the local store before readers see
+	// them. wait returns nil once they are durable, and until then no reader sees them; the caller calls it once. If wait returns an error,
+	// they may or may not be durable, and the log rejects later appends. Append borrows the operations until it returns. Errors: those of
+	// kv.
 	Append(ops []Op, also *kv.Batch) (first uint64, wait func() error, err error)
 
-	// Head is the last entry that outlives a crash, 0 for none: as far as anyone can read.
+	// Head returns the last entry that survives a crash, 0 for none. Readers see entries up to it.
 	Head() uint64
 
-	// Floor is the first entry that the log still has, or will have.
+	// Floor returns the first entry that the log still has, or will have.
 	Floor() uint64
 
-	// Read yields the entries, starting at one, up to Head as it was when Read began, until yield returns false. yield may keep the
-	// entries. Errors: ErrTrimmed below Floor, kv.ErrCorrupt when an entry is missing or has changed.
+	// Read yields the entries, starting at from, up to Head as it was when Read began, until yield returns false. yield may keep the
+	// entries. Errors: ErrTrimmed below Floor, kv.ErrCorrupt if an entry is missing or has changed.
 	Read(from uint64, yield func(Entry) bool) error
 
-	// Chain returns the chain up to an entry at most Head, or 0. Errors: ErrTrimmed more than
-	// one below Floor.
+	// Chain returns the chain up to an entry seq ≤ Head, or 0. It returns ErrTrimmed below Floor - 1.
 	Chain(seq uint64) (Chain, error)
 
-	// Tail calls moved each time after Head has moved, from whichever goroutine moved it;
-	// moved does not wait and asks Head where it is. stop ends it; a call may be under way.
+	// Tail calls moved each time after Head has moved, from the goroutine that moved it. moved must not wait; it calls Head for the new
+	// value. stop ends the calls, but one may still be running.
 	Tail(moved func()) (stop func())
 
-	// Trim drops the entries below one that is at most Head + 1.
+	// Trim deletes the entries below an entry, which is at most Head + 1.
 	Trim(below uint64) error
 }

@@ -7,28 +7,26 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Site is a writer: an origin node, an edge, a browser's profile. Its number is leased.
+// Site identifies a writer: an origin node, an edge, or a browser's profile. The origin leases the number.
 type Site uint32
 
 // Origin is the site of a server that has its own log.
 const Origin Site = 1
 
-// Dot names an operation for ever: the site that issued it and its place among that
-// site's operations, which count from 1 without gaps. The thing an operation creates is
-// named by its dot; a later thing with the same id has another.
+// Dot names an operation permanently: the site that issued it, and its sequence number among that site's operations, which count from 1
+// without gaps. The dot also names the thing that the operation creates. A later thing with the same ID has another dot.
 type Dot struct {
 	Site Site   `wire:"1"`
 	Seq  uint64 `wire:"2"`
 }
 
-// HLC is a hybrid logical clock: milliseconds since 1970 in the upper 48 bits, a counter
-// in the lower 16.
+// HLC is a hybrid logical clock: milliseconds since 1970 in the upper 48 bits, and a counter in the lower 16.
 type HLC uint64
 
-// Time is the wall time of h, in UTC and whole milliseconds.
+// Time returns the wall time of h, in UTC and whole milliseconds.
 func (h HLC) Time() time.Time { return time.UnixMilli(int64(h >> 16)).UTC() }
 
-// Stamp orders the writes of one register: by clock, then by site.
+// Stamp orders the writes of one last-writer-wins register: by clock, then by site.
 //
 //field:fields put get
 type Stamp struct {
@@ -42,19 +40,19 @@ func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site
 // Stamp returns the stamp of the fields that the operation writes.
 func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Site: o.Dot.Site} }
 
-// Op is one operation: one write of one site.
+// Op is one operation: a single write by one site.
 //
 //field:message
 //field:others Body
 type Op struct {
 	Dot   Dot    `wire:"+0"`
 	At    HLC    `wire:"3,fixed"`
-	By    string `wire:"4"` // id of the key or account that asked for it; empty for our own
+	By    string `wire:"4"` // ID of the key or account that requested it; empty for our own
 	Body  Body
 	Extra Extra `wire:"+0"`
 }
 
-// Extra contains fields of later versions in an operation, in the protobuf wire format. They are kept, and sent on, unchanged.
+// Extra is the fields in an operation that later versions added, in the protobuf wire format. They are stored and sent unchanged.
 type Extra struct {
 	Op   []byte `wire:"*"`
 	Body []byte
@@ -69,7 +67,7 @@ type Entry struct {
 // Body is the effect of an operation: one of the types below, by pointer.
 type Body interface{ kind() Kind }
 
-// Unknown is the body of an operation of a later version. It is kept, and does nothing.
+// Unknown is the body of an operation that a later version added. It is stored, and has no effect.
 type Unknown struct {
 	Kind Kind
 	Data []byte
@@ -78,7 +76,7 @@ type Unknown struct {
 // Value is the value of a label.
 type Value uint8
 
-// A removed label is a value like the others until the horizon passes it.
+// Values of a label. A removed label stays in the state, like the other values, until the horizon passes it.
 const (
 	Removed Value = iota
 	False
@@ -91,7 +89,7 @@ type Label struct {
 	Value   Value  `wire:"2,max=True"`
 }
 
-// Point is a place on earth, in degrees.
+// Point is a place on Earth, in degrees.
 type Point struct {
 	Longitude float64 `wire:"1"`
 	Latitude  float64 `wire:"2"`
@@ -99,25 +97,24 @@ type Point struct {
 
 // Operations on inputs.
 type (
-	// InputCreate makes an input. With Blob it is at 30000, and its derived record was
-	// written before it; without, it is at 30001 until InputFetched.
+	// InputCreate makes an input. With Blob, its status is 30000, and its derived record was written before it. Without, its status is
+	// 30001 until InputFetched.
 	//
 	//field:kind 16
 	InputCreate struct {
 		ID             string      `wire:"1"`
 		URL            string      `wire:"2"` // as given; empty for a picture sent as bytes
-		AllowDuplicate bool        `wire:"3"` // of URL
-		MergeIfEqual   bool        `wire:"4"` // an input with this id, blob, crop and URL takes in the labels instead
+		AllowDuplicate bool        `wire:"3"` // allows another input with the same URL
+		MergeIfEqual   bool        `wire:"4"` // an existing input with this ID, blob, crop and URL gets the labels instead
 		Blob           blob.Hash   `wire:"5"`
-		ContentType    string      `wire:"6"` // such as "image/jpeg", with Blob
+		ContentType    string      `wire:"6"` // for example "image/jpeg"; only with Blob
 		Hosted         [16]byte    `wire:"7"` // public name of the picture, random
 		Crop           raster.Crop `wire:"8"`
 		Labels         []Label     `wire:"9"`
-		Meta           []byte      `wire:"10"` // JSON as it came; nil: none
+		Meta           []byte      `wire:"10"` // JSON as sent; nil: none
 		Geo            *Point      `wire:"11"`
 	}
-	// InputFetched ends the download of an input's picture: 30000 with Blob, or an error's
-	// code with Detail.
+	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail.
 	//
 	//field:kind 17
 	InputFetched struct {
@@ -127,7 +124,7 @@ type (
 		Blob        blob.Hash `wire:"4"`
 		ContentType string    `wire:"5"`
 	}
-	// InputLabels sets labels.
+	// InputLabels sets labels of an input.
 	//
 	//field:kind 18
 	InputLabels struct {
@@ -141,20 +138,20 @@ type (
 		Input  Dot         `wire:"1"`
 		Writes []MetaWrite `wire:"2"`
 	}
-	// InputGeo sets an input's place; nil removes it.
+	// InputGeo sets an input's place; nil removes the place.
 	//
 	//field:kind 20
 	InputGeo struct {
 		Input Dot    `wire:"1"`
 		Geo   *Point `wire:"2"`
 	}
-	// InputDelete deletes one input for ever.
+	// InputDelete deletes one input permanently.
 	//
 	//field:kind 21
 	InputDelete struct {
 		Input Dot `wire:"1"`
 	}
-	// InputDeleteAll deletes every input created before it.
+	// InputDeleteAll deletes every input that was created before it.
 	//
 	//field:kind 22
 	InputDeleteAll struct {
@@ -173,13 +170,13 @@ type (
 type MetaWrite struct {
 	Path   []string   `wire:"1"` // member names from the root; empty: the whole document
 	Action MetaAction `wire:"2,max=MetaAppend"`
-	JSON   []byte     `wire:"3"` // the value as it came, or the elements to append as an array; nil with MetaRemove
+	JSON   []byte     `wire:"3"` // the value as sent, or an array of the elements to append; nil with MetaRemove
 }
 
 // MetaAction is the action of a MetaWrite.
 type MetaAction uint8
 
-// The actions on a path.
+// Actions on a path.
 const (
 	MetaSet MetaAction = iota
 	MetaRemove
@@ -195,7 +192,7 @@ type OutputEdit struct {
 
 // Operations on concepts and models.
 type (
-	// ConceptCreate makes a concept of the application's own.
+	// ConceptCreate makes a custom concept of the application.
 	//
 	//field:kind 32
 	ConceptCreate struct {
@@ -203,64 +200,63 @@ type (
 		Name     string `wire:"2"`
 		Language string `wire:"3"`
 	}
-	// ConceptName renames it. A concept is never deleted, so its id names it for ever.
+	// ConceptName renames a concept. A concept is never deleted, so its ID names it permanently.
 	//
 	//field:kind 33
 	ConceptName struct {
 		ID   string `wire:"1"`
 		Name string `wire:"2"`
 	}
-	// ModelCreate makes a model and its first version, at 21102.
+	// ModelCreate makes a model and its first version, with status 21102.
 	//
 	//field:kind 34
 	ModelCreate struct {
 		ID       string    `wire:"1"`
 		Name     string    `wire:"2"`
-		Version  string    `wire:"3"` // id of the first version
+		Version  string    `wire:"3"` // ID of the first version
 		Concepts []string  `wire:"4"`
 		Config   []Setting `wire:"5"`
 	}
-	// ModelPatch changes a model. A change of concepts makes another version at 21102.
+	// ModelPatch changes a model. A change of concepts makes another version with status 21102.
 	//
 	//field:kind 35
 	ModelPatch struct {
 		Model   Dot       `wire:"1"`
-		Name    *string   `wire:"2"` // nil: as it is
+		Name    *string   `wire:"2"` // nil: unchanged
 		Config  []Setting `wire:"3"`
 		Add     []string  `wire:"4"`
 		Remove  []string  `wire:"5"`
-		Version string    `wire:"6"` // id of the version that a change of concepts makes; empty: none
+		Version string    `wire:"6"` // ID of the version that a change of concepts makes; empty: none
 	}
-	// ModelDelete deletes a model and its versions for ever.
+	// ModelDelete deletes a model and its versions permanently.
 	//
 	//field:kind 36
 	ModelDelete struct {
 		Model Dot `wire:"1"`
 	}
-	// ModelDeleteAll deletes every model created before it.
+	// ModelDeleteAll deletes every model that was created before it.
 	//
 	//field:kind 37
 	ModelDeleteAll struct{}
-	// VersionTrain asks for another version of a model, at 21103.
+	// VersionTrain requests a training of another version of a model, with status 21103.
 	//
 	//field:kind 38
 	VersionTrain struct {
 		Model   Dot    `wire:"1"`
-		Version string `wire:"2"` // its id
+		Version string `wire:"2"` // ID of the new version
 	}
-	// VersionResult ends a training: 21100 with its manifest, or an error's code. It holds the
-	// lease of the VersionTrain that it answers: names its operation, whose place in the log a
-	// site that trains before it has been there does not know; or, in older logs, its place.
+	// VersionResult ends a training: status 21100 with a manifest, or an error's code. Its lease names the VersionTrain that it answers: by
+	// the dot, because a site that trains before the request is in the log does not know its place; in older logs, by the place.
 	//
 	//field:kind 39
 	VersionResult struct {
 		Model    Dot       `wire:"1"`
 		Version  string    `wire:"2"`
-		Train    Dot       `wire:"7"` // zero: Lease counts
+		Train    Dot       `wire:"7"` // dot of the VersionTrain; zero: Lease counts
 		Lease    uint64    `wire:"3"` // place of the VersionTrain in the log
 		Code     int       `wire:"4"`
 		Detail   string    `wire:"5"`
-		Manifest blob.Hash `wire:"6"` // of catalog.Manifest's bytes, kept as an object
+		Manifest blob.Hash `wire:"6"` // hash of the bytes of catalog.Manifest, which are stored as an object
 	}
 	// VersionDelete deletes one version.
 	//
@@ -271,7 +267,7 @@ type (
 	}
 )
 
-// SetLeases gives each result of a training that directly follows the request for it, and holds no lease yet, the lease of that request.
+// SetLeases gives each VersionResult without a lease that directly follows its VersionTrain the lease of that request.
 func SetLeases(ops []Op) {
 	for i := 1; i < len(ops); i++ {
 		asked, ok := ops[i-1].Body.(*VersionTrain)
@@ -284,13 +280,13 @@ func SetLeases(ops []Op) {
 	}
 }
 
-// Setting is one field of a model's output_config: its name and its JSON as it came.
+// Setting is one field of a model's output_config: its name and its JSON as sent.
 type Setting struct {
 	Name string `wire:"1"`
-	JSON []byte `wire:"2"` // nil: back to the default
+	JSON []byte `wire:"2"` // nil: reset to the default
 }
 
-// Operations on the rest.
+// Operations on workflows, feedback, the network and the log.
 type (
 	// WorkflowCreate makes a workflow.
 	//
@@ -299,7 +295,7 @@ type (
 		ID    string         `wire:"1"`
 		Nodes []WorkflowNode `wire:"2"`
 	}
-	// WorkflowDelete deletes one.
+	// WorkflowDelete deletes a workflow.
 	//
 	//field:kind 49
 	WorkflowDelete struct {
@@ -309,19 +305,19 @@ type (
 	//
 	//field:kind 50
 	Feedback struct {
-		Model   string `wire:"1"` // empty for a search's
-		Version string `wire:"2"` // empty for a search's
+		Model   string `wire:"1"` // empty for feedback on a search
+		Version string `wire:"2"` // empty for feedback on a search
 		JSON    []byte `wire:"3"`
 	}
-	// NetworkSwitch makes a base model the one that serves: what was derived with it answers
-	// from here on, and the versions that were trained again with it are current.
+	// NetworkSwitch makes a base model the serving one. After this entry its derived records answer requests, and the versions that were
+	// trained again with it are current.
 	//
 	//field:kind 52
 	NetworkSwitch struct {
 		Base     [32]byte           `wire:"1"` // see predict.Set.Base
 		Versions []RetrainedVersion `wire:"2"`
 	}
-	// Horizon is the clock below which field writes are refused from here on.
+	// Horizon sets the clock below which field writes are refused after this entry.
 	//
 	//field:kind 51
 	Horizon struct {
@@ -343,25 +339,24 @@ type (
 	}
 )
 
-// RetrainedVersion is a version that was trained again, with another base model.
+// RetrainedVersion is a version that was trained again with another base model.
 type RetrainedVersion struct {
 	Model    Dot       `wire:"1"`
-	From     string    `wire:"2"` // id of the version that it replaces
-	Version  string    `wire:"3"` // its own id
+	From     string    `wire:"2"` // ID of the version that it replaces
+	Version  string    `wire:"3"` // ID of the new version
 	Manifest blob.Hash `wire:"4"`
 }
 
-// WorkflowNode is a step of a workflow: a model, and its version where one is fixed.
+// WorkflowNode is a step of a workflow: a model, and its version if the step fixes one.
 type WorkflowNode struct {
 	ID      string `wire:"1"`
 	Model   string `wire:"2"`
 	Version string `wire:"3"`
 }
 
-// Operations of the control log: applications, keys and clients. Of keys and secrets the log
-// has the hashes only.
+// Operations of the control log: applications, keys, clients, edges and sites. The log has only the hashes of keys and secrets.
 type (
-	// AppCreate makes an application. An id that was deleted is never an application again.
+	// AppCreate makes an application. The ID of a deleted application cannot be used again.
 	//
 	//field:kind 64
 	AppCreate struct {
@@ -369,20 +364,20 @@ type (
 		Name         string `wire:"2"`
 		Language     string `wire:"3"`
 		DefaultModel string `wire:"4"`
-		Owner        string `wire:"5"` // id of the account it belongs to; empty: the operator's
+		Owner        string `wire:"5"` // ID of the account that owns it; empty: the operator
 		LocalOnly    bool   `wire:"6"` // see catalog.App
 	}
-	// AppChange changes what may change of an application.
+	// AppChange changes fields of an application.
 	//
 	//field:kind 67
 	AppChange struct {
 		ID           string  `wire:"1"`
-		Name         *string `wire:"2"` // nil: as it is
-		DefaultModel *string `wire:"3"` // likewise
-		MaxStale     *uint64 `wire:"4"` // seconds, see catalog.App; likewise
-		LocalOnly    *bool   `wire:"5"` // see catalog.App; likewise
+		Name         *string `wire:"2"` // nil: unchanged
+		DefaultModel *string `wire:"3"` // nil: unchanged
+		MaxStale     *uint64 `wire:"4"` // seconds, see catalog.App; nil: unchanged
+		LocalOnly    *bool   `wire:"5"` // see catalog.App; nil: unchanged
 	}
-	// AppDelete deletes an application for ever, with its keys, its client and all that it holds.
+	// AppDelete deletes an application permanently, with its keys, its client and all its data.
 	//
 	//field:kind 68
 	AppDelete struct {
@@ -396,15 +391,15 @@ type (
 		App         string   `wire:"2"`
 		Scopes      []string `wire:"3"`
 		Description string   `wire:"4"`
-		Replaces    [32]byte `wire:"5"` // hash of the key that goes; zero: none
+		Replaces    [32]byte `wire:"5"` // hash of the replaced key; zero: none
 	}
-	// KeyDelete shuts a key out.
+	// KeyDelete revokes a key.
 	//
 	//field:kind 66
 	KeyDelete struct {
 		Hash [32]byte `wire:"1"`
 	}
-	// ClientSet sets the client of an application and replaces the previous one. Its tokens have a new generation.
+	// ClientSet sets the client of an application and replaces the previous client. It begins a new generation of tokens.
 	//
 	//field:kind 69
 	ClientSet struct {
@@ -412,21 +407,21 @@ type (
 		ID     string   `wire:"2"`
 		Secret [32]byte `wire:"3"` // SHA-256 of the secret's text
 	}
-	// TokensRevoke begins a new generation of an application's tokens: those before are dead.
+	// TokensRevoke begins a new generation of an application's tokens and so revokes the earlier ones.
 	//
 	//field:kind 70
 	TokensRevoke struct {
 		App string `wire:"1"`
 	}
-	// EdgeCreate makes an edge, which enrols once with a token.
+	// EdgeCreate makes an edge, which enrolls once with a token.
 	//
 	//field:kind 71
 	EdgeCreate struct {
 		ID    string   `wire:"1"`
 		Name  string   `wire:"2"`
 		Token [32]byte `wire:"3"` // SHA-256 of the token's text
-		Apps  []string `wire:"4"` // applications that it may hold
-		Owner string   `wire:"5"` // id of the account it belongs to; empty: the operator's
+		Apps  []string `wire:"4"` // applications that it may replicate
+		Owner string   `wire:"5"` // ID of the account that owns it; empty: the operator
 	}
 	// EdgeEnrolled gives an edge its key and the next free site.
 	//
@@ -435,43 +430,41 @@ type (
 		ID  string   `wire:"1"`
 		Key [32]byte `wire:"2"` // Ed25519, public
 	}
-	// EdgeRevoke shuts an edge out for ever.
+	// EdgeRevoke revokes an edge permanently.
 	//
 	//field:kind 73
 	EdgeRevoke struct {
 		ID string `wire:"1"`
 	}
-	// SiteLease leases the next free site to a holder of an application, or prolongs the
-	// lease of one.
+	// SiteLease leases the next free site to a holder of an application, or extends the lease of a site.
 	//
 	//field:kind 74
 	SiteLease struct {
-		Site   Site     `wire:"1"`       // 0: the next free one
-		App    string   `wire:"2"`       // with a new site, and so are the next two
-		Holder string   `wire:"3"`       // key, account or client that asked for it
-		Secret [32]byte `wire:"4"`       // SHA-256 of the text by which the site is known
-		Edge   string   `wire:"6"`       // id of the edge whose newest site in App this is; empty: a key, an account or a client holds it
+		Site   Site     `wire:"1"`       // 0: the next free site
+		App    string   `wire:"2"`       // set with a new site, like the next two
+		Holder string   `wire:"3"`       // key, account or client that requested it
+		Secret [32]byte `wire:"4"`       // SHA-256 of the text that identifies the site's holder
+		Edge   string   `wire:"6"`       // ID of the edge whose newest site in App this is; empty: a key, an account or a client holds it
 		Life   uint64   `wire:"7,fixed"` // with Edge: random name of the request, which may come twice
-		Until  HLC      `wire:"5,fixed"` // a site that is not heard of until then is not waited for
+		Until  HLC      `wire:"5,fixed"` // end of the lease; after it the log no longer waits for a silent site
 	}
-	// SitesSkip leases none of the numbers up to one from here on: a log that was restored from
-	// a backup does not know who got them.
+	// SitesSkip excludes all site numbers up to To from future leases: a log that was restored from a backup does not know who got them.
 	//
 	//field:kind 75
 	SitesSkip struct {
 		To Site `wire:"1"`
 	}
-	// TokenKeys lists the keys that sign access tokens, and replaces the previous list. Copies verify tokens by them.
+	// TokenKeys lists the keys that sign access tokens, and replaces the previous list. Replicas verify tokens with them.
 	//
 	//field:kind 76
 	TokenKeys struct {
-		Issuer string      `wire:"1"` // as tokens name it
+		Issuer string      `wire:"1"` // issuer in the tokens
 		Keys   []PublicKey `wire:"2"`
 	}
 )
 
 // PublicKey is the public half of an Ed25519 key.
 type PublicKey struct {
-	ID  string   `wire:"1"` // as tokens name it
+	ID  string   `wire:"1"` // key ID in the tokens
 	Key [32]byte `wire:"2"`
 }

@@ -17,7 +17,7 @@ import (
 //	prefix m          → 1 epoch, 2 floor, 3 chain before the floor, 4 renewed, 5 last entry of the backup
 //	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
 //
-// One Append is one batch.
+// Each Append writes one batch.
 type Store struct {
 	store  kv.Store
 	prefix []byte
@@ -25,10 +25,10 @@ type Store struct {
 	mu sync.Mutex
 	meta
 	appended uint64 // last entry in the store
-	chain    Chain  // at appended
-	durable  uint64 // last entry that outlives a crash
+	chain    Chain  // chain of the log up to appended
+	durable  uint64 // last entry that survives a crash
 	failed   error
-	restarts int // calls of Restart: a wait of before one concerns entries that are no longer here
+	restarts int // number of Restart calls; an earlier wait concerns entries that no longer exist
 	batch    kv.Batch
 	tails    map[int]func()
 	nextTail int
@@ -36,28 +36,28 @@ type Store struct {
 
 var _ Log = (*Store)(nil)
 
-// meta is the record of a log.
+// meta is the stored record of a log.
 //
 //field:message
 type meta struct {
 	epoch   Epoch  `wire:"1"`
 	floor   uint64 `wire:"2"` // first entry
-	base    Chain  `wire:"3"` // before floor
+	base    Chain  `wire:"3"` // chain before floor
 	renewed bool   `wire:"4"` // the log was restored from a backup
-	backup  uint64 `wire:"5"` // last entry then
+	backup  uint64 `wire:"5"` // last entry of the backup
 }
 
 // Options of a log.
 type Options struct {
-	Prefix []byte // of the log's keys
-	Epoch  Epoch  // of a log that begins now; an older one keeps its own
+	Prefix []byte // prefix of the log's keys
+	Epoch  Epoch  // epoch of a new log; an existing one keeps its epoch
 
-	// Durable is an entry that is known to outlive a crash, as what was folded mostly is. Opening
-	// makes a sync only when the log has more.
+	// Durable is an entry that the caller knows to survive a crash, usually the last folded one. Open syncs only if the log has later
+	// entries.
 	Durable uint64
 }
 
-// Open opens the log, or begins one. Entries that an earlier process appended without a sync are now durable, or lost.
+// Open opens the log, or creates one. Unsynced entries of an earlier process are then either durable or lost.
 func Open(store kv.Store, o Options) (*Store, error) {
 	l := &Store{store: store, prefix: bytes.Clone(o.Prefix), tails: map[int]func(){}}
 	if err := l.load(o.Epoch); err != nil {
@@ -72,7 +72,7 @@ func Open(store kv.Store, o Options) (*Store, error) {
 	return l, nil
 }
 
-// load reads where the log stands.
+// load reads the record and the last entry of the log, or creates the log.
 func (l *Store) load(epoch Epoch) error {
 	data, err := kv.Find(l.store, l.metaKey())
 	switch {
@@ -95,7 +95,7 @@ func (l *Store) load(epoch Epoch) error {
 	return err
 }
 
-// settle makes what the store holds outlive a crash.
+// settle makes all stored entries durable.
 func (l *Store) settle() error {
 	var b kv.Batch
 	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
@@ -109,7 +109,7 @@ func (l *Store) entryKey(seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(k, 'e'), seq)
 }
 
-// end is the key after all entries.
+// end returns the key after all entries.
 func (l *Store) end() []byte { return append(bytes.Clone(l.prefix), 'f') }
 
 func chainOf(value []byte) (Chain, error) {
@@ -119,7 +119,7 @@ func chainOf(value []byte) (Chain, error) {
 	return Chain(value[:len(Chain{})]), nil
 }
 
-// Next is the chain after an operation, by its bytes as [Encode] gives them.
+// Next returns the chain after an operation. op is the result of [Encode].
 func (c Chain) Next(op []byte) Chain {
 	h := sha256.New()
 	h.Write(c[:])
@@ -135,8 +135,8 @@ func (l *Store) Epoch() Epoch {
 	return l.epoch
 }
 
-// Renew gives the log another epoch, durably. A log restored from a backup gets one, so that readers of the
-// log that was backed up notice. Entries keep their chain.
+// Renew gives the log another epoch, durably. A log restored from a backup gets a new one, so that readers of the original log notice.
+// Entries keep their chain.
 func (l *Store) Renew(e Epoch) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Store) Renew(e Epoch) error {
 	return nil
 }
 
-// BackupHead reports whether the log was restored from a backup, and returns the last entry that the backup had.
+// BackupHead returns the last entry of the backup. renewed reports whether the log was restored from a backup.
 func (l *Store) BackupHead() (backup uint64, renewed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +163,7 @@ func (l *Store) Head() uint64 {
 	return l.durable
 }
 
-// LastSeq returns the last entry in the store, whether or not it outlives a crash.
+// LastSeq returns the last entry in the store, which may not be durable yet.
 func (l *Store) LastSeq() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,9 +205,9 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	return first, func() error { return l.markDurable(last, restarts, durable()) }, nil
 }
 
-// Restart replaces all entries by operations that count from 1, in a batch of the caller's: a replica that takes another
-// site sends its operations again. Everything appended must be durable, and nothing may be appended meanwhile. The
-// caller calls restarted once the batch is applied.
+// Restart replaces all entries by ops, which count from 1, in the caller's batch w. A replica that takes another site uses it to send its
+// operations again. Everything appended must be durable, and nobody may append meanwhile. The caller calls restarted once the batch is
+// applied.
 func (l *Store) Restart(w kv.Writer, ops []Op) (restarted func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,7 +232,7 @@ func (l *Store) Restart(w kv.Writer, ops []Op) (restarted func()) {
 	}
 }
 
-// Settle waits until what was appended before outlives a crash, as its own wait does.
+// Settle waits until all entries appended before the call are durable.
 func (l *Store) Settle() error {
 	l.mu.Lock()
 	if l.failed != nil || l.durable == l.appended {
@@ -250,7 +250,7 @@ func (l *Store) Settle() error {
 	return l.markDurable(last, restarts, wait())
 }
 
-// markDurable notes that the entries up to last outlive a crash, or that this failed.
+// markDurable records that the entries up to last are durable, or that the sync failed.
 func (l *Store) markDurable(last uint64, restarts int, err error) error {
 	l.mu.Lock()
 	if err != nil {
@@ -297,7 +297,7 @@ func (l *Store) Read(from uint64, yield func(Entry) bool) error {
 	return errors.Join(err, failed)
 }
 
-// readEntry decodes an entry that should be the one called want, after chain where that is known.
+// readEntry decodes an entry, which must have the number want. If known is set, it checks the entry against chain, the chain before it.
 func readEntry(key, value []byte, want uint64, chain *Chain, known bool) (Entry, error) {
 	seq := binary.BigEndian.Uint64(key[len(key)-8:])
 	c, err := chainOf(value)

@@ -12,14 +12,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrSequence is returned by Accept for operations that do not follow what the log has of
-// their site: some in between are missing.
+// ErrSequence is returned by Accept if operations are missing between the log's last one of the site and the first given one.
 var ErrSequence = errors.New("operations are missing before these")
 
-// ErrForged is returned by Accept for operations that no other site can have issued.
+// ErrForged is returned by Accept for operations that another single site cannot have issued.
 var ErrForged = errors.New("operations do not come from one other site")
 
-// Bounds of another site's operation; what is beyond is Refused.
+// Limits of another site's operation. Accept refuses one that exceeds them.
 const (
 	MaxOperation = 128 << 10 // bytes of its encoding
 	maxBy        = 256       // bytes of By
@@ -28,18 +27,19 @@ const (
 // siteProgress is the last appended operation of a site.
 type siteProgress struct {
 	seq uint64
-	at  log.HLC // of the last of them; 0: before this process
+	at  log.HLC // clock of operation seq; 0: appended before this process started
 }
 
-// Accept appends operations of one other site, in sequence. It skips those that the log has, so sending again is free. If operations are
-// missing before the first, it returns ErrSequence and writes nothing. If it returns no error, all of ops survive a crash and their
-// effect is visible.
+// Accept appends operations of one other site, in sequence. It skips those that the log has, so sending again is safe. If operations are
+// missing before the first, it returns ErrSequence and writes nothing. If it returns no error, all of ops survive a crash and their effect
+// is visible.
 //
 //	had ─┬─ appended ──────────────────────┬─ not sent yet
 //	   skip      clamp, vet, append       verdicts
 //
 // If the site may not write an operation (see [Admit]), Accept appends a log.Refused of the same dot, so that the sequence has no gap and
-// the site learns the reason. It sets a clock that is more than two seconds ahead to its own clock. also is as in [Partition.Submit].
+// the site learns the reason. It sets an operation's clock that is over two seconds ahead to its own clock. also is as in
+// [Partition.Submit].
 //
 // verdicts belong to the first len(verdicts) operations. With kv.ErrFull these are the operations before the first one for which the
 // store has no space; otherwise all of them. A skipped operation has the zero Verdict. All of these operations are at or before entry
@@ -49,14 +49,14 @@ func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batc
 	return p.AcceptOf(ctx, ops, nil, also)
 }
 
-// AcceptOf is [Partition.Accept] for operations that lives of a replica made: those of the operation before the first, and of
-// ops, as far as it has noted them. Nothing is appended where the log has the same operations of the site by other lives: ErrLife.
+// AcceptOf is [Partition.Accept] with the lives of the replica that made ops and the operation before them, as far as the replica has
+// recorded them. If other lives made the log's operations of these sequence numbers, AcceptOf appends nothing and returns ErrLife.
 func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	return p.accept(ctx, ops, nil, lives, also)
 }
 
-// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup, as the caller and as the site
-// has them. One that is refused now is listed as a conflict with its content.
+// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup. ops are the operations as the
+// caller has them, sent as the site has them. AcceptAgain lists an operation that is refused now as a conflict with its content.
 func (p *Partition) AcceptAgain(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	return p.accept(ctx, ops, sent, lives, also)
 }
@@ -92,8 +92,7 @@ func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life
 	return verdicts, a.last, a.full
 }
 
-// SiteSeq is the sequence number of the last operation of a site that was appended, 0 for
-// none. It may not outlive a crash yet.
+// SiteSeq returns the sequence number of the last appended operation of a site, 0 for none. It may not survive a crash yet.
 func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 	if site == p.Site() {
 		defer p.locks.take(appending).unlock()
@@ -105,7 +104,7 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 	return h.seq, err
 }
 
-// siteProgress looks a site up. If this process has not appended an operation of the site, the last one is in the state, since [Open] has
+// siteProgress returns the last appended operation of a site. If this process has not appended one, the state has it, since [Open] has
 // folded the whole log.
 func (p *Partition) siteProgress(site log.Site) (siteProgress, error) {
 	lock := p.locks.take(hearing)
@@ -141,13 +140,13 @@ func (p *Partition) contiguous(ops []log.Op) error {
 // admission is the result of appending operations.
 type admission struct {
 	skipped     int
-	first, last uint64  // entries
+	first, last uint64  // first and last appended entry
 	ticket      *ticket // nil: nothing was appended
 	wait        func() error
-	full        error // kv.ErrFull: not all of them
+	full        error // kv.ErrFull: some operations were not appended
 }
 
-// admit appends those operations that the log has not. sent are as in AcceptAgain, or nil.
+// admit appends those operations that the log lacks. sent is as in AcceptAgain, or nil.
 func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (a admission, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -172,7 +171,7 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 			a.full = fmt.Errorf("accept: %w", err)
 		}
 	}
-	if len(fresh) == 0 { // others may still wait for their sync
+	if len(fresh) == 0 { // other calls may still wait for these entries to be synced
 		a.last, a.wait = p.log.LastSeq(), p.log.Settle
 		return a, nil
 	}
@@ -212,8 +211,8 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 	return a, nil
 }
 
-// follow holds operations to the lives that made those of before, of which the log has the first had, and returns the
-// lives to be noted with those that it has not.
+// follow checks that the same lives made the operations up to had, which the log has, and their predecessor. It returns the lives to record
+// with the operations after had.
 func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life, err error) {
 	if len(lives) == 0 {
 		return nil, nil
@@ -236,7 +235,7 @@ func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life,
 	return born, nil
 }
 
-// roomy are the operations before the first that does not make room.
+// roomy returns the operations before the first one that does not free space.
 func roomy(ops []log.Op) []log.Op {
 	for i := range ops {
 		if !deletes([]log.Body{ops[i].Body}) {
@@ -246,8 +245,8 @@ func roomy(ops []log.Op) []log.Op {
 	return ops
 }
 
-// vet returns the operations as the log appends them: with clocks that rise and are not far ahead, and refused if the site may not write
-// them.
+// vet returns the operations as the log appends them. Their clocks rise and are not far ahead, and operations that the site may not write
+// are replaced by a log.Refused.
 func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
 	vetted := make([]log.Op, len(ops))
 	at := had.at
@@ -272,7 +271,7 @@ func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
 	return vetted, nil
 }
 
-// hostedTaken refuses an input that takes the public name of another's picture.
+// hostedTaken returns the reason to refuse an input if its public name belongs to another input's picture.
 func (p *Partition) hostedTaken(body log.Body) (why string, err error) {
 	b, ok := body.(*log.InputCreate)
 	if !ok || b.Hosted == [16]byte{} {
@@ -288,7 +287,7 @@ func (p *Partition) hostedTaken(body log.Body) (why string, err error) {
 	return "scope: the public name of another picture", nil
 }
 
-// Refuse replaces an operation's body by a log.Refused. It drops the content.
+// Refuse replaces an operation's body by a log.Refused. The content is lost.
 func Refuse(op *log.Op, why string) {
 	op.Body, op.Extra = &log.Refused{Reason: why}, log.Extra{}
 	if !plain(op.By) {
@@ -296,9 +295,9 @@ func Refuse(op *log.Op, why string) {
 	}
 }
 
-// Admit returns the reason why another site may not write an operation; "": it may. A replica may write inputs, concepts, models,
-// versions, workflows and feedback. Only the origin writes horizons, the serving base model, keys and scopes. Admit does not check the
-// content, which the fold judges.
+// Admit returns the reason why another site may not write an operation; "": it may. A replica may write inputs, concepts, models, versions,
+// workflows and feedback. Only the origin writes horizons, the serving base model, keys and scopes. Admit does not check the content,
+// because the fold does.
 func Admit(op *log.Op) (why string) {
 	switch op.Body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,
@@ -317,5 +316,5 @@ func Admit(op *log.Op) (why string) {
 	return ""
 }
 
-// plain reports whether By can be one.
+// plain reports whether by is a valid author: short enough and valid UTF-8.
 func plain(by string) bool { return len(by) <= maxBy && utf8.ValidString(by) }

@@ -12,16 +12,16 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Claims yields the pictures that the copy of an application needs for something other than its inputs, until yield returns false. These
-// are pictures of own operations that the origin does not have yet, which cannot be sent without them, and of conflicts, which a person
-// may write again. Claims also reads the store while a partition is open on it. It yields nothing for an application that is not a copy,
-// and may yield a picture more than once. Errors: those of the store.
+// Claims yields the pictures that the replica of an application needs for something other than its inputs, until yield returns false.
+// Pending operations need their pictures until the origin has them, and a user may submit a conflict again. Claims reads the store
+// directly, and a partition may be open on it. It yields nothing for an application that is not a replica, and may yield a picture more
+// than once. Errors: those of the store.
 func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	return claims(r, app, func(*log.Op) bool { return false }, yield)
 }
 
-// Unsent is [Claims] without pending operations whose input was deleted, as far as the copy knows. An origin that was restored from a
-// backup lacks such an operation, whose picture was removed with the input.
+// Unsent is [Claims] without pending operations whose input was deleted, as far as the replica knows. An origin that was restored from a
+// backup lacks such an operation, and its picture was removed with the input.
 func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	deleted, all := map[log.Dot]bool{}, log.HLC(0)
 	note := func(op *log.Op) bool {
@@ -78,7 +78,7 @@ func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield fun
 	return err
 }
 
-// LostPictures returns the pictures that no host had after a restore: an application lists their inputs as conflicts. Errors: the store's.
+// LostPictures returns the pictures that no host had after a restore. Their inputs are listed as conflicts. Errors: those of the store.
 func LostPictures(r kv.Reader, app catalog.AppID) (map[blob.Hash]bool, error) {
 	lost := map[blob.Hash]bool{}
 	err := conflictsIn(r, app, func(c Conflict) bool {
@@ -90,13 +90,13 @@ func LostPictures(r kv.Reader, app catalog.AppID) (map[blob.Hash]bool, error) {
 	return lost, err
 }
 
-// lacksPicture reports whether the operation was refused because the copy could not send its picture: an origin that was restored gets
+// lacksPicture reports whether the origin refused the operation because the replica could not send its picture. A restored origin gets
 // operations again whose inputs and pictures were deleted long ago.
 func (c *Conflict) lacksPicture() bool {
 	return c.Verdict.Code == fold.Refused && strings.HasPrefix(c.Verdict.Detail, "blob:")
 }
 
-// pictureOf is the picture that an operation cannot be without, or the zero hash.
+// pictureOf returns the picture that an operation needs, or the zero hash.
 func pictureOf(op *log.Op) blob.Hash {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
@@ -107,8 +107,8 @@ func pictureOf(op *log.Op) blob.Hash {
 	return blob.Hash{}
 }
 
-// DisputedPicture finds the picture behind a public name that an operation in conflict gave it: the input has no
-// such name, or there is none. The error is catalog.ErrNotFound where there is no such conflict.
+// DisputedPicture returns the picture that an operation in conflict gave a public name. The input of that operation does not exist, or
+// lacks the name. The error is catalog.ErrNotFound if no conflict gave the name.
 func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Picture, err error) {
 	found := false
 	err = conflictsIn(r, app, func(c Conflict) bool {
@@ -123,7 +123,7 @@ func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Pict
 	return p, err
 }
 
-// conflictsIn yields the conflicts that a store has of an application, oldest first, until yield returns false.
+// conflictsIn yields an application's conflicts in a store, oldest first, until yield returns false.
 func conflictsIn(r kv.Reader, app catalog.AppID, yield func(Conflict) bool) error {
 	lo, hi := conflictRange(app)
 	var failed error

@@ -13,13 +13,12 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// conflictName begins the names of the notes that keep conflicts; site and sequence follow, as
-// numbers of 4 and 8 bytes.
+// conflictName is the prefix of the names of stored conflicts; site and sequence number follow, in 4 and 8 bytes.
 const conflictName = "conflict/"
 
 func conflictKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, conflictName, dot) }
 
-// dotKey is the key of a note on an operation.
+// dotKey returns the key of a record about an operation.
 func dotKey(app catalog.AppID, name string, dot log.Dot) []byte {
 	k := binary.BigEndian.AppendUint32(app.LocalKey(name), uint32(dot.Site))
 	return binary.BigEndian.AppendUint64(k, dot.Seq)
@@ -51,7 +50,7 @@ func getOp(d *field.Decoder) log.Op {
 	return op
 }
 
-// conflictRange are the first key of the notes, and the first behind them.
+// conflictRange returns the first key of the conflicts, and the first key after them.
 func conflictRange(app catalog.AppID) (lo, hi []byte) {
 	lo = app.LocalKey(conflictName)
 	hi = bytes.Clone(lo)
@@ -59,7 +58,7 @@ func conflictRange(app catalog.AppID) (lo, hi []byte) {
 	return lo, hi
 }
 
-// PutConflict adds to w an operation that an origin refuses, with its content.
+// PutConflict adds c to w: an operation that an origin refuses, with its content.
 func (p *Partition) PutConflict(w kv.Writer, c *Conflict) {
 	w.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
 }
@@ -81,8 +80,7 @@ func (p *Partition) CountConflicts() (n int, err error) {
 	return n, errors.Join(err, v.Close())
 }
 
-// Conflict is one of [Partition.Conflicts]. The error is catalog.ErrNotFound where there is none of
-// this operation.
+// Conflict returns the conflict of one operation. The error is catalog.ErrNotFound if the operation has none.
 func (p *Partition) Conflict(dot log.Dot) (c Conflict, err error) {
 	v := p.View()
 	value, err := v.snapshot.Get(conflictKey(p.o.App, dot))
@@ -95,7 +93,7 @@ func (p *Partition) Conflict(dot log.Dot) (c Conflict, err error) {
 	return c, errors.Join(err, v.Close())
 }
 
-// Dismiss forgets a conflict; one that is not there is no error.
+// Dismiss deletes a conflict. It returns nil if the conflict does not exist.
 func (p *Partition) Dismiss(dot log.Dot) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {

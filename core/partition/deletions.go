@@ -11,19 +11,19 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A replica keeps no operations of others, but it notes which one deleted an input, while it folds it:
+// A replica does not store the operations of others. But when it folds the deletion of an input, it records it:
 //
-//	gone/id/ID      place in the log ‖ the operation
+//	gone/id/ID      entry of the log ‖ the operation
 //	gone/seq/PLACE  ID
 //
-// for as many entries of the log as an origin is sure to keep. Deleting all inputs leaves no note of any, and nor does
-// a snapshot, whose past is not known.
+// It keeps a record for as many entries of the log as an origin certainly stores. It deletes all records when all inputs are deleted, and
+// when it installs a snapshot, whose past is unknown.
 const (
 	goneID  = "gone/id/"
 	goneSeq = "gone/seq/"
 )
 
-// goneKept is the number of entries for which deletions are remembered.
+// goneKept is the number of entries for which a replica keeps the records of deletions.
 const goneKept = 4096
 
 func goneIDKey(app catalog.AppID, id string) []byte { return append(app.LocalKey(goneID), id...) }
@@ -32,7 +32,7 @@ func goneSeqKey(app catalog.AppID, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(app.LocalKey(goneSeq), seq)
 }
 
-// recordDeletion notes the deletions among entries, and forgets older ones.
+// recordDeletion records the deletions among entries, and deletes older records.
 func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts []fold.Verdict) error {
 	some := false
 	for i := range entries {
@@ -55,7 +55,7 @@ func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts
 	return nil
 }
 
-// dropGone forgets all of them.
+// dropGone deletes the records of all deletions.
 func (p *Partition) dropGone(tx *kv.Overlay) {
 	for _, name := range []string{goneID, goneSeq} {
 		lo := p.o.App.LocalKey(name)
@@ -65,7 +65,7 @@ func (p *Partition) dropGone(tx *kv.Overlay) {
 	}
 }
 
-// forgetDeletion forgets the deletions before a place.
+// forgetDeletion deletes the records of deletions before entry before.
 func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 	var keys [][]byte
 	var ids []string
@@ -82,14 +82,14 @@ func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 		case isMissing(err):
 		case err != nil:
 			return err
-		case bytes.HasPrefix(note, keys[i][len(keys[i])-8:]): // and no later input with the id
+		case bytes.HasPrefix(note, keys[i][len(keys[i])-8:]): // unless a later input with the ID was deleted, too
 			tx.Delete(goneIDKey(p.o.App, id))
 		}
 	}
 	return nil
 }
 
-// deletion is the operation of the log that deleted the input that had an id last, if it was noted.
+// deletion returns the recorded entry of the log that last deleted the input with an ID.
 func (p *Partition) deletion(id string) (by log.Entry, known bool, err error) {
 	note, err := p.o.Store.Get(goneIDKey(p.o.App, id))
 	switch {

@@ -12,22 +12,22 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Keys of notes: the clocks of the last operations that deleted all inputs and all models. The clock of one that was not
-// taken back in the order of the log is the greatest, since nobody knows what it deleted.
+// Dots of the records with the clock of the last operation that deleted all inputs or all models. The clock is the maximum if the operation
+// was not taken back in the order of the log, since its effect is unknown then.
 var (
 	allInputs = log.Dot{Seq: 1}
 	allModels = log.Dot{Seq: 2}
 )
 
-// earlier is a deletion that came before what it deletes.
+// earlier is a deletion that the log has before the operation that makes the deleted thing.
 type earlier struct {
-	kill   *log.Op // deletes the thing now; nil: there is none
-	met    log.Dot // the one that came before; zero: nobody noted it
-	unsure bool    // nobody knows whether the thing was made before all of its kind were deleted
+	kill   *log.Op // operation that deletes the thing now; nil: none
+	met    log.Dot // dot of the earlier deletion; zero: not recorded
+	unsure bool    // it is unknown whether the thing was made before all of its kind were deleted
 }
 
-// early returns a deletion of the thing that an operation makes, if the log has one already. A thing that was in the log before counts
-// as deleted by a later operation that deletes all.
+// early returns a deletion of the thing that op makes, if the log has one already. If again is set, the log had the thing before, and a
+// later operation that deletes all counts as deleting it.
 func (p *Partition) early(op *log.Op, again bool) (e earlier, err error) {
 	var body log.Body
 	all := log.Dot{}
@@ -62,7 +62,7 @@ func (p *Partition) early(op *log.Op, again bool) (e earlier, err error) {
 	return e, nil
 }
 
-// readEarly reads the note of a deletion; it is empty in notes of programs before November 2026.
+// readEarly reads the record of a deletion; the operation is empty in records of programs before November 2026.
 func readEarly(value []byte) (op log.Op, err error) {
 	if len(value) == 1 {
 		return op, nil
@@ -70,9 +70,9 @@ func readEarly(value []byte) (op log.Op, err error) {
 	return log.Decode(bytes.Clone(value))
 }
 
-// deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
-// It adds notes of early deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are
-// the operations as the log had them before; none: it had not.
+// deletedEarly returns deletions of things that operations make, if a restored log has such deletions already. It adds records of early
+// deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are the operations as the
+// log had them before; empty if it did not have them.
 func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
 	if p.replica != nil {
 		return nil, nil
@@ -111,7 +111,7 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 	return kills, p.noteEarly(*beside, ops, false, false)
 }
 
-// noteUnknown notes deletions of things that the log does not have, since its disk may have been rolled back and nobody has shown that yet.
+// noteUnknown records deletions of things that the log lacks: its disk may have been rolled back without notice.
 func (p *Partition) noteUnknown(ops []log.Op, beside **kv.Batch) error {
 	for i := range ops {
 		switch ops[i].Body.(type) {
@@ -127,7 +127,7 @@ func (p *Partition) noteUnknown(ops []log.Op, beside **kv.Batch) error {
 	return nil
 }
 
-// unlist deletes the conflict of an operation that a replica gave back before the operations that it follows. The log takes it now.
+// unlist deletes the conflict of an operation that a replica returned before its predecessors. The log takes the operation now.
 func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
 	key := conflictKey(p.o.App, op.Dot)
 	value, err := p.o.Store.Get(key)
@@ -145,11 +145,11 @@ func (p *Partition) unlist(b *kv.Batch, op *log.Op) error {
 	return err
 }
 
-// deletedAll is why a thing is deleted that came back behind an operation that deletes all.
+// deletedAll is the reason for deleting a thing that came back after an operation that deletes all.
 const deletedAll = "all were deleted, perhaps before this was made"
 
-// noteEarly notes the deletions among operations that are appended next of things that the log may not have. Those that delete all deleted
-// nothing else if they keep their places in the log.
+// noteEarly records those deletions in ops, which are appended next, whose things the log may lack. With exact, operations that delete all
+// keep their places in the log, so they deleted nothing else.
 func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) error {
 	clock := func(op *log.Op) log.HLC {
 		if ordered {
@@ -193,7 +193,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 	return nil
 }
 
-// noteOne notes the deletion of a thing that the log may not have, unless one is noted.
+// noteOne records the deletion of a thing that the log may lack, unless one is recorded already.
 func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 	h, err := p.siteProgress(dot.Site)
 	if err != nil || dot.Seq <= h.seq {
@@ -211,7 +211,7 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 	return errors.Join(ignoreMissing(err), failed)
 }
 
-// deletesAll notes operations of this log that delete all, where it may still take back what they mean.
+// deletesAll records this log's operations that delete all, while the log may still take back things that they should delete.
 func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
 	if _, restored := p.log.BackupHead(); !restored || p.replica != nil {
 		return nil
@@ -230,7 +230,7 @@ func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
 	return nil
 }
 
-// noteAll notes the clock of an operation that deletes all.
+// noteAll records the clock of an operation that deletes all.
 func (p *Partition) noteAll(b *kv.Batch, all log.Dot, at log.HLC) error {
 	key := earlyKey(p.o.App, all)
 	have, err := p.o.Store.Get(key)

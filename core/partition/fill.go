@@ -8,31 +8,31 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// A replica that has nothing takes a large snapshot in the order in which the store has it:
+// An empty replica installs a large snapshot in the order of the keys in the store:
 //
 //	chunks of derived records, as they come ──▶ their table, and a PlacedKey each
-//	Rebase:  torn ──▶ state, indexed without what was derived ──▶ derived records, by picture ──▶ not torn
+//	Rebase:  torn ──▶ state, indexed without derived records ──▶ derived records, by picture ──▶ not torn
 //
-// So each record is written once, and read once, where the one before it was.
+// So each record is written once and read once, in the order of the keys.
 
-// placedNote begins the names of PlacedKeys.
+// placedNote is the prefix of the names of PlacedKeys.
 const placedNote = "sync/placed/"
 
-// PlacedKey is the key of a note that the derived records of a chunk are stored, although no input names them yet. While such a note
-// exists, and the replica has pulled nothing, cleaning up does not delete them.
+// PlacedKey returns the key of a record: the store has the derived records of this chunk, although no input names them yet. While such a
+// key exists and the replica has pulled nothing, cleanup does not delete them.
 func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
 	return append(app.LocalKey(placedNote), chunk[:]...)
 }
 
-// PlacedKeys are the bounds of all PlacedKeys.
+// PlacedKeys returns the bounds of all PlacedKeys: the first one, and the first key after them.
 func PlacedKeys(app catalog.AppID) (lo, hi []byte) {
 	lo, hi = app.LocalKey(placedNote), app.LocalKey(placedNote)
 	hi[len(hi)-1]++
 	return lo, hi
 }
 
-// Place adds to a batch the derived records of a chunk, and its PlacedKey. It returns false, and adds nothing, for a
-// chunk that has other things too.
+// Place adds the derived records of a chunk and its PlacedKey to a batch. It returns false and adds nothing if the chunk has other records
+// too.
 func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	var pairs []catalog.Pair
 	all := true
@@ -49,7 +49,7 @@ func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
 	return true
 }
 
-// hasStagedDerived reports whether derived records wait for the rest of a snapshot.
+// hasStagedDerived reports whether derived records in the store wait for the rest of a snapshot.
 func (p *Partition) hasStagedDerived() (waits bool, err error) {
 	if p.replica == nil || p.replica.cursor.Seq > 0 {
 		return false, nil
@@ -62,10 +62,10 @@ func (p *Partition) hasStagedDerived() (waits bool, err error) {
 	return waits, err
 }
 
-// fill is adopt where there is no input, of a snapshot that takes more than one batch.
+// fill is adopt for a store without inputs and a snapshot that takes several batches.
 func (m *pullBatch) fill(ctx context.Context, s *Snapshot, derived derivedChunks) error {
 	p := m.p
-	if err := m.flush(); err != nil { // from here on the state is torn, and nothing is looked for in tx
+	if err := m.flush(); err != nil { // the state is torn now, and nothing below reads tx
 		return err
 	}
 	var b kv.Batch

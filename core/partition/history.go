@@ -7,12 +7,12 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// History yields the operations that made or concern an input, by the operation that made it, newest first, until yield returns false. A
-// partition with a log yields those of the log. A replica stores only operations of its site, and yields those. An entry's Seq is its
-// place in the log; 0: a replica does not know it. whole reports that these are all operations on the input. History reads every entry
-// after the first of them, at some hundred bytes each.
+// History yields the operations that made or concern an input, newest first, until yield returns false. input is the dot of the operation
+// that made it. A partition with a log yields those of the log. A replica stores only operations of its site, and yields those. An entry's
+// Seq is its place in the log; 0: a replica does not know it. whole reports that these are all operations on the input. History reads every
+// entry after the first of them, each of some hundred bytes.
 func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bool, err error) {
-	// All that the state shows is appended by now; what is appended and not yet folded is shown, too.
+	// All operations in the state are appended by now. History also yields appended operations that are not folded yet.
 	whole, err = p.log.About(input, func(e log.Entry) bool {
 		if e.Op.Dot != input && Subject(e.Op.Body) != input {
 			return true
@@ -30,7 +30,7 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 	return whole, err
 }
 
-// LastDeletion returns the last operation that deleted the input with an id: an operation of the log, of this replica, or one that the
+// LastDeletion returns the last operation that deleted the input with an ID: an operation of the log, of this replica, or one that the
 // replica pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it. known is false if no such operation is
 // stored here.
 func (p *Partition) LastDeletion(id string) (by log.Entry, known bool, err error) {
@@ -59,7 +59,7 @@ func (p *Partition) loggedDeletion(id string) (by log.Entry, known bool, err err
 	}
 	known = false
 	err = p.log.Deletions(dot, made.Seq, func(e log.Entry) bool {
-		by, known = e, true // the oldest did it, and is the last to come
+		by, known = e, true // the oldest one deleted the input, and it comes last
 		return true
 	})
 	if p.replica != nil {
@@ -68,7 +68,7 @@ func (p *Partition) loggedDeletion(id string) (by log.Entry, known bool, err err
 	return by, known, err
 }
 
-// confirmedInput returns the operation that made the input with an id in the confirmed state of a replica, before its pending operations.
+// confirmedInput returns the dot of the input with an ID in the confirmed state of a replica, before its pending operations.
 func (p *Partition) confirmedInput(id string) (log.Dot, bool, error) {
 	v := p.View()
 	in, err := catalog.Read(catalog.Before(v.snapshot, p.o.App), p.o.App).InputByID(id)

@@ -16,15 +16,15 @@ const defaultBatch = 8 << 20
 //
 //	pin ── batch, torn ── batch ── … ── batch: cursor, pending operations, not torn ── unpin
 //	 │                                                                                  │
-//	views of before ────────────────────────────────────────────────────────── views of after
+//	previous views ───────────────────────────────────────────────────────────────── new views
 //
-// Open deletes a torn state.
+// Open deletes an incomplete (torn) state.
 type large struct {
-	torn    bool          // some of it is in the store
+	torn    bool          // the store has a part of the snapshot
 	watched []fold.Change // changes for the watcher at the end
 }
 
-// flush makes room in the overlay: what it has goes to the store.
+// flush writes the overlay's changes to the store, to free memory.
 func (m *pullBatch) flush() error {
 	p := m.p
 	p.pin()
@@ -53,8 +53,7 @@ func (m *pullBatch) flush() error {
 	return nil
 }
 
-// rollBack ends a Rebase that has failed: a state that is torn is wiped. When that cannot be, the
-// partition takes nothing more until it is opened again.
+// rollBack ends a failed Rebase: it wipes an incomplete state. If that fails, the partition rejects all writes until it is opened again.
 func (m *pullBatch) rollBack() (err error) {
 	if m.large == nil {
 		return nil
@@ -70,7 +69,7 @@ func (m *pullBatch) rollBack() (err error) {
 	return err
 }
 
-// wipe makes a replica one that has pulled nothing, with its operations pending.
+// wipe empties a replica as if it had pulled nothing. Its operations are pending again.
 func (p *Partition) wipe() error {
 	p.forget()
 	m := p.newMix()
@@ -88,10 +87,10 @@ func (p *Partition) wipe() error {
 // sharedSnapshot is a snapshot that several views share.
 type sharedSnapshot struct {
 	kv.Snapshot
-	users atomic.Int64 // the partition is one of them until unpin, and only it adds others
+	users atomic.Int64 // the partition is one user until unpin, and only it adds others
 }
 
-// Close implements [kv.Snapshot]: the last user closes it.
+// Close implements [kv.Snapshot]. The last user closes the shared snapshot.
 func (s *sharedSnapshot) Close() error {
 	if s.users.Add(-1) > 0 {
 		return nil
@@ -99,7 +98,7 @@ func (s *sharedSnapshot) Close() error {
 	return s.Snapshot.Close()
 }
 
-// pin has views show what is visible now, whatever is written, until unpin.
+// pin makes views show the current state until unpin, in spite of later writes.
 func (p *Partition) pin() {
 	defer p.locks.take(showing).unlock()
 	if p.pinned != nil {
@@ -109,10 +108,10 @@ func (p *Partition) pin() {
 	p.pinned.users.Add(1)
 }
 
-// unpin has views show what is visible again. The caller holds showing.
+// unpin makes views show the store again. The caller holds showing.
 func (p *Partition) unpin() {
 	if p.pinned != nil {
-		_ = p.pinned.Close() // a snapshot that was read from; its views report what is wrong
+		_ = p.pinned.Close() // the snapshot was only read; its views report errors
 		p.pinned = nil
 	}
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A site and a sequence name one operation only while nothing takes operations back. An older image of a replica's disk
-// does: it issues sequences again that its origin has. Each opening of a replica's store is therefore a life with a
-// random name, and both sides note in which life each operation was made:
+// A site and a sequence number name one operation only while no disk is rolled back. A replica whose disk is an older image issues sequence
+// numbers again that its origin has. Each opening of a replica's store is therefore a life with a random name, and both sides record in
+// which life each operation was made:
 //
-//	life/SITE FIRST     name of the life that made the operations from FIRST on
+//	life/SITE FIRST     name of the life that made the operations starting at FIRST
 //
 //	image ── 31 32 33 …  life a ─▶ origin: 31 32 33 by a
-//	  └───── 31 32       life b ─▶ origin: not the life that made 31: the histories part after 30
+//	  └───── 31 32       life b ─▶ origin: not the life that made 31: the histories diverge after 30
 //
-// A replica whose history parts from its origin's takes another site and sends again what it made since ([Partition.Renew]).
+// A replica whose history diverges from its origin's takes another site and sends its later operations again ([Partition.Renew]).
 //
-// An image with the memory of the process, as a snapshot of a virtual machine has it, continues the same life. Pull then finds
-// another operation in the log than the replica made. A replica that gets the state as a snapshot, without the operation, does not.
+// An image that includes the memory of the process, such as a virtual machine's snapshot, continues the same life. Pull then finds an
+// operation in the log that this replica has not made. A replica that installs a state snapshot without that operation cannot notice it.
 
-// ErrLife is returned by AcceptOf for operations of a life that does not follow the one that the log has of the site.
+// ErrLife is returned by AcceptOf for operations of a life that does not continue the site's operations in the log.
 var ErrLife = errors.New("operations come from a different life of the replica")
 
-// Life is the life of a replica's store that made the operations of a site from First to the next Life's.
+// Life is a life of a replica's store. It made its site's operations starting at First, up to the next Life's First.
 type Life struct{ First, ID uint64 }
 
-// lifeBytes is a life in the store, under life/SITE FIRST.
+// lifeBytes is a life as it is stored under life/SITE FIRST.
 //
 //field:message
 type lifeBytes struct {
@@ -39,14 +39,14 @@ type lifeBytes struct {
 
 const (
 	lifeName   = "life/"
-	openedName = "opened" // epoch of the outbox when the store was opened last
+	openedName = "opened" // epoch of the outbox when the store was last opened
 )
 
 func lifeKey(app catalog.AppID, site log.Site, first uint64) []byte {
 	return dotKey(app, lifeName, log.Dot{Site: site, Seq: first})
 }
 
-// lifeAt returns the life that made an operation of a site; zero: nobody noted it.
+// lifeAt returns the life that made an operation of a site; zero: not recorded.
 func (p *Partition) lifeAt(site log.Site, seq uint64) (l Life, err error) {
 	err = p.o.Store.ScanBack(lifeKey(p.o.App, site, 0), lifeKey(p.o.App, site, seq+1), func(key, value []byte) bool {
 		l = readLife(key, value)
@@ -65,7 +65,7 @@ func putLife(w kv.Writer, app catalog.AppID, site log.Site, l Life) {
 	w.Put(lifeKey(app, site, l.First), encodeLifeBytes(nil, &lifeBytes{l.ID}))
 }
 
-// Lives returns the lives that made the operations of a site from one to another, as far as they are noted.
+// Lives returns the recorded lives that made the operations from to to of a site.
 func (p *Partition) Lives(site log.Site, from, to uint64) (lives []Life, err error) {
 	if from > to {
 		return nil, nil
@@ -83,7 +83,7 @@ func (p *Partition) Lives(site log.Site, from, to uint64) (lives []Life, err err
 	return lives, err
 }
 
-// bySite returns the lives of each site, in their order.
+// bySite returns the lives of each site, in the order of lives.
 func bySite(lives []SiteLife) map[log.Site][]Life {
 	of := map[log.Site][]Life{}
 	for _, l := range lives {
@@ -92,7 +92,7 @@ func bySite(lives []SiteLife) map[log.Site][]Life {
 	return of
 }
 
-// lifeOf is the life among some that made an operation; 0: it is not known.
+// lifeOf returns the ID of the life that made operation seq; 0: unknown.
 func lifeOf(lives []Life, seq uint64) (id uint64) {
 	for _, l := range lives {
 		if l.First > seq {
@@ -103,16 +103,15 @@ func lifeOf(lives []Life, seq uint64) (id uint64) {
 	return id
 }
 
-// noteLife notes that this life makes the operation that is appended next.
+// noteLife records that the current life makes the operations starting at first.
 func (p *Partition) noteLife(b *kv.Batch, site log.Site, first uint64) {
 	putLife(b, p.o.App, site, Life{First: first, ID: p.life()})
 }
 
-// life is the name of the life that began when the partition was opened; 0: none.
+// life returns the name of the life that began when the partition was opened; 0: none.
 func (p *Partition) life() uint64 { return binary.BigEndian.Uint64(p.o.Epoch[:8]) }
 
-// openLife finds out whether the store was restored from a backup since it was opened last: then its outbox has another
-// epoch.
+// openLife checks whether the store was restored from a backup since it was last opened. Its outbox then has another epoch.
 func (p *Partition) openLife() error {
 	if p.replica == nil {
 		return nil
@@ -131,15 +130,16 @@ func (p *Partition) openLife() error {
 	return p.o.Store.Apply(&b)
 }
 
-// IsRestored reports whether the replica was restored from a backup and writes as the site of before: it has to take
-// another one, since the replica that was backed up may be in use.
+// IsRestored reports whether the replica was restored from a backup and still writes as its previous site. It has to take another one,
+// since the replica that was backed up may be in use.
 func (p *Partition) IsRestored() bool {
 	defer p.locks.take(reading).unlock()
 	return p.replica != nil && p.replica.restored && p.replica.site != 0
 }
 
-// Fork compares a replica's own operations up to issued with those that its origin has of the site, which are had, made by
-// the lives theirs. It returns the last one that both have. forked reports that the origin has others after it.
+// Fork compares a replica's local operations up to issued with the origin's operations of the same site. had is the origin's last one, and
+// theirs has the lives that made them. The result last is the last operation that both have. forked reports whether the origin has
+// different operations after it.
 func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked bool, err error) {
 	_, confirmed := p.Outbox()
 	site := p.Site()
@@ -167,17 +167,17 @@ func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked
 	return last, had > issued, nil
 }
 
-// renewal is that a replica takes another site.
+// renewal is a replica's change to another site.
 type renewal struct {
 	site  log.Site
-	last  uint64    // last operation of the old site that stays as it is
-	epoch log.Epoch // of the log that has the operations up to last; zero: the replica does not wait for them
+	last  uint64    // last operation of the old site that keeps its name
+	epoch log.Epoch // epoch of the log that has the operations up to last; zero: the replica does not wait for them
 }
 
-// Renew has a replica write as another site. The origin has its operations up to last in the log of an epoch. The later ones are issued
-// again as the new site's, in their order, once those up to last came back with that log or a snapshot of it; until then Site
-// is the old one, and nothing may be pushed. With the zero epoch they are issued at once: the replica gets nothing more, and is emptied
-// once it has sent them. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and those of kv.
+// Renew makes the replica write as another site. The origin's log of the epoch has its operations up to last. The replica issues the later
+// ones again as the new site, in their order, once it has pulled those up to last from that log or a snapshot of it. Until then Site
+// returns the old site, and the caller must not push. With the zero epoch it issues them at once: the replica pulls nothing more, and is
+// emptied once it has sent them. Closing the partition forgets an unfinished renewal. Errors: ErrReplica, ErrSite and those of kv.
 func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -213,7 +213,7 @@ func (p *Partition) Renewing() bool {
 	return p.replica != nil && p.replica.renewal != nil
 }
 
-// lastLocal is the last of our site's operations up to one that stays ours in the log.
+// lastLocal returns the last of our site's operations up to seq that keeps its name in the log.
 func (r *replica) lastLocal(seq uint64) uint64 {
 	if r.renewal != nil {
 		return min(seq, r.renewal.last)
@@ -224,10 +224,10 @@ func (r *replica) lastLocal(seq uint64) uint64 {
 // renewedOutbox is a replica's outbox under another site.
 type renewedOutbox struct {
 	ops       []log.Op
-	restarted func() // of the log
+	restarted func() // updates the log once the batch is written
 }
 
-// renew moves the operations that the origin lacks to the new site, if it is time to.
+// renew moves the operations that the origin lacks to the new site, once the replica has pulled the earlier ones.
 func (m *pullBatch) renew() error {
 	p, r := m.p, m.p.replica
 	switch {
@@ -235,7 +235,7 @@ func (m *pullBatch) renew() error {
 		return nil
 	case r.renewal.epoch == (log.Epoch{}):
 	case m.confirmed < r.renewal.last, r.renewal.last > 0 && m.note.cursor.Epoch != r.renewal.epoch:
-		return nil // they are not in the state yet
+		return nil // the state lacks some of the earlier operations
 	}
 	old, site := m.note.site, r.renewal.site
 	after := max(r.renewal.last, p.log.Floor()-1)
@@ -266,7 +266,7 @@ func (m *pullBatch) renew() error {
 		return failed == nil && e.Seq < p.seq
 	})
 	if after >= p.seq {
-		err = nil // there are none
+		err = nil // there are no operations to move
 	}
 	if err = errors.Join(err, failed); err != nil {
 		return err

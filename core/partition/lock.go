@@ -5,7 +5,7 @@ import "sync"
 // lockSet is a set of the locks of a partition.
 type lockSet uint8
 
-// The locks of a partition in their order: a goroutine that holds one takes only later ones. TestLocksInOnePlace checks that.
+// The locks of a partition in their order: a goroutine that holds one may take only later ones. TestLocksInOnePlace checks that.
 const (
 	// trimming is the lock of a Step that trims the log, and guards its marks. The holder may submit.
 	trimming lockSet = 1 << iota
@@ -25,10 +25,10 @@ const (
 	// goroutine that waits for showing would block the second take.
 	reading
 
-	// waiting guards the tickets.
+	// waiting guards tickets.
 	waiting
 
-	// hearing guards the list of other sites.
+	// hearing guards remoteSites.
 	hearing
 )
 
@@ -57,7 +57,7 @@ func (l *locks) one(of lockSet) sync.Locker {
 	}
 }
 
-// hold is some locks that a goroutine holds.
+// hold is the set of locks that a goroutine holds.
 type hold struct {
 	in  *locks
 	set lockSet

@@ -12,10 +12,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A replica whose site a restored log does not know takes another one, and sends what the log lacks of it again. Another replica may have
-// pulled the same operations, and does not give them back:
+// A replica whose site a restored log does not know takes another one, and sends the operations that the log lacks again. Another replica
+// may have pulled the same operations, and need not return them:
 //
-//	moved/SITE        last operation that stays the site's
+//	moved/SITE        last operation that keeps its name
 
 const movedName = "moved/"
 
@@ -23,8 +23,8 @@ func movedKey(app catalog.AppID, site log.Site) []byte {
 	return binary.BigEndian.AppendUint32(app.LocalKey(movedName), uint32(site))
 }
 
-// Moves notes that a replica takes another site, and sends again all of its operations of this one after last, or after the last one that
-// the log has if that comes first. It returns the last one that the log has. Errors: ErrReplica and those of kv.
+// Moves records that a replica takes another site. The replica sends its operations of site again that follow last, or follow the log's
+// last one if that comes first. Moves returns the last operation of site in the log. Errors: ErrReplica and those of kv.
 func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -57,11 +57,11 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	return h.seq, kv.Sync(p.o.Store, &b)
 }
 
-// deletesMoved is why a deletion is listed: another life of the replica may have used the name that it deletes.
+// deletesMoved is the reason for listing a deletion: another life of the replica may have used the name that it deletes.
 const deletesMoved = "what it deletes is lost; its replica may have sent that again as another site"
 
-// listDeletion lists a deletion of a thing that the log lacks. The replica that made the thing takes another site. The deletion is taken
-// off the list when the thing is given back.
+// listDeletion lists a deletion of a thing that the log lacks, because the replica that made the thing takes another site. When a replica
+// returns the thing, the deletion is removed from the list.
 func (p *Partition) listDeletion(b *kv.Batch, op *log.Op) error {
 	c := Conflict{Op: *op, Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletesMoved}}
 	var err error
@@ -71,7 +71,7 @@ func (p *Partition) listDeletion(b *kv.Batch, op *log.Op) error {
 	return err
 }
 
-// lastBeforeMove returns the last operation that stays a site's whose replica has taken another one; false: it has not.
+// lastBeforeMove returns the last operation that keeps the site's name. moved is false if the site's replica has not taken another site.
 func (p *Partition) lastBeforeMove(site log.Site) (last uint64, moved bool, err error) {
 	data, err := p.o.Store.Get(movedKey(p.o.App, site))
 	switch {
@@ -86,8 +86,8 @@ func (p *Partition) lastBeforeMove(site log.Site) (last uint64, moved bool, err 
 	return binary.BigEndian.Uint64(data), true, nil
 }
 
-// sentAgain returns the name that the log has for an operation whose replica moved it to another site. The zero dot: the log does not have
-// it. moved reports whether the log lacks the operation by its old name, and the replica has moved it.
+// sentAgain returns the log's name of an operation that its replica moved to another site. The dot is zero if the log lacks the operation.
+// moved reports whether the log lacks the operation under its old name, and the replica has moved it.
 func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
 	h, err := p.siteProgress(op.Dot.Site)
 	if err != nil || op.Dot.Seq <= h.seq {
@@ -106,7 +106,7 @@ func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
 	return as, true, err
 }
 
-// isMoved reports whether now is an operation that was made as was, after its replica moved those after last to another site.
+// isMoved reports whether now is the operation was under its new name, after its replica moved those after last to another site.
 func isMoved(was, now *log.Op, last uint64) bool {
 	if now.Dot.Site == was.Dot.Site || now.Dot.Seq != was.Dot.Seq-last {
 		return false
@@ -125,8 +125,8 @@ func isMoved(was, now *log.Op, last uint64) bool {
 	return bytes.Equal(log.Encode(nil, &same), log.Encode(nil, now))
 }
 
-// givenBack returns the operation that a replica sends again as op, if another replica gave it back before: it is among the conflicts, and
-// the log does not have its name.
+// givenBack finds the earlier version of op, which its replica sends again as another site, if another replica returned it before. That
+// version is a conflict, and the log lacks its name.
 func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 	var failed error
 	lo, hi := under(p.o.App, movedName)
@@ -154,8 +154,8 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 	return was, found, errors.Join(err, failed)
 }
 
-// meets takes an operation that a replica sends again off the conflicts. Operations of others that have its old name mean its new one.
-// meets returns a deletion if one of them came before.
+// meets removes the earlier version of op from the conflicts. It records that other operations with its old name mean its new one. If one
+// of them is an earlier deletion, meets returns it.
 func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
 	was, found, err := p.givenBack(op)
 	if err != nil || !found {
@@ -166,7 +166,7 @@ func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
 	return p.earlyAs(&was, op.Dot)
 }
 
-// earlyAs is early for an operation that has another name now.
+// earlyAs is early for an operation whose new name is name.
 func (p *Partition) earlyAs(was *log.Op, name log.Dot) (e earlier, err error) {
 	if e, err = p.early(was, false); e.kill != nil {
 		log.Rename(e.kill.Body, func(log.Dot) log.Dot { return name })

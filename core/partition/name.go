@@ -9,17 +9,15 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Most operations name a thing by its dot, and a state says its id for as long as it is live. People know
-// it by its id alone, so when a pending operation loses its thing, the id of the thing is noted. A conflict
-// can then name it.
+// Most operations name a thing by its dot, and the state has the ID only while the thing exists. Users know only the ID. So when a pending
+// operation loses its thing, the replica stores the ID, and a conflict can show it.
 
-// nameName begins the names of the notes that keep ids; the operation's site and sequence follow, as
-// numbers of 4 and 8 bytes.
+// nameName is the prefix of the names of stored IDs; the operation's site and sequence number follow, in 4 and 8 bytes.
 const nameName = "named/"
 
 func nameKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, nameName, dot) }
 
-// subject is the thing that a body names by its dot, and how its id is looked up; the zero Dot: it names none so.
+// subject returns the thing that a body names by its dot, and the function that looks its ID up; the zero Dot: it names none.
 func subject(body log.Body) (log.Dot, func(catalog.Reader, log.Dot) (string, error)) {
 	switch b := body.(type) {
 	case *log.InputFetched:
@@ -65,15 +63,15 @@ func workflowName(r catalog.Reader, dot log.Dot) (string, error) {
 	return w.ID, err
 }
 
-// Subject is the thing that an operation's body names by its dot; the zero Dot: it names none so.
+// Subject returns the dot by which an operation's body names a thing; the zero Dot: it names none.
 func Subject(body log.Body) log.Dot {
 	dot, _ := subject(body)
 	return dot
 }
 
-// NameOf returns the id of the thing that an operation's body names by its dot. It is empty for bodies without such a name, and if this
-// store does not know it. If a pending operation of this site deleted the thing, the confirmed state has the id; if one made it, that
-// operation has it.
+// NameOf returns the ID of the thing that an operation's body names by its dot. It is empty for bodies without such a dot, and if this
+// store does not know the ID. If a pending operation of this site deleted the thing, the confirmed state has the ID. If a pending operation
+// made it, that operation has the ID.
 func (p *Partition) NameOf(body log.Body) (id string, err error) {
 	dot, name := subject(body)
 	if dot == (log.Dot{}) {
@@ -92,7 +90,7 @@ func (p *Partition) NameOf(body log.Body) (id string, err error) {
 	return id, err
 }
 
-// madeName returns the id that an operation of this site has given to its thing.
+// madeName returns the ID in the operation of this site that made the thing dot.
 func (p *Partition) madeName(dot log.Dot) (id string, err error) {
 	if p.replica == nil || dot.Site != p.Site() || dot.Seq < p.log.Floor() {
 		return "", nil
@@ -111,7 +109,7 @@ func (p *Partition) madeName(dot log.Dot) (id string, err error) {
 	return id, err
 }
 
-// noteNames notes the ids of things that entries delete and pending operations name, as the state before them has these ids.
+// noteNames stores the IDs of things that pending operations name and that no longer exist. The state before this batch has the IDs.
 func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
 	for i := range entries {
 		if verdicts[i].Code != fold.Gone {
@@ -128,7 +126,7 @@ func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.
 	return nil
 }
 
-// takeName returns the id of the thing of an operation whose verdict has arrived, and deletes the note of it.
+// takeName returns the ID of the thing of an operation whose verdict has arrived, and deletes the stored ID.
 func (p *Partition) takeName(op *log.Op) (string, error) {
 	id, err := p.NameOf(op.Body)
 	if err != nil {

@@ -2,9 +2,9 @@
 
 package partition
 
-// Work of one Step, which runs at the same time as calls. It is large enough that the cost of beginning a step is small,
-// also if a thousand other applications are asked in between.
+// Work of one Step, which runs concurrently with calls. It is large enough that the overhead of a step is small, even if calls of a
+// thousand other applications come between.
 const (
 	tidyKeys   = 1024
-	indexSteps = 64 // inputs that enter or leave the graph
+	indexSteps = 64 // inputs added to or deleted from the graph
 )

@@ -17,40 +17,40 @@ import (
 type Options struct {
 	Store kv.Store         // required; it outlives the partition
 	App   catalog.AppID    // zero: the control partition
-	Site  log.Site         // 0 means log.Origin; not of a replica
+	Site  log.Site         // 0 means log.Origin; ignored for a replica
 	Clock func() time.Time // the wall clock; required
-	Epoch log.Epoch        // random: name of a log that begins now, and of the life of a replica that does; an older log keeps its own
+	Epoch log.Epoch        // random; names a new log, and the life of a new replica; an older log keeps its epoch
 	Index *index.Options   // nil: the partition has no index, like the control partition
 
-	// Secret is random: the key by which a log that has none knows its entries again when replicas give them back, see
+	// Secret is a random key. A new log without a seal key stores it to recognize its entries when replicas return them, see
 	// [Partition.Seal]. Zero: such a log gets no key.
 	Secret [32]byte
 
-	// Replica makes the partition a copy of another one, whose log it pulls; nil: the partition has a log.
+	// Replica makes the partition a replica of another one, whose log it pulls; nil: the partition has a log.
 	Replica *Replica
 
-	// Rules is the newest version of the fold's rules that is known; 0 means fold.Version.
+	// Rules is the newest known version of the fold's rules; 0 means fold.Version.
 	Rules uint32
 
-	// Retention limits the kept part of the log; zero fields are documented there.
+	// Retention limits the stored part of the log; a zero field means its default.
 	Retention Retention
 
-	// Watch gets the changes of inputs by each run of entries, once they are visible; nil: nobody does. It must return at once and not
-	// use the partition.
+	// Watch gets the changes of inputs by each run of entries, once they are visible; nil: no watcher. It must return at once and not use
+	// the partition.
 	Watch func(fold.Outcome)
 
-	// Quota limits what operations store; nil: nothing does. A replica ignores it: its origin has one.
+	// Quota limits how much operations store; the zero Quota sets no limit. A replica ignores it: its origin has one.
 	Quota Quota
 }
 
-// Partition is one application's log, state and index. Its methods may be used concurrently.
+// Partition is one application's log, state and index. Its methods are safe for concurrent use.
 type Partition struct {
 	o       Options
 	log     *log.Store // a replica's outbox: entry n is operation n of its site
 	clock   *log.Clock
 	index   *index.Index
 	replica *replica // nil: the partition has a log
-	sealKey []byte   // nil: the log has none
+	sealKey []byte   // nil: the log has no key
 
 	locks locks
 
@@ -60,25 +60,25 @@ type Partition struct {
 	// Fields that folding guards.
 	fold       *fold.Fold
 	tx         *kv.Overlay
-	cleanupDue bool // something may be owed
+	cleanupDue bool // some cleanup may be due
 
 	// Fields that showing guards. A holder of folding may read them, too.
 	seq    uint64          // last entry of log that was folded
-	at     uint64          // last entry that the state has: of a replica the pulled log's and the pending operations behind it
+	at     uint64          // last entry in the state; in a replica, pending operations count as entries after the pulled ones
 	moves  uint64          // batches of entries that became visible
-	pinned *sharedSnapshot // what is looked at instead while a large snapshot is taken; nil: what is
-	closed error           // why it takes nothing more; nil: it does
-	shut   bool            // not even what was appended is folded
+	pinned *sharedSnapshot // snapshot that views show while a large snapshot is installed; nil: they show the store
+	closed error           // reason for rejecting all writes; nil: open
+	shut   bool            // after Shut: appended operations are not folded either
 
 	trim        trimState                 // guarded by trimming
-	tickets     map[uint64]*ticket        // by their first entry; guarded by waiting
-	remoteSites map[log.Site]siteProgress // what this process appended of other sites; guarded by hearing
+	tickets     map[uint64]*ticket        // by the first entry of each; guarded by waiting
+	remoteSites map[log.Site]siteProgress // last operations of other sites that this process appended; guarded by hearing
 }
 
 // ticket is a Submit that waits for its verdicts.
 type ticket struct{ verdicts []fold.Verdict }
 
-// Open opens a partition and folds the entries of its log that the state lacks. If the program knows newer rules of the fold than are in
+// Open opens a partition and folds the entries of its log that the state lacks. If the program knows newer rules of the fold than those in
 // force, Open puts them in force in the log. Errors: those of kv, and fold.ErrNewer.
 func Open(o Options) (*Partition, error) {
 	if o.Site == 0 {
@@ -123,8 +123,8 @@ func Open(o Options) (*Partition, error) {
 	return p, nil
 }
 
-// rule rejects a state of newer rules. It puts the newest known rules in force in a log that others pull. If the store is full, the
-// previous rules stay in force.
+// rule returns fold.ErrNewer for a state folded by newer rules. In a log that others pull, it puts the newest known rules in force. If the
+// store is full, the previous rules stay in force.
 func (p *Partition) rule() error {
 	h, err := p.Header()
 	switch rules := max(h.Fold, fold.First); {
@@ -142,10 +142,10 @@ func (p *Partition) rule() error {
 	return err
 }
 
-// Rules is the newest version of the fold's rules that is known here.
+// Rules returns the newest known version of the fold's rules.
 func (p *Partition) Rules() uint32 { return p.o.Rules }
 
-// openLog opens the log, or a replica's outbox, and finds how much of it the state has.
+// openLog opens the log, or a replica's outbox, and sets the last entry of it that the state has.
 func (p *Partition) openLog() error {
 	state := catalog.Read(p.o.Store, p.o.App)
 	h, err := state.Header()
@@ -176,7 +176,7 @@ func (p *Partition) openLog() error {
 	return err
 }
 
-// lastOwn is the sequence number of our site's last operation, once all of the log is folded.
+// lastOwn returns the sequence number of our site's last operation. The caller has folded the whole log.
 func (p *Partition) lastOwn() (uint64, error) {
 	if p.replica != nil {
 		return p.log.LastSeq(), nil
@@ -184,13 +184,13 @@ func (p *Partition) lastOwn() (uint64, error) {
 	return catalog.Read(p.o.Store, p.o.App).SiteSeq(p.o.Site)
 }
 
-// Index is the application's index, nil for the control partition.
+// Index returns the application's index, nil for the control partition.
 func (p *Partition) Index() *index.Index { return p.index }
 
-// Log is the partition's log, to be read.
+// Log returns the partition's log for reading.
 func (p *Partition) Log() log.Log { return p.log }
 
-// Close ends the partition once what was submitted is folded. Its store stays open.
+// Close closes the partition once all submitted operations are folded. Its store stays open.
 func (p *Partition) Close() error {
 	defer p.locks.take(appending | folding | showing).unlock()
 	p.closed = kv.ErrClosed
@@ -207,14 +207,13 @@ func (p *Partition) Shut(why error) {
 	p.closed, p.shut = why, true
 }
 
-// whyClosed is why the partition takes nothing more; nil: it does.
+// whyClosed returns the reason why the partition rejects writes, or nil if it is open.
 func (p *Partition) whyClosed() error {
 	defer p.locks.take(reading).unlock()
 	return p.closed
 }
 
-// View is the state of a partition at one moment. It may be used concurrently, and is closed
-// once.
+// View is the state of a partition at one moment. It is safe for concurrent use. The caller closes it once.
 type View struct {
 	catalog.Reader
 	snapshot kv.Snapshot
@@ -222,7 +221,7 @@ type View struct {
 	moves    uint64
 }
 
-// View returns the state as it is now.
+// View returns the current state.
 func (p *Partition) View() *View {
 	defer p.locks.take(reading).unlock()
 	if pinned := p.pinned; pinned != nil {
@@ -233,7 +232,7 @@ func (p *Partition) View() *View {
 	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.at, moves: p.moves}
 }
 
-// Header is that of the state as it is now: one record needs no view.
+// Header returns the header of the current state. A single record needs no View.
 func (p *Partition) Header() (catalog.Header, error) {
 	defer p.locks.take(reading).unlock()
 	if p.pinned != nil {
@@ -242,8 +241,8 @@ func (p *Partition) Header() (catalog.Header, error) {
 	return catalog.Read(p.o.Store, p.o.App).Header()
 }
 
-// Seq is the last entry of the log that the view has folded; of a replica the pulled one's, and
-// the pending operations count as entries behind it.
+// Seq returns the last entry of the log that the view has folded. In a replica it is the last pulled entry plus the number of pending
+// operations.
 func (v *View) Seq() uint64 { return v.seq }
 
 // Moves counts the visible changes since the partition was opened. The state is unchanged as long as the number is. In a replica Seq may

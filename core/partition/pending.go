@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// checkOutboxLimit returns the reason why a replica cannot make n more operations.
+// checkOutboxLimit returns an error if a replica cannot make n more operations.
 func (p *Partition) checkOutboxLimit(site log.Site, n int) error {
 	if p.replica == nil {
 		return nil
@@ -25,8 +25,8 @@ func (p *Partition) checkOutboxLimit(site log.Site, n int) error {
 	return nil
 }
 
-// foldPending folds some operations of the outbox over the state, and notes how to take them back, in
-// one batch. Like foldRun's, it needs no sync.
+// foldPending folds some operations of the outbox over the state, and writes their undo records, in one batch. Like foldRun's batch, it
+// needs no sync.
 func (p *Partition) foldPending() error {
 	entries, err := p.nextEntries()
 	if err != nil {
@@ -53,7 +53,7 @@ func (p *Partition) foldPending() error {
 	return nil
 }
 
-// foldLocal folds entries of the outbox into tx, at the places after the last that tx has.
+// foldLocal folds entries of the outbox into tx. It numbers them after the last entry in tx.
 func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
 	h, err := catalog.Read(tx, p.o.App).Header()
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry)
 	if err != nil {
 		return nil, fold.Outcome{}, err
 	}
-	if last+1 < first.Seq { // those between were stable, and the state has lost them
+	if last+1 < first.Seq { // the operations between were stable, and the state has lost them
 		catalog.Write(tx, p.o.App).PutSiteSeq(first.Site, first.Seq-1)
 	}
 	return p.foldEntries(f, tx, entries)
@@ -103,7 +103,7 @@ func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 		}
 		err := base.Scan(op.Key, hi, func(key, value []byte) bool {
 			if value == nil {
-				value = []byte{} // of an existing key
+				value = []byte{} // nil means no key; the key exists
 			}
 			if !n.seen[string(key)] {
 				n.note(key, value)
@@ -117,7 +117,7 @@ func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 	return n.failed
 }
 
-// operations are a batch's, which may grow meanwhile.
+// operations returns a copy of the operations of a batch, so that the caller may add to the batch.
 func operations(b *kv.Batch) []kv.Op {
 	ops := make([]kv.Op, 0, b.Len())
 	for op := range b.Each {
@@ -131,12 +131,12 @@ type undoNotes struct {
 	w      kv.Writer
 	base   kv.Reader
 	app    catalog.AppID
-	some   bool            // there are undo records in base
-	seen   map[string]bool // keys that were noted one by one
+	some   bool            // base has undo records
+	seen   map[string]bool // keys that key has handled
 	failed error
 }
 
-// key notes what one key holds.
+// key writes the undo record of one key.
 func (n *undoNotes) key(key []byte) {
 	if n.failed != nil || n.seen[string(key)] {
 		return
@@ -153,7 +153,7 @@ func (n *undoNotes) key(key []byte) {
 	}
 }
 
-// note writes what a key holds, nil for nothing, unless that is known. Twice is once.
+// note writes an undo record with the old value of a key, unless base has one; a nil value means no such key.
 func (n *undoNotes) note(key, value []byte) {
 	known := false
 	if n.some {

@@ -14,31 +14,31 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Run is some entries of the log that a replica pulls: those after From, up to To.
+// Run is a run of entries of the log that a replica pulls: those after From, up to To.
 type Run struct {
 	Epoch    log.Epoch
 	From, To uint64
-	Chain    log.Chain // of the log up to To
+	Chain    log.Chain // chain of the log up to To
 	Entries  []log.Entry
-	Stable   uint64          // last entry that the origin will never lose; 0: as it was
-	Lives    []SiteLife      // that made the entries, as far as the origin noted them
-	Seal     []byte          // by which the origin knows the log up to To again; nil: none
-	Attach   func(*kv.Batch) // adds what the entries need, such as derived records; nil: nothing
+	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
+	Lives    []SiteLife      // lives that made the entries, as far as the origin recorded them
+	Seal     []byte          // seal by which the origin recognizes the log up to To; nil: none
+	Attach   func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
 }
 
 // OpVerdict is the origin's verdict on one of this replica's operations.
 type OpVerdict struct {
-	Op      log.Op // as it was submitted
+	Op      log.Op // as the replica submitted it
 	Verdict fold.Verdict
 }
 
-// Pull folds entries of the log that follow the cursor. Their effect, the new cursor, and the pending operations over the new state
-// become visible in one batch. The batch is not synced: after a crash the caller pulls again, and it syncs once it has caught up. Pull
-// returns the verdicts on operations of this site among the entries. It stores those that are conflicts until they are dismissed.
+// Pull folds entries of the log that follow the cursor. One batch makes their effect, the new cursor, and the pending operations over the
+// new state visible. The batch is not synced: after a crash the caller pulls again, and it syncs once it has caught up. Pull returns the
+// verdicts on operations of this site among the entries. It stores conflicts until they are dismissed.
 //
-// The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows
-// the entries. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all entries only delete, and others of kv. After an error nothing
-// has changed.
+// The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows the
+// entries. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all entries only delete, and others of kv. After an error the state is
+// unchanged.
 func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	return told, nil
 }
 
-// rest takes folding, and appending where the outbox may be replaced.
+// rest takes folding, and also appending while Pull may replace the outbox.
 func (p *Partition) rest() hold {
 	for {
 		if p.Renewing() {
@@ -81,7 +81,7 @@ func (p *Partition) rest() hold {
 	}
 }
 
-// foldAll folds what was appended and outlives a crash; where the outbox may be replaced, all that was appended.
+// foldAll folds the appended operations that survive a crash. If Pull may replace the outbox, it syncs and folds all of them.
 func (p *Partition) foldAll() error {
 	if p.replica.renewal != nil {
 		if err := p.log.Settle(); err != nil {
@@ -91,7 +91,7 @@ func (p *Partition) foldAll() error {
 	return p.foldLocked(p.log.Head())
 }
 
-// check holds a run to the cursor and returns the cursor after it.
+// check checks that a run follows the cursor, and returns the cursor after it.
 func (r *Run) check(at Cursor) (Cursor, error) {
 	begins := at.Seq == 0 && at.Epoch == (log.Epoch{})
 	if begins {
@@ -118,7 +118,7 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 	return at, nil
 }
 
-// deletes reports whether all the entries make room.
+// deletes reports whether all the entries free space.
 func (r *Run) deletes() bool {
 	for i := range r.Entries {
 		if !deletes([]log.Body{r.Entries[i].Op.Body}) {
@@ -162,7 +162,7 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	return m.verdicts, m.finish()
 }
 
-// noteNewDerived notes the derived records of a batch that the store lacks.
+// noteNewDerived records the keys of derived records in the batch that the store lacks.
 func (m *pullBatch) noteNewDerived(beside *kv.Batch) error {
 	p := m.p
 	all, _ := p.o.App.Range()
@@ -196,26 +196,26 @@ func replay(w kv.Writer, b *kv.Batch) {
 	}
 }
 
-// pullBatch makes the batch of a Pull: what was pending is taken back, the entries are folded, and what is
-// pending still is folded again.
+// pullBatch builds the batch of a Pull. It undoes the pending operations, folds the entries, and folds the operations that are still
+// pending again.
 type pullBatch struct {
 	p         *Partition
 	note      replicaState
-	confirmed uint64          // last own operation in the log
-	undone    bool            // there was something to take back
-	ords      map[uint32]bool // of inputs that may have changed
-	log       fold.Outcome    // of the entries
+	confirmed uint64          // last local operation in the log
+	undone    bool            // some pending operation was undone
+	ords      map[uint32]bool // ordinals of inputs that may have changed
+	log       fold.Outcome    // outcome of the entries
 	verdicts  []OpVerdict
-	lives     []Life // that made the entries of our site
-	rewritten bool   // the state was changed otherwise than by entries
+	lives     []Life // lives that made the entries of our site
+	rewritten bool   // something other than entries changed the state
 
-	derived     map[uint32]bool // inputs whose derived records came
-	derivedKeys []catalog.Pair  // derived records that came with entries, of any site: only keys
-	large       *large          // a snapshot that takes more than one batch; nil: none does
-	renewed     *renewedOutbox  // the outbox under another site; nil: the site stays
-	blank       bool            // there was no input
-	other       bool            // the snapshot belongs to another log, in which ordinals belong to other inputs
-	adopted     []fold.Change   // inputs that came then, instead of ords
+	derived     map[uint32]bool // ordinals of inputs whose derived records came
+	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any site
+	large       *large          // a snapshot that takes more than one batch; nil: none
+	renewed     *renewedOutbox  // outbox under another site; nil: the site stays
+	blank       bool            // the state had no input
+	other       bool            // the snapshot belongs to another log, where an ordinal may mean another input
+	adopted     []fold.Change   // inputs that came while blank, instead of ords
 }
 
 func (p *Partition) newMix() *pullBatch {
@@ -230,7 +230,7 @@ func (m *pullBatch) undo() error {
 	return catalog.Undo(p.tx, p.o.App, func(ord uint32) { m.ords[ord] = true })
 }
 
-// entries folds those of the log.
+// entries folds entries of the log.
 func (m *pullBatch) entries(entries []log.Entry) error {
 	p := m.p
 	if len(entries) == 0 {
@@ -244,7 +244,7 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	if err := p.recordDeletion(p.tx, entries, verdicts); err != nil {
 		return err
 	}
-	var own []int // of our operations among the entries
+	var own []int // indexes of our operations among the entries
 	for i := range entries {
 		dot := entries[i].Op.Dot
 		if m.note.site == 0 || dot != (log.Dot{Site: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
@@ -268,10 +268,10 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	return nil
 }
 
-// noteVerdicts notes the origin's verdicts on local operations.
+// noteVerdicts records the origin's verdicts on local operations.
 func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
 	p := m.p
-	var ops []log.Op // of them those that the outbox has still
+	var ops []log.Op // those of our operations that the outbox still has
 	err := p.own(m.confirmed, entries[own[len(own)-1]].Op.Dot.Seq, func(op log.Op) bool {
 		ops = append(ops, op)
 		return true
@@ -302,8 +302,8 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 	return nil
 }
 
-// checkLocal compares an entry with the local operation of the same name. If the same life made both, its clock and what it names may
-// differ: the origin may have set its clock back and renamed what it names.
+// checkLocal compares an entry with the local operation of the same name. If the same life made both, the clock and the names in the body
+// may differ: the origin may have set the clock back and renamed them.
 func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
@@ -319,8 +319,8 @@ func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", own.Dot.Seq, own.Dot.Site, ErrSite)
 }
 
-// sameOp reports whether an entry of the log may be an operation that was made here. The origin may have set its clock back,
-// removed a name that it does not know, or refused it. After a rollback of its disk it may have renamed what the operation names.
+// sameOp reports whether an entry of the log may be the local operation own. The origin may have set its clock back, removed an author that
+// it does not know, or refused it. After a rollback of its disk it may have renamed the dots in the body.
 func sameOp(entry, own *log.Op) bool {
 	if _, refused := entry.Body.(*log.Refused); refused {
 		return true
@@ -341,7 +341,7 @@ func nameless(data []byte) []byte {
 	return log.Encode(nil, &op)
 }
 
-// scheduleCleanup notes that what was written with an operation may go.
+// scheduleCleanup records that the picture or objects written with an operation may be unreferenced and can then be deleted.
 func scheduleCleanup(w kv.Writer, app catalog.AppID, body log.Body) {
 	switch b := body.(type) {
 	case *log.InputCreate:
@@ -353,7 +353,7 @@ func scheduleCleanup(w kv.Writer, app catalog.AppID, body log.Body) {
 	}
 }
 
-// finish folds what is pending still, and makes it all visible.
+// finish folds the operations that are still pending, and makes the whole batch visible.
 func (m *pullBatch) finish() error {
 	p := m.p
 	if m.rewritten {
@@ -394,7 +394,7 @@ func (m *pullBatch) finish() error {
 		}
 	}
 	var wait func() error
-	if m.renewed != nil { // one batch that a full disk refuses as a whole, and that outlives a crash before anything is pushed as the new site
+	if m.renewed != nil { // a full disk refuses this one batch completely, and it survives a crash before the new site pushes anything
 		c.write = func(b *kv.Batch) (err error) {
 			wait, err = p.o.Store.Commit(b)
 			return err
@@ -415,7 +415,7 @@ func (m *pullBatch) finish() error {
 	return p.log.Trim(stable + 1)
 }
 
-// switchSite gives the replica another site while the batch becomes visible.
+// switchSite gives the replica its new site while the batch becomes visible.
 func (m *pullBatch) switchSite() {
 	p, n := m.p, uint64(len(m.renewed.ops))
 	m.renewed.restarted()
@@ -428,7 +428,7 @@ func (m *pullBatch) switchSite() {
 	clear(p.tickets) // they have their verdicts
 }
 
-// refoldPending folds the operations that are pending still, and notes how to take them back.
+// refoldPending folds the operations that are still pending, and records how to undo them.
 func (m *pullBatch) refoldPending() (out fold.Outcome, err error) {
 	p := m.p
 	var entries []log.Entry
@@ -484,7 +484,7 @@ func (m *pullBatch) net(pending fold.Outcome) (changes, watched fold.Outcome, er
 		before = catalog.Read(nothing{}, p.o.App)
 	}
 	changes.DeletedAll = m.log.DeletedAll
-	if pending.DeletedAll && m.large != nil { // what was taken back is in the store already
+	if pending.DeletedAll && m.large != nil { // the store already has the undone state
 		err := before.Inputs(0, func(in catalog.Input) bool {
 			m.ords[in.Ord] = true
 			return true
@@ -516,7 +516,7 @@ func (m *pullBatch) net(pending fold.Outcome) (changes, watched fold.Outcome, er
 	return changes, watched, nil
 }
 
-// change is net, and the inputs whose derived records came.
+// change returns the changes of net, with the inputs whose derived records came.
 func (m *pullBatch) change(pending fold.Outcome) (c change, err error) {
 	if c.indexed, c.watched, err = m.net(pending); err != nil {
 		return c, err
@@ -539,7 +539,7 @@ func (m *pullBatch) change(pending fold.Outcome) (c change, err error) {
 	return c, nil
 }
 
-// noteIndexable notes stored inputs without a derived record if their record arrived with another input of the same picture.
+// noteIndexable adds stored inputs without a derived record to m.derived if their record arrived with another input of the same picture.
 func (m *pullBatch) noteIndexable(r catalog.Reader, changes []fold.Change) error {
 	if len(m.derivedKeys) == 0 {
 		return nil
@@ -564,7 +564,7 @@ func ordOf(c fold.Change) uint32 {
 
 func isMissing(err error) bool { return errors.Is(err, kv.ErrNotFound) }
 
-// nothing is a store without a key.
+// nothing is an empty store.
 type nothing struct{}
 
 func (nothing) Get([]byte) ([]byte, error)                                 { return nil, kv.ErrNotFound }

@@ -9,28 +9,28 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Quota limits what the operations of a partition store. Room that an operation needs is reserved before the operation
-// is appended, so that concurrent writers cannot exceed a limit together.
+// Quota limits how much the operations of a partition store. The partition reserves the space of an operation before it appends it, so that
+// concurrent writers cannot exceed a limit together.
 //
-//	Prepare ──▶ Reserve ──▶ log ──▶ fold ──▶ Folded: the reservation ends, what the operation stores counts
+//	Prepare ──▶ Reserve ──▶ log ──▶ fold ──▶ Settle: the reservation ends, the stored bytes count
 //	               │          └ error ──▶ Cancel
 //	               └ refused: a log.Refused is appended instead
 type Quota interface {
-	// Prepare counts what is stored already, if bodies need room. No lock is held.
+	// Prepare counts the stored data if bodies need space. The caller holds no lock.
 	Prepare(bodies []log.Body) error
-	// Reserve reserves room for operations that are appended next, and returns for each why it is refused; "": it
-	// is not. The partition holds its lock on appending.
+	// Reserve reserves space for operations that are appended next. It returns the reason for refusing each of them; "": not refused. The
+	// partition holds appending.
 	Reserve(ops []log.Op) (refused []string, err error)
 	// Cancel ends the reservations of operations that were not appended.
 	Cancel(ops []log.Op)
-	// Settle ends the reservations of entries, which have done o. It must return at once and not use the partition.
+	// Settle ends the reservations of entries, whose effect is o. It must return at once and not use the partition.
 	Settle(entries []log.Entry, o fold.Outcome)
 }
 
-// QuotaRefused begins the verdict's detail on an operation that a [Quota] refuses.
+// QuotaRefused is the prefix of the verdict's detail if a [Quota] refuses an operation.
 const QuotaRefused = "quota: "
 
-// State calls read with the state while nothing is folded.
+// State calls read with the state. Nothing is folded meanwhile.
 func (p *Partition) State(read func(catalog.Reader) error) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -39,7 +39,7 @@ func (p *Partition) State(read func(catalog.Reader) error) error {
 	return read(catalog.Read(p.o.Store, p.o.App))
 }
 
-// quota is the partition's quota; nil: none.
+// quota returns the partition's quota; nil: none.
 func (p *Partition) quota() Quota {
 	if p.replica != nil {
 		return nil
@@ -71,8 +71,8 @@ func (p *Partition) unreserve(ops []log.Op) {
 	}
 }
 
-// reserve reserves room for ops and replaces those that are refused: a picture that was fetched ends its input with an
-// error, and any other operation becomes a log.Refused. with has the records that ops need; nil: none.
+// reserve reserves space for ops and replaces refused ones. A refused InputFetched ends its input with an error, and any other refused
+// operation becomes a log.Refused. with has the records that ops need; nil: none.
 func (p *Partition) reserve(ops []log.Op, with *kv.Batch) error {
 	q := p.quota()
 	if q == nil {
@@ -94,7 +94,7 @@ func (p *Partition) reserve(ops []log.Op, with *kv.Batch) error {
 	return nil
 }
 
-// refuse replaces what an operation does. It notes that the derived records of its picture may be deleted.
+// refuse replaces an operation's body. It records that the derived records of its picture may be unreferenced.
 func (p *Partition) refuse(op *log.Op, why string, with *kv.Batch) error {
 	owe := func(b *log.InputCreate) {
 		if with != nil && !b.Blob.IsZero() {

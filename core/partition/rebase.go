@@ -18,15 +18,15 @@ import (
 // contain stay pending and are folded on top; none is lost. Rebase reads the chunks twice, in their order: first to check them, then to
 // install them. It writes only differences.
 //
-// Own operations between the confirmed ones and those that the snapshot contains got their verdicts in entries that were skipped. If the
-// effect of one is not in the snapshot, Rebase stores it as a conflict with the verdict of folding it again.
+// Local operations between the confirmed ones and those that the snapshot contains got their verdicts in skipped entries. If the snapshot
+// lacks the effect of one, Rebase stores it as a conflict with the verdict of folding it again.
 //
-// If the snapshot differs in more than some megabytes, Rebase needs more than one batch. Until the last batch, views show the previous
-// state. If the process ends, or the store fails, in between, the replica has pulled nothing, keeps its pending operations, and takes a
-// snapshot again.
+// If the snapshot differs by more than Replica.Batch bytes, Rebase needs several batches. Until the last batch, views show the previous
+// state. If the process ends, or the store fails, in between, the replica is empty, keeps its pending operations, and installs a snapshot
+// again.
 //
-// Errors: ErrChunk, kv.ErrNewer for rules of another version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
-// those of kv. Except for errors of kv, nothing has changed then.
+// Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
+// those of kv. Except after errors of kv, the state is unchanged then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	return p.replace(ctx, "rebase", func(m *pullBatch) error {
 		if err := m.adopt(ctx, &s); err != nil {
@@ -49,8 +49,8 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	})
 }
 
-// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be the cursor's. Keys are without the
-// application's id; a nil value deletes the key. Errors: ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
+// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be the cursor's entry. Keys lack the
+// application's ID; a nil value deletes the key. Errors: ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
 func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
 	return p.replace(ctx, "repair", func(m *pullBatch) error {
 		if m.note.cursor.Seq != seq {
@@ -70,7 +70,7 @@ func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair)
 	})
 }
 
-// replace makes a batch of a confirmed state that do changes, as Pull makes one of entries.
+// replace makes a batch in which do changes the confirmed state, like Pull does with entries.
 func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBatch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBat
 
 func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
 
-// record records an input that is adopted.
+// record records the change of an input by a snapshot or repair.
 func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	if m.blank {
 		m.adopted = append(m.adopted, fold.Change{After: after})
@@ -119,7 +119,7 @@ func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	}
 }
 
-// adopt replaces the confirmed state by that of a snapshot.
+// adopt replaces the confirmed state by the snapshot's state.
 func (m *pullBatch) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > m.p.o.Rules {
 		return fmt.Errorf("snapshot with fold rules of version %d: %w", s.Fold, fold.ErrNewer)
@@ -223,7 +223,7 @@ func (m *pullBatch) noInputs() (none bool, err error) {
 	return none, err
 }
 
-// pairs are the keys and values of a chunk.
+// pairs returns the keys and values of a chunk.
 func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	data, err := s.Read(i)
 	if err != nil {
@@ -237,10 +237,10 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	return pairs, err
 }
 
-// derivedChunks gives the chunks of a snapshot with derived records: they start in chunk from, and state ends before chunk before.
+// derivedChunks is the chunks of a snapshot with derived records: they start in chunk from, and the state ends before chunk before.
 type derivedChunks struct{ from, before int }
 
-// verify holds the chunks that will be read to their hashes, and the state in them to its digest.
+// verify checks the chunks that adopt will read against their hashes, and the state in them against its digest.
 func (m *pullBatch) verify(ctx context.Context, s *Snapshot) (derived derivedChunks, err error) {
 	digest := fold.NewSummer()
 	var h catalog.Header
@@ -289,21 +289,21 @@ func (s *Snapshot) size() (n uint64) {
 	return n
 }
 
-// confirmedUpTo returns the last operation of ours that the confirmed state knows of.
+// confirmedUpTo returns the last of our operations that the confirmed state contains.
 func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	if m.note.site == 0 {
 		return 0, nil
 	}
 	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
-	own = m.p.replica.lastLocal(own) // what is beyond, another life of the replica made
+	own = m.p.replica.lastLocal(own) // another life of the replica made the later ones
 	if err == nil && own > m.p.seq {
 		err = fmt.Errorf("operation %d of site %d was not created here: %w", own, m.note.site, ErrSite)
 	}
 	return own, err
 }
 
-// findSkipped looks for our operations that the snapshot knows of and we have no verdict on. theirs is the first one that another life may
-// have made.
+// findSkipped finds our operations that the snapshot contains and that have no verdict here. theirs is the first operation that another
+// life may have made.
 func (m *pullBatch) findSkipped(theirs uint64) error {
 	p := m.p
 	before := m.confirmed
@@ -315,7 +315,7 @@ func (m *pullBatch) findSkipped(theirs uint64) error {
 		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", theirs, m.note.site, ErrSite)
 	}
 	if m.confirmed < before {
-		m.note.acked = nil // the disk of the origin was rolled back: they name entries that the log lacks
+		m.note.acked = nil // the disk of the origin was rolled back: the acknowledgements name entries that the log lacks
 	}
 	if m.confirmed > 0 {
 		m.note.ack(acknowledgement{seq: m.note.cursor.Seq, local: m.confirmed})
@@ -333,8 +333,8 @@ func (m *pullBatch) findSkipped(theirs uint64) error {
 	return errors.Join(err, failed)
 }
 
-// refold folds an operation again over the snapshot's state, without changing it, to see whether it had the effect
-// that it was meant to have.
+// refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
+// intended effect.
 func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	switch op.Body.(type) {
 	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete, *log.Feedback:
@@ -356,7 +356,7 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	case v.Code != fold.OK:
 		return c, isConflict(v.Code), nil
 	case appends(op.Body):
-		return c, false, nil // doing it again does it twice, done or not
+		return c, false, nil // folding it again adds the item again, in any case
 	}
 	changed, err := m.changes(tx.Batch())
 	c.Verdict = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
@@ -377,7 +377,7 @@ func appends(body log.Body) bool {
 	return false
 }
 
-// changes reports whether a batch changes a record: anything but where the fold stands.
+// changes reports whether a batch changes any record other than the position of the fold.
 func (m *pullBatch) changes(b *kv.Batch) (bool, error) {
 	for _, op := range operations(b) {
 		if catalog.Position(m.p.o.App, op.Key) {

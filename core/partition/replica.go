@@ -14,43 +14,43 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrReplica is returned for an operation that only a partition with a log supports, or only a replica, and by Open for a store of the
-// other kind.
+// ErrReplica is returned for an operation that this kind of partition does not support: some need a log, others a replica. Open returns it
+// for a store of the other kind.
 var ErrReplica = errors.New("not supported by this kind of partition (replica or origin)")
 
 // ErrNoSite is returned by Submit on a replica that has no site yet.
 var ErrNoSite = errors.New("replica has no site yet")
 
-// ErrSite is returned if a replica with a site should get another one, and if the log has operations of the replica's site that the
-// replica has not made.
+// ErrSite is returned if a replica with a site would get another one, and if the log has operations of the replica's site that this replica
+// has not made.
 var ErrSite = errors.New("replica has a different site")
 
-// ErrOutbox is returned by Submit when as many operations wait for the origin as may.
+// ErrOutbox is returned by Submit if Replica.Limit operations already wait for the origin.
 var ErrOutbox = errors.New("too many operations are waiting for the origin")
 
 // ErrCursor is returned by Pull for a run that does not start at the cursor.
 var ErrCursor = errors.New("entries do not start at the cursor")
 
-// ErrChain is returned by Pull for a run that is not of the log that was pulled so far.
+// ErrChain is returned by Pull for a run from a different log than the one pulled so far.
 var ErrChain = errors.New("the log is a different one")
 
-// Replica makes a partition the copy of another one, whose log it pulls.
+// Replica makes a partition a replica of another partition, whose log it pulls.
 type Replica struct {
-	Site  log.Site // our own, leased; 0: the one that is kept, or none yet
-	Limit uint64   // own operations that may wait for the origin; 0 means 10,000
-	Batch int      // bytes of a batch, about, while a snapshot is taken; 0 means 8 MiB
-	Keep  uint64   // bytes of pulled entries that are kept for an origin that is restored from a backup; 0 means 32 MiB
+	Site  log.Site // the replica's site, leased from the origin; 0: the stored site, or none yet
+	Limit uint64   // local operations that may wait for the origin; 0 means 10,000
+	Batch int      // approximate bytes of a batch while a snapshot is installed; 0 means 8 MiB
+	Keep  uint64   // bytes of pulled entries that are stored for an origin that is restored from a backup; 0 means 32 MiB
 }
 
-// defaultLimit is the maximum number of pending operations.
+// defaultLimit is the default of Replica.Limit, the maximum number of pending operations.
 const defaultLimit = 10_000
 
-// Cursor is the place in the log up to which a replica has pulled. The zero Cursor is that of an empty replica.
+// Cursor is the place in the log up to which a replica has pulled. An empty replica has the zero Cursor.
 type Cursor struct {
 	Epoch  log.Epoch `wire:"1"`
-	Seq    uint64    `wire:"2"` // last entry
-	Chain  log.Chain `wire:"3"` // of the log up to it
-	Stable uint64    `wire:"4"` // last entry that the origin will never lose, as far as is known
+	Seq    uint64    `wire:"2"` // last pulled entry
+	Chain  log.Chain `wire:"3"` // chain of the log up to Seq
+	Stable uint64    `wire:"4"` // last entry that the origin will never lose, as far as the replica knows
 }
 
 // Conflict is an operation of this site that did not have its intended effect.
@@ -58,51 +58,51 @@ type Cursor struct {
 //field:message conflict
 type Conflict struct {
 	Op      log.Op       `wire:"1,func=Op"` // as it was submitted
-	Seq     uint64       `wire:"2"`         // its place in the log
+	Seq     uint64       `wire:"2"`         // its entry in the log
 	Verdict fold.Verdict `wire:"+2"`
-	ID      string       `wire:"7"` // of the thing that the operation names by its dot, which may be deleted; empty: it names none so, or the replica never had it
+	ID      string       `wire:"7"` // ID of the thing that the operation names by its dot, perhaps deleted; empty: none, or never here
 }
 
-// replica is the additional state of a partition that is a replica. All of it is in the store, too.
+// replica is the additional state of a partition that is a replica. The store has all of it, too.
 type replica struct {
 	limit uint64
 	batch int
 	keep  uint64
 	replicaState
-	pending   *fold.Fold // of own operations, over the visible state
-	confirmed uint64     // last own operation that was folded from the log
-	noted     log.Site   // whose operations this life is noted to make; 0: none
-	restored  bool       // from a backup, since when the site is not its own alone
-	renewal   *renewal   // to another site, which waits for the log; nil: none
-	parted    uint64     // first own operation for which the log has another one; 0: none was seen
+	pending   *fold.Fold // fold of the local operations, over the visible state
+	confirmed uint64     // last local operation that was folded from the log
+	noted     log.Site   // site of which the current life has a record; 0: none
+	restored  bool       // the store was restored from a backup, so another replica may write as the same site
+	renewal   *renewal   // change to another site, which waits for the log; nil: none
+	parted    uint64     // first local operation for which the log has a different one; 0: none seen
 }
 
-// replicaState is the record of a replica's place. It is written in the batch that changes the place.
+// replicaState is the stored record of a replica's place in the log. Every batch that changes the place writes it.
 //
 //field:message
 type replicaState struct {
 	cursor Cursor            `wire:"+0"`
 	site   log.Site          `wire:"5"`
-	acked  []acknowledgement `wire:"6"` // own operations in the log that may not be stable, oldest first
-	torn   bool              `wire:"7"` // the state is half of a snapshot's: the rest did not come
+	acked  []acknowledgement `wire:"6"` // local operations in the log that may not be stable, oldest first
+	torn   bool              `wire:"7"` // only a part of a snapshot is in the state
 	kept   keeping           `wire:"+7"`
-	older  uint64            `wire:"12"` // last own operation that was made on a log of another epoch
-	seal   []byte            `wire:"14"` // of the log up to the cursor; nil: none came
+	older  uint64            `wire:"12"` // last local operation that was made on a log of another epoch
+	seal   []byte            `wire:"14"` // seal of the log up to the cursor; nil: none came
 }
 
-// acknowledgement says that own operations up to one are in the log up to an entry.
+// acknowledgement records that the log up to entry seq has the local operations up to local.
 type acknowledgement struct {
 	seq   uint64 `wire:"1"`
 	local uint64 `wire:"2"`
 }
 
-// maxAcked bounds how finely is known when own operations are stable.
+// maxAcked is the maximum number of acknowledgements that a replica stores.
 const maxAcked = 256
 
 func (n *replicaState) encode() []byte { return encodeReplicaState(nil, n) }
 
-// ack notes that own operations are in the log. When there are many such notes, two become the later
-// one: operations are kept longer then, never shorter.
+// ack adds an acknowledgement. At maxAcked it drops the oldest one, whose operations then count as stable with the next one. So operations
+// are stored longer, never shorter.
 func (n *replicaState) ack(a acknowledgement) {
 	if len(n.acked) >= maxAcked {
 		n.acked = slices.Delete(n.acked, 0, 1)
@@ -110,8 +110,7 @@ func (n *replicaState) ack(a acknowledgement) {
 	n.acked = append(n.acked[:len(n.acked):len(n.acked)], a)
 }
 
-// dropStable takes off the notes of operations that are stable, and returns the last of them; 0:
-// none became so.
+// dropStable removes the acknowledgements of stable operations. It returns the last stable operation; 0: none became stable.
 func (n *replicaState) dropStable() (own uint64) {
 	for len(n.acked) > 0 && n.acked[0].seq <= n.cursor.Stable {
 		own = n.acked[0].local
@@ -122,7 +121,7 @@ func (n *replicaState) dropStable() (own uint64) {
 
 func noteKey(app catalog.AppID) []byte { return app.LocalKey("replica") }
 
-// openReplica reads the stored state of a replica, if there is one. The caller must call it before it opens the log.
+// openReplica reads the stored state of a replica, if it exists. The caller must call it before it opens the log.
 func (p *Partition) openReplica() error {
 	data, err := p.o.Store.Get(noteKey(p.o.App))
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
@@ -168,8 +167,8 @@ func (p *Partition) openReplica() error {
 	return nil
 }
 
-// Lease gives a replica its site, durably. It is called once, before the first Submit; again
-// only with the same site. Errors: ErrSite, ErrReplica, and those of kv.
+// Lease sets the replica's site durably. The caller calls it before the first Submit. A later call must name the same site. Errors:
+// ErrSite, ErrReplica, and those of kv.
 func (p *Partition) Lease(site log.Site) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -181,7 +180,7 @@ func (p *Partition) Lease(site log.Site) error {
 	return p.lease(site)
 }
 
-// lease is Lease under the locks; site 0 is none.
+// lease is Lease under the locks; site 0 keeps the current site.
 func (p *Partition) lease(site log.Site) error {
 	r := p.replica
 	switch {
@@ -220,7 +219,7 @@ func (p *Partition) CursorSeal() []byte {
 	return p.replica.seal
 }
 
-// Site is the site whose operations are submitted here; 0: none yet.
+// Site returns the site whose operations are submitted here; 0: none yet.
 func (p *Partition) Site() log.Site {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
@@ -235,14 +234,13 @@ func (p *Partition) Owns(dot log.Dot) bool {
 	return p.replica == nil || dot.Site == p.Site()
 }
 
-// MadeBy reports whether a site is that of the partition, or that of an earlier life of the origin: each of its lives writes as another
-// one.
+// MadeBy reports whether site is the partition's site or, at an origin, the site of one of its earlier lives. Each life of an origin writes
+// as another site.
 func (p *Partition) MadeBy(site log.Site) bool {
 	return site == p.Site() || p.replica == nil && (site == log.Origin || site >= RestoredSites)
 }
 
-// Outbox is the last operation of a replica's own that was made, and the last that was folded
-// from the origin's log; those between are pending.
+// Outbox returns the last local operation of a replica, and the last one that was folded from the origin's log. Those between are pending.
 func (p *Partition) Outbox() (issued, confirmed uint64) {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
@@ -251,7 +249,7 @@ func (p *Partition) Outbox() (issued, confirmed uint64) {
 	return max(p.log.Head(), p.replica.confirmed), p.replica.confirmed
 }
 
-// Older is the last operation of a replica's own that was made on a log of another epoch than the present one; 0: there is none.
+// Older returns the last local operation that was made on a log of another epoch than the present one; 0: none.
 func (p *Partition) Older() uint64 {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
@@ -260,9 +258,9 @@ func (p *Partition) Older() uint64 {
 	return p.replica.older
 }
 
-// Pending yields the pending operations of this site after one, oldest first, until yield returns false. They survive a crash. For an
-// operation that was stable and was deleted here, Pending yields a log.Refused, so that an origin which lost it nevertheless, such as one
-// that was restored from an old backup, can append those after it.
+// Pending yields the pending operations of this site after sequence number after, oldest first, until yield returns false. They survive a
+// crash. For a stable operation that the replica has deleted, Pending yields a log.Refused. So an origin that lost it, for example by a
+// restore from an old backup, can append the operations after it.
 func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -278,8 +276,8 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	return p.own(after, issued, yield)
 }
 
-// LocalOps yields the stored operations of this site after one, oldest first, until yield returns false: the pending ones, and confirmed
-// ones that may not be stable yet.
+// LocalOps yields the stored operations of this site after sequence number after, oldest first, until yield returns false: the pending
+// ones, and confirmed ones that may not be stable yet.
 func (p *Partition) LocalOps(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -294,7 +292,7 @@ func (p *Partition) LocalOps(after uint64, yield func(log.Op) bool) error {
 // IsReplica reports whether the partition is a replica.
 func (p *Partition) IsReplica() bool { return p.replica != nil }
 
-// own yields the stored own operations after < sequence ≤ last.
+// own yields the stored local operations with after < sequence number ≤ last.
 func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
 	if after = p.confirmedUpTo(after); after >= last {
 		return nil
@@ -302,12 +300,11 @@ func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
 	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Op) && e.Seq < last })
 }
 
-// confirmedUpTo returns the last operation of ours that is confirmed, or was once: those before the outbox's floor
-// were stable.
+// confirmedUpTo returns the last local operation that is or was confirmed. Operations before the outbox's floor were stable.
 func (p *Partition) confirmedUpTo(confirmed uint64) uint64 { return max(confirmed, p.log.Floor()-1) }
 
-// ReadConfirmed calls do with the state of the log up to the cursor, without pending operations:
-// for digests and for exports. r may be read until do returns.
+// ReadConfirmed calls do with the state of the log up to the cursor, without pending operations, for digests and exports. r is valid until
+// do returns.
 func (p *Partition) ReadConfirmed(do func(r kv.Reader) error) error {
 	v := p.View()
 	var r kv.Reader = v.snapshot
@@ -317,10 +314,10 @@ func (p *Partition) ReadConfirmed(do func(r kv.Reader) error) error {
 	return errors.Join(do(r), v.Close())
 }
 
-// meetOnce is the number of inputs that enter the index of a next network in one batch.
+// meetOnce is the number of inputs that enter the index of the next network in one batch.
 const meetOnce = 256
 
-// network returns the base of the last switch of the network in the run.
+// network returns the base of the last NetworkSwitch in the run; ok is false if the run has none.
 func (r *Run) network() (base [32]byte, ok bool) {
 	for i := range r.Entries {
 		if s, is := r.Entries[i].Op.Body.(*log.NetworkSwitch); is {
@@ -330,9 +327,9 @@ func (r *Run) network() (base [32]byte, ok bool) {
 	return base, ok
 }
 
-// meet prepares the index for a run that switches the network. Stored inputs enter the space of that network first, if it lacks them and
-// their derived records are stored. Records that come with the run enter it in the run's batch. It returns [fold.ErrNewer] if the index
-// has a space of the present network, and none of the next one: the program does not know it.
+// meet prepares the index for a run that switches the network. Stored inputs first enter the space of that network, if it lacks them and
+// their derived records are stored. Records that come with the run enter it in the run's batch. It returns [fold.ErrNewer] if the index has
+// a space of the present network but none of the next one: the program does not know that network.
 func (p *Partition) meet(ctx context.Context, base [32]byte) error {
 	v := p.View()
 	defer v.Close()
@@ -360,8 +357,8 @@ func (p *Partition) meet(ctx context.Context, base [32]byte) error {
 	return nil
 }
 
-// unknown is the error of a switch to a network of which the index has no space. A copy that has none of its present
-// network either, because it is new, finds nothing until its origin switches to one that it has.
+// unknown returns the error of a switch to a network for which the index has no space. It returns nil if the index has no space of the
+// present network either: such a new replica finds nothing until its origin switches to a known network.
 func (p *Partition) unknown(v *View, base [32]byte) error {
 	h, err := v.Header()
 	if err != nil || !p.index.Has(h.Base) {

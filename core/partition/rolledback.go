@@ -12,38 +12,38 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// An origin does not notice that its disk was rolled back to an older image: the log has the same epoch. Its replicas do, since they have
-// pulled more of it, and an entry that the log sealed proves it:
+// An origin does not notice that its disk was rolled back to an older image: the log has the same epoch. Its replicas notice it, since they
+// have pulled more of the log, and an entry that the log sealed proves it:
 //
 //	image ─ 1 … 50
 //	log   ─ 1 … 50 ─ 51 52        written since the rollback
-//	kept       … 50 ─ 51 … 90 ◆   of the same epoch, sealed
+//	stored     … 50 ─ 51 … 90 ◆   of the same epoch, sealed
 //
-// A log that was trimmed past an entry has it if it has an operation of that name.
+// A trimmed log counts as having a trimmed entry if it has an operation of that name.
 //
-// The log takes another epoch, and then takes back what it lacks, as one that was restored from a backup ([Partition.TakeBack]). Each life
-// of an origin writes as its own site, so no name of a lost operation is used again. Programs of earlier versions wrote as the same site
-// until then, and may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back,
-// or that replicas made before, mean it by that:
+// The log takes another epoch, and then takes back the lacking entries, like a log that was restored from a backup ([Partition.TakeBack]).
+// Each life of an origin writes as its own site, so no name of a lost operation is used again. Older programs wrote as the same site until
+// then, and may have given new operations the names of lost ones. Such a lost operation gets another name. Operations that the log takes
+// back, or that replicas made before, then refer to it by the new name:
 //
-//	renamed/SITE SEQ AT   dot that a lost operation has now
+//	renamed/SITE SEQ AT   new dot of a lost operation
 
 const renamedName = "renamed/"
 
-// renamedTo is the name that a lost operation has now.
+// renamedTo is the new name of a lost operation.
 //
 //field:message
 type renamedTo struct {
 	to log.Dot `wire:"+0"`
 }
 
-// reusedNames are the names of lost operations that the log has used again.
+// reusedNames is the names of lost operations that the log has used again.
 type reusedNames struct {
-	names map[log.Dot]log.Dot // by those that they had
+	names map[log.Dot]log.Dot // new names by old names
 	seen  map[lostOp]log.Dot
 }
 
-// rolledBack reads what is noted of rollbacks.
+// rolledBack reads the stored new names of lost operations.
 func (p *Partition) rolledBack() (r reusedNames, err error) {
 	r.names, r.seen = map[log.Dot]log.Dot{}, map[lostOp]log.Dot{}
 	var failed error
@@ -58,8 +58,8 @@ func (p *Partition) rolledBack() (r reusedNames, err error) {
 	return r, errors.Join(err, failed)
 }
 
-// ResolveNames has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the
-// disk. back are entries that are about to be taken back with them: the log may have one of those by the name of another site.
+// ResolveNames replaces in ops the names of lost operations by their new names. A replica made ops before it knew of a rollback of the
+// disk. back are entries that the caller will take back with ops. The log may have one of them under the name of another site.
 func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
 	if _, restored := p.log.BackupHead(); !restored {
 		return nil
@@ -81,7 +81,7 @@ func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
 	return err
 }
 
-// lostOp is a lost operation: its name may be that of another one.
+// lostOp identifies a lost operation. Another operation may have the same dot, but not the same clock.
 type lostOp struct {
 	dot log.Dot
 	at  log.HLC
@@ -91,7 +91,7 @@ func putRenamed(w kv.Writer, app catalog.AppID, from lostOp, to log.Dot) {
 	w.Put(binary.BigEndian.AppendUint64(dotKey(app, renamedName, from.dot), uint64(from.at)), encodeRenamedTo(nil, &renamedTo{to}))
 }
 
-// rename has an operation name lost operations by the names that they have now.
+// rename replaces in op the names of lost operations by their new names.
 func (r *reusedNames) rename(op *log.Op) {
 	if len(r.names) == 0 {
 		return
@@ -104,8 +104,8 @@ func (r *reusedNames) rename(op *log.Op) {
 	})
 }
 
-// sameNames returns the operations of the log that have the names of entries which the origin made, without what they name. Only the origin
-// gives a name twice. renamed are those entries that the log has by another name, which a log gave them that is lost, too.
+// sameNames returns the log's operations, without the dots in them, that have the same names as entries that the origin made. Only the
+// origin uses a name twice. renamed has the entries that the log contains under a new name, which another lost log gave them.
 func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, renamed map[lostOp]log.Dot, err error) {
 	found, renamed = map[log.Dot][]byte{}, map[lostOp]log.Dot{}
 	made := map[log.HLC][]int{}
@@ -138,8 +138,8 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 	return found, renamed, err
 }
 
-// RolledBack gives the log another epoch if entries of the present one, or a place in it, which it sealed, prove that it had more than it
-// has. It reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of
+// RolledBack gives the log another epoch if b proves a rollback: entries of the present epoch, or a place in it, that the log sealed and
+// lacks. It reports whether it did. A process does so at most once, since nobody can roll back a disk that a process uses. Errors: those of
 // kv.
 func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 	defer p.locks.take(appending).unlock()
@@ -172,7 +172,7 @@ func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 	return true, p.log.Renew(p.o.Epoch)
 }
 
-// lacks reports whether the log has no operation of the name of one of the entries. A log knows by names alone what it was trimmed past.
+// lacks reports whether the log lacks an operation with the name of one of the entries. Of trimmed entries the log knows only the names.
 func (p *Partition) lacks(entries []log.Entry) (bool, error) {
 	for i := range entries {
 		d := entries[i].Op.Dot
@@ -183,7 +183,7 @@ func (p *Partition) lacks(entries []log.Entry) (bool, error) {
 	return false, nil
 }
 
-// RenewLog gives the log the epoch of this process, for the register of a data folder whose disk was rolled back. Errors: those of kv.
+// RenewLog gives the log the epoch of this process, for the app record of a data folder whose disk was rolled back. Errors: those of kv.
 func (p *Partition) RenewLog() error {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {

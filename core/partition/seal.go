@@ -11,17 +11,17 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A log seals its entries for its replicas, with a key that only its store and the backups of that have:
+// A log seals its entries for its replicas, with a key that only its store and its backups have:
 //
 //	seal   the key
 const sealName = "seal"
 
-// RestoredSites is the first site that an origin can have in its second life and later. Leased sites count from 2.
+// RestoredSites is the first site that an origin may use in its second and later lives. Leased sites count from 2.
 const RestoredSites = 1 << 31
 
-// openSealed reads or begins the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of an
-// earlier life that the log lacks, since it was restored from a backup or its disk was rolled back: no life may name others as those are
-// named. A log without seals takes nothing back. It has its own site if it was restored.
+// openSealed reads or creates the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of
+// an earlier life that the log lacks after a restore or a rollback of its disk. No life may use the names of those operations for others. A
+// log without seals cannot take entries back. It gets its own site only if it was restored.
 func (p *Partition) openSealed() error {
 	if p.replica != nil || p.o.App == catalog.Control {
 		return nil
@@ -39,12 +39,12 @@ func (p *Partition) openSealed() error {
 	return nil
 }
 
-// lifeSite is the site of the life of an origin that begins with an epoch, unless the log begins with it.
+// lifeSite returns the site of an origin's life that begins with an epoch. The life that created the log uses log.Origin instead.
 func lifeSite(epoch log.Epoch) log.Site {
 	return log.Site(binary.BigEndian.Uint32(epoch[:]) | RestoredSites)
 }
 
-// openSeal reads or begins the key of the log's seals.
+// openSeal reads or creates the key of the log's seals.
 func (p *Partition) openSeal() error {
 	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
 	if err == nil {
@@ -57,7 +57,7 @@ func (p *Partition) openSeal() error {
 	var b kv.Batch
 	b.Put(p.o.App.LocalKey(sealName), p.o.Secret[:])
 	err = kv.Sync(p.o.Store, &b)
-	if errors.Is(err, kv.ErrFull) { // the next opening begins one
+	if errors.Is(err, kv.ErrFull) { // the next Open creates the key
 		return nil
 	}
 	p.sealKey = append([]byte(nil), p.o.Secret[:]...)
@@ -71,8 +71,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Seal returns a code by which this log, and one that is restored from its backup, knows its entries up to seq again; nil:
-// the log has no key. Its replicas keep it with the entries.
+// Seal returns a code by which this log, or one restored from its backup, recognizes its entries up to seq; nil: the log has no key. Its
+// replicas store the code with the entries.
 func (p *Partition) Seal(seq uint64, chain log.Chain) []byte {
 	if p.sealKey == nil {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// ErrChunk is returned for an invalid chunk of a snapshot, and for one with another hash than the listed one.
+// ErrChunk is returned for an invalid chunk of a snapshot, and for a chunk whose hash differs from the listed one.
 var ErrChunk = errors.New("chunk does not belong to the snapshot")
 
-// Snapshot is the state of a log up to one entry. A replica that joins late takes it instead of the log's beginning:
+// Snapshot is the state of a log up to one entry. A replica that joins late installs it instead of pulling the log from its beginning:
 //
 //	Seq 1200 ─┬─ chunk 0   state: keys in the order of catalog's CopyTables, up to 1 MiB
 //	          ├─ chunk 1
@@ -29,45 +29,45 @@ var ErrChunk = errors.New("chunk does not belong to the snapshot")
 type Snapshot struct {
 	Epoch        log.Epoch
 	Seq          uint64
-	Head         uint64 // last entry of the log when all was given back to it that it lacked; 0: Seq
+	Head         uint64 // last entry of the log once replicas had returned all entries that it lacked; 0: Seq
 	Chain        log.Chain
 	Stable       uint64   // last entry that the origin will never lose
 	Fold         uint32   // version of the rules
 	Digest       [32]byte // fold.Digest of the state
 	Horizon      log.HLC
 	Chunks       []Chunk
-	Objects      []Chunk // whose bytes are in no chunk
-	Seal         []byte  // of the log up to Seq, see [Partition.Seal]; nil: none
-	FirstForeign uint64  // first operation of the replica's site that another life may have made; 0: none. A snapshot that has it is not taken
+	Objects      []Chunk // objects of the versions; no chunk contains them
+	Seal         []byte  // seal of the log up to Seq, see [Partition.Seal]; nil: none
+	FirstForeign uint64  // first operation of the replica's site that another life may have made; Rebase rejects such a snapshot; 0: none
 
 	// Read returns the bytes of a chunk by its number.
 	Read func(i int) ([]byte, error)
 
-	// Verified reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
+	// Verified reports that the bytes of a chunk were checked against its hash when it came. Otherwise, or if it is nil, Rebase checks
+	// them.
 	Verified func(i int) bool
 
-	// Placed reports that a chunk has only derived records, which the replica's store already contains; nil: no chunk was placed. Rebase
+	// Placed reports that a chunk has only derived records, which the replica's store already contains; nil: no chunk is placed. Rebase
 	// then reads the chunk only if the replica has inputs. See [PlacedKey].
 	Placed func(i int) bool
 }
 
 func (s *Snapshot) isPlaced(i int) bool { return s.Placed != nil && s.Placed(i) }
 
-// Chunk is a part of a snapshot, or an object: the SHA-256 of its bytes and how many there are.
+// Chunk describes a chunk of a snapshot, or an object: the SHA-256 of its bytes and their number.
 type Chunk struct {
 	Hash blob.Hash
 	Size uint64
 }
 
-// Sizes of chunks, in bytes. One that holds a single larger record is larger.
+// Sizes of chunks, in bytes. A chunk with a single large record may exceed maxChunk.
 const (
 	minChunk = 256 << 10
 	maxChunk = 1 << 20
 	cutEvery = 1 << 10 // keys, after minChunk
 )
 
-// Export is a snapshot that can be read: it shows the state of one moment for as long as it
-// is open. It may be used concurrently.
+// Export is a snapshot for reading. It shows the state at one moment until it is closed. It is safe for concurrent use.
 type Export struct {
 	Snapshot
 	view   *View
@@ -75,9 +75,8 @@ type Export struct {
 	starts [][]byte // first keys of the chunks
 }
 
-// Export reads the whole state and returns it as a snapshot, with the derived records of the
-// network called base, unless that is zero. It is closed once. Errors: ErrReplica on a replica, which shows more than a log's
-// state, and those of the store.
+// Export returns the whole state as a snapshot, with the derived records of the network base unless base is zero. The caller closes it
+// once. Errors: ErrReplica on a replica, which also has pending operations in its state, and those of the store.
 func (p *Partition) Export(base [32]byte) (*Export, error) {
 	if p.replica != nil {
 		return nil, ErrReplica
@@ -91,7 +90,7 @@ func (p *Partition) Export(base [32]byte) (*Export, error) {
 	return x, nil
 }
 
-// list makes the list of chunks and what else is known of the state.
+// list fills in the list of chunks and the facts about the state.
 func (x *Export) list(l log.Log) (err error) {
 	h, err := x.view.Header()
 	if err != nil {
@@ -121,7 +120,7 @@ func (x *Export) list(l log.Log) (err error) {
 	return x.listObjects()
 }
 
-// listObjects lists what the versions name, by hash.
+// listObjects lists the manifests of the versions, by hash.
 func (x *Export) listObjects() error {
 	return x.view.Objects(func(h blob.Hash, size int) bool {
 		x.Objects = append(x.Objects, Chunk{Hash: h, Size: uint64(size)})
@@ -129,8 +128,7 @@ func (x *Export) listObjects() error {
 	})
 }
 
-// Chunk returns the bytes of a chunk by its number, which are the caller's. Errors: ErrChunk
-// and those of the store.
+// Chunk returns the bytes of a chunk by its number. The caller owns them. Errors: ErrChunk and those of the store.
 func (x *Export) Chunk(i int) ([]byte, error) {
 	if i < 0 || i >= len(x.Chunks) {
 		return nil, fmt.Errorf("chunk %d of %d: %w", i, len(x.Chunks), ErrChunk)
@@ -151,7 +149,7 @@ func (x *Export) Chunk(i int) ([]byte, error) {
 	return chunk, err
 }
 
-// Find returns the number of the chunk with a hash; false: the snapshot has no such chunk.
+// Find returns the number of the chunk with a hash. It returns false if the snapshot has no such chunk.
 func (x *Export) Find(h blob.Hash) (int, bool) {
 	for i := range x.Chunks {
 		if x.Chunks[i].Hash == h {
@@ -161,14 +159,14 @@ func (x *Export) Find(h blob.Hash) (int, bool) {
 	return 0, false
 }
 
-// Close releases what the snapshot is read from.
+// Close closes the view that the export reads.
 func (x *Export) Close() error { return x.view.Close() }
 
-// cutter makes chunks of keys and values: each with the length before it, as a varint.
+// cutter makes chunks of keys and values. Each key and value follows its length, a varint.
 type cutter struct {
-	start []byte // first key of the chunk that is made
+	start []byte // first key of the current chunk
 	data  []byte
-	cut   bool // it ends before the next key
+	cut   bool // the chunk ends before the next key
 	done  func(start, data []byte)
 }
 
@@ -189,7 +187,7 @@ func (c *cutter) add(key, value []byte) {
 	}
 }
 
-// end ends the chunk that is made.
+// end ends the current chunk.
 func (c *cutter) end() {
 	if len(c.data) > 0 {
 		c.done(c.start, c.data)
@@ -197,9 +195,8 @@ func (c *cutter) end() {
 	c.data, c.cut = c.data[:0], false
 }
 
-// Unpack yields the keys and values of a chunk, borrowed from it: keys of the state or of derived
-// records, without the application's id, as the chunk has them, which is in the order of
-// CopyTables. The error is ErrChunk.
+// Unpack yields the keys and values of a chunk, in the order of CopyTables. They are borrowed from the chunk. Keys belong to the state or
+// to derived records and lack the application's ID. The error is ErrChunk.
 func Unpack(chunk []byte, yield func(key, value []byte) bool) error {
 	for len(chunk) > 0 {
 		var key, value []byte
@@ -217,7 +214,7 @@ func Unpack(chunk []byte, yield func(key, value []byte) bool) error {
 	return nil
 }
 
-// cutPart takes a length and as many bytes off the front.
+// cutPart removes a length and that number of bytes from the front of data.
 func cutPart(data []byte) (part, rest []byte, ok bool) {
 	n, size := binary.Uvarint(data)
 	if size <= 0 || n > uint64(len(data)-size) {

@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Step does some of the work that was left for later: it folds what a full store kept from
-// being folded, tidies up after deletions, lets the index catch up, trims the log and moves the horizon as
-// [Retention] says. It reports whether there is more. Steps may run at the same time as all other calls.
+// Step does some of the postponed work: it folds entries that a full store delayed, cleans up after deletions, lets the index catch up,
+// trims the log and moves the horizon as [Retention] specifies. It reports whether more work is left. Step may run concurrently with all
+// other calls.
 func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := p.whyClosed(); err != nil {
 		return false, err
@@ -35,7 +35,7 @@ func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err err
 	return more, nil
 }
 
-// stepIndex lets the index catch up. A store that is full has it done later; meanwhile a search compares what the index lacks one by one.
+// stepIndex lets the index catch up. If the store is full, it postpones the work: a search meanwhile compares unindexed inputs one by one.
 func (p *Partition) stepIndex(ctx context.Context) (more bool, err error) {
 	if p.index == nil {
 		return false, nil
@@ -49,7 +49,7 @@ func (p *Partition) stepIndex(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// stepRetention trims the log and moves the horizon. A store that is full has it done later.
+// stepRetention trims the log and moves the horizon. If the store is full, it postpones both.
 func (p *Partition) stepRetention(ctx context.Context, now time.Time) error {
 	if !p.trimsLog() {
 		return nil
@@ -65,17 +65,17 @@ func (p *Partition) stepRetention(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// stepTidy tidies a little, if everything that was appended is folded.
+// stepTidy does some of the due cleanup, if everything that was appended is folded.
 func (p *Partition) stepTidy() (more bool, err error) {
 	defer p.locks.take(appending | folding).unlock()
 	if !p.cleanupDue || p.shut {
 		return false, nil
 	}
 	if p.seq < p.log.LastSeq() {
-		return false, nil // a Submit is waiting for its sync; another Step will find it done
+		return false, nil // a Submit is waiting for its sync; a later Step will clean up
 	}
 	if p.replica != nil && p.replica.confirmed < p.seq {
-		return false, nil // what pending operations delete may come back
+		return false, nil // the deletions of pending operations may be undone
 	}
 	if waits, err := p.hasStagedDerived(); err != nil || waits {
 		return false, err
@@ -93,9 +93,8 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	return more, nil
 }
 
-// AddDerived makes visible, in one batch, derived records that come after their inputs: put
-// adds those of the live inputs, which it is called with, in the order of dots. The batch is
-// not synced: what a crash takes back is analysed again.
+// AddDerived makes derived records that come after their inputs visible in one batch. It calls put with the existing inputs among dots, in
+// the same order; put writes their records. The batch is not synced: records that a crash undoes are computed again.
 func (p *Partition) AddDerived(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
 	if err := p.o.Store.Room(); err != nil {
 		return err
@@ -134,7 +133,7 @@ func (p *Partition) AddDerived(dots []log.Dot, put func(w kv.Writer, inputs []ca
 	return nil
 }
 
-// Forget has the derived records of a base model removed by the next Steps.
+// Forget marks the derived records of a base model for deletion by the next Steps.
 func (p *Partition) Forget(base [32]byte) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -146,8 +145,8 @@ func (p *Partition) Forget(base [32]byte) error {
 	return p.o.Store.Apply(&b)
 }
 
-// Tidy makes visible, in one batch, what do writes without an operation: tidying that is owed and
-// that the partition cannot do by itself. The batch is not synced; do runs under a lock.
+// Tidy makes the writes of do visible in one batch, without an operation. It is for cleanup that the partition cannot do by itself. The
+// batch is not synced. do runs under a lock.
 func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -160,7 +159,7 @@ func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
 	return p.o.Store.Apply(p.tx.Batch())
 }
 
-// Redact changes operations of the log, starting at an entry, in one batch: see [log.Store.Redact].
+// Redact changes operations of the log, starting at entry from, in one batch: see [log.Store.Redact].
 func (p *Partition) Redact(from uint64, edit func(log.Body) bool) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {

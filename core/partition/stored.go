@@ -12,26 +12,26 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A restore takes entries from the origin that its replicas have pulled. A replica therefore keeps the entries above
-// the stable one as they came:
+// A restored origin lacks entries that its replicas have pulled. A replica therefore stores the entries after the stable one as they came:
 //
-//	kept/RUN SEQ      a entryRecord
-//	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which all of them are in it
+//	kept/RUN SEQ      an entryRecord
+//	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which the log has all of them
 //
-// A snapshot of another epoch begins another run, since its log may continue differently from the backup. Before a snapshot is taken, the
-// entries are kept that it has in it ([Partition.StoreEntries]), as far as the origin has them: whatever a replica shows it can give back.
+// A snapshot of another epoch begins another run, since its log may continue differently from the backup. Before a replica installs a
+// snapshot, it stores the snapshot's entries ([Partition.StoreEntries]), as far as the origin has them. So it can return everything that it
+// shows.
 //
-//	kept       … 50 ─ 51 … 90 ◆         of the log before the restore
-//	Keep       … 50 ─ 51 … 57 ◆ … 99 ◆  of the log that took 51 to 90 back, among other entries
-//	… 99 is stable                       the first run goes
+//	kept          … 50 ─ 51 … 90 ◆         of the log before the restore
+//	StoreEntries  … 50 ─ 51 … 57 ◆ … 99 ◆  of the log that took 51 to 90 back, among other entries
+//	… 99 is stable                         the replica deletes the first run
 //
-// Where entries are missing a run has a gap. The origin's answer to the entries is [Partition.TakeBack].
+// Where entries are missing, a run has a gap. The origin takes the entries with [Partition.TakeBack].
 
 const (
 	keptName = "kept/"
 	leftName = "left/"
 
-	keptBytes = 64 // bytes of an entry without its operation, about
+	keptBytes = 64 // approximate bytes of an entry without its operation
 )
 
 // defaultKeep is the default of Replica.Keep, in bytes.
@@ -43,38 +43,38 @@ type SiteLife struct {
 	Life
 }
 
-// StoredPlace is a place among the kept entries. The zero StoredPlace is before all.
+// StoredPlace is a place among the stored entries. The zero StoredPlace is before all of them.
 type StoredPlace struct {
 	Run uint32
 	Seq uint64
 }
 
-// StoredEntry is an entry as a replica keeps it.
+// StoredEntry is an entry as a replica stores it.
 type StoredEntry struct {
 	At     StoredPlace
-	Before log.Chain // of the log before the entry
-	Life   uint64    // that made the operation; 0: unknown
-	Seal   []byte    // of the log up to the entry; nil: none came
+	Before log.Chain // chain of the log before the entry
+	Life   uint64    // life that made the operation; 0: unknown
+	Seal   []byte    // seal of the log up to the entry; nil: none came
 	Op     log.Op
 }
 
-// entryRecord is an entry as it is kept under kept/RUN SEQ.
+// entryRecord is an entry as it is stored under kept/RUN SEQ.
 //
 //field:message
 type entryRecord struct {
-	before log.Chain `wire:"1"`       // of the log before the entry
-	life   uint64    `wire:"2,fixed"` // of its site
-	seal   []byte    `wire:"3"`       // of the log up to it
+	before log.Chain `wire:"1"`       // chain of the log before the entry
+	life   uint64    `wire:"2,fixed"` // life that made the operation
+	seal   []byte    `wire:"3"`       // seal of the log up to the entry
 	op     []byte    `wire:"4"`
 }
 
-// keeping describes the kept entries. It is part of the note.
+// keeping describes the stored entries. It is part of replicaState.
 type keeping struct {
 	run   uint32    `wire:"1"`
-	since uint64    `wire:"2"` // entry of its log by which the runs before it were given back
+	since uint64    `wire:"2"` // entry of its log by which earlier runs and left operations are returned
 	bytes uint64    `wire:"3"`
-	epoch log.Epoch `wire:"4"` // of the log that the run is of
-	to    uint64    `wire:"6"` // last entry of the run that Keep has kept; 0: none
+	epoch log.Epoch `wire:"4"` // epoch of the log that has the run
+	to    uint64    `wire:"6"` // last entry of the run that StoreEntries has stored; 0: none
 }
 
 func storedEntryKey(app catalog.AppID, at StoredPlace) []byte {
@@ -83,7 +83,7 @@ func storedEntryKey(app catalog.AppID, at StoredPlace) []byte {
 
 func leftKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, leftName, dot) }
 
-// under are the first key of notes with a name, and the first behind them.
+// under returns the first key of the records with a name, and the first key after them.
 func under(app catalog.AppID, name string) (lo, hi []byte) {
 	lo = app.LocalKey(name)
 	hi = bytes.Clone(lo)
@@ -91,8 +91,8 @@ func under(app catalog.AppID, name string) (lo, hi []byte) {
 	return lo, hi
 }
 
-// StoreEntries keeps entries that a snapshot of entry snapshot has in it, before the replica takes that. before is the chain of the log up to
-// r.From. Errors: ErrChain, kv.ErrFull, and others of kv; nothing is changed then.
+// StoreEntries stores entries that a snapshot up to entry snapshot contains, before the replica installs it. before is the chain of the log
+// up to r.From. Errors: ErrChain, kv.ErrFull, and others of kv. After an error the store is unchanged.
 func (p *Partition) StoreEntries(r *Run, before log.Chain, snapshot uint64) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -127,7 +127,7 @@ func (p *Partition) StoreEntries(r *Run, before log.Chain, snapshot uint64) erro
 	return err
 }
 
-// keepRun keeps the entries of a run, the oldest as long as there is room.
+// keepRun stores the entries of a run. Beyond the limit of bytes it deletes the oldest entries.
 func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	if r.Epoch != m.note.kept.epoch {
 		if err := m.beginRun(r.Epoch, r.To); err != nil {
@@ -144,7 +144,7 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 			entry.seal = r.Seal
 		}
 		value := encodeEntryRecord(nil, &entry)
-		if x.Seq <= m.note.kept.to { // it came before the snapshot
+		if x.Seq <= m.note.kept.to { // StoreEntries stored it before the snapshot
 			at := StoredPlace{m.note.kept.run, x.Seq}
 			if err := m.dropKept(storedEntryKey(p.o.App, at), storedEntryKey(p.o.App, StoredPlace{at.Run, at.Seq + 1}), always); err != nil {
 				return err
@@ -157,7 +157,7 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	return m.boundKept()
 }
 
-// chainBefore is the chain before a run at a cursor.
+// chainBefore returns the chain before a run that starts at a cursor.
 func chainBefore(r *Run, at Cursor) log.Chain {
 	if at.Seq == 0 && at.Epoch == (log.Epoch{}) {
 		return log.Chain(r.Epoch)
@@ -165,7 +165,7 @@ func chainBefore(r *Run, at Cursor) log.Chain {
 	return at.Chain
 }
 
-// boundKept drops the oldest entries beyond the bound.
+// boundKept deletes the oldest stored entries if they exceed the limit.
 func (m *pullBatch) boundKept() error {
 	n := &m.note.kept
 	most := m.p.replica.keep
@@ -178,7 +178,7 @@ func (m *pullBatch) boundKept() error {
 
 func always() bool { return true }
 
-// dropKept drops kept entries of a range, oldest first, while more reports true.
+// dropKept deletes stored entries of a range, oldest first, while more reports true.
 func (m *pullBatch) dropKept(lo, hi []byte, more func() bool) error {
 	n := &m.note.kept
 	var keys [][]byte
@@ -196,7 +196,7 @@ func (m *pullBatch) dropKept(lo, hi []byte, more func() bool) error {
 	return err
 }
 
-// forgetKept drops what is stable.
+// forgetKept deletes the stored entries that are stable.
 func (m *pullBatch) forgetKept() error {
 	p, n := m.p, &m.note
 	if n.cursor.Stable <= p.replica.cursor.Stable && n.cursor.Epoch == p.replica.cursor.Epoch {
@@ -226,7 +226,7 @@ func (m *pullBatch) forgetKept() error {
 	return nil
 }
 
-// beginRun begins another run of kept entries, unless the last one has the epoch: the log may continue differently from the backup.
+// beginRun begins another run of stored entries for another epoch, because that log may continue differently from the backup.
 func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) error {
 	k := &m.note.kept
 	if k.epoch != epoch {
@@ -241,7 +241,7 @@ func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) error {
 	return err
 }
 
-// leave keeps the operations of the site that the replica leaves, up to one: they are in the log, and may not be stable.
+// leave stores the operations up to last of the site that the replica leaves: the log has them, but they may not be stable.
 func (m *pullBatch) leave(last uint64) error {
 	p, site := m.p, m.note.site
 	if last < p.log.Floor() {
@@ -256,7 +256,7 @@ func (m *pullBatch) leave(last uint64) error {
 	})
 }
 
-// leftSites yields the sites that the replica left, and the entry by which their operations are in the log.
+// leftSites yields each site that the replica left, and the entry by which the log has its operations.
 func leftSites(r kv.Reader, app catalog.AppID, yield func(site log.Site, by uint64)) error {
 	lo, hi := under(app, leftName)
 	return r.Scan(lo, hi, func(key, value []byte) bool {
@@ -267,12 +267,12 @@ func leftSites(r kv.Reader, app catalog.AppID, yield func(site log.Site, by uint
 	})
 }
 
-// dotOf reads the end of a key of dotKey.
+// dotOf reads the dot at the end of a key made by dotKey.
 func dotOf(key []byte) log.Dot {
 	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-12:])), Seq: binary.BigEndian.Uint64(key[len(key)-8:])}
 }
 
-// KeptOf returns the epoch of the log that the kept entries are of; zero: there are none.
+// KeptOf returns the epoch of the log that has the newest run of stored entries; zero: none.
 func (p *Partition) KeptOf() log.Epoch {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
@@ -281,8 +281,8 @@ func (p *Partition) KeptOf() log.Epoch {
 	return p.replica.replicaState.kept.epoch
 }
 
-// KeptFrom returns the first kept entry that an origin may lack whose log was restored from a backup of entry backup, with the
-// chain up to it. With the zero Chain, all of them may be lacking.
+// KeptFrom returns the place of the first stored entry that an origin may lack after a restore from a backup. backup is the backup's last
+// entry, and chain is the chain up to it. With the zero Chain, the origin may lack all of them.
 func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from StoredPlace, err error) {
 	if chain == (log.Chain{}) {
 		return from, nil
@@ -296,7 +296,7 @@ func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from StoredPlace, 
 	return from, err
 }
 
-// KeptAfter yields the kept entries after a place, in the order in which they came, until yield returns false.
+// KeptAfter yields the stored entries after a place, in the order in which they came, until yield returns false.
 func (p *Partition) KeptAfter(at StoredPlace, yield func(StoredEntry) bool) error {
 	return keptIn(p.o.Store, p.o.App, at, yield)
 }
@@ -314,8 +314,8 @@ func keptIn(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEnt
 	return errors.Join(err, failed)
 }
 
-// LastKept returns the last entry that was kept of the log that is pulled now; false: there is none, or it came without a seal. Where that is not the
-// last of the log, since a snapshot came with a seal, it returns the place of the snapshot without an operation, Before being the chain up to it.
+// LastKept returns the last stored entry of the log that the replica pulls now. sealed is false if it does not exist or came without a
+// seal. If a sealed snapshot reaches further, it returns the place of the snapshot without an operation, with the chain up to it in Before.
 func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
 	lo, hi := under(p.o.App, keptName)
 	var failed error
@@ -349,8 +349,8 @@ func readKept(key, value []byte) (k StoredEntry, err error) {
 	return k, err
 }
 
-// ConfirmedSites returns the sites of this replica with operations that are in the log and may not be stable, those that
-// it left first.
+// ConfirmedSites returns the sites of this replica with operations that the log has and that may not be stable. The sites that the replica
+// left come first.
 func (p *Partition) ConfirmedSites() (sites []log.Site, err error) {
 	if p.replica == nil {
 		return nil, ErrReplica
@@ -362,8 +362,8 @@ func (p *Partition) ConfirmedSites() (sites []log.Site, err error) {
 	return sites, err
 }
 
-// ConfirmedAfter yields those operations of one of [Partition.ConfirmedSites] after a sequence, oldest first, until yield
-// returns false.
+// ConfirmedAfter yields the operations of one of [Partition.ConfirmedSites] after a sequence number, oldest first, until yield returns
+// false.
 func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
@@ -383,8 +383,8 @@ func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.O
 	return errors.Join(err, failed)
 }
 
-// Lose lists own operations as conflicts, with their content: a log had them, was restored from a backup since, and will refuse them. It returns
-// when the list outlives a crash. Errors: those of kv.
+// Lose lists local operations as conflicts, with their content. A log had them, was restored from a backup since, and will refuse them.
+// When Lose returns, the list survives a crash. Errors: those of kv.
 func (p *Partition) Lose(ops []log.Op, why string) (err error) {
 	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Submit makes operations of bodies, on behalf of the key or account by. It returns the verdict of each operation once all are durable
-// and their effect is visible. The log gets either all of them, in a row, or none. also adds related records to their batch, such as
-// derived records; it may be nil, and runs under a lock. Submit borrows bodies until it returns. The result of a training may follow the
-// request for it: see [log.SetLeases].
+// Submit makes operations of bodies, on behalf of the key or account by. It returns the verdict of each operation once all are durable and
+// their effect is visible. The log gets either all of them, in a row, or none. also adds related records to their batch, such as derived
+// records; it may be nil, and runs under a lock. Submit borrows bodies until it returns. The result of a training may follow its request:
+// see [log.SetLeases].
 //
-// Submit checks ctx only before it writes. Errors: kv.ErrFull before anything is written, unless all bodies only delete; kv.ErrFailed and
-// others of the store, after which the log may or may not have the operations. If it has them, they take effect later.
+// Submit checks ctx only before it writes. It returns kv.ErrFull before it writes anything, unless all bodies only delete. After
+// kv.ErrFailed and other errors of the store, the log may or may not have the operations. If it has them, they take effect later.
 //
 // On a replica the operations wait in the outbox for the origin, and the verdicts are those of the local state. The log decides, and Pull
 // returns the final verdicts. Further errors: ErrNoSite, ErrOutbox.
@@ -36,7 +36,7 @@ type Span struct {
 	First, Last uint64
 }
 
-// SubmitSpan is [Partition.Submit] for callers with a token. It also returns the made operations.
+// SubmitSpan is [Partition.Submit] for callers with a token. It also returns the span of the new operations.
 func (p *Partition) SubmitSpan(ctx context.Context, who Caller, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, Span{}, err
@@ -59,7 +59,7 @@ func (p *Partition) SubmitSpan(ctx context.Context, who Caller, bodies []log.Bod
 	return t.verdicts, made, nil
 }
 
-// append numbers the operations and appends them: first is the entry of the first.
+// append numbers the operations and appends them. first is the entry of the first operation.
 func (p *Partition) append(who Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, t *ticket, wait func() error, err error) {
 	if err := p.prepare(bodies); err != nil {
 		return 0, made, nil, nil, err
@@ -116,7 +116,7 @@ func (p *Partition) append(who Caller, bodies []log.Body, also func(*kv.Batch)) 
 	return first, made, t, wait, nil
 }
 
-// deletes reports whether all the bodies make room.
+// deletes reports whether all the bodies free space.
 func deletes(bodies []log.Body) bool {
 	for _, body := range bodies {
 		switch body.(type) {
@@ -129,14 +129,14 @@ func deletes(bodies []log.Body) bool {
 	return true
 }
 
-// foldTo folds at least the entries up to one that outlives a crash, and whatever others do.
-// The first Submit through the lock so folds for those that wait behind it.
+// foldTo folds at least the entries up to seq, which are durable, and further entries of the same runs. So the first Submit that gets the
+// lock folds for those that wait for it.
 func (p *Partition) foldTo(seq uint64) error {
 	defer p.locks.take(folding).unlock()
 	return p.foldLocked(seq)
 }
 
-// foldOf is foldTo for entries of a site's. When a replica takes another site all of them are folded.
+// foldOf is foldTo for entries of site. If the replica has another site now, the change of site has folded them all.
 func (p *Partition) foldOf(site log.Site, seq uint64) error {
 	defer p.locks.take(folding).unlock()
 	if p.Site() != site {
@@ -162,7 +162,7 @@ func (p *Partition) foldLocked(seq uint64) error {
 	return nil
 }
 
-// forget drops cached facts of a batch that was not written.
+// forget drops the fold's cached facts about a batch that was not written.
 func (p *Partition) forget() {
 	p.fold = fold.NewUpTo(p.o.App, p.o.Rules)
 	if p.replica != nil {
@@ -173,8 +173,8 @@ func (p *Partition) forget() {
 // runEntries is the maximum number of entries in a batch.
 const runEntries = 512
 
-// foldRun folds some entries and makes their effect visible in one batch. That batch is not
-// synced: should a crash take it back, the log, which is, gives it again.
+// foldRun folds some entries and makes their effect visible in one batch. The batch needs no sync: if a crash undoes it, Open folds the
+// synced log again.
 func (p *Partition) foldRun() error {
 	entries, err := p.nextEntries()
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *Partition) foldRun() error {
 	return nil
 }
 
-// nextEntries reads the entries that are folded next.
+// nextEntries reads the entries to fold next.
 func (p *Partition) nextEntries() ([]log.Entry, error) {
 	entries := make([]log.Entry, 0, 16)
 	err := p.log.Read(p.seq+1, func(e log.Entry) bool {
@@ -227,8 +227,8 @@ func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entr
 	return verdicts, f.End(), nil
 }
 
-// findIndexable returns unchanged inputs that the index lacks, if their derived record arrived with another input of the same
-// picture. For example, a copy has an input that its origin has not analysed, and the same picture is added at the copy.
+// findIndexable returns unchanged inputs that the index lacks, if their derived record arrived with another input of the same picture. For
+// example, a replica has an input that its origin has not analysed, and a user adds the same picture at the replica.
 func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
 	if p.index == nil {
 		return nil, nil
@@ -246,7 +246,7 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 			brings(c.After.Blob, c.After.Crop)
 		}
 	}
-	for i := range entries { // what becomes no input may bring a record, too
+	for i := range entries { // an operation that creates no input may bring a record, too
 		if b, ok := entries[i].Op.Body.(*log.InputCreate); ok {
 			brings(b.Blob, b.Crop)
 		}
@@ -254,7 +254,7 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 	r := catalog.Read(p.tx, p.o.App)
 	for of := range pictures {
 		var failed error
-		// They have their record in common: where one is in the index, or lacks it, all do.
+		// All inputs of a picture share its record: the index has all of them or none.
 		err := r.ByPicture(of.blob, of.crop, func(ord uint32) bool {
 			if changed[ord] {
 				return true
@@ -286,11 +286,11 @@ type picture struct {
 
 // change is the effect of the overlay's batch.
 type change struct {
-	indexed  fold.Outcome          // what the index makes its own of
-	analysed []catalog.Input       // inputs whose derived records come with it, otherwise unchanged
-	watched  fold.Outcome          // what the watcher gets
-	moved    func()                // runs while it becomes visible
-	write    func(*kv.Batch) error // writes the batch; nil: Apply of the store
+	indexed  fold.Outcome          // changes for the index
+	analysed []catalog.Input       // otherwise unchanged inputs whose derived records come with the batch
+	watched  fold.Outcome          // changes for the watcher
+	moved    func()                // runs while the batch becomes visible
+	write    func(*kv.Batch) error // writes the batch; nil: the store's Apply
 }
 
 // apply makes the overlay's batch visible, together with the changes of the index.
@@ -335,7 +335,7 @@ func (p *Partition) expect(first uint64, n int) *ticket {
 	return t
 }
 
-// drop deletes a ticket. When a replica takes another site, it deletes all tickets, and later ones may have the same first entry.
+// drop deletes a ticket. A change of site has deleted all tickets, and a newer ticket may have the same first entry.
 func (p *Partition) drop(first uint64, t *ticket) {
 	defer p.locks.take(waiting).unlock()
 	if p.tickets[first] == t {
@@ -343,7 +343,7 @@ func (p *Partition) drop(first uint64, t *ticket) {
 	}
 }
 
-// notifyWatcher gives the watcher the verdicts on the entries starting at first.
+// notifyWatcher copies the verdicts on the entries starting at first to the tickets that wait for them.
 func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 	defer p.locks.take(waiting).unlock()
 	end := first + uint64(len(verdicts))
@@ -355,9 +355,9 @@ func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 	}
 }
 
-// Try returns what would become of bodies, here and now, if a replica submitted them, and submits
-// nothing: what is refused to its face need not go to the origin, where another state may hold by then. Nothing is
-// known of a replica without a site. Bodies are borrowed. Errors: ErrReplica and those of kv.
+// Try returns the verdicts that bodies would get if this replica submitted them now. It submits nothing. So a caller can refuse an
+// operation at once, instead of sending it to the origin, whose state may differ by then. Without a site it returns no verdicts. Try
+// borrows bodies. Errors: ErrReplica and those of kv.
 func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
 	if p.replica == nil {
 		return nil, ErrReplica

@@ -13,25 +13,25 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// An origin that was restored from a backup takes back what its replicas have kept of its log:
+// An origin that was restored from a backup takes back the entries that its replicas have stored of its log:
 //
 //	backup ─ 1 … 50                       site 1
-//	log    ─ 1 … 50 ─ 51 52               written since the restore, by a site of the restored log alone
-//	kept        48 … 50 ─ 51 52 … 90 ◆    of the log before, sealed
+//	log    ─ 1 … 50 ─ 51 52               written since the restore, by a site that only the restored log has
+//	stored      48 … 50 ─ 51 52 … 90 ◆    of the log before the restore, sealed
 //
-// Entries that follow the last one of the log keep their places. Otherwise they are appended as the operations that they are: an
-// operation that the log has is passed over, and one that does not follow those of its site, or ends in a conflict, is listed
-// as a conflict with its content. No dot names two operations, since a restored log writes as another site.
+// Entries that follow the log's last one keep their places. Others are appended as new entries with the same operations. An operation that
+// the log has is skipped. One that does not follow its site's previous operations, or ends in a conflict, is listed as a conflict with its
+// content. No dot names two operations, since a restored log writes as another site.
 //
-// An operation may then come after one that deletes what it makes. The origin notes such deletions, and deletes the thing as
-// soon as it is made:
+// An operation may then come after one that deletes its result. The origin records such early deletions, and deletes the thing as soon as
+// an entry creates it:
 //
-//	early/SITE SEQ    of the thing: the deletion
+//	early/SITE SEQ    dot of the thing: the deletion
 //
-// The origin may refuse an operation that its replica sends again, such as one whose token was revoked since. It notes why, and lists the
-// operation when another replica gives it back:
+// The origin may refuse an operation that its replica sends again, for example if its token was revoked since. It records the reason, and
+// lists the operation when another replica returns it:
 //
-//	refused/SITE SEQ  why
+//	refused/SITE SEQ  reason
 
 // ErrRestored is returned by TakeBack for a log that was not restored from a backup.
 var ErrRestored = errors.New("the log was not restored from a backup")
@@ -45,7 +45,7 @@ func earlyKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, earlyN
 
 func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refusedName, dot) }
 
-// LivesOf returns the lives that made entries of the log, as far as they are noted.
+// LivesOf returns the recorded lives that made entries of the log.
 func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
 	type span struct{ first, last uint64 }
 	spans := map[log.Site]span{}
@@ -75,8 +75,8 @@ func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
 	return lives, nil
 }
 
-// Backup returns the last entry of the backup that the log was restored from, with the chain up to it; restored reports
-// whether it was. The chain is zero where the log was trimmed since.
+// Backup returns the last entry of the backup from which the log was restored, with the chain up to it. restored is false if the log was
+// not restored. The chain is zero if the log was trimmed beyond that entry.
 func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err error) {
 	if p.replica != nil {
 		return 0, chain, false, nil
@@ -91,19 +91,19 @@ func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err er
 	return seq, chain, true, err
 }
 
-// StoredRun is a run of entries that a replica has kept.
+// StoredRun is a run of entries that a replica has stored.
 type StoredRun struct {
 	From    uint64
-	Before  log.Chain // of the log up to From
+	Before  log.Chain // chain of the log up to From
 	Entries []log.Entry
 	Lives   []SiteLife
-	Seal    []byte             // of the log up to the last entry
-	Missing map[log.Dot]string // why, of operations whose picture or manifest this origin lacks
+	Seal    []byte             // seal of the log up to the last entry
+	Missing map[log.Dot]string // reason for each operation whose picture or manifest this origin lacks
 }
 
-// TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
-// cannot take. When it returns without an error all of that outlives a crash and can be read. It gives entries that were taken back before,
-// by another name, that name. also is as in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
+// TakeBack appends those entries that the log lost when it was restored from a backup, and lists the others as conflicts. When it returns
+// no error, all of that survives a crash and is visible. An entry that was taken back before under another name keeps that name. also is as
+// in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
 func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Ba
 	return nil
 }
 
-// takeBack appends under appending.
+// takeBack appends the entries under the lock appending.
 func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
@@ -164,7 +164,7 @@ func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, w
 	return p.log.LastSeq(), wait, nil
 }
 
-// hear notes how far operations of sites are appended.
+// hear records the last appended operation of each site in ops.
 func (p *Partition) hear(ops []log.Op) {
 	defer p.locks.take(hearing).unlock()
 	for i := range ops {
@@ -177,12 +177,12 @@ func (p *Partition) hear(ops []log.Op) {
 	}
 }
 
-// taking sorts kept entries into those that the log takes and those that it cannot take.
+// taking sorts stored entries into those that the log takes and those that it cannot take.
 type taking struct {
 	p     *Partition
 	exact bool     // the entries keep their places
-	ops   []log.Op // to be appended
-	own   []bool   // of those: it is an operation of this log, and was not kept
+	ops   []log.Op // operations that the log will append
+	own   []bool   // for each of ops: it is this log's own operation and was not stored by a replica
 	lives []SiteLife
 	taken map[log.Dot]bool
 	lost  []Conflict
@@ -193,16 +193,16 @@ type taking struct {
 	moved   map[lostOp]log.Dot // lost operations that the log has by the names of another site
 }
 
-// noSeal is why an entry is not taken back that may never have been in the log.
+// noSeal is the reason for not taking back an entry that may never have been in the log.
 const noSeal = "the entry has no seal of this log"
 
-// otherLife is why an operation is not taken back whose place among those of its site, or that of the one before, another life has taken.
+// otherLife is the reason for not taking back an operation if another life of its site has made that sequence number, or the one before.
 const otherLife = "another life of the replica wrote since"
 
-// lostFor begins the reasons for which an operation is not taken back.
+// lostFor is the prefix of all reasons for not taking back an operation.
 const lostFor = "restore: "
 
-// sort finds out which entries are lacking. The caller holds appending, and all of the log is folded.
+// sort finds the entries that the log lacks. The caller holds appending, and the whole log is folded.
 func (p *Partition) sort(b *StoredRun) (*taking, error) {
 	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
 	lives := bySite(b.Lives)
@@ -280,7 +280,7 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 	return t, err
 }
 
-// meets finds an operation that its replica sends again as another site. as is the name by which the log has it; zero: not yet.
+// meets handles an operation that its replica sends again as another site. as is its name in the log; zero: the log lacks it so far.
 func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 	if as == (log.Dot{}) {
 		t.lose(op, "its replica sends it again as another site")
@@ -295,8 +295,9 @@ func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 	return err
 }
 
-// madeByEntries are deletions of the inputs and models that entries make. A later entry deletes those in deleted with all others. It may
-// not do so in this log: the log has that entry already, perhaps before them, or takes it now, but not them.
+// madeByEntries collects deletions of the inputs and models that entries make. A later entry of the run deletes those in deleted together
+// with all others. It may not delete them in this log: the log has that later entry already, perhaps before them, or takes it now, but not
+// them.
 type madeByEntries struct{ inputs, models, deleted []entryDeletion }
 
 // entryDeletion is the deletion of a thing that an entry makes.
@@ -319,7 +320,7 @@ func (m *madeByEntries) add(dot log.Dot, body log.Body, known, taken bool) {
 	}
 }
 
-// all returns what is left of things when an entry deletes all of them.
+// all returns the things that remain after an entry that deletes all of them.
 func (m *madeByEntries) all(things []entryDeletion, known, taken bool) []entryDeletion {
 	if !known && !taken {
 		return things
@@ -332,7 +333,7 @@ func (m *madeByEntries) all(things []entryDeletion, known, taken bool) []entryDe
 	return nil
 }
 
-// live returns those deletions whose things live, or are not known yet.
+// live returns the deletions whose things exist, or are not known yet.
 func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) {
 	r := catalog.Read(p.o.Store, p.o.App)
 	for _, d := range deletions {
@@ -353,7 +354,7 @@ func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) 
 	return out, nil
 }
 
-// lastOf returns the sequence of the last operation of a site that the log has.
+// lastOf returns the sequence number of the last operation of a site in the log.
 func (p *Partition) lastOf(site log.Site) (uint64, error) {
 	if site == p.o.Site {
 		return p.last, nil
@@ -362,7 +363,7 @@ func (p *Partition) lastOf(site log.Site) (uint64, error) {
 	return h.seq, err
 }
 
-// recognize reports whether this log sealed the entries, and whether they follow its last one.
+// recognize reports whether this log sealed the entries, and whether they continue it without a gap.
 func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 	chain, head := b.Before, p.log.LastSeq()
 	var at log.Chain
@@ -382,8 +383,8 @@ func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 	return sealed, err == nil && have == at, err
 }
 
-// take has an operation appended, and lists it for the reason gone, if there is one. It only lists one that followed an operation of
-// another life than the log has before it: two replicas have had the site, or the disk of one was rolled back.
+// take schedules an operation to be appended, and also lists it if gone is a reason. It only lists the operation if the previous one of its
+// site comes from a different life than in this log: two replicas have used the site, or the disk of one was rolled back.
 func (t *taking) take(op *log.Op, lives []Life, gone string) error {
 	life, followed := lifeOf(lives, op.Dot.Seq), lifeOf(lives, op.Dot.Seq-1)
 	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)
@@ -407,7 +408,7 @@ func (t *taking) take(op *log.Op, lives []Life, gone string) error {
 	return err
 }
 
-// compare lists an operation whose place among those of its site another life has taken since, and one that was refused since.
+// compare lists an operation if another life has made its sequence number, or if the origin has refused it since.
 func (t *taking) compare(op *log.Op, life uint64) error {
 	have, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq)
 	if err != nil {
@@ -424,7 +425,7 @@ func (t *taking) compare(op *log.Op, life uint64) error {
 	return ignoreMissing(err)
 }
 
-// noteRefused notes the refusals among operations that are appended next, and lists those of had that are refused now.
+// noteRefused records the refused ones among ops, which are appended next. It lists those of had that were not refused before.
 func (p *Partition) noteRefused(b *kv.Batch, ops, had []log.Op) (err error) {
 	for i := range ops {
 		now, refused := ops[i].Body.(*log.Refused)
@@ -447,7 +448,7 @@ func (p *Partition) noteRefused(b *kv.Batch, ops, had []log.Op) (err error) {
 	return nil
 }
 
-// clearConflict takes an operation off the conflicts that is listed for its picture or manifest, which came now.
+// clearConflict removes an operation from the conflicts if it was listed for its missing picture or manifest, which came now.
 func (t *taking) clearConflict(op *log.Op) error {
 	c, err := t.p.Conflict(op.Dot)
 	switch {
@@ -459,7 +460,7 @@ func (t *taking) clearConflict(op *log.Op) error {
 	return err
 }
 
-// Why an operation that is taken back is listed nevertheless.
+// Reasons for listing an operation as a conflict although it is taken back.
 const (
 	LostPicture  = "the bytes of the picture are lost"
 	LostManifest = "the weights of the version are lost"
@@ -473,7 +474,7 @@ func (t *taking) lose(op *log.Op, why string) {
 	t.lost = append(t.lost, Conflict{Op: *op, Verdict: fold.Verdict{Code: fold.Refused, Detail: lostFor + why}})
 }
 
-// try folds the operations over a copy of the state. It finds those that end in a conflict and the things that were deleted before.
+// try folds the operations over a copy of the state. It finds operations that end in a conflict, and things that were deleted before.
 func (t *taking) try(doomed []log.Body) error {
 	p, ops, own := t.p, t.ops, t.own
 	t.ops, t.own = nil, nil
@@ -513,8 +514,8 @@ func (t *taking) try(doomed []log.Body) error {
 	return nil
 }
 
-// entries names the operations of this log, and returns all of them as the next entries. renamed are those that had another name. They are
-// listed by the new one, since the old one is that of another operation.
+// entries names this log's own operations, and returns all operations as the next entries. renamed has the indexes of those that had
+// another name. They are listed by the new name, since the old one belongs to another operation.
 func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 	p, last := t.p, t.p.last
 	renamed = map[int]bool{}
@@ -539,7 +540,7 @@ func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 	return entries, renamed
 }
 
-// note adds to b what is noted with the operations: lives, deletions that came early, and conflicts.
+// note adds to b the records that belong to the operations: lives, early deletions and conflicts.
 func (t *taking) note(b *kv.Batch) error {
 	p := t.p
 	for _, l := range t.lives {

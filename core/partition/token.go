@@ -11,26 +11,25 @@ import (
 
 // Caller identifies the caller that requests operations.
 type Caller struct {
-	By    string // what they are signed with, see [log.Op]
-	Token Token  // that was shown; zero: none was
+	By    string // key or account that requests the operations, see [log.Op]
+	Token Token  // access token of the request; zero: none
 }
 
 // Token has the client and the generation of an access token. A replica that accepts a token may not know yet that the generation has
-// ended. So it stores the Token of each own operation until nobody can request the operation again.
+// ended. So it stores the Token of each local operation until the operation is stable.
 //
 //field:message
 type Token struct {
 	Client     string `wire:"1"`
-	Generation uint64 `wire:"2"` // place in the control log where it begins
+	Generation uint64 `wire:"2"` // entry of the control log at which the generation begins
 }
 
-// tokenName begins the names of the notes that keep tokens; the operation's site and sequence follow, as numbers
-// of 4 and 8 bytes.
+// tokenName is the prefix of the names of stored tokens; the operation's site and sequence number follow, in 4 and 8 bytes.
 const tokenName = "token/"
 
 func tokenKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, tokenName, dot) }
 
-// noteToken notes under which token operations of a replica are made.
+// noteToken stores the token t of each operation in ops.
 func (p *Partition) noteToken(b *kv.Batch, ops []log.Op, t Token) {
 	for i := range ops {
 		b.Put(tokenKey(p.o.App, ops[i].Dot), encodeToken(nil, &t))
@@ -38,7 +37,7 @@ func (p *Partition) noteToken(b *kv.Batch, ops []log.Op, t Token) {
 }
 
 // TokenOf returns the token of an operation of this site. It is zero for an operation without a token, and for operations of earlier
-// versions, which stored none.
+// program versions, which stored none.
 func (p *Partition) TokenOf(dot log.Dot) (Token, error) {
 	data, err := p.o.Store.Get(tokenKey(p.o.App, dot))
 	if isMissing(err) {
@@ -54,7 +53,7 @@ func (p *Partition) TokenOf(dot log.Dot) (Token, error) {
 	return t, nil
 }
 
-// forgetTokens drops the notes on operations of a site up to one.
+// forgetTokens deletes the stored tokens of a site's operations up to last.
 func (p *Partition) forgetTokens(tx *kv.Overlay, site log.Site, last uint64) error {
 	var keys [][]byte
 	err := tx.Scan(tokenKey(p.o.App, log.Dot{Site: site}), tokenKey(p.o.App, log.Dot{Site: site, Seq: last + 1}), func(key, _ []byte) bool {

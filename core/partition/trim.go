@@ -10,28 +10,28 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Retention limits the part of a log that is kept after the state includes it, for replicas that pull it. A replica that is further behind
-// takes a snapshot. The limits do not apply to a replica's outbox and to the control partition.
+// Retention limits the part of a log that is stored after the state includes it, for replicas that pull it. A replica that is further
+// behind installs a snapshot. The limits do not apply to a replica's outbox and to the control partition.
 //
-//	trimmed ─┬─ kept: no older than Age, no more than Entries ─── head
+//	trimmed ─┬─ stored: no older than Age, no more than Entries ─── head
 //	       floor            ▲ mark: the head of a day, which gives the age of entries
 //
 // The age of an entry counts from when it was appended, not from its clock: operations that an edge made while it was offline are as new
 // as their arrival.
 type Retention struct {
 	Age     time.Duration // 0 means 30 days
-	Entries uint64        // 0 means 200,000. Of them the last 4,096 are kept whatever their age
+	Entries uint64        // 0 means 200,000; the last 4,096 are stored at any age
 
 	// MaxOffline is the maximum age of a write of a field when it arrives. Older writes are stale: the horizon follows the clock at this
 	// distance, once another site has written. 0 means 90 days.
 	MaxOffline time.Duration
 
-	// Writes is the time for which replicas keep their confirmed operations, at least: an origin restored from a backup that is
-	// not older gets them back. See [Partition.Stable]. 0 means 7 days.
+	// Writes is the minimum time for which replicas store their confirmed operations. An origin restored from a backup of that age or newer
+	// gets them back. See [Partition.Stable]. 0 means 7 days.
 	Writes time.Duration
 }
 
-// Defaults of Keep, and the minimum for any log, so that a replica that has just taken a snapshot can pull.
+// Defaults of Retention, and the minimum of entries for any log, so that a replica that has just installed a snapshot can pull.
 const (
 	keepAge     = 30 * 24 * time.Hour
 	keepEntries = 200_000
@@ -55,37 +55,37 @@ func (k *Retention) defaults() {
 	}
 }
 
-// trimState has the marks of the log, and when Step moves the horizon.
+// trimState is the marks of the log, and the time at which Step next moves the horizon.
 type trimState struct {
-	known bool // marks are read
+	known bool // marks were read from the store
 	marks []mark
-	next  time.Time // when the horizon is looked at next
-	seen  uint64    // the last entry then
+	next  time.Time // time of the next check of the horizon
+	seen  uint64    // last entry at the previous check
 }
 
-// mark says that the log ended in an entry at a time.
+// mark records the last entry of the log at a time.
 type mark struct {
 	at  time.Time `wire:"1,ms"`
 	seq uint64    `wire:"2"`
 }
 
-// trimMarks are marks as the store keeps them.
+// trimMarks is the stored form of the marks.
 //
 //field:message
 type trimMarks struct {
 	marks []mark `wire:"1"`
 }
 
-// marksKept is the resolution of ages: the number of parts of Age.
+// marksKept is the number of parts into which marks divide Age, and so the resolution of ages.
 const marksKept = 16
 
 func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
 
-// trimsLog reports whether the partition's log is one that is trimmed.
+// trimsLog reports whether Step trims the partition's log.
 func (p *Partition) trimsLog() bool { return p.replica == nil && p.o.App != catalog.Control }
 
-// stepTrim trims the log. Nothing is lost by it: only what the state has folded goes, in a batch behind that
-// of the state, so that no crash takes back the one without the other.
+// stepTrim trims the log. It removes only entries that the state has folded. The batch follows that of the state, so no crash undoes the
+// state's batch without this one.
 func (p *Partition) stepTrim(now time.Time) error {
 	lock := p.locks.take(reading)
 	seq, shut := p.seq, p.shut
@@ -109,7 +109,7 @@ func (p *Partition) stepTrim(now time.Time) error {
 	return p.log.Trim(below)
 }
 
-// readMarks reads the marks that are noted, once.
+// readMarks reads the stored marks, once.
 func (p *Partition) readMarks() error {
 	t := &p.trim
 	if t.known {
@@ -126,8 +126,8 @@ func (p *Partition) readMarks() error {
 	return nil
 }
 
-// Stable is the last entry that replicas need not keep for a restore of an older backup: it was trimmed, or is older than
-// Keep.Writes, as far as marks tell. A log without marks is short, and replicas keep what they wrote in it.
+// Stable returns the last entry that replicas need not store for a restore of an older backup: it was trimmed, or the marks show that it is
+// older than Retention.Writes. A log without marks is short, and replicas store everything that they wrote in it.
 func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
 	defer p.locks.take(trimming).unlock()
 	if err := p.readMarks(); err != nil {
@@ -142,8 +142,8 @@ func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
 	return seq, nil
 }
 
-// mark notes where the log is, if that was not noted lately, and returns the last entry that is
-// older than is kept; 0: none is known to be.
+// mark records the current end of the log if the last mark is old enough. It returns the last entry that is older than Retention.Age; 0:
+// none is known.
 func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
 	t := &p.trim
 	if err := p.readMarks(); err != nil {
@@ -184,13 +184,12 @@ func decodeMarks(data []byte) ([]mark, error) {
 	return x.marks, err
 }
 
-// horizonEvery is the number of moves of the horizon in the time Away.
+// horizonEvery is the number of moves of the horizon in the time Retention.MaxOffline.
 const horizonEvery = 64
 
-// stepHorizon moves the horizon on, by an entry of the log, so that what is below it is the same at all who fold
-// it. It follows the clocks of the log too: one that was set ahead for a moment moves nothing by
-// itself. An application that nobody else writes to has none, and one that nothing was written to since
-// gets no other.
+// stepHorizon moves the horizon by an entry of the log, so that it is the same at every replica that folds the log. It also depends on the
+// clocks in the log, so a wall clock that is ahead for a moment does not move it. An application that no other site writes to has no
+// horizon. An application without new entries gets no new one.
 func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	t, every := &p.trim, p.o.Retention.MaxOffline/horizonEvery
 	if now.Before(t.next) && t.next.Sub(now) <= every {
@@ -221,8 +220,8 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// horizonAdvances reports whether a horizon has an effect: others write here, something else than the
-// last one was written since, and the log has begun before it.
+// horizonAdvances reports whether a horizon entry has an effect: another site writes here, the last entry is not a horizon, and the log
+// began before to.
 func (p *Partition) horizonAdvances(to time.Time) (bool, error) {
 	others := false
 	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
@@ -250,7 +249,7 @@ func (p *Partition) horizonAdvances(to time.Time) (bool, error) {
 		others = e.Op.At.Time().Before(to)
 		return false
 	})
-	if errors.Is(err, log.ErrTrimmed) { // this very moment
+	if errors.Is(err, log.ErrTrimmed) { // the log was trimmed just now
 		return true, nil
 	}
 	return others, err

@@ -14,8 +14,8 @@
 //
 // A frame of a video arrives as planes or as a picture of an animation. The later steps of its analysis are those of any picture.
 //
-// How outputs become values is the network's own README: a concept's value is a calibrated
-// probability, see values.go. How pictures are cut and resized is package raster.
+// The network's README describes how outputs become values: a concept's value is a calibrated
+// probability, see values.go. Package raster crops and resizes pictures.
 //
 // The package writes no JSON, fetches nothing, and trains nothing.
 package predict
@@ -29,14 +29,14 @@ var ErrBundle = errors.New("invalid bundle")
 // ErrEngine is returned by Load for a bundle made for a newer engine than this one.
 var ErrEngine = errors.New("bundle needs a newer engine")
 
-// ErrEmbedding is returned by [Embedding.UnmarshalBinary] for bytes that no embedding has.
+// ErrEmbedding is returned by [Embedding.UnmarshalBinary] for bytes that are not an encoded embedding.
 var ErrEmbedding = errors.New("malformed embedding")
 
 // ErrNetwork is returned when the network's output is not an embedding because it holds a NaN or an infinity. It means a damaged or
 // unsuitable network, never a bad picture.
 var ErrNetwork = errors.New("network returned no usable output")
 
-// Engine is the version of this package's arithmetic. A bundle names the lowest version that it needs.
+// Engine is the version of this package's arithmetic. A bundle states the lowest version that it needs.
 const Engine = 1
 
 // Want selects the parts of an [Analysis] to compute; parts combine with |.
@@ -58,7 +58,7 @@ type Analysis struct {
 	General   []float32 // (concepts of the general model) values in 0…1, in its order
 	Food      []float32 // (concepts of the food model) values in 0…1, in its order
 	Colors    []ColorShare
-	Thumb     []byte // JPEG of at most ThumbnailSide a side, the same bytes on every host
+	Thumb     []byte // JPEG with sides of at most ThumbnailSide pixels, the same bytes on every host
 	Cells     Cells  // of the centred square
 	Picture   []byte // JPEG in full size, upright
 }

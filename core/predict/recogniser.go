@@ -11,12 +11,12 @@ import (
 // Base alone determines the results, so a guest leaves the step to a host that has the same Base.
 type Recogniser struct {
 	set     *Set
-	session *nn.Session // nil: the host's
+	session *nn.Session // nil: the host runs the network
 	input   nn.Tensor
 	scratch scratch
 }
 
-// NewRecogniser makes a recogniser. The set is one of [Load] or [LoadNetwork].
+// NewRecogniser returns a recogniser. The set must come from [Load] or [LoadNetwork].
 func (s *Set) NewRecogniser() *Recogniser {
 	if s.backbone == nil {
 		panic("predict: NewRecogniser needs a set that was loaded with its network")
@@ -68,7 +68,7 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 	return r.set.evaluator.values(general, food, res[bb.logits].F32, e, &r.scratch)
 }
 
-// feed makes pix what the session runs on.
+// feed makes pix the session's input.
 func (r *Recogniser) feed(pix []byte) {
 	t := &r.input
 	if t.Type != nn.Float32 {
@@ -80,7 +80,7 @@ func (r *Recogniser) feed(pix []byte) {
 	}
 }
 
-// CellsShape is the map that Cells goes through; 0 and 0 where the network has none.
+// CellsShape returns the size of the map that Cells evaluates, or 0 and 0 if the network has none.
 func (r *Recogniser) CellsShape() (height, width int) {
 	if bb := r.set.backbone; bb.elsewhere != 0 {
 		return cellsElsewhere(bb.elsewhere, nil, nil)
@@ -91,12 +91,12 @@ func (r *Recogniser) CellsShape() (height, width int) {
 // Classes returns the number of logits.
 func (r *Recogniser) Classes() int { return r.set.backbone.classes }
 
-// Cells runs the network on a picture cell by cell and fills rows, as [Cells] has them.
+// Cells runs the network on a picture cell by cell and fills rows in the layout of [Cells].
 //
 //	pix   (side, side, 3) bytes, RGB
 //	rows  (height·width, classes + Dim), height and width being those of CellsShape
 //
-// It panics for other lengths, and returns ErrNetwork where the network gives what is not finite.
+// It panics for other lengths. It returns ErrNetwork if the network's output is not finite.
 func (r *Recogniser) Cells(pix []byte, rows []float32) error {
 	bb := r.set.backbone
 	height, width := r.CellsShape()

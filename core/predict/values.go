@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/elementary"
 )
 
-// evaluator turns the network's outputs into values. It is immutable.
+// evaluator converts the network's outputs to values. It is immutable.
 //
 // With p = softmax of the logits and h the concept's head on the unit embedding,
 //
@@ -20,13 +20,13 @@ import (
 //	s     = Σ p over the concept's classes / max(S, ½), clipped likewise
 //	value = Logistic(class_slope · ln(s/(1−s)) + intercept)
 //
-// All of it is float64. Sums run in ascending order of class, dimension or term from left to
+// All arithmetic is float64. Sums run in ascending order of class, dimension or term from left to
 // right; every product is rounded before it is added. Sums of p are sums of exponentials,
-// divided once. A value is rounded to float32 at the very end, to nearest even.
+// divided once. The final value is rounded to float32, to nearest even.
 type evaluator struct {
 	rules       []rule
-	food        []int     // places in rules of the concepts of the food model
-	foodClasses []uint16  // the classes of all of them, ascending, each once
+	food        []int     // indices in rules of the concepts of the food model
+	foodClasses []uint16  // the classes of all food concepts, ascending, without duplicates
 	weights     []float32 // (heads, Dim)
 	intercepts  []float32 // (heads)
 }
@@ -41,7 +41,7 @@ func newEvaluator(c *concepts, weights, intercepts []float32) *evaluator {
 	return ev
 }
 
-// scratch is the memory of one evaluation. The zero value is ready, and grows.
+// scratch is the memory of one evaluation. The zero value is ready; the slices grow on use.
 type scratch struct {
 	exps  []float64 // (classes) e^(logit − largest)
 	heads []float64 // (heads)
@@ -57,9 +57,9 @@ func resize(v []float64, n int) []float64 {
 
 const clip = 1e-6
 
-// odds is s/(1−s) of the clipped s.
+// odds returns s/(1−s) of the clipped s.
 func odds(s float64) float64 {
-	// Not min and max, which are calls where the processor has no such instruction.
+	// The code does not use min and max, which are calls if the processor has no such instruction.
 	if s < clip {
 		s = clip
 	} else if s > 1-clip {
@@ -68,7 +68,7 @@ func odds(s float64) float64 {
 	return s / (1 - s)
 }
 
-// values fills general (one element a concept) and food (one a food concept) from a network's outputs.
+// values fills general (one element per concept) and food (one per food concept) from a network's outputs.
 // It returns ErrNetwork for logits that are not finite.
 func (ev *evaluator) values(general, food, logits []float32, e *Embedding, tmp *scratch) error {
 	tmp.exps, tmp.heads = resize(tmp.exps, len(logits)), resize(tmp.heads, len(ev.intercepts))
@@ -140,7 +140,7 @@ func sum(exps []float64, classes []uint16) float64 {
 	return s
 }
 
-// evaluateHeads fills dst with Scale · Σ Q[i]·weight[j][i] + intercept[j]. A product of a
+// evaluateHeads fills dst with Scale · Σ Q[i]·weight[j][i] + intercept[j]. The product of a
 // float32 and an int16 is exact in float64.
 func (ev *evaluator) evaluateHeads(dst []float64, e *Embedding) {
 	var q [Dim]float64

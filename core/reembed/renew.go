@@ -1,4 +1,4 @@
-// Package reembed changes the network of an application. The old network serves until all inputs are analysed by the new one.
+// Package reembed changes the network of an application. The old network serves until the new one has analysed all inputs.
 //
 //	inputs that the new network has not analysed ──Take──▶ pictures ──Done──▶ derived records, second space of the index
 //	                                    none left │
@@ -8,8 +8,9 @@
 //	                       one operation: the network, and the new versions ──▶ every reader sees both, or neither
 //
 // The application's state contains the progress: the index knows which inputs a network has not analysed, and an existing derived record
-// is not computed again. So after a kill the worker continues from that state. Trainings are short and start again. Vectors of two
-// networks are never compared, because each embedding and each space of the index names its network.
+// is not computed again. So after a kill the worker continues from that state. Trainings are short, so the worker starts them again. It
+// never
+// compares vectors of two networks, because each embedding and each space of the index names its network.
 //
 // If the new network already serves, the worker looks for inputs that the old one analysed during the switch, and for inputs whose
 // derived record was lost in a crash. It also trains versions again that replicas trained with the old network and sent after the switch.
@@ -38,60 +39,59 @@ import (
 // which tries again. A missing picture is tried again before the next start, and delays nothing.
 const Tries = 3
 
-// lookEvery is the time between two looks for inputs without a derived record when the last
-// found none.
+// lookEvery is the time between two looks for inputs without a derived record if the last look found none.
 const lookEvery = time.Second
 
-// lateEvery is the time between two looks for late versions of the old network, each of which reads the manifests of all models.
+// lateEvery is the time between two looks for late versions of the old network. Each look reads the manifests of all models.
 const lateEvery = time.Minute
 
-// Options of a worker.
+// Options configure a worker.
 type Options struct {
 	App       catalog.AppID
-	Partition *partition.Partition // whose index has a space of Models' base
-	Models    training.Models      // the network to go over to
-	Rand      io.Reader            // makes the ids of versions
+	Partition *partition.Partition // its index has a space for the base of Models
+	Models    training.Models      // the new network
+	Rand      io.Reader            // source of the versions' ids
 }
 
-// Worker is one application's. It is safe for concurrent use.
+// Worker re-embeds the inputs of one application. It is safe for concurrent use.
 type Worker struct {
 	o    Options
-	base [32]byte // to go over to
+	base [32]byte // base model of the new network
 
 	mu      sync.Mutex
 	todo    []uint32        // ordinals that lack a derived record, from the last look
-	out     map[uint32]bool // those handed out
+	out     map[uint32]bool // ordinals that Take returned and Done has not yet received
 	failed  map[uint32]failure
-	looked  time.Time         // when todo was made
-	seq     uint64            // of the view in which nothing lacked
-	left    uint64            // inputs that lacked one then
-	all     uint64            // inputs that were ready then
-	known   bool              // there was a look
+	looked  time.Time         // time of the last look
+	seq     uint64            // sequence number of the view that the last look read
+	left    uint64            // inputs without a derived record in the last look
+	all     uint64            // inputs that were ready in the last look
+	known   bool              // a look has taken place
 	serving bool              // the new network serves
-	renewed map[log.Dot]*head // by model
+	renewed map[log.Dot]*head // versions trained again, by model
 	runs    map[*training.Run]log.Dot
-	late    time.Time // when late versions were looked for
-	lateSeq uint64    // of the view in which they were
+	late    time.Time // time of the last look for late versions
+	lateSeq uint64    // sequence number of the view that it read; 0: look again
 }
 
 // failure records the failed tries of an input.
 type failure struct {
 	tries   int
 	missing bool      // the store lacks the picture
-	due     time.Time // of the next try, if it is missing
+	due     time.Time // time of the next try if the picture is missing
 }
 
-// Cause is the reason for which a task gives no derived record.
+// Cause is the reason why a task has no derived record.
 type Cause int
 
 // The causes.
 const (
 	Unread  Cause = iota // the picture cannot be analysed: the worker tries it [Tries] times
 	Passing              // the picture is not the cause: the worker tries it again
-	Missing              // the store lacks the picture, or has it damaged: the worker tries it again after pauses that double, since a replica may bring it
+	Missing              // the store lacks the picture, or its bytes are damaged: the worker tries it again after pauses that double
 )
 
-// The pauses before another try of a missing picture.
+// The pauses before a missing picture is tried again double from firstPause to longPause.
 const (
 	firstPause = time.Second
 	longPause  = time.Hour
@@ -101,7 +101,7 @@ const (
 type head struct {
 	from     string // version that it replaces
 	id       string
-	manifest []byte // nil while the run is out
+	manifest []byte // nil while its run has not ended
 }
 
 // New returns a worker.
@@ -120,7 +120,7 @@ type Task struct {
 	Crop raster.Crop
 }
 
-// Base is the base model that tasks are analysed by.
+// Base returns the base model that analyses the tasks.
 func (w *Worker) Base() [32]byte { return w.base }
 
 // Take returns at most n inputs for analysis. An input is not returned again before Done.
@@ -191,7 +191,7 @@ func (w *Worker) look(v *partition.View, now time.Time) error {
 	return nil
 }
 
-// Done takes the result of a task at now: its derived record, or nil and the cause. The error returned is the store's.
+// Done stores the result of a task at now: its derived record, or nil and the cause. It returns errors of the store.
 func (w *Worker) Done(now time.Time, t Task, d *catalog.DerivedData, c Cause) error {
 	var err error
 	if d != nil {
@@ -313,7 +313,7 @@ func (w *Worker) Trainings(now time.Time, n int) ([]*training.Run, error) {
 	return runs, nil
 }
 
-// old lists the current versions that another network's embeddings made.
+// old returns the current versions whose embeddings come from another network.
 func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
 	var old []catalog.Version
 	var failed error

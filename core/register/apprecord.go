@@ -11,14 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// A copy of an application has the register's part of it: an app record.
+// A replica of an application has an app record: the part of the register that belongs to the application.
 //
 //	origin: AppRecord ──▶ bytes, place in the control log ──▶ ApplyAppRecord: an edge's store
 //	        Watch: ask again                                    └── gone ──▶ emptied
 
-// AppRecord returns the register of an application for a copy, and its place in the control log. With an edge's id it is the register of
-// that edge; without one it is that of a browser, which gets no keys. The bytes do not contain the place: they are equal as long as the
-// register is unchanged. The register of an application that was deleted, or that the edge may not have, has the reason. Errors:
+// AppRecord returns the app record of an application for a replica, and its place in the control log. With an edge's ID it is the record
+// for that edge. Without one it is the record for a browser, which gets no keys. The bytes do not contain the place, so they are equal as
+// long as the record is unchanged. If the application was deleted, or the edge may not have it, the record has the reason. Errors:
 // ErrApplication for an application that never existed, ErrNotOrigin and the store's.
 func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err error) {
 	if r.partition == nil {
@@ -36,8 +36,8 @@ func (r *Register) AppRecord(app, edge string) (data []byte, seq uint64, err err
 	return x.Encode(), v.Seq(), nil
 }
 
-// Watch calls moved after each change of the register, and now and then without one, until
-// stop. moved returns at once and does not use the register: it has somebody else do so.
+// Watch calls moved after each change of the register, and sometimes without one, until stop is
+// called. moved must return at once and must not use the register itself.
 func (r *Register) Watch(moved func()) (stop func()) { return r.watchers.add(moved) }
 
 // watchers are notified of changes of the register.
@@ -71,13 +71,13 @@ func (w *watchers) notify() {
 	}
 }
 
-// AppRecordSeq is the place in the control log, and that log's epoch, of the register of an
-// application that this copy has; zeros without any.
+// AppRecordSeq returns the place of an application's app record in the origin's control log, and that log's epoch. It returns
+// zeros if this replica has no record.
 func (r *Register) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error) {
 	return r.Read().AppRecordSeq(app)
 }
 
-// ApplyAppRecord is [ApplyAppRecord] for the store of a register that is used meanwhile.
+// ApplyAppRecord is [ApplyAppRecord] for the store of a register that is in use.
 func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, data []byte) error {
 	return applyAppRecord(ctx, r.o.Store, app, seq, data, func(gone bool) {
 		r.relist()
@@ -89,14 +89,14 @@ func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, d
 	})
 }
 
-// AppRecords is the register of an application that is a replica, for the machine that keeps it in step.
+// AppRecords gives the state machine that synchronizes a replica access to the application's app record.
 type AppRecords struct {
 	Of  *Register
 	App string
 }
 
-// Seq is the place of the register in the origin's control log. If it cannot be read it is 0: the register is asked for again, and taking
-// it returns the error.
+// Seq returns the place of the app record in the origin's control log. It returns 0 if the place cannot be read: the origin then sends
+// the record again, and Take returns the error.
 func (c AppRecords) Seq() uint64 {
 	_, seq, err := c.Of.AppRecordSeq(c.App)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c AppRecords) Seq() uint64 {
 	return seq
 }
 
-// Take takes a newer register. gone is the reason why the replica has lost the application; empty: it has it.
+// Take applies a newer app record. gone is the reason why the replica has lost the application; empty: it still has it.
 func (c AppRecords) Take(seq uint64, data []byte) (gone string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
@@ -114,10 +114,10 @@ func (c AppRecords) Take(seq uint64, data []byte) (gone string, err error) {
 	return x.Revoked, c.Of.ApplyAppRecord(context.Background(), c.App, seq, data)
 }
 
-// ApplyAppRecord stores an origin's register of an application, with its place in the control log, in the store of a copy, in one synced
-// batch. An older one changes nothing. If the register reports that the application was deleted, ApplyAppRecord keeps only that note. It
+// ApplyAppRecord stores an origin's app record, with its place in the control log, in the store of a replica, in one synced
+// batch. An older record changes nothing. If the record reports that the application was deleted, only the record stays: ApplyAppRecord
 // deletes the application's records, log, pending operations, index and notes, so that nothing claims its pictures any longer. Errors:
-// field.ErrFormat for an invalid register of app, and the store's.
+// field.ErrFormat for an invalid record, ErrApplication for another application's, and the store's.
 func ApplyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte) error {
 	return applyAppRecord(ctx, store, app, seq, data, func(bool) {})
 }
@@ -147,7 +147,7 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 	return PurgeDeleted(ctx, store)
 }
 
-// PurgeDeleted deletes the remaining data of deleted applications in the store of a copy, and compacts the store. A crash may have
+// PurgeDeleted deletes the remaining data of deleted applications in the store of a replica, and compacts the store. A crash may have
 // interrupted ApplyAppRecord. Nothing may write to these applications any longer. Errors: those of the store.
 func PurgeDeleted(ctx context.Context, store kv.Store) error {
 	owed, err := catalog.Read(store, catalog.Control).Purges()

@@ -12,14 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// cleanup is the state of Step between two calls. It need not survive the process: a register that is opened checks all blobs once.
+// cleanup is the state of Step between two calls. It need not survive the process: a register checks all blobs once after Open.
 type cleanup struct {
-	mu       sync.Mutex  // held by the one Step
-	pictures blob.Tidy   // zero: pictures are tidied elsewhere
-	purge    atomic.Bool // deleted applications may hold something
+	mu       sync.Mutex  // held during a Step
+	pictures blob.Tidy   // zero if the host cleans up pictures
+	purge    atomic.Bool // deleted applications may have data
 }
 
-// usable is why nothing can be tidied; nil: it can.
+// usable returns the error because of which the register cannot clean up, or nil if it can.
 func (r *Register) usable() error {
 	switch {
 	case r.closed.Load():
@@ -30,7 +30,7 @@ func (r *Register) usable() error {
 	return nil
 }
 
-// Step does some due background work: it deletes data of deleted applications, and expired pictures. It reports whether there is more.
+// Step does some due background work: it deletes data of deleted applications, and expired pictures. It reports whether more is due.
 func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := r.usable(); err != nil {
 		return false, err
@@ -48,15 +48,15 @@ func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err erro
 	return more || collecting, ctx.Err()
 }
 
-// Collect has the next Steps look through all blobs for those that nothing claims.
+// Collect makes the next Steps check all blobs and delete those that nothing claims.
 func (r *Register) Collect() {
 	r.tidy.mu.Lock()
 	defer r.tidy.mu.Unlock()
 	r.tidy.pictures.Again()
 }
 
-// References reports whether an input of any application has the picture h, or something in a copy of one
-// that is on its way or in dispute, or cannot be looked up. It serves as blob.HostedOptions.References.
+// References reports whether an input of any application has the picture h, or whether a pending operation or a conflict
+// in a replica refers to it. It returns true if it cannot find out. It serves as blob.HostedOptions.References.
 func (r *Register) References(h blob.Hash) bool {
 	ids, err := r.IDs()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Other writers are edges, which enrol once with a token and then sign with their key, and sites: browsers' profiles and folders of one
-// application, which know a secret. Each has a number that nobody else ever gets.
+// Other writers are edges and sites. An edge enrols once with a token and then signs with its key. A site is a browser profile or a
+// folder of one application, and knows a secret. Each writer has a number that is never reused.
 //
 //	CreateEdge ──token──▶ EnrolEdge ──▶ Edge{Key, Site}   until RevokeEdge
 //	LeaseSite ──secret──▶ CheckSite ──▶ Site{App, Holder} until its application is deleted
@@ -28,20 +28,20 @@ import (
 // ErrNoEdge is returned for an edge that does not exist.
 var ErrNoEdge = errors.New("no such edge")
 
-// ErrEnrol is returned for a token that no edge enrols with: it is unknown, its edge has enrolled with
-// another key, or was revoked.
+// ErrEnrol is returned for an invalid enrolment token: it is unknown, its edge has enrolled with
+// another key, or its edge was revoked.
 var ErrEnrol = errors.New("the enrolment token is unknown, already used or revoked")
 
-// ErrNoSite is returned for a site and a secret that are not a pair of ours.
+// ErrNoSite is returned for a site that does not exist or whose secret is wrong.
 var ErrNoSite = errors.New("no such site")
 
-// LeaseFor is the time after its last contact for which a site counts.
+// LeaseFor is the time after its last contact for which a site's lease is valid.
 const LeaseFor = 30 * 24 * time.Hour
 
 // maxEdgeApps is the maximum number of applications of an edge.
 const maxEdgeApps = 1000
 
-// CreateEdge makes an edge with access to applications. It returns the token for its enrolment, which is not stored. Errors: ErrName,
+// CreateEdge creates an edge with access to applications. It returns the token for its enrolment, which is not stored. Errors: ErrName,
 // ErrApplication and the store's.
 func (r *Register) CreateEdge(ctx context.Context, by Caller, name string, apps []string) (token string, e catalog.Edge, err error) {
 	name, err = text("name", name, 1)
@@ -78,7 +78,7 @@ func (r *Register) CreateEdge(ctx context.Context, by Caller, name string, apps 
 	return token, e, err
 }
 
-// auditEdge notes what is done to an edge with each application that it holds.
+// auditEdge records an action on an edge once for each of its applications.
 func (r *Register) auditEdge(by Caller, a Action, e *catalog.Edge) error {
 	for _, app := range e.Apps {
 		if err := r.audit(by, a, app+"/"+e.ID); err != nil {
@@ -88,7 +88,7 @@ func (r *Register) auditEdge(by Caller, a Action, e *catalog.Edge) error {
 	return nil
 }
 
-// secret makes 256 random bits as 64 hex digits, and their hash.
+// secret returns 256 random bits as 64 hex digits, and their hash.
 func (r *Register) secret() (string, auth.Hash, error) {
 	var b [32]byte
 	if _, err := io.ReadFull(r.o.Rand, b[:]); err != nil {
@@ -107,12 +107,12 @@ func (r *Register) Edge(id string) (catalog.Edge, error) {
 	return e, err
 }
 
-// Edges lists the edges by id, revoked ones among them.
+// Edges lists the edges by ID, including revoked ones.
 func (r *Register) Edges() ([]catalog.Edge, error) {
 	return catalog.Collect(r.Read().Edges)
 }
 
-// RevokeEdge shuts an edge out permanently. After the call the origin accepts nothing of it, and the edge must delete its data at its
+// RevokeEdge revokes an edge permanently. After the call the origin rejects its requests, and the edge must delete its data at its
 // next contact. Revoking it again changes nothing. Errors: ErrNoEdge and the store's.
 func (r *Register) RevokeEdge(ctx context.Context, by Caller, id string) error {
 	e, err := r.Edge(id)
@@ -132,9 +132,9 @@ func (r *Register) RevokeEdge(ctx context.Context, by Caller, id string) error {
 	return nil
 }
 
-// EnrolEdge gives the edge of a token its public Ed25519 key, and a site that it writes as. The
-// caller has checked that the edge has the private key. With the same key again it returns the same,
-// so that an edge may ask again after a lost answer. Errors: ErrEnrol and the store's.
+// EnrolEdge stores the public Ed25519 key of the edge that has the token, and gives the edge a site to write as.
+// The caller must have checked that the edge has the private key. With the same key it returns the same edge
+// again, so that an edge may retry after a lost answer. Errors: ErrEnrol and the store's.
 func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error) {
 	e, err := r.Read().EdgeByToken(auth.HashKey(token))
 	switch {
@@ -160,15 +160,15 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 	return r.Edge(e.ID)
 }
 
-// LeaseSite gives a site to a holder in an application, a key or account, and returns the site's secret, which is not stored. Errors:
+// LeaseSite leases a site of an application to a holder, a key or account. It returns the site's secret, which is not stored. Errors:
 // ErrApplication and the store's.
 func (r *Register) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
 	return r.lease(ctx, &log.SiteLease{App: app, Holder: holder})
 }
 
-// RenewEdge gives an edge another site to write as in an application: a newer life of it, after which what the sites
-// of before still send is refused. Again with the same random name of the request it returns the same site. Errors: ErrNoEdge,
-// ErrApplication and the store's.
+// RenewEdge leases an edge another site to write as in an application. From then on the origin refuses what the edge's
+// previous sites still send. life is the random number of the request: with the same one it returns the same site.
+// Errors: ErrNoEdge, ErrApplication and the store's.
 func (r *Register) RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error) {
 	e, err := r.Edge(id)
 	if err != nil {
@@ -221,17 +221,17 @@ func (r *Register) Leases(app string) (n int, err error) {
 	return n, err
 }
 
-// sitesNote is the name of the note of the log's life in which sites were last leased.
+// sitesNote is the name of the local note that holds the epoch of the log in which sites were last leased.
 const sitesNote = "sites"
 
 const (
-	skippedSites = 1 << 16 // sites that may have been leased after a backup was made
+	skippedSites = 1 << 16 // maximum number of sites that were leased after a backup was made
 	spreadSites  = 1 << 22 // numbers among which a restored log begins, so that two restores of one backup lease different sites
 )
 
-// knowSites sees to it that no number is given twice. A log that was restored from a backup has
-// another epoch than the one that is noted, if any, and does not know whom its last numbers went to:
-// it leaves out more than those.
+// knowSites makes sure that no number is leased twice. A log that was restored from a backup has another
+// epoch than the noted one, and lacks the last leases. For such a log knowSites skips more numbers than
+// those.
 func (r *Register) knowSites(ctx context.Context) error {
 	if r.partition == nil {
 		return ErrNotOrigin
@@ -272,8 +272,8 @@ func (r *Register) knowSites(ctx context.Context) error {
 	return err
 }
 
-// RolledBack gives the register another life, because an application's log has shown that the disk was rolled back: copies of the register are
-// newer than it, and it does not know whom its last sites went to. Errors: ErrNotOrigin and the store's.
+// RolledBack gives the register's log another epoch, because an application's log has shown that the disk was rolled back. Replicas then
+// have newer records than the register, and it lacks the last leases of sites. Errors: ErrNotOrigin and the store's.
 func (r *Register) RolledBack() error {
 	if r.partition == nil {
 		return ErrNotOrigin
@@ -290,8 +290,8 @@ func (r *Register) RolledBack() error {
 // leaseEnd returns the end of a lease that begins now.
 func (r *Register) leaseEnd() log.HLC { return log.HLC(r.o.Clock().Add(LeaseFor).UnixMilli()) << 16 }
 
-// CheckSite returns the site with a secret, but not that of an edge, which signs. The end of a lease is not a reason for refusal. Errors:
-// ErrNoSite and the store's.
+// CheckSite returns a site if secret is its secret. It refuses the sites of edges, which sign instead. It accepts a site whose lease has
+// ended. Errors: ErrNoSite and the store's.
 func (r *Register) CheckSite(site log.Site, secret string) (catalog.Site, error) {
 	s, err := r.Read().Site(site)
 	switch {
@@ -305,7 +305,7 @@ func (r *Register) CheckSite(site log.Site, secret string) (catalog.Site, error)
 	return s, nil
 }
 
-// EdgeSite returns a site that may be an edge's. Errors: ErrNoSite and the store's.
+// EdgeSite returns a site without checking a secret. It may be an edge's. Errors: ErrNoSite and the store's.
 func (r *Register) EdgeSite(site log.Site) (catalog.Site, error) {
 	s, err := r.Read().Site(site)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -314,7 +314,7 @@ func (r *Register) EdgeSite(site log.Site) (catalog.Site, error) {
 	return s, err
 }
 
-// ProlongSite notes that a site was heard of, once half of its lease is over. Errors: those of the store.
+// ProlongSite extends the lease of a site after contact with it, once half of the lease is over. Errors: those of the store.
 func (r *Register) ProlongSite(ctx context.Context, s catalog.Site) error {
 	end := r.leaseEnd()
 	if s.Edge != "" || end.Time().Sub(s.Until.Time()) < LeaseFor/2 {

@@ -11,13 +11,13 @@ import (
 // Tokens has the times at which generations of an application's access tokens began. Each generation ended the previous one.
 type Tokens struct {
 	generations []generation  // in their order
-	maxStale    time.Duration // for which an edge lets tokens write whose end it has not heard of
+	maxStale    time.Duration // time for which an edge may accept writes with invalid tokens, before it learns of their end
 }
 
-// generation of an application's tokens.
+// generation is a generation of an application's tokens.
 type generation struct {
 	client string
-	seq    uint64 // of the control log, where it begins
+	seq    uint64 // entry of the control log where it begins
 	began  time.Time
 }
 
@@ -36,9 +36,9 @@ func (r *Register) Tokens(app string) (t Tokens, err error) {
 	return t, err
 }
 
-// Over reports whether an operation that an edge made at some time was asked for with a token that was dead by
-// then, where the edge had not heard of it: one of a client and a generation. Where the edge says neither, or what
-// cannot be, the token is taken for one of the generation before for as long as an edge may have let that write.
+// Over reports whether a token was invalid when an edge made an operation with it at a time, although the edge did not know.
+// client and seq identify the token's generation. If seq is zero or client and seq are impossible, the token counts as one
+// of the previous generation, for as long as an edge may have accepted writes with it.
 func (t *Tokens) Over(client string, seq uint64, at time.Time) bool {
 	n := len(t.generations)
 	if n == 0 {
@@ -56,13 +56,13 @@ func (t *Tokens) Over(client string, seq uint64, at time.Time) bool {
 	})
 }
 
-// began takes an operation of the control log with which a generation of tokens may begin.
+// began reads an operation of the control log with which a generation of tokens may begin.
 func (o *revocations) began(e *log.Entry) {
 	var app, client string
 	switch b := e.Op.Body.(type) {
 	case *log.ClientSet:
 		if of, ok := o.clients[b.ID]; ok && of != b.App {
-			return // it is another's
+			return // the client belongs to another application
 		}
 		o.clients[b.ID] = b.App
 		app, client = b.App, b.ID

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// CreateKey makes a key to an application and returns it. The key itself is not stored. Errors: ErrApplication, ErrName, auth.ErrScope
-// and the store's.
+// CreateKey creates an API key of an application and returns it. The key itself is not stored. Errors: ErrApplication, ErrName,
+// auth.ErrScope and the store's.
 func (r *Register) CreateKey(ctx context.Context, by Caller, k NewKey) (key string, record catalog.Key, err error) {
 	scopes, err := auth.Scopes(k.Scopes)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Register) CreateKey(ctx context.Context, by Caller, k NewKey) (key stri
 	return r.createKey(ctx, by, ErrApplication, log.KeyCreate{App: k.App, Scopes: scopes, Description: description})
 }
 
-// createKey makes the key of an operation that lacks its hash.
+// createKey creates the key of an operation, sets the operation's hash, and appends it to the control log.
 func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.KeyCreate) (string, catalog.Key, error) {
 	key, err := auth.NewKey(r.o.Rand)
 	if err != nil {
@@ -47,10 +47,10 @@ func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.
 	return key, record, nil
 }
 
-// auditName returns the name of a key in the audit log.
+// auditName returns the name of a key in the audit log: its application and the start of its hash.
 func auditName(k *catalog.Key) string { return k.App + "/" + auth.By(k.Hash) }
 
-// key reads a key of an application; of any application for "".
+// key reads the record of an application's key. If app is "", the key may belong to any application.
 func (r *Register) key(app string, hash [32]byte) (catalog.Key, error) {
 	k, err := r.Read().Key(hash)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && app != "" && k.App != app {
@@ -59,8 +59,8 @@ func (r *Register) key(app string, hash [32]byte) (catalog.Key, error) {
 	return k, err
 }
 
-// Keys lists the keys of an application, or with an empty app all keys, by hash. An
-// application that is not there has none.
+// Keys lists the keys of an application by hash. If app is empty, it lists all keys. An
+// application that does not exist has no keys.
 func (r *Register) Keys(app string) ([]catalog.Key, error) {
 	s := r.o.Store.Snapshot()
 	defer s.Close()
@@ -70,13 +70,14 @@ func (r *Register) Keys(app string) ([]catalog.Key, error) {
 		each = func(yield func(catalog.Key) bool) error { return records.KeysOf(app, yield) }
 	}
 	keys, err := catalog.Collect(each)
-	if errors.Is(err, catalog.ErrNotFound) { // no id of an application
+	if errors.Is(err, catalog.ErrNotFound) { // app is not a valid ID
 		err = nil
 	}
 	return keys, err
 }
 
-// DeleteKey shuts a key out: requests that begin after it returns are refused. An empty app means any. Errors: ErrNoKey and the store's.
+// DeleteKey deletes a key. Requests that begin after it returns are refused. If app is empty, the key may belong to any application.
+// Errors: ErrNoKey and the store's.
 func (r *Register) DeleteKey(ctx context.Context, by Caller, app string, hash [32]byte) error {
 	k, err := r.key(app, hash)
 	if err == nil {
@@ -88,8 +89,8 @@ func (r *Register) DeleteKey(ctx context.Context, by Caller, app string, hash [3
 	return r.submit(ctx, by.Account, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
 }
 
-// ReplaceKey makes a key with the scopes and the description of another one, which it deletes at the same time. An empty app means any.
-// Errors: ErrNoKey and the store's.
+// ReplaceKey creates a key with the scopes and the description of another one, which it deletes at the same time. If app is empty, the
+// key may belong to any application. Errors: ErrNoKey and the store's.
 func (r *Register) ReplaceKey(ctx context.Context, by Caller, app string, old [32]byte) (key string, record catalog.Key, err error) {
 	k, err := r.key(app, old)
 	if err == nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// DeleteApp deletes an application for good. When it returns its keys and tokens let nobody
-// in, its pictures cannot be had, and nothing writes to it any more; what it holds is removed
-// by the next Steps, those of a later start included. Errors: ErrApplication and the store's.
+// DeleteApp deletes an application permanently. When it returns, its keys and tokens are invalid,
+// its pictures are unavailable, and nothing writes to it any longer. The next calls of Step delete its data,
+// also after a restart. Errors: ErrApplication and the store's.
 //
-//	DeleteApp   one batch: record, keys and client gone, the id's tombstone, a purge owed
-//	            then: the partition takes no more writes; calls under way are told
-//	Step        key range and public names, in parts ─▶ names out of the log ─▶ debt struck off
+//	DeleteApp   one batch: deletes record, keys and client; adds the ID's tombstone and a pending purge
+//	            then: the partition accepts no more writes; calls in progress are notified
+//	Step        key range and public names, in parts ─▶ names out of the log ─▶ pending purge removed
 //	            ─▶ blobs that no record claims any longer
 func (r *Register) DeleteApp(ctx context.Context, by Caller, id string) error {
 	if _, err := r.App(id); err != nil {
@@ -30,7 +30,7 @@ func (r *Register) DeleteApp(ctx context.Context, by Caller, id string) error {
 	if err == nil {
 		r.detach(id)
 	}
-	// After other errors the operation may be in the log all the same.
+	// After other errors the operation may still be in the log.
 	r.relist()
 	r.tidy.purge.Store(true)
 	return err
@@ -87,7 +87,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 	return len(owed) > 1, err
 }
 
-// compacter is a store that keeps what was deleted until it compacts.
+// compacter is a store that keeps deleted data until it compacts.
 type compacter interface {
 	Compact(ctx context.Context, lo, hi []byte) error
 }
@@ -108,7 +108,7 @@ func compact(ctx context.Context, s kv.Store, app catalog.AppID) error {
 	return nil
 }
 
-// Purge removes all that deleted applications held, at once: for a host that does not Step.
+// Purge deletes all data of deleted applications at once. It is for a host that does not call Step.
 func (r *Register) Purge(ctx context.Context, now time.Time) error {
 	if err := r.usable(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // A change of applications, keys and clients is one operation of the control log, or several in one batch. Its effect is visible and
 // durable when the call returns. by is the caller.
 
-// ErrName is returned for a name, or a description, that cannot be one.
+// ErrName is returned for an invalid name or description.
 var ErrName = errors.New("invalid name")
 
 // ErrDefaultModel is returned for a default model that does not exist.
@@ -29,12 +29,12 @@ var ErrNoKey = errors.New("no such key")
 // maxNameBytes bounds the names of applications and the descriptions of keys.
 const maxNameBytes = 256
 
-// NewApp is an application to be made.
+// NewApp has the settings of an application to create.
 type NewApp struct {
 	Name         string `json:"name"`                 // 1 to 256 bytes without control characters
-	Language     string `json:"language"`             // default for names; it never changes
-	DefaultModel string `json:"default_model"`        // ID of a public model that pages and commands begin with; empty: the general one
-	Owner        string `json:"-"`                    // ID of the account that it belongs to; empty: the operator's
+	Language     string `json:"language"`             // default language of names; immutable
+	DefaultModel string `json:"default_model"`        // ID of a public model that pages and commands use first; empty: the general model
+	Owner        string `json:"-"`                    // ID of the account that owns it; empty: the operator
 	LocalOnly    bool   `json:"local_only,omitempty"` // sync sends nothing of it to edges, pages and other replicas
 }
 
@@ -62,7 +62,7 @@ type Client struct {
 	Secret string `json:"client_secret"` // 64 lower-case hex digits: 256 random bits, shown once
 }
 
-// NewKey is a key to be made.
+// NewKey has the settings of an API key to create.
 type NewKey struct {
 	App         string   `json:"app_id"`
 	Scopes      []string `json:"scopes"`      // by name, such as "All" or "Inputs_Get"
@@ -79,7 +79,7 @@ type Contents struct {
 	Keys      int `json:"keys"`
 }
 
-// text checks a name or a description.
+// text returns a name or description without surrounding space, or ErrName if it is invalid.
 func text(what, s string, least int) (string, error) {
 	s = strings.TrimSpace(s)
 	if len(s) < least || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
@@ -88,7 +88,7 @@ func text(what, s string, least int) (string, error) {
 	return s, nil
 }
 
-// CreateApp makes an application and its client, and returns the client's secret, which is not stored. Errors: ErrName, lang.ErrUnknown,
+// CreateApp creates an application and its client. It returns the client's secret, which is not stored. Errors: ErrName, lang.ErrUnknown,
 // ErrDefaultModel and the store's.
 func (r *Register) CreateApp(ctx context.Context, by Caller, a NewApp) (catalog.App, Client, error) {
 	name, err := text("name", a.Name, 1)
@@ -121,7 +121,7 @@ func (r *Register) CreateApp(ctx context.Context, by Caller, a NewApp) (catalog.
 	return record, client, err
 }
 
-// defaultModel checks that a model is a public one, or one of the application's own.
+// defaultModel checks that a model is public or belongs to the application.
 func (r *Register) defaultModel(app, id string) error {
 	if _, public := r.o.Models.Model(id); public || id == "" {
 		return nil
@@ -135,7 +135,7 @@ func (r *Register) defaultModel(app, id string) error {
 	return fmt.Errorf("%w: %q", ErrDefaultModel, id)
 }
 
-// newClient makes a secret, and a client's id where there is none.
+// newClient returns a client with a new secret, a new ID if id is empty, and the operation that stores it.
 func (r *Register) newClient(app, id string) (made Client, set *log.ClientSet, err error) {
 	if made.ID = id; id == "" {
 		if made.ID, err = log.NewID(r.o.Rand); err != nil {
@@ -184,7 +184,7 @@ func (r *Register) ChangeApp(ctx context.Context, by Caller, id string, change A
 	return app, err
 }
 
-// notifyChange tells the host that an application's record has changed.
+// notifyChange notifies the host that an application's record has changed.
 func (r *Register) notifyChange(app string) {
 	if r.o.Changed != nil {
 		r.o.Changed(app)
@@ -200,12 +200,12 @@ func (r *Register) App(id string) (catalog.App, error) {
 	return record, err
 }
 
-// Apps lists the applications of everybody, in the order of their ids.
+// Apps lists the applications of all accounts, in the order of their IDs.
 func (r *Register) Apps() ([]catalog.App, error) {
 	return catalog.Collect(r.Read().Apps)
 }
 
-// Client returns an application's client as it is kept. Errors: ErrApplication and the store's.
+// Client returns an application's client as it is stored. Errors: ErrApplication and the store's.
 func (r *Register) Client(app string) (catalog.Client, error) {
 	client, err := r.Read().ClientOf(app)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -214,8 +214,8 @@ func (r *Register) Client(app string) (catalog.Client, error) {
 	return client, err
 }
 
-// Contents counts what an application holds, at a cost that grows with its models and keys
-// but not with its inputs, as its engine has left it. Errors: ErrApplication and the store's.
+// Contents counts what an application holds, in the state that its engine last stored. The cost grows with its models
+// and keys but not with its inputs. Errors: ErrApplication and the store's.
 func (r *Register) Contents(id string) (Contents, error) {
 	app, err := catalog.ParseAppID(id)
 	if err != nil {
@@ -254,14 +254,14 @@ func (r *Register) Contents(id string) (Contents, error) {
 	return n, err
 }
 
-// ReplaceSecret gives an application's client another secret, told here and never again. All
-// tokens that were issued before are dead. Errors: ErrApplication and the store's.
+// ReplaceSecret gives an application's client another secret, which it returns and does not store. All
+// tokens that were issued before become invalid. Errors: ErrApplication and the store's.
 func (r *Register) ReplaceSecret(ctx context.Context, by Caller, app string) (Client, error) {
 	if _, err := r.App(app); err != nil {
 		return Client{}, err
 	}
 	old, err := r.Read().ClientOf(app)
-	if err != nil && !errors.Is(err, catalog.ErrNotFound) { // one that was made before there were clients has none
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) { // an application from before there were clients has none
 		return Client{}, err
 	}
 	client, set, err := r.newClient(app, old.ID)
@@ -274,7 +274,7 @@ func (r *Register) ReplaceSecret(ctx context.Context, by Caller, app string) (Cl
 	return client, r.submit(ctx, by.Account, ErrApplication, set)
 }
 
-// RevokeTokens kills all tokens that were issued for an application. Errors: ErrApplication
+// RevokeTokens invalidates all tokens that were issued for an application. Errors: ErrApplication
 // and the store's.
 func (r *Register) RevokeTokens(ctx context.Context, by Caller, app string) error {
 	if _, err := r.App(app); err != nil {

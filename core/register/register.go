@@ -5,8 +5,8 @@
 //	  Register ◀─────────────────┘
 //	     └── DeleteApp ──▶ Detach ──▶ Step: deletes the application's keys, names, pictures
 //
-// A register opens no application. An engine of all applications contains one. A host with one engine for each application has one on the
-// same store.
+// A register opens no application. An engine that serves all applications contains a register. A host that runs one engine per
+// application opens its own register on the same store.
 package register
 
 import (
@@ -39,13 +39,13 @@ var ErrClosed = errors.New("engine closed")
 // store writes.
 var ErrNotOrigin = errors.New("applications and keys are managed elsewhere")
 
-// Pictures keeps pictures, at addresses that nobody can guess and for records that claim them;
-// *blob.HostedNames is one.
+// Pictures stores pictures of records under URLs that nobody can guess.
+// *blob.HostedNames implements it.
 type Pictures interface {
 	api.Hosting
 	// Lookup returns the picture with a name; the error is blob.ErrNotFound.
 	Lookup(name string, now time.Time) (blob.Picture, error)
-	// Drop deletes a picture that a record has claimed and perhaps no longer does.
+	// Drop deletes a picture whose record may have been deleted, unless another record or a name needs it.
 	Drop(ctx context.Context, h blob.Hash) error
 }
 
@@ -54,22 +54,22 @@ var _ Pictures = (*blob.HostedNames)(nil)
 // Options are the services of a host for a [Register]. Fields without "nil means" are required.
 type Options struct {
 	Store  kv.Store
-	Models *predict.Set // public models, to check default ones by; tables suffice
-	Hosted Pictures     // swept and collected by Step, where they can be
+	Models *predict.Set // public models, by which default models are checked; their tables suffice
+	Hosted Pictures     // Step sweeps and collects it if it supports that
 	Clock  func() time.Time
-	Rand   io.Reader // ids, keys and secrets are made from it
-	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
+	Rand   io.Reader // source of IDs, keys and secrets
+	Seals  io.Reader // source of the keys of log seals, see [partition.Partition.Seal]; nil means that logs have no seals
 
-	// Detach ends the writes to a deleted application, and returns when nothing writes to it any longer. Then its data are deleted. It
-	// may be called more than once. nil means that nothing writes to applications.
+	// Detach ends the writes to a deleted application. It returns when nothing writes to it any longer, and Step then deletes its data.
+	// Step may call it more than once. nil means that nothing writes to applications.
 	Detach func(app string)
 
 	// Changed is called for an application whose record has changed. nil means no notification.
 	Changed func(app string)
 
-	// Audit notes an action. For a deletion it is called before the action; for an action that makes or changes something, before the
-	// answer. target is the id of the application, and after a '/' the start of a key's hash, or the id of an edge. An error refuses the
-	// action. nil means no notes.
+	// Audit records an action: a deletion before it happens, a creation or change before the caller gets the answer. target is the ID
+	// of the application. For a key, a '/' and the start of the key's hash follow; for an edge, a '/' and its ID. If Audit returns an
+	// error, the register refuses the action. nil means no audit log.
 	Audit func(by Caller, a Action, target string) error
 }
 
@@ -96,7 +96,7 @@ const (
 	ActionRevokeEdge    Action = "edge.revoke"
 )
 
-// audit notes an action.
+// audit records an action in the audit log.
 func (r *Register) audit(by Caller, a Action, target string) error {
 	if r.o.Audit == nil {
 		return nil
@@ -107,21 +107,21 @@ func (r *Register) audit(by Caller, a Action, target string) error {
 // Register holds the applications, keys, clients and edges of a store. It is safe for concurrent use.
 type Register struct {
 	o         Options
-	partition *partition.Partition // nil: another engine's on the same store
+	partition *partition.Partition // nil if another register on the same store writes the records
 	gallery   api.Gallery
 	listed    appList
 	tidy      cleanup
 	watchers  watchers
 	sites     struct {
 		mu    sync.Mutex
-		known bool // no number that is leased was leased before
+		known bool // new numbers are known to differ from all leased ones
 	}
 	revocations revocations
 	closed      atomic.Bool
 }
 
-// appList is the list of the applications' ids, which the background asks for many times a
-// second. It is read again after each change.
+// appList caches the applications' IDs, which background work reads many times a second. The register reads them
+// again after each change.
 type appList struct {
 	mu    sync.Mutex
 	known bool
@@ -142,19 +142,19 @@ func Open(o Options) (*Register, error) {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}
 	// A crash may have left pictures that no record claims, and deleted applications half removed.
-	if of, ok := o.Hosted.(blob.Sweeper); ok { // a guest's host tidies its pictures itself
+	if of, ok := o.Hosted.(blob.Sweeper); ok { // the host of a guest sweeps its pictures itself
 		r.tidy.pictures = blob.NewTidy(of)
 	}
 	r.tidy.purge.Store(true)
 	return r, nil
 }
 
-// ReadOnly is a register that another one on the same store writes.
+// ReadOnly returns a register that only reads. Another register on the same store writes the records.
 func ReadOnly(o Options) *Register {
 	return &Register{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
 }
 
-// PartitionOptions are how the partition of an application is opened on the register's store.
+// PartitionOptions returns the options that open an application's partition on the register's store.
 func (r *Register) PartitionOptions(app catalog.AppID) (partition.Options, error) {
 	p := partition.Options{Store: r.o.Store, App: app, Site: log.Origin, Clock: r.o.Clock}
 	if _, err := io.ReadFull(r.o.Rand, p.Epoch[:]); err != nil {
@@ -176,8 +176,8 @@ func (r *Register) Close() error {
 	return r.partition.Close()
 }
 
-// HostedPicture returns the picture behind a hosted name, of whichever application; the error is
-// blob.ErrNotFound. A copy's picture has its name also while it is in dispute.
+// HostedPicture returns the picture with a hosted name, of any application. It also finds pictures of unresolved
+// conflicts in replicas. The error is blob.ErrNotFound.
 func (r *Register) HostedPicture(name string) (blob.Picture, error) {
 	p, err := r.gallery.Picture(name)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -188,7 +188,7 @@ func (r *Register) HostedPicture(name string) (blob.Picture, error) {
 	return p, err
 }
 
-// disputedPicture finds a picture that a conflict in a copy of any application names.
+// disputedPicture returns the picture with a hosted name if a conflict in a replica of any application names it.
 func (r *Register) disputedPicture(name string) (blob.Picture, bool) {
 	var key [16]byte
 	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || len(name) != 2*len(key) {
@@ -212,10 +212,10 @@ func (r *Register) disputedPicture(name string) (blob.Picture, bool) {
 // is blob.ErrNotFound.
 func (r *Register) Thumbnail(name string) ([]byte, error) { return r.gallery.Thumbnail(name) }
 
-// Read reads the records.
+// Read returns a reader of the records.
 func (r *Register) Read() catalog.Reader { return catalog.Read(r.o.Store, catalog.Control) }
 
-// IDs are those of all applications, in their order; the list is shared.
+// IDs returns the IDs of all applications, in order. The caller must not change the list.
 func (r *Register) IDs() ([]string, error) {
 	l := &r.listed
 	l.mu.Lock()

@@ -9,11 +9,11 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// AppDeleted reports whether an application was deleted, by its id.
+// AppDeleted reports whether the application with an ID was deleted.
 func (r *Register) AppDeleted(id string) (bool, error) { return r.Read().AppDeleted(id) }
 
-// KeysDeleted returns the times at which keys of an application were deleted or replaced, by the signature of their operations. Errors:
-// ErrNotOrigin and the store's.
+// KeysDeleted returns the times at which keys of an application were deleted or replaced. The map's key is the signature of operations
+// that were made with the API key. Errors: ErrNotOrigin and the store's.
 func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 	o, unlock, err := r.lockRevocations()
 	if err != nil {
@@ -23,7 +23,7 @@ func (r *Register) KeysDeleted(app string) (map[string]time.Time, error) {
 	return maps.Clone(o.at[app]), nil
 }
 
-// lockRevocations returns what the control log says up to its end, under its lock.
+// lockRevocations brings the cache up to the end of the control log and returns it locked. The caller must call unlock.
 func (r *Register) lockRevocations() (o *revocations, unlock func(), err error) {
 	if r.partition == nil {
 		return nil, nil, ErrNotOrigin
@@ -46,14 +46,14 @@ func (r *Register) lockRevocations() (o *revocations, unlock func(), err error) 
 type revocations struct {
 	mu   sync.Mutex
 	read uint64                          // entry that was read last
-	of   map[auth.Hash]string            // applications of keys that live
-	at   map[string]map[string]time.Time // when keys were deleted, by application
+	of   map[auth.Hash]string            // application of each key that is not deleted
+	at   map[string]map[string]time.Time // times at which keys were deleted, by application
 
-	clients     map[string]string       // their applications
+	clients     map[string]string       // application of each client
 	generations map[string][]generation // by application
 }
 
-// take reads the next entry.
+// take reads the next entry of the control log.
 func (o *revocations) take(e *log.Entry) {
 	if o.read = e.Seq; o.of == nil {
 		o.of, o.at = map[auth.Hash]string{}, map[string]map[string]time.Time{}

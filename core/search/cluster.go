@@ -8,20 +8,20 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Places are told apart by cells of 64 pixels at a zoom. Maps draw a degree of latitude the taller
-// the nearer the poles it is, so cells become lower there, by halves: about square ones everywhere,
-// with no arithmetic that two hosts could do differently.
+// Places are clustered by cells of 64 pixels at a zoom. Maps draw a degree of latitude the taller
+// the nearer it is to the poles, so cells are lower there, by halves. Cells are thus about square everywhere,
+// without arithmetic that could differ between hosts.
 
 // cell is a square of the map.
 type cell struct {
-	band     int8  // by how far from the equator, 0 to 3, negative in the south
-	row, col int32 // from the south pole, and from 180° west
+	band     int8  // distance from the equator in bands, 0 to 3, negative in the south
+	row, col int32 // counted from the south pole and from 180° west
 }
 
-// bands are the latitudes from which rows are half as high, the cosines being 1/√2, 1/√8, 1/√32.
+// bands are the latitudes beyond which rows are half as high. Their cosines are 1/√2, 1/√8, 1/√32.
 var bands = [...]float64{45, 69.3, 79.8}
 
-// cellOf is the cell of a place at a zoom.
+// cellOf returns the cell of a place at a zoom.
 func cellOf(p log.Point, zoom int) cell {
 	var c cell
 	for _, from := range bands {
@@ -38,15 +38,15 @@ func cellOf(p log.Point, zoom int) cell {
 	return c
 }
 
-// pile is the places of a cell.
+// pile sums up the places in a cell.
 type pile struct {
 	count               uint64
 	ord                 uint32
-	first               log.Point // of ord
+	first               log.Point // place of ord
 	latitude, longitude int64     // sums, in parts of a degree
 }
 
-// parts of a degree are whole numbers, whose sums depend on no order.
+// parts is the number of parts of a degree. Sums of whole parts do not depend on the order.
 const parts = 10_000_000
 
 func (c *pile) add(ord uint32, p log.Point) {
@@ -72,7 +72,7 @@ type placedInput struct {
 	p   log.Point
 }
 
-// groupByCell sorts places into cells. It reports false when these are too many.
+// groupByCell sorts places into cells. It returns false if there are more than MaxPlaces cells.
 func groupByCell(all []placedInput, zoom int) (map[cell]*pile, bool) {
 	piles := map[cell]*pile{}
 	for _, at := range all {
@@ -90,8 +90,8 @@ func groupByCell(all []placedInput, zoom int) (map[cell]*pile, bool) {
 	return piles, true
 }
 
-// places clusters the matches with a place. Where there are too many clusters, those of a lower
-// zoom are given.
+// places clusters the matches with a place. If there are too many clusters, it uses a lower
+// zoom.
 func (e *execution) places(ask *PlaceAsk) ([]Cluster, error) {
 	var all []placedInput
 	err := e.v.EachPlace(e.ctx, e.matches, func(ord uint32, p log.Point) {
@@ -118,7 +118,7 @@ func (e *execution) places(ask *PlaceAsk) ([]Cluster, error) {
 }
 
 // holds reports whether a place lies between the corners, edges included. A box whose western edge
-// lies east of the other goes over 180°.
+// lies east of its eastern edge crosses 180°.
 func (b *Box) holds(p log.Point) bool {
 	if p.Latitude < b.Min.Latitude || p.Latitude > b.Max.Latitude {
 		return false

@@ -10,36 +10,36 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// CutOff is a score from which hits are likely what was looked for.
+// CutOff is a score from which hits likely show what the user searches for.
 type CutOff struct {
 	Value    float64
 	Source   Source
-	Examples int // pictures, or judgements, that it was learned from; 0 of a rule
+	Examples int // number of pictures, or labels, that it was learned from; 0 for a rule
 }
 
 // Source is the origin of a cut-off.
 type Source string
 
-// The sources, from the weakest.
+// The sources, the weakest first.
 const (
-	FromBackground Source = "background" // how alike unrelated pictures are
+	FromBackground Source = "background" // similarity of unrelated pictures
 	FromPairs      Source = "pairs"      // the similarity of labelled pictures, measured by the bake of the network
-	FromLabels     Source = "labels"     // how alike pictures with and without a common concept are
+	FromLabels     Source = "labels"     // similarity of pictures with and without a common concept
 	FromEvaluation Source = "evaluation" // the evaluation of the version that predicts the concept
-	FromRule       Source = "rule"       // index.Present
+	FromRule       Source = "rule"       // the constant index.Present
 )
 
-// sources are all, from the weakest.
+// sources are all sources, the weakest first.
 var sources = []Source{FromBackground, FromPairs, FromLabels, FromEvaluation, FromRule}
 
-// Learn selects the data from which cut-offs may be learned; the zero value permits only rules.
+// Learn selects the data from which cut-offs may be learned. The zero value permits only rules.
 type Learn struct {
 	Labels      bool           // labels of the inputs by users
 	Evaluations bool           // of the versions that predict the application's own concepts
-	Network     func() *CutOff // that of similarity by the network, measured or see [OfUnrelated]; nil: there is none
+	Network     func() *CutOff // cut-off of similarity by the network, measured or from [OfUnrelated]; nil: none
 }
 
-// cutOff is that of the clauses' product: the product of theirs, nil where one has none.
+// cutOff returns the cut-off of the clauses' product: the product of their cut-offs, or nil if one has none.
 func (e *execution) cutOff(outputs []*Clause, learn Learn) (*CutOff, error) {
 	out := CutOff{Value: 1}
 	for _, c := range outputs {

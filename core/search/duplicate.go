@@ -13,13 +13,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Tier is the degree to which two inputs are one picture.
+// Tier is the certainty with which two inputs are one picture.
 type Tier int
 
 // The tiers, the closest first.
 const (
-	SameFile  Tier = iota // equal bytes, and the same crop of them
-	ReEncoded             // one picture saved again: in another format, quality or size
+	SameFile  Tier = iota // equal bytes and crop
+	ReEncoded             // one picture saved twice: in another format, quality or size
 	Alike                 // likely one scene: at least as similar as the network's bound
 )
 
@@ -28,7 +28,7 @@ var Tiers = [...]string{"same_file", "re_encoded", "similar"}
 
 func (t Tier) String() string { return Tiers[t] }
 
-// Duplicate is an input that may be another's picture.
+// Duplicate is an input that may be the same picture as another input.
 type Duplicate struct {
 	Ord   uint32
 	Score float32 // similarity
@@ -36,15 +36,15 @@ type Duplicate struct {
 }
 
 const (
-	// looked is the number of most similar inputs that are compared as pictures.
+	// looked is the number of most similar inputs whose fingerprints are compared.
 	looked = 24
-	// leastAlike is the similarity below which two inputs are not: half the size keeps 0.75 and more, a fifth 0.53.
+	// leastAlike is the similarity below which inputs are not compared: half the size gives 0.75 and more, a fifth of it 0.53.
 	leastAlike = 0.6
 )
 
-// Duplicates is the inputs that may be the picture of in, the closest tier and then the most similar first, n
-// of them at most. An input that is not analysed has those of its file alone. alike is the similarity of the tier
-// Alike, see [predict.Similarity]; 0: none is measured, and the tier stays empty.
+// Duplicates returns at most n inputs that may be the same picture as in, by tier and then by falling similarity.
+// For an input that is not analysed it returns only the inputs with the same file. alike is the minimum similarity of the tier
+// Alike, see [predict.Similarity]. If it is 0, because none is measured, the tier stays empty.
 func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catalog.Input, n int, alike float64) ([]Duplicate, error) {
 	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}}
 	out, err := k.sameFile(in)
@@ -79,7 +79,7 @@ func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catal
 // kin looks for duplicates.
 type kin struct{ execution }
 
-// sameFile is the others with an input's picture and crop.
+// sameFile returns the other inputs with the picture and the crop of in.
 func (k *kin) sameFile(in *catalog.Input) ([]Duplicate, error) {
 	var out []Duplicate
 	if in.Blob.IsZero() {
@@ -94,8 +94,8 @@ func (k *kin) sameFile(in *catalog.Input) ([]Duplicate, error) {
 	return out, err
 }
 
-// near returns the n most similar inputs of among, the most similar first. For the first look of them it reports whether they are one
-// picture with the input.
+// near returns the n inputs of among that are most similar to in, the most similar first. For the first look of them it also checks
+// whether they are the same picture as in.
 func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitmap, n, look int) ([]Duplicate, error) {
 	found, err := k.v.Nearest(k.ctx, e, among, n)
 	if err != nil {
@@ -129,7 +129,7 @@ func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitma
 	return out, nil
 }
 
-// print is that of an input; nil where its record has none.
+// print returns the fingerprint of an input, or nil if its record has none.
 func (k *kin) print(in *catalog.Input) (*print, error) {
 	if err := k.ctx.Err(); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 )
 
-// holds is the inputs of among, nil being every live one, for which a condition on inputs
-// holds. The result is the caller's and shares nothing with among.
+// holds returns the inputs of among for which a condition on inputs holds. A nil among means every live
+// input. The caller owns the result, which shares nothing with among.
 func (e *execution) holds(c Condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
 	out, err := e.find(c, among)
 	if err == nil && among != nil {
@@ -59,7 +59,7 @@ func adder(b *roaring.Bitmap) func(uint32) bool {
 	}
 }
 
-// ordOf is the ordinal of the input with an id, nil when there is none.
+// ordOf returns the ordinal of the input with an ID, or nil if no such input exists.
 func (e *execution) ordOf(id string) (*uint32, error) {
 	ord, err := e.r.Ord(id)
 	if errors.Is(err, catalog.ErrNotFound) {

@@ -11,24 +11,24 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 )
 
-// Group is inputs that may be one picture.
+// Group is a group of inputs that may be one picture.
 type Group struct {
 	Tier   Tier
-	Inputs []Member // in the order of creation; of more than MaxMembers the first
-	Count  int      // of all
+	Inputs []Member // in the order of creation; the first MaxMembers of them
+	Count  int      // number of all inputs of the group
 }
 
 // Member is an input of a group.
 type Member struct {
 	Ord   uint32
-	Score float32 // similarity to the group's first; 1 of the first itself
+	Score float32 // similarity to the group's first input; 1 for that input
 }
 
 // Groups is a page of the known duplicates of an application.
 type Groups struct {
 	Groups   []Group // by tier, then by their first inputs
-	Total    int     // of all pages
-	Examined uint64  // number of inputs, of Of, with searched neighbours; both are 0 if that is not needed
+	Total    int     // number of groups on all pages
+	Examined uint64  // number of inputs, of Of, whose neighbours were searched; both are 0 if no tier needs them
 	Of       uint64
 }
 
@@ -36,9 +36,9 @@ type Groups struct {
 const MaxMembers = 100
 
 const (
-	// number of inputs whose neighbours a call searches, and number of neighbours kept of each
+	// number of inputs whose neighbours a call searches, and number of neighbours stored for each
 	examined, neighbours = 100, 6
-	// leastKept is the similarity below which no bound lies: unrelated pictures have 0.5.
+	// leastKept is below every bound of similarity: unrelated pictures have 0.5.
 	leastKept = 0.5
 )
 
@@ -46,12 +46,12 @@ const (
 // neighbours: a call does so for a limited number of inputs, the oldest first, and keeps the results in memory. Examined is the progress;
 // another call continues.
 //
-// Inputs that were saved again are in one group if others link them. An input that is only similar is in the group of the oldest input
-// that it is similar to, and only there. alike is as of [Duplicates].
+// Inputs that were saved again are in one group if others link them. An input that is only similar to others is in one group: that of
+// the oldest input that it is similar to. alike is the bound of [Duplicates].
 func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []Tier, p Page, alike float64) (Groups, error) {
 	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}}
 	var out Groups
-	others := roaring.New() // all of a file but the first
+	others := roaring.New() // all inputs of a file but the first
 	err := r.SamePictures(func(ords []uint32) bool {
 		others.AddMany(ords[1:])
 		if slices.Contains(tiers, SameFile) {
@@ -81,7 +81,7 @@ func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []T
 	return out, nil
 }
 
-// groupOf is a group of inputs in the order of creation.
+// groupOf returns a group of inputs, which are in the order of creation.
 func groupOf(tier Tier, ords []uint32) Group {
 	g := Group{Tier: tier, Count: len(ords)}
 	for _, ord := range ords[:min(len(ords), MaxMembers)] {
@@ -112,7 +112,7 @@ func (k *kin) score(g *Group) error {
 	return nil
 }
 
-// addLinked adds the groups of the tiers that need neighbours. The first of the inputs of one file represents all of them.
+// addLinked adds the groups of the tiers that need neighbours. The first of the inputs with one file represents all of them.
 func (k *kin) addLinked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike float64) error {
 	among, err := k.v.AnalysedInputs()
 	if err != nil {
@@ -135,7 +135,7 @@ func (k *kin) addLinked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike
 	return nil
 }
 
-// examine finds the links of some of the inputs that have none yet. It returns how many are left.
+// examine finds the links of some of the inputs whose links are unknown. It returns the number of inputs that are left.
 func (k *kin) examine(links *index.Links, among *roaring.Bitmap) (left uint64, err error) {
 	todo := among.Clone()
 	links.Unknown(todo)
@@ -170,7 +170,7 @@ func (k *kin) examine(links *index.Links, among *roaring.Bitmap) (left uint64, e
 	return n - min(n, examined), nil
 }
 
-// pairs is the links of a kind between inputs of among, the older input of each first.
+// pairs returns the links of a tier between inputs of among, with the older input of each link first.
 func pairs(links *index.Links, among *roaring.Bitmap, tier Tier, least float32) [][2]uint32 {
 	var out [][2]uint32
 	links.Each(among, func(ord uint32, of []index.Link) {
@@ -209,7 +209,7 @@ func joinPairs(pairs [][2]uint32) []Group {
 	return groupsOf(ReEncoded, members)
 }
 
-// stars is groups of an input and those that are similar to it.
+// stars returns groups of an input and the inputs that are similar to it.
 func stars(pairs [][2]uint32) []Group {
 	first, members := map[uint32]uint32{}, map[uint32][]uint32{}
 	for _, p := range pairs {

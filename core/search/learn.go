@@ -13,31 +13,31 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// The similarity from which two pictures are alike is learned from pairs of pictures:
+// The similarity from which two pictures are alike is learned from pairs of pictures, by the first of these ways that is possible:
 //
 //	labels     pairs that share a custom concept ───────────────────┐
 //	           pairs that do not ──────────────────────────────────┴▶ the score that separates them best
 //	else       pairs that the bundle's bake measured ───────────────▶ the score that separates them best
 //	else       pairs of the bundle's background pictures ───────────▶ the score that 1 in 100 reaches
 //
-// Few of all pictures are like any one, so a wrong pair weighs as much as farAway missed ones. All computations are sums of whole numbers
-// and comparisons, so every host learns the same.
+// Few of all pictures are like a given one, so a wrong pair weighs as much as farAway missed ones. All computations are sums of whole
+// numbers and comparisons, so every host learns the same cut-off.
 const (
-	learnConcepts = 64  // of the application's own, the oldest that have labels
-	learnPictures = 256 // that are compared, each with each
-	learnPairs    = 20  // at least, of either kind
+	learnConcepts = 64  // number of the application's own concepts: the oldest that have labels
+	learnPictures = 256 // number of pictures that are compared, each with each
+	learnPairs    = 20  // minimum number of pairs of each kind
 	farAway       = 10
-	unrelated     = 100 // one unrelated pair in so many reaches the cut-off
+	unrelated     = 100 // one in so many unrelated pairs reaches the cut-off
 )
 
-// labelledPicture is a labelled picture: which of the concepts it shows, and which not, as bits.
+// labelledPicture is a picture with the concepts that its labels say it shows (yes) and does not show (no), as bits.
 type labelledPicture struct {
 	ord       uint32
 	yes, no   uint64
 	embedding predict.Embedding
 }
 
-// fromLabels learns the cut-off of similarity from an application's labels; nil if there are too few or if they separate nothing.
+// fromLabels learns the cut-off of similarity from an application's labels. It returns nil if there are too few or they separate nothing.
 func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, error) {
 	pictures, err := sample(v, r)
 	if err != nil {
@@ -52,7 +52,7 @@ func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, 
 		for j := range pictures[:i] {
 			b := &pictures[j]
 			if a.embedding == b.embedding {
-				continue // one picture twice teaches nothing
+				continue // the same picture twice is useless
 			}
 			switch {
 			case a.yes&b.yes != 0:
@@ -69,7 +69,7 @@ func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, 
 	return &CutOff{value, FromLabels, len(pictures)}, nil
 }
 
-// Separate returns the score that separates two kinds of pairs best; false when none does. It sorts both.
+// Separate returns the score that separates two kinds of pairs best, or false if no score does. It sorts both slices.
 func Separate(alike, different []float64) (float64, bool) {
 	if len(alike) < learnPairs || len(different) < learnPairs {
 		return 0, false
@@ -89,7 +89,7 @@ func Separate(alike, different []float64) (float64, bool) {
 	return value, best > 0
 }
 
-// sample is labelled pictures that are analysed, of each concept as many, evenly from first to last.
+// sample returns labelled and analysed pictures: about equally many for each concept, evenly from first to last.
 func sample(v *index.View, r catalog.Reader) ([]labelledPicture, error) {
 	yes, no, err := labels(v, r)
 	if err != nil || len(yes) == 0 {
@@ -124,7 +124,7 @@ func sample(v *index.View, r catalog.Reader) ([]labelledPicture, error) {
 	return out, nil
 }
 
-// labels returns the inputs with a positive and those with a negative label, by custom concept.
+// labels returns the inputs with a positive label and those with a negative one, by custom concept.
 func labels(v *index.View, r catalog.Reader) (yes, no []*roaring.Bitmap, err error) {
 	var failed error
 	err = r.Concepts(func(c catalog.Concept) bool {
@@ -142,7 +142,7 @@ func labels(v *index.View, r catalog.Reader) (yes, no []*roaring.Bitmap, err err
 	return yes, no, cmp.Or(err, failed)
 }
 
-// pick adds n of the inputs, or all where they are fewer.
+// pick adds n inputs of from to to, evenly spread, or all if there are at most n.
 func pick(to, from *roaring.Bitmap, n int) {
 	all := from.GetCardinality()
 	if all <= uint64(n) {
@@ -157,7 +157,7 @@ func pick(to, from *roaring.Bitmap, n int) {
 	}
 }
 
-// OfUnrelated learns the cut-off of similarity from pictures of which hardly two are alike; nil when they are too few.
+// OfUnrelated learns the cut-off of similarity from pictures of which hardly two are alike. It returns nil if there are too few.
 func OfUnrelated(pictures []predict.Embedding) *CutOff {
 	every := max(1, len(pictures)/learnPictures)
 	var some []*predict.Embedding

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// few is the number of hits up to which they are sorted rather than counted.
+// few is the maximum number of hits that are sorted rather than counted.
 const few = 2048
 
-// page is a page of the inputs by falling score, equal ones by ordinal. However many hits
-// there are and however deep the page, a few passes count scores, and only the page is sorted.
+// page returns a page of the inputs by falling score, equal ones by ordinal. For any number of hits
+// and any page, it counts scores in a few passes and sorts only the page.
 func (s scoredInputs) page(p Page, m *memory) Result {
 	total := uint64(len(s.ords))
 	if p.Offset >= total || p.N == 0 {
@@ -33,7 +33,7 @@ func byScore(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Ord, b.Ord))
 }
 
-// rankKey orders as falling scores do.
+// rankKey returns a key that rises as scores fall.
 func rankKey(score float32) uint32 {
 	b := math.Float32bits(score + 0) // −0 becomes 0
 	if b>>31 == 1 {
@@ -42,13 +42,13 @@ func rankKey(score float32) uint32 {
 	return b ^ math.MaxInt32
 }
 
-// place is a key with a rank among the equal ones.
+// place is the place of a rank: its key, and its number among equal keys.
 type place struct {
 	key uint32
 	nth int // equal keys before it
 }
 
-// ranks is the hits of the ranks from ≤ rank < to.
+// ranks returns the hits of the ranks from ≤ rank < to.
 func (s scoredInputs) ranks(from, to int, m *memory) []Hit {
 	keys, spare := m.ords.take(len(s.factor)), m.ords.take(len(s.factor))
 	for i, f := range s.factor {
@@ -65,7 +65,7 @@ func (s scoredInputs) ranks(from, to int, m *memory) []Hit {
 		if key < first.key || key > last.key {
 			continue
 		}
-		before, behind := false, false // whether others are as good as the first, and as the last
+		before, behind := false, false // equal hits that rank before the first, and after the last
 		if key == first.key {
 			before = atFirst < first.nth
 			atFirst++

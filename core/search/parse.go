@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Names finds the public concept with a name; [lang.Table] is one.
+// Names finds public concepts by name. [lang.Table] implements it.
 type Names interface {
 	// Resolve returns the id of the concept called name in a language.
 	Resolve(name, code string) (id string, ok bool)
@@ -23,13 +23,13 @@ type Names interface {
 // Options are the context of a query.
 type Options struct {
 	Names    Names
-	Language string                                      // of the application, for a query that names none
-	Own      func(name string) ([]string, error)         // ids of the application's own concepts called so; nil: it has none
-	Hosted   func(url string) (name [16]byte, ours bool) // public name in the address of a picture of ours; nil: none are
+	Language string                                      // language of the application, for a query without a language
+	Own      func(name string) ([]string, error)         // IDs of the application's own concepts with a name; nil: it has none
+	Hosted   func(url string) (name [16]byte, ours bool) // public name in the URL of a hosted picture; nil: no picture is hosted
 }
 
 // Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is absent, or null
-// or [] instead of an object, is empty, and an empty query matches all inputs. The query borrows v in its Pictures' Base64 only.
+// or [] instead of an object, is empty. An empty query matches all inputs. The query borrows v only in the Base64 of its Pictures.
 //
 // For an invalid query it returns ErrQuery with the path of the fault: more than MaxClauses, an unknown language, a clause without a
 // known member. It returns errors of Own unchanged.
@@ -85,7 +85,7 @@ type node struct {
 	path string
 }
 
-// object is v as an object; absent, null and [] are empty ones.
+// object returns v as an object. Absent, null and [] are empty objects.
 func object(v jsonio.Value, path string) (node, error) {
 	switch k := v.Kind(); {
 	case k == jsonio.Object:
@@ -97,7 +97,7 @@ func object(v jsonio.Value, path string) (node, error) {
 	}
 }
 
-// get returns a member; null is absent.
+// get returns a member. A null member is absent.
 func (n node) get(name string) jsonio.Value {
 	v := n.v.Get(name)
 	if v.Kind() == jsonio.Null {
@@ -108,7 +108,7 @@ func (n node) get(name string) jsonio.Value {
 
 func (n node) has(name string) bool { return n.get(name).Kind() != jsonio.Absent }
 
-// object returns a member as an object, and refuses one that says something, but nothing of known.
+// object returns a member as an object. It refuses an object that has members, but none of known.
 func (n node) object(name string, known ...string) (node, error) {
 	m, err := object(n.get(name), n.path+"."+name)
 	if err == nil && len(known) > 0 {
@@ -117,7 +117,7 @@ func (n node) object(name string, known ...string) (node, error) {
 	return m, err
 }
 
-// text returns a string member, "" when absent.
+// text returns a string member, or "" if it is absent.
 func (n node) text(name string) (string, error) {
 	v := n.get(name)
 	if v.Kind() == jsonio.Absent {
@@ -130,7 +130,7 @@ func (n node) text(name string) (string, error) {
 	return s, nil
 }
 
-// number returns a number member, 0 when absent.
+// number returns a number member, or 0 if it is absent.
 func (n node) number(name string) (float64, error) {
 	v := n.get(name)
 	if v.Kind() == jsonio.Absent {
@@ -265,7 +265,7 @@ func (p *parser) input(c *Clause, n node) error {
 	return p.geo(c, data)
 }
 
-// url reads the image of an input clause, which is looked for by address or by bytes.
+// url reads the image of an input clause, which finds inputs by URL or by bytes.
 func (p *parser) url(c *Clause, data node) error {
 	image, err := data.object("image", "url", "base64")
 	if err != nil {
@@ -296,7 +296,7 @@ func (p *parser) url(c *Clause, data node) error {
 	return nil
 }
 
-// base64 is the member of this name, absent when it is empty.
+// base64 returns the member "base64". An empty one is absent.
 func (n node) base64() (jsonio.Value, error) {
 	v := n.get("base64")
 	if v.Kind() != jsonio.Absent && v.Kind() != jsonio.String {
@@ -325,7 +325,7 @@ func (p *parser) output(c *Clause, n node) error {
 	return p.similar(c, input)
 }
 
-// similar reads the input of an output clause: a picture by address, bytes or stored input.
+// similar reads the input of an output clause: a picture by URL, bytes or stored input.
 func (p *parser) similar(c *Clause, n node) error {
 	data, err := n.object("data", "image")
 	if err != nil {
@@ -366,7 +366,7 @@ func (p *parser) similar(c *Clause, n node) error {
 	return nil
 }
 
-// crop reads [top, left, bottom, right]; absent and empty are all of the picture.
+// crop reads [top, left, bottom, right]. Absent or [] means the whole picture.
 func (n node) crop() (raster.Crop, error) {
 	v := n.get("crop")
 	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
@@ -387,7 +387,7 @@ func (n node) crop() (raster.Crop, error) {
 	return raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}, nil
 }
 
-// concepts reads data.concepts: each an id or a name, and whether it is present (absent: it is).
+// concepts reads data.concepts: each an ID or a name, and whether it is present (default: present).
 func (p *parser) concepts(c *Clause, data node, condition func(ids []string, present bool) Condition) error {
 	list := data.get("concepts")
 	path := data.path + ".concepts"
@@ -471,7 +471,7 @@ func (p *parser) geo(c *Clause, data node) error {
 	return nil
 }
 
-// point reads {"longitude", "latitude"}, or an object that has it as its geo_point.
+// point reads {"longitude", "latitude"}, or an object with such a geo_point.
 func (n node) point() (log.Point, error) {
 	var err error
 	if n.has("geo_point") {
@@ -497,7 +497,7 @@ func (n node) point() (log.Point, error) {
 	return at, nil
 }
 
-// Length of the great circle's unit.
+// Conversion of distances along a great circle to angles.
 const (
 	earthRadiusKilometers = 6371.0088
 	kilometersPerMile     = 1.609344

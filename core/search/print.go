@@ -8,11 +8,11 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// One picture saved twice, smaller, or in another format gives embeddings that lie farther apart than some of
-// different pictures do: median similarity 0.82 at a JPEG's quality 10 and 0.91 at half the size, but 0.96 of a
-// picture and its mirror image. The thumbnails decide: the means of their colours over 8 by 8 parts correlate.
+// Embeddings cannot find copies of a picture: a copy that was saved again, smaller, or in another format can lie farther away than
+// a different picture. The median similarity is 0.82 at JPEG quality 10 and 0.91 at half the size, but 0.96 between a
+// picture and its mirror image. So the thumbnails decide: the means of their colours over 8 by 8 parts correlate.
 // Measured on 502 photographs: the correlation is 0.98 or more for 1,253 of 1,255 copies (JPEG of quality 10, 40 and 75, half
-// and a fifth of the size) and for none of 1,506 crops and mirror images. It is at most 0.93 for 125,751 pairs of different ones.
+// and a fifth of the size) and for none of 1,506 crops and mirror images. It is at most 0.93 for 125,751 pairs of different photographs.
 const (
 	printSide  = 8
 	cells      = 3 * printSide * printSide
@@ -25,8 +25,8 @@ type print struct {
 	means         [cells]byte // of red, green and blue in each part, by rows
 }
 
-// Fingerprint returns the fingerprint of a picture by its thumbnail: the thumbnail's shape, and the mean colours of equal
-// parts of it. Two pictures whose fingerprints agree are one picture saved again. The derived record of an input stores the
+// Fingerprint returns the fingerprint of a picture from its thumbnail: the thumbnail's shape, and the mean colours of equal
+// parts of it. If the fingerprints of two pictures agree, one picture was saved twice. The derived record of an input stores the
 // fingerprint, so that replicas, which have no thumbnails, find the same duplicates.
 //
 //	width, height  uint16, little-endian
@@ -73,7 +73,7 @@ func printOf(fingerprint []byte) *print {
 //	dst (printSide, width)
 //	src (n, width), width ≤ 3·printSide
 func average[T byte | int64](dst []int64, src []T, width, n int) {
-	var sum, before [3 * printSide]int64 // of the first i vectors; all before the part
+	var sum, before [3 * printSide]int64 // sum of the first i vectors; weighted sum of all before the part
 	i := 0
 	for part := range printSide {
 		end := (part + 1) * n
@@ -94,12 +94,12 @@ func average[T byte | int64](dst []int64, src []T, width, n int) {
 	}
 }
 
-// Bounds for two prints of one picture.
+// Bounds for two fingerprints of one picture.
 const (
-	together = 0.98 // correlation, at least
+	together = 0.98 // minimum correlation
 	flat     = 2    // standard deviation of a plain picture, in levels
-	aside    = 2    // mean difference of two plain pictures, at most
-	rounding = 2.5  // pixels that a side may be off
+	aside    = 2    // maximum mean difference of two plain pictures, in levels
+	rounding = 2.5  // pixels by which a side may differ
 )
 
 // same reports whether two prints have the shape and the colours of one picture.

@@ -20,11 +20,11 @@ const MaxClauses = 64
 // Query is an AND of clauses. The zero value matches every input.
 type Query struct {
 	Clauses  []Clause
-	Pictures []Picture // what the Similar conditions are about; the caller fills in their embeddings before Run
+	Pictures []Picture // pictures of the Similar conditions; the caller fills in their embeddings before Run
 	MinScore float32   // hits with a lower score are left out, as if they did not match
 }
 
-// Clause holds when all its conditions do; negated, when not all of them do.
+// Clause holds if all its conditions hold. A negated clause holds if not all of them do.
 type Clause struct {
 	Negate bool
 	All    []Condition
@@ -35,9 +35,9 @@ type Clause struct {
 type Condition interface{ condition() }
 
 type (
-	// Prediction holds for an analysed input when any of the concepts is predicted present
-	// or, with Absent, when some have a value and none is present. It ranks by the largest value, or 1 less it.
-	// Without concepts nothing matches: the name is unknown.
+	// Prediction holds for an analysed input if any of the concepts is predicted present. With Absent it holds
+	// if some have a value and none is present. It ranks by the largest value, or by 1 minus it.
+	// Without concepts, which means that the name is unknown, nothing matches.
 	Prediction struct {
 		Concepts []string // ids that the clause's concept may mean
 		Absent   bool
@@ -52,9 +52,9 @@ type (
 	// URL holds for an input added with this URL, or whose hosted picture has it.
 	URL struct {
 		URL    string
-		Hosted [16]byte // public name of the picture when it is one of ours, else zero
+		Hosted [16]byte // public name of the picture if this server hosts it, else zero
 	}
-	// Bytes holds for an input whose picture is these very bytes.
+	// Bytes holds for an input whose picture has exactly these bytes.
 	Bytes struct{ Blob blob.Hash }
 	// InputID holds for one input.
 	InputID struct{ ID string }
@@ -81,9 +81,9 @@ func (Similar) condition()    {}
 
 // Picture is the picture of a Similar condition. Exactly one of URL, Base64 and Input identifies it.
 //
-// If Stored is true, Run looks the embedding up. Otherwise the caller analyses the picture (for an Input its stored blob, with this crop
-// instead of the stored one) and sets Embedding. A picture without an embedding, because its input is not yet at 30000 or does not exist,
-// is similar to nothing: the query then has no hits.
+// If IsStored returns true, Run looks the embedding up. Otherwise the caller analyses the picture (for an Input its stored blob, with this
+// crop instead of the stored one) and sets Embedding. A picture has no embedding if its input is not yet at 30000 or does not exist. It is
+// then similar to nothing, and the query has no hits.
 type Picture struct {
 	URL       string
 	Base64    jsonio.Value // a string, not yet decoded; borrowed from the request
@@ -92,14 +92,14 @@ type Picture struct {
 	Embedding *predict.Embedding
 }
 
-// IsStored reports whether the picture is a stored input as it was analysed.
+// IsStored reports whether the picture is a stored input with the crop with which it was analysed.
 func (p *Picture) IsStored() bool { return p.Input != "" && p.Crop == raster.Crop{} }
 
 // Hit is an input that matched.
 type Hit struct {
 	Ord uint32
-	// Score is exactly 1 without output conditions; the stored value of a predicted concept;
-	// the similarity, (1 + cosine)/2; and the product where there are several.
+	// Score is exactly 1 without output conditions. Otherwise it is the stored value of a predicted concept, or
+	// the similarity, (1 + cosine)/2, or the product of several of them.
 	Score float32
 }
 

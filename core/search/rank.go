@@ -9,16 +9,16 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// walkLimit is the maximum number of hits, of all pages up to the requested one, that a walk of the graph finds. Deeper pages rank every
-// match.
+// walkLimit is the maximum number of hits, of all pages up to the requested one, that a walk of the graph finds. For deeper pages every
+// match is ranked.
 const walkLimit = 1000
 
-// walkStep rounds the number of hits that a walk finds, so that neighbouring pages come from
-// one and the same walk and none of its hits is on two of them or on neither.
+// walkStep rounds the number of hits that a walk finds. Neighbouring pages then come from the
+// same walk, and no hit is on two of them or on neither.
 const walkStep = 64
 
-// rankedPage returns a page of the matches by score. The output clauses come with those of
-// similarity last.
+// rankedPage returns a page of the matches by score. The output clauses with a Similar are
+// last in outputs.
 func (e *execution) rankedPage(outputs []*Clause, p Page) (Result, error) {
 	if pic := nearest(outputs); pic >= 0 && p.Offset+p.N <= walkLimit && p.Offset+p.N >= p.N {
 		return e.nearest(e.q.Pictures[pic].Embedding, p)
@@ -34,7 +34,7 @@ func (e *execution) rankedPage(outputs []*Clause, p Page) (Result, error) {
 	return result, nil
 }
 
-// scoreMatches returns every match with its score, but for those below the query's MinScore.
+// scoreMatches returns every match with its score, except those below the query's MinScore.
 func (e *execution) scoreMatches(outputs []*Clause) (scoredInputs, error) {
 	for _, c := range outputs {
 		if err := e.narrow(c); err != nil {
@@ -57,7 +57,7 @@ func (e *execution) scoreMatches(outputs []*Clause) (scoredInputs, error) {
 	return s.atLeast(e.q.MinScore), err
 }
 
-// narrow takes matches away for which a clause surely does not hold, by postings, before any value is read.
+// narrow removes matches for which a clause cannot hold, by postings, before any value is read.
 func (e *execution) narrow(c *Clause) error {
 	if c.Negate {
 		return nil
@@ -67,7 +67,7 @@ func (e *execution) narrow(c *Clause) error {
 		if !ok {
 			continue
 		}
-		any := roaring.New() // where one concept may be present
+		any := roaring.New() // inputs for which one of the concepts may be present
 		for _, concept := range p.Concepts {
 			among := e.matches
 			if !p.Absent && len(p.Concepts) > 1 {
@@ -87,7 +87,7 @@ func (e *execution) narrow(c *Clause) error {
 	return nil
 }
 
-// nearest is the picture that a query ranks by when nothing else ranks, else −1.
+// nearest returns the picture by which a query ranks if nothing else ranks, or −1.
 func nearest(outputs []*Clause) int {
 	if len(outputs) == 1 && len(outputs[0].All) == 1 && !outputs[0].Negate {
 		if s, ok := outputs[0].All[0].(Similar); ok {
@@ -116,7 +116,7 @@ func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 // similarity maps a cosine to 0…1: identical pictures have 1, unrelated ones about 0.5.
 func similarity(cosine float64) float64 { return (1 + cosine) / 2 }
 
-// clause returns the values of an output clause for those of ords, ascending, that it matches.
+// clause returns the values of an output clause for those of ords, ascending, for which it holds.
 func (e *execution) clause(c *Clause, ords []uint32) (scoredInputs, error) {
 	if c.Negate {
 		return e.negatedClause(c, ords)
@@ -135,7 +135,7 @@ func (e *execution) clause(c *Clause, ords []uint32) (scoredInputs, error) {
 	return s, err
 }
 
-// negatedClause evaluates a negated clause: all conditions are asked about all inputs.
+// negatedClause evaluates a negated clause: it evaluates all conditions for all inputs.
 func (e *execution) negatedClause(c *Clause, ords []uint32) (scoredInputs, error) {
 	s := e.mem.ones(ords)
 	holds := e.mem.holds(len(ords)) // all conditions but Similar
@@ -188,7 +188,7 @@ func (e *execution) matchingValues(c Condition, ords []uint32) (scoredInputs, er
 	return e.mem.ones(b.ToArray()), nil
 }
 
-// values is the value of a condition for those of ords that have one, and for which it holds.
+// values returns the values of a condition for those of ords that have one, and whether the condition holds for each.
 func (e *execution) values(c Condition, ords []uint32) (scoredInputs, []bool, error) {
 	p, ok := c.(Prediction)
 	if !ok {
@@ -203,7 +203,7 @@ func (e *execution) values(c Condition, ords []uint32) (scoredInputs, []bool, er
 	return s, held, err
 }
 
-// holds reports whether the condition holds where the largest value of the concepts is f.
+// holds reports whether the condition holds if f is the largest value of the concepts.
 func (p Prediction) holds(f float64) bool { return (f < float64(index.Present)) == p.Absent }
 
 // value returns the condition's value for a prediction.
@@ -214,7 +214,7 @@ func (p Prediction) value(f float64) float64 {
 	return f
 }
 
-// largest is the largest value of the concepts for those of ords that have one.
+// largest returns the largest value of the concepts for those of ords that have one.
 func (e *execution) largest(c Prediction, ords []uint32) (scoredInputs, error) {
 	var s scoredInputs
 	buf := e.mem.values.take(len(ords))
@@ -233,7 +233,7 @@ func (e *execution) largest(c Prediction, ords []uint32) (scoredInputs, error) {
 	return s, nil
 }
 
-// similar is the similarity of every input of ords.
+// similar returns the similarity of every input of ords.
 func (e *execution) similar(c Similar, ords []uint32) (scoredInputs, error) {
 	near, err := e.v.Cosines(e.ctx, e.q.Pictures[c.Picture].Embedding, index.BitmapOf(ords))
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 )
 
-// Run answers a query at the moment of r, a snapshot of the application that x indexes. The embeddings of q's Pictures must be set,
-// except for those that are Stored.
+// Run answers a query in the state of r, a snapshot of the application that x indexes. The caller must set the embeddings of q's
+// Pictures, except where IsStored returns true.
 //
 // Without an output condition a query matches inputs at any status, each with a score of exactly 1, in the order of creation. With one it
-// matches analysed inputs only, and the score is the product of the output clauses' values: first those without a Similar in their order,
-// then the others. Inputs with a score below the query's MinScore do not match. The value of a clause is the product of its conditions'
-// values; of a negated clause, 1 less it. A negated clause matches if one of its conditions, Similar apart, does not hold, and always if
-// it has no others.
+// matches analysed inputs only. The score is then the product of the output clauses' values: first the clauses without a Similar in their
+// order, then the others. Inputs with a score below the query's MinScore do not match. The value of a clause is the product of its
+// conditions' values, and 1 minus that product if it is negated. A negated clause matches if one of its conditions other than Similar does
+// not hold. It always matches if it has no others.
 func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page) (Result, error) {
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q}
 	if len(q.Clauses) == 0 {
@@ -31,13 +31,13 @@ func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page
 	return e.run(p)
 }
 
-// execution is one query being answered.
+// execution is the evaluation of one query.
 type execution struct {
 	ctx     context.Context
 	r       catalog.Reader
 	v       *index.View
 	q       *Query
-	matches *roaring.Bitmap // what the clauses so far leave; nil: every live input
+	matches *roaring.Bitmap // matches of the clauses so far; nil: every live input
 	mem     *memory         // buffers for scores
 }
 
@@ -50,7 +50,7 @@ func hitsOf(ords []uint32) []Hit {
 	return hits
 }
 
-// embeddings looks up the stored pictures. It reports false when a picture has no embedding.
+// embeddings looks up the embeddings of stored pictures. It returns false if a picture has no embedding.
 func (e *execution) embeddings() (bool, error) {
 	for i := range e.q.Pictures {
 		pic := &e.q.Pictures[i]
@@ -73,7 +73,7 @@ func (e *execution) embeddings() (bool, error) {
 	return true, nil
 }
 
-// run answers a query with clauses: what costs least first, and what ranks last.
+// run answers a query with clauses: it evaluates the cheapest conditions first, and scores last.
 func (e *execution) run(p Page) (Result, error) {
 	outputs, err := e.applyFilters()
 	if err != nil || e.matches.IsEmpty() {
@@ -85,8 +85,8 @@ func (e *execution) run(p Page) (Result, error) {
 	return e.rankedPage(outputs, p)
 }
 
-// applyFilters leaves the matches of the clauses without output conditions, and returns the other
-// clauses. There are no matches to rank when it leaves none.
+// applyFilters reduces e.matches to the matches of the clauses without output conditions, and returns the other
+// clauses. If no match is left, there is nothing to rank.
 func (e *execution) applyFilters() (outputs []*Clause, err error) {
 	filters, outputs := e.q.splitClauses()
 	if len(outputs) > 0 {
@@ -117,7 +117,7 @@ func (q *Query) splitClauses() (filters, outputs []*Clause) {
 	return filters, outputs
 }
 
-// inOrder is a page of the matches in the order of creation.
+// inOrder returns a page of the matches in the order of creation.
 func (e *execution) inOrder(p Page) Result {
 	total := e.matches.GetCardinality()
 	if p.Offset >= total {
@@ -129,7 +129,7 @@ func (e *execution) inOrder(p Page) Result {
 	}
 	first, err := e.matches.Select(uint32(p.Offset))
 	if err != nil {
-		return Result{} // not for an offset below the cardinality
+		return Result{} // never: the offset is below the cardinality
 	}
 	ords := make([]uint32, 0, n)
 	it := e.matches.Iterator()
@@ -139,7 +139,7 @@ func (e *execution) inOrder(p Page) Result {
 	return Result{hitsOf(ords)}
 }
 
-// Costs of evaluating a condition; a clause costs what its dearest condition does.
+// Costs of evaluating a condition. The cost of a clause is the cost of its most expensive condition.
 const (
 	costLookup = iota
 	costBitmap

@@ -7,14 +7,14 @@ import (
 	"github.com/sightline-dev/sightline/core/index"
 )
 
-// scoredInputs is inputs with the product of the factors so far.
+// scoredInputs has inputs, each with the product of its factors so far.
 type scoredInputs struct {
 	ords   []uint32 // ascending
 	factor []float64
 }
 
-// memory holds buffers of a query that the next one overwrites: a million matches take 20 MB, which cost more to allocate and collect
-// than the search itself. Buffers that are not returned are garbage. Not safe for concurrent use.
+// memory holds buffers of a query that the next query overwrites. A million matches take 20 MB, which cost more to allocate and collect
+// than the search itself. Buffers that are not returned are garbage. It is not safe for concurrent use.
 type memory struct {
 	ords    buffers[uint32]
 	values  buffers[float32]
@@ -24,13 +24,13 @@ type memory struct {
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
 
-// buffers have one type.
+// buffers holds free buffers of one element type.
 type buffers[T any] struct{ free [][]T }
 
 // maxFree is the maximum number of free buffers of a type.
 const maxFree = 4
 
-// take returns n elements of any values.
+// take returns n elements with arbitrary values.
 func (b *buffers[T]) take(n int) []T {
 	for i, buf := range b.free {
 		if cap(buf) >= n {
@@ -40,10 +40,10 @@ func (b *buffers[T]) take(n int) []T {
 			return buf[:n]
 		}
 	}
-	return make([]T, n, n+n/8) // an application grows
+	return make([]T, n, n+n/8) // room for growth of the application
 }
 
-// give takes back what take returned, or the whole of anything else.
+// give returns a buffer of take to the free buffers. It also accepts other slices, which it then owns.
 func (b *buffers[T]) give(buf []T) {
 	switch {
 	case cap(buf) == 0:
@@ -79,7 +79,7 @@ func (m *memory) copyValues(v index.InputValues) scoredInputs {
 	return s
 }
 
-// ones is a copy of ords, each with the factor 1.
+// ones returns a copy of ords, each with the factor 1.
 func (m *memory) ones(ords []uint32) scoredInputs {
 	s := m.allocate(len(ords))
 	copy(s.ords, ords)
@@ -89,7 +89,7 @@ func (m *memory) ones(ords []uint32) scoredInputs {
 	return s
 }
 
-// holds is true n times.
+// holds returns n elements that are true.
 func (m *memory) holds(n int) []bool {
 	held := m.held.take(n)
 	for i := range held {
@@ -98,7 +98,7 @@ func (m *memory) holds(n int) []bool {
 	return held
 }
 
-// times is the inputs of o, all of them in s, with the products of their factors, in place.
+// times multiplies the factors of s, in place, by those of o and returns the inputs of o, which must all be in s.
 func (s scoredInputs) times(o scoredInputs) scoredInputs {
 	if len(s.ords) == len(o.ords) {
 		for i, f := range o.factor {
@@ -119,7 +119,7 @@ func (s scoredInputs) times(o scoredInputs) scoredInputs {
 	return scoredInputs{s.ords[:n], s.factor[:n]}
 }
 
-// atLeast is the inputs with a score of least or more, as hits show it, in place.
+// atLeast returns, in place, the inputs whose score, rounded as hits show it, is at least least.
 func (s scoredInputs) atLeast(least float32) scoredInputs {
 	if least <= 0 {
 		return s
@@ -134,8 +134,8 @@ func (s scoredInputs) atLeast(least float32) scoredInputs {
 	return scoredInputs{s.ords[:n], s.factor[:n]}
 }
 
-// scale multiplies every factor by the input's value, 0 where it has none; all that have one are
-// in s. It clears holds, unless that is nil, where there is no value and where the value's held is false.
+// scale multiplies every factor by the input's value, or by 0 if it has none. All inputs with a value must be
+// in s. If holds is not nil, scale clears it where there is no value and where the value's held is false.
 func (s scoredInputs) scale(values scoredInputs, held, holds []bool) {
 	if len(values.ords) == len(s.ords) {
 		for i, f := range values.factor {
@@ -163,7 +163,7 @@ func (s scoredInputs) scale(values scoredInputs, held, holds []bool) {
 	}
 }
 
-// or is the inputs of either, each with its larger value.
+// or returns the inputs of both, each with its larger value.
 func (s scoredInputs) or(v index.InputValues) scoredInputs {
 	if slices.Equal(s.ords, v.Ords) {
 		for i, value := range v.Values {

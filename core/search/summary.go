@@ -12,12 +12,12 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Ask selects the figures of all the matches of a query, besides their number.
+// Ask selects the figures of a Summary, besides the number of matches.
 type Ask struct {
-	Bins   int       // of the histogram of scores, up to MaxBins; 0: none
+	Bins   int       // number of bins of the histogram of scores, up to MaxBins; 0: no histogram
 	Days   *Days     // nil: no days
 	Places *PlaceAsk // nil: no places
-	Learn  Learn     // how cut-offs are learned, for Bins
+	Learn  Learn     // data that cut-offs are learned from, for Bins
 }
 
 // Limits of an Ask.
@@ -27,19 +27,19 @@ const (
 	MaxPlaces = 2000 // clusters of an answer
 )
 
-// Days has the beginning of a day.
+// Days defines where a day begins.
 type Days struct{ Offset int } // minutes east of Greenwich
 
 // PlaceAsk has the resolution and the area of places.
 type PlaceAsk struct {
-	Zoom int // as of web maps: the world is 256·2^Zoom pixels wide, and a cluster's cell 64
+	Zoom int // zoom level of web maps: the world is 256·2^Zoom pixels wide, and a cell 64 pixels
 	Box  *Box
 }
 
 // Summary has figures of all the matches of a query.
 type Summary struct {
 	Matching uint64
-	Scores   *Scores   // nil: nothing ranks, or they were not asked for
+	Scores   *Scores   // nil if nothing ranks or Ask.Bins is 0
 	Days     []Day     // newest first
 	Places   []Cluster // the largest first
 }
@@ -48,7 +48,7 @@ type Summary struct {
 type Scores struct {
 	From, To float64 // the first bin begins at From, and the last ends at To
 	Counts   []uint64
-	CutOff   *CutOff // nil: nothing to learn one from
+	CutOff   *CutOff // nil if there is no data to learn one from
 }
 
 // Day is the number of matches that were created on a day.
@@ -57,15 +57,15 @@ type Day struct {
 	Count  uint64
 }
 
-// Cluster is matches whose places lie in one cell.
+// Cluster is a group of matches whose places lie in one cell.
 type Cluster struct {
-	Place log.Point // theirs, or the middle of them
+	Place log.Point // place of the only match, or the middle of their places
 	Count uint64
-	Ord   uint32 // of the first of them in the order of creation
+	Ord   uint32 // the first of them in the order of creation
 }
 
-// Summarise answers a query as Run does, with figures of all its matches instead of a page of them. The embeddings of q's Pictures must
-// be set, except for those that are Stored.
+// Summarise answers a query as Run does, but with figures of all its matches instead of a page of them. The caller must set the
+// embeddings of q's Pictures, except where IsStored returns true.
 func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, ask Ask) (Summary, error) {
 	e := execution{ctx: ctx, r: r, v: x.At(r), q: q, mem: memories.Get().(*memory)}
 	defer memories.Put(e.mem)
@@ -87,7 +87,7 @@ func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, 
 	return out, nil
 }
 
-// scores leaves the matches of all clauses.
+// scores leaves the matches of all clauses in e.matches, and returns their histogram if ask selects it.
 func (e *execution) scores(ask Ask) (out Summary, err error) {
 	outputs, err := e.all()
 	if err != nil || len(outputs) == 0 {
@@ -108,7 +108,7 @@ func (e *execution) scores(ask Ask) (out Summary, err error) {
 	return out, err
 }
 
-// all is narrowed, for a query of any clauses. Where a picture has no embedding it leaves no matches.
+// all applies the filters of a query, which may have no clauses. If a picture has no embedding, no matches are left.
 func (e *execution) all() ([]*Clause, error) {
 	if len(e.q.Clauses) == 0 {
 		var err error
@@ -127,7 +127,7 @@ func (e *execution) all() ([]*Clause, error) {
 	return e.applyFilters()
 }
 
-// step is the divisor of the ends of a histogram, so that they stay the same while a person types.
+// step is the divisor of the ends of a histogram, so that they stay the same while a user types.
 const step = 20 // to 1
 
 // histogram counts scores by bins of equal width.
@@ -158,7 +158,7 @@ const dayMinutes = 24 * 60
 // days counts the matches by the day of their creation.
 func (e *execution) days(d Days) ([]Day, error) {
 	counts := map[int64]uint64{}
-	last, n := int64(0), uint64(0) // neighbours are often of one day
+	last, n := int64(0), uint64(0) // neighbours often have the same day
 	err := e.v.EachMinute(e.ctx, e.matches, func(_, minute uint32) {
 		day := (int64(minute) + int64(d.Offset) + dayMinutes) / dayMinutes // never before 1969
 		if day != last {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// Golden is a list of encodings with their names, which a file keeps.
+// Golden is a list of named encodings that a file stores.
 type Golden struct {
 	names []string
 	data  map[string][]byte
 	again map[string]func([]byte) ([]byte, error)
 }
 
-// Add adds an encoding. again reads bytes and writes again what was read.
+// Add adds an encoding. again decodes its argument and returns the value encoded again.
 func (g *Golden) Add(name string, data []byte, again func([]byte) ([]byte, error)) {
 	if g.data == nil {
 		g.data, g.again = map[string][]byte{}, map[string]func([]byte) ([]byte, error){}
@@ -26,7 +26,7 @@ func (g *Golden) Add(name string, data []byte, again func([]byte) ([]byte, error
 	g.data[name], g.again[name] = data, again
 }
 
-// Hold holds the encodings to those in a file, which are read and written again, too. With update it writes the file.
+// Hold compares the encodings with those in a file, and checks that again returns the file's bytes. With update it writes the file.
 func (g *Golden) Hold(t *testing.T, path string, update bool) {
 	t.Helper()
 	if update {

@@ -34,8 +34,8 @@ func Root(t testing.TB) string {
 	}
 }
 
-// DataPath returns the path of an element of the test data next to the project, such as Shared(t, "photos", "labels.tsv"). If it is
-// missing, the test skips with that message.
+// DataPath returns the path of an element of the test data next to the project, such as DataPath(t, "photos", "labels.tsv"). If it
+// is missing, DataPath skips the test with that message.
 func DataPath(t testing.TB, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{filepath.Dir(Root(t)), "shared"}, elem...)...)

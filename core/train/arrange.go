@@ -12,8 +12,8 @@ import (
 // of each kind that are used.
 const (
 	backgroundShare = 0.1  // ../../models: measured on unrelated photos
-	unlabelledShare = 0.02 // of all unlabelled examples together,
-	unlabelledMost  = 0.02 // and of one: it may well show the concept
+	unlabelledShare = 0.02 // of all unlabelled examples together
+	unlabelledMost  = 0.02 // of one unlabelled example at most, since it may show the concept
 	balanceMost     = 10   // weight of one example among few against many of the other sign
 
 	MaxOther      = 8192 // examples labelled with other concepts alone
@@ -29,7 +29,7 @@ type row struct {
 	positive  bool // some label is True
 	other     bool // Example.Other
 	hash      uint64
-	fold      int // in which it is held out; −1 for none
+	fold      int // fold in which it is held out; −1: none
 }
 
 type kind uint8
@@ -41,7 +41,7 @@ const (
 	background
 )
 
-// row is example i as a row; false for one that does not take part.
+// row returns example i as a row, or false if the example does not take part.
 func (p *Problem) row(i int) (row, bool) {
 	e := &p.Examples[i]
 	if e.Embedding == nil || e.Embedding.Scale == 0 {
@@ -64,9 +64,9 @@ func (p *Problem) row(i int) (row, bool) {
 	return r, true
 }
 
-// arrange puts the rows of all examples that take part into an order that depends on their content
-// alone: by kind, then by a hash of the embedding, which scatters what was uploaded together. The
-// background comes after them.
+// arrange sorts the rows of all examples that take part into an order that depends on their content
+// alone: by kind, then by a hash of the embedding, which scatters pictures that were uploaded together.
+// It appends the background.
 func (p *Problem) arrange(rows []row) []row {
 	slices.SortFunc(rows, compareRows)
 	rows = thin(rows)
@@ -78,7 +78,7 @@ func (p *Problem) arrange(rows []row) []row {
 	return rows
 }
 
-// hashOf is FNV-1a of the embedding's bytes.
+// hashOf returns the FNV-1a hash of the embedding's bytes.
 func hashOf(e *predict.Embedding) uint64 {
 	b, _ := e.AppendBinary(make([]byte, 0, predict.EmbeddingBytes)) // never fails
 	h := fnv.New64a()
@@ -86,7 +86,7 @@ func hashOf(e *predict.Embedding) uint64 {
 	return h.Sum64()
 }
 
-// compareRows orders by all that a fit can see of a row.
+// compareRows compares rows by everything that a fit reads of them.
 func compareRows(a, b row) int {
 	if by := cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.hash, b.hash)); by != 0 {
 		return by
@@ -103,8 +103,8 @@ func compareRows(a, b row) int {
 	return 1
 }
 
-// thin keeps the first of the kinds of which there may be millions; the order is a hash's, so
-// they are a fair sample.
+// thin drops the rows above the maximum number of their kind, if it has one. The rows are in the order of a
+// hash, so the rest is a fair sample.
 func thin(rows []row) []row {
 	most := map[kind]int{other: MaxOther, unlabelled: MaxUnlabelled}
 	seen := map[kind]int{}
@@ -124,7 +124,7 @@ func sameEmbedding(a, b *row) bool {
 func (p *Problem) label(r *row, c int) int8 {
 	switch {
 	case r.kind == other:
-		return False // left out before where the environment is closed
+		return False // in a closed environment there are no such rows
 	case r.kind != labelled:
 		return Unknown
 	case r.labels[c] != Unknown:
@@ -135,8 +135,8 @@ func (p *Problem) label(r *row, c int) int8 {
 	return Unknown
 }
 
-// sigmoidColumn weighs the rows for concept c alone. It returns false where there is no positive. sum is
-// the weight of all, by which the column's weights have been divided.
+// sigmoidColumn weighs the rows for concept c alone. It returns false if no row is a positive. sum is
+// the weight of all rows, by which the column's weights have been divided.
 func (p *Problem) sigmoidColumn(rows []row, n, c int) (col column, sum float64, ok bool) {
 	var positives, negatives, others, backgrounds int
 	for i := range rows {
@@ -183,7 +183,7 @@ func (p *Problem) count(r *row, others, backgrounds *int) {
 	}
 }
 
-// shares returns the weight of one row without a label for a concept.
+// shares returns a function that returns the weight of a row without a label for a concept.
 func (p *Problem) shares(positives float64, others, backgrounds int) func(*row) float64 {
 	return func(r *row) float64 {
 		switch {
@@ -196,8 +196,8 @@ func (p *Problem) shares(positives float64, others, backgrounds int) func(*row) 
 	}
 }
 
-// softmaxColumns weighs the rows for the concepts with a positive together; classes names them.
-// Unless the environment is closed there is one column more, for none of them.
+// softmaxColumns weighs the rows for all concepts with a positive together; classes has their indices.
+// Unless the environment is closed there is one more column, for pictures that show none of them.
 func (p *Problem) softmaxColumns(rows []row, n int, classes []int) (cols []column, sum float64) {
 	outputs := len(classes)
 	if !p.Closed {
@@ -249,9 +249,9 @@ func (p *Problem) softmaxColumns(rows []row, n int, classes []int) (cols []colum
 	return cols, sum
 }
 
-// target is the distribution over the outputs that a labelled row asks for: even over its true
-// concepts; else none of them; else, where one of them must be shown, even over those it does not
-// deny. It is nil for a row that asks for nothing.
+// target returns the distribution over the outputs for a labelled row: even over its true
+// concepts; else "none of them"; else, if one of them must be shown, even over those that it does not
+// deny. It returns nil for a row without a target.
 func (p *Problem) target(r *row, classes []int, outputs int) []float64 {
 	t := make([]float64, outputs)
 	n := 0.0

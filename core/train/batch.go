@@ -5,13 +5,13 @@ import (
 	"github.com/sightline-dev/sightline/core/train/kernel"
 )
 
-// maxColumns bounds how many columns are evaluated at once, so that a step stays short.
+// maxColumns bounds the number of columns that are evaluated at once, so that a step stays short.
 const maxColumns = 128
 
-// column is one output of a task over all rows of the matrix. Tasks may share them.
+// column is one output of a task over all rows of the matrix. Tasks may share columns.
 type column struct {
 	w []float32 // (n) weight of each example
-	y []float32 // (n) what the output should be, 0 to 1
+	y []float32 // (n) target of the output, 0 to 1
 }
 
 // task is one convex problem over the rows of a matrix:
@@ -27,9 +27,9 @@ type task struct {
 	without []int32 // rows left out, ascending
 	ridge   float32
 	solver  lbfgs
-	g       []float32 // the gradient that is being summed
+	g       []float32 // gradient, summed block by block
 
-	held int // how many of without lie before the block in work
+	held int // number of rows of without before the current block
 }
 
 // biasRidge is the share of the ridge on the biases. It keeps them finite where one class is
@@ -44,7 +44,7 @@ const biasUnit = 1.0 / 8
 // params returns the number of parameters of a task with c columns over d dimensions.
 func params(c, d int) int { return c*d + up(c) }
 
-// begin sets the task out from x.
+// begin starts the task at the parameters x. tol is the length of the gradient at which it ends.
 func (t *task) begin(x []float32, tol float32) {
 	// The curvature is at most |(x, 1)|² = 2 times that of the loss: a quarter, and a half for the
 	// softmax. A first step of its inverse cannot overshoot.
@@ -60,9 +60,9 @@ func (t *task) begin(x []float32, tol float32) {
 // them. The result of a task does not depend on the other tasks.
 type batch struct {
 	m      *matrix
-	queue  []*task // waiting
-	active []*task // in work
-	total  int     // tasks there were
+	queue  []*task // waiting tasks
+	active []*task // tasks in work
+	total  int     // number of all tasks
 
 	a     []float32 // (columns, d) the weights at the trials
 	z     []float32 // (columns, blockRows) outputs, then their residuals
@@ -70,7 +70,7 @@ type batch struct {
 	ones  []float32 // (blockRows)
 	top   []float32 // (blockRows) of a softmax: the largest output
 	sum   []float32 // (blockRows) of a softmax: the sum of the exponentials
-	block int       // first row of the block that comes next
+	block int       // first row of the next block
 }
 
 func newBatch(m *matrix, tasks []*task) *batch {
@@ -82,7 +82,7 @@ func newBatch(m *matrix, tasks []*task) *batch {
 	return b
 }
 
-// step evaluates one block of examples, and after the last one moves every task.
+// step evaluates one block of examples. After the last block it moves every task. It reports whether all tasks are solved.
 func (b *batch) step() (done bool) {
 	if b.block == 0 {
 		if b.fill(); len(b.active) == 0 {
@@ -107,7 +107,7 @@ func (b *batch) step() (done bool) {
 	return false
 }
 
-// fill takes tasks into work and gathers the weights at their trials.
+// fill moves tasks from the queue to active and gathers the weights at their trials.
 func (b *batch) fill() {
 	columns := b.columns()
 	for len(b.queue) > 0 && (columns == 0 || columns+len(b.queue[0].columns) <= maxColumns) {
@@ -136,7 +136,7 @@ func (b *batch) columns() int {
 	return n
 }
 
-// forward fills z with the outputs of the examples, less the biases.
+// forward fills z with the outputs of the examples, without the biases.
 func (b *batch) forward(from, to int) {
 	d, columns := b.m.d, b.columns()
 	for i := from; i < to; i += lanes {
@@ -202,7 +202,7 @@ func (b *batch) sumBiases(t *task, z []float32, n int) {
 	}
 }
 
-// move gives every task its gradient and drops those that are done.
+// move gives every task its gradient and removes the solved ones.
 func (b *batch) move() {
 	kept := b.active[:0]
 	for _, t := range b.active {
@@ -221,8 +221,8 @@ func (b *batch) move() {
 	b.active = kept
 }
 
-// progress is the share of the work that is done: of each task, how far the length of its gradient has
-// come on the way to the tolerance, on a logarithmic scale.
+// progress returns the share of the work that is done. A task's share is how far the length of its gradient has
+// fallen towards the tolerance, on a logarithmic scale.
 func (b *batch) progress() float64 {
 	done := float64(b.total - len(b.queue) - len(b.active))
 	for _, t := range b.active {

@@ -12,7 +12,7 @@ type Point [2]float32
 // MaxCurve is the maximum number of points of a curve.
 const MaxCurve = 64
 
-// Step is one point of a concept's curves: the number of examples whose values reach a threshold.
+// Step is one point of a concept's curves: the numbers of examples whose values reach a threshold.
 type Step struct {
 	Threshold float32 `json:"threshold"`
 	Found     int     `json:"found"` // positives
@@ -23,17 +23,17 @@ type Step struct {
 const DefaultPrecision = 0.9
 
 const (
-	// confidence is the standard score of a one-sided confidence of 90 %. With it the cut-offs that support a
-	// precision of 0.9 kept it on photos that no training saw; RATIONALE.md has the counts.
+	// confidence is the standard score of a one-sided confidence of 90 %. With it, cut-offs that support a
+	// precision of 0.9 reached it on photos that were in no training; RATIONALE.md has the counts.
 	confidence = 1.2815515655446004
 
 	// A promised precision assumes at least rarest negatives per positive, up to enough of them. Background pictures
-	// fill in for those that nobody labelled.
+	// replace the missing ones.
 	rarest = 9
 	enough = 225
 )
 
-// fill returns how many negatives the background fills in for.
+// fill returns the number of negatives that the background replaces.
 func fill(positives, negatives int) int { return max(0, min(rarest*positives, enough)-negatives) }
 
 // supportedPrecision returns the precision that the counts support: the lower end of the one-sided Wilson interval.
@@ -78,7 +78,7 @@ func cutOff(all, backs []judgement, weight, precision float64) (at, supports flo
 		if i < len(values) {
 			below = values[i].value
 		} else if at > 0 && supports < precision {
-			break // no value is lower: the cut-off would let everything through
+			break // no lower value exists: the cut-off would accept everything
 		}
 		s := supportedPrecision(found, float64(wrong)+float64(weight*float64(background)))
 		if s >= precision || s >= supports && supports < precision {

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// ErrHead is returned for an invalid head, or an invalid model.
+// ErrHead is returned for an invalid head or an invalid model file.
 var ErrHead = errors.New("invalid model head")
 
 const (
@@ -51,7 +51,7 @@ func (h *Head) Check() error {
 	return nil
 }
 
-// AppendBinary appends the head's own form, all little-endian:
+// AppendBinary appends the head in this form, all little-endian:
 //
 //	 0  4  "SLHD"
 //	 4  1  version, 1
@@ -60,7 +60,7 @@ func (h *Head) Check() error {
 //	 8  4  concepts
 //	12     for each concept: length (2), bytes of its id
 //	       weights (outputs, 256) float32, then biases (outputs) float32
-//	    4  CRC-32C of all before
+//	    4  CRC-32C of all bytes before
 //
 // It returns ErrHead for a head whose parts do not fit together.
 func (h *Head) AppendBinary(b []byte) ([]byte, error) {
@@ -91,8 +91,8 @@ func (h *Head) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns the bytes that AppendBinary appends.
 func (h *Head) MarshalBinary() ([]byte, error) { return h.AppendBinary(nil) }
 
-// UnmarshalBinary reads what MarshalBinary wrote and keeps nothing of b. It returns ErrHead, and
-// leaves h as it was, for all else.
+// UnmarshalBinary reads the bytes that MarshalBinary wrote. It does not retain b. For all other bytes it returns ErrHead, and
+// does not change h.
 func (h *Head) UnmarshalBinary(b []byte) error {
 	if len(b) < headerBytes+sumBytes || string(b[:4]) != magic {
 		return fmt.Errorf("%d bytes: %w", len(b), ErrHead)

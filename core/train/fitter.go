@@ -3,8 +3,8 @@ package train
 import "github.com/sightline-dev/sightline/core/predict"
 
 const (
-	// Ten photos of each of two concepts: with 100 the head finds more of their others and accepts more unrelated ones, with 1,000 fewer
-	// of both; TestTenPhotosSuffice of package models shows the results of 250. It is scikit-learn's C.
+	// Measured with ten photos of each of two concepts: at 100 the head finds more of the other photos of them and accepts more unrelated
+	// photos, at 1,000 fewer of both. TestTenPhotosSuffice of package models shows the results of 250. It is scikit-learn's C.
 	defaultStrength = 250
 
 	// A task ends when its gradient is shorter than this share of the ridge. Since the objective
@@ -14,7 +14,7 @@ const (
 	foldTolerance = 0.05
 	smallest      = 1e-6 // below it float32 sums are noise
 
-	// neverOutput is the output of a concept that has no positive: a value of 2·10⁻⁹.
+	// neverOutput is the output of a concept without a positive: a value of 2·10⁻⁹.
 	neverOutput = -20
 )
 
@@ -22,12 +22,12 @@ const (
 type Fitter struct {
 	p        *Problem
 	strength float64 // how far the data may pull the weights: the penalty is |W|²/(2·strength) against 1 for each positive example
-	looked   int     // examples that are in rows, or will not be
-	hasLabel bool    // one of them has a label
+	looked   int     // number of examples that look has read
+	hasLabel bool    // one of the read examples has a label
 	ordered  bool
 	rows     []row
 	m        *matrix
-	packed   int // rows that are in m
+	packed   int // number of rows in m
 	classes  []int
 	tasks    []*task // of the head
 	solving  *batch
@@ -37,10 +37,10 @@ type Fitter struct {
 	err      error
 }
 
-// NewFitter begins to fit a problem. Step finds mistakes of the problem, and Err returns them.
+// NewFitter returns a fitter for a problem. Step checks the problem, and Err returns its errors.
 func NewFitter(p *Problem) *Fitter { return &Fitter{p: p, strength: defaultStrength} }
 
-// classes are the concepts with a positive, ascending.
+// classes returns the indices of the concepts with a positive, ascending.
 func (p *Problem) classes(rows []row) []int {
 	var classes []int
 	for c, n := range p.positives(rows) {
@@ -51,7 +51,7 @@ func (p *Problem) classes(rows []row) []int {
 	return classes
 }
 
-// positives counts the positives of each concept.
+// positives returns the number of positives of each concept.
 func (p *Problem) positives(rows []row) []int {
 	counts := make([]int, len(p.Concepts))
 	for i := range rows {
@@ -103,7 +103,7 @@ func (f *Fitter) step() error {
 // looks is the number of examples that a step reads.
 const looks = 2048
 
-// look checks the next examples and makes rows of those that take part.
+// look checks the next examples and makes rows of those that take part in the fit.
 func (f *Fitter) look() error {
 	if f.looked == 0 {
 		if err := f.p.check(); err != nil {
@@ -126,7 +126,7 @@ func (f *Fitter) look() error {
 	return nil
 }
 
-// order arranges the rows and finds the concepts that can be learned.
+// order arranges the rows and finds the concepts that a head can be trained for.
 func (f *Fitter) order() error {
 	f.rows = f.p.arrange(f.rows)
 	if len(f.rows) == 0 || f.rows[0].kind != labelled {
@@ -155,7 +155,7 @@ func (f *Fitter) pack() {
 	}
 }
 
-// pose makes the next task, and of all of them a batch.
+// pose creates the next task and, after the last one, the batch of all tasks.
 func (f *Fitter) pose() {
 	var t *task
 	if f.p.Exclusive {
@@ -172,12 +172,12 @@ func (f *Fitter) pose() {
 	}
 }
 
-// ridge is the penalty of a task whose weights have been divided by sum.
+// ridge returns the penalty of a task whose weights have been divided by sum.
 func (f *Fitter) ridge(sum float64) float32 { return float32(1 / float64(f.strength*sum)) }
 
 func (t *task) tolerance(share float32) float32 { return max(share*t.ridge, smallest) }
 
-// head makes the head of solved tasks.
+// head returns the head of solved tasks.
 func (f *Fitter) head(tasks []*task) *Head {
 	h := never(f.p)
 	if len(tasks) == 0 {
@@ -185,7 +185,7 @@ func (f *Fitter) head(tasks []*task) *Head {
 	}
 	if !f.p.Exclusive {
 		for i, t := range tasks {
-			if t != nil { // of a fold without a positive
+			if t != nil { // nil: a fold without a positive
 				h.set(f.classes[i], t, 0)
 			}
 		}
@@ -203,7 +203,7 @@ func (f *Fitter) head(tasks []*task) *Head {
 	return h
 }
 
-// never is a head that calls nothing present.
+// never returns a head by which no concept is present.
 func never(p *Problem) *Head {
 	n := len(p.Concepts)
 	h := &Head{Concepts: append([]string(nil), p.Concepts...), Exclusive: p.Exclusive}
@@ -234,14 +234,14 @@ func (f *Fitter) finish() {
 	*f = Fitter{result: f.result}
 }
 
-// Result returns the result after Step returned true, nil before and with an error.
+// Result returns the result after Step returned true. It returns nil before that and after an error.
 func (f *Fitter) Result() *Result { return f.result }
 
 // Err returns the reason why there is no result after Step returned true: ErrProblem, or, for labels that give no head, ErrNoExamples,
 // ErrNoPositives or ErrSingleClass. Without any label for the model's concepts the head finds nothing, which is not an error.
 func (f *Fitter) Err() error { return f.err }
 
-// Progress is the share of the work that is done, 0 to 1; it never falls.
+// Progress returns the share of the work that is done, 0 to 1. It never falls.
 func (f *Fitter) Progress() float64 {
 	if f.result != nil {
 		return 1

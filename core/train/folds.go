@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// How many parts the labelled examples are cut into: as many as the most frequent concept has
-// pictures, so that with up to ten each is judged by a head made of all the others, and fewer where
-// there are thousands.
+// Number of parts into which the labelled examples are divided: as many as the most frequent concept has
+// pictures, up to maxFolds. With up to ten, each picture is evaluated by a head of all the others. With
+// thousands of examples there are fewer folds.
 const (
 	maxFolds   = 10
 	manyRows   = 2000
@@ -17,29 +17,29 @@ const (
 	leastFolds = 2
 )
 
-// evaluation cross-validates a fitted problem. Every fold's head is fitted from the final head's
-// weights on, which lie close by.
+// evaluation cross-validates a fitted problem. Each fold's head is fitted starting at the final head's
+// weights, which are close to its own.
 type evaluation struct {
 	f         *Fitter
 	k         int
 	dealt     bool
-	positives []int     // of each concept
-	counts    [][]int   // of each fold, those of each concept
-	held      [][]int32 // of each fold, its rows, ascending
-	tasks     [][]*task // of each fold; nil where no positive is left
+	positives []int     // number of positives of each concept
+	counts    [][]int   // number of positives of each concept, by fold
+	held      [][]int32 // rows of each fold, ascending
+	tasks     [][]*task // tasks of each fold; nil: no positive is left
 	solving   *batch
-	scored    int   // folds whose rows have values
-	head      *Head // of fold scored, and its rows that have no values yet
+	scored    int   // number of folds whose rows have values
+	head      *Head // head of fold scored; unscored has the fold's rows without values
 	unscored  []int32
-	values    []float32 // (rows, concepts) by a head that never saw the row
-	judged    int       // concepts with computed figures
+	values    []float32 // (rows, concepts) by a head that was not trained on the row
+	judged    int       // number of concepts with figures
 	confused  bool
 	metrics   *Metrics
 }
 
 func newEvaluation(f *Fitter) *evaluation { return &evaluation{f: f, metrics: UnevaluatedMetrics(f.p)} }
 
-// deal gives every row its fold. Fewer folds than leastFolds are none.
+// deal assigns a fold to every row. With fewer than leastFolds folds it assigns none.
 func (e *evaluation) deal() {
 	f := e.f
 	e.dealt = true
@@ -57,7 +57,7 @@ func (e *evaluation) deal() {
 	}
 }
 
-// begin makes the batch of all tasks.
+// begin creates the batch of all tasks.
 func (e *evaluation) begin() {
 	var all []*task
 	for _, tasks := range e.tasks {
@@ -71,8 +71,8 @@ func (e *evaluation) begin() {
 	e.values = make([]float32, len(e.f.rows)*len(e.f.p.Concepts))
 }
 
-// pose makes the tasks of the next fold, which are solved with those of the head. A concept without a positive outside
-// the fold has none.
+// pose creates the tasks of the next fold. They continue from the solution of the head's tasks. A concept without a positive outside
+// the fold has no task.
 func (e *evaluation) pose() {
 	f, k := e.f, len(e.tasks)
 	tasks := make([]*task, len(f.tasks))
@@ -86,7 +86,7 @@ func (e *evaluation) pose() {
 	e.tasks = append(e.tasks, tasks)
 }
 
-// folds returns the number of folds for the rows; fewer than two are not enough to judge.
+// folds returns the number of folds for the rows. Fewer than two are too few for an evaluation.
 func (p *Problem) folds(rows []row) int {
 	counts := make([]int, len(p.Concepts))
 	speaking := 0
@@ -115,10 +115,10 @@ func (p *Problem) folds(rows []row) int {
 	return min(most, slices.Max(counts))
 }
 
-// assign gives every row that says something, and the background, a fold: the iterative
-// stratification of Sechidis et al. (2011), rarest concept first, so that each fold has its share of
-// every concept. Copies of one picture stay together. It returns how many positives of each concept
-// each fold has, and how many rows without one.
+// assign assigns a fold to every row that has a label, and to the background, by the iterative
+// stratification of Sechidis et al. (2011): the rarest concept first, so that each fold has its share of
+// every concept. Copies of one picture get the same fold. It returns, for each fold, the number of positives of each
+// concept and then the number of rows without a positive.
 func assign(p *Problem, rows []row, k int) (counts [][]int) {
 	concepts := len(p.Concepts)
 	positives := p.positives(rows)
@@ -158,7 +158,7 @@ type dealer struct {
 	of     map[uint64]int
 }
 
-// deal puts row i into the fold with the fewest of concept c, or where its copy is.
+// deal puts row i into the fold with the fewest rows of concept c, or into the fold of its copy.
 func (d *dealer) deal(i, c int) {
 	r := &d.rows[i]
 	to, known := d.of[r.hash]
@@ -184,7 +184,7 @@ func (d *dealer) deal(i, c int) {
 	}
 }
 
-// step does the next piece and reports whether the metrics are complete.
+// step does the next part of the work and reports whether the metrics are complete.
 func (e *evaluation) step() (done bool) {
 	switch {
 	case !e.dealt:
@@ -224,7 +224,7 @@ func (e *evaluation) progress() float64 {
 	return 0.8*e.solving.progress() + 0.1*float64(e.scored)/float64(e.k) + 0.1*float64(e.judged)/float64(concepts)
 }
 
-// score fills in the values of the next rows of the fold in work.
+// score computes the values of the next rows of the current fold.
 func (e *evaluation) score() {
 	f, k := e.f, e.scored
 	if e.head == nil {
@@ -242,5 +242,5 @@ func (e *evaluation) score() {
 	}
 }
 
-// value returns the value of concept c by a head that never saw row i.
+// value returns the value of concept c by a head that was not trained on row i.
 func (e *evaluation) value(i, c int) float32 { return e.values[i*len(e.f.p.Concepts)+c] }

@@ -14,8 +14,8 @@ const MaxConcepts = 1 << 14
 //	z = Scale · (W·Q) + b          W·Q in 32 lanes of float32, the rest in float64
 //	value of a concept = sigmoid(z), or its share of the softmax over all outputs
 //
-// An exclusive head may have one output more than concepts, the last, which means none of them, so that a picture of something else
-// scores low on all.
+// An exclusive head may have one output more than concepts, the last one. It means none of the concepts, so that a picture of something
+// else scores low on all.
 type Head struct {
 	Concepts  []string
 	Weights   []float32 // (Outputs, Dim)
@@ -27,7 +27,7 @@ type Head struct {
 func (h *Head) Outputs() int { return len(h.Bias) }
 
 // Values appends the value of each concept for e to dst, in the order of Concepts, 0 to 1. The
-// bits are the same on every host, and the same that ConceptValues gives.
+// bits are the same on every host, and the same as those of ConceptValues.
 func (h *Head) Values(dst []float32, e *predict.Embedding) []float32 {
 	n := len(dst)
 	for range h.Concepts {
@@ -85,9 +85,9 @@ func (h *Head) probabilities(z []float64) []float64 {
 // chunk is the number of embeddings that ConceptValues processes at a time.
 const chunk = 256
 
-// ConceptValues fills dst with the value of one concept for len(dst) embeddings, q being their
-// (len(dst), Dim) integers and scale their scales: what [Head.Values] gives, for a search that
-// needs one concept of very many pictures. It costs one weight row an embedding, and all of them when
+// ConceptValues fills dst with the values of one concept for len(dst) embeddings. q has the embeddings'
+// integers, (len(dst), Dim), and scale their scales. The values are equal to those of [Head.Values]. It is for a search that
+// needs one concept of very many pictures: it evaluates one weight row per embedding, or all rows if
 // the head is exclusive.
 func (h *Head) ConceptValues(dst []float32, concept int, q []int16, scale []float32) {
 	if !h.Exclusive {

@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// MarshalJSON returns the metrics as encoding/json writes their fields: the bytes are a part of stored manifests, and their hashes name
-// those. This package does not use encoding/json, which is 4 % of the module as pages download it. Errors: a figure that is not finite.
+// MarshalJSON returns the metrics as encoding/json writes their fields. The bytes are part of stored manifests, whose hashes are their
+// names. This package does not use encoding/json, which is 4 % of the module that pages download. Errors: a figure that is not finite.
 func (m *Metrics) MarshalJSON() ([]byte, error) {
 	w := writer{}
 	w.Object()
@@ -32,7 +32,7 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 // writer writes members as encoding/json does.
 type writer struct {
 	jsonio.Writer
-	err error // the first figure that is not finite
+	err error // error for the first figure that is not finite
 }
 
 func (w *writer) int(name string, n int) {
@@ -40,7 +40,7 @@ func (w *writer) int(name string, n int) {
 	w.Int(int64(n))
 }
 
-// someInt omits 0.
+// someInt writes a number unless it is 0.
 func (w *writer) someInt(name string, n int) {
 	if n != 0 {
 		w.int(name, n)
@@ -52,7 +52,7 @@ func (w *writer) float(name string, x float64) {
 	w.number(x, 64)
 }
 
-// someFloat omits 0.
+// someFloat writes a figure unless it is 0.
 func (w *writer) someFloat(name string, x float64) {
 	if x != 0 {
 		w.float(name, x)
@@ -85,7 +85,7 @@ func (w *writer) number(x float64, bits int) {
 	w.Raw(b)
 }
 
-// writeList writes a list under a name, null if it is nil.
+// writeList writes a list with a name, or null if it is nil.
 func writeList[T any](w *writer, name string, all []T, element func(*T)) {
 	w.Name(name)
 	writeElements(w, all, element)
@@ -184,7 +184,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 	)
 }
 
-// list returns a function that sets a list.
+// list returns a function that decodes a list into to.
 func list[T any](to *[]T, read func(jsonio.Value, *T) error) func(jsonio.Value) error {
 	return func(v jsonio.Value) (err error) {
 		*to, err = jsonio.ScanList(v, read)

@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	history   = 8   // pairs that the direction is made of
+	history   = 8   // pairs that a direction is computed from
 	maxRounds = 300 // evaluations of one task; the cases of the tests end within 60
 	maxTrials = 20  // evaluations along one direction
 )
 
-// lbfgs minimises a smooth convex function of which it sees gradients alone: the limited-memory
+// lbfgs minimises a smooth convex function from its gradients alone, by the limited-memory
 // method of Liu and Nocedal (1989) with the approximate Wolfe conditions of Hager and Zhang
-// (2005), which for a convex function need no values, so that rounding of values near the minimum
-// never stops it. It is driven from outside:
+// (2005). For a convex function these conditions need no values, so rounding of values near the minimum
+// never stops the search. The caller computes the gradients:
 //
 //	begin ─▶ trial ─▶ (the gradient there) ─▶ observe ─▶ trial ─▶ … ─▶ done, x
 //
-// All vectors have one length, a multiple of 32.
+// All vectors have the same length, a multiple of 32.
 type lbfgs struct {
 	x, g      []float32 // the best point and its gradient
 	direction []float32
-	trial     []float32 // where the gradient is wanted
+	trial     []float32 // point at which the caller computes the next gradient
 	slope     float32   // of the function along direction, at x: negative
 	alpha     float32   // trial = x + alpha·direction
 
@@ -42,7 +42,7 @@ type lbfgs struct {
 	done   bool
 }
 
-// begin sets out from x, which is kept.
+// begin starts at x, which l keeps and changes.
 func (l *lbfgs) begin(x []float32, first, tol float32) {
 	n := len(x)
 	*l = lbfgs{x: x, first: first, tol: tol}
@@ -50,7 +50,7 @@ func (l *lbfgs) begin(x []float32, first, tol float32) {
 	l.trial = append([]float32(nil), x...)
 }
 
-// observe takes the gradient at trial, which it copies, and sets the next trial or done.
+// observe reads the gradient at trial and sets the next trial or done. It does not keep g.
 func (l *lbfgs) observe(g []float32) {
 	l.rounds++
 	if l.rounds == 1 {
@@ -64,7 +64,7 @@ func (l *lbfgs) observe(g []float32) {
 	l.trials++
 	switch {
 	case l.trials >= maxTrials || l.rounds >= maxRounds:
-		// Rounding has the last word: what is reached is the result.
+		// Rounding prevents further progress: the current point is the result.
 		l.done = true
 		return
 	case slope > -0.5*l.slope:
@@ -79,10 +79,10 @@ func (l *lbfgs) observe(g []float32) {
 	l.aim(l.next())
 }
 
-// next returns the point at which the slope, taken as linear, vanishes, kept off the bracket's ends.
+// next returns the point at which the slope vanishes if it is linear, at a distance from the bracket's ends.
 func (l *lbfgs) next() float32 {
 	if l.high == 0 {
-		// The slope has hardly changed: go where it would vanish, but no further than 64 times as far.
+		// The slope has hardly changed: go to where it would vanish, at least twice as far and at most 64 times.
 		bend := l.slope - l.slopeLow
 		return l.alpha * min(max(l.slope/bend, 2), 64)
 	}
@@ -98,7 +98,7 @@ func (l *lbfgs) aim(alpha float32) {
 	kernel.Axpy(l.trial, alpha, l.direction)
 }
 
-// accept moves x to trial and remembers the pair.
+// accept moves x to trial and stores the pair.
 func (l *lbfgs) accept(g []float32) {
 	var s, y []float32
 	if len(l.s) == history {
@@ -121,7 +121,7 @@ func (l *lbfgs) accept(g []float32) {
 	l.norm = length(g)
 }
 
-// turn ends the search or chooses a direction from x and aims along it.
+// turn ends the search, or chooses a direction from x and sets the first trial along it.
 func (l *lbfgs) turn() {
 	if !(l.norm > float64(l.tol)) {
 		l.done = true
@@ -144,7 +144,7 @@ func (l *lbfgs) turn() {
 		kernel.Axpy(p, a[i]-b, l.s[i])
 	}
 	l.slope = kernel.Dot(l.g, p)
-	if !(l.slope < 0) { // rounding has spoilt the pairs
+	if !(l.slope < 0) { // rounding has made the pairs useless
 		l.s, l.y, l.rho = nil, nil, nil
 		scaleInto(p, -l.first, l.g)
 		l.slope = kernel.Dot(l.g, p)
@@ -160,5 +160,5 @@ func scaleInto(dst []float32, f float32, x []float32) {
 	}
 }
 
-// length is the Euclidean length of x.
+// length returns the Euclidean length of x.
 func length(x []float32) float64 { return math.Sqrt(float64(kernel.Dot(x, x))) }

@@ -7,7 +7,7 @@ import (
 
 const lanes = kernel.Lanes
 
-// blockRows is the number of examples in one step of an evaluation: both packings of them, 1 MB at 256 dimensions, stay in a core's
+// blockRows is the number of examples in one step of an evaluation. Both packings of a block, 1 MB at 256 dimensions, stay in a core's
 // cache.
 const blockRows = 512
 
@@ -15,9 +15,9 @@ const blockRows = 512
 func up(n int) int { return (n + lanes - 1) / lanes * lanes }
 
 // matrix holds examples in float32, packed twice: a step of the solver multiplies by it and by
-// its transpose, and both products run along 32 neighbouring numbers. Rows and dimensions beyond
-// the given ones are zeros. Its blocks of blockRows rows, fewer in the last one, come to be when
-// something is written to them: to ask for all of them at once would take as long as some tens of steps.
+// its transpose, and both products run along 32 neighbouring numbers. Additional rows and dimensions
+// are zeros. set allocates a block of blockRows rows, fewer in the last one, when it first writes to
+// it: allocating all of them at once would take as long as some tens of steps.
 type matrix struct {
 	n, d   int // both rounded up to a multiple of 32
 	blocks []packedBlock
@@ -59,13 +59,13 @@ func (m *matrix) setEmbedding(i int, e *predict.Embedding) {
 	m.set(i, e.Unit(x[:0]))
 }
 
-// examples is the panel of examples i … i+31, (d, 32).
+// examples returns the panel of examples i … i+31, (d, 32).
 func (m *matrix) examples(i int) []float32 {
 	at := i % blockRows * m.d
 	return m.blocks[i/blockRows].byExample[at : at+lanes*m.d]
 }
 
-// dims is the panel of dimensions k … k+31 for the examples of the block that begins with from,
+// dims returns the panel of dimensions k … k+31 for the examples of the block that begins at row from,
 // (rows of the block, 32).
 func (m *matrix) dims(k, from int) []float32 {
 	b := &m.blocks[from/blockRows]

@@ -12,19 +12,19 @@ const Threshold = 0.5
 // maxWeakest is the maximum number of examples in Metrics.Weakest.
 const maxWeakest = 20
 
-// Metrics is how well a version does on pictures it has not seen: stratified k-fold cross
-// validation of the same fit, with all judgements pooled. The picture of the parts:
+// Metrics is the evaluation of a version on pictures that its head was not trained on: stratified k-fold cross
+// validation of the same fit, with the values of all folds pooled. The picture of the parts:
 //
 //	labelled examples ─▶ k folds ─▶ for each: a head without it ─▶ values of its pictures ─▶ pool
 //
 // It depends on the content of the problem alone, not on the order of the examples.
 type Metrics struct {
-	Folds int `json:"folds"` // 0 when there is too little to judge by: no concept has two pictures
-	// Inputs is the number of labelled examples that all figures, curves and Confusion are computed from. 0: older
-	// programs, which did not store it. Others is the number of those with labels for concepts of other models alone.
+	Folds int `json:"folds"` // number of folds; 0 if nothing was evaluated, because no concept has two pictures
+	// Inputs is the number of labelled examples from which all figures, curves and Confusion are computed. It is 0 if an
+	// older program stored the metrics. Others is the number of those examples with labels only for concepts of other models.
 	Inputs    int             `json:"inputs,omitempty"`
 	Others    int             `json:"others,omitempty"`
-	Precision float64         `json:"promised_precision,omitempty"` // that the cut-offs promise; 0: older programs, which promised none
+	Precision float64         `json:"promised_precision,omitempty"` // that the cut-offs promise; 0 if an older program stored the metrics
 	Concepts  []ConceptMetric `json:"concepts"`
 	Macro     Figures         `json:"macro"` // plain means over the concepts that are Evaluated
 	// Confusion counts labels (row) against predictions (column), in the order of Concepts. A concept is predicted if
@@ -35,11 +35,11 @@ type Metrics struct {
 	//
 	// Older programs counted an example by its highest value alone.
 	Confusion [][]int    `json:"confusion"` // (concepts + 1, concepts + 1)
-	Weakest   []Weakness `json:"weakest"`   // the most wrong or least certain first, an example once
+	Weakest   []Weakness `json:"weakest"`   // most wrong or least certain first; an example at most once
 }
 
-// Figures are shares between 0 and 1. Precision, recall and F1 are those at the cut-off; those of older programs, which
-// stored no curves, are those at Threshold.
+// Figures are shares between 0 and 1. Precision, Recall and F1 hold at the cut-off. In metrics of older programs, which
+// stored no curves, they hold at Threshold.
 type Figures struct {
 	ROCAUC    float64 `json:"roc_auc"`
 	Precision float64 `json:"precision"`
@@ -54,22 +54,22 @@ type ConceptMetric struct {
 	Evaluated bool `json:"evaluated"`
 	Positives int  `json:"positives"`
 	Negatives int  `json:"negatives"`
-	// AgainstBackground says that no labelled example is a negative, so that Negatives and the
-	// figures count background pictures instead, together as much as the positives.
+	// AgainstBackground reports that no labelled example is a negative. Negatives and the figures then count background
+	// pictures instead, which together weigh as much as the negatives that a promised precision assumes.
 	AgainstBackground bool `json:"against_background,omitempty"`
-	// Unrelated is the share of background pictures, held out likewise, that score over Threshold.
+	// Unrelated is the share of background pictures, also held out, whose values reach Threshold.
 	Unrelated float64 `json:"unrelated"`
-	// CutOff is the value from which the concept counts as present: the lowest that supports Metrics.Precision. If none
-	// does, it is the one that supports the highest precision. It lies in the middle of the gap below the last value
-	// that counts. 0: not Evaluated, or by an older program that stored none. Others chose the highest F1.
+	// CutOff is the value from which the concept counts as present: the lowest that supports Metrics.Precision. If no
+	// value does, it is the value that supports the highest precision. It lies in the middle of the gap below the last value
+	// that counts. It is 0 if the concept is not Evaluated or an older program stored none. Other versions used the highest F1.
 	CutOff float64 `json:"cut_off,omitempty"`
-	// Supported is the precision that cross-validation supports at CutOff with a confidence of 90 %, for pictures of
-	// which at most one in ten shows the concept. Below Metrics.Precision the cut-off does not keep the promise.
+	// Supported is the precision that cross-validation supports at CutOff with a confidence of 90 %, if at most one in ten
+	// pictures shows the concept. If it is below Metrics.Precision, the cut-off does not reach the promised precision.
 	Supported float64 `json:"supported_precision,omitempty"`
-	// AtCutOff has the counts of values from CutOff; zeros if CutOff is 0, or in versions of earlier programs.
+	// AtCutOff has the precision and recall at CutOff. It is zero if CutOff is 0 or an earlier program stored the metrics.
 	AtCutOff PrecisionRecall `json:"at_cut_off,omitzero"`
-	// Curve has the steps of the ROC and precision-recall curves by falling threshold, their corners alone and at most
-	// MaxCurve of them; nil where CutOff is 0.
+	// Curve has the steps of the ROC and precision-recall curves by falling threshold: only their corners, and at most
+	// MaxCurve of them. It is nil if CutOff is 0.
 	Curve []Step `json:"curve,omitempty"`
 	// ROC is the curve that older programs stored, from (0, 0) to (1, 1), without thresholds.
 	ROC []Point `json:"roc,omitempty"`
@@ -84,20 +84,20 @@ func (m *ConceptMetric) NegativeWeight() float64 {
 	return 1
 }
 
-// PrecisionRecall is how good it is to count values from some one on as present.
+// PrecisionRecall has the precision and recall if all values from some threshold on count as present.
 type PrecisionRecall struct {
-	Precision float64 `json:"precision"` // share of those counted that show the concept
-	Recall    float64 `json:"recall"`    // share of those that show it that are counted
+	Precision float64 `json:"precision"` // share of the counted pictures that show the concept
+	Recall    float64 `json:"recall"`    // share of the pictures with the concept that are counted
 }
 
-// Weakness is a judgement to look at: a label that may be wrong, or a picture unlike the others.
+// Weakness is a label to check: it may be wrong, or its picture is unlike the others.
 type Weakness struct {
 	Example int     `json:"example"` // index in Problem.Examples
 	Concept int     `json:"concept"` // index in Problem.Concepts
 	Label   int8    `json:"label"`   // True or False
-	Value   float32 `json:"value"`   // by a head that has not seen the example
-	// Labelled is the concept with the highest value for the example, of all, and LabelledValue that: what the head takes
-	// it for. They are absent, 0, in metrics of a version of the program that did not tell.
+	Value   float32 `json:"value"`   // value by a head that was not trained on the example
+	// Labelled is the concept with the highest value for the example, and LabelledValue is that value. Both are 0 in
+	// metrics of older programs, which did not store them.
 	Labelled      int     `json:"said,omitempty"`
 	LabelledValue float32 `json:"said_value,omitempty"`
 }
@@ -115,13 +115,13 @@ func UnevaluatedMetrics(p *Problem) *Metrics {
 	return m
 }
 
-// judgement is one value with the truth.
+// judgement is a picture's value for a concept, with its true label.
 type judgement struct {
 	value    float32
 	positive bool
 }
 
-// judge makes the figures of concept c.
+// judge computes the figures of concept c.
 func (e *evaluation) judge(c int) ConceptMetric {
 	var m ConceptMetric
 	var all, backs []judgement
@@ -177,8 +177,8 @@ func (e *evaluation) judge(c int) ConceptMetric {
 	return m
 }
 
-// area is the share of pairs of a positive and a negative in which the positive has the larger
-// value, equal values counting half. It sorts all.
+// area returns the area under the ROC curve: the share of pairs of a positive and a negative in which the positive has the
+// larger value. Equal values count half. It sorts all.
 func area(all []judgement) float64 {
 	slices.SortFunc(all, func(a, b judgement) int { return cmp.Compare(a.value, b.value) })
 	var below, pairs2, positives, negatives int // pairs2: twice the pairs won
@@ -200,7 +200,7 @@ func area(all []judgement) float64 {
 	return float64(pairs2) / 2 / float64(positives) / float64(negatives)
 }
 
-// precisionRecallAt returns the counts of values from a value; weight is that of a negative in the precision.
+// precisionRecallAt returns precision and recall if values of at least from count as present. weight is the weight of a negative.
 func precisionRecallAt(all []judgement, from, weight float64) PrecisionRecall {
 	var found, missed, wrong int
 	for _, j := range all {
@@ -220,7 +220,7 @@ func precisionRecallAt(all []judgement, from, weight float64) PrecisionRecall {
 	return c
 }
 
-// average fills Macro.
+// average sets m.Macro to the means over the evaluated concepts.
 func (m *Metrics) average() {
 	n := 0.0
 	for i := range m.Concepts {
@@ -285,7 +285,7 @@ func (e *evaluation) confuse() {
 	}
 }
 
-// reaches reports whether row i has the value from which concept c counts as present.
+// reaches reports whether the value of row i for concept c counts as present.
 func (e *evaluation) reaches(i, c int) bool {
 	from := e.metrics.Concepts[c].CutOff
 	if from == 0 {
@@ -322,7 +322,7 @@ func (e *evaluation) findWeakest() {
 	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
 }
 
-// topConcept returns the concept that has the highest value in row i, the first of equal ones.
+// topConcept returns the concept with the highest value in row i, the first of equal ones.
 func (e *evaluation) topConcept(i int) (concept int, value float32) {
 	for c := range e.f.p.Concepts {
 		if v := e.value(i, c); v > value {

@@ -3,11 +3,11 @@
 //	examples, labels ─▶ weights, targets ─▶ L-BFGS on our kernels ─▶ Head ─▶ values
 //	background ───────▶                  └▶ k folds with it ───────▶ Metrics
 //
-// A head is logistic regression with an L2 penalty: one output a concept through the sigmoid, or
-// all concepts through one softmax when they exclude each other. Package spago below writes it as a spago model
-// and reads it back. spago does not compute it: its kernels
-// differ between targets and take one example at a time. Here the whole set goes through a matrix product
-// per step, and a head has the same bits on every host; a test trains the same head with spago.
+// A head is logistic regression with an L2 penalty: one sigmoid output per concept, or
+// one softmax over all concepts if they exclude each other. Package spago writes a head as a spago model
+// and reads it back. This package does not compute with spago, because spago's kernels
+// differ between targets and take one example at a time. Here each step is a matrix product over the
+// whole set, and a head has the same bits on every host. A test trains the same head with spago.
 //
 // Nothing here reads a clock, a random source or a file, and nothing runs by itself: a host
 // drives a [Fitter] in steps of some milliseconds.
@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Engine is the version of this package's arithmetic, which digests of trainings hold. A change that gives a problem another
-// head raises it.
+// Engine is the version of this package's arithmetic. It is part of the digests of trainings. Raise it with every change that gives a
+// problem another head.
 const Engine = 1
 
 var (
@@ -45,14 +45,14 @@ const (
 
 // Example is a picture to learn from.
 type Example struct {
-	Embedding *predict.Embedding // nil for a picture that is not analysed: its labels count, it teaches nothing
+	Embedding *predict.Embedding // nil if the picture is not analysed: its labels are checked, but no head is trained on it
 	// Labels holds True, False or Unknown for each of Problem.Concepts; nil means all Unknown.
 	Labels []int8
-	// Other says that the example is labelled true with a concept that is not one of the model's.
+	// Other reports that the example is labelled true with a concept that does not belong to the model.
 	Other bool
 }
 
-// Problem is the data that a head is fitted to. Fitting borrows it until its end and changes nothing.
+// Problem is the data that a head is fitted to. A Fitter reads it until the Fitter ends, and changes nothing.
 //
 // An explicit True is always a positive of its concept, and an explicit False a negative. Further negatives of a concept, if it is
 // Unknown, are:
@@ -67,8 +67,8 @@ type Problem struct {
 	Examples   []Example
 	Exclusive  bool                // one softmax over the concepts instead of a sigmoid each
 	Closed     bool                // every picture shows one of the concepts
-	Background []predict.Embedding // of varied pictures; not looked at when Closed
-	Precision  float64             // that the cut-offs promise, below 1; 0: DefaultPrecision
+	Background []predict.Embedding // embeddings of varied pictures; ignored if Closed
+	Precision  float64             // precision that the cut-offs promise, below 1; 0: DefaultPrecision
 }
 
 // Result is a fitted head and its evaluation.
@@ -77,7 +77,7 @@ type Result struct {
 	Metrics *Metrics
 }
 
-// check returns ErrProblem for concepts that cannot be.
+// check returns ErrProblem for too few or too many concepts.
 func (p *Problem) check() error {
 	if len(p.Concepts) == 0 {
 		return fmt.Errorf("no concept: %w", ErrProblem)

@@ -2,22 +2,22 @@ package training
 
 import "slices"
 
-// Advice is the one thing that would help a training most.
+// Advice is the most helpful improvement of a training set.
 type Advice struct {
 	Code    AdviceCode
-	Concept int // place among the model's; -1: it is about none of them
-	Missing int // how many examples would do; 0: nobody can say
+	Concept int // index among the model's concepts; -1: no particular concept
+	Missing int // number of examples to add; 0: unknown
 }
 
-// AdviceCode is the kind of a training set's fault.
+// AdviceCode is the kind of problem of a training set.
 type AdviceCode string
 
 // The codes, the most urgent first.
 const (
 	NoAdvice    AdviceCode = ""
-	NoConcepts  AdviceCode = "no_concepts"  // the model has none: it cannot be trained
+	NoConcepts  AdviceCode = "no_concepts"  // the model has no concepts and cannot be trained
 	NoPositives AdviceCode = "no_positives" // a concept without a positive label
-	OneClass    AdviceCode = "one_class"    // nothing to distinguish a concept from
+	OneClass    AdviceCode = "one_class"    // no inputs that distinguish the concepts
 	FewExamples AdviceCode = "few_examples" // a concept with fewer positives than Enough
 	Unbalanced  AdviceCode = "unbalanced"   // a concept with fewer than half of the model's usual positives
 )
@@ -25,7 +25,7 @@ const (
 // Enough is the recommended number of positives of a concept: with ten photographs each, models distinguish two concepts well.
 const Enough = 10
 
-// Advise returns what the training set of a model lacks most. r is how the concepts of the model relate.
+// Advise returns the most urgent problem of a model's training set. r is the relation of the model's concepts.
 func Advise(s *Survey, r Relation) Advice {
 	if len(s.Concepts) == 0 {
 		return Advice{NoConcepts, -1, 0}

@@ -14,11 +14,11 @@ import (
 // Side is one of two versions that are compared.
 type Side struct {
 	Head    *train.Head
-	CutOffs []float64 // of the head's concepts: the value from which one counts as present
+	CutOffs []float64 // of the head's concepts: value from which a concept counts as present
 }
 
-// NewSide makes a side of a version by its head and its evaluation. A concept without a learned cut-off, as one that
-// could not be evaluated, counts from train.Threshold on.
+// NewSide returns the side of a version with a head and its evaluation. A concept without a learned cut-off, such as one that
+// could not be evaluated, counts as present from train.Threshold on.
 func NewSide(h *train.Head, m *train.Metrics) Side {
 	s := Side{Head: h, CutOffs: make([]float64, len(h.Concepts))}
 	for i := range s.CutOffs {
@@ -30,10 +30,10 @@ func NewSide(h *train.Head, m *train.Metrics) Side {
 	return s
 }
 
-// Pair is the place of a concept in the two heads; -1 where one does not have it: there it is never present.
+// Pair has the index of a concept in each of two heads, or -1 for a head without it, by which it is never present.
 type Pair struct{ Before, After int }
 
-// Pairs are the concepts of two versions: those of after in its order, then those that only before has.
+// Pairs returns the concepts of two versions: those of after in its order, then those that only before has.
 func Pairs(before, after *train.Head) []Pair {
 	place := places(before.Concepts)
 	var all []Pair
@@ -53,8 +53,8 @@ func Pairs(before, after *train.Head) []Pair {
 	return all
 }
 
-// Differ reports whether a concept is present by one version and not by the other, whose values for a picture these
-// are, and how far its value has moved; a version without it gives 0.
+// Differ reports whether a concept is present by one version and not by the other. was and is are the values of the versions
+// for a picture. moved is the difference of the concept's values; a version without the concept counts as 0.
 func (p Pair) Differ(before, after *Side, was, is []float32) (differ bool, moved float32) {
 	there := func(s *Side, values []float32, at int) (bool, float32) {
 		if at < 0 {
@@ -67,14 +67,14 @@ func (p Pair) Differ(before, after *Side, was, is []float32) (differ bool, moved
 	return a != b, max(va-vb, vb-va)
 }
 
-// Change is an input of which two versions say different things.
+// Change is an input for which two versions predict different concepts.
 type Change struct {
 	Ord   uint32
-	Moved float32 // how far the value has moved that moved most, of a concept that came or went
+	Moved float32 // largest difference of values, among the concepts that only one version predicts
 }
 
-// Compare finds the inputs among ords, all of them analysed, of which two versions say different things: those first
-// that moved most, equal ones by ordinal. It computes both heads for every input.
+// Compare finds the inputs among ords for which two versions predict different concepts. All of ords must be analysed. The result
+// is in the order of falling Moved, then by ordinal. It computes both heads for every input.
 func Compare(ctx context.Context, x Pictures, ords *roaring.Bitmap, before, after *Side) ([]Change, error) {
 	pairs := Pairs(before.Head, after.Head)
 	was := make([]float32, 0, len(before.Head.Concepts))

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// digester makes the digest of a training, as the package documents it.
+// digester computes the digest of a training, which the package comment specifies.
 type digester struct {
 	examples [][sha256.Size]byte
 	scratch  []byte
@@ -32,7 +32,7 @@ func (d *digester) example(e *train.Example, concepts int) {
 	d.examples = append(d.examples, sha256.Sum256(d.scratch))
 }
 
-// sum is the digest of a problem whose examples were added, on the network called base.
+// sum returns the digest of a problem whose examples were added, for the network with the identity base.
 func (d *digester) sum(p *train.Problem, base [sha256.Size]byte) (sum [sha256.Size]byte) {
 	le := binary.LittleEndian
 	b := le.AppendUint32([]byte("sightline training 1\n"), train.Engine)

@@ -1,23 +1,22 @@
-// Package training turns versions that wait at 21103 into trained ones.
+// Package training trains the model versions that wait for it, which have the status 21103.
 //
 //	PendingVersions ──Queue.Take──▶ Run ──Step, Step, …──▶ Queue.Done ──▶ log: VersionResult, and the manifest
 //	 (the state is                   │
-//	  the queue)                     ├ scan     one view of the application: which inputs teach what
+//	  the queue)                     ├ scan     one view of the application: the inputs to train on
 //	                                 ├ gather   their embeddings, from derived records
 //	                                 └ fit      train.Fitter: head, then its evaluation
 //
-// A version waits until no input is pending that was there when its training was asked for and
-// that has a label for one of its concepts. Then its training set is frozen: everything is read
+// A version waits while an input is pending that existed when the training was requested and that
+// has a label for one of the version's concepts. Then its training set is frozen: Run reads everything
 // from one view, and the manifest names each input with the labels that counted, the place in
-// the log, a digest of the training, and the head that came out. The manifest and the
-// version's result reach the store in one batch, or not at all; after a kill the version is
+// the log, a digest of the training, and the resulting head. The manifest and the
+// version's result reach the store in one batch, or not at all. After a crash the version is
 // still pending and is trained again from the start.
 //
-// [Again] makes a trained version's head again from its manifest, bit for bit, or for another
-// network from the same inputs.
+// [Renew] trains a trained version again from its manifest: for the same network its head is equal bit for bit.
 //
-// [Export] returns a version's head, and [Import] makes a version of one that was trained elsewhere, without a training: the request and
-// its result reach the log together.
+// [Export] returns a version's head. [Import] creates a version from a head that was trained elsewhere, without a training: the request
+// and its result reach the log together.
 //
 // # Digest
 //
@@ -40,6 +39,6 @@
 // An example is an input of the training set that has an embedding. Of more inputs than a training set holds, two
 // applications may take different ones, and then have different digests.
 //
-// A run is divided into steps of a few milliseconds for the host to spread over time, and
-// belongs to one thread at a time. Nothing here decides when to run or reads a clock.
+// A run is divided into steps of a few milliseconds that the host spreads over time. Only one
+// goroutine may use it at a time. Nothing here decides when to run or reads a clock.
 package training

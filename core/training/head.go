@@ -15,11 +15,11 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// ModelHead is the head of a model's version, outside the model.
+// ModelHead is the head of a model's version, apart from the model.
 type ModelHead struct {
 	Model   string   // ID
 	Version string   // ID
-	Base    [32]byte // identity of the embeddings that the head takes, as predict.Set.Base returns it
+	Base    [32]byte // identity of the embeddings that the head needs, as predict.Set.Base returns it
 	Head    train.Head
 }
 
@@ -50,8 +50,8 @@ func Export(v *partition.View, model, version string) (*ModelHead, error) {
 	return h, h.Head.UnmarshalBinary(made.Head)
 }
 
-// Import makes a trained version called version of a head that was trained elsewhere. Nothing changes if the head does not fit its model:
-// then the error wraps train.ErrHead. Other errors: catalog.ErrNotFound, and those of the partition.
+// Import creates a trained version from a head that was trained elsewhere. If the head does not fit its model, nothing changes and the
+// error wraps train.ErrHead. Other errors: catalog.ErrNotFound, and those of the partition.
 func Import(ctx context.Context, p Partition, h *ModelHead, version string) error {
 	view := p.View()
 	model, fits, err := fit(view, h)
@@ -88,7 +88,7 @@ func Add(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, ver
 	}, func(b *kv.Batch) { catalog.PutObject(b, app, manifest) })
 }
 
-// fit returns a head in the order of its model's concepts.
+// fit returns the model of a head, and the head in the order of the model's concepts.
 func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head, err error) {
 	if m, err = view.Model(h.Model); err != nil {
 		return m, nil, err
@@ -137,7 +137,7 @@ func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head,
 	return m, fits, nil
 }
 
-// undoStaleImport takes an imported version back if its model got other concepts while it was imported.
+// undoStaleImport deletes an imported version if the concepts of its model changed during the import.
 func undoStaleImport(ctx context.Context, p Partition, m *catalog.Model, version string, concepts []string) error {
 	view := p.View()
 	made, err := view.Version(m.Dot, version)

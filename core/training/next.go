@@ -27,8 +27,8 @@ import (
 // The list depends only on stored data and sums whole numbers, so every host makes the same list. [TestNextTeaches] of package models
 // measures it on photographs.
 
-// The sizes of the samples bound the cost of a list. A sample takes the inputs whose ordinals hash lowest: a label
-// on one input moves another one up, and the others stay.
+// The sizes of the samples bound the cost of a list. A sample takes the inputs whose ordinals hash lowest. If one of them
+// gets a label, the next input joins the sample and the others stay.
 const (
 	MaxCandidates  = 4096 // unlabelled inputs
 	maxRepresented = 1024 // candidates for which gains are summed
@@ -36,24 +36,24 @@ const (
 	MaxNext        = 1000 // length of a list
 )
 
-// Reason a picture is in the list where it is.
+// Reason is the reason for a picture's place in the list.
 type Reason string
 
 // The reasons.
 const (
-	Uncertain Reason = "uncertain" // the model cannot tell: it is unsure of it by a half or more
-	Different Reason = "different" // it is unlike what is labelled and those before it, and others are like it
+	Uncertain Reason = "uncertain" // the model's doubt about the picture is at least 0.5
+	Different Reason = "different" // the picture is unlike the labelled and listed ones, and similar to others
 )
 
 // Next is one picture of the list.
 type Next struct {
 	Ord    uint32
-	Score  float64 // gain as a share of that of a copy of every unlabelled input, 0 to 1; it never rises in a list
+	Score  float64 // gain as a share of the largest possible gain, 0 to 1; it never rises in a list
 	Reason Reason
-	Values []float32 // what judge said; nil without it
+	Values []float32 // values that judge returned; nil if judge is nil
 }
 
-// Pictures are analysed inputs; *index.View has them.
+// Pictures reads analysed inputs. *index.View implements it.
 type Pictures interface {
 	// Embeddings calls yield with the embedding of every input of ords, in their order.
 	Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error
@@ -65,8 +65,8 @@ var _ Pictures = (*index.View)(nil)
 type Evaluate func(e *predict.Embedding) (values []float32, unsure float64)
 
 // Order returns the n most useful inputs of unlabelled, the most useful first. It returns fewer if unlabelled has fewer or n is above
-// MaxNext. known are labelled inputs. All inputs must be analysed. judge is nil without a trained version. It computes up to
-// maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
+// MaxNext. known are labelled inputs. All inputs must be analysed. judge is nil if the model has no trained version. Order computes up
+// to maxRepresented·(MaxCandidates + maxKnown) distances and keeps 8 MB of them.
 func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Evaluate, n int) ([]Next, error) {
 	c, err := newCandidates(ctx, x, Sample(unlabelled, MaxCandidates), judge)
 	if err != nil {
@@ -85,18 +85,18 @@ func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, j
 	return list, nil
 }
 
-// candidates are the pictures from which a list is made, by ordinal.
+// candidates are the pictures from which Order chooses, by ordinal.
 type candidates struct {
 	all     []Next
 	vectors *kernel.Vectors
 	taken   []bool
-	gains   []uint64 // of each candidate when it was last computed: an upper bound, since gains fall as the list grows
+	gains   []uint64 // last computed gain of each candidate: an upper bound, since gains fall as the list grows
 
 	represented []uint32 // rows of the sample for which gains are summed
-	weights     []uint64 // of each represented picture
-	total       uint64   // gain of a copy of every represented picture, where nothing is labelled
+	weights     []uint64 // weight of each represented picture
+	total       uint64   // largest possible gain: of all represented pictures if nothing is labelled
 
-	similarities []uint16 // of each candidate to each represented picture
+	similarities []uint16 // similarity of each candidate to each represented picture
 	covered      []uint16 // similarity of each represented picture to the nearest labelled or listed one
 	distances    []uint32 // scratch
 }
@@ -130,7 +130,7 @@ func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge 
 }
 
 // weigh sets the weights of the represented pictures: one to three times the number of candidates, by the share of
-// candidates about which the model is surer. Without a model all are equal.
+// candidates about which the model is surer. Without a model all weights are equal.
 func (c *candidates) weigh(unsure []float64) {
 	sorted := slices.Sorted(slices.Values(unsure))
 	c.weights = make([]uint64, len(c.represented))
@@ -141,7 +141,7 @@ func (c *candidates) weigh(unsure []float64) {
 	}
 }
 
-// compare computes all similarities, and the gains of a list that is still empty.
+// compare computes all similarities, and the gains for an empty list.
 func (c *candidates) compare(ctx context.Context, x Pictures, known *roaring.Bitmap) error {
 	n := len(c.represented)
 	c.similarities, c.covered, c.distances = make([]uint16, len(c.all)*n), make([]uint16, n), make([]uint32, n)
@@ -213,7 +213,7 @@ func (c *candidates) mostUseful() int {
 	return best
 }
 
-// Sample is at most n of some ordinals, those that hash lowest.
+// Sample returns the n ordinals with the lowest hashes, or ords itself if it has at most n.
 func Sample(ords *roaring.Bitmap, n int) *roaring.Bitmap {
 	if ords.GetCardinality() <= uint64(n) {
 		return ords
@@ -232,7 +232,7 @@ func Sample(ords *roaring.Bitmap, n int) *roaring.Bitmap {
 	return some
 }
 
-// mix is the last step of MurmurHash3 (Appleby): a bijection of 32 bits that leaves no order.
+// mix is the last step of MurmurHash3 (Appleby): a bijection of 32 bits that scatters consecutive numbers.
 func mix(h uint32) uint32 {
 	h ^= h >> 16
 	h *= 0x85ebca6b

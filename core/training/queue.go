@@ -16,26 +16,26 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Partition is an application's state and the way to change it; *partition.Partition is one.
+// Partition gives access to an application's state and changes it. *partition.Partition implements it.
 type Partition interface {
 	View() *partition.View
 	// MadeBy reports whether operations of a site were made here.
 	MadeBy(site log.Site) bool
-	// Owns reports whether what an operation asks for is ours to do.
+	// Owns reports whether this partition must do what an operation asks for.
 	Owns(asked log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
 
 var _ Partition = (*partition.Partition)(nil)
 
-// pause is the time before another try of a version.
+// pause is the time before the next attempt to train a version.
 const pause = 5 * time.Second
 
 // lead is the time in which another site may train a version that it requested.
 const lead = 15 * time.Minute
 
-// maxAttempts is the maximum number of trainings of a version that fail for another reason than its training set, before the version ends
-// at 21115.
+// maxAttempts is the number of failed trainings of a version after which the version ends at 21115. Failures because of the training set
+// do not count.
 const maxAttempts = 3
 
 // Queue hands out the trainings of one application. The application's state has the pending ones; the queue remembers only those that it
@@ -45,16 +45,16 @@ type Queue struct {
 	models    Models
 
 	mu      sync.Mutex
-	seen    uint64 // moves of the view in which nothing was due
-	idle    bool   // nothing was
+	seen    uint64 // View.Moves when nothing was due
+	idle    bool   // nothing was due at seen
 	out     map[log.Dot]*Run
-	blocker map[log.Dot]log.Dot   // by lease: the pending input that was last seen to hold it up
-	tries   map[log.Dot]int       // by lease
-	later   map[log.Dot]time.Time // by lease: not before
+	blocker map[log.Dot]log.Dot   // by lease: the pending input that the version was last seen to wait for
+	tries   map[log.Dot]int       // number of failed attempts by lease
+	later   map[log.Dot]time.Time // by lease: time before which the version is not trained
 }
 
-// leaseOf is the lease of a version's training: the operation that asked for it, or its place
-// alone, as no site's, for a version older than such leases.
+// leaseOf returns the lease of a version's training: the operation that requested it. An older version has no such lease;
+// its place in the log, without a site, is its lease.
 func leaseOf(v *catalog.Version) log.Dot {
 	if v.RequestedAt != (log.Dot{}) {
 		return v.RequestedAt
@@ -62,7 +62,7 @@ func leaseOf(v *catalog.Version) log.Dot {
 	return log.Dot{Seq: v.Seq}
 }
 
-// NewQueue makes a queue.
+// NewQueue returns a queue of the trainings of p.
 func NewQueue(p Partition, m Models) *Queue {
 	return &Queue{
 		partition: p, models: m,
@@ -70,9 +70,9 @@ func NewQueue(p Partition, m Models) *Queue {
 	}
 }
 
-// Take hands out at most n due trainings with complete inputs, in the order of their requests. Each is out until Done. A replica trains
-// only what its site requested. A partition with a log trains requests of other sites only after they have had time to do it themselves.
-// The first result of a training counts. While the application does not change, a call costs one opening of a view.
+// Take hands out at most n due trainings with complete inputs, in the order of their requests. The caller must return each with Done. A
+// replica trains only versions that its site requested. A partition with a log trains versions that other sites requested only after
+// they had time to do so. The first result of a training counts. While the application does not change, a call only opens a view.
 func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +119,7 @@ func (q *Queue) begins(v *catalog.Version) time.Time {
 	return v.Created.Time().Add(lead)
 }
 
-// forget drops the notes about versions that no longer wait.
+// forget drops the state of versions that no longer wait.
 func (q *Queue) forget(waiting []catalog.Version) {
 	still := make(map[log.Dot]bool, len(waiting))
 	for i := range waiting {
@@ -131,8 +131,8 @@ func (q *Queue) forget(waiting []catalog.Version) {
 	maps.DeleteFunc(q.later, func(lease log.Dot, _ time.Time) bool { return gone(lease) })
 }
 
-// ready reports whether no input that was there when the version was asked for is still
-// pending with a label for one of its concepts.
+// ready reports whether the version can be trained: no input with a label for one of its concepts, from before the
+// request, is still pending.
 func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	place := places(v.Concepts)
 	lease := leaseOf(v)
@@ -146,7 +146,7 @@ func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 		m := judge(in.Labels, place)
 		return m.signs != nil, nil
 	}
-	// The input that was in the way before is most likely still there.
+	// The input that the version waited for before is most likely still pending.
 	if dot, ok := q.blocker[lease]; ok {
 		in, err := view.InputByDot(dot)
 		if held, err := holds(&in, err); held || err != nil {
@@ -170,9 +170,9 @@ func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	return ready && failed == nil, failed
 }
 
-// Done takes back, at now, a run that has ended, or that trouble from outside ended, such as
-// a panic, and writes its outcome. A run without an outcome is handed out again later; the
-// third time that it ends in trouble its version is given up, at 21115.
+// Done returns a run to the queue, at now, and writes its outcome. trouble is an error that ended the run from outside, such as
+// a panic. The queue hands out a run without an outcome again later. After the third trouble
+// its version ends at 21115.
 func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) error {
 	r.Close()
 	outcome := r.Outcome()
@@ -196,7 +196,7 @@ func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) 
 	return trouble
 }
 
-// submit writes an outcome. A version that was deleted, or ended elsewhere, is not an error.
+// submit writes an outcome. It is not an error if the version was deleted or has ended elsewhere.
 func (q *Queue) submit(ctx context.Context, o *Outcome) error {
 	result := o.Result
 	var also func(*kv.Batch)
@@ -211,7 +211,7 @@ func (q *Queue) submit(ctx context.Context, o *Outcome) error {
 	return err
 }
 
-// countAttempt counts an attempt that ended in trouble and reports whether it was the last.
+// countAttempt counts a failed attempt and reports whether it was the last one.
 func (q *Queue) countAttempt(lease log.Dot) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,7 +219,7 @@ func (q *Queue) countAttempt(lease log.Dot) bool {
 	return q.tries[lease] >= maxAttempts
 }
 
-// requeue notes that a version is no longer out, and when it may be again.
+// requeue removes a version from those handed out, and sets the time before which it is not handed out again.
 func (q *Queue) requeue(lease log.Dot, later time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -228,7 +228,7 @@ func (q *Queue) requeue(lease log.Dot, later time.Time) {
 	q.idle = false
 }
 
-// Progress returns the progress of a version's training, 0 to 1, as [Run.Progress] has it; false: it is not handed out.
+// Progress returns [Run.Progress] of a version's training. It returns false if the training is not handed out.
 func (q *Queue) Progress(v *catalog.Version) (share float64, out bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

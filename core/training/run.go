@@ -19,7 +19,7 @@ import (
 // Codes that a training ends with.
 const (
 	CodeNoData      = 21110 // labelled inputs, but none that could be analysed
-	CodeNoPositives = 21111 // labels, but no true one
+	CodeNoPositives = 21111 // labels, but none that is true
 	CodeSingleClass = 21112 // exclusive concepts, fewer than two with a true label
 	CodeTrouble     = 21115 // anything else
 )
@@ -28,21 +28,21 @@ const (
 // in use, or when the network's background does not exist here yet. Either may exist later.
 var ErrNotAnalysed = errors.New("an input of the training set is not analysed yet, or the background is not loaded yet")
 
-// Models are the network whose embeddings are learned on; *predict.Set is one.
+// Models reads the network whose embeddings a training uses. *predict.Set implements it.
 type Models interface {
 	Base() [sha256.Size]byte
-	// Background returns fs.ErrNotExist for a background that may come later.
+	// Background returns fs.ErrNotExist for a background that may be loaded later.
 	Background() ([]predict.Embedding, error)
 }
 
 var _ Models = (*predict.Set)(nil)
 
 const (
-	scanned  = 256 // inputs that one step looks at
+	scanned  = 256 // inputs that one step reads
 	gathered = 256 // embeddings that one step reads
 )
 
-// Run is one training under way.
+// Run is one training.
 type Run struct {
 	version catalog.Version
 	models  Models
@@ -51,7 +51,7 @@ type Run struct {
 
 	scan     *scan
 	members  []member // of the training set, by ordinal
-	next     int      // of members, to be gathered
+	next     int      // index of the next member to gather
 	problem  train.Problem
 	manifest catalog.Manifest
 	digest   digester
@@ -61,13 +61,13 @@ type Run struct {
 	reached  atomic.Uint64 // bits of Progress after the last step
 }
 
-// Outcome is the end of a training: its operation, and the manifest that goes into its batch, nil without one.
+// Outcome is the result of a training: the operation, and the manifest for the same batch, nil if no head was trained.
 type Outcome struct {
 	Result   log.VersionResult
 	Manifest []byte
 }
 
-// Start freezes the training set of a version at a view, which the run closes.
+// Start freezes the training set of a version at a view. The run closes the view.
 func Start(view *partition.View, models Models, version catalog.Version) *Run {
 	r := newRun(view, models, version)
 	r.scan = newScan(&version)
@@ -94,7 +94,7 @@ type Relation struct {
 	Closed    bool // every picture shows at least one of them
 }
 
-// RelationOf returns what the settings of a model say.
+// RelationOf returns the relation that the settings of a model specify.
 func RelationOf(config []catalog.Setting) Relation {
 	return Relation{Exclusive: isSet(config, settingExclusive), Closed: isSet(config, settingClosed)}
 }
@@ -112,8 +112,8 @@ const (
 	maxPrecision = 0.99
 )
 
-// Precision returns the precision that cut-offs promise by a model's hyper-parameters, a JSON text. It is 0 if they
-// have none, as those of other services. It returns an error for a precision out of range.
+// Precision returns the precision that cut-offs promise by a model's hyper-parameters, a JSON text. It returns 0 if they
+// specify none, like those of other services. It returns an error for a precision out of range.
 func Precision(hyperParameters string) (float64, error) {
 	var d jsonio.Doc
 	if d.Parse([]byte(hyperParameters), jsonio.Limits{}) != nil {
@@ -130,7 +130,7 @@ func Precision(hyperParameters string) (float64, error) {
 	return p, nil
 }
 
-// requestedPrecision returns the precision that the settings of a version ask for; 0: none.
+// requestedPrecision returns the precision that the settings of a version request, or 0.
 func requestedPrecision(config []catalog.Setting) float64 {
 	for i := range config {
 		var d jsonio.Doc
@@ -138,7 +138,7 @@ func requestedPrecision(config []catalog.Setting) float64 {
 			continue
 		}
 		if text, err := d.Root().Str(); err == nil {
-			p, _ := Precision(text) // an older program stored any
+			p, _ := Precision(text) // older programs stored precisions out of range, which count as 0
 			return p
 		}
 	}
@@ -192,7 +192,7 @@ func (r *Run) step() error {
 	return nil
 }
 
-// Close gives up what the run holds. A run that has ended holds nothing.
+// Close closes the view that the run reads. A run that has ended has none.
 func (r *Run) Close() {
 	if r.view != nil {
 		r.view.Close()
@@ -200,7 +200,7 @@ func (r *Run) Close() {
 	}
 }
 
-// Progress is the share of the work that is done, about, 0 to 1. It may be asked for from anywhere, while Step runs too.
+// Progress returns the approximate share of the work that is done, 0 to 1. It is safe to call while Step runs.
 func (r *Run) Progress() float64 { return math.Float64frombits(r.reached.Load()) }
 
 // share returns the value of Progress after a step.
@@ -216,7 +216,7 @@ func (r *Run) share() float64 {
 	return 0
 }
 
-// Outcome is how the run ended, nil before, and after an error.
+// Outcome returns the result of the run; nil before its end and after an error.
 func (r *Run) Outcome() *Outcome { return r.outcome }
 
 // Err returns the reason why the run stopped: [ErrNotAnalysed], or an error of the store. The version is still pending then.
@@ -241,7 +241,7 @@ func (r *Run) gather() error {
 	return nil
 }
 
-// embedding returns the input of a member and its embedding; nil for one that has none and never will.
+// embedding returns the input of a member and its embedding. The embedding is nil if the input will never have one.
 func (r *Run) embedding(m *member) (in catalog.Input, e *predict.Embedding, err error) {
 	if m.failed {
 		r.problem.Examples = append(r.problem.Examples, train.Example{Labels: m.signs})
@@ -272,7 +272,7 @@ func (r *Run) learn(m *member, in *catalog.Input, e *predict.Embedding) {
 	r.problem.Examples = append(r.problem.Examples, example)
 }
 
-// pose makes the problem's fitter.
+// pose creates the problem's fitter.
 func (r *Run) pose() {
 	r.Close()
 	r.manifest.Digest = r.digest.sum(&r.problem, r.manifest.Base)
@@ -290,7 +290,7 @@ func (r *Run) cannot(err error) error {
 	return err
 }
 
-// ends are the errors of a problem that its labels explain.
+// ends are the errors of a problem that its labels cause.
 var ends = []struct {
 	err    error
 	code   int
@@ -301,7 +301,7 @@ var ends = []struct {
 	{train.ErrSingleClass, CodeSingleClass, "The concepts are mutually exclusive, and fewer than two of them have an input with a positive label."},
 }
 
-// end makes the outcome.
+// end sets the outcome.
 func (r *Run) end(code int, detail string) {
 	r.outcome = &Outcome{Result: log.VersionResult{
 		Model: r.version.Model, Version: r.version.ID, Code: code, Detail: detail,
@@ -309,14 +309,14 @@ func (r *Run) end(code int, detail string) {
 	r.outcome.hold(&r.version)
 }
 
-// hold has the result hold the lease of a version's training.
+// hold sets the training request that the result answers, or the lease of a version without one.
 func (o *Outcome) hold(v *catalog.Version) {
 	if o.Result.Train = v.RequestedAt; v.RequestedAt == (log.Dot{}) {
 		o.Result.Lease = v.Seq
 	}
 }
 
-// finish writes the manifest.
+// finish completes the manifest and sets the outcome.
 func (r *Run) finish() error {
 	result := r.fitter.Result()
 	head, err := result.Head.MarshalBinary()

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// How many inputs a training set holds at most. Of more, those are taken whose dots have the
+// Maximum numbers of inputs of a training set. If there are more, it has those whose dots have the
 // lowest hashes: a sample that is the same on every host.
 const (
 	maxLabelled   = 100_000 // with a label for one of the model's concepts
@@ -25,17 +25,17 @@ const (
 type member struct {
 	ord    uint32
 	dot    log.Dot
-	labels []log.Label // those that count, by concept id
-	signs  []int8      // (concepts) as train wants them; nil: all unknown
-	other  bool        // true with a concept that is not the model's
-	failed bool        // has labels and no picture
+	labels []log.Label // labels that count, by concept ID
+	signs  []int8      // (concepts) labels in the form of train.Example; nil: all unknown
+	other  bool        // labelled true with a concept of another model
+	failed bool        // has labels but no analysed picture
 }
 
-// scan finds the members of a version's training set, all inputs of one view in the order of
+// scan finds the members of a version's training set among all inputs of one view, in the order of
 // their creation.
 type scan struct {
-	place  map[string]int // of the version's concepts
-	closed bool           // only labelled ones are members
+	place  map[string]int // index of each of the version's concepts
+	closed bool           // only labelled inputs are members
 	from   uint32         // next ordinal
 	pools  [3]sample      // labelled, other, unlabelled
 }
@@ -54,7 +54,7 @@ func newScan(v *catalog.Version) *scan {
 	return s
 }
 
-// places are the places of concepts.
+// places returns the index of each concept.
 func places(concepts []string) map[string]int {
 	place := make(map[string]int, len(concepts))
 	for i, id := range concepts {
@@ -63,7 +63,7 @@ func places(concepts []string) map[string]int {
 	return place
 }
 
-// step looks at some inputs and reports whether all have been seen.
+// step reads some inputs and reports whether all have been read.
 func (s *scan) step(r catalog.Reader) (done bool, err error) {
 	n := 0
 	done = true
@@ -80,7 +80,7 @@ func (s *scan) step(r catalog.Reader) (done bool, err error) {
 	return done && err == nil, err
 }
 
-// add takes an input into its pool.
+// add adds an input to its pool, unless a head cannot be trained on it.
 func (s *scan) add(in *catalog.Input) {
 	m := judge(in.Labels, s.place)
 	m.ord, m.dot = in.Ord, in.Dot
@@ -89,7 +89,7 @@ func (s *scan) add(in *catalog.Input) {
 	switch {
 	case m.signs != nil:
 	case s.closed || m.failed:
-		return // it would teach nothing
+		return // useless for training
 	case m.other:
 		pool = other
 	default:
@@ -98,7 +98,7 @@ func (s *scan) add(in *catalog.Input) {
 	s.pools[pool].add(m)
 }
 
-// judge reads what an input's labels say to a model with concepts at these places.
+// judge returns the labels of an input for a model whose concepts have the indices in place.
 func judge(labels []catalog.Label, place map[string]int) member {
 	var m member
 	for _, l := range labels {
@@ -117,7 +117,7 @@ func judge(labels []catalog.Label, place map[string]int) member {
 			}
 			m.labels = append(m.labels, l.Label)
 		case l.Value == log.True && !m.other:
-			m.other = true // one of them says as much as all
+			m.other = true // one such label suffices
 			m.labels = append(m.labels, l.Label)
 		}
 	}
@@ -125,7 +125,7 @@ func judge(labels []catalog.Label, place map[string]int) member {
 	return m
 }
 
-// members are those of all pools, by ordinal.
+// members returns the members of all pools, by ordinal.
 func (s *scan) members() []member {
 	var all []member
 	for i := range s.pools {
@@ -138,14 +138,14 @@ func (s *scan) members() []member {
 	return all
 }
 
-// sample keeps the members with the lowest hashes. It is a heap with the highest on top.
+// sample is a heap of the members with the lowest hashes. The highest of them is on top.
 type sample struct {
 	most  int
 	items []sampleItem
 }
 
 type sampleItem struct {
-	hash [8]byte // of the dot
+	hash [8]byte // hash of the dot
 	member
 }
 

@@ -12,19 +12,19 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Survey has the data from which a training would learn a model's concepts now.
+// Survey has the figures of the data on which a training of a model would start now.
 type Survey struct {
-	Inputs   uint64  // with a label for one of the concepts, their pictures analysed or on their way
-	New      uint64  // of them, those that the newest trained version has not learned from, or with other labels
+	Inputs   uint64  // inputs with a label for one of the concepts, whose pictures are analysed or pending
+	New      uint64  // those of Inputs that the newest trained version was not trained on, or with other labels
 	Concepts []Tally // in the model's order
 }
 
 // Tally counts the inputs with a positive label for a concept, and those with a negative one.
 type Tally struct{ Positives, Negatives uint64 }
 
-// Take surveys the labels for a model's concepts. than is its newest trained version, nil without one. Inputs
-// whose pictures could not be had teach nothing and do not count. It reads postings and one manifest, and of an
-// input nothing but, where it was not confirmed yet when than was trained, its ordinal.
+// Take surveys the labels for a model's concepts. than is the model's newest trained version, or nil. Inputs
+// whose pictures are unavailable do not count, since they are useless for training. It reads postings and one manifest. It reads
+// an input only for its ordinal, if the input was not confirmed yet when than was trained.
 func Take(v *partition.View, x *index.View, concepts []string, than *catalog.Version) (Survey, error) {
 	able, err := trainable(v, x)
 	if err != nil {
@@ -58,7 +58,7 @@ func Take(v *partition.View, x *index.View, concepts []string, than *catalog.Ver
 	return s, nil
 }
 
-// trainable are the inputs whose pictures are analysed or on their way.
+// trainable returns the inputs whose pictures are analysed or pending.
 func trainable(v *partition.View, x *index.View) (*roaring.Bitmap, error) {
 	able, err := x.Ready()
 	if err != nil {
@@ -70,10 +70,10 @@ func trainable(v *partition.View, x *index.View) (*roaring.Bitmap, error) {
 	})
 }
 
-// signs are the ordinals of the inputs that do not show a concept, and of those that do.
+// signs has the ordinals of the inputs labelled false for a concept, and of those labelled true.
 type signs [2]*roaring.Bitmap
 
-// trainedInputs are the inputs that a version learned from, by concept and label.
+// trainedInputs returns the inputs that a version was trained on, by concept and label.
 func trainedInputs(v *partition.View, concepts []string, version *catalog.Version) ([]signs, error) {
 	all := make([]signs, len(concepts))
 	for i := range all {

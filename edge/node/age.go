@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// keyAge is the age of the edge's knowledge of an application's keys: the time since the origin last confirmed them.
+// keyAge is the time since the origin last confirmed an application's keys.
 //
 //	heard ────────── max stale ─────────────── 7 days ────────▶
 //	  reads and writes   │      reads alone       │   nothing
@@ -25,11 +25,11 @@ type keyAge struct {
 	key   []byte
 
 	mu      sync.Mutex
-	old     time.Duration // at the moment at
+	old     time.Duration // age at the time at
 	at      time.Time
-	stored  time.Duration // as the store has it
-	due     time.Duration // since it was kept
-	revoked bool          // nothing is kept any more
+	stored  time.Duration // age in the store
+	due     time.Duration // growth of the age since it was last stored
+	revoked bool          // the age is not stored any more
 }
 
 // never is the age before the first contact.
@@ -54,7 +54,7 @@ func openKeyAge(store kv.Store, app string, now time.Time) (*keyAge, error) {
 	return a, err
 }
 
-// agedAt is an age as the store has it.
+// agedAt is a stored age.
 //
 //field:message
 type agedAt struct {
@@ -74,7 +74,7 @@ func (a *keyAge) read(data []byte) error {
 	return nil
 }
 
-// grow adds the time that has passed. The lock is held, or the age is nobody else's.
+// grow adds the time that has passed. The caller holds mu, unless nobody else has the age yet.
 func (a *keyAge) grow(now time.Time) {
 	passed := max(now.Sub(a.at), now.Round(0).Sub(a.at.Round(0)), 0)
 	a.old = min(a.old+passed, never)
@@ -82,7 +82,7 @@ func (a *keyAge) grow(now time.Time) {
 	a.at = now
 }
 
-// reset says that the origin was heard now.
+// reset sets the age to zero: the origin confirmed the keys at now.
 func (a *keyAge) reset(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func (a *keyAge) reset(now time.Time) error {
 	return a.persist(a.stored > storeInterval)
 }
 
-// look returns the age.
+// look returns the age at now.
 func (a *keyAge) look(now time.Time) (time.Duration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,8 +99,8 @@ func (a *keyAge) look(now time.Time) (time.Duration, error) {
 	return a.old, a.persist(false)
 }
 
-// persist stores the age if the last time is long enough ago. It need not survive a power cut: the previous
-// one does, and has the same effect.
+// persist stores the age if the last write is at least storeInterval ago. The write need not survive a power cut: the
+// previous one does, and has the same effect.
 func (a *keyAge) persist(now bool) error {
 	if a.revoked || !now && a.due < storeInterval {
 		return nil
@@ -115,14 +115,14 @@ func (a *keyAge) persist(now bool) error {
 	return err
 }
 
-// end stops the storing of the age: the application is deleted.
+// end stops storing the age, because the application was deleted.
 func (a *keyAge) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revoked = true
 }
 
-// back undoes end: nothing was heard of the keys since.
+// back undoes end. The age is never, since the origin has not confirmed the keys since.
 func (a *keyAge) back() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,7 +131,7 @@ func (a *keyAge) back() {
 	}
 }
 
-// admits returns the calls that are permitted with keys of an age, as a word; empty: all.
+// admits returns a word for the calls that keys of an age permit: "nothing", "reads", or empty for all calls.
 func admits(old, maxStale time.Duration) string {
 	switch {
 	case old > register.RefuseStale:
@@ -142,7 +142,7 @@ func admits(old, maxStale time.Duration) string {
 	return ""
 }
 
-// shut returns the refusal of a call with keys of an age; nil: it is permitted.
+// shut returns the error that refuses a call with keys of an age, or nil if the call is permitted.
 func shut(old, maxStale time.Duration, r *api.Request) error {
 	switch word := admits(old, maxStale); {
 	case word == "nothing":

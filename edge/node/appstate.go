@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// loadAppRecord takes what the register says of an application that is asked for at every call.
+// loadAppRecord caches the parts of an application's record that every call needs.
 func (c *replicaSet) loadAppRecord(one *appReplica) error {
 	record, err := catalog.Read(c.store, catalog.Control).App(one.app)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
@@ -26,7 +26,7 @@ func (c *replicaSet) loadAppRecord(one *appReplica) error {
 	return nil
 }
 
-// applyAppRecord stores a register that does not delete its application. The sender has no newer one.
+// applyAppRecord stores an app record that does not delete its application. The origin has no newer one.
 func (c *replicaSet) applyAppRecord(ctx context.Context, one *appReplica, seq uint64, data []byte) error {
 	if err := one.age.reset(c.now()); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *replicaSet) applyAppRecord(ctx context.Context, one *appReplica, seq ui
 	return c.loadAppRecord(one)
 }
 
-// forget stops the storing of a deleted application.
+// forget stops storing the state of a deleted application.
 func (one *appReplica) forget() {
 	one.age.end()
 	one.calls.end()
@@ -46,22 +46,22 @@ func (one *appReplica) forget() {
 	one.account = ""
 }
 
-// back undoes end when the origin gives the edge the application again.
+// back undoes forget when the origin gives the edge the application again.
 func (one *appReplica) back() {
 	one.age.back()
 	one.calls.back()
 }
 
-// admit returns the reason why a call cannot be answered here; nil: it can.
+// admit returns the error that refuses a call here, or nil if the call is permitted.
 func (c *replicaSet) admit(ctx context.Context, app string, r *api.Request) error {
 	one := c.of(app)
 	if one == nil {
-		return nil // it is this edge's own
+		return nil // the application belongs to this edge
 	}
 	return shut(one.keyAge(c), one.maxStale(), r)
 }
 
-// keyAge returns the age of the edge's knowledge of the application's keys.
+// keyAge returns the time since the origin last confirmed the application's keys.
 func (one *appReplica) keyAge(c *replicaSet) time.Duration {
 	old, err := one.age.look(c.now())
 	if err != nil {

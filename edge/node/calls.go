@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	reportEvery = 10 * time.Second // calls that the origin does not know of yet are reported
-	reportTime  = 10 * time.Second // of one report
+	reportEvery = 10 * time.Second // interval in which the edge reports calls that the origin does not know
+	reportTime  = 10 * time.Second // time limit of one report
 )
 
-// calls counts the calls of an application that an account owns. The edge reports the count to the origin, which adds what is new to
-// the calls of the account and answers until when the account has no calls left. So the limit may be late by one report.
+// calls counts the calls of an application that an account owns. The edge reports the count to the origin, which adds the new calls to
+// those of the account. The origin answers until when the account has no calls left, so the limit may be late by one report.
 //
 // A count is written before it is reported, so the store never holds less than the origin knows. A crash forgets the calls that were
 // answered after the last write, which is at most a minute old.
@@ -30,13 +30,13 @@ type calls struct {
 	key   []byte
 
 	mu       sync.Mutex
-	record          // as it is now
-	written  record // as it is in the store
+	record          // current values
+	written  record // values in the store
 	reported uint64 // count that the origin has confirmed since the start
-	revoked  bool   // the application was taken away: nothing is written any more
+	revoked  bool   // the application was removed: nothing is written any more
 }
 
-// record holds the values of calls that the store keeps.
+// record has the values of calls that are stored.
 //
 //field:message
 type record struct {
@@ -62,7 +62,7 @@ func openCalls(store kv.Store, app string) (*calls, error) {
 	return c, nil
 }
 
-// spend counts a call, or returns why it is refused: the account has no calls left.
+// spend counts a call. If the account has no calls left, it returns the reason for the refusal instead.
 func (c *calls) spend(now time.Time) (refused string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,14 +73,14 @@ func (c *calls) spend(now time.Time) (refused string) {
 	return ""
 }
 
-// due returns the count, and whether to ask the origin, because it does not know of all calls or may have more by now.
+// due returns the count, and whether to report it: the origin does not know all calls, or the account may have calls again.
 func (c *calls) due(now time.Time) (count uint64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.count, c.count != c.reported || now.Before(c.over)
 }
 
-// confirm takes the origin's answer to a report.
+// confirm stores the origin's answer to a report.
 func (c *calls) confirm(count uint64, over time.Time) error {
 	c.mu.Lock()
 	c.reported, c.over = count, over
@@ -104,14 +104,14 @@ func (c *calls) write() error {
 	return err
 }
 
-// end writes nothing any more: the application was taken away.
+// end stops all writes, because the application was removed.
 func (c *calls) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revoked = true
 }
 
-// back undoes end. The count begins at zero, as the store was emptied.
+// back undoes end. The count starts at zero, because the store was emptied.
 func (c *calls) back() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *calls) back() {
 	}
 }
 
-// count counts a call of an application, or returns why it is refused. The operator's applications have no limit.
+// count counts a call of an application, or returns the reason why it is refused. Applications of the operator have no limit.
 func (c *replicaSet) count(app string) (refused string) {
 	if one := c.of(app); one != nil && one.owner() != "" {
 		return one.calls.spend(c.now())
@@ -128,7 +128,7 @@ func (c *replicaSet) count(app string) (refused string) {
 	return ""
 }
 
-// reportCalls reports to the origin how many calls of each application were answered here, where the origin does not know, and takes its answers.
+// reportCalls reports the number of answered calls of each application to the origin, unless it knows them, and stores its answers.
 func (c *replicaSet) reportCalls(ctx context.Context) error {
 	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version, Name: c.who.Name}
 	asked := map[string]*appReplica{}
@@ -155,7 +155,7 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 	for i := range min(len(o.Grants), len(s.Partitions)) {
 		g, at := &o.Grants[i], &s.Partitions[i]
 		if g.App != at.App || g.Do == wire.DoErase || g.Do == wire.DoRefused {
-			continue // the application's own session hears of it
+			continue // the application's own session gets this answer
 		}
 		var over time.Time
 		if g.Over != 0 { // by the origin's clock, so that ours need not be right
@@ -166,7 +166,7 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 	return err
 }
 
-// owner is the account that an application belongs to; empty: the operator of the origin.
+// owner returns the account that owns the application; empty: the operator of the origin.
 func (one *appReplica) owner() string {
 	one.mu.Lock()
 	defer one.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 // precompileResult is the output of the command precompile.
 type precompileResult struct {
 	SHA256   string `json:"sha256"`   // of the module
-	Compiled bool   `json:"compiled"` // now, and not read from the cache
+	Compiled bool   `json:"compiled"` // the command compiled it now and did not read it from the cache
 }
 
-// newPrecompile is the command that compiles at leisure what a start would.
+// newPrecompile returns the command that compiles the module in advance, so that the next start need not.
 func (n *Node) newPrecompile(env *server.Env) *cobra.Command {
 	var name string
 	asJSON := false

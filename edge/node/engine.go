@@ -28,7 +28,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// engine has the module's instances and the register of applications. The register runs
+// engine runs the module's instances and the register of applications. The register runs
 // natively. All instances read it, and none writes it.
 type engine struct {
 	Register *register.Register
@@ -38,10 +38,10 @@ type engine struct {
 	base     [32]byte
 	log      *slog.Logger
 
-	replicas *replicaSet // of an origin's applications; nil: the edge stands alone
+	replicas *replicaSet // applications of the origin; nil: the edge is standalone
 
-	fleet   func() (*host.Fleet, error) // opens it, once
-	started atomic.Pointer[host.Fleet]  // nil before
+	fleet   func() (*host.Fleet, error) // opens the fleet at the first call
+	started atomic.Pointer[host.Fleet]  // nil before the first call of fleet
 }
 
 var (
@@ -49,8 +49,8 @@ var (
 	_ server.PictureFetcher = (*engine)(nil)
 )
 
-// open opens the register over a data folder, and the fleet where it is going to serve: commands that
-// are about applications and keys alone have no use for the module.
+// open opens the register of a data folder. It opens the fleet only if it is going to serve: commands that
+// manage applications and keys do not need the module.
 func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engine, err error) {
 	tables, err := predict.LoadTables(on.Settings.Bundles)
 	if err != nil {
@@ -126,14 +126,14 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 	return f, nil
 }
 
-// detach ends what serves an application that was deleted.
+// detach ends everything that serves a deleted application.
 func (e *engine) detach(app string) {
 	if f := e.started.Load(); f != nil {
 		f.Detach(app)
 	}
 }
 
-// HostedPicture implements [server.Engine]. It fetches a picture of an origin's that is missing here.
+// HostedPicture implements [server.Engine]. It fetches a picture of the origin that is not stored here.
 func (e *engine) HostedPicture(name string) (blob.Picture, error) {
 	p, err := e.Register.HostedPicture(name)
 	if err == nil && e.replicas != nil {
@@ -142,7 +142,7 @@ func (e *engine) HostedPicture(name string) (blob.Picture, error) {
 	return p, err
 }
 
-// FetchPicture implements [server.PictureFetcher]: as for [engine.HostedPicture].
+// FetchPicture implements [server.PictureFetcher]. It works like [engine.HostedPicture].
 func (e *engine) FetchPicture(ctx context.Context, h blob.Hash) error {
 	if e.replicas == nil {
 		return nil
@@ -198,7 +198,7 @@ func (e *engine) Done(ctx context.Context, t core.Task, r core.Result) error {
 	return f.Done(ctx, t, r)
 }
 
-// Step implements [jobs.Engine]: the register cleans up the shared data, the instances their own.
+// Step implements [jobs.Engine]. The register cleans up the shared data, and the instances their own data.
 func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	tidying, err := e.Register.Step(ctx, now)
 	if err != nil {
@@ -215,7 +215,7 @@ func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 // Base implements [server.Networks].
 func (e *engine) Base() [32]byte { return e.base }
 
-// Serves implements [server.Networks]. If the state of an application cannot be read, all networks serve, so that their bundles stay.
+// Serves implements [server.Networks]. If it cannot read the state of an application, it returns true, so that no bundle is deleted.
 func (e *engine) Serves(base [32]byte) bool {
 	if base == e.base {
 		return true
@@ -236,7 +236,7 @@ func (e *engine) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
 	return &analyser{e: e, base: base, limits: l}
 }
 
-// analyser is an analyser of the fleet, made for its first picture.
+// analyser is an analyser of the fleet, created for its first picture.
 type analyser struct {
 	e      *engine
 	base   [32]byte
@@ -259,7 +259,7 @@ func (a *analyser) AnalyseFrame(f *raster.Frames, w predict.Want) (predict.Analy
 	return a.with(func(of *predict.Analyser) (predict.Analysis, error) { return of.AnalyseFrame(f, w) })
 }
 
-// with makes the analyser before its first picture.
+// with creates the analyser for its first picture and calls analyse with it.
 func (a *analyser) with(analyse func(*predict.Analyser) (predict.Analysis, error)) (predict.Analysis, error) {
 	if a.of == nil {
 		f, err := a.e.fleet()
@@ -291,7 +291,7 @@ func (e *engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// oldest returns how long the longest call of the module has been running.
+// oldest returns the time for which the longest current call of the module has been running.
 func (e *engine) oldest() time.Duration {
 	if f := e.started.Load(); f != nil {
 		return f.Runtime().Oldest()
@@ -299,7 +299,7 @@ func (e *engine) oldest() time.Duration {
 	return 0
 }
 
-// status returns the status of the module for the operator; nil: it was not used yet.
+// status returns the status of the module for the operator, or nil if the module was not used yet.
 func (e *engine) status() *control.Module {
 	f := e.started.Load()
 	if f == nil {

@@ -22,17 +22,17 @@ import (
 // identityFile has the edge's identity at its origin.
 const identityFile = data.CredentialFile
 
-// maxIdentity bounds the file, and the origin's answer.
+// maxIdentity is the maximum size of the file, and of the origin's answer, in bytes.
 const maxIdentity = 1 << 20
 
-// identity identifies an edge to its origin. The key is made before the request, so that the request can be repeated if its answer is
-// lost.
+// identity identifies an edge to its origin. The edge creates the key before it enrols, so that it can repeat the request if the answer
+// is lost.
 type identity struct {
 	Origin string   `json:"origin"`
-	Seed   []byte   `json:"seed"`           // of the private key
-	ID     string   `json:"id,omitempty"`   // empty: the origin has not enrolled it yet
-	Name   string   `json:"name,omitempty"` // as the operator called it
-	Apps   []string `json:"apps,omitempty"` // that it may hold
+	Seed   []byte   `json:"seed"`           // seed of the private key
+	ID     string   `json:"id,omitempty"`   // empty if the origin has not enrolled it yet
+	Name   string   `json:"name,omitempty"` // name that the operator chose
+	Apps   []string `json:"apps,omitempty"` // IDs of the applications that the edge may replicate
 
 	mu sync.Mutex // guards Name, which enrolment sets while pages read it
 }
@@ -44,7 +44,7 @@ func (i *identity) authorize(method, path, query string, body []byte) (string, e
 	return feed.Sign(i.key(), i.ID, system.Now(), method, path, query, body), nil
 }
 
-// readIdentity reads who the folder's edge is; nil: it stands alone.
+// readIdentity reads the identity of the folder's edge. It returns nil if the edge is standalone.
 func readIdentity(dir *system.Folder) (*identity, error) {
 	text, err := system.ReadIn(dir, identityFile, maxIdentity)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func readIdentity(dir *system.Folder) (*identity, error) {
 	return i, nil
 }
 
-// write keeps the identity, for the folder's user alone.
+// write stores the identity in the folder, readable only by its user.
 func (i *identity) write(dir *system.Folder) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -71,7 +71,7 @@ func (i *identity) write(dir *system.Folder) error {
 	return system.ReplaceIn(dir, identityFile, append(text, '\n'))
 }
 
-// identify returns the identity of a folder's edge, by the flags of this start and the folder; nil: it has no origin.
+// identify returns the identity of a folder's edge, by the flags of this start and the folder, or nil if the edge has no origin.
 func (n *Node) identify(dir *system.Folder) (*identity, error) {
 	i, err := readIdentity(dir)
 	switch {
@@ -94,10 +94,10 @@ func (n *Node) identify(dir *system.Folder) (*identity, error) {
 	return i, i.write(dir)
 }
 
-// errEnrol is returned by enrol where asking again is of no use.
+// errEnrol is returned by enrol if another attempt is useless.
 var errEnrol = errors.New("the origin refused to enrol this edge")
 
-// enrol shows the origin the token and the key, and learns who the edge is.
+// enrol sends the origin the token and the key, and sets the edge's ID, name and applications from the answer.
 func (i *identity) enrol(ctx context.Context, client *http.Client, token string) error {
 	body := feed.Enrolment(i.key(), token)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.Origin+feed.Prefix+"/enrol", bytes.NewReader(body))

@@ -44,7 +44,7 @@ func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (
 	return rt, nil
 }
 
-// prune removes the compiled modules of other programs.
+// prune deletes the compiled modules of other versions of the program.
 func prune(cache *host.Cache, keep [sha256.Size]byte) error {
 	names, err := cache.Files.ReadDir(".")
 	for _, name := range names {

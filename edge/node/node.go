@@ -10,7 +10,7 @@
 // The module is in the program. The data folder has its compiled code:
 //
 //	DIR/compiled/       the compiled module, sealed with the key
-//	DIR/compiled.key    the node's own
+//	DIR/compiled.key    the key, which only this node has
 //
 // There are no accounts here: they belong to the origin, and an edge works without it. Its pages ask for a key. In a folder that came
 // from an origin, keys that accounts made stay valid.
@@ -48,17 +48,17 @@ const Name = "sightline-edge"
 
 // Node is the program. It serves one run.
 type Node struct {
-	callTime time.Duration // of one call of the module
-	memory   int64         // of one instance
-	origin   string        // address; empty: as the folder has it, or none
-	token    string        // that enrols the edge there; empty: it is enrolled
-	pictures wire.Blobs    // how pictures of the origin's come here
+	callTime time.Duration // time limit of one module call
+	memory   int64         // memory limit of one instance, in bytes
+	origin   string        // URL; empty: the origin in the data folder, or none
+	token    string        // enrolment token; empty: the edge is already enrolled
+	pictures wire.Blobs    // when the edge downloads pictures of the origin
 	demo     bool          // a person who opens the pages on this machine needs no key
 
-	engine atomic.Pointer[engine] // nil: nothing is open
+	engine atomic.Pointer[engine] // nil if no engine is open
 }
 
-// New makes the program sightline-edge.
+// New returns the program sightline-edge.
 func New() cli.Program {
 	n := newNode()
 	return cli.Program{
@@ -88,7 +88,7 @@ const (
 	defaultMemory   = 1 << 30
 )
 
-// flags defines flags of serve.
+// flags defines the flags of serve.
 func (n *Node) flags(f *pflag.FlagSet) {
 	f.Duration("call-timeout", defaultCallTime, "time limit of one module call")
 	f.String("instance-memory", "1GB", "memory limit of one instance, a `size` such as 1GB; at most 4GB")
@@ -98,7 +98,7 @@ func (n *Node) flags(f *pflag.FlagSet) {
 	f.String("pictures", "lazy", "when to download pictures from the origin: `lazy|full`; lazy means on demand, full means all in advance")
 }
 
-// parse reads them.
+// parse reads the flags of serve.
 func (n *Node) parse(k *koanf.Koanf, s *server.Settings) (err error) {
 	if n.demo, err = server.ParseDemo(k, s); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	return nil
 }
 
-// closeSignUp lets nobody sign up. A folder that came from an origin may have accounts.
+// closeSignUp disables sign-up. A folder that came from an origin may have accounts.
 func closeSignUp(o *account.Options) error {
 	o.Closed = true
 	return nil
@@ -166,18 +166,18 @@ func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, l
 		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: log,
 	})
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
-		return true, server.ExitError(exit.ExitCode()) // by the process that was kept
+		return true, server.ExitError(exit.ExitCode()) // of the supervised process
 	}
 	return true, err
 }
 
-// A server whose supervisor was killed is killed with it. Until it has ended, it has the data folder and the address.
+// A server whose supervisor is killed is killed with it. Until the server has ended, it holds the data folder and the address.
 const (
-	endTime = 10 * time.Second // the longest wait for its end
+	endTime = 10 * time.Second // maximum wait for its end
 	endLook = 50 * time.Millisecond
 )
 
-// listen waits for the end of the folder's previous server, and opens a listener.
+// listen waits until the folder's previous server has ended, and opens a listener.
 func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.Listener, error) {
 	for look := range endTime / endLook {
 		release, err := system.Lock(s.Data)
@@ -200,7 +200,7 @@ func listen(ctx context.Context, s *server.Settings, log *slog.Logger) (net.List
 // graceTime is the time after a call's limit for which the supervisor waits: the process reports the hang itself if it can.
 const graceTime = 10 * time.Second
 
-// replicas are the applications of an origin; nil: the edge stands alone, or nothing is open.
+// replicas returns the applications of the origin, or nil if the edge is standalone or no engine is open.
 func (n *Node) replicas() *replicaSet {
 	if e := n.engine.Load(); e != nil {
 		return e.replicas
@@ -218,7 +218,7 @@ func (n *Node) openEngine(ctx context.Context, on *server.Node, u server.Use) (s
 	return server.OpenedEngine{Engine: e, Register: e.Register, Networks: e}, nil
 }
 
-// startReplicas keeps the copies of an origin's applications in step with it.
+// startReplicas starts the synchronization of the replicas with the origin.
 func (n *Node) startReplicas(s *server.Server, _ io.Writer) error {
 	if c := n.replicas(); c != nil {
 		s.Begin(c.run)
@@ -226,10 +226,10 @@ func (n *Node) startReplicas(s *server.Server, _ io.Writer) error {
 	return nil
 }
 
-// standalone reports whether the edge has no origin, and has independent applications.
+// standalone reports whether the edge has no origin, but its own applications.
 func (n *Node) standalone() bool { return n.replicas() == nil }
 
-// unhealthy returns an error if a call of the module takes longer than it may.
+// unhealthy returns an error if a module call has exceeded its time limit.
 func (n *Node) unhealthy() error {
 	if e := n.engine.Load(); e != nil && e.oldest() > n.callTime {
 		return fmt.Errorf("a module call exceeded %v; the process must restart. No acknowledged write is lost", n.callTime)
@@ -237,7 +237,7 @@ func (n *Node) unhealthy() error {
 	return nil
 }
 
-// status adds the module and the copies to the status of the process.
+// status adds the module and the replicas to the status of the process.
 func (n *Node) status(s *control.Status) {
 	s.Program = Name
 	if e := n.engine.Load(); e != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// mounts are the pages, as an origin has them, and what they ask to know that this is an edge. They say that accounts are at the origin.
+// mounts returns the pages, which are the same as an origin's, and the interface that reports to them that accounts are at the origin.
 func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
 	if err != nil {
@@ -32,9 +32,9 @@ func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
 // headerPage is the header of all requests of the pages that an edge serves.
 const headerPage = "X-Sightline-Page"
 
-// markPageRequest notes in a request whether a page sent it. A page at an edge sends a key, as programs do, and the header. Its reads then
-// do not count as calls of the key, as at an origin. A program that sends the header gains only the pages' rate of reads: the owner of the
-// key may read the same with a page.
+// markPageRequest marks a request that a page sent. A page at an edge sends a key, as programs do, and the header. Its reads then
+// do not count as calls of the key, as at an origin. A program that sends the header only gets the pages' rate of reads, which the
+// owner of the key gets with a page, too.
 func markPageRequest(r *api.Request) *api.Request {
 	if r.Header == nil || r.Header(headerPage) == "" {
 		return r
@@ -44,7 +44,7 @@ func markPageRequest(r *api.Request) *api.Request {
 	return &own
 }
 
-// who returns the name of the edge and the address of its origin; empty: it has none.
+// who returns the name of the edge and the URL of its origin. Both are empty if it has none.
 func (n *Node) who() (name, origin string) {
 	c := n.replicas()
 	if c == nil {
@@ -56,7 +56,7 @@ func (n *Node) who() (name, origin string) {
 	return who.Name, who.Origin
 }
 
-// keysAge returns the age of the edge's knowledge of an application's keys; false: the application has no origin.
+// keysAge returns the age of an application's keys, or false if the application has no origin.
 func (n *Node) keysAge(app string) (console.KeysAge, bool) {
 	if c := n.replicas(); c != nil {
 		return c.keysAge(app)
@@ -76,7 +76,7 @@ func (c *replicaSet) keysAge(app string) (console.KeysAge, bool) {
 	return age, true
 }
 
-// appOf is the application that a request's credential is good for; empty: none.
+// appOf returns the ID of the application that a request's credential permits, or "" if there is none.
 func (n *Node) appOf(_ context.Context, r *api.Request) string {
 	e := n.engine.Load()
 	if e == nil {

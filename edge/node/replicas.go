@@ -22,13 +22,13 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// replicaSet are the applications that an origin shares with this edge. The machine in each application's guest synchronizes it:
+// replicaSet holds the applications that this edge replicates. The state machine in each application's guest synchronizes it:
 //
 //	origin ◀─HTTP─ link ◀─ effects ─ machine, in the application's guest
 //	          └────────────events──▶   │
 //	   register ◀──────────────────────┴──▶ pictures by hash, log and state in the store
 //
-// The register of an application, with its keys, is written here, natively, since a guest may not.
+// The edge itself writes the app record, which has the application's keys, because a guest must not write it.
 type replicaSet struct {
 	e     *engine
 	who   *identity
@@ -41,30 +41,30 @@ type replicaSet struct {
 
 	mu   sync.Mutex
 	list []*appReplica // nil before the edge is enrolled
-	why  string        // it is not enrolled; empty: it is, or has not tried
+	why  string        // reason why the edge is not enrolled; empty if it is enrolled or has not tried yet
 }
 
-// appReplica is one of them.
+// appReplica is the replica of one application.
 type appReplica struct {
 	app  string
-	kick chan struct{} // holds one token when something was written here
-	age  *keyAge       // of its knowledge of the keys
+	kick chan struct{} // holds one token after a local write
+	age  *keyAge       // time since the origin last confirmed the keys
 
-	calls *calls // that were answered here
+	calls *calls // calls that this edge has answered
 
 	mu         sync.Mutex
 	status     replica.Status
-	stale      time.Duration  // after which nothing is written; 0: the default
-	trust      catalog.Trust  // the keys that verify tokens
-	account    string         // that it belongs to; empty: the operator's
-	link       *synclink.Link // nil: none runs
-	problem    string         // without a link
+	stale      time.Duration  // key age after which the edge refuses writes; 0: the default
+	trust      catalog.Trust  // keys that verify tokens
+	account    string         // ID of the account that owns the application; empty: the operator
+	link       *synclink.Link // nil if no link runs
+	problem    string         // last error, while no link runs
 	revocation *revocation
-	own        bool                       // the origin refused the application, and operations of this edge may be its only ones
-	waits      map[blob.Hash][]chan error // who needs a picture
+	own        bool                       // the origin refused the application; this edge's operations may exist only here
+	waits      map[blob.Hash][]chan error // channels of the callers that wait for a picture
 }
 
-// revocation is a register that takes an application away, which waits until its guest is at rest.
+// revocation is an app record that deletes the application. The edge applies it once the guest is idle.
 type revocation struct {
 	seq  uint64
 	data []byte
@@ -104,14 +104,14 @@ func (c *replicaSet) loadApps() error {
 	return nil
 }
 
-// all are the copies there are now.
+// all returns the current replicas. The caller must not change the list.
 func (c *replicaSet) all() []*appReplica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.list
 }
 
-// of returns the copy of an application; nil: there is none.
+// of returns the replica of an application, or nil if the edge does not replicate it.
 func (c *replicaSet) of(app string) *appReplica {
 	for _, one := range c.all() {
 		if one.app == app {
@@ -121,7 +121,7 @@ func (c *replicaSet) of(app string) *appReplica {
 	return nil
 }
 
-// replica is how an application's instance keeps it; nil: the application is this edge's own.
+// replica returns the settings with which an application's instance replicates it, or nil if the application belongs to this edge.
 func (c *replicaSet) replica(app string) *abi.Replica {
 	if c.of(app) == nil {
 		return nil
@@ -129,7 +129,7 @@ func (c *replicaSet) replica(app string) *abi.Replica {
 	return &abi.Replica{Name: c.who.Name, Origin: c.who.Origin, Live: replica.Stream, Wants: c.wants}
 }
 
-// wrote makes the machine send an application's new writes.
+// wrote makes the state machine send an application's new writes.
 func (c *replicaSet) wrote(app string) {
 	if one := c.of(app); one != nil {
 		select {
@@ -139,14 +139,14 @@ func (c *replicaSet) wrote(app string) {
 	}
 }
 
-// pause doubles from firstPause to lastPause between tries.
+// The pause between two tries doubles from firstPause to lastPause.
 const (
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
 
-// retry calls try until it succeeds or ctx ends, with pauses in between that begin at the shortest again after reset has
-// passed. final stops it.
+// retry calls try until it returns true or ctx ends, with a pause after each failed try. After a try that lasted longer than
+// lastPause, the pause starts at firstPause again.
 func retry(ctx context.Context, try func() (final bool)) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
 		begun := system.Now()
@@ -160,7 +160,7 @@ func retry(ctx context.Context, try func() (final bool)) {
 	}
 }
 
-// run keeps the applications in step until ctx ends.
+// run synchronizes the applications until ctx ends.
 func (c *replicaSet) run(ctx context.Context) {
 	if c.who.ID == "" && !c.enrol(ctx) {
 		return
@@ -189,7 +189,7 @@ func (c *replicaSet) run(ctx context.Context) {
 	running.Wait()
 }
 
-// enrol makes the edge known to its origin; false: it cannot be.
+// enrol enrols the edge at its origin. It returns false if the origin refuses the edge or ctx ends.
 func (c *replicaSet) enrol(ctx context.Context) (done bool) {
 	retry(ctx, func() bool {
 		err := c.who.enrol(ctx, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, c.token)
@@ -206,7 +206,7 @@ func (c *replicaSet) enrol(ctx context.Context) (done bool) {
 			c.mu.Unlock()
 			return errors.Is(err, errEnrol)
 		}
-		for _, one := range c.all() { // of a restored folder without an identity, instances may run that took them for the edge's own
+		for _, one := range c.all() { // in a restored folder without an identity, instances may treat them as the edge's own
 			c.e.detach(one.app)
 		}
 		c.log.Info("enrolled", "origin", c.who.Origin, "edge", c.who.ID, "name", c.who.Name, "apps", len(c.who.Apps))
@@ -216,12 +216,12 @@ func (c *replicaSet) enrol(ctx context.Context) (done bool) {
 	return done
 }
 
-// runReplica keeps one application in step until ctx ends, or the origin takes it away.
+// runReplica synchronizes one application until ctx ends or the origin removes the application from the edge.
 func (c *replicaSet) runReplica(ctx context.Context, one *appReplica) {
 	retry(ctx, func() (final bool) {
 		err := c.join(ctx, one)
 		if errors.Is(err, register.ErrApplication) {
-			return true // it was taken away
+			return true // the origin removed it
 		}
 		if err == nil {
 			err = c.runLink(ctx, one)
@@ -246,12 +246,12 @@ func (one *appReplica) fail(err error) {
 	one.problem = err.Error()
 }
 
-// options are those of a link to the origin.
+// options returns the options of a link to the origin.
 func (c *replicaSet) options() synclink.Options {
 	return synclink.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
 }
 
-// join fetches the register of an application that the edge does not have yet. The error is register.ErrApplication for a deleted one.
+// join fetches the app record of an application if the edge has none yet. If the application was deleted, the error is ErrApplication.
 func (c *replicaSet) join(ctx context.Context, one *appReplica) error {
 	_, have, err := c.e.Register.AppRecordSeq(one.app)
 	if err != nil {
@@ -303,7 +303,7 @@ func (c *replicaSet) runLink(ctx context.Context, one *appReplica) error {
 		one.mu.Unlock()
 	}()
 	err = l.Run(ctx)
-	if err != nil && !errors.Is(err, errReplaced) { // or the machine would wait for answers that nobody brings any more
+	if err != nil && !errors.Is(err, errReplaced) { // otherwise the machine waits for answers that never come
 		if _, failed := f.Sync(context.WithoutCancel(ctx), one.app, replica.Stop{}); failed != nil {
 			err = errors.Join(err, failed)
 		}
@@ -311,8 +311,8 @@ func (c *replicaSet) runLink(ctx context.Context, one *appReplica) error {
 	return err
 }
 
-// purge deletes an application that its register reports as deleted; if the origin reported it without a register, purge acts as if there
-// were one. If the edge may get the application again, the folder is left as if it had never had it, and final is false.
+// purge deletes an application that its app record reports as deleted. If the origin refused it without an app record, purge acts as if
+// there were one. If the edge may get the application again, purge leaves the folder as if it had never had it, and final is false.
 func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (final bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	c.e.detach(one.app)
@@ -339,13 +339,13 @@ func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (fin
 	return final, nil
 }
 
-// AppRecordSeq implements [host.AppRecord].
+// AppRecordSeq implements [hostcalls.AppRecords].
 func (c *replicaSet) AppRecordSeq(app string) (uint64, error) {
 	_, seq, err := c.e.Register.AppRecordSeq(app)
 	return seq, err
 }
 
-// ApplyAppRecord implements [host.AppRecord]. If the register deletes the application, it waits until the guest is idle.
+// ApplyAppRecord implements [hostcalls.AppRecords]. If the record deletes the application, it waits until the guest is idle.
 func (c *replicaSet) ApplyAppRecord(app string, seq uint64, data []byte) error {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
@@ -367,8 +367,8 @@ func (c *replicaSet) ApplyAppRecord(app string, seq uint64, data []byte) error {
 // fetchTime is the maximum time that a request for a picture waits for the origin.
 const fetchTime = 15 * time.Second
 
-// have makes sure that a picture is stored here. The error is blob.ErrNotFound if it cannot be had now: nobody waits for an origin that
-// is known to be offline.
+// have returns nil once a picture is stored here. If the picture is not available now, the error is blob.ErrNotFound. have does not
+// wait for an origin that is known to be unreachable.
 func (c *replicaSet) have(ctx context.Context, h blob.Hash) error {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
@@ -403,12 +403,12 @@ func (c *replicaSet) have(ctx context.Context, h blob.Hash) error {
 	return blob.ErrNotFound
 }
 
-// originUnreachable reports whether a copy knows that its origin is out of reach.
+// originUnreachable reports whether a replica knows that its origin is unreachable.
 func originUnreachable(s *replica.Status) bool {
 	return s.Phase == replica.Unreachable || s.Phase == replica.Connecting && s.Problem != ""
 }
 
-// giveUp has nobody wait for pictures any more.
+// giveUp ends all waits for pictures with err.
 func (one *appReplica) giveUp(err error) {
 	one.mu.Lock()
 	all := one.waits

@@ -9,8 +9,8 @@ import (
 
 var _ token.PeerKeys = (*replicaSet)(nil)
 
-// Signer implements [token.PeerKeys]: the origin, this edge and the other edges of an application, each for the applications whose
-// registers have its key.
+// Signer implements [token.PeerKeys]: signers are the origin, this edge and the other edges of an application. Each may sign for the
+// applications whose app records have its key.
 func (c *replicaSet) Signer(kid string) (token.Signer, bool) {
 	var s token.Signer
 	may := map[string]bool{}
@@ -51,7 +51,7 @@ func keyOf(keys []log.PublicKey, kid string) (key [32]byte, ok bool) {
 	return key, false
 }
 
-// Delegate implements [token.PeerKeys]: tokens of the origin's applications are issued with the enrolled key.
+// Delegate implements [token.PeerKeys]: this edge issues tokens of the origin's applications with its enrolled key.
 func (c *replicaSet) Delegate(app string) (token.Delegate, bool) {
 	if c.of(app) == nil {
 		return token.Delegate{}, false

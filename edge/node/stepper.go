@@ -13,14 +13,14 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// errReplaced is the end of a link whose machine no longer exists: its instance died, or was closed. The next one begins with another
+// errReplaced ends a link whose machine no longer exists, because its instance died or was closed. The next machine needs another
 // link, since the outstanding answers belong to requests that it has not sent.
 var errReplaced = errors.New("the application's instance was replaced")
 
-// errSnapshotInstalled is errReplaced after the host took a snapshot itself: the next link begins at once.
+// errSnapshotInstalled is errReplaced after the host installed a snapshot: the next link begins at once.
 var errSnapshotInstalled = fmt.Errorf("%w: a snapshot was installed", errReplaced)
 
-// stepper is the machine in an application's instance.
+// stepper is the state machine in an application's instance.
 type stepper struct {
 	ctx   context.Context
 	fleet *host.Fleet
@@ -31,7 +31,7 @@ type stepper struct {
 
 var _ synclink.Stepper = (*stepper)(nil)
 
-// Step implements [link.Stepper].
+// Step implements [synclink.Stepper].
 func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	done, err := s.fleet.Sync(s.ctx, s.one.app, e)
 	_, stop := e.(replica.Stop)
@@ -65,7 +65,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	return done.Effects, nil
 }
 
-// take installs a snapshot instead of the machine. Afterwards there is another machine.
+// take installs a snapshot natively, which ends the machine. The next instance has a new one.
 func (s *stepper) take(x replica.InstallSnapshot) error {
 	if err := s.fleet.ApplySnapshot(s.ctx, s.one.app, x.Manifest); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -73,7 +73,7 @@ func (s *stepper) take(x replica.InstallSnapshot) error {
 	return errSnapshotInstalled
 }
 
-// place stores a piece of a snapshot under its final keys.
+// place stores a chunk of a snapshot under its final keys.
 func (s *stepper) place(ctx context.Context, hash blob.Hash, piece []byte) (bool, error) {
 	return s.fleet.Place(ctx, s.one.app, hash, piece)
 }
@@ -83,7 +83,7 @@ func sawOriginData(before, now *replica.Status) bool {
 	return !now.Heard.IsZero() && !now.Heard.Equal(before.Heard)
 }
 
-// effect takes what a link does not.
+// effect handles the effects that a link does not handle.
 func (one *appReplica) effect(x replica.Effect) {
 	one.mu.Lock()
 	defer one.mu.Unlock()

@@ -5,8 +5,8 @@
 //	   │                                           └ is silent for Within, or ends by itself:
 //	   └ SIGTERM is passed on                        it is killed, and the next one has the same socket
 //
-// It uses the protocols of systemd (sd_notify(3), sd_listen_fds(3)). If systemd watches the server, there is no supervisor. Connections that
-// were not accepted yet wait in the socket. Accepted ones are lost with the process, but no answer that was given.
+// It uses the protocols of systemd (sd_notify(3), sd_listen_fds(3)). If systemd watches the server, there is no supervisor. Connections
+// that were not accepted yet wait in the socket. Accepted connections are lost with the process; answers that were sent are not.
 //
 // A goroutine of the server cannot do this. Compiled code of a module that runs without deadlines cannot be interrupted, and the first
 // garbage collection that begins meanwhile stops every goroutine until that code returns.
@@ -29,19 +29,19 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Options are the settings of [Run]; all are needed.
+// Options are the settings of [Run]. All are required.
 type Options struct {
 	Program        string   // path of the executable
 	Args           []string // without the program's name
 	Environ        []string
 	Stdout, Stderr io.Writer
-	Socket         Socket        // that the server listens on
-	Within         time.Duration // silent for so long, the server is killed
-	Start          time.Duration // and for so long before it is ready
+	Socket         Socket        // socket that the server listens on
+	Within         time.Duration // silence after which the supervisor kills the server
+	Start          time.Duration // the same before the server is ready
 	Log            *slog.Logger
 }
 
-// Socket is a listener that another process can have; *net.TCPListener is one.
+// Socket is a listener that the supervisor can pass to another process. *net.TCPListener implements it.
 type Socket interface {
 	net.Listener
 	File() (*os.File, error)
@@ -49,7 +49,7 @@ type Socket interface {
 
 var _ Socket = (*net.TCPListener)(nil)
 
-// Pauses between two servers, while none lives long.
+// Pauses before a restart. They double as long as no server lives longer than longLife.
 const (
 	longLife   = time.Minute
 	firstPause = 250 * time.Millisecond
@@ -62,8 +62,8 @@ const stopTime = 15 * time.Second
 // errNoHeartbeat is the reason why a silent server was killed.
 var errNoHeartbeat = errors.New("no heartbeat")
 
-// Run keeps a server until ctx ends, and the server with it, or until one ends that has not become
-// ready: its error is then the first one's.
+// Run keeps a server running until ctx ends, and then stops it. It also returns when a server ends without an error, or when
+// the first server ends before it was ready.
 func Run(ctx context.Context, o Options) error {
 	runtime.LockOSThread() // the server dies with the thread that started it
 	defer runtime.UnlockOSThread()
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 		case system.Now().Sub(begun) > longLife:
 			pause = 0
 		}
-		_ = system.Notify("STATUS=restarting") // who hears it, hears READY=1 again, too
+		_ = system.Notify("STATUS=restarting") // the service manager receives READY=1 again, too
 		o.Log.Error("restarting the server", "error", err, "lived", system.Now().Sub(begun).Round(time.Millisecond).String(), "pause", pause.String())
 		system.Pause(ctx, pause)
 		pause = min(max(2*pause, firstPause), lastPause)
@@ -91,7 +91,7 @@ type process struct {
 	ready bool
 }
 
-// run starts a server and waits for its end; nil when it ended well.
+// run starts a server and waits for its end. It returns nil if the server ended without an error.
 func (l *process) run(ctx context.Context) (err error) {
 	notices, err := system.ListenNotices()
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *process) start(notices *system.Notices) (*exec.Cmd, error) {
 // the supervisor no time, the server has none either.
 const ticks = 8
 
-// watch passes on what is asked of the server, and kills it when it is silent.
+// watch asks the server to stop when ctx ends, and kills it when it is silent or does not stop.
 func (l *process) watch(ctx context.Context, p *os.Process, said <-chan string, ended <-chan error) error {
 	looks := make(chan struct{}, 1)
 	looking, done := context.WithCancel(context.WithoutCancel(ctx))
@@ -191,7 +191,7 @@ func (l *process) watch(ctx context.Context, p *os.Process, said <-chan string, 
 func (l *process) onNotice(text string) {
 	l.ready = l.ready || text == "READY=1"
 	if text != "WATCHDOG=1" {
-		_ = system.Notify(text) // nobody listens, or has gone
+		_ = system.Notify(text) // fails if no service manager listens
 	}
 }
 

@@ -26,8 +26,8 @@ const (
 	logits      = "logits"
 )
 
-// The identity of each public model. Ids and names are the documented ones, and so are the general model's
-// times and the version ids of general and food; the other times and version ids are our choice.
+// Identities of the public models. IDs and names are the documented ones. So are the times of the general model and
+// the version IDs of general and food. We chose the other times and version IDs.
 var identities = map[string]predict.Manifest{
 	general: {
 		Kind: "general", ID: "aaa03c23b3724a16a56b629203edc62c", VersionID: "aa9ca48295b37401f8af92ad1af0d91d",
@@ -51,7 +51,7 @@ var identities = map[string]predict.Manifest{
 	},
 }
 
-// at reads a time of the table above.
+// at parses a time of the table above. It panics if the time is invalid.
 func at(text string) predict.Stamp {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -98,7 +98,7 @@ func writeBundles(to string, r *release, n *nn.Network, f figures) error {
 	return nil
 }
 
-// released are the identities of networks that were shipped in another form, by the SHA-256 of their plan file.
+// released has the identities of networks that were shipped in another form, by the SHA-256 of their plan file.
 var released = map[string]string{
 	"8f6722950108ab0bd01b0bf404f76810b077e4ce7ec598e74c1ed6b05070be4c": "5cb9c9feca76a7c32f73ff15f479855f06bd82f9e5bedf78a22e0068abae5b50", // general-v1.3 as ONNX
 }
@@ -117,7 +117,7 @@ func (r *release) network(n *nn.Network, file []byte) *predict.Network {
 	return made
 }
 
-// write replaces the folder dir by a bundle.
+// write replaces the folder dir by a bundle with the manifest m and the files.
 func write(dir string, m predict.Manifest, files map[string][]byte) error {
 	m.Format, m.MinimumEngine, m.Files = 2, 1, map[string]string{}
 	if err := os.RemoveAll(dir); err != nil {

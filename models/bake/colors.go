@@ -10,8 +10,8 @@ import (
 	"golang.org/x/image/colornames"
 )
 
-// colorNames are the extended colour keywords of CSS Color Module Level 3 (W3C), written as the interface
-// writes them, with one spelling of grey. Their values are those of package colornames.
+// colorNames are the extended colour keywords of CSS Color Module Level 3 (W3C), in the API's capitalization
+// and with one spelling of grey. Their values are those of package colornames.
 var colorNames = strings.Fields(`
 	AliceBlue AntiqueWhite Aqua Aquamarine Azure Beige Bisque Black BlanchedAlmond Blue BlueViolet Brown
 	BurlyWood CadetBlue Chartreuse Chocolate Coral CornflowerBlue Cornsilk Crimson Cyan DarkBlue DarkCyan
@@ -28,7 +28,7 @@ var colorNames = strings.Fields(`
 	Sienna Silver SkyBlue SlateBlue SlateGray Snow SpringGreen SteelBlue Tan Teal Thistle Tomato Turquoise
 	Violet Wheat White WhiteSmoke Yellow YellowGreen`)
 
-// colorTable gives colors.tsv.
+// colorTable returns the content of colors.tsv.
 func colorTable() []byte {
 	var b bytes.Buffer
 	b.WriteString("concept_id\tname\thex\n")
@@ -39,7 +39,7 @@ func colorTable() []byte {
 	return b.Bytes()
 }
 
-// colorID is a concept id made from the name, so that it never changes.
+// colorID returns a concept ID that is derived from the name, so that it never changes.
 func colorID(name string) string {
 	h := sha256.Sum256([]byte("color/" + name))
 	return "ai_" + strings.ToLower(base32.StdEncoding.EncodeToString(h[:5]))

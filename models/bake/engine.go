@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// The preparation of a picture, as the network's README gives it.
+// The preparation of a picture, as the network's README specifies it.
 const (
 	inputName = "image"
 	inputSize = 224
@@ -20,7 +20,7 @@ const (
 type engine struct {
 	session *nn.Session
 	decoder *raster.Decoder
-	bytes   bool      // the input is uint8, otherwise float32 pixel/127.5 - 1
+	bytes   bool      // the input is uint8; otherwise it is float32 pixel/127.5 - 1
 	floats  []float32 // (1, size, size, 3)
 	outputs map[string]int
 }

@@ -15,7 +15,7 @@ type heads struct {
 	intercepts []float32 // (count)
 }
 
-// headsOf takes the heads out of the graph: the Gemm behind the node that brings the embedding to unit length.
+// headsOf returns the heads in the graph: the Gemm after the node that normalizes the embedding to unit length.
 func headsOf(g *onnx.Graph) (heads, error) {
 	var unit string
 	for _, n := range g.Nodes {
@@ -36,7 +36,7 @@ func headsOf(g *onnx.Graph) (heads, error) {
 	return heads{}, fmt.Errorf("the graph has no heads on the unit embedding")
 }
 
-// marshal gives heads.f32.
+// marshal returns the content of heads.f32.
 func (h heads) marshal() []byte {
 	var b []byte
 	for _, v := range append(append([]float32{}, h.weights...), h.intercepts...) {

@@ -9,8 +9,8 @@ import (
 
 const maxInt8 = 127
 
-// quantiseWeights returns the Conv or Gemm n with int8 weights, one scale for each output, and the bias as int32 of the products' scale.
-// bias is the node's own where it is nil. It is an error when some input could bring a sum over 32 bits.
+// quantiseWeights returns the Conv or Gemm n with int8 weights, one scale for each output, and the bias as int32 in units of the products'
+// scale. If bias is nil, it is the node's own. If some input could make a sum exceed 32 bits, it returns an error.
 func (z *quantiser) quantiseWeights(n nn.Node, bias []float64) (nn.Node, error) {
 	in, _ := z.to.Value(z.numbers[n.Of])
 	outs := n.Shape[0]
@@ -38,7 +38,7 @@ func (z *quantiser) quantiseWeights(n nn.Node, bias []float64) (nn.Node, error) 
 	return made, nil
 }
 
-// fits32 holds the largest sum that any input up to most can give within an int32.
+// fits32 returns an error unless the sum of every input up to most fits an int32.
 func fits32(w []int8, bias, zero int32, most int64) error {
 	low, high := int64(bias), int64(bias)
 	for _, x := range w {
@@ -51,8 +51,8 @@ func fits32(w []int8, bias, zero int32, most int64) error {
 	return nil
 }
 
-// weightScale is max |w| / 127, but large enough that the bias keeps within 2^30 steps of the products'
-// scale: some channels have next to no weights.
+// weightScale returns max |w| / 127, or more if the bias would exceed 2^30 steps of the products'
+// scale: the weights of some channels are nearly zero.
 func weightScale(row []float32, bias, in float64) float32 {
 	most := 0.0
 	for _, x := range row {

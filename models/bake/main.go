@@ -1,12 +1,12 @@
-// Command bake makes the bundles of package models from a release of the network.
+// Command bake creates the bundles of package models from a release of the network.
 //
 //	general.onnx ─┬─ ranges: our raster and float32 engine on the calibration pictures
 //	              └─▶ quantise ─▶ network.plan (int8) ──────┐
 //	concepts, calibration, names, background, heads ────────┼─▶ general-v1.3, food-items-v1.0, color, general-embed
 //	labelled pictures ─▶ measure float32 against int8 ──────┘   with manifests, cards, notices
 //
-// It is how `make models` works and no part of the product. The formats are in models/README.md. The same
-// input gives the same bytes: float sums that decide a byte run through the kernels' generic path.
+// `make models` runs it; it is not part of the product. models/README.md specifies the formats. The same
+// input gives the same bytes, because float sums that decide a byte use the kernels' generic path.
 package main
 
 import (

@@ -13,39 +13,39 @@ import (
 	"github.com/sightline-dev/sightline/models/compile"
 )
 
-// figures are the card's measurements of the network, in float32 and as baked.
+// figures are the measurements for the model card: of the network in float32 and as baked.
 type figures struct {
-	Calibrated    int // pictures that the ranges come from
-	Pictures      int // labelled pictures with a class
-	MAPConcepts   int // concepts with at least three positives
+	Calibrated    int // number of pictures from which the ranges were measured
+	Pictures      int // number of labelled pictures with a class
+	MAPConcepts   int // number of concepts with at least three positives
 	Photos        int
 	Float, Baked  quality
-	Cosine, Worst float64 // of the unit embeddings, baked against float32: mean and least over pictures
+	Cosine, Worst float64 // of the unit embeddings, baked against float32: mean and minimum over the pictures
 	Expected      agreement
 }
 
-// quality is measured against labels.
+// quality has figures that are measured against labels.
 type quality struct {
 	Top1, Top5, MAP float64
 	FirstFive       float64 // share of the labelled pictures with a true concept among the first five
-	Hits            int     // photos with a visible label among the first five
+	Hits            int     // number of photos with a visible label among the first five concepts
 }
 
-// agreement compares our float32 path with the reference's.
+// agreement compares our float32 path with the reference implementation.
 type agreement struct {
-	Top     int     // photos with the same first concept
+	Top     int     // number of photos with the same first concept
 	Ten     float64 // mean share of the reference's first ten among ours
-	MaxUnit float64 // largest difference of the embeddings' elements that the reference gives
+	MaxUnit float64 // largest difference of the embeddings' elements that the reference lists
 }
 
 // answer is a network's output for one picture.
 type answer struct {
 	logits []float64
 	unit   []float64
-	values []float64 // of the concepts
+	values []float64 // value of each concept
 }
 
-// labelledPicture is a picture and what is true of it.
+// labelledPicture is a picture with its class and the names of its concepts.
 type labelledPicture struct {
 	path  string
 	class int
@@ -92,7 +92,7 @@ func measure(r *release, baked *nn.Network, eval, photos string) (figures, error
 	return f, nil
 }
 
-// readLabelled reads a labels.tsv of either kind: file, [class,] names, …
+// readLabelled reads a labels.tsv with or without classes: file, [class,] names, …
 func readLabelled(dir, pictures string) ([]labelledPicture, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "labels.tsv"))
 	if err != nil {
@@ -145,7 +145,7 @@ func wide(t nn.Tensor) []float64 {
 	return v
 }
 
-// values gives every concept its calibrated probability, by the formula of the release's README.
+// values returns the calibrated probability of every concept, by the formula of the release's README.
 func (r *release) values(a answer) []float64 {
 	p := softmax(a.logits)
 	h := r.heads.apply(a.unit)
@@ -189,7 +189,7 @@ func order(values []float64) []int {
 	return at
 }
 
-// first returns the names of the n concepts that are shown first.
+// first returns the names of the n concepts with the highest values that are not hidden.
 func (r *release) first(values []float64, n int) []string {
 	var names []string
 	for _, i := range order(values) {
@@ -246,7 +246,7 @@ func (r *release) evaluatedConcepts(set []labelledPicture) []int {
 	return at
 }
 
-// averagePrecision is the mean, over the true ones, of the share of true ones down to it.
+// averagePrecision returns the mean, over the true ones, of the share of true ones among those ranked no lower.
 func averagePrecision(values []float64, truth []bool) float64 {
 	found, sum := 0, 0.0
 	for rank, i := range order(values) {
@@ -258,7 +258,7 @@ func averagePrecision(values []float64, truth []bool) float64 {
 	return sum / float64(found)
 }
 
-// hits counts pictures with a true name among the first five concepts.
+// hits returns the number of pictures with a true name among the first five concepts.
 func (r *release) hits(set []labelledPicture, got []answer) int {
 	n := 0
 	for i, l := range set {

@@ -15,17 +15,17 @@ type quantiser struct {
 	from    *nn.Network
 	to      *nn.Network
 	ranges  map[int]span  // by the number of a value in from
-	readers map[int]int   // nodes that read a value of from
-	numbers map[int]int   // of values in to, by their number in from
-	sums    map[int]int   // the numbers of sums, by that of the Conv whose result each adds to
-	most    map[int]int64 // the largest number that is stored of a value of from
+	readers map[int]int   // number of nodes that read a value of from
+	numbers map[int]int   // number of each value in to, by its number in from
+	sums    map[int]int   // number of the sum, by the number of the Conv whose result it adds to
+	most    map[int]int64 // largest stored number of each value of from
 }
 
-// quantise returns from in the form that models/README.md gives, with the outputs named.
+// quantise returns from with integers, in the form that models/README.md specifies. The result has the named outputs.
 func quantise(from *nn.Network, ranges map[int]span, outputs ...string) (*nn.Network, error) {
 	in, _ := from.Value(1)
-	// Bytes are stored as they are: p means (p - 128) / 127.5. The half step to the float32 network's p/127.5 - 1 goes into the
-	// bias of the convolution that reads it.
+	// Bytes are stored as they are: p means (p - 128) / 127.5. The difference to the float32 network's p/127.5 - 1, a half step, is added
+	// to the bias of the convolution that reads the input.
 	in.Type, in.Levels = nn.Uint8, nn.Levels{Scale: 1 / 127.5, Zero: 128}
 	to, err := nn.NewNetwork(in)
 	if err != nil {
@@ -50,7 +50,7 @@ func quantise(from *nn.Network, ranges map[int]span, outputs ...string) (*nn.Net
 	return to, nil
 }
 
-// give makes a value that from gives an output.
+// give makes the value that from gives under a name an output of to.
 func (z *quantiser) give(name string) error {
 	for _, o := range z.from.Outputs() {
 		if o.Name == name {
@@ -60,10 +60,10 @@ func (z *quantiser) give(name string) error {
 	return fmt.Errorf("the network has outputs %v, want %q", z.from.Outputs(), name)
 }
 
-// halfStep is the amount by which every input is below the float32 network's: (p - 127.5)/127.5 - (p - 128)/127.5.
+// halfStep is the amount by which the float32 network's input exceeds ours: (p - 127.5)/127.5 - (p - 128)/127.5.
 const halfStep = 0.5 / 127.5
 
-// pair finds the sums that a convolution can add itself: nothing else reads its result, and it is not depthwise.
+// pair finds the sums that a convolution can add itself: no other node reads its result, and it is not depthwise.
 func (z *quantiser) pair() {
 	nodes := z.from.Nodes()
 	for i, n := range nodes {
@@ -82,7 +82,7 @@ func (z *quantiser) pair() {
 	}
 }
 
-// node adds the integer form of a value of from.
+// node adds the integer form of the value with a number in from, which the node n computes.
 func (z *quantiser) node(number int, n nn.Node) (err error) {
 	made := nn.Node{Kind: n.Kind, Of: z.numbers[n.Of]}
 	z.most[number] = top
@@ -92,7 +92,7 @@ func (z *quantiser) node(number int, n nn.Node) (err error) {
 			return fmt.Errorf("its sum with a residual is not measured apart")
 		}
 		if z.sums[number] != 0 {
-			return nil // the sum brings it
+			return nil // the convolution is added with its sum
 		}
 		if made, err = z.conv(n); err == nil {
 			made.To, err = z.levels(number, n)
@@ -116,7 +116,7 @@ func (z *quantiser) node(number int, n nn.Node) (err error) {
 	return err
 }
 
-// levels chooses how the value of a number in from is stored, which the node n computes.
+// levels returns the levels with which a value is stored, by its number in from. The node n computes it.
 func (z *quantiser) levels(number int, n nn.Node) (nn.Levels, error) {
 	r, ok := z.ranges[number]
 	if !ok {
@@ -129,7 +129,7 @@ func (z *quantiser) levels(number int, n nn.Node) (nn.Levels, error) {
 	return nn.Levels{Scale: scale, Zero: int32(math.RoundToEven(min(top, max(0, -float64(r.lo)/float64(scale)))))}, nil
 }
 
-// conv returns the convolution n of bytes, without levels of its result.
+// conv returns the convolution n with integers, without the levels of its result.
 func (z *quantiser) conv(n nn.Node) (nn.Node, error) {
 	bias := make([]float64, len(n.Bias))
 	for i, b := range n.Bias {
@@ -155,7 +155,7 @@ func addHalfStep(bias []float64, w []float32) {
 	}
 }
 
-// add returns the sum n of bytes, with one of its operands' convolution where that waits for it.
+// add returns the sum n with integers. If the convolution of one of its operands waits for it, it is the sum of that convolution.
 func (z *quantiser) add(number int, n nn.Node) (nn.Node, error) {
 	to, err := z.levels(number, n)
 	if err != nil {

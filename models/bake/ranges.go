@@ -13,7 +13,7 @@ import (
 // span is the smallest and largest value that an activation took.
 type span struct{ lo, hi float32 }
 
-// activations names the values that are quantised by their range: what a Conv, its Clip or an Add gives.
+// activations returns the names of the values that are quantised by their range: the results of a Conv, its Clip or an Add.
 func activations(g *onnx.Graph) []string {
 	clipped := map[string]bool{}
 	for _, n := range g.Nodes {
@@ -33,13 +33,13 @@ func activations(g *onnx.Graph) []string {
 	return names
 }
 
-// measuredNetwork is a network of floats with the range of each activation, by the number of its value.
+// measuredNetwork is a float32 network with the range of each activation, by the number of its value.
 type measuredNetwork struct {
 	network *nn.Network
 	ranges  map[int]span
 }
 
-// measureRanges runs the float32 network on the pictures with the activations as outputs, before those named. It uses the kernels'
+// measureRanges runs the float32 network on the pictures, with the activations as outputs before the named ones. It uses the kernels'
 // generic path, whose sums are the same on every machine.
 func measureRanges(g *onnx.Graph, pictures []string, outputs ...string) (measuredNetwork, error) {
 	defer kernel.Levels.Force(cpu.Generic)()

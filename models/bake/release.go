@@ -11,13 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/models/onnx"
 )
 
-// release is the content of a folder from the network's makers.
+// release is the content of a folder that the network's developers released.
 type release struct {
 	graph    *onnx.Graph
 	concepts []concept
 	heads    heads
-	files    map[string][]byte // carried over as they are, by name in the bundle
-	sources  []source          // of the calibration pictures
+	files    map[string][]byte // files that are copied unchanged, by their names in the bundle
+	sources  []source          // sources of the calibration pictures
 	expected []expectation
 }
 
@@ -28,20 +28,20 @@ type concept struct {
 	food                             bool
 	head                             int // -1: none
 	classSlope, headSlope, intercept float64
-	precision                        float64 // average precision when fitted; NaN-free, 0 where unknown
+	precision                        float64 // average precision when fitted; 0 if unknown, never NaN
 	positives                        int
 }
 
-// isHidden reports whether the concept is left out of the shown ones. The release's README defines the condition.
+// isHidden reports whether the concept is never shown. The release's README defines the condition.
 func (c concept) isHidden() bool { return c.positives >= 10 && c.precision < 0.1 }
 
-// source counts calibration pictures of one origin.
+// source has the number of calibration pictures from one source.
 type source struct {
 	Name  string
 	Count int
 }
 
-// expectation is one line of expected.tsv: the reference's first ten concepts and the head of its embedding.
+// expectation is one line of expected.tsv: the first ten concepts of the reference, and the first elements of its embedding.
 type expectation struct {
 	photo string
 	names []string
@@ -161,7 +161,7 @@ func (c *concept) parse(row, fit []string, heads int) error {
 	return err
 }
 
-// readNames carries over the names of every language. It checks that each language names all concepts, and no two alike.
+// readNames copies the names of every language. It checks that each language names all concepts, and no two alike.
 func (r *release) readNames(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *release) readExpected(path string) error {
 	return nil
 }
 
-// folder returns the pictures in a folder, in the order of their names.
+// folder returns the paths of the pictures in a folder, in the order of their names.
 func folder(dir string) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
 	if err == nil && len(paths) == 0 {

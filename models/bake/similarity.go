@@ -14,21 +14,21 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// Bounds of similarity depend on the network, so they are measured with it and are part of its manifest. The pictures
-// are those that no training saw. They make these kinds of pairs:
+// Bounds of similarity depend on the network, so they are measured with it and are part of its manifest. No training
+// saw the pictures. They make these kinds of pairs:
 //
 //	views      a picture and a frame of 4/5 of its width and height: another shot of the scene
 //	different  two pictures: no two of them show one scene
 //	alike      two pictures with the same labels ┐
-//	unlike     two pictures without a common one ┴ the pairs between are neither
+//	unlike     two pictures without a common one ┴ all other pairs are neither
 const (
-	frame     = 0.8  // sides of a view, to the picture's
-	again     = 0.05 // share of a collection's pictures of which another view is in it, as assumed for SameScene
-	precision = 0.9  // share of the pairs from SameScene on that show one scene
-	fine      = 1000 // steps of a bound, to 1
+	frame     = 0.8  // side of a view as a share of the picture's side
+	again     = 0.05 // assumed share of a collection's pictures of which it has another view, for SameScene
+	precision = 0.9  // minimum share of the pairs above SameScene that show one scene
+	fine      = 1000 // number of steps of a bound from 0 to 1
 )
 
-// frames are the views of a picture: at two corners.
+// frames are the crops of the views of a picture, at two corners.
 var frames = []raster.Crop{{Bottom: frame, Right: frame}, {Top: 1 - frame, Left: 1 - frame, Bottom: 1, Right: 1}}
 
 // pairs are the similarities of pairs of pictures.
@@ -82,7 +82,7 @@ func comparePairs(a *predict.Analyser, set []labelledPicture) (p pairs, err erro
 
 func similarity(a, b *predict.Embedding) float64 { return (1 + a.Cosine(b)) / 2 }
 
-// bounds returns the bounds that pairs of so many pictures have, and prints how many pairs reach them.
+// bounds returns the bounds for a collection of so many pictures, and prints how many pairs reach them.
 func (p *pairs) bounds(pictures int) (predict.Similarity, error) {
 	related, ok := search.Separate(p.alike, p.unlike)
 	if !ok {
@@ -111,7 +111,7 @@ func (p *pairs) bounds(pictures int) (predict.Similarity, error) {
 	return s, nil
 }
 
-// precision is the share of the pairs from a similarity on that show one scene, in a collection of so many pictures; 1 without pairs.
+// precision returns the share of pairs of at least a similarity that show one scene, in a collection of so many pictures; 1 without pairs.
 func (p *pairs) precision(least float64, pictures int) float64 {
 	views := again * float64(pictures) * float64(reach(p.views, least)) / float64(len(p.views))
 	different := float64(reach(p.different, least))
@@ -121,7 +121,7 @@ func (p *pairs) precision(least float64, pictures int) float64 {
 	return views / (views + different)
 }
 
-// reach counts the similarities of at least least.
+// reach returns the number of similarities that are at least least.
 func reach(pairs []float64, least float64) (n int) {
 	for _, s := range pairs {
 		if s >= least {

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// bench holds the programs and files of the cases. Everything starts or opens when the first case needs it.
+// bench holds the programs and files of the cases. Each starts or opens when the first case needs it.
 type bench struct {
 	dir, shared string
 	stops       []func()
@@ -29,7 +29,7 @@ func (b *bench) stop() {
 	}
 }
 
-// program returns one that answers commands until the end.
+// program returns a program that answers commands until the bench stops.
 func (b *bench) program(dir, install string, command ...string) *program {
 	p := &program{command: command, dir: dir, install: install}
 	b.stops = append(b.stops, p.stop)
@@ -50,7 +50,7 @@ func (b *bench) cases() []comparison {
 	return all
 }
 
-// decoders are the decoding of a JPEG straight to the network's size.
+// decoders returns the cases that decode a JPEG to the network's size.
 func (b *bench) decoders(node *program) []comparison {
 	var cases []comparison
 	for _, p := range []struct {
@@ -94,8 +94,8 @@ func (b *bench) decoders(node *program) []comparison {
 	return cases
 }
 
-// prediction is a whole predict of a 12 MP photo, ours against the standard library's way to the same
-// network.
+// prediction compares a whole prediction of a 12 MP photo with the same network behind the standard library's
+// decoding and scaling.
 func (b *bench) prediction() comparison {
 	type open struct {
 		*predict.Analyser

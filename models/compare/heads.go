@@ -13,16 +13,16 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// The examples that a head is trained on, around as many centres as there are concepts.
+// The examples that a head is trained on, around one centre per concept.
 const (
 	headExamples = 1_000
 	headConcepts = 20
 )
 
-// head is a training with its evaluation by five folds, against both by scikit-learn's LogisticRegression, of the same examples and
+// head compares a training and its evaluation by five folds with the same by scikit-learn's LogisticRegression, on the same examples and
 // with the same penalty.
 func (b *bench) head() comparison {
-	const python = "/usr/bin/python3" // Debian's, whose packages no other sees
+	const python = "/usr/bin/python3" // Debian's Python: Debian's packages exist only for it
 	sklearn := b.program("models/compare", "python3-sklearn", python, "peer.py", filepath.Join(b.dir, "examples"))
 	installed := sync.OnceValue(func() error {
 		if text, err := exec.Command(python, "-c", "import sklearn").CombinedOutput(); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) head() comparison {
 	}
 }
 
-// headProblem draws the examples and writes them for the peer, each behind its concept.
+// headProblem draws the examples and writes them to a file for the peer, each after its concept.
 func headProblem(path string) (*train.Problem, error) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	p := &train.Problem{Exclusive: true, Closed: true}

@@ -25,8 +25,8 @@ import (
 )
 
 // inBrowser compares a prediction in a page with onnxruntime-web, which runs the network alone. The picture is a bitmap of the network's
-// size, which costs nothing to decode. The first case goes from the bitmap to concepts in the page's own thread. The second is all of /v2 by
-// base64; no peer has that, and no limit is set.
+// size, which costs nothing to decode. The first case computes concepts from the bitmap in the page's own thread. The second case is a
+// whole call of /v2 with base64. No peer has that, so it has no limit.
 func (b *bench) inBrowser(browser *program) []comparison {
 	picture := filepath.Join(b.dir, "small.bmp")
 	general := sync.OnceValues(func() (string, error) {
@@ -76,7 +76,7 @@ func writeBitmap(path string, img image.Image) error {
 	return os.WriteFile(path, b.Bytes(), 0o600)
 }
 
-// edge is a predict by base64 over HTTP at an edge, against the same at an origin: CPU time of the whole
+// edge compares a predict call with base64 over HTTP at an edge and at an origin: CPU time of the whole
 // process for one photo, the mean over all photos of the test data.
 func (b *bench) edge() comparison {
 	side := func(binary, name string) measure {
@@ -112,7 +112,7 @@ func (b *bench) serve(binary, name string) (*server, error) {
 	return s, err
 }
 
-// photoBodies are predict requests of each photo.
+// photoBodies returns a predict request for each photo.
 func photoBodies(dir string) ([][]byte, error) {
 	photos, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
 	if err != nil {
@@ -138,7 +138,7 @@ func photoBodies(dir string) ([][]byte, error) {
 	return bodies, nil
 }
 
-// server is a running binary with a key to its first application.
+// server is a running binary with an API key of its first application.
 type server struct {
 	cmd      *exec.Cmd
 	url, key string
@@ -149,7 +149,7 @@ var (
 	addressLine = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
 )
 
-// startServer serves a data folder that does not exist yet.
+// startServer starts a server on a data folder that does not exist yet.
 func startServer(binary, data string) (*server, error) {
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "json")
 	told, err := cmd.StdoutPipe()
@@ -192,10 +192,10 @@ func first(r io.Reader, pattern *regexp.Regexp) (string, error) {
 
 func (s *server) stop() {
 	_ = s.cmd.Process.Signal(os.Interrupt)
-	_ = s.cmd.Wait() // the answers have shown its errors already
+	_ = s.cmd.Wait() // the answers have already reported its errors
 }
 
-// predict asks for every body once, after as many to warm up, and returns the CPU time of one in milliseconds.
+// predict sends every body once, after warm-up requests, and returns the CPU time of one request in milliseconds.
 func (s *server) predict(model string, bodies [][]byte) (float64, error) {
 	var start time.Duration
 	for i := -warmUps; i < len(bodies); i++ {
@@ -218,7 +218,7 @@ func (s *server) ask(model string, body []byte) error {
 	return err
 }
 
-// send returns the answer to a request, which is an error unless it is 200.
+// send returns the answer to a request. Any other status than 200 is an error.
 func (s *server) send(method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequest(method, s.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -237,8 +237,8 @@ func (s *server) send(method, path string, body []byte) ([]byte, error) {
 	return answer, err
 }
 
-// processTime is the CPU time so far of a process's threads and of the processes it has started, of which the one
-// that serves at an edge is one, as the scheduler counts it.
+// processTime returns the CPU time so far of a process's threads and of the processes that it has started, as the
+// scheduler counts it. The process that serves at an edge is such a process.
 func processTime(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil {
@@ -269,7 +269,7 @@ func processTime(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// numbers are those that a file of the system holds.
+// numbers returns the numbers in a file of the system.
 func numbers(path string) ([]int, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command compare measures Sightline and the software that people would pick instead, in one interleaved run:
-// in each round every case runs ours, then the peer, so that a machine whose speed drifts slows
-// both. Figures are CPU time of one thread, the median of the rounds; the ratio is taken round by round.
-// In a browser, which does not tell CPU time, they are the clock's; of a server, its process's, but where waiting is
-// what is measured.
+// Command compare measures Sightline and the software that people would pick instead, in one interleaved run.
+// In each round every case runs our code, then the peer, so that a machine whose speed drifts slows
+// both. Figures are CPU time of one thread, the median of the rounds. The ratio is the median of the rounds' ratios.
+// A browser does not report CPU time, so its figures are wall time. The figures of a server are the CPU time of its process, or
+// wall time if the case measures waiting.
 //
 //	[SIGHTLINE_CPU=avx2] go run ./models/compare [-rounds 5] [-n 20] [-only REGEXP]
 //
@@ -51,8 +51,8 @@ func main() {
 // comparison is one line of the table.
 type comparison struct {
 	work, rival string
-	kernels     string  // "": those that this process may use
-	bar         bars    // the most that the ratio may be
+	kernels     string  // family of kernels; "": those that this process may use
+	bar         bars    // maximum ratio
 	ours        measure // milliseconds of one repetition of n
 	peer        measure
 }
@@ -61,7 +61,7 @@ type measure func(n int) (ms float64, err error)
 
 func (c *comparison) name() string { return c.work + ", " + c.rival }
 
-// bars are the ratios that are promised, by the kernels that this process may use; 0 where none is.
+// bars are the promised maximum ratios, by the kernels that this process may use; 0 means no promise.
 type bars struct{ avx512, avx2 float64 }
 
 func both(ratio float64) bars { return bars{ratio, ratio} }
@@ -125,7 +125,7 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 	return nil
 }
 
-// result is the figures of a comparison by round.
+// result has the figures of a comparison, by round.
 type result struct{ ours, peer, ratios []float64 }
 
 func (c *comparison) run(rounds, n int) (r result, err error) {

@@ -16,8 +16,8 @@ import (
 
 const warmUps = 3
 
-// repeat runs once n times after a warm-up and returns the mean CPU time of a run in
-// milliseconds, user and system of this thread.
+// repeat runs once n times after a warm-up. It returns the mean CPU time of a run in
+// milliseconds, user and system time of this thread.
 func repeat(n int, once func() error) (float64, error) {
 	if _, err := meanCPUTime(warmUps, once); err != nil {
 		return 0, err
@@ -25,7 +25,7 @@ func repeat(n int, once func() error) (float64, error) {
 	return meanCPUTime(n, once)
 }
 
-// meanCPUTime measures as repeat does, without a warm-up.
+// meanCPUTime measures like repeat, without a warm-up.
 func meanCPUTime(n int, once func() error) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -46,12 +46,12 @@ func threadTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// program is a process that answers commands, one line of JSON for each. It starts with the first.
+// program is a process that answers commands, with one line of JSON for each. The first command starts it.
 type program struct {
 	command []string
-	dir     string // that it runs in
-	install string // how its peer is installed
-	browser bool   // its sandbox does not let it trap CPUID
+	dir     string // working folder
+	install string // instructions to install its peer
+	browser bool   // it is a browser, whose sandbox cannot trap CPUID
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
@@ -90,7 +90,7 @@ type answer struct {
 	Error       string
 }
 
-// ask sends one command.
+// ask sends one command and returns its answer.
 func (p *program) ask(command map[string]any) (a answer, err error) {
 	if p.cmd == nil {
 		if err := p.start(); err != nil {
@@ -117,7 +117,7 @@ func (p *program) ask(command map[string]any) (a answer, err error) {
 	return a, nil
 }
 
-// time returns the measure of a command, to which the repetitions are added.
+// time returns the measure of a command. The measure adds the number of repetitions to the command.
 func (p *program) time(command map[string]any) measure {
 	return func(n int) (float64, error) {
 		command["n"] = n

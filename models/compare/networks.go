@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/models/onnx"
 )
 
-// networks compare our engine with ONNX Runtime: in int8 with the float32 parent and with the same integers, and in float32.
+// networks compares our engine with ONNX Runtime: in int8 with the float32 parent and with the same integers, and in float32.
 func (b *bench) networks(node *program) []comparison {
 	parent := filepath.Join(b.shared, "model-next", "general.onnx")
 	mobile := filepath.Join(b.shared, "onnx", "mobilenet_v2_1.0_224.onnx")
@@ -47,7 +47,7 @@ func (b *bench) networks(node *program) []comparison {
 	}
 }
 
-// session is a compiled network with an input that does not change.
+// session is a compiled network with a fixed input.
 type session struct {
 	*nn.Session
 	in nn.Tensor
@@ -70,7 +70,7 @@ func open(path string) (*session, error) {
 	return s, nil
 }
 
-// read reads a plan file, or an ONNX file without what the product computes outside of the network: the unit embedding and heads.
+// read reads a plan file, or an ONNX file without the parts that the product computes outside of the network: unit embedding and heads.
 func read(path string) (*nn.Network, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 )
 
-// photo returns a JPEG of width × height, 4:2:0 at quality 85, that costs a decoder what a photograph
-// does, about 1.5 bits a pixel: soft gradients over many octaves, hard edges where a second field
+// photo returns a JPEG of width × height, 4:2:0 at quality 85, which costs a decoder as much as a photograph of
+// about 1.5 bits a pixel. It has soft gradients over many octaves, hard edges where a second field
 // changes its sign, and sensor noise. The same size always gives the same bytes.
 func photo(width, height int) ([]byte, error) {
 	rng := rand.New(rand.NewPCG(3, uint64(width)<<32|uint64(height)))

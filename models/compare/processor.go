@@ -13,10 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// family is a value of SIGHTLINE_CPU.
+// family is a kernel family: a value of SIGHTLINE_CPU.
 type family struct {
-	level cpu.Level // that it forces
-	debug string    // the setting of GODEBUG for that
+	level cpu.Level // level that it forces
+	debug string    // setting of GODEBUG that forces it
 	title string
 }
 
@@ -26,7 +26,7 @@ var families = map[string]family{
 	"plain":  {cpu.Generic, "cpu.avx2=off", "plain Go"},
 }
 
-// level is the highest that the kernels of this process may work at.
+// level returns the highest level that the kernels of this process may use.
 func level() cpu.Level {
 	l := cpu.Lent - 1
 	for !cpu.Has(l) {
@@ -35,8 +35,8 @@ func level() cpu.Level {
 	return l
 }
 
-// force starts this program again with the kernels of a family, "" for the best. Every package chooses its kernels when a
-// program starts, from the features that golang.org/x/sys/cpu finds. GODEBUG turns features off there, also in the servers that this
+// force starts this program again with the kernels of a family; "" means the best one. Every package chooses its kernels when a
+// program starts, from the features that golang.org/x/sys/cpu finds. GODEBUG disables features there, also in the servers that this
 // program starts.
 func force(name string) error {
 	f, ok := families[name]
@@ -80,10 +80,10 @@ func mask(dir string) error {
 	return nil
 }
 
-// masked is the environment of peers that must not see the instructions after AVX2; nil: they see all.
+// masked is the environment that hides the instructions after AVX2 from peers; nil: the peers see all instructions.
 var masked []string
 
-// kernels is the family of the level, as the table has it.
+// kernels returns the family of the level, as the table names it.
 func kernels() string {
 	for _, f := range families {
 		switch {
@@ -99,7 +99,7 @@ func kernels() string {
 	return level().String()
 }
 
-// processor describes the machine in a sentence and in a few letters.
+// processor returns a description of the machine in a sentence, and a short one.
 func processor() (sentence, short string, err error) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

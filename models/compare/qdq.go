@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
-// ONNX's numbers of element types.
+// Numbers of element types in ONNX.
 const (
 	float32Type = 1
 	uint8Type   = 2
@@ -19,16 +19,16 @@ const (
 	int32Type   = 6
 )
 
-// qdq writes an integer network as ONNX in QDQ form: every operator is one of floats between QuantizeLinear and DequantizeLinear, which
-// ONNX Runtime joins to its integer kernels.
+// qdq writes an integer network as ONNX in QDQ form: every operator computes with floats between DequantizeLinear and QuantizeLinear.
+// ONNX Runtime replaces these by its integer kernels.
 type qdq struct {
 	network *nn.Network
 	graph   []byte
-	values  []string // the names of their float32 forms, by number
+	values  []string // names of the values in float32, by number
 	names   int
 }
 
-// writeQDQ turns the plan at from into an ONNX file. Behind the pooling, where the plan has sums, the file has floats.
+// writeQDQ converts the plan at from into an ONNX file. After the pooling the plan has sums of bytes, and the file has floats.
 func writeQDQ(to, from string) error {
 	network, err := read(from)
 	if err != nil {
@@ -85,12 +85,12 @@ func (q *qdq) add(node nn.Node) string {
 	return q.roundToLevels(q.node("Add", nil, q.roundToLevels(y, node.Before), q.values[node.With]), node.To)
 }
 
-// roundToLevels rounds a value to the bytes that the plan has of it.
+// roundToLevels rounds a value to the bytes with which the plan stores it.
 func (q *qdq) roundToLevels(x string, l nn.Levels) string {
 	return q.float(q.node("QuantizeLinear", nil, x, q.scale(l), q.zero(l)), l)
 }
 
-// float turns bytes into floats.
+// float converts bytes into floats.
 func (q *qdq) float(x string, l nn.Levels) string {
 	return q.node("DequantizeLinear", nil, x, q.scale(l), q.zero(l))
 }
@@ -99,7 +99,7 @@ func (q *qdq) scale(l nn.Levels) string { return q.constant(float32Type, nil, l.
 
 func (q *qdq) zero(l nn.Levels) string { return q.constant(uint8Type, nil, uint8(l.Zero)) }
 
-// weights are those of a convolution and its offsets, times their scales.
+// weights writes the weights of a convolution and its offsets, times their scales. It returns their names.
 func (q *qdq) weights(node nn.Node) (w, bias string) {
 	outs, axis := node.Shape[:1], integer(nil, "axis", 0)
 	w = q.node("DequantizeLinear", axis, q.constant(int8Type, node.Shape[:], node.Bytes), q.constant(float32Type, outs, node.Scales),
@@ -113,7 +113,7 @@ func (q *qdq) weights(node nn.Node) (w, bias string) {
 	return w, bias
 }
 
-// name returns one that no other value has.
+// name returns a new name for a value.
 func (q *qdq) name() string {
 	q.names++
 	return fmt.Sprint("v", q.names)
@@ -130,7 +130,7 @@ func (q *qdq) node(op string, attributes []byte, in ...string) string {
 	return out
 }
 
-// constant writes a number or a slice of numbers.
+// constant writes a number or a slice of numbers and returns its name.
 func (q *qdq) constant(element int, shape []int, of any) string {
 	var t []byte
 	for _, d := range shape {
@@ -139,7 +139,7 @@ func (q *qdq) constant(element int, shape []int, of any) string {
 	out := q.name()
 	raw, err := binary.Append(nil, binary.LittleEndian, of)
 	if err != nil {
-		panic(err) // of a type without a size, which no caller gives
+		panic(err) // only a type without a size, which no caller gives
 	}
 	q.graph = message(q.graph, 5, message(message(varint(t, 2, element), 8, []byte(out)), 9, raw))
 	return out
@@ -157,13 +157,13 @@ func valueInfo(name string, element int, shape []int) []byte {
 	return message(message(nil, 1, []byte(name)), 2, message(nil, 1, tensor))
 }
 
-// integer appends an attribute.
+// integer appends an attribute with one number to to.
 func integer(to []byte, name string, v int) []byte {
 	const kind = 2
 	return message(to, 5, varint(varint(message(nil, 1, []byte(name)), 3, v), 20, kind))
 }
 
-// integers appends an attribute of several numbers.
+// integers appends an attribute with several numbers to to.
 func integers(to []byte, name string, vs []int) []byte {
 	const kind = 7
 	a := message(nil, 1, []byte(name))

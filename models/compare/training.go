@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Sizes of the model that is trained while predicts run.
+// Sizes of the model that is trained while the server answers predict calls.
 const (
 	trainedConcepts = 20
-	trainedCopies   = 8 // of each photo of the test data
+	trainedCopies   = 8 // number of copies of each photo of the test data
 	trainedModel    = "beside"
 )
 
-// trainer is a server that trains a model again and again while it answers predicts.
+// trainer is a server that trains a model continuously while it answers predict calls.
 type trainer struct {
 	*bench
 	general string
@@ -25,8 +25,8 @@ type trainer struct {
 	server  *server // nil until it is needed
 }
 
-// duringTraining is the 99th percentile of a predict by base64 over HTTP while one training after the other runs,
-// against the same server's while it does nothing else. It is the clock's, since waiting is what is measured.
+// duringTraining compares the 99th percentile of a predict call with base64 over HTTP during continuous training with
+// that of the same server without training. The times are wall time, because the case measures waiting.
 func (b *bench) duringTraining() comparison {
 	t := &trainer{bench: b}
 	return comparison{
@@ -41,7 +41,7 @@ func (b *trainer) alone(n int) (float64, error) {
 	return b.percentile(n)
 }
 
-// training trains until the predicts are through. It is an error if none has begun by then.
+// training trains until the predict calls have ended. If no training has started by then, it returns an error.
 func (b *trainer) training(n int) (float64, error) {
 	if err := b.open(); err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func (b *trainer) training(n int) (float64, error) {
 	return ms, errors.Join(err, <-ended)
 }
 
-// train makes versions, each when the last is trained, until over is closed. It closes begun with the first.
+// train trains one version after the other until over is closed. It closes begun when the first training starts.
 func (b *trainer) train(over, begun chan struct{}) error {
 	const (
 		trained = 21100
@@ -98,7 +98,7 @@ func (b *trainer) train(over, begun chan struct{}) error {
 	}
 }
 
-// percentile is the 99th of the times of ten times n predicts, in milliseconds.
+// percentile returns the 99th percentile of the times of 10·n predict calls, in milliseconds.
 func (b *trainer) percentile(n int) (float64, error) {
 	var took []time.Duration
 	for i := -warmUps; i < 10*n; i++ {
@@ -114,7 +114,7 @@ func (b *trainer) percentile(n int) (float64, error) {
 	return float64(took[len(took)*99/100]) / float64(time.Millisecond), nil
 }
 
-// open starts the server, adds the photos, each several times and with a concept, and makes the model.
+// open starts the server, adds several copies of each photo with a concept, and creates the model.
 func (b *trainer) open() (err error) {
 	if b.server != nil {
 		return nil
@@ -157,7 +157,7 @@ func (b *trainer) open() (err error) {
 	}}, nil)
 }
 
-// call sends a request, with a body unless that is nil, and reads the answer into into, unless that is nil.
+// call sends a request and decodes the answer into into. body and into may be nil.
 func (s *server) call(method, path string, body, into any) error {
 	var sent []byte
 	if body != nil {

@@ -15,31 +15,31 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// The set that graphs are compared on: vectors around some centres, with queries of the same kind.
+// The set on which graphs are compared: vectors around some centres, and queries of the same kind.
 const (
 	setVectors = 100_000
 	setQueries = 1_000
 	setCentres = 2_000
 	setSpread  = 0.8 // distance of a vector from its centre
 	nearest    = 10
-	wanted     = 0.99 // recall
+	wanted     = 0.99 // minimum recall
 )
 
-// vectors is the set, and ours of the two graphs on it.
+// vectors has the set and our graph of it.
 type vectors struct {
 	base, queries   []float32 // unit vectors one after the other
-	answers         [][]int32 // the nearest of each query
+	answers         [][]int32 // nearest vectors of each query
 	ours            []predict.Embedding
 	asked           []predict.Embedding
 	graph           *hnsw.Graph
-	ef              int // the least with which ours has the wanted recall
+	ef              int // smallest ef with which our graph has the wanted recall
 	peer            *program
 	peerEf          int
-	inserts, others float64 // milliseconds of an insert, once both have built
+	inserts, others float64 // milliseconds of an insert, ours and the peer's, once both have built
 }
 
-// graph compares core/index/hnsw with hnswlib: a build, which takes minutes and is measured in the first round alone, and
-// searches, each at the least ef of a list that gives the wanted recall.
+// graph compares core/index/hnsw with hnswlib. It measures a build, which takes minutes, only in the first round. It measures
+// searches with the smallest ef of a list that gives the wanted recall.
 func (b *bench) graph() []comparison {
 	v := &vectors{peer: b.program(b.dir, "libhnswlib-dev", filepath.Join(b.dir, "hnswlib"), filepath.Join(b.dir, "set"))}
 	made := sync.OnceValue(func() error { return v.make(b.dir) })
@@ -59,7 +59,7 @@ func (b *bench) graph() []comparison {
 	}
 }
 
-// make compiles the peer, draws the set and writes it for the peer.
+// make compiles the peer, draws the set and writes it to a file for the peer.
 func (v *vectors) make(dir string) error {
 	target := "native"
 	if masked != nil {
@@ -110,7 +110,7 @@ func (v *vectors) make(dir string) error {
 	return nil
 }
 
-// drawUnit sets u to a unit vector: any, or one around a centre, about spread away.
+// drawUnit sets u to a random unit vector. With a centre the vector is about spread away from it.
 func drawUnit(rng *rand.Rand, u, centre []float32, spread float64) {
 	sum := 0.0
 	for i := range u {
@@ -126,7 +126,7 @@ func drawUnit(rng *rand.Rand, u, centre []float32, spread float64) {
 	}
 }
 
-// exact returns the nearest of base to q by their products in float32.
+// exact returns the vectors of base that are nearest to q, by their products in float32.
 func exact(base, q []float32) []int32 {
 	type hit struct {
 		product float32
@@ -193,7 +193,7 @@ func (v *vectors) buildPeer() (float64, error) {
 // efs are the sizes of the candidate list that leastEf tries, in order.
 var efs = []int{10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512}
 
-// leastEf returns the first that gives the wanted recall.
+// leastEf returns the first of efs that gives the wanted recall.
 func leastEf(recall func(ef int) (float64, error)) (int, error) {
 	for _, ef := range efs {
 		r, err := recall(ef)

@@ -1,9 +1,9 @@
 // Package compile turns the graph of an ONNX file into a network of package nn.
 //
-//	onnx.Graph ──▶ steps: what the outputs need, with activations and residuals fused ──▶ nn.Network, in float32
+//	onnx.Graph ──▶ steps that the outputs need, with activations and residuals fused ──▶ nn.Network, in float32
 //
-// It knows the operators of the networks that we bake and compare with: Conv, Clip, Relu, Add, GlobalAveragePool, Flatten, Gemm. An
-// attribute that it does not know is an error, since it could change what the operator means.
+// It supports the operators of the networks that we bake and compare with: Conv, Clip, Relu, Add, GlobalAveragePool, Flatten, Gemm. An
+// unknown attribute is an error, since it could change the meaning of the operator.
 package compile
 
 import (
@@ -30,16 +30,16 @@ var attributes = map[string][]string{
 	"Gemm":              {"alpha", "beta", "transA", "transB"},
 }
 
-// step is an operator with those that are fused into it.
+// step is an operator with the operators that are fused into it.
 type step struct {
 	*onnx.Node
 	out    string
-	add    string // the residual of a Conv; "": none
+	add    string // name of the residual of a Conv; "": none
 	lo, hi float32
 	clamps bool
 }
 
-// Network returns a network that computes the outputs named, of g's input.
+// Network returns a network that computes the named outputs from the input of g.
 func Network(g *onnx.Graph, outputs ...string) (*nn.Network, error) {
 	c := &compiler{graph: g, numbers: map[string]int{g.Input: 1}}
 	steps, err := c.fuse(outputs)
@@ -75,7 +75,7 @@ type compiler struct {
 	numbers map[string]int // of values
 }
 
-// needed returns the nodes that some values depend on, and how many of them read each value. An output counts as one.
+// needed returns the nodes that the outputs depend on, and the number of readers of each value. An output counts as one reader.
 func (c *compiler) needed(outputs []string) (nodes []*onnx.Node, readers map[string]int) {
 	readers = map[string]int{}
 	for _, name := range outputs {
@@ -94,8 +94,8 @@ func (c *compiler) needed(outputs []string) (nodes []*onnx.Node, readers map[str
 	return nodes, readers
 }
 
-// fuse returns the steps to some outputs. A Conv or Gemm clamps its result itself, and a Conv adds a residual itself, if no other step
-// reads its result.
+// fuse returns the steps that compute the outputs. A Conv or Gemm clamps its result itself, and a Conv adds a residual itself, if no
+// other step reads its result.
 func (c *compiler) fuse(outputs []string) ([]*step, error) {
 	nodes, readers := c.needed(outputs)
 	by := map[string]*step{}
@@ -105,7 +105,7 @@ func (c *compiler) fuse(outputs []string) ([]*step, error) {
 			return nil, err
 		}
 		s := &step{Node: n, out: n.Out, lo: float32(math.Inf(-1)), hi: float32(math.Inf(1))}
-		// absorbed returns the step behind a value that may take n over.
+		// absorbed returns the step that computes the named value if n can be fused into that step.
 		absorbed := func(name string) *step {
 			if p := by[name]; p != nil && readers[name] == 1 {
 				return p
@@ -133,7 +133,7 @@ func (c *compiler) fuse(outputs []string) ([]*step, error) {
 				}
 			}
 		}
-		// The step that took n over computes n's result, at n's place: its residual may come after its own.
+		// The step now computes n's result, at n's place: its residual may be computed after its own operands.
 		if s.out != n.Out {
 			steps = slices.DeleteFunc(steps, func(o *step) bool { return o == s })
 			s.out = n.Out
@@ -144,7 +144,7 @@ func (c *compiler) fuse(outputs []string) ([]*step, error) {
 	return steps, nil
 }
 
-// residual reports whether s can add a residual: depthwise rows take none, and it comes before the clamp.
+// residual reports whether s can add a residual: a depthwise Conv cannot, and the sum must come before the clamp.
 func (c *compiler) residual(s *step) bool {
 	if s.Op != "Conv" || s.add != "" || s.clamps {
 		return false
@@ -153,7 +153,7 @@ func (c *compiler) residual(s *step) bool {
 	return w != nil && len(w.Shape) == 4 && (w.Shape[1] > 1 || onnx.Attr[int64](s.Node, "group", 1) == 1)
 }
 
-// checkOperator returns an error for an operator or an attribute that this package does not know.
+// checkOperator returns an error for an unknown operator or attribute.
 func checkOperator(n *onnx.Node) error {
 	names, ok := attributes[n.Op]
 	if !ok {
@@ -167,7 +167,7 @@ func checkOperator(n *onnx.Node) error {
 	return nil
 }
 
-// bounds returns what Relu or Clip n clamps to: by inputs, or before operator set 11 by attributes.
+// bounds returns the bounds to which the Relu or Clip n clamps: inputs, or attributes before operator set 11.
 func (c *compiler) bounds(n *onnx.Node) (lo, hi float32, err error) {
 	inf := float32(math.Inf(1))
 	if n.Op == "Relu" {

@@ -3,10 +3,10 @@
 //	file ── onnx-go ──▶ backend (below) ──▶ Graph ──▶ models/compile, models/bake
 //
 // onnx-go decodes a file and hands its graph to a backend. The backend here does not compute: it keeps operators with their names,
-// attributes and weights. Weights are float32. onnx-go knows neither int8 nor the version of the operator set, and gives up at
-// strings and graphs inside of attributes.
+// attributes and weights. Weights are float32. onnx-go supports neither int8 nor the version of the operator set, and fails on
+// attributes that hold strings or graphs.
 //
-// The files are those that the bake is run on: no program that is shipped reads ONNX.
+// Only tools of the developers read ONNX files: no program that is shipped does.
 package onnx
 
 import (
@@ -22,10 +22,10 @@ import (
 // ErrFormat is returned for a file that onnx-go does not read, or whose graph is incomplete.
 var ErrFormat = errors.New("unreadable ONNX file")
 
-// Graph is a network as its file has it, in an order in which every value is computed before it is read.
+// Graph is a network as in its file. Every value is computed before a node reads it.
 type Graph struct {
 	Input   string
-	Shape   []int // of the input; an open first dimension is 1
+	Shape   []int // shape of the input; an open first dimension is 1
 	Outputs []string
 	Nodes   []*Node
 	Init    map[string]*Tensor // constants by name
@@ -36,7 +36,7 @@ type Node struct {
 	Op   string // "Conv"
 	In   []string
 	Out  string         // the first output
-	Attr map[string]any // as onnx-go has them: int64, float32, string, []int64, []float32, tensor.Tensor
+	Attr map[string]any // as onnx-go returns them: int64, float32, string, []int64, []float32, tensor.Tensor
 }
 
 // Tensor is a float32 constant, row-major.
@@ -45,7 +45,7 @@ type Tensor struct {
 	Floats []float32
 }
 
-// Input returns the name of input i, or "" where it is absent.
+// Input returns the name of input i, or "" if it is absent.
 func (n *Node) Input(i int) string {
 	if i < len(n.In) {
 		return n.In[i]
@@ -53,10 +53,10 @@ func (n *Node) Input(i int) string {
 	return ""
 }
 
-// String returns how errors call the node. onnx-go drops its name.
+// String returns a name of the node for errors. onnx-go drops the name in the file.
 func (n *Node) String() string { return fmt.Sprintf("%s of %q", n.Op, n.Out) }
 
-// Attr returns the attribute name of n, or absent where it has none of that type.
+// Attr returns the attribute name of n, or absent if n has no such attribute of type T.
 func Attr[T any](n *Node, name string, absent T) T {
 	if v, ok := n.Attr[name].(T); ok {
 		return v
@@ -64,7 +64,7 @@ func Attr[T any](n *Node, name string, absent T) T {
 	return absent
 }
 
-// Read reads a file with one input.
+// Read decodes an ONNX file whose network has one input.
 func Read(data []byte) (g *Graph, err error) {
 	defer func() {
 		if p := recover(); p != nil { // gorgonia's tensors panic where a shape and its data disagree
@@ -79,7 +79,7 @@ func Read(data []byte) (g *Graph, err error) {
 	return b.graph(m)
 }
 
-// backend receives a graph from onnx-go. Its decoder calls the methods below alone, so the others of the interface are missing.
+// backend receives a graph from onnx-go. Its decoder calls only the methods below, so the others of the interface are missing.
 type backend struct {
 	graph.WeightedDirected
 
@@ -91,8 +91,8 @@ type backend struct {
 type value struct {
 	id       int64
 	name     string
-	tensor   tensor.Tensor // of constants the content, of inputs and outputs a shape; nil for other results
-	operands []*value      // of a result, in the operator's order
+	tensor   tensor.Tensor // content of a constant, or shape of an input or output; nil for other results
+	operands []*value      // operands of a result, in the operator's order
 	computed bool
 }
 
@@ -192,7 +192,7 @@ func (b *backend) graph(m *onnxgo.Model) (*Graph, error) {
 	return g, nil
 }
 
-// Product returns what the Gemm n multiplies rows with: weights as (out, in), and the bias, one of each output. It refuses a
+// Product returns the weights (out, in) and the bias (out) of the Gemm n. It returns an error for a
 // Gemm that is more than a product and a sum.
 func (g *Graph) Product(n *Node) (weights *Tensor, bias []float32, err error) {
 	t := g.Init[n.Input(1)]
@@ -209,7 +209,7 @@ func (g *Graph) Product(n *Node) (weights *Tensor, bias []float32, err error) {
 	return t, bias, err
 }
 
-// Bias returns input 2 of a Conv or Gemm of so many outputs, or zeros.
+// Bias returns input 2 of a Conv or Gemm with outs outputs, or zeros if it is absent.
 func (g *Graph) Bias(n *Node, outs int) ([]float32, error) {
 	name := n.Input(2)
 	if name == "" {
@@ -222,7 +222,7 @@ func (g *Graph) Bias(n *Node, outs int) ([]float32, error) {
 	return t.Floats, nil
 }
 
-// transpose returns a matrix turned.
+// transpose returns the transposed matrix.
 func (t *Tensor) transpose() *Tensor {
 	rows, cols := t.Shape[0], t.Shape[1]
 	r := &Tensor{[]int{cols, rows}, make([]float32, len(t.Floats))}

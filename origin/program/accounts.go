@@ -20,17 +20,17 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// peopleSettings are those of accounts.
+// peopleSettings are the settings of accounts.
 type peopleSettings struct {
-	closed       bool  // nobody signs up
-	demo         bool  // an account signs in by itself
-	calls        int64 // a month of each account; 0: any number
-	signUps      int   // an hour of one client address; 0: any number
+	closed       bool  // sign-up is disabled
+	demo         bool  // visitors are signed in to a demo account
+	calls        int64 // monthly calls of each account; 0: unlimited
+	signUps      int   // sign-ups per hour and client address; 0: unlimited
 	unverified   account.Storage
 	verified     account.Storage
 	smtp         string
 	smtpUser     string
-	smtpPassword string // file
+	smtpPassword string // path of the file with the password
 	mailFrom     string
 }
 
@@ -49,7 +49,7 @@ func peopleFlags(f *pflag.FlagSet) {
 	f.Bool("demo", false, "demo mode, loopback only: sign every visitor in to a demo account and show emails on the page")
 }
 
-// parsePeople reads them.
+// parsePeople reads the flags of accounts.
 func parsePeople(k *koanf.Koanf, serve *server.Settings) (s peopleSettings, err error) {
 	s = peopleSettings{
 		calls: k.Int64("plan-calls"), smtp: k.String("smtp"), smtpUser: k.String("smtp-user"),
@@ -82,7 +82,7 @@ func parsePeople(k *koanf.Koanf, serve *server.Settings) (s peopleSettings, err 
 	return s, nil
 }
 
-// parseLimits reads what accounts may store and how many a client address may make.
+// parseLimits reads the storage limits of accounts, and the limit of sign-ups per client address.
 func (s *peopleSettings) parseLimits(k *koanf.Koanf) error {
 	signUps, err := count(k, "sign-ups")
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *peopleSettings) parseLimits(k *koanf.Koanf) error {
 	return nil
 }
 
-// count reads a number that is not negative.
+// count reads a number from 0 to MaxInt32.
 func count(k *koanf.Koanf, name string) (int64, error) {
 	n, err := strconv.ParseInt(fmt.Sprint(k.Get(name)), 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt32 {
@@ -113,7 +113,7 @@ func count(k *koanf.Koanf, name string) (int64, error) {
 	return n, nil
 }
 
-// sender makes what sends mails; nil: nothing does.
+// sender returns the sender of emails, or nil if no SMTP server is set.
 func (s *peopleSettings) sender() (account.Sender, error) {
 	if s.smtp == "" {
 		return nil, nil
@@ -132,7 +132,7 @@ func (s *peopleSettings) sender() (account.Sender, error) {
 	return account.NewSMTP(m)
 }
 
-// accounts sets what people may do here.
+// accounts sets the options of accounts.
 func (o *origin) accounts(a *account.Options) (err error) {
 	a.Mail, err = o.people.sender()
 	a.Plan = account.Plan{Name: "standard", Calls: o.people.calls}
@@ -141,9 +141,9 @@ func (o *origin) accounts(a *account.Options) (err error) {
 	return err
 }
 
-// console makes the handler of the pages' own interface, with accounts.
+// console returns the handler of the pages' own interface, with accounts.
 func (o *origin) console(srv *server.Server) (*console.Handler, error) {
-	models := []console.Model{} // those that an application can begin with
+	models := []console.Model{} // models that an application can begin with
 	for _, m := range o.set.Models() {
 		if m.Type == predict.TypeEmbed {
 			continue
@@ -156,7 +156,7 @@ func (o *origin) console(srv *server.Server) (*console.Handler, error) {
 	})
 }
 
-// printSetup prints where the first account is made, as long as there is none.
+// printSetup prints the link to create the first account, as long as no account exists.
 func (o *origin) printSetup(srv *server.Server, w io.Writer) error {
 	if o.people.demo {
 		if srv.Fresh {

@@ -35,14 +35,14 @@ type demo struct {
 	data    string
 	edges   int
 	open    bool
-	program string // path
+	program string // path of the executable
 	names   []string
 	places  []string // addresses: the origin's, then the edges'
 	ended   chan end
 	origin  *exec.Cmd // nil while it is stopped
 }
 
-// end is a process that has ended: by its number in names.
+// end is the end of a process. which is its index in names.
 type end struct {
 	which int
 	err   error
@@ -72,7 +72,7 @@ without it.`,
 	return cmd
 }
 
-// run starts everything and looks after it until ctx ends.
+// run starts all processes and supervises them until ctx ends.
 func (d *demo) run(ctx context.Context) error {
 	if err := d.plan(ctx); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (d *demo) run(ctx context.Context) error {
 	return d.watch(ctx)
 }
 
-// plan names the processes and finds their programs and addresses.
+// plan names the processes and finds their programs and URLs.
 func (d *demo) plan(ctx context.Context) error {
 	if d.edges < 0 || d.edges > 9 {
 		return server.Usagef("--edges %d: must be 0 to 9", d.edges)
@@ -131,7 +131,7 @@ func (d *demo) plan(ctx context.Context) error {
 				return err
 			}
 			address = free.Addr().String()
-			defer free.Close() // when all have one: they differ
+			defer free.Close() // only once all have an address, so that the addresses differ
 		}
 		d.places = append(d.places, address)
 		name := "origin"
@@ -143,7 +143,7 @@ func (d *demo) plan(ctx context.Context) error {
 	return nil
 }
 
-// serve are the arguments of the origin.
+// serve returns the arguments of the origin.
 func (d *demo) serve() []string {
 	return []string{"serve", "--demo", "--listen", d.places[0], "--data", d.data, "--log", "warn"}
 }
@@ -151,7 +151,7 @@ func (d *demo) serve() []string {
 // enrolled is the file of an edge's folder with its enrolment.
 const enrolled = "edge.json"
 
-// join are the arguments of an edge, which enrols where it has no folder yet.
+// join returns the arguments of an edge, with an enrolment token if the edge has no folder yet.
 func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 	folder := d.data + "-" + d.names[i]
 	args = []string{"serve", "--demo", "--origin", "http://" + d.places[0], "--listen", d.places[i], "--data", folder, "--log", "warn", "--pictures", "full"}
@@ -163,7 +163,7 @@ func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	var apps []control.App // the first start makes one when it answers already
+	var apps []control.App // the origin may answer before its first start has created one
 	for ; len(apps) == 0; system.Pause(ctx, 20*time.Millisecond) {
 		if apps, err = control.Apps.Do(ctx, origin, control.Nothing{}); err == nil {
 			err = ctx.Err()
@@ -180,7 +180,7 @@ func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 	return append(args, "--token", made.Token), err
 }
 
-// start starts one of the processes. The origin speaks for itself; the edges only when something is wrong.
+// start starts one of the processes. The origin prints its own output; the edges print only errors.
 func (d *demo) start(which int, args ...string) (*exec.Cmd, error) {
 	program := d.program
 	if which > 0 {
@@ -213,7 +213,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 		}
 		select {
 		case e := <-d.ended:
-			d.ended <- e // the loop that stops them counts it
+			d.ended <- e // stop counts it
 			return fmt.Errorf("%s stopped: %w", d.names[e.which], errors.Join(e.err, ctx.Err()))
 		case <-ctx.Done():
 			return nil
@@ -223,7 +223,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 	}
 }
 
-// printAccess prints the addresses of the pages. An edge compiles its module at its first start; nobody waits for that.
+// printAccess prints the URL of the pages. An edge compiles its module at its first start; printAccess does not wait for that.
 func (d *demo) printAccess() {
 	fmt.Fprintf(d.env.Stdout, "\nSightline: http://%s\n", d.places[0])
 	if d.open {
@@ -231,7 +231,7 @@ func (d *demo) printAccess() {
 	}
 }
 
-// watch does what is entered, until ctx ends or an edge does.
+// watch runs the entered commands until ctx or an edge ends.
 func (d *demo) watch(ctx context.Context) error {
 	entered := make(chan string)
 	go func() {
@@ -250,7 +250,7 @@ func (d *demo) watch(ctx context.Context) error {
 			return nil
 		case e := <-d.ended:
 			if e.which > 0 {
-				d.ended <- e // the loop that stops them counts it
+				d.ended <- e // stop counts it
 				return fmt.Errorf("%s stopped: %w", d.names[e.which], e.err)
 			}
 			d.origin = nil
@@ -275,7 +275,7 @@ func (d *demo) watch(ctx context.Context) error {
 	}
 }
 
-// stop ends the edges and the origin, and waits for them.
+// stop stops the edges and the origin, and waits for them.
 func (d *demo) stop(edges []*exec.Cmd) {
 	running := edges
 	if d.origin != nil {
@@ -289,7 +289,7 @@ func (d *demo) stop(edges []*exec.Cmd) {
 	}
 }
 
-// browse opens an address in the person's browser, where there is a screen. Nothing depends on it.
+// browse opens a URL in the user's browser if there is a screen. It ignores errors.
 func browse(address string, env *server.Env) {
 	opener := map[string]string{"darwin": "open", "windows": "explorer"}[runtime.GOOS]
 	if screen := cmp.Or(env.Lookup("DISPLAY"), env.Lookup("WAYLAND_DISPLAY")); screen != "" {

@@ -54,7 +54,7 @@ at its first start, and then authenticates with its own key:
 	return cmd
 }
 
-// printToken prints the token of an edge that was made: alone, so that a script can take it as it is.
+// printToken prints the enrolment token of a created edge, and nothing else, so that a script can read it.
 func printToken(c *cli.FolderCommand, e control.CreatedEdge) error {
 	return c.Print(struct {
 		Token string   `json:"token"`
@@ -82,7 +82,7 @@ func newEdgeList(env *server.Env) *cobra.Command {
 	})
 }
 
-// edgeState returns the state of an edge, in words.
+// edgeState returns the state of an edge as text.
 func edgeState(e control.Edge) string {
 	switch {
 	case !e.Revoked.IsZero():
@@ -117,7 +117,7 @@ The origin rejects all its requests; at its next connection the edge deletes its
 	})
 }
 
-// chosenEdge finds the edge that the operator means by the beginning of its id. A token is not repeated.
+// chosenEdge returns the edge whose ID begins with text. Its errors do not repeat text that may be a token.
 func chosenEdge(edges []control.Edge, text string) (control.Edge, error) {
 	id := strings.ToLower(strings.TrimSpace(text))
 	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 || len(id) > 32 {

@@ -13,12 +13,12 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// liveTime bounds a call of the sync protocol: a stream ends by itself before.
+// liveTime is the maximum time of a call of the sync protocol. A stream ends earlier by itself.
 const liveTime = 65 * time.Minute
 
 var _ token.PeerKeys = native{}
 
-// Signer implements [token.PeerKeys]: the edges hold keys that tokens are issued with. An edge that was revoked may issue none: those that it has issued are dead.
+// Signer implements [token.PeerKeys]: edges have keys that sign tokens. Tokens of a revoked edge are invalid.
 func (n native) Signer(kid string) (token.Signer, bool) {
 	edge, err := n.Register.Edge(kid)
 	if err != nil || edge.Key == [32]byte{} {
@@ -27,7 +27,7 @@ func (n native) Signer(kid string) (token.Signer, bool) {
 	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Holds}, true
 }
 
-// Delegate implements [token.PeerKeys]: nobody delegates anything to an origin.
+// Delegate implements [token.PeerKeys]. An origin has no delegated keys.
 func (native) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
 // feedHost is the part of a server that the change feed uses.
@@ -46,7 +46,7 @@ func (h *feedHost) countCalls(app, edge string, count uint64) (over time.Time, e
 	return h.srv.Accounts.Report(a.Owner, app, edge, count)
 }
 
-// storage is the account's limit of bytes that an application's uploads count against. See [feed.Options].
+// storage returns the account's limit in bytes, which applies to an application's uploads. See [feed.Options].
 func (h *feedHost) storage(app string) (bytes int64, err error) {
 	a, err := h.engine.Register.App(app)
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *feedHost) storage(app string) (bytes int64, err error) {
 	return limits.Bytes, err
 }
 
-// stable is the last entry of an application's log that replicas need not keep for a restore. See [feed.Options].
+// stable returns the last entry of an application's log that replicas need not keep for a restore. See [feed.Options].
 func (h *feedHost) stable(app string, head uint64) uint64 {
 	p, err := h.engine.Partition(app)
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *feedHost) stable(app string, head uint64) uint64 {
 // feedInterval is the time between two steps of the feed, which release unused resources and notify replicas of new token keys.
 const feedInterval = 5 * time.Second
 
-// feeds are the mounts of the sync protocol. They count no calls and have no rate of calls, unlike those of the interface.
+// feeds returns the mounts of the sync protocol. Unlike those of the API, they count no calls and have no rate limit.
 func feeds(srv *server.Server) ([]httpd.Mount, error) {
 	engine := srv.Engine.(native) // as open returned it
 	h := &feedHost{srv, engine}
@@ -97,8 +97,8 @@ func feeds(srv *server.Server) ([]httpd.Mount, error) {
 	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
 }
 
-// copyCalls are the mounts of a copy's status calls. They belong to the interface although their paths are among those of the protocol.
-// An application that is not a copy answers so.
+// copyCalls returns the mounts of a replica's status calls. They belong to the API although their paths are below the protocol's prefix.
+// For an application that is not a replica, the answer states that.
 func copyCalls(srv *server.Server) (mounts []httpd.Mount) {
 	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
 		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: srv.Handler, Caller: srv.Handler.Caller})

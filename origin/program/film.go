@@ -17,14 +17,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// headBytes are enough to recognise a file.
+// headBytes is the number of bytes that suffice to recognise a file.
 const headBytes = 4096
 
 // media is a picture or a video that was read.
 type media struct {
 	video bool
-	data  []byte   // of a picture, or of an animation that is a video
-	film  *os.File // of another video
+	data  []byte   // bytes of a picture, or of an animation that counts as a video
+	film  *os.File // file of any other video
 }
 
 func (m *media) close() {
@@ -39,7 +39,7 @@ func (p *predictor) isVideo(head []byte) bool {
 	return kind == raster.Video || kind&raster.Video != 0 && p.flags.animations
 }
 
-// read reads a picture or a video. The caller closes what it returns, also with an error.
+// read reads a picture or a video. The caller must close m, also after an error.
 func (w *worker) read(ctx context.Context, pic picture) (m media, err error) {
 	to := &intake{p: w.p}
 	switch {
@@ -49,7 +49,7 @@ func (w *worker) read(ctx context.Context, pic picture) (m media, err error) {
 		wanted := fetch.Limits{Kind: raster.Picture | raster.Video, Bytes: w.p.maxVideo, Timeout: server.VideoDownloadTime}
 		err = w.p.fetcher.Download(ctx, pic.name, wanted, to)
 		if failure := new(fetch.Failure); errors.As(err, &failure) {
-			err = fmt.Errorf("%w: %w", err, failure.Cause()) // the person who asked may know
+			err = fmt.Errorf("%w: %w", err, failure.Cause()) // the user may see the cause
 		}
 	case pic.kind == isStdin:
 		_, err = io.Copy(to, w.stdin)
@@ -69,7 +69,7 @@ func (w *worker) read(ctx context.Context, pic picture) (m media, err error) {
 	return to.media, err
 }
 
-// readFile reads a file that a person named. A video stays in its file.
+// readFile reads a file that the user named. A video stays in its file.
 func (p *predictor) readFile(name string, to *intake) (err error) {
 	f, regular, err := system.Open(name)
 	if err != nil {
@@ -95,11 +95,11 @@ func (p *predictor) readFile(name string, to *intake) (err error) {
 	return err
 }
 
-// intake takes the bytes of a picture or a video. It holds a picture in memory, and stores a video in a file without a name.
+// intake receives the bytes of a picture or a video. It holds a picture in memory, and stores a video in a file without a name.
 type intake struct {
 	media
 	p          *predictor
-	head       bytes.Buffer // all bytes of a picture; those of a video until it is recognised
+	head       bytes.Buffer // all bytes of a picture; bytes of a video until it is recognised
 	recognised bool
 	written    int64
 	err        error // of Write
@@ -126,7 +126,7 @@ func (i *intake) Write(b []byte) (n int, err error) {
 	return len(b), nil
 }
 
-// recognise decides what the bytes are, unless that has been done.
+// recognise decides once whether the bytes are a picture or a video.
 func (i *intake) recognise() (err error) {
 	if i.recognised || i.film != nil {
 		return nil
@@ -141,7 +141,7 @@ func (i *intake) recognise() (err error) {
 	return err
 }
 
-// newDecoder makes the decoder of videos. Where the compiled module cannot be kept, each video compiles it.
+// newDecoder creates the decoder of videos. If the compiled module cannot be cached, each video compiles it.
 func (p *predictor) newDecoder() (*video.Decoder, error) {
 	o := video.Options{Module: p.flags.videoModule, System: p.flags.videoDecoder, Scratch: os.TempDir()}
 	if o.System == "" {
@@ -151,7 +151,7 @@ func (p *predictor) newDecoder() (*video.Decoder, error) {
 }
 
 // userCache returns the folder for the compiled module in the user's cache folder, and the key of its files. The name is empty
-// where there is none that this user alone can enter.
+// if there is no folder that only this user can enter.
 func userCache() (name string, key [32]byte) {
 	dir, err := system.CacheFolder()
 	if err == nil {

@@ -26,7 +26,7 @@ embeddings that the model general-v1.3 of type embed returns.`,
 		newHeadExport(env), newHeadImport(env))
 }
 
-// headFlags are the flags of both commands.
+// headFlags are the flags of the commands head export and head import.
 type headFlags struct {
 	*cli.FolderCommand
 	control.HeadID
@@ -45,7 +45,7 @@ func (f *headFlags) flags(cmd *cobra.Command, what string) *cobra.Command {
 	return cmd
 }
 
-// with runs do on the data folder once the application is known.
+// with calls do on the data folder with the chosen application.
 func (f *headFlags) with(cmd *cobra.Command, do func(context.Context, control.Folder) error) error {
 	return f.With(cmd, func(ctx context.Context, s control.Folder) (err error) {
 		if f.App, err = cli.ChooseApp(ctx, s, f.App); err != nil {
@@ -60,7 +60,7 @@ func (f *headFlags) print(h *control.Head, did string) error {
 	return f.Print(map[string]string{"model_id": f.Model, "version_id": h.Version}, "version %s, %d concepts, %s\n", h.Version, len(h.Concepts), did)
 }
 
-// formats encode a head.
+// formats has an encoder of heads for each format.
 var formats = map[string]func(h *control.Head) ([]byte, error){
 	"json": func(h *control.Head) ([]byte, error) {
 		data, err := json.Marshal(h)
@@ -131,7 +131,7 @@ is "-". Formats:
 	return cmd
 }
 
-// create writes a new file.
+// create writes data to a new file.
 func create(name string, data []byte) error {
 	file, finish, err := system.CreateFile(name)
 	if err != nil {
@@ -144,7 +144,7 @@ func create(name string, data []byte) error {
 	return finish(true)
 }
 
-// maxHeadFile is the size limit of a head's file: twice what 5,000 concepts, the most of a model, take as JSON.
+// maxHeadFile is the maximum size of a head's file: twice the JSON of 5,000 concepts, the maximum of a model.
 const maxHeadFile = 40 << 20
 
 func newHeadImport(env *server.Env) *cobra.Command {
@@ -189,7 +189,7 @@ import another one.` + cli.FolderHelp,
 	return cmd
 }
 
-// readHead reads a head in either format: JSON is UTF-8, and no file of gob is.
+// readHead reads a head in either format: JSON is valid UTF-8, and a file of gob never is.
 func readHead(data []byte) (*control.Head, error) {
 	h := &control.Head{}
 	if utf8.Valid(data) {

@@ -1,4 +1,4 @@
-// Package program is the program sightline: the core runs natively, behind a server with accounts and pages for people, and other hosts
+// Package program is the program sightline: it runs the core natively, behind a server with accounts and pages, and other hosts
 // replicate its applications. Its own commands are predict, which needs no server and no network, edge, sync, head and demo.
 package program
 
@@ -27,14 +27,14 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// origin is sightline: the core runs natively, and there are accounts and pages for people.
+// origin is the program sightline: the core runs natively, with accounts and pages.
 type origin struct {
 	people peopleSettings
-	keep   partition.Retention // of applications' logs
+	keep   partition.Retention // retention of applications' logs
 	set    *predict.Set        // the newest network and its public models
 }
 
-// New makes the program sightline.
+// New returns the program sightline.
 func New() cli.Program {
 	o := &origin{}
 	return cli.Program{
@@ -53,7 +53,7 @@ visitor on this machine in to a demo account.`,
 	}
 }
 
-// options are those of its server.
+// options returns the options of its server.
 func (o *origin) options() server.Options {
 	return server.Options{
 		Flags: o.flags, Parse: o.parse, Accounts: o.accounts, Open: o.open, Mounts: o.mounts, FirstApp: func() bool { return true }, Started: o.printSetup,
@@ -61,7 +61,7 @@ func (o *origin) options() server.Options {
 	}
 }
 
-// flags defines flags of serve.
+// flags defines the flags of serve.
 func (o *origin) flags(f *pflag.FlagSet) {
 	peopleFlags(f)
 	f.Duration("log-retention", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
@@ -69,7 +69,7 @@ func (o *origin) flags(f *pflag.FlagSet) {
 	f.Duration("max-offline", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
 }
 
-// parse reads them.
+// parse reads the flags of serve.
 func (o *origin) parse(k *koanf.Koanf, s *server.Settings) (err error) {
 	o.people, err = parsePeople(k, s)
 	if err == nil {
@@ -111,7 +111,7 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 	return server.OpenedEngine{Engine: native{engine}, Register: engine.Register, Networks: native{engine}}, nil
 }
 
-// older loads the bundles of an older network, which the folder keeps.
+// older loads the bundles of an older network from the data folder.
 func older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
 	bundles, err := folder.Bundles(base)
 	if err != nil {
@@ -124,7 +124,7 @@ func older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
 	return set, err
 }
 
-// mounts are the sync protocol, the pages' own interface, and the pages everywhere else.
+// mounts returns the mounts of the sync protocol, of the pages' own interface, and of the pages everywhere else.
 func (o *origin) mounts(srv *server.Server) ([]httpd.Mount, error) {
 	own, err := o.console(srv)
 	if err != nil {
@@ -141,10 +141,10 @@ func (o *origin) mounts(srv *server.Server) ([]httpd.Mount, error) {
 	), err
 }
 
-// exportTime is the longest time of an export that a page requests. Each part of it has a separate deadline.
+// exportTime is the time limit of an export that a page requests. Each part of it has a separate deadline.
 const exportTime = 6 * time.Hour
 
-// native is the core in this process.
+// native is the core, which runs in this process.
 type native struct{ *core.Engine }
 
 // HostedPicture implements [server.Engine].

@@ -20,11 +20,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// picture is one picture or video of the arguments.
+// picture is one picture or video named by the arguments.
 type picture struct {
-	name string // as given, or the path below a folder that was given
+	name string // as the user entered it, or the path below an entered folder
 	kind kind
-	err  error // it could not even be found
+	err  error // error while finding it
 }
 
 type kind uint8
@@ -35,7 +35,7 @@ const (
 	isStdin
 )
 
-// expand finds the pictures and videos of the arguments. Files of a folder are recognised by their first bytes.
+// expand returns the pictures and videos that the arguments name. It recognises files of a folder by their first bytes.
 func expand(args []string) []picture {
 	var out []picture
 	for _, arg := range args {
@@ -75,13 +75,13 @@ func (p *predictor) newWorker(stdin io.Reader, progress *cli.Progress) *worker {
 	return w
 }
 
-// pictureTime limits the analysis of one picture, or of one frame of a video. A person can wait.
+// pictureTime is the time limit of analysing one picture, or one frame of a video. It is long because the user can wait.
 const pictureTime = 30 * time.Second
 
-// placeholder replaces a file's path in the request, since the interface accepts only addresses.
+// placeholder replaces a file's path in the request, since the API accepts only URLs.
 const placeholder = "http://file.invalid/"
 
-// predict sends one picture or video through the engine, as a call of one input.
+// predict sends one picture or video through the engine, as a call with one input.
 func (w *worker) predict(ctx context.Context, pic picture) answer {
 	a := answer{picture: pic}
 	m, failed := w.read(ctx, pic)
@@ -125,7 +125,7 @@ func (w *worker) predict(ctx context.Context, pic picture) answer {
 	return a
 }
 
-// request is the body of a call for one picture or video.
+// request returns the body of a call for one picture or video.
 func (p *predictor) request(pic picture, video bool) []byte {
 	url := placeholder
 	if pic.kind == isURL {
@@ -155,7 +155,7 @@ func (p *predictor) request(pic picture, video bool) []byte {
 	return body
 }
 
-// errRead wraps what went wrong before there were bytes to analyse.
+// errRead wraps an error from before there were bytes to analyse.
 type errRead struct{ error }
 
 func (e errRead) Unwrap() error { return e.error }
@@ -175,7 +175,7 @@ func (w *worker) analyse(ctx context.Context, name string, m media, job *api.Job
 	return r, err
 }
 
-// wireError is how the interface says an error: what could not be read is a failed download.
+// wireError returns the error that the API reports for err: a picture that cannot be read counts as a failed download.
 func wireError(err error) error {
 	if read := (errRead{}); errors.As(err, &read) {
 		return api.ErrFetch
@@ -183,7 +183,7 @@ func wireError(err error) error {
 	return err
 }
 
-// outputOf cuts the one Output object out of a response. If the response has none, it returns the response's error.
+// outputOf returns the only Output object of a response. If the response has no Output, it returns the response's error.
 func outputOf(body []byte) ([]byte, error) {
 	var response struct {
 		Status  cli.Status
@@ -198,7 +198,7 @@ func outputOf(body []byte) ([]byte, error) {
 	return response.Outputs[0], nil
 }
 
-// statusError is the error that an Output's status says, nil for 10000.
+// statusError returns the error in an Output's status, or nil for 10000.
 func statusError(output []byte) error {
 	var o struct{ Status cli.Status }
 	if err := json.Unmarshal(output, &o); err != nil {

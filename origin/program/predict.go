@@ -38,8 +38,8 @@ type predictFlags struct {
 	workers      int
 	allowPrivate bool
 	quiet        bool
-	every        time.Duration // from one frame of a video to the next
-	animations   bool          // GIF and animated WebP are videos
+	every        time.Duration // time from one analysed frame of a video to the next
+	animations   bool          // GIF and animated WebP count as videos
 	videoModule  string
 	videoDecoder string
 }
@@ -108,14 +108,14 @@ type predictor struct {
 	set      *predict.Set
 	model    *predict.Model
 	engine   *core.Engine
-	app      string // the one application of its engine, which holds nothing
+	app      string // the only application of the engine; it is empty
 	fetcher  *fetch.Fetcher
-	decoder  func() (*video.Decoder, error) // of videos; made for the first one
-	films    chan struct{}                  // a token for each video that is decoded
-	maxVideo int64                          // bytes of a video that is not in a file
+	decoder  func() (*video.Decoder, error) // returns the decoder of videos, created for the first one
+	films    chan struct{}                  // a token for each video that is being decoded
+	maxVideo int64                          // maximum size of a video that is not in a file, in bytes
 }
 
-// newPredictor checks the flags against the models. Most errors are mistakes of usage.
+// newPredictor checks the flags against the models. Most of its errors are usage errors.
 func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if f.top < 0 || f.top > 200 {
 		return nil, server.Usagef("--top %d: must be 1 to 200", f.top)
@@ -161,7 +161,7 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	return p, nil
 }
 
-// findModel finds a model by its id or else by its name; of several with one name it is the
+// findModel returns the model with an ID or else a name. If several models have the name, it returns the
 // first that has concepts or colours to show.
 func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
 	if m, ok := set.Model(idOrName); ok {
@@ -215,16 +215,16 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	return nil
 }
 
-// answer is the answer of one picture or video.
+// answer is the result of one picture or video.
 type answer struct {
 	picture picture
 	video   bool
 	output  []byte // the Output object
-	err     error  // why it failed; output is there nevertheless, with the interface's status
-	fatal   error  // why nothing can work
+	err     error  // reason for the failure; output then has the API's status of it
+	fatal   error  // error after which no picture can be predicted
 }
 
-// all predicts pictures and hands the answers to out in order.
+// all predicts pictures and videos, and writes the answers to out in order. failed is the number of failed ones.
 func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader, out writer, progress *cli.Progress) (failed int, err error) {
 	for a := range p.answers(ctx, pictures, stdin, progress) {
 		if a.fatal != nil || ctx.Err() != nil {
@@ -248,7 +248,7 @@ func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader
 }
 
 // answers predicts pictures on all workers and yields the answers in the order of the pictures, until ctx ends. Each picture has its place
-// in the ordered channel before it is worked on; the channel's length bounds how many answers wait there, so memory does not grow with
+// in the ordered channel before a worker takes it. The channel's length bounds the number of waiting answers, so memory does not grow with
 // the number of pictures.
 func (p *predictor) answers(ctx context.Context, pictures []picture, stdin io.Reader, progress *cli.Progress) iter.Seq[answer] {
 	type task struct {

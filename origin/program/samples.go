@@ -18,14 +18,14 @@ import (
 	"github.com/sightline-dev/sightline/web"
 )
 
-// demoApp is the name of a demonstration's application.
+// demoApp is the name of the application of a demonstration.
 const demoApp = "Samples"
 
-// unfilled is a file of a demonstration's folder that does not hold everything yet. It is there from the start that
-// makes the folder until the samples are: what people delete then does not come back.
+// unfilled is a file in a demonstration's folder that exists while samples may be missing: from the start that
+// creates the folder until all samples are stored. Samples that a user deletes afterwards stay deleted.
 const unfilled = "samples-unfinished"
 
-// taught are the models of the demonstration, and the samples that each concept is taught with.
+// taught are the models of the demonstration, with the samples that each concept is trained on.
 var taught = []subject{
 	{"bird-or-insect", "Bird or insect", []lesson{
 		{"bird", "Bird", []string{"07", "12", "16", "23", "40"}},
@@ -40,21 +40,21 @@ var taught = []subject{
 type subject struct {
 	id, name string
 	concepts []lesson
-	none     []string // samples that show neither
+	none     []string // samples that show none of the concepts
 }
 
 type lesson struct {
 	id, name string
-	samples  []string // by the number that their names begin with
+	samples  []string // numbers at the start of their file names
 }
 
-// markDemo notes that a new folder is a demonstration's, before anything is put into it.
+// markDemo marks a new folder as a demonstration's, before anything is stored in it.
 func markDemo(n *server.Node) error {
 	return system.ReplaceIn(n.Folder.Files, unfilled, nil)
 }
 
-// fillDemo adds the samples, with their places and credits, to the application of a demonstration, and trains two models with some of
-// them. It continues where an earlier start was interrupted, and does nothing once it has finished.
+// fillDemo adds the samples, with their places and credits, to the application of a demonstration, and trains two models on some of
+// them. It continues after an interrupted start, and does nothing once all is done.
 func fillDemo(ctx context.Context, n *server.Node) error {
 	if _, err := n.Folder.Files.Size(unfilled); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -82,10 +82,10 @@ func fillDemo(ctx context.Context, n *server.Node) error {
 	return errors.Join(n.Folder.Files.Remove(unfilled), n.Folder.Files.SyncDir("."))
 }
 
-// untrained is the status of a model that has learned nothing and is not asked to.
+// untrained is the status of a model that was never trained and is not in training.
 const untrained = 21102
 
-// teach makes the model, where it is missing, and trains it, where it is not.
+// teach creates the model if it is missing, and trains it if it is untrained.
 func (m *subject) teach(ctx context.Context, to cli.Session) error {
 	path := "/v2/models/" + url.PathEscape(m.id)
 	exists, err := cli.Exists(ctx, to, path)
@@ -116,7 +116,7 @@ func (m *subject) teach(ctx context.Context, to cli.Session) error {
 	return cli.Ask(ctx, to, "POST", path+"/versions", nil, nil)
 }
 
-// addSamples adds the pictures and names the concepts.
+// addSamples adds the pictures and creates the concepts with their names.
 func addSamples(ctx context.Context, to cli.Session) error {
 	labels := map[string][]cli.Object{}
 	for _, m := range taught {
@@ -140,7 +140,7 @@ func addSamples(ctx context.Context, to cli.Session) error {
 	if err != nil {
 		return err
 	}
-	slices.Reverse(credits) // the newest are shown first
+	slices.Reverse(credits) // the newest inputs are shown first
 	var inputs []cli.Object
 	for _, c := range credits {
 		picture, err := fs.ReadFile(web.Samples(), c.File)
@@ -148,7 +148,7 @@ func addSamples(ctx context.Context, to cli.Session) error {
 			return err
 		}
 		sum := sha256.Sum256(picture)
-		id := hex.EncodeToString(sum[:16]) // as the pages name a picture: the same file is the same input
+		id := hex.EncodeToString(sum[:16]) // the ID that the pages give a picture: the same file is the same input
 		exists, err := cli.Exists(ctx, to, "/v2/inputs/"+id)
 		if err != nil {
 			return err

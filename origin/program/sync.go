@@ -78,7 +78,7 @@ Exit codes: 0 in sync; 1 failed; 2 usage error; 3 there are new conflicts.`,
 	return cmd
 }
 
-// check completes the flags.
+// check completes the flags from the environment and returns a usage error for invalid ones.
 func (f *syncFlags) check(env *server.Env) error {
 	f.origin = cmp.Or(f.origin, env.Lookup(server.EnvPrefix+"ORIGIN"))
 	f.key = cmp.Or(f.key, env.Lookup(server.EnvPrefix+"KEY"))
@@ -100,7 +100,7 @@ func (f *syncFlags) check(env *server.Env) error {
 		return server.Usagef("--origin: %w", err)
 	}
 	if f.name == "" {
-		f.name, _ = os.Hostname() // a copy without a name is one all the same
+		f.name, _ = os.Hostname() // a replica needs no name
 	}
 	return nil
 }
@@ -125,45 +125,45 @@ func runSync(ctx context.Context, f *syncFlags, env *server.Env) (err error) {
 	return errors.Join(s.printResult(context.WithoutCancel(ctx), env.Stdout), err)
 }
 
-// syncer keeps one application of a data folder in step.
+// syncer synchronizes one application of a data folder with its origin.
 type syncer struct {
 	f        *syncFlags
 	node     *server.Node
 	engine   native
-	out      io.Writer // of progress
+	out      io.Writer // writer of progress
 	terminal bool
 
 	app          catalog.AppID
 	partition    *partition.Partition
 	machine      *replica.Machine
 	link         *synclink.Link
-	local        chan struct{}  // has a value when something was written to the partition
-	first        replica.Status // before anything was done
+	local        chan struct{}  // holds a token after a write to the partition
+	first        replica.Status // status at the start
 	purge        *replica.Purge
 	shown        string          // the last line of progress
-	when         time.Time       // it was shown
-	oldConflicts int             // conflicts that were there before
+	when         time.Time       // time at which it was shown
+	oldConflicts int             // number of conflicts at the start
 	end          func(why error) // ends a --once
 
 	mu     sync.Mutex // guards what follows
 	last   replica.Status
-	stored string      // the application; empty: it is not kept yet
-	moving *time.Timer // fires when nothing went forward; nil with --watch
+	stored string      // ID of the application; empty: it is not stored yet
+	moving *time.Timer // fires without progress; nil with --watch
 }
 
-// syncStatus returns the copy's status, for calls to the copy while it syncs.
+// syncStatus returns the replica's status, for API calls to the replica while it syncs.
 func (s *syncer) syncStatus(app string) (api.SyncStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last.APIStatus(s.f.origin), app == s.stored && app != ""
 }
 
-// authorize proves who asks: the key.
+// authorize returns the authorization of requests: the API key.
 func (s *syncer) authorize(string, string, string, []byte) (string, error) {
 	return "Key " + s.f.key, nil
 }
 
-// open finds the copy, or begins it.
+// open opens the replica, or creates it.
 func (s *syncer) open(ctx context.Context) error {
 	id, err := s.choose(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *syncer) open(ctx context.Context) error {
 	return err
 }
 
-// choose finds which application is meant.
+// choose returns the ID of the application to sync.
 func (s *syncer) choose(ctx context.Context) (string, error) {
 	if s.f.app != "" {
 		return s.f.app, nil
@@ -240,7 +240,7 @@ func (s *syncer) choose(ctx context.Context) (string, error) {
 	return "", server.Usagef("--app is required: the folder has replicas of %s", strings.Join(found, ", "))
 }
 
-// join begins a copy.
+// join creates the replica.
 func (s *syncer) join(ctx context.Context, o synclink.Options, id string) error {
 	apps, err := control.Apps.Do(ctx, s.node, control.Nothing{})
 	if err != nil {
@@ -260,13 +260,13 @@ func (s *syncer) join(ctx context.Context, o synclink.Options, id string) error 
 	return s.engine.Register.ApplyAppRecord(ctx, id, seq, data)
 }
 
-// errNoProgress ends a --once whose origin does not come forward.
+// errNoProgress ends a --once that has made no progress for the timeout.
 var errNoProgress = errors.New("no progress")
 
-// errEnough ends a --once that is done.
+// errEnough ends a --once that is in sync.
 var errEnough = errors.New("in sync")
 
-// run carries until both sides have all, or until ctx ends.
+// run syncs until both sides have everything, or until ctx ends.
 func (s *syncer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -277,7 +277,7 @@ func (s *syncer) run(ctx context.Context) error {
 	defer s.partition.Log().Tail(func() {
 		select {
 		case s.local <- struct{}{}:
-		default: // it was notified and has not looked yet
+		default: // a token is waiting already
 		}
 	})()
 	s.end = cancel
@@ -306,17 +306,17 @@ func (s *syncer) run(ctx context.Context) error {
 	return nil
 }
 
-// applyPurge empties what the origin has taken away. A key of another application is a mistake
-// that is made, so what is only refused to it stays.
+// applyPurge deletes the local data of an application that the origin has deleted. If the origin only refuses the application
+// to this key, which may be the wrong key, the data stays.
 func (s *syncer) applyPurge(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
-	gone := catalog.AppRecord{App: s.app.String(), Revoked: catalog.GoneDeleted} // of no place in a log: a later run may join again
+	gone := catalog.AppRecord{App: s.app.String(), Revoked: catalog.GoneDeleted} // no place in a log: a later run may join again
 	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, gone.Encode()))
 }
 
-// effect sees what has changed.
+// effect handles an effect of the state machine.
 func (s *syncer) effect(x replica.Effect) {
 	switch x := x.(type) {
 	case replica.Purge:
@@ -341,7 +341,7 @@ func (s *syncer) effect(x replica.Effect) {
 	}
 }
 
-// forward reports whether there was progress.
+// forward reports whether is shows progress since was.
 func forward(was, is *replica.Status) bool {
 	return is.Cursor > was.Cursor || is.Accepted > was.Accepted || is.Folded > was.Folded || is.ChunksDone > was.ChunksDone ||
 		is.BlobsGot > was.BlobsGot || is.BlobsSent > was.BlobsSent || is.Phase != was.Phase && is.Problem == ""

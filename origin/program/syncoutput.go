@@ -14,11 +14,11 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// progressEvery is the least time between two lines of progress on a terminal.
+// progressEvery is the minimum time between two updates of the progress line on a terminal.
 const progressEvery = 100 * time.Millisecond
 
-// progress shows the copy's status: on a terminal in one line that changes, otherwise, with --watch, in a line for each change of
-// activity.
+// progress shows the replica's status. On a terminal it updates one line. Otherwise, with --watch, it prints a line for each change of
+// phase or problem.
 func (s *syncer) progress(now *replica.Status) {
 	if s.f.quiet {
 		return
@@ -36,7 +36,7 @@ func (s *syncer) progress(now *replica.Status) {
 	}
 }
 
-// formatStatus returns the status of a copy as a line.
+// formatStatus returns the status of a replica as a line.
 func formatStatus(now *replica.Status) string {
 	parts := []string{now.Phase.String()}
 	if now.Chunks > 0 {
@@ -62,7 +62,7 @@ func problem(now *replica.Status) string {
 	return " (" + server.Printable(now.Problem) + ")"
 }
 
-// line replaces the last line; an empty one removes it.
+// line replaces the last line on a terminal. An empty text removes it.
 func (s *syncer) line(text string) {
 	if !s.terminal || s.f.quiet || text == "" && s.shown == "" {
 		return
@@ -71,7 +71,7 @@ func (s *syncer) line(text string) {
 	fmt.Fprintf(s.out, "\r\x1b[K%s", text)
 }
 
-// conflicts returns the changes that the log did not take as they were meant, as the replica answers anybody.
+// conflicts returns the changes that the log did not accept as intended, from the replica's API.
 func (s *syncer) conflicts(ctx context.Context) (all []conflict, err error) {
 	err = cli.Pages(ctx, cli.LocalSession(s.node, s.app.String()), "/v2/sync/conflicts", "conflicts", func(c *conflict) error {
 		all = append(all, *c)
@@ -80,7 +80,7 @@ func (s *syncer) conflicts(ctx context.Context) (all []conflict, err error) {
 	return all, err
 }
 
-// dismiss deletes conflicts that were shown from the list of the replica.
+// dismiss deletes the listed conflicts from the replica's list.
 func (s *syncer) dismiss(ctx context.Context, list []conflict) error {
 	replica := cli.LocalSession(s.node, s.app.String())
 	for i := range list {
@@ -99,7 +99,7 @@ type outcome struct {
 	Cursor    uint64     `json:"cursor"`
 	Head      uint64     `json:"head"`
 	Pulled    uint64     `json:"pulled"`
-	Confirmed uint64     `json:"confirmed"` // now
+	Confirmed uint64     `json:"confirmed"` // during this run
 	Pending   uint64     `json:"pending"`
 	Sent      uint64     `json:"pictures_sent"`
 	Got       uint64     `json:"pictures_got"`
@@ -107,7 +107,7 @@ type outcome struct {
 	Conflicts []conflict `json:"conflicts"`
 }
 
-// conflict is a change that the log did not take as it was meant, in the interface's form.
+// conflict is a change that the log did not accept as intended, in the API's form.
 type conflict struct {
 	ID       string          `json:"id"`
 	Site     uint32          `json:"site"`
@@ -126,7 +126,7 @@ type conflict struct {
 	Position uint64          `json:"position"`
 }
 
-// about returns the subject of the operation, in words.
+// about returns a description of the operation and its subject.
 func (c *conflict) about() string {
 	for _, x := range [][2]string{{"input", c.Input}, {"concept", c.Concept}, {"model", c.Model}, {"workflow", c.Workflow}} {
 		if x[1] != "" {
@@ -136,7 +136,7 @@ func (c *conflict) about() string {
 	return c.Kind
 }
 
-// printResult prints the result.
+// printResult prints the result of the sync.
 func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 	if s.machine == nil {
 		return nil
@@ -147,7 +147,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 		Pulled: now.Cursor - min(s.first.Cursor, now.Cursor), Confirmed: now.Folded - min(s.first.Folded, now.Folded), Pending: now.Pending(),
 		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []conflict{},
 	}
-	if s.purge == nil || s.purge.KeepOutbox { // else nothing is there any more
+	if s.purge == nil || s.purge.KeepOutbox { // otherwise the replica no longer exists
 		list, err := s.conflicts(ctx)
 		if err != nil {
 			return err
@@ -156,7 +156,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 	}
 	var err error
 	if s.last.IsSettled() {
-		o.Phase = s.last.Phase.String() // the machine was stopped since
+		o.Phase = s.last.Phase.String() // the machine was stopped meanwhile
 	}
 	switch {
 	case s.f.asJSON:

@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
-// writer writes one answer. An error ends the run.
+// writer writes one answer. An error of write ends the run.
 type writer interface{ write(a *answer) error }
 
-// jsonLines writes Output objects, one a line.
+// jsonLines writes Output objects, one per line.
 type jsonLines struct{ w io.Writer }
 
 func (j jsonLines) write(a *answer) error {
@@ -25,7 +25,7 @@ func (j jsonLines) write(a *answer) error {
 	return err
 }
 
-// table writes what a person reads:
+// table writes answers for people:
 //
 //	photos/051_cat.jpg
 //	  cat      0.998  ████████████████████
@@ -42,12 +42,12 @@ type table struct {
 type row struct {
 	name  string
 	value float64
-	hex   string // of a colour
+	hex   string // colour in hex; empty: the row is not a colour
 }
 
 func (t *table) write(a *answer) error {
 	if a.err != nil {
-		return nil // told on standard error
+		return nil // already reported on standard error
 	}
 	var output struct {
 		Data struct {
@@ -96,7 +96,7 @@ type prediction struct {
 
 func (p *prediction) rows() (rows []row) {
 	for _, c := range p.Concepts {
-		if c.Value >= 0.0005 { // what would read as 0.000
+		if c.Value >= 0.0005 { // smaller values would read as 0.000
 			rows = append(rows, row{name: c.Name, value: c.Value})
 		}
 	}
@@ -112,7 +112,7 @@ type frame struct {
 	Data      prediction
 }
 
-// frames writes a line a frame:
+// frames writes one line per frame:
 //
 //	0:00  cat 0.998  animal 0.991
 //	0:02  dog 0.973  animal 0.970
@@ -155,7 +155,7 @@ func clock(ms int64, decimals int) string {
 	return fmt.Sprintf("%d:%s", ms/60_000, strings.TrimSuffix(seconds[:3+decimals], "."))
 }
 
-// nothing returns the text for an empty answer.
+// nothing returns the text for an empty result.
 func (t *table) nothing() string {
 	if strings.HasPrefix(t.model.Name, "food") {
 		return "no food"
@@ -163,7 +163,7 @@ func (t *table) nothing() string {
 	return "no result reaches --min-value"
 }
 
-// barCells is the width of a bar for the value 1.
+// barCells is the number of cells of a bar for the value 1.
 const barCells = 20
 
 func (t *table) rows(b *bufio.Writer, rows []row) {
@@ -181,7 +181,7 @@ func (t *table) rows(b *bufio.Writer, rows []row) {
 	}
 }
 
-// bar draws a value in eighths of a cell.
+// bar returns a bar for a value from 0 to 1, with a resolution of an eighth of a cell.
 func bar(value float64) string {
 	eighths := int(value*barCells*8 + 0.5)
 	out := strings.Repeat("█", eighths/8)
@@ -191,7 +191,7 @@ func bar(value float64) string {
 	return out
 }
 
-// swatch shows a colour on a terminal that has 24 bits of it.
+// swatch returns a sample of a colour, for a terminal with 24-bit colours.
 func (t *table) swatch(hex string) string {
 	n, err := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24)
 	if !t.color || err != nil {
@@ -200,7 +200,7 @@ func (t *table) swatch(hex string) string {
 	return fmt.Sprintf("\x1b[48;2;%d;%d;%dm  \x1b[0m ", n>>16, n>>8&255, n&255)
 }
 
-// vector shows the start of an embedding; nobody reads all of it.
+// vector writes the start of an embedding, since nobody reads all of it.
 func (t *table) vector(b *bufio.Writer, v []float64) {
 	fmt.Fprint(b, "  [")
 	for i, f := range v[:min(6, len(v))] {

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// openAccounts opens what the folder knows of people, and the audit log.
+// openAccounts opens the registry of accounts and the audit log in the folder's store.
 func (n *Node) openAccounts() error {
 	o := account.Options{
 		Store: n.Folder.Store, Now: system.Now, Random: system.Random, Log: n.Log,
@@ -33,7 +33,7 @@ func (n *Node) openAccounts() error {
 	return err
 }
 
-// auditCall puts what a call did into the audit log.
+// auditCall records the action of a call in the audit log.
 func (n *Node) auditCall(r *api.Request, did api.AuditEvent) error {
 	return n.Accounts.Audit(register.Caller{Account: did.By, Remote: r.Remote}, register.Action(did.Action), did.App)
 }
@@ -41,7 +41,7 @@ func (n *Node) auditCall(r *api.Request, did api.AuditEvent) error {
 // flushEvery is the time between two writes of usage.
 const flushEvery = 5 * time.Second
 
-// tendAccounts sends mails and writes usage until ctx ends.
+// tendAccounts sends emails and writes usage until ctx ends.
 func (n *Node) tendAccounts(ctx context.Context) {
 	n.Begin(func(ctx context.Context) { n.Accounts.Deliver(ctx, system.Pause) })
 	system.Every(ctx, flushEvery, func(context.Context) {
@@ -51,8 +51,8 @@ func (n *Node) tendAccounts(ctx context.Context) {
 	})
 }
 
-// LogAudit writes to the log how long the audit log is and its last hash. They show later whether somebody
-// replaced the audit log of the folder.
+// LogAudit verifies the audit log and logs its length and its last hash. They show later whether somebody replaced the audit log of the
+// folder.
 func (n *Node) LogAudit() {
 	a, err := n.Accounts.VerifyAudit()
 	if err != nil {
@@ -62,15 +62,15 @@ func (n *Node) LogAudit() {
 	n.Log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
 }
 
-// Console makes the handler of the pages' interface. It adds to o the parts that every program has: the engine, its tokens, and the
-// server's names.
+// Console returns the handler of the pages' API. It adds to o the parts that every program has: the register, its tokens, and the server's
+// origins.
 func (srv *Server) Console(o console.Options) (*console.Handler, error) {
 	o.Register, o.Refuse, o.Tokens, o.Version = srv.Register, srv.Engine.Refuse, srv.Tokens, Version
 	o.PublicURL, o.Origins = strings.TrimRight(srv.Settings.PublicURL, "/"), srv.ownOrigins()
 	return console.New(o)
 }
 
-// ownOrigins are the names that loopback has besides the public address.
+// ownOrigins returns the origins of loopback in addition to the public URL.
 func (srv *Server) ownOrigins() []string {
 	host, port, err := net.SplitHostPort(srv.Listener.Addr().String())
 	if err != nil || !system.IsLoopback(host) {
@@ -88,8 +88,8 @@ func (srv *Server) ownOrigins() []string {
 	return origins
 }
 
-// ParseDemo reads whether the server is a demonstration. Everyone who reaches it is let in, so it must listen on loopback, without a
-// proxy before it.
+// ParseDemo reads whether the server is a demo. A demo signs in everyone who can reach it, so it must listen on loopback, without a proxy
+// in front.
 func ParseDemo(k *koanf.Koanf, s *Settings) (bool, error) {
 	demo, err := strconv.ParseBool(k.String("demo"))
 	if err != nil {

@@ -13,18 +13,17 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// attachTime is the time for which a command waits for a process that has the folder open and does not answer: one that is starting or
+// attachTime is the time for which a command waits if a process has the folder open but does not answer, because it is starting or
 // stopping.
 const attachTime = 15 * time.Second
 
-// Use is a command's use of a data folder that nobody has open.
+// Use describes how a command uses a data folder that no other process has open.
 type Use struct {
-	Make bool // makes it, where it is missing
-	Work bool // does its background work meanwhile: downloads, trainings
+	Make bool // create the folder if it is missing
+	Work bool // run its background work meanwhile: downloads, trainings
 }
 
-// Attach reaches a data folder: through the process that has it open, or else as that
-// process. done ends the use.
+// Attach gives access to a data folder: through the process that has it open, or by opening it in this process. The caller must call done.
 func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder, done func() error, err error) {
 	if !u.Make && !system.IsDir(dir) {
 		return nil, nil, fmt.Errorf("data folder %s does not exist", dir)
@@ -41,7 +40,7 @@ func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder,
 		client := Dial(dir)
 		if _, e := control.Apps.Do(ctx, client, control.Nothing{}); e == nil {
 			return client, client.Close, nil
-		} else if !system.IsNotListening(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
+		} else if !system.IsNotListening(e) && !errors.Is(e, io.EOF) { // io.EOF: the process has just ended
 			return nil, nil, errors.Join(fmt.Errorf("%w, and the server does not respond on its control socket: %w", err, e), client.Close())
 		}
 		if err := errors.Join(client.Close(), ctx.Err()); err != nil {
@@ -54,7 +53,7 @@ func Attach(ctx context.Context, dir string, env *Env, u Use) (_ control.Folder,
 	}
 }
 
-// Dial returns the process that has a data folder open. It connects when it is used.
+// Dial returns a client of the process that has a data folder open. It connects at the first request.
 func Dial(dir string) *control.Caller {
 	return control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
 }

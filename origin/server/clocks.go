@@ -9,12 +9,12 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// mostBehind is the longest time by which the clock of this machine may be behind a log without a warning.
+// mostBehind is the maximum time by which this machine's clock may be behind a log without a warning.
 const mostBehind = time.Minute
 
-// tellClocks warns of applications whose newest operation is ahead of this machine's clock: it was set back, or was wrong when the
-// operation was made. The clock of a log never goes back, so until the machine's has caught up, operations made here count as newer
-// than those that replicas make meanwhile without having seen them.
+// tellClocks warns about applications whose newest operation is ahead of this machine's clock. The clock was set back, or was wrong when
+// the operation was made. The clock of a log never goes back. So until this machine's clock has caught up, local operations count as newer
+// than concurrent operations of replicas.
 func tellClocks(store kv.Reader, apps []catalog.App, now time.Time, log *slog.Logger) error {
 	for i := range apps {
 		app, err := catalog.ParseAppID(apps[i].ID)

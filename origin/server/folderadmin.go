@@ -16,10 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// operator is the caller of the operator's changes of applications, keys and clients.
+// operator is the caller of the operator's changes to applications, keys and clients.
 var operator register.Caller
 
-// operations are those of the operator on the folder of a node.
+// operations holds the operator's operations on the folder of a node.
 var operations = control.Table[*Node]{}
 
 func init() {
@@ -57,10 +57,10 @@ func createApp(ctx context.Context, n *Node, a register.NewApp) (control.Created
 	return control.CreatedApp{App: shown, Client: client}, err
 }
 
-// operatorView is an application as the operator sees it.
+// operatorView returns an application in the form for the operator.
 func (n *Node) operatorView(a *catalog.App) (control.App, error) {
 	client, err := n.Register.Client(a.ID)
-	if errors.Is(err, register.ErrApplication) { // it was made before there were clients
+	if errors.Is(err, register.ErrApplication) { // the application is older than clients
 		err = nil
 	}
 	out := control.App{
@@ -96,7 +96,7 @@ func countApp(_ context.Context, n *Node, app control.ID) (register.Contents, er
 	return n.Register.Contents(app.ID)
 }
 
-// deleteApp deletes an application. Where nothing works in the background, what it holds is removed here.
+// deleteApp deletes an application. If no background work runs, it also removes the application's data.
 func deleteApp(ctx context.Context, n *Node, app control.ID) (control.Nothing, error) {
 	err := n.Register.DeleteApp(ctx, operator, app.ID)
 	if err == nil && !n.works {
@@ -108,7 +108,7 @@ func deleteApp(ctx context.Context, n *Node, app control.ID) (control.Nothing, e
 	return control.Nothing{}, err
 }
 
-// purge removes what deleted applications held.
+// purge removes the data of deleted applications.
 func (n *Node) purge(ctx context.Context) error {
 	n.quiet.Lock()
 	defer n.quiet.Unlock()
@@ -150,7 +150,7 @@ func keysOf(_ context.Context, n *Node, app control.ID) ([]control.Key, error) {
 	return keys, err
 }
 
-// keyOf finds a key by its id.
+// keyOf returns the key with the given id.
 func (n *Node) keyOf(id string) (catalog.Key, error) {
 	all, err := n.Register.Keys("")
 	for _, k := range all {
@@ -177,8 +177,8 @@ func replaceKey(ctx context.Context, n *Node, old control.ID) (control.CreatedKe
 	return createdKey(n.Register.ReplaceKey(ctx, operator, k.App, k.Hash))
 }
 
-// createEdge makes an edge. An account needs a verified address to have an edge: an edge reports its calls from time to
-// time, so one of an account without would answer far more than the calls of a trial.
+// createEdge creates an edge. An account needs a verified email address to have an edge. An edge reports its calls only from time to time,
+// so an edge of an unverified account could answer far more calls than the trial allows.
 func createEdge(ctx context.Context, n *Node, e control.NewEdge) (control.CreatedEdge, error) {
 	for _, id := range e.Apps {
 		app, err := n.Register.App(id)

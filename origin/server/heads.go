@@ -14,11 +14,11 @@ import (
 type heads interface {
 	// ExportHead returns the head of a trained version, or of the newest one if version is empty.
 	ExportHead(app, model, version string) (*training.ModelHead, error)
-	// ImportHead makes a new version of a head.
+	// ImportHead creates a new version with the head h, and returns the version's id.
 	ImportHead(ctx context.Context, app string, h *training.ModelHead) (version string, err error)
 }
 
-// heads returns the engine if the folder has the application.
+// heads returns the engine if it can export and import heads and has the application.
 func (n *Node) heads(app string) (heads, error) {
 	engine, ok := n.Engine.(heads)
 	if !ok {
@@ -53,7 +53,7 @@ func importHead(ctx context.Context, n *Node, in control.NewHead) (control.ID, e
 	return control.ID{ID: version}, askedOfHead(err)
 }
 
-// askedOfHead marks the ID of a model or version that does not exist as a mistake of the caller.
+// askedOfHead marks a missing model or version as a mistake of the caller.
 func askedOfHead(err error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return mistake{err}

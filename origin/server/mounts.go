@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/web/runtime/served"
 )
 
-// mounts returns the handlers of the server, by the beginnings of paths, the longest first.
+// mounts returns the server's mounts, longest prefix first.
 func (srv *Server) mounts() ([]httpd.Mount, error) {
 	var mounts []httpd.Mount
 	if own := srv.Settings.Options.Mounts; own != nil {
@@ -36,8 +36,8 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 	return mounts, nil
 }
 
-// runtime returns the handler of the files with which pages compute. They are loaded at the first request, since they take memory: 89 MiB
-// without them at the peak of a thousand predictions, and 210 with them.
+// runtime returns the mount of the files with which pages compute. It loads them at the first request, since they take memory: the peak of
+// a thousand predictions is 89 MiB without them and 210 MiB with them.
 func (srv *Server) runtime() httpd.Mount {
 	files := sync.OnceValues(func() (*served.Files, error) {
 		guest, err := wasm.Guest()
@@ -58,7 +58,7 @@ func (srv *Server) runtime() httpd.Mount {
 	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.Handler, files, srv.Log}, Own: true, Static: true}
 }
 
-// computing answers with the runtime's files; a program that was built without them has none.
+// computing answers with the runtime's files. In a program built without them it refuses the request.
 type computing struct {
 	httpd.Handler
 	files func() (*served.Files, error)
@@ -78,7 +78,7 @@ func (c computing) Serve(ctx context.Context, r *api.Request) api.Response {
 	return files.Serve(ctx, r)
 }
 
-// openAPIHandler answers with the interface's description.
+// openAPIHandler answers with the API's description.
 type openAPIHandler struct{ httpd.Handler }
 
 // Serve implements [httpd.Handler].

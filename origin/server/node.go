@@ -1,10 +1,10 @@
-// Package server is the common part of both programs: settings, TLS, the data folder, its engine and background, HTTP, and the end of all
-// that.
+// Package server is the common part of both programs: settings, TLS, the data folder with its engine and background work, HTTP, and the
+// shutdown of all these.
 //
 //	serve ─▶ settings ─▶ lock ─▶ pictures ─▶ engine ─▶ pool ─▶ control socket ─▶ HTTP ─▶ SIGTERM ─▶ drain
 //
-// A [Node] is an open data folder. A [Server] is a node behind HTTP. [Options] has the differences between the programs; this package and
-// those below it know neither program. Package cli has their common commands.
+// A [Node] is an open data folder. A [Server] is a node behind HTTP. [Options] holds the differences between the programs. This package and
+// the packages below it know neither program. Package cli has their common commands.
 package server
 
 import (
@@ -29,9 +29,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// Node is an open data folder with all that works on it but the HTTP server: the engine, its
-// pool and its background, and the control socket. A server is a node and HTTP; a command
-// that is given a folder which nobody has open is a node for as long as it runs.
+// Node is an open data folder with everything that works on it except the HTTP server: the engine, its pool, its background work and the
+// control socket. A server is a node behind HTTP. A command opens a node itself if no process has the folder open.
 type Node struct {
 	Settings Settings
 	Log      *slog.Logger
@@ -44,20 +43,21 @@ type Node struct {
 	Pool    *jobs.Pool
 	Handler *jobs.Handler
 	control *control.Server
-	failed  chan error // the store's failed write, which ends the process
-	works   bool       // in the background
-	Fresh   bool       // the folder was made by this start
+	failed  chan error // receives the error of a store write that failed for good, which ends the process
+	works   bool       // background work is running
+	Fresh   bool       // this start created the folder
 	begun   time.Time
 
-	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
+	quiet  sync.Mutex // held by a step of the engine, which may delete, and by a backup
 	loops  sync.WaitGroup
-	Begin  func(f func(context.Context)) // starts a loop
+	Begin  func(f func(context.Context)) // starts a loop, which must end when its context ends
 	cancel context.CancelFunc            // ends the loops
 }
 
 var _ control.Folder = (*Node)(nil)
 
-// OpenNode opens a data folder and starts its control socket and, with work, its background. If it fails, it closes everything.
+// OpenNode opens a data folder and starts its control socket. If u.Work is set, it also starts the background work. If OpenNode fails, it
+// closes everything.
 func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node, err error) {
 	if s.Network.Dial == nil {
 		s.Network = Network{system.Resolve, system.Dial}
@@ -119,8 +119,8 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	return n, n.startLoops(ctx, u.Work)
 }
 
-// keepBundles keeps our network's bundles in the folder, for the day on which a program with
-// another opens it, and drops those that serve no application any more.
+// keepBundles stores this program's network bundles in the folder, in case a program with another network opens it later. It removes
+// bundles that serve no application any longer.
 func (n *Node) keepBundles() error {
 	base := n.Networks.Base()
 	if err := n.Folder.KeepBundles(base, n.Settings.Bundles); err != nil {
@@ -129,7 +129,7 @@ func (n *Node) keepBundles() error {
 	return n.Folder.DropBundles(n.Networks.Serves)
 }
 
-// references reports whether a record needs a blob.
+// references reports whether a record references the blob h.
 func (n *Node) references(h blob.Hash) bool { return n.Register == nil || n.Register.References(h) }
 
 func (n *Node) startPool() {
@@ -157,25 +157,25 @@ func (n *Node) startPool() {
 	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
 }
 
-// lowerPriority lowers the priority of the calling thread. Where it cannot, the work is done all the same.
+// lowerPriority lowers the priority of the calling thread. If that fails, the thread works with its normal priority.
 func (n *Node) lowerPriority() {
 	if err := system.LowerPriority(); err != nil {
 		n.Log.Debug("cannot lower the priority of a thread", "error", err)
 	}
 }
 
-// hasPicture returns a function that reports whether a picture is in the folder; nil: all are.
+// hasPicture returns a function that reports whether the folder stores a picture. It returns nil if the folder stores all pictures.
 func (n *Node) hasPicture() func(h blob.Hash) bool {
 	if _, ok := n.Engine.(PictureFetcher); !ok {
 		return nil
 	}
 	return func(h blob.Hash) bool {
 		has, err := n.Folder.Blobs.Has(context.Background(), h)
-		return has || err != nil // its picture will have the error
+		return has || err != nil // reading the picture will return the error
 	}
 }
 
-// picture gets a picture by its hash.
+// picture returns the picture with the hash h. It first downloads a missing one.
 func (n *Node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
 	if b, ok := n.Engine.(PictureFetcher); ok {
 		if err := b.FetchPicture(ctx, h); err != nil {
@@ -185,8 +185,8 @@ func (n *Node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
 	return n.Folder.Blobs.Get(ctx, h)
 }
 
-// fetch gets a picture by URL. One that we host ourselves is read from the blobs: the server
-// would refuse to connect to itself.
+// fetch returns the picture at a URL. It reads pictures that this server hosts from the blobs, because the server refuses to connect to
+// itself.
 func (n *Node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
 	if name, ours := n.hostedName(url); ours {
 		b, _, err := n.Picture(ctx, name)
@@ -195,12 +195,12 @@ func (n *Node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([
 	return fetcher.Fetch(ctx, url)
 }
 
-// hostedName returns the name in the URL of a picture or video that we host.
+// hostedName returns the name in the URL of a picture or video that this server hosts. ours is false for other URLs.
 func (n *Node) hostedName(url string) (name string, ours bool) {
 	return strings.CutPrefix(url, strings.TrimRight(n.Settings.PublicURL, "/")+api.HostedPath)
 }
 
-// startLoops starts the work in the background.
+// startLoops starts the control socket and, with work, the background loops.
 func (n *Node) startLoops(ctx context.Context, work bool) error {
 	listener, err := system.ListenUnix(ctx, n.Folder.Dir, control.Socket)
 	if err != nil {
@@ -228,7 +228,7 @@ func (n *Node) startLoops(ctx context.Context, work bool) error {
 	return nil
 }
 
-// stepping is an engine whose steps hold a lock: they may delete.
+// stepping is an engine whose steps hold the lock quiet, because a step may delete pictures.
 type stepping struct {
 	Engine
 	quiet *sync.Mutex
@@ -241,12 +241,12 @@ func (s *stepping) Step(ctx context.Context, now time.Time) (bool, error) {
 	return s.Engine.Step(ctx, now)
 }
 
-// Close stops the loops and closes what is open, the last first.
+// Close stops the loops and closes everything in reverse order of opening.
 func (n *Node) Close() error {
 	var errs []error
 	if n.control != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		if err := n.control.Close(ctx); !errors.Is(err, context.DeadlineExceeded) { // else calls were cut off
+		if err := n.control.Close(ctx); !errors.Is(err, context.DeadlineExceeded) { // otherwise calls were cut off
 			errs = append(errs, err)
 		}
 		cancel()

@@ -17,43 +17,43 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 )
 
-// Options are a program's additions to the server. A value serves one run. A function that is nil adds nothing; Open is never nil. The
-// server calls them in the order Flags, Parse, Watch, Accounts, Open, Mounts, FirstApp, Started.
+// Options are a program's additions to the server. A value serves one run. A nil function adds nothing. Open is required. The server calls
+// the functions in the order Flags, Parse, Watch, Accounts, Open, Mounts, FirstApp, Started.
 type Options struct {
-	// Flags defines flags of serve.
+	// Flags defines the program's flags of the command serve.
 	Flags func(f *pflag.FlagSet)
 
-	// Parse reads them, wherever they were set. The settings of the server are complete. Errors are mistakes of usage.
+	// Parse reads the program's settings from flags, environment and file. s is complete. An error is a usage error.
 	Parse func(k *koanf.Koanf, s *Settings) error
 
-	// Watch runs serve in another process, which it watches and starts again. It reports whether it has done so, and how that ended.
+	// Watch runs serve in a child process, supervises it and restarts it. done reports whether Watch did so, and err is its result.
 	Watch func(ctx context.Context, env *Env, s *Settings, log *slog.Logger) (done bool, err error)
 
 	// Accounts sets options of accounts.
 	Accounts func(o *account.Options) error
 
-	// Open opens an engine over the folder, the tokens and the accounts of a node, which are open. The caller closes the engine.
+	// Open opens an engine over the folder, the tokens and the accounts of node n, which are already open. The caller closes the engine.
 	Open func(ctx context.Context, n *Node, u Use) (OpenedEngine, error)
 
-	// Mounts returns the handlers besides /v2, its description and its tokens.
+	// Mounts returns the program's handlers. The server itself adds /v2, its description and its tokens.
 	Mounts func(s *Server) ([]httpd.Mount, error)
 
-	// FirstApp reports whether a folder without an API key gets its first application.
+	// FirstApp reports whether the server creates a first application in a folder without an API key.
 	FirstApp func() bool
 
-	// Started is called once the server answers. It writes what the person who started it needs to know.
+	// Started is called once the server answers. It writes information for the person who started the server to w.
 	Started func(s *Server, w io.Writer) error
 
-	// Status adds to the status of the process.
+	// Status adds the program's fields to the status of the process.
 	Status func(s *control.Status)
 
-	// Unhealthy returns why the process must be started again; nil: it works.
+	// Unhealthy returns the reason why the process must restart, or nil.
 	Unhealthy func() error
 }
 
-// PictureFetcher is an engine whose inputs may have pictures that are not in the folder yet.
+// PictureFetcher is an engine that may lack pictures of its inputs and downloads them on request.
 type PictureFetcher interface {
-	// FetchPicture makes sure that a picture is stored. The error wraps api.ErrFetch if it cannot be had now.
+	// FetchPicture makes sure that a picture is stored. The error wraps api.ErrFetch if the picture is unavailable now.
 	FetchPicture(ctx context.Context, h blob.Hash) error
 }
 
@@ -64,13 +64,13 @@ type OpenedEngine struct {
 	Networks Networks
 }
 
-// Networks are the networks of an engine. It is safe for concurrent use.
+// Networks gives access to the networks of an engine. It is safe for concurrent use.
 type Networks interface {
-	// Base is the newest network's hash, and Serves reports whether one serves applications.
+	// Base returns the hash of the newest network's base model. Serves reports whether the network base serves applications.
 	Base() [32]byte
 	Serves(base [32]byte) bool
 
-	// NewAnalyser makes an analyser of a network for one thread.
+	// NewAnalyser returns an analyser of the network base, for use by one thread.
 	NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser
 }
 
@@ -79,9 +79,9 @@ type Engine interface {
 	jobs.Service
 	jobs.Engine
 
-	// HostedPicture returns the picture behind a hosted name; the error is blob.ErrNotFound.
+	// HostedPicture returns the picture with a hosted name. The error wraps blob.ErrNotFound if the name is unknown.
 	HostedPicture(name string) (blob.Picture, error)
 
-	// Close ends the engine once calls under way have ended.
+	// Close waits for the calls in progress and closes the engine.
 	Close() error
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// hazardous reports whether a terminal or a log would obey a character and not show it: control characters, escapes among them,
-// ends of lines, and those that turn the direction of the text around them.
+// hazardous reports whether a terminal or a log may obey a character instead of showing it: control characters, including escapes, line
+// ends, and characters that change the direction of text.
 func hazardous(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0, r == '\u2028', r == '\u2029':
@@ -19,10 +19,10 @@ func hazardous(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
-// Printable makes text printable that a caller chose, such as a name: a hazardous character becomes �.
+// Printable replaces each hazardous character in a text by �, for example in a name that a caller chose.
 func Printable(s string) string { return strings.Map(printable, s) }
 
-// PrintableLines is clean for a text of several lines.
+// PrintableLines works like Printable, but keeps line ends and tabs.
 func PrintableLines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -39,7 +39,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// cleanAttr makes an attribute of a log line printable. Handlers quote or escape the ends of lines themselves.
+// cleanAttr makes an attribute of a log line printable. The log handlers quote or escape line ends.
 func cleanAttr(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.LevelKey {
 		return a
@@ -57,7 +57,7 @@ func cleanAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// EscapeWriter writes JSON with every hazardous character as an escape, which readers of JSON read as the same text.
+// EscapeWriter writes JSON and escapes every hazardous character. A JSON reader gets the same text.
 type EscapeWriter struct{ W io.Writer }
 
 // Write implements [io.Writer].
@@ -79,8 +79,8 @@ func (e EscapeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hazardousInJSON excepts the space between values. Strings have their ends of lines escaped.
+// hazardousInJSON reports hazardous characters, except the white space between values. Line ends in strings are already escaped.
 func hazardousInJSON(r rune) bool { return hazardous(r) && r != '\n' && r != '\t' && r != '\r' }
 
-// NewJSON returns an encoder of JSON that a terminal can show.
+// NewJSON returns an encoder of JSON that is safe to show on a terminal.
 func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(EscapeWriter{w}) }

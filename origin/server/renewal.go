@@ -7,20 +7,20 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 )
 
-// renewing is an engine that has inputs analysed by its newest network.
+// renewing is an engine that re-analyses inputs with its newest network.
 type renewing interface {
 	jobs.Renewing
 	// MissingPictures returns the number of inputs whose pictures the store lacks.
 	MissingPictures() (uint64, error)
 }
 
-// renewals are the metrics of a change of network, of all applications together, and of pictures that are missing.
+// renewals returns metrics of the re-embedding of all applications together, and of missing pictures.
 func renewals(engine renewing) []prometheus.Collector {
 	sum := func(name, help string, of func(core.Progress) uint64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Subsystem: "renewal", Name: name, Help: help}, func() float64 {
 			under, err := engine.Renewals()
 			if err != nil {
-				return 0 // it is closing
+				return 0 // the engine is closing
 			}
 			n := uint64(0)
 			for _, p := range under {
@@ -33,7 +33,7 @@ func renewals(engine renewing) []prometheus.Collector {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Name: "pictures_missing", Help: "Inputs that cannot be analysed because the store lacks their pictures."}, func() float64 {
 			n, err := engine.MissingPictures()
 			if err != nil {
-				return 0 // it is closing
+				return 0 // the engine is closing
 			}
 			return float64(n)
 		}),

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// NewServe makes the command that serves; more is the program's part of the help.
+// NewServe returns the command serve. more is the program's part of the help.
 func NewServe(env *Env, more string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -52,7 +52,7 @@ acknowledging the write. It is safe to restart it.`,
 	return cmd
 }
 
-// runServe serves until it is told to stop, and does not work any more.
+// runServe serves until the process is asked to stop or the server fails.
 func runServe(cmd *cobra.Command, env *Env) error {
 	system.IgnoreHangups()
 	ctx := cmd.Context()
@@ -60,7 +60,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if inherited != nil { // the process that listens for us has the address
+	if inherited != nil { // the supervising process listens and has the address
 		if err := cmd.Flags().Set("listen", inherited.Addr().String()); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if s.Workers == 0 {
 		s.Workers = system.Cores()
 	}
-	system.ReserveThreads(2) // for refusals and reads, while every core analyses
+	system.ReserveThreads(2) // for refusals and reads while every core analyses
 	srv, err := Start(ctx, s, log)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if first := env.Options.FirstApp; first != nil && first() {
 		if err := srv.Welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
 			if ctx.Err() != nil {
-				err = nil // it is told to stop while it starts
+				err = nil // the process was asked to stop during the start
 			}
 			return errors.Join(err, srv.Stop())
 		}
@@ -114,7 +114,7 @@ func (srv *Server) await(ctx context.Context) error {
 		// start reads the disk.
 		return fmt.Errorf("writing to the data folder failed: %w", err)
 	case err := <-stuck:
-		return err // without closing anything, too: closing could hang
+		return err // also without closing anything: closing could hang
 	case err := <-srv.served:
 		srv.Log.Error("serving failed", "error", err)
 		srv.served <- err
@@ -127,11 +127,11 @@ func (srv *Server) await(ctx context.Context) error {
 	return <-srv.served
 }
 
-// reportEvery is the time between two checks whether the program is stuck, unless the supervisor asks for shorter ones.
+// reportEvery is the time between two checks whether the program is stuck. A supervisor may ask for a shorter time.
 const reportEvery = time.Second
 
-// report says to the supervisor that the server is ready, and then again and again that it works.
-// It ends when the program is stuck, and hands on what keeps it.
+// report notifies the supervisor that the server is ready, and then regularly that it works. If the program is stuck, report sends the
+// reason to stuck and stops notifying.
 func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 	srv.notify("READY=1")
 	within, err := system.WatchdogInterval()
@@ -147,7 +147,7 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 			if err := f(); err != nil {
 				select {
 				case stuck <- err:
-				default: // it was reported
+				default: // already reported
 				}
 				return
 			}
@@ -158,14 +158,14 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 	})
 }
 
-// notify says to the supervisor how the server is.
+// notify sends the server's state to the supervisor.
 func (srv *Server) notify(state string) {
 	if err := system.Notify(state); err != nil {
 		srv.Log.Error("cannot notify the supervisor", "state", state, "error", err)
 	}
 }
 
-// newLog makes the log: for eyes on a terminal, for machines elsewhere.
+// newLog returns the log: coloured text on a terminal, JSON elsewhere, unless the settings choose a format.
 func newLog(w io.Writer, s Settings) *slog.Logger {
 	format := s.LogFormat
 	if format == "auto" {

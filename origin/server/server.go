@@ -25,20 +25,20 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Server is a running server: a node behind HTTP, to be stopped once.
+// Server is a running server: a node behind HTTP. Call Stop to end it.
 type Server struct {
 	*Node
 	http     *httpd.Server
 	secure   *tls.Config // nil: plain HTTP
 	Listener net.Listener
 	served   chan error
-	closers  []io.Closer // of mounts, closed before the node
+	closers  []io.Closer // resources of mounts, closed before the node
 
 	stopOnce sync.Once
 	stopErr  error
 }
 
-// Times of a stop: together below the ten seconds that supervisors wait.
+// drainTime is the time to drain. With the time to close, a stop stays below the ten seconds that supervisors wait.
 const drainTime = 8 * time.Second
 
 // Start opens everything and serves. If it fails, it closes everything.
@@ -71,7 +71,7 @@ func Start(ctx context.Context, s Settings, log *slog.Logger) (_ *Server, err er
 	return srv, nil
 }
 
-// wire makes the HTTP server.
+// wire creates the HTTP server.
 func (srv *Server) wire() error {
 	memory := system.MemoryLimit()
 	registry := prometheus.NewRegistry()
@@ -89,7 +89,7 @@ func (srv *Server) wire() error {
 		Hosted:        (&hostedFiles{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation}).open,
 		MaxBody:       srv.Settings.MaxBody,
 		BodyBudget:    max(2*srv.Settings.MaxBody, min(memory/4, 2<<30)),
-		AnswerBudget:  8 * srv.Settings.MaxAnswer, // one alone has half: the records and the text of two
+		AnswerBudget:  8 * srv.Settings.MaxAnswer, // one answer may take half: the records and the text of two answers
 		MaxConns:      srv.Settings.MaxConns,
 		MaxConnsPerIP: srv.connsPerIP(),
 		TLS:           srv.secure,
@@ -108,7 +108,7 @@ func (srv *Server) wire() error {
 	return err
 }
 
-// module returns the SHA-256 of the module that answers; empty: none does.
+// module returns the SHA-256 of the WebAssembly module that answers, or "" if the core runs natively.
 func (srv *Server) module() string {
 	var s control.Status
 	if f := srv.Settings.Options.Status; f != nil {
@@ -120,8 +120,8 @@ func (srv *Server) module() string {
 	return s.Module.SHA256
 }
 
-// connsPerIP returns the maximum number of connections of one client: an eighth of all if strangers connect, and unlimited on loopback
-// and behind a proxy, which is one client for many.
+// connsPerIP returns the maximum number of connections of one client: an eighth of MaxConns, at least 16. On loopback and behind a proxy it
+// returns 0 (unlimited), because the proxy is one client for many users.
 func (srv *Server) connsPerIP() int {
 	host, _, err := net.SplitHostPort(srv.Settings.Listen)
 	if srv.Settings.BehindProxy || err == nil && system.IsLoopback(host) {
@@ -150,10 +150,10 @@ func (srv *Server) gauges() []prometheus.Collector {
 	}
 }
 
-// CloseWith has something of a mount closed with the server, before the engine and the data folder.
+// CloseWith registers a resource of a mount. The server closes it before the engine and the data folder.
 func (srv *Server) CloseWith(c io.Closer) { srv.closers = append(srv.closers, c) }
 
-// Stop drains and closes, once. It returns an error when accepted requests had to be cut off.
+// Stop drains and closes the server, once. It returns an error if accepted requests were cut off.
 func (srv *Server) Stop() error {
 	srv.stopOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
@@ -163,7 +163,7 @@ func (srv *Server) Stop() error {
 	return srv.stopErr
 }
 
-// close closes what is open.
+// close closes everything that is open.
 func (srv *Server) close() error {
 	var errs []error
 	if srv.Listener != nil {
@@ -180,17 +180,17 @@ func (srv *Server) close() error {
 	return errors.Join(errs...)
 }
 
-// Entity tags of hosted pictures: a name never changes its bytes, and no two pictures have one address. A tag made of the
-// bytes would reveal the hash of a picture to strangers.
+// Entity tags of hosted pictures. They can be constants: the bytes of a name never change, and no two pictures share a URL. A tag derived
+// from the bytes would reveal the hash of a picture to strangers.
 const (
-	tagReduced  = `"2"` // without the place; higher numbers when package location removes more
+	tagReduced  = `"2"` // without the place; increase it when package location removes more
 	tagOriginal = `"0"`
 )
 
-// hostedFiles gives the HTTP server the engine's hosted pictures.
+// hostedFiles serves the engine's hosted pictures and videos.
 //
 //	/hosted/NAME            without the place where the picture or the video was taken, unless a setting keeps it
-//	/hosted/NAME/SHA256     the original: only those who may read the input know its hash
+//	/hosted/NAME/SHA256     the original: only callers who may read the input know its hash
 //	/hosted/NAME/thumbnail
 type hostedFiles struct {
 	engine       Engine
@@ -198,10 +198,10 @@ type hostedFiles struct {
 	blobs        *blob.Folder
 	keepLocation bool
 
-	planning sync.Mutex // one file in memory at a time
+	planning sync.Mutex // held while a whole file is in memory, so that only one is
 }
 
-// open returns the picture or video of a name.
+// open returns the hosted picture or video for the path name.
 func (h *hostedFiles) open(ctx context.Context, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
 		thumb, err := h.register.Thumbnail(picture)
@@ -232,7 +232,7 @@ func (h *hostedFiles) open(ctx context.Context, name string) (httpd.Picture, err
 	return out, nil
 }
 
-// reduce returns a reader of a picture or a video without the place.
+// reduce returns a reader of a picture or a video without its place.
 func (h *hostedFiles) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
 	start := bufio.NewReader(body)
 	edits := location.TIFF
@@ -251,7 +251,7 @@ func (h *hostedFiles) reduce(ctx context.Context, hash blob.Hash, body io.Reader
 	return location.NewEditReader(start, edits(data)), nil
 }
 
-// reducedReader is a picture or a video without the place; it is opened by the first Read.
+// reducedReader reads a picture or a video without its place. The first Read calls open.
 type reducedReader struct {
 	io.Closer
 	open func() (io.Reader, error)

@@ -28,10 +28,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// Settings are those of a server.
+// Settings are the settings of a server.
 type Settings struct {
 	Listen        string
-	Listener      net.Listener // inherited; nil: listen is opened
+	Listener      net.Listener // inherited; nil: the server opens Listen
 	Data          string
 	PublicURL     string
 	PublicAppID   string
@@ -56,27 +56,27 @@ type Settings struct {
 	TLS          TLSSettings
 	BehindProxy  bool
 	TokenLife    time.Duration
-	Rate         auth.Rate // of calls with accounts' keys
-	OperatorRate auth.Rate // of calls with the operator's keys
+	Rate         auth.Rate // limit of calls with accounts' keys
+	OperatorRate auth.Rate // limit of calls with the operator's keys
 
-	Copies func(app string) (api.SyncStatus, bool) // where the copies stand that this process keeps; nil: it keeps none
+	Copies func(app string) (api.SyncStatus, bool) // sync status of each replica in this process; nil: there are no replicas
 
 	Options Options
 	Network Network
-	Folder  data.Options // faults, in tests
-	Bundles fs.FS        // of the network; nil: the program's own
+	Folder  data.Options // file systems with faults, in tests
+	Bundles fs.FS        // bundles of the network; nil: the program's
 }
 
-// Network is how the server reaches others; the zero value is the machine's own way.
+// Network holds the functions that reach other machines. The zero value means the machine's own resolver and dialer.
 type Network struct {
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	Dial    func(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error)
 }
 
-// EnvPrefix is the start of the names of the variables that set what flags do not.
+// EnvPrefix is the prefix of the environment variables that set flags.
 const EnvPrefix = "SIGHTLINE_"
 
-// Settings of videos that servers and predict share.
+// Settings of videos that the commands serve and predict share.
 const (
 	DefaultMaxVideo  = "80MB"
 	VideoModuleHelp  = "`file` of the module that decodes videos (default: " + video.ModuleFile + " next to the program)"
@@ -122,13 +122,13 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.String("config", "", "TOML `file` with settings that are named like these flags")
 }
 
-// FolderSettings are those of a command that opens a data folder itself.
+// FolderSettings returns the settings of a command that opens a data folder itself.
 func FolderSettings(dir string, env *Env) Settings {
 	return Settings{Data: dir, PublicURL: "http://127.0.0.1:8080", Language: "en", KeepPredicted: 24 * time.Hour, MaxBody: 96 << 20, MaxAnswer: api.DefaultMaxAnswer, Folder: env.Data, Options: env.Options}
 }
 
-// LoadSettings reads, the later the stronger: the flags' defaults, the configuration file,
-// the environment, the flags that were given. All errors are mistakes of usage.
+// LoadSettings reads the settings. In increasing priority they come from the flags' defaults, the configuration file, the environment and
+// the given flags. All errors are usage errors.
 func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Settings, error) {
 	k := koanf.New(".")
 	fromEnvironment := env.Provider(".", env.Opt{
@@ -238,7 +238,7 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	return s, checkListen(s.Listen, s.BehindProxy || s.TLS.on())
 }
 
-// parseLimits reads how long tokens live and how often may be called.
+// parseLimits reads the lifetime of tokens and the limits of calls per second.
 func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
 	if s.TokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.TokenLife < time.Second || s.TokenLife > token.MaxLife {
 		return Usagef("token-ttl: %q is not a duration from 1s to %v", k.String("token-ttl"), token.MaxLife)
@@ -260,8 +260,7 @@ func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
 	return nil
 }
 
-// checkListen refuses every address that others could reach, unless it is protected: keys would
-// cross the network in the clear.
+// checkListen refuses an address that other machines can reach unless it is protected, because keys would cross the network unencrypted.
 func checkListen(listen string, protected bool) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -277,7 +276,7 @@ func checkListen(listen string, protected bool) error {
 		"Use --tls-cert and --tls-key, --acme-domain, --behind-proxy, or a loopback address such as 127.0.0.1:%s", listen, port)
 }
 
-// parseWords reads a list that a flag, a variable ("a,b") or a file may give.
+// parseWords reads a list that a flag, a variable ("a,b") or a file sets.
 func parseWords(k *koanf.Koanf, name string) []string {
 	if !k.Exists(name) {
 		return nil
@@ -298,7 +297,7 @@ func parsePorts(k *koanf.Koanf) (ports []uint16, err error) {
 	return ports, nil
 }
 
-// ParseSize reads bytes: "1500", "64KB", "96MB", "1GB", in powers of 1,024.
+// ParseSize reads a number of bytes: "1500", "64KB", "96MB" or "1GB", with units in powers of 1,024.
 func ParseSize(text string) (int64, error) {
 	number, shift := text, 0
 	for suffix, bits := range map[string]int{"KB": 10, "MB": 20, "GB": 30} {

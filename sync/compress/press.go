@@ -1,5 +1,4 @@
-// Package compress compresses the streams of frames and the bodies that the sync protocol sends, as the content coding zstd of HTTP (RFC
-// 8878).
+// Package compress compresses the streams of frames and the bodies of the sync protocol with the HTTP content coding zstd (RFC 8878).
 //
 //	Write ──▶ zstd frame ┐
 //	Write ──▶ zstd frame ├──▶ the body's bytes: a decoder joins them
@@ -26,16 +25,16 @@ import (
 // Encoding is the content coding's name.
 const Encoding = "zstd"
 
-// maxWindow is the distance in bytes that a decoder must be able to look back: a frame's length is enough.
+// maxWindow is the maximum distance in bytes that a decoder must look back. The length of a frame is enough.
 const maxWindow = 1 << 20
 
-// MinBytes is the length from which on a body is worth compressing.
+// MinBytes is the minimum length of a body that is worth compressing.
 const MinBytes = 256
 
 var encoder = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithWindowSize(maxWindow))
 	if err != nil {
-		panic(err) // options of ours
+		panic(err) // the options are constants
 	}
 	return e
 })
@@ -53,21 +52,21 @@ func Accepts(header string) bool {
 	return false
 }
 
-// Bytes returns a body compressed.
+// Bytes returns the compressed body.
 func Bytes(body []byte) []byte {
 	return encoder().EncodeAll(body, make([]byte, 0, len(body)/2+64))
 }
 
-// Writer compresses a stream. It is for one goroutine.
+// Writer compresses a stream. It is not safe for concurrent use.
 type Writer struct{ w io.Writer }
 
 // NewWriter returns a Writer over w. It need not be closed.
 func NewWriter(w io.Writer) *Writer { return &Writer{w} }
 
-// buffers are scratch memory in which frames are compressed.
+// buffers are scratch buffers for compressed frames.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Write writes p as one zstd frame. The error is that of the writer below.
+// Write writes p as one zstd frame. Its errors are those of the underlying writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -81,7 +80,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteFrames writes frames of the protocol, each in the parts that compress best.
+// WriteFrames writes a frame of the protocol in the two parts that compress best.
 func (w *Writer) WriteFrames(frame []byte) error {
 	seam := wire.Seam(frame)
 	if len(frame)-seam < MinBytes {
@@ -94,8 +93,8 @@ func (w *Writer) WriteFrames(frame []byte) error {
 	return err
 }
 
-// NewReader returns a reader over r that undoes what a Writer, or [Bytes], did. It gives the bytes of a zstd frame once all of it has
-// come, and starts no goroutine. An end in the middle of a zstd frame is io.ErrUnexpectedEOF. It must be closed.
+// NewReader returns a reader that decompresses the output of a Writer or [Bytes] from r. It returns the bytes of a zstd frame once it is
+// complete, and starts no goroutine. An end inside a zstd frame is io.ErrUnexpectedEOF. The caller must close the reader.
 func NewReader(r io.Reader) (io.ReadCloser, error) {
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 
 var errTooLong = jsonio.ErrTooLong
 
-// client is an authenticated caller, and the application that it asked for.
+// client is an authenticated caller and the application of its request.
 type client struct {
-	app       string         // that is asked about, once it is known to be its own
-	edge      *catalog.Edge  // nil: a key or a token asks
-	principal auth.Principal // of a key or a token
-	until     time.Time      // end of the token; zero: it has none
+	app       string         // application of the request, once the access was checked
+	edge      *catalog.Edge  // nil: the caller has a key or a token
+	principal auth.Principal // principal of the key or the token
+	until     time.Time      // end of the token; zero: no end
 }
 
 // holder returns the caller in the form in which sites are leased.
@@ -56,8 +56,8 @@ func (w *client) edgeID() string {
 	return ""
 }
 
-// identify finds out who asks. named are the applications that it asks about: where one of them was
-// deleted, and nothing else is known any more, that is the answer.
+// identify authenticates the caller. named are the applications in the request. If the authentication fails and one of them was deleted,
+// identify returns that refusal.
 func (c *call) identify(named ...string) error {
 	err := c.credential()
 	if err == nil {
@@ -71,7 +71,7 @@ func (c *call) identify(named ...string) error {
 	return err
 }
 
-// credential reads what the request shows.
+// credential checks the signature, key or token of the request and sets c.client.
 func (c *call) credential() error {
 	if id, ok := edgeOf(c.r.Authorization); ok {
 		e, err := c.f.o.Register.Edge(id)
@@ -95,8 +95,8 @@ func (c *call) credential() error {
 	return nil
 }
 
-// Caller returns for whom a request speaks, from its head: a host keeps shares of memory by it. An edge is known by its id and the
-// time that its signature names, since the signature covers the body, too. It is empty for an edge that enrols, and for OPTIONS.
+// Caller returns the caller of a request from its head only. A host shares memory by caller. An edge is identified by its id and a recent
+// signature time, not by the signature itself, which covers the body. Caller returns "" for an enrolling edge and for OPTIONS.
 func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 	c := &call{f: f, ctx: ctx, r: r, now: f.o.Clock()}
 	if r.Method == "OPTIONS" || strings.TrimRight(r.Path, "/") == Prefix+"/enrol" {
@@ -108,7 +108,7 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 			c.client = client{edge: &e}
 			return c.caller(), nil
 		}
-		return "", nil // Serve refuses the call in the form that edges read
+		return "", nil // Serve refuses the request in the form that edges read
 	}
 	if err := c.credential(); err != nil {
 		return "", nil
@@ -116,8 +116,8 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 	return c.caller(), nil
 }
 
-// caller returns whom a request is for, as hosts share their places by it: the account of an edge or an application, or the edge or
-// the application itself where the operator owns it.
+// caller returns the account of the edge or application, by which hosts share their capacity. If the operator owns it, caller returns the
+// edge or the application itself.
 func (w *client) caller() string {
 	if w.edge != nil {
 		return cmp.Or(w.edge.Owner, w.holder())
@@ -125,7 +125,7 @@ func (w *client) caller() string {
 	return w.principal.Caller
 }
 
-// refuseDeleted is the refusal for an application that was deleted; nil: it was not.
+// refuseDeleted returns the refusal for a deleted application; nil: it was not deleted.
 func (c *call) refuseDeleted(app string) error {
 	if _, err := catalog.ParseAppID(app); err != nil {
 		return nil
@@ -136,10 +136,10 @@ func (c *call) refuseDeleted(app string) error {
 	return &wire.Refusal{Code: wire.RefusedGone, Detail: "the application was deleted"}
 }
 
-// errScope is the answer for an application of another caller, whether or not it exists.
+// errScope refuses an application of another caller, whether or not it exists.
 var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential has no access to the application"}
 
-// may reports whether who asks may hold an application.
+// may reports whether the caller has access to an application.
 func (w *client) may(app string) bool {
 	if w.edge != nil {
 		return w.edge.Holds(app)
@@ -155,10 +155,10 @@ func (c *call) open(app string) (*partition.Partition, error) {
 	return c.reach(app)
 }
 
-// errLocalOnly is the refusal of an application that its owner keeps at the origin.
+// errLocalOnly refuses an application whose owner does not let it leave the origin.
 var errLocalOnly = &wire.Refusal{Code: wire.RefusedScope, Detail: "the application is local only: it is not sent to replicas"}
 
-// refuseLocalOnly returns errLocalOnly for a call that would send what a local-only application holds.
+// refuseLocalOnly returns errLocalOnly for a call that would send data of a local-only application.
 func (c *call) refuseLocalOnly(app string) error {
 	if c.does == takes {
 		return nil
@@ -166,14 +166,14 @@ func (c *call) refuseLocalOnly(app string) error {
 	a, err := c.f.o.Register.App(app)
 	switch {
 	case errors.Is(err, register.ErrApplication):
-		return nil // deleted a moment ago: nothing more is written to it
+		return nil // just deleted: it accepts no more writes
 	case err == nil && a.LocalOnly:
 		return errLocalOnly
 	}
 	return err
 }
 
-// reach opens an application for who asks, unless it is local only and the call would send it.
+// reach opens an application for the caller, unless it is local only and the call would send its data.
 func (c *call) reach(app string) (*partition.Partition, error) {
 	p, err := c.enter(app)
 	if err == nil {
@@ -185,7 +185,7 @@ func (c *call) reach(app string) (*partition.Partition, error) {
 	return p, nil
 }
 
-// enter opens an application for who asks.
+// enter opens an application for the caller.
 func (c *call) enter(app string) (*partition.Partition, error) {
 	if c.edge != nil && slices.Contains(c.edge.Apps, app) {
 		if gone := c.refuseDeleted(app); gone != nil {
@@ -209,7 +209,7 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 // siteHeader contains "number secret" of a site that does not belong to an edge.
 const siteHeader = "Sync-Site"
 
-// writes holds the request to a site: an edge's own, or one whose secret it shows.
+// writes checks that the caller may write as site: an edge's own site, or one whose secret the request has.
 func (c *call) writes(site log.Site) error {
 	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
 	if c.edge != nil {
@@ -239,7 +239,7 @@ func (c *call) checkSiteSecret(site log.Site, secret string) (catalog.Site, erro
 	return s, err
 }
 
-// query is a request's parameters; the first of each name counts.
+// query contains the parameters of a request. Only the first value of each name counts.
 type query struct{ url.Values }
 
 func parseQuery(text string) (query, error) {
@@ -274,7 +274,7 @@ func malformedError(format string, args ...any) error {
 // unknown returns the refusal for something that does not exist or belongs to another application.
 func unknown(what string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: what} }
 
-// partOf refuses every partition but the one that an application has.
+// partOf refuses every partition except 0, the only one of an application.
 func partOf(n uint64) error {
 	if n != 0 {
 		return unknown("an application has only partition 0")
@@ -295,7 +295,7 @@ func (c *call) target() (*partition.Partition, error) {
 	return p, partOf(n)
 }
 
-// body is the request's, up to a limit.
+// body returns the body of the request, or a refusal if it is longer than limit.
 func (c *call) body(limit uint64, name string) ([]byte, error) {
 	if uint64(len(c.r.Body)) > limit {
 		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: name, Value: limit}

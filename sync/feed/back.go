@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// back takes entries that the log lost when it was restored from a backup, of any site: their seal proves that the log had them.
-// A picture that is not here does not hold its entry back. The origin lists it as a conflict.
+// back accepts entries of any site that the log lost when it was restored from a backup. Their seal proves that the log had them. If the
+// origin lacks the picture of an entry, it accepts the entry and lists it as a conflict.
 func (c *call) back() (api.Response, error) {
 	body, err := c.body(c.f.o.Limits.PushBytes, "PushBytes")
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *call) back() (api.Response, error) {
 	return message(out.Encode()), nil
 }
 
-// rolledBack looks for entries of the log that it lacks because its disk was rolled back. If there are some, the log has another epoch.
+// rolledBack checks whether the log lacks the entries because its disk was rolled back. If so, the log gets another epoch.
 func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.Entry) (api.Response, error) {
 	if err := c.notice(p, &partition.StoredRun{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}); err != nil {
 		return api.Response{}, err
@@ -88,8 +88,7 @@ func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.En
 	return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: m.From + uint64(len(entries))}).Encode()), nil
 }
 
-// notice refuses what a replica asks for if the log lacks what it has sealed, because its disk was rolled back. The log has another epoch
-// then.
+// notice returns a refusal if the log lacks entries that it has sealed, because its disk was rolled back. The log gets another epoch then.
 func (c *call) notice(p *partition.Partition, b *partition.StoredRun) error {
 	found, err := p.RolledBack(b)
 	if err == nil && found {
@@ -104,8 +103,8 @@ func (c *call) notice(p *partition.Partition, b *partition.StoredRun) error {
 	return &wire.Refusal{Code: wire.RefusedEpoch, Detail: wasRolledBack, Epoch: epoch}
 }
 
-// leads holds the log to a place of it that a replica has folded: the replica's operations name things as that log does, and a snapshot
-// must not replace entries that the log lacks. A place that the log does not have and did not seal is not held against the replica.
+// leads checks that the log has the position that a replica has folded. The replica's operations use that log's names, and a snapshot must
+// not replace entries that the log lacks. leads ignores a position without a valid seal.
 func (c *call) leads(p *partition.Partition, seq uint64, chain log.Chain, seal []byte) error {
 	if len(seal) == 0 {
 		return nil
@@ -116,7 +115,7 @@ func (c *call) leads(p *partition.Partition, seq uint64, chain log.Chain, seal [
 	return c.notice(p, &partition.StoredRun{From: seq, Before: chain, Seal: seal})
 }
 
-// wasRolledBack is the answer to a replica that has found the rollback of the log.
+// wasRolledBack is the refusal for a replica that detected the rollback of the log.
 const wasRolledBack = "the data folder of the origin was set back to an older copy; start a new session"
 
 // takeBack appends entries to the log, with derived records of their pictures.
@@ -129,7 +128,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	var fetched []log.Op
 	for i := range entries {
 		ops[i] = entries[i].Op
-		if b, ok := ops[i].Body.(*log.InputFetched); ok { // its input may have another name now
+		if b, ok := ops[i].Body.(*log.InputFetched); ok { // the name of its input may have changed
 			named := *b
 			ops[i].Body = &named
 			fetched = append(fetched, ops[i])
@@ -164,7 +163,8 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	return p.AddDerived(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
 }
 
-// regain makes what operations that the log had need again, and returns those whose picture or manifest the origin lacks.
+// regain collects again the derived records and manifests of operations that the log had. gone are those whose picture or manifest the
+// origin lacks.
 func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
 	v := n.p.View()
 	defer v.Close()
@@ -175,7 +175,7 @@ func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
 	gone = map[log.Dot]string{}
 	var wants []want
 	for i := range ops {
-		op := ops[i] // needs may refuse the copy
+		op := ops[i] // needs may change the operation in ops to a refused one
 		here, err := n.meetOne(v.Reader, base, ops[:i+1], i, &wants)
 		if s, ok := op.Body.(*log.NetworkSwitch); ok {
 			here, err = n.manifests(v.Reader, ops[i], s)
@@ -200,7 +200,7 @@ func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
 	return gone, nil
 }
 
-// manifests looks for those of the versions that a switch of the network brings.
+// manifests collects the manifests of the versions in a network switch. here is false if the origin lacks one.
 func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (here bool, err error) {
 	here = true
 	for _, v := range s.Versions {
@@ -221,7 +221,8 @@ func lostBytes(body log.Body) string {
 	return partition.LostPicture
 }
 
-// rederive analyses pictures of operations that the log had: what an analysis refuses now is taken as it is.
+// rederive analyses the pictures of operations that the log had. If an analysis refuses a picture now, rederive accepts the operation
+// anyway.
 func (n *needs) rederive(base [32]byte, wants []want) error {
 	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
 		if o.Code == catalog.InputReady {
@@ -230,8 +231,8 @@ func (n *needs) rederive(base [32]byte, wants []want) error {
 	})
 }
 
-// wrote holds operations that a replica offers again, after a restore, to a site that was its own: it holds the site, or the log
-// was restored from a backup that is older than the lease.
+// wrote checks that a site was the replica's own when it offers operations again after a restore. The replica still has the lease, or the
+// log was restored from a backup that is older than the lease.
 func (c *call) wrote(p *partition.Partition, site log.Site) error {
 	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d was not assigned to this replica", site)}
 	if _, _, restored, err := p.Backup(); err != nil || !restored || site == log.Origin || site >= partition.RestoredSites {

@@ -16,11 +16,11 @@ import (
 
 const (
 	haveBytes  = 1 << 20
-	maxHashes  = 10_000    // of one have
-	wholeBytes = 256 << 10 // of a picture that is answered in one piece
+	maxHashes  = 10_000    // hashes of one have request
+	wholeBytes = 256 << 10 // maximum size of a part of a picture that is answered without a stream
 )
 
-// refers reports whether an application has an input with a picture.
+// refers reports whether an input of the application has the picture.
 func refers(r catalog.Reader, h blob.Hash) (bool, error) {
 	found := false
 	err := r.ByBlob(h, func(uint32) bool {
@@ -30,8 +30,8 @@ func refers(r catalog.Reader, h blob.Hash) (bool, error) {
 	return found, err
 }
 
-// canRead reports whether the origin has the bytes with a hash and the application has access to them: one of its inputs has them, or one
-// of its replicas has sent them.
+// canRead reports whether the origin has the bytes of a hash and the application has access to them: one of its inputs has the picture, or
+// one of its replicas uploaded it.
 func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
 	if f.uploads.has(app, h, f.o.Clock()) {
 		return true, nil
@@ -43,7 +43,7 @@ func (f *Feed) canRead(ctx context.Context, app string, r catalog.Reader, h blob
 	return f.o.Blobs.Has(ctx, h)
 }
 
-// have answers which pictures and objects need not be sent.
+// have answers which pictures and objects the replica need not send.
 func (c *call) have() (api.Response, error) {
 	body, err := c.body(haveBytes, "HaveBytes")
 	if err != nil {
@@ -88,7 +88,7 @@ func isObject(r catalog.Reader, h blob.Hash) (bool, error) {
 	return err == nil, err
 }
 
-// blob answers with a picture, or an object, or a part of one.
+// blob answers with a picture or an object, or a part of it.
 func (c *call) blob() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *call) blob() (api.Response, error) {
 		return c.part(int64(len(data)), func(from, to int64) (api.Response, error) { return api.Response{Body: data[from:to]}, nil })
 	}
 	size, err := c.f.o.Blobs.Len(c.ctx, c.hash)
-	if errors.Is(err, blob.ErrNotFound) { // deleted in this very moment
+	if errors.Is(err, blob.ErrNotFound) { // deleted meanwhile
 		return api.Response{}, unknown("no such picture or object")
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *call) blob() (api.Response, error) {
 	return c.part(size, c.picture)
 }
 
-// picture answers with the bytes of a picture from one place to before another.
+// picture answers with the bytes from ≤ i < to of a picture.
 func (c *call) picture(from, to int64) (api.Response, error) {
 	if to-from <= wholeBytes && to <= 1<<20 {
 		data, err := c.f.o.Blobs.Get(c.ctx, c.hash)
@@ -135,7 +135,7 @@ func (c *call) picture(from, to int64) (api.Response, error) {
 	return api.Response{Length: to - from, Stream: func(w io.Writer) error { return c.copy(w, from, to) }}, nil
 }
 
-// copy writes a part of a picture. A damaged one is cut off before its end.
+// copy writes a part of a picture. If the picture is damaged, the copy ends early with an error.
 func (c *call) copy(w io.Writer, from, to int64) error {
 	r, err := c.f.o.Blobs.Open(c.ctx, c.hash)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *call) copy(w io.Writer, from, to int64) error {
 	return errors.Join(err, r.Close())
 }
 
-// part answers with the part of size bytes that the request asks for, as read gives it.
+// part answers with the range that the request asks for. size is the number of all bytes; read returns a range.
 func (c *call) part(size int64, read func(from, to int64) (api.Response, error)) (api.Response, error) {
 	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
@@ -169,7 +169,7 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if err != nil {
 		return api.Response{}, err
 	}
-	_ = c.f.meters.frames.take(c.app, uint64(to-from), c.now, "bytes") // the next request is refused
+	_ = c.f.meters.frames.take(c.app, uint64(to-from), c.now, "bytes") // over the quota, the next request is refused
 	res.Status, res.ContentType, res.Header = 200, "application/octet-stream", headers
 	if partial {
 		res.Status = 206
@@ -178,8 +178,8 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	return res, nil
 }
 
-// rangeOf reads a Range of one part (RFC 9110, section 14.1.2): from its first byte to before its last. An invalid range selects all
-// bytes; false: the range is beyond the end.
+// rangeOf parses a Range header with one range (RFC 9110, section 14.1.2). It returns the first byte and the one after the last. An invalid
+// header selects all bytes. ok is false if the range is beyond the end.
 func rangeOf(text string, size int64) (from, to int64, partial, ok bool) {
 	spec, isBytes := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
 	first, last, isRange := strings.Cut(spec, "-")
@@ -202,7 +202,7 @@ func rangeOf(text string, size int64) (from, to int64, partial, ok bool) {
 	return int64(a), min(int64(b)+1, size), true, true
 }
 
-// upload takes a picture, or an object, or a piece of one.
+// upload accepts a picture or an object, or a part of it.
 func (c *call) upload() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -250,8 +250,8 @@ func (c *call) upload() (api.Response, error) {
 	return c.uploadReply(202, begunOf(c.hash, s.size)), nil
 }
 
-// sends counts bytes of pictures that the application sends. It counts those of operations only if the storage of the
-// account is limited: the log keeps them, whatever the operations store.
+// sends counts n bytes against the application's daily quota. It counts bytes of operations only if the account's storage is limited,
+// because the log keeps them.
 func (c *call) sends(n uint64, picture bool) error {
 	most := c.f.o.Limits.BlobBytes
 	limit := most
@@ -289,7 +289,7 @@ func (c *call) uploadReply(status int, m wire.HaveReply) api.Response {
 	return res
 }
 
-// parseChunk reads a Content-Range, "bytes 0-1048575/20000000"; without one the body is all of it.
+// parseChunk parses a Content-Range such as "bytes 0-1048575/20000000". Without one the body is the complete blob.
 func parseChunk(text string, body []byte) (uploadChunk, error) {
 	if text == "" {
 		return uploadChunk{data: body, size: uint64(len(body))}, nil

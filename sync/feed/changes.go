@@ -17,16 +17,16 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// live is the duration of an answer.
+// live is the way in which an answer ends.
 type live int
 
 const (
-	once   live = iota // as far as the log goes
+	once   live = iota // ends at the end of the log
 	poll               // likewise, but waits for the first entry
-	stream             // on and on
+	stream             // continues with new entries
 )
 
-// changes answers with the log from the reader's cursor on.
+// changes answers with the log after the reader's cursor.
 func (c *call) changes() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *call) changes() (api.Response, error) {
 		if err != nil {
 			return api.Response{}, err
 		}
-		leave() // the stream enters when it begins, if it does
+		leave() // run enters again when the stream begins
 	}
 	res := api.Response{
 		Status: 200, ContentType: wire.ContentType,
@@ -61,35 +61,35 @@ func (c *call) changes() (api.Response, error) {
 	return res, nil
 }
 
-// detach copies what of the request is read while the answer is written, and drops the rest.
+// detach copies the part of the request that is needed while the answer is written, and drops the rest.
 func (c *call) detach() {
 	r := *c.r
 	r.Body, r.Header = nil, nil
 	c.r = &r
 }
 
-// reader is one answer to changes under way.
+// reader is a changes answer in progress.
 type reader struct {
 	c        *call
 	p        *partition.Partition
 	live     live
 	epoch    log.Epoch
 	cursor   uint64
-	register uint64    // entry of the control log that the reader's register is of
-	shown    blob.Hash // of the register that was sent last; zero: none was
+	register uint64    // entry of the control log up to which the reader's app record goes
+	shown    blob.Hash // hash of the last sent app record; zero: none
 	wants    wire.Wants
-	bare     bool // entries alone are asked for, by a replica that takes a snapshot
+	bare     bool // only entries are requested, by a replica that downloads a snapshot
 
-	changed  atomic.Bool // the register may have changed
-	pollEnds bool        // something was sent that a poll waits for
+	changed  atomic.Bool // the app record may have changed
+	pollEnds bool        // something that ends a poll was sent
 	placed   bool        // a checkpoint was sent
 	began    bool        // entries were sent
 
 	w      io.Writer
 	flush  func() error
-	packed bool             // frames go out compressed
-	pack   *compress.Writer // over w; nil: they do not
-	sentAt time.Time        // when the last frame went out
+	packed bool             // the answer is compressed
+	pack   *compress.Writer // compressor over w; nil: not compressed
+	sentAt time.Time        // time of the last frame
 }
 
 func (x *reader) parse() error {
@@ -137,12 +137,12 @@ func (x *reader) parse() error {
 // errEnded ends a stream whose last frame has been sent.
 var errEnded = errors.New("ended")
 
-// run writes the answer.
+// run writes the answer to w.
 func (x *reader) run(w io.Writer) error {
 	if x.live != once {
 		leave, err := x.c.f.streams.enter(x.c.app, &x.c.f.o.Limits)
 		if err != nil {
-			x.live = once // others came first in this very moment
+			x.live = once // another reader took the last place meanwhile
 		} else {
 			defer leave()
 		}
@@ -175,20 +175,20 @@ func (f *Feed) logFailure(err error) {
 	}
 }
 
-// isAppDeleted reports whether the application was deleted under the reader.
+// isAppDeleted reports whether the application was deleted while the reader was connected.
 func (x *reader) isAppDeleted() bool {
 	gone, err := x.c.f.o.Register.AppDeleted(x.c.app)
 	return err == nil && gone
 }
 
-// frames writes until the answer ends. Between two frames it holds nothing.
+// frames writes until the answer ends. Between two frames it keeps no buffers.
 func (x *reader) frames() error {
 	o := &x.c.f.o
 	moved := make(chan struct{}, 1)
 	tell := func() {
 		select {
 		case moved <- struct{}{}:
-		default: // it was notified and has not looked yet
+		default: // a notification is pending
 		}
 	}
 	l := x.p.Log()
@@ -239,7 +239,7 @@ func (x *reader) frames() error {
 	}
 }
 
-// finish ends an answer in order.
+// finish ends an answer regularly.
 func (x *reader) finish(l log.Log) error {
 	if err := x.checkpoint(l); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (x *reader) finish(l log.Log) error {
 	return x.end(wire.WhyDone, "", 0)
 }
 
-// shut ends an answer whose call was cancelled: the server stops, or its time is over.
+// shut ends an answer whose call was cancelled: the server stops, or the call timed out.
 func (x *reader) shut() error {
 	if errors.Is(x.c.ctx.Err(), context.DeadlineExceeded) {
 		return x.end(wire.WhyDone, "", 0)
@@ -255,7 +255,7 @@ func (x *reader) shut() error {
 	return x.end(wire.WhyShutdown, "the server is stopping", time.Second)
 }
 
-// wait waits until there may be something to say, and says that there is nothing when it is time.
+// wait waits until there may be something to send, and sends a keepalive when it is due.
 func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	o := &x.c.f.o
 	now := o.Clock()
@@ -282,8 +282,8 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	return x.send(wire.TypeKeepalive, m.Encode())
 }
 
-// recheckAccess asks again whether the reader may read, and ends the answer where it may not: its key
-// or token has ended, its edge was revoked, the application deleted.
+// recheckAccess checks again whether the reader has access, and ends the answer if it has not: its key or token has ended, its edge was
+// revoked, or the application was deleted.
 func (x *reader) recheckAccess() error {
 	if !x.c.until.IsZero() && !x.c.f.o.Clock().Before(x.c.until) {
 		return x.end(wire.WhyExpired, auth.ErrExpired.Error(), 0)
@@ -293,7 +293,7 @@ func (x *reader) recheckAccess() error {
 	}
 	c := &call{f: x.c.f, ctx: context.WithoutCancel(x.c.ctx), r: x.c.r, now: x.c.f.o.Clock()}
 	var err error
-	if x.c.edge != nil { // its signature was checked when it was fresh
+	if x.c.edge != nil { // the signature was checked at the start
 		e, failed := c.f.o.Register.Edge(x.c.edge.ID)
 		c.edge, err = &e, failed
 	} else {
@@ -307,10 +307,10 @@ func (x *reader) recheckAccess() error {
 	case err == nil:
 		return x.sendAppRecord()
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
-		_ = x.sendAppRecord() // says so too; the end does as well
+		_ = x.sendAppRecord() // reports the deletion too, as does the end
 		return x.end(wire.WhyGone, refused.Detail, 0)
 	case errors.Is(err, errLocalOnly):
-		return x.end(wire.WhyScope, errLocalOnly.Detail, 0) // and no register: it holds the application's record
+		return x.end(wire.WhyScope, errLocalOnly.Detail, 0) // without an app record, which has the application's data
 	case errors.As(err, &refused):
 		_ = x.sendAppRecord()
 		return x.end(wire.WhyScope, refused.Detail, 0)
@@ -320,14 +320,14 @@ func (x *reader) recheckAccess() error {
 	return err
 }
 
-// sendAppRecord sends the register, if the reader's is another.
+// sendAppRecord sends the app record if the reader has another.
 func (x *reader) sendAppRecord() error {
 	data, seq, err := x.c.f.o.Register.AppRecord(x.c.app, x.c.edgeID())
 	if err != nil {
 		return err
 	}
 	sum := blob.Sum(data)
-	if x.bare || x.shown.IsZero() && seq == x.register || sum == x.shown { // a greater one: the origin was restored since
+	if x.bare || x.shown.IsZero() && seq == x.register || sum == x.shown { // after a restore the reader's entry may be greater
 		x.shown = sum
 		return nil
 	}
@@ -339,7 +339,7 @@ func (x *reader) sendAppRecord() error {
 	return nil
 }
 
-// caughtUp sends the existing entries.
+// caughtUp sends the existing entries after the cursor.
 func (x *reader) caughtUp(l log.Log) error {
 	var r run
 	for x.c.ctx.Err() == nil && x.cursor < l.Head() {
@@ -353,7 +353,7 @@ func (x *reader) caughtUp(l log.Log) error {
 		if len(r.entries) == 0 {
 			break
 		}
-		if err := x.recheckAccess(); err != nil { // the entries may be newer than a change that shuts the reader out
+		if err := x.recheckAccess(); err != nil { // a change that revokes the reader's access may be older than the entries
 			return err
 		}
 		to := r.entries[len(r.entries)-1].Seq
@@ -387,14 +387,14 @@ func (x *reader) caughtUp(l log.Log) error {
 	return nil
 }
 
-// checkpoint sends the places of the reader and of the log.
+// checkpoint sends the positions of the reader and of the log.
 func (x *reader) checkpoint(l log.Log) error {
 	head := l.Head()
 	m := wire.Checkpoint{Epoch: l.Epoch(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
 	return x.send(wire.TypeCheckpoint, m.Encode())
 }
 
-// end sends the last frame. Its error is errEnded, or that of sending.
+// end sends the last frame. It returns errEnded, or the error of sending.
 func (x *reader) end(why wire.EndReason, detail string, wait time.Duration) error {
 	m := wire.End{Why: why, Detail: detail, WaitMillis: uint64(wait.Milliseconds())}
 	if err := x.send(wire.TypeEnd, m.Encode()); err != nil {
@@ -403,16 +403,16 @@ func (x *reader) end(why wire.EndReason, detail string, wait time.Duration) erro
 	return errEnded
 }
 
-// writeError is a reader that does not take its frame.
+// writeError is an error of writing to the reader's connection.
 type writeError struct{ err error }
 
 func (e *writeError) Error() string { return e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
-// send sends one message, frame by frame: the next goes out when the one before has been taken.
+// send sends one message, frame by frame. It writes the next frame when the connection has accepted the previous one.
 func (x *reader) send(t wire.Type, body []byte) error {
 	framed := wire.AppendFrame(nil, t, body)
-	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // the next request is refused
+	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // over the quota, the next request is refused
 	for len(framed) > 0 {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
 		var err error

@@ -33,8 +33,7 @@ const (
 	enrolledAs = "sightline enrol 1"
 )
 
-// Sign returns the Authorization header of an edge's request. path is below the origin's address,
-// as it is sent; a HEAD is signed as a GET.
+// Sign returns the Authorization header of an edge's request. path is relative to the origin's URL, as sent. For a HEAD, Sign signs a GET.
 func Sign(key ed25519.PrivateKey, id string, now time.Time, method, path, query string, body []byte) string {
 	at := strconv.FormatInt(now.UnixMilli(), 10)
 	return edgeScheme + " " + id + " " + at + " " + hex.EncodeToString(ed25519.Sign(key, signedText(at, method, path, query, body)))
@@ -49,14 +48,14 @@ func signedText(at, method, path, query string, body []byte) []byte {
 	return []byte(signedAs + "\n" + method + "\n" + path + "?" + query + "\n" + at + "\n" + hex.EncodeToString(sum[:]))
 }
 
-// edgeOf returns the id of the edge in a header; false: the header is not an edge's.
+// edgeOf returns the id of the edge in an Authorization header. ok is false if the header has another scheme.
 func edgeOf(authorization string) (id string, ok bool) {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(authorization), " ")
 	id, _, _ = strings.Cut(rest, " ")
 	return id, strings.EqualFold(scheme, edgeScheme)
 }
 
-// isSignedBy reports whether the holder of a key has signed a request, now.
+// isSignedBy reports whether the owner of a key signed a request, at a time near now.
 func isSignedBy(key [32]byte, r *api.Request, now time.Time) bool {
 	if key == [32]byte{} || !signedAt(r, now) {
 		return false
@@ -66,7 +65,7 @@ func isSignedBy(key [32]byte, r *api.Request, now time.Time) bool {
 	return err == nil && ed25519.Verify(key[:], signedText(parts[2], r.Method, r.Path, r.Query, r.Body), signature)
 }
 
-// signedAt reports whether a request has the form of a signed one, and names a time near now.
+// signedAt reports whether a request has a signature header with a time near now. It does not verify the signature.
 func signedAt(r *api.Request, now time.Time) bool {
 	parts := strings.Fields(r.Authorization)
 	if len(parts) != 4 {
@@ -110,8 +109,7 @@ type EnrolReply struct {
 	} `json:"status"`
 }
 
-// enrol gives an edge its site. The token is its credential, so nothing else is asked for; a
-// token has 256 random bits, and who tries many is held to a rate.
+// enrol gives an edge its site. The token is the only credential: it has 256 random bits, and attempts are limited per remote address.
 func (c *call) enrol() (api.Response, error) {
 	if err := c.f.meters.enrols.take("enrol "+c.r.Remote, 1, c.now, "enrolments"); err != nil {
 		return api.Response{}, err

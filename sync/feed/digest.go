@@ -15,13 +15,13 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// trees are the digest trees that readers go down in. One takes 3 MB.
+// trees contains the digest trees that audits are reading. A tree takes 3 MB.
 type trees struct {
 	mu    sync.Mutex
-	grown []*tree // the one that was used last at the end
+	grown []*tree // oldest first
 }
 
-// tree is a digest tree and the state that it is of.
+// tree is a digest tree of the state at an entry.
 type tree struct {
 	*fold.Tree
 	app   string
@@ -32,10 +32,10 @@ type tree struct {
 
 const (
 	maxTrees = 8
-	keepTree = 2 * time.Minute // unused
+	keepTree = 2 * time.Minute // time after the last use
 )
 
-// find returns the tree of a state.
+// find returns the tree of the state at seq, or nil.
 func (t *trees) find(app string, epoch log.Epoch, seq uint64, now time.Time) *tree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +48,7 @@ func (t *trees) find(app string, epoch log.Epoch, seq uint64, now time.Time) *tr
 	return nil
 }
 
-// put adds a tree, and drops what is too old or too many.
+// put adds a tree, and drops trees that are too old or too many.
 func (t *trees) put(x *tree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,8 @@ func (t *trees) sweep(now time.Time, gone func(app string) bool) {
 	t.grown = slices.DeleteFunc(t.grown, func(x *tree) bool { return now.Sub(x.used).Abs() > keepTree || gone(x.app) })
 }
 
-// digest answers with a node of the tree of the current state, or of an entry whose tree is still in memory. The answer names the entry.
+// digest answers with a node of the tree of the current state, or of an earlier entry whose tree is still in memory. The answer has the
+// entry.
 func (c *call) digest() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *call) digest() (api.Response, error) {
 	epoch := p.Log().Epoch()
 	x := c.f.trees.find(c.app, epoch, at, c.now)
 	if x == nil || len(prefix) == fold.TreeDepth {
-		x = c.f.trees.find(c.app, epoch, v.Seq(), c.now) // a leaf's keys are read from the state of now
+		x = c.f.trees.find(c.app, epoch, v.Seq(), c.now) // a leaf's keys are read from the current state
 	}
 	if x == nil {
 		if x, err = c.grow(v, epoch); err != nil {
@@ -108,7 +109,7 @@ func (c *call) digest() (api.Response, error) {
 	return res, nil
 }
 
-// grow makes the tree of a state.
+// grow builds the tree of the current state.
 func (c *call) grow(v *partition.View, epoch log.Epoch) (*tree, error) {
 	if err := c.f.meters.snapshots.take(c.user()+" digest", 1, c.now, "digests"); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (c *call) grow(v *partition.View, epoch log.Epoch) (*tree, error) {
 	return x, nil
 }
 
-// leaves are the keys of a leaf, with their values where the query asks for those.
+// leaves returns the keys of a leaf, with their values if the query requests them.
 func (c *call) leaves(r catalog.Reader, prefix string) ([]wire.Digest, error) {
 	values := c.query.Get("values") == "1"
 	var out []wire.Digest
@@ -137,8 +138,8 @@ func (c *call) leaves(r catalog.Reader, prefix string) ([]wire.Digest, error) {
 	return out, err
 }
 
-// register answers with the part of the control log that a replica needs for an application: its record, its keys and revocations. since
-// is the place that the replica has.
+// register answers with the app record, the part of the control log that a replica needs for an application. since is the entry up to which
+// the replica has it.
 func (c *call) register() (api.Response, error) {
 	app := c.query.Get("app")
 	if _, err := c.open(app); err != nil {

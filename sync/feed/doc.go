@@ -1,23 +1,23 @@
 // Package feed is the origin's side of the sync protocol: the calls below /v2/sync. Package wire has the messages, and sync/README.md is
 // the specification.
 //
-//	POST session             greeting ──▶ site, what to do about each application, limits
-//	GET  changes             register, derived, objects, entries … checkpoint … keepalive …
+//	POST session             request ──▶ site, what to do about each application, limits
+//	GET  changes             app record, derived, objects, entries … checkpoint … keepalive …
 //	POST push                operations of one site ──▶ the last one that the log has
 //	GET  snapshot[/HASH]     manifest, chunks
 //	GET  digest              nodes of the tree of digests
 //	POST blobs/have          existing pictures
 //	GET, HEAD, PUT blobs/HASH    a picture or an object, any part of it
-//	GET  keys                the register
+//	GET  keys                the app record
 //	POST enrol               an edge's token, once ──▶ its site
 //
 // The caller is an application's key or token with every scope, or an edge that signs with its key. It has access only to that
 // application: another application's log, pictures and snapshots do not exist for it. It may use a site only with the site's secret.
 // Knowing a hash gives no access: the origin returns bytes only if the application refers to them.
 //
-// The cost of a reader is that of the frames it gets. There is no queue: when the reader has taken a frame, the next one is made from the
-// log at the reader's place. A reader whose connection is lost comes back with its cursor. A waiting reader holds a channel and no
-// buffer.
+// A reader costs as much as the frames it gets. There is no queue: when the connection has accepted a frame, the feed makes the next one
+// from the log at the reader's cursor. A reader whose connection is lost comes back with its cursor. A waiting reader needs a channel and
+// no buffer.
 //
 // The package uses no socket, clock or random source, and starts no goroutine. The host provides waiting ([Options.Wait]) and writes the
 // streams.

@@ -23,7 +23,7 @@ import (
 // Prefix begins the paths of all calls.
 const Prefix = "/v2/sync"
 
-// Engine is the part of the origin's engine that a feed uses; *core.Engine is one.
+// Engine is the part of the origin's engine that a feed uses. *core.Engine implements it.
 type Engine interface {
 	Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error)
 	Refuse(r *api.Request, err error) api.Response
@@ -32,7 +32,7 @@ type Engine interface {
 	ReceivedOutcome(base [32]byte, r *api.Result) ingest.Outcome
 }
 
-// Pinner keeps pictures until a record claims them; *blob.HostedNames is one.
+// Pinner keeps pictures until a record claims them. *blob.HostedNames implements it.
 type Pinner interface {
 	Pin(ctx context.Context, data []byte) (blob.Hash, error)
 	Unpin(ctx context.Context, h blob.Hash) error
@@ -43,28 +43,27 @@ var _ Pinner = (*blob.HostedNames)(nil)
 // Options are the services of the host for a [Feed]. Fields without "nil means" or "zero means" are required.
 type Options struct {
 	Engine   Engine
-	Register *register.Register // the engine's
-	Blobs    blob.Blobs         // where the pictures are
-	Pinner   Pinner             // of those that replicas send
+	Register *register.Register // register of the engine
+	Blobs    blob.Blobs         // store of the pictures
+	Pinner   Pinner             // pins pictures that replicas upload
 	Clock    func() time.Time
 
-	// Run analyses pictures that replicas have made inputs of; nil means that nothing is derived
-	// from them.
+	// Run analyses the pictures of inputs that replicas created. nil means that the origin derives nothing from them.
 	Run func(ctx context.Context, jobs []api.Job) ([]api.Result, error)
 
-	// Wait returns when moved gives a value, d has passed or ctx has ended, whichever is first.
-	// nil means that nothing waits: a poll and a stream end where the log does.
+	// Wait returns when moved delivers a value, d has passed or ctx has ended. nil means that no answer waits: a poll and a stream end at
+	// the end of the log.
 	Wait func(ctx context.Context, moved <-chan struct{}, d time.Duration)
 
-	// Stable is the last entry of an application's log that replicas need not keep for a restore from a backup; nil
-	// means that it is the last one.
+	// Stable returns the last entry of an application's log that replicas need not keep for a restore from a backup. nil means the last
+	// entry of the log.
 	Stable func(app string, head uint64) uint64
 
-	// Calls takes how many calls of an application an edge has ever answered, and returns until when the account of the application
-	// has no calls left; zero: it has some. nil means that calls have no limit.
+	// Calls stores the total number of calls that an edge has answered for an application. It returns the time until which the account has
+	// no calls left; zero: it has some. nil means that calls have no limit.
 	Calls func(app, edge string, count uint64) (over time.Time, err error)
 
-	// Storage returns how many bytes the account of an application may store; 0: any number. The application sends at most as
+	// Storage returns the number of bytes that the account of an application may store; 0: no limit. The application may send at most as
 	// many bytes of pictures and operations a day. nil means that storage has no limit.
 	Storage func(app string) (bytes int64, err error)
 
@@ -82,10 +81,10 @@ type Feed struct {
 	trees   trees
 }
 
-// New makes a feed. It returns api.ErrOptions where something that is needed is missing.
+// New returns a feed. If a required option is missing, it returns api.ErrOptions.
 func New(o Options) (*Feed, error) {
 	if o.Engine == nil || o.Register == nil || o.Blobs == nil || o.Pinner == nil || o.Clock == nil {
-		return nil, fmt.Errorf("%w: Engine, Blobs, Holder and Clock are required", api.ErrOptions)
+		return nil, fmt.Errorf("%w: Engine, Register, Blobs, Pinner and Clock are required", api.ErrOptions)
 	}
 	if o.Stable == nil {
 		o.Stable = func(_ string, head uint64) uint64 { return head }
@@ -111,7 +110,7 @@ func (f *Feed) Step(ctx context.Context) error {
 	return errors.Join(f.uploads.sweep(ctx, now, gone), f.exports.sweep(now, gone))
 }
 
-// Close lets go of the snapshots that are held open for readers. No call may be under way.
+// Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.
 func (f *Feed) Close() error { return f.exports.close() }
 
 // route is one call. Its path is the part after Prefix. A path that ends in a slash is followed by a hash.
@@ -144,7 +143,7 @@ var routes = []route{
 	{"POST", "/enrol", (*call).enrol, sends},
 }
 
-// Serve answers one call. A request for the head of an answer comes as one for all of it.
+// Serve answers one call. The host passes a HEAD as a GET.
 func (f *Feed) Serve(ctx context.Context, r *api.Request) api.Response {
 	c := &call{f: f, ctx: ctx, r: r, now: f.o.Clock()}
 	if r.Method == "OPTIONS" {
@@ -164,36 +163,35 @@ func (f *Feed) Serve(ctx context.Context, r *api.Request) api.Response {
 
 var packing = []api.Field{{Name: "Content-Encoding", Value: compress.Encoding}, {Name: "Vary", Value: "Accept-Encoding, Authorization"}}
 
-// packs reports whether an answer goes out compressed: messages and chunks of snapshots, never
-// pictures.
+// packs reports whether an answer is compressed: messages and snapshot chunks are, pictures never.
 func (c *call) packs(res *api.Response) bool {
 	return len(res.Body) >= compress.MinBytes && res.Status == 200 && (res.ContentType == wire.ContentType || c.state) &&
 		compress.Accepts(c.header("Accept-Encoding"))
 }
 
-// clock tells a replica the origin's time, in milliseconds since 1970.
+// clock returns the header with the origin's time in milliseconds since 1970.
 func (c *call) clock() api.Field {
 	return api.Field{Name: "Sync-Now", Value: strconv.FormatInt(c.now.UnixMilli(), 10)}
 }
 
-// Refuse is the answer to a request that the host does not let through.
+// Refuse returns the answer to a request that the host rejects.
 func (f *Feed) Refuse(r *api.Request, err error) api.Response { return f.o.Engine.Refuse(r, err) }
 
-// call is one call under way.
+// call is one call in progress.
 type call struct {
 	f     *Feed
 	ctx   context.Context
 	r     *api.Request
 	now   time.Time
 	query query
-	hash  blob.Hash // at the end of the path
-	state bool      // the answer is a chunk of a state
+	hash  blob.Hash // hash at the end of the path
+	state bool      // the answer is a snapshot chunk
 	does  access
 
 	client
 }
 
-// serve finds the route.
+// serve finds the route and calls its handler.
 func (c *call) serve() (api.Response, error) {
 	path, ok := strings.CutPrefix(strings.TrimRight(c.r.Path, "/"), Prefix)
 	if !ok {
@@ -215,7 +213,7 @@ func (c *call) serve() (api.Response, error) {
 		}
 		c.does = rt.access
 		res, err := rt.handle(c)
-		if err == nil && c.app != "" && rt.path != "/session" { // the answer may hold what was written after the setting was changed
+		if err == nil && c.app != "" && rt.path != "/session" { // the answer may contain data written after the setting was changed
 			err = c.refuseLocalOnly(c.app)
 		}
 		if err != nil {
@@ -229,7 +227,7 @@ func (c *call) serve() (api.Response, error) {
 	return api.Response{}, unknown("no such resource")
 }
 
-// matches reports whether a path is that of a route, and takes its hash.
+// matches reports whether path matches the route want, and stores the hash at its end.
 func (c *call) matches(want, path string) bool {
 	if !strings.HasSuffix(want, "/") {
 		return path == want
@@ -245,7 +243,7 @@ func (c *call) matches(want, path string) bool {
 
 var allowOrigin = api.Field{Name: "Access-Control-Allow-Origin", Value: "*"}
 
-// preflight is the answer to OPTIONS, which browsers ask without credentials.
+// preflight returns the answer to OPTIONS, which browsers send without credentials.
 func preflight() api.Response {
 	return api.Response{Status: 204, Header: []api.Field{
 		allowOrigin,
@@ -255,13 +253,12 @@ func preflight() api.Response {
 	}}
 }
 
-// message is an answer with a message of the protocol.
+// message returns an answer with a message of the protocol.
 func message(body []byte) api.Response {
 	return api.Response{Status: 200, ContentType: wire.ContentType, Body: body}
 }
 
-// refuse is the answer to a call that failed: a Refusal where the caller reads those, else the
-// interface's own form.
+// refuse returns the answer to a failed call: a Refusal if the caller accepts that content type, otherwise the API's error form.
 func (c *call) refuse(err error) api.Response {
 	var r *wire.Refusal
 	if !errors.As(err, &r) {
@@ -293,7 +290,7 @@ func (c *call) internalError(err error) error {
 	return err
 }
 
-// inWords is a refusal as an error of the interface.
+// inWords converts a refusal to an error of the API.
 func inWords(r *wire.Refusal) error {
 	kind := api.ErrSync
 	switch r.Code {
@@ -311,7 +308,7 @@ func inWords(r *wire.Refusal) error {
 	return fmt.Errorf("%w: %w", kind, r)
 }
 
-// header is a header of the request.
+// header returns a header of the request.
 func (c *call) header(name string) string {
 	if c.r.Header == nil {
 		return ""

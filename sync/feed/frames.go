@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	runBytes   = 192 << 10 // of the operations of one run, as the log has them
-	frameBytes = 192 << 10 // of derived records in one frame, and of a piece of an object
+	runBytes   = 192 << 10 // maximum encoded bytes of the operations in one run, apart from the last
+	frameBytes = 192 << 10 // bytes of derived records in one frame, and of a chunk of an object
 )
 
-// run is some entries of a log for a reader, with the records that the reader needs before them.
+// run is a sequence of log entries for a reader.
 type run struct {
 	entries []log.Entry
 	bytes   int
 }
 
-// take reads the entries after a cursor that make one run.
+// take reads the entries of the next run after a cursor.
 func (r *run) take(l log.Log, after uint64) error {
 	r.entries, r.bytes = r.entries[:0], 0
 	return l.Read(after+1, func(e log.Entry) bool {
@@ -32,8 +32,8 @@ func (r *run) take(l log.Log, after uint64) error {
 	})
 }
 
-// needs sends what the entries of a run need: derived records and objects. The records of an entry are those of the network that serves
-// with it. An entry is read once it is in the log, and the state may get it later.
+// needs sends what the entries of a run need: derived records and objects. An entry needs the records of the network that serves when the
+// entry is folded. The view may be older than the entry, because take reads entries before they are folded.
 func (x *reader) needs(r *run) error {
 	v := x.p.View()
 	defer v.Close()
@@ -61,7 +61,7 @@ func (x *reader) needs(r *run) error {
 	return d.flush()
 }
 
-// needsOf sends what one entry needs.
+// needsOf sends the records that entry i needs.
 func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
 	switch b := r.entries[i].Op.Body.(type) {
 	case *log.InputCreate:
@@ -94,7 +94,7 @@ func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
 	return nil
 }
 
-// cropOf returns the crop of an input: of its record, or of a create in the run that was not folded yet. A deleted input needs no record.
+// cropOf returns the crop of an input, from its record or from a create in the run that is not folded yet. ok is false for a deleted input.
 func (r *run) cropOf(input log.Dot, from catalog.Reader, before int) (raster.Crop, bool, error) {
 	in, err := from.InputByDot(input)
 	if err == nil {
@@ -111,7 +111,7 @@ func (r *run) cropOf(input log.Dot, from catalog.Reader, before int) (raster.Cro
 	return raster.Crop{}, false, nil
 }
 
-// derivedFrames gathers derived records into frames.
+// derivedFrames collects derived records into frames.
 type derivedFrames struct {
 	x     *reader
 	from  catalog.Reader
@@ -119,8 +119,7 @@ type derivedFrames struct {
 	bytes int
 }
 
-// add adds the record of a picture. One that is not there any more belonged to an input whose deletion
-// follows in the log, or is made again by the replica.
+// add adds the derived record of a picture. If the record does not exist, the log will delete its input, or the replica derives it again.
 func (d *derivedFrames) add(picture blob.Hash, crop raster.Crop) error {
 	if d.x.wants.Vectors == wire.VectorsNone {
 		return nil
@@ -139,8 +138,8 @@ func (d *derivedFrames) add(picture blob.Hash, crop raster.Crop) error {
 	return d.flush()
 }
 
-// all adds the derived records of the inputs that existed at a time, since another network serves from there. Those of later inputs come
-// with their entries. A clock may be ahead of the log by the tolerance of log.Clock; a minute is more than that.
+// all adds the derived records of all inputs that exist at a network switch. Records of later inputs precede their entries. A clock can be
+// ahead of the log by the tolerance of log.Clock, which is less than the minute that all adds.
 func (d *derivedFrames) all(at log.HLC) error {
 	var failed error
 	latest := at.Time().Add(time.Minute)
@@ -153,7 +152,7 @@ func (d *derivedFrames) all(at log.HLC) error {
 	return errors.Join(failed, err)
 }
 
-// flush sends what was gathered.
+// flush sends the collected records.
 func (d *derivedFrames) flush() error {
 	if len(d.out.Records) == 0 {
 		return nil
@@ -163,8 +162,7 @@ func (d *derivedFrames) flush() error {
 	return err
 }
 
-// object sends an object in pieces. One that is not there belonged to a version whose deletion
-// follows in the log.
+// object sends an object in chunks. If it does not exist, the log will delete its version.
 func (x *reader) object(from catalog.Reader, h blob.Hash) error {
 	if h.IsZero() {
 		return nil

@@ -18,21 +18,20 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// needs holds what the operations of one push refer to: pictures that this host has and the application may name, their
-// derived records, and manifests. The origin derives the records itself, from bytes whose hash it checked, because it
-// believes nothing that a replica says of a picture.
+// needs collects what the operations of one push refer to: pictures that the origin has and the application can read, their derived
+// records, and manifests. The origin derives the records itself from bytes whose hash it checked, because it trusts no replica's results.
 type needs struct {
 	c   *call
 	p   *partition.Partition
 	had uint64
 
-	lacks   []blob.Hash // named by the first operation that cannot be taken
+	lacks   []blob.Hash // blobs that the first operation that cannot be accepted needs
 	made    []pushedDerived
 	objects [][]byte
-	pinned  []blob.Hash // by results, until the log has what claims them
+	pinned  []blob.Hash // pictures pinned by analyses until release
 }
 
-// pushedDerived is a derived record that goes with a push.
+// pushedDerived is a derived record that is stored together with a push.
 type pushedDerived struct {
 	base    [32]byte
 	picture blob.Hash
@@ -41,7 +40,7 @@ type pushedDerived struct {
 	thumb   []byte
 }
 
-// want is a picture that must be analysed, for the operation at an index.
+// want is a picture to be analysed for the operation at index at.
 type want struct {
 	at   int
 	job  api.Job
@@ -60,7 +59,7 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	var wants []want
 	for i := range ops {
 		if partition.Admit(&ops[i]) != "" {
-			continue // the log refuses it, whatever it names
+			continue // the log refuses it in any case
 		}
 		here, err := n.meetOne(v.Reader, base, ops, i, &wants)
 		if err != nil {
@@ -77,7 +76,7 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	return ops, n.analyse(base, ops, wants)
 }
 
-// meetOne looks for the picture or object that one operation names. false: the origin lacks it.
+// meetOne finds the picture or object that operation i names. It returns false if the origin lacks it.
 func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wants *[]want) (bool, error) {
 	op := &ops[i]
 	if b, ok := op.Body.(*log.VersionResult); ok && !b.Manifest.IsZero() {
@@ -123,13 +122,13 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	return true, nil
 }
 
-// cropOf returns the crop of the picture that an operation brings; false: its input was deleted.
+// cropOf returns the crop of the picture in operation i. ok is false if its input was deleted.
 func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
 	switch b := ops[i].Body.(type) {
 	case *log.InputCreate:
 		return b.Crop, true, nil
 	case *log.InputFetched:
-		for j := range ops[:i] { // before the state, which may have something else by that name after a rollback
+		for j := range ops[:i] { // first, because after a rollback the state may have another input of that name
 			if create, ok := ops[j].Body.(*log.InputCreate); ok && ops[j].Dot == b.Input {
 				return create.Crop, true, nil
 			}
@@ -139,12 +138,12 @@ func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
 	return raster.Crop{}, false, nil
 }
 
-// within reports whether a crop is a part of a picture, or the whole. Written so that NaN is none.
+// within reports whether a crop is a valid part of a picture, or the complete picture. NaN is invalid.
 func within(c raster.Crop) bool {
 	return c == (raster.Crop{}) || c.Top >= 0 && c.Top < c.Bottom && c.Bottom <= 1 && c.Left >= 0 && c.Left < c.Right && c.Right <= 1
 }
 
-// manifest looks for a version's manifest, among the objects and the uploads.
+// manifest finds a version's manifest among the objects and the uploads.
 func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bool, error) {
 	data, err := r.Object(b.Manifest)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -165,7 +164,7 @@ func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bo
 	return true, nil
 }
 
-// analyse analyses pictures, and refuses the operations of invalid ones.
+// analyse analyses the pictures in wants, and refuses the operations of invalid ones.
 func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
 	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
 		switch {
@@ -179,7 +178,7 @@ func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
 	})
 }
 
-// each has pictures analysed and calls done with each outcome. An outcome that another try may change is an error.
+// each analyses pictures and calls done with each outcome. If an outcome can change on a retry, it returns an error.
 func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outcome)) error {
 	if len(wants) == 0 {
 		return nil
@@ -207,18 +206,18 @@ func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outco
 	return nil
 }
 
-// keep notes the derived record of a picture.
+// keep adds the derived record of an analysed picture.
 func (n *needs) keep(base [32]byte, w *want, o *ingest.Outcome) {
 	n.made = append(n.made, pushedDerived{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
 }
 
-// also adds what goes with the operations to their batch.
+// also adds the records to the batch of the operations.
 func (n *needs) also(b *kv.Batch) { n.put(b) }
 
 func (n *needs) put(b kv.Writer) {
 	app, err := catalog.ParseAppID(n.c.app)
 	if err != nil {
-		panic(err) // it is open
+		panic(err) // the application is open, so its id is valid
 	}
 	for i := range n.made {
 		m := &n.made[i]
@@ -237,7 +236,7 @@ func (n *needs) missing() error {
 	}
 }
 
-// release releases the pictures of the analyses.
+// release unpins the pictures of the analyses.
 func (n *needs) release() {
 	for _, h := range n.pinned {
 		if err := n.c.f.o.Pinner.Unpin(context.WithoutCancel(n.c.ctx), h); err != nil {

@@ -89,7 +89,7 @@ func (c *call) pushFailed(err error, app string) error {
 	return err
 }
 
-// operations reads those of a push, which are all of its site.
+// operations decodes the operations of a push and checks that all belong to its site.
 func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	ops, err := wire.DecodeOps(m.Block)
 	limit := c.f.o.Limits.PushOps
@@ -110,7 +110,7 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	return ops, nil
 }
 
-// accept has the log take what of the operations it can. sent are the operations before any was refused.
+// accept appends the operations that the origin can accept to the log. sent are the operations before any was refused.
 func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, out *wire.Pushed) error {
 	had, err := p.SiteSeq(m.Site)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 	case len(n.lacks) > 0:
 		return n.missing()
 	default:
-		fresh = ops[:1] // had: the answer waits until it outlives a crash
+		fresh = ops[:1] // the log has all: append one again, which waits until it is durable
 	}
 	lives := make([]partition.Life, len(m.Lives))
 	for i := range m.Lives {
@@ -169,7 +169,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 	return nil
 }
 
-// keepRefused refuses operations that the log does not have, and returns a function that adds their content to the batch, as conflicts.
+// keepRefused refuses operations of a superseded site. It returns a function that stores their content as conflicts in the batch.
 func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*kv.Batch), err error) {
 	kept := make([]partition.Conflict, len(ops))
 	for i := range ops {
@@ -190,7 +190,7 @@ func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*k
 // opBytes is the average size of an operation. A larger push counts as more operations.
 const opBytes = 4 << 10
 
-// meter holds a site, and all of its application, to operations a second.
+// meter counts n operations against the rates of the site and the application.
 func (c *call) meter(site log.Site, n uint64) error {
 	if err := c.f.meters.apps.take(c.app, n, c.now, "operations"); err != nil {
 		return err
@@ -217,13 +217,13 @@ func (c *call) reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Ve
 	}
 }
 
-// picture is one that an operation names.
+// picture is the picture of an operation.
 type picture struct {
 	hash        blob.Hash
 	contentType string
 }
 
-// pictureOf is the picture that an operation brings.
+// pictureOf returns the picture of an operation; false: it has none.
 func pictureOf(body log.Body) (picture, bool) {
 	switch b := body.(type) {
 	case *log.InputCreate:
@@ -234,7 +234,7 @@ func pictureOf(body log.Body) (picture, bool) {
 	return picture{}, false
 }
 
-// shows reports whether a content type is one of a picture.
+// shows reports whether a content type is that of a picture.
 func shows(contentType string) bool {
 	rest, ok := strings.CutPrefix(contentType, "image/")
 	return ok && rest != "" && len(rest) < 32 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == ""

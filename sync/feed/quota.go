@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Limits limit the requests and answers of a feed. A zero field means its default.
+// Limits limit the requests and answers of a feed. A zero field means the default, the last value in its comment.
 type Limits struct {
 	PushOps     uint64 // operations of one push, at most wire.MaxOps; 512
 	PushBytes   uint64 // bytes of one push; 8 MiB
@@ -16,20 +16,20 @@ type Limits struct {
 	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
 	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB
 	BlobSize    uint64 // bytes of one picture; 20,000,000
-	Snapshots   uint64 // snapshots and digest trees an hour that are made for one holder; 120
-	Streams     uint64 // live streams and polls of one application at one time; 2,000
-	AllStreams  uint64 // of all applications; 20,000
-	UploadBytes uint64 // bytes of unfinished uploads, counted in full size, a quarter of them of one application; 256 MiB
-	Uploads     uint64 // uploads of one application that no operation names yet; 100,000
-	Sites       uint64 // leases of one application at one time, edges aside; 10,000
+	Snapshots   uint64 // snapshots and digest trees an hour for one caller; 120
+	Streams     uint64 // concurrent live streams and polls of one application; 2,000
+	AllStreams  uint64 // concurrent live streams and polls of all applications; 20,000
+	UploadBytes uint64 // bytes of unfinished uploads, counted in full size; one application can use a quarter; 256 MiB
+	Uploads     uint64 // complete uploads of one application that no operation names yet; 100,000
+	Sites       uint64 // concurrent leases of one application, without edges; 10,000
 
-	Poll             time.Duration // longest wait of a poll; 25 s
+	Poll             time.Duration // maximum wait of a poll; 25 s
 	Alive            time.Duration // time between keepalives; 15 s
-	Stream           time.Duration // life of a stream; an hour
-	PartialUploadTTL time.Duration // life of an upload that nothing is added to; 10 minutes
+	Stream           time.Duration // maximum duration of a stream; an hour
+	PartialUploadTTL time.Duration // time after which an incomplete upload without new bytes is deleted; 10 minutes
 	UploadTTL        time.Duration // time to push an operation that names an uploaded picture; an hour
 
-	Pictures int // analysed for one push; what is behind them is for the next; 32
+	Pictures int // pictures analysed for one push; the rest wait for the next push; 32
 }
 
 func (l *Limits) defaults() {
@@ -75,11 +75,11 @@ func (l *Limits) wireLimits() wire.Limits {
 
 // meters enforce the quotas of replicas.
 type meters struct {
-	sites, apps meter // operations
+	sites, apps meter // operations, by site and by application
 	frames      meter // bytes, by application
 	blobs       meter // bytes, by application
-	snapshots   meter // by holder
-	enrols      meter // by address
+	snapshots   meter // snapshots and digest trees, by caller
+	enrols      meter // enrolments and leases, by remote address or caller
 }
 
 func newMeters(l *Limits) meters {
@@ -94,14 +94,14 @@ func newMeters(l *Limits) meters {
 	}
 }
 
-// meter holds each of many users to an amount in a time: a bucket that fills steadily and may be
-// overdrawn by one use, so that every use fits.
+// meter limits each user to an amount in a time. A user's bucket fills steadily. One use may overdraw it, so that a use of any size is
+// possible.
 //
 //	        ├────────── burst ─────────┤
 //	──now───┬─────────────┬────────────┬──▶ t     refused while "full at" is beyond now + burst;
 //	        │  amount/per │         full at       a use of n moves it n·per/amount to the right
 //
-// The zero time is a full bucket, so users whose bucket is full are forgotten.
+// A full bucket needs no entry, so the meter forgets users with a full bucket.
 type meter struct {
 	name   string
 	amount uint64
@@ -110,14 +110,14 @@ type meter struct {
 
 	mu   sync.Mutex
 	full map[string]time.Time
-	most int           // number of remembered users at which those with a full bucket are dropped
-	look time.Time     // that was last done
-	last time.Time     // of the last use, on the meter's own clock
-	back time.Duration // by how much that is ahead of the wall clock, which was set back
+	most int           // number of users above which those with a full bucket are dropped
+	look time.Time     // last time when they were dropped
+	last time.Time     // time of the last use, on the meter's own clock
+	back time.Duration // difference to the wall clock, after that was set back
 }
 
-// tick is now on a clock that never goes back: a wall clock that is set back must not make full
-// buckets of the past empty ones. mu is held.
+// tick returns now on a clock that never runs backwards. If the wall clock is set back, full buckets must not become empty. The caller must
+// hold mu.
 func (m *meter) tick(now time.Time) time.Time {
 	now = now.Add(m.back)
 	if d := m.last.Sub(now); d > 0 {
@@ -127,8 +127,8 @@ func (m *meter) tick(now time.Time) time.Time {
 	return now
 }
 
-// A meter remembers minMetered users before it looks for full buckets, and then twice as many as it
-// could not forget. Beyond maxMetered all strangers share one bucket.
+// A meter remembers minMetered users before it drops full buckets, and then twice as many as remained. At maxMetered all new users share
+// one bucket.
 const (
 	minMetered = 10_000
 	maxMetered = 200_000
@@ -139,7 +139,7 @@ func (m *meter) cost(n uint64) time.Duration {
 	return time.Duration(float64(n) / float64(m.amount) * float64(m.per))
 }
 
-// take uses n, or returns a refusal with the time until something may be used again.
+// take uses n, or returns a refusal with the time until the next use is possible.
 func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +162,7 @@ func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 	return nil
 }
 
-// bucket is the name of a user's bucket; mu is held.
+// bucket returns the name of a user's bucket. The caller must hold mu.
 func (m *meter) bucket(user string, now time.Time) string {
 	if _, known := m.full[user]; known || len(m.full) < max(m.most, minMetered) {
 		return user
@@ -181,14 +181,14 @@ func (m *meter) bucket(user string, now time.Time) string {
 	return user
 }
 
-// counts are the numbers of open streams, by application.
+// counts contains the numbers of open streams, by application.
 type counts struct {
 	mu  sync.Mutex
 	all uint64
 	of  map[string]uint64
 }
 
-// enter counts a stream in, until leave is called.
+// enter counts a stream until the caller calls leave.
 func (n *counts) enter(app string, l *Limits) (leave func(), err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,15 +17,15 @@ import (
 
 const (
 	sessionBytes = 1 << 20
-	maxPositions = 1000 // applications of one session
+	maxPositions = 1000 // maximum applications of one session
 )
 
-// support returns the supported versions.
+// support returns the protocol versions that the origin supports.
 func (c *call) support() wire.Support {
 	return wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
 }
 
-// session answers a replica's greeting: who it writes as, and what to do about each application.
+// session answers a replica's session request with its site and what to do about each application.
 func (c *call) session() (api.Response, error) {
 	body, err := c.body(sessionBytes, "SessionBytes")
 	if err != nil {
@@ -71,8 +71,7 @@ func (c *call) session() (api.Response, error) {
 	return message(out.Encode()), nil
 }
 
-// addEpoch adds the epoch of the log to the refusal of a site: the log may have been restored from a backup of before
-// the site was leased.
+// addEpoch adds the epoch of the log to the refusal of a site: the log may have been restored from a backup that is older than the lease.
 func (c *call) addEpoch(m *wire.Session, err error) error {
 	r, ok := errors.AsType[*wire.Refusal](err)
 	if !ok || r.Code != wire.RefusedSite || len(m.Partitions) != 1 {
@@ -84,7 +83,7 @@ func (c *call) addEpoch(m *wire.Session, err error) error {
 	return r
 }
 
-// countCalls takes the count of calls that an edge reports, and answers until when the account has none left.
+// countCalls stores the count of calls that an edge reports, and adds the time until which the account has none left to the grant.
 func (c *call) countCalls(at *wire.Position, g *wire.Grant) error {
 	if c.edge == nil || c.f.o.Calls == nil || at.Calls == 0 {
 		return nil
@@ -96,8 +95,8 @@ func (c *call) countCalls(at *wire.Position, g *wire.Grant) error {
 	return err
 }
 
-// lease tells a replica the site that it writes as: an edge has its own, another keeps the one
-// whose secret it knows, and a new one gets one.
+// lease sets the site that the replica writes as. An edge has its own, another replica keeps the one whose secret it knows, and a new
+// replica gets a new one.
 func (c *call) lease(m *wire.Session, out *wire.SessionReply) error {
 	if c.edge != nil {
 		return c.leaseEdge(m, out)
@@ -125,9 +124,10 @@ func (c *call) lease(m *wire.Session, out *wire.SessionReply) error {
 	return c.f.o.Register.ProlongSite(c.ctx, s)
 }
 
-// leaseEdge tells an edge its site: the one that it shows, of whichever life; another one where it leaves that; or that of its newest life.
+// leaseEdge sets an edge's site: the requested one, if any life of the edge had it; a new one if it leaves Leaves; otherwise that of its
+// newest life.
 func (c *call) leaseEdge(m *wire.Session, out *wire.SessionReply) error {
-	if len(m.Partitions) != 1 { // nothing is pushed after it
+	if len(m.Partitions) != 1 { // no push follows such a session
 		out.Site = c.edge.Site
 		return nil
 	}
@@ -162,7 +162,7 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.SessionReply) error {
 	return err
 }
 
-// owns reports whether a site is one that a life of the edge writes, or wrote, as in an application.
+// owns reports whether any life of the edge writes or wrote as site in an application.
 func (c *call) owns(app string, site log.Site) (bool, error) {
 	if site == c.edge.Site || site == c.edge.SiteIn(app) {
 		return true, nil
@@ -174,7 +174,7 @@ func (c *call) owns(app string, site log.Site) (bool, error) {
 	return err == nil && s.App == app && s.Holder == c.edge.Holder(), err
 }
 
-// older is why an edge's site is refused what it writes; empty: it is not.
+// older returns the reason why the origin refuses operations of an edge's site; empty: it accepts them.
 func (c *call) older(app string, site log.Site) string {
 	if c.edge == nil || site == c.edge.SiteIn(app) {
 		return ""
@@ -182,8 +182,8 @@ func (c *call) older(app string, site log.Site) string {
 	return "a newer life of this edge writes now: it was restored from a backup, or its disk was rolled back"
 }
 
-// roomForSite refuses another site if an application has too many. A site whose lease has ended does not count, but nobody else gets its
-// number: a replica that was offline for long may come back with operations under it.
+// roomForSite refuses a new site if the application has too many. A site whose lease has expired does not count, but its number is not
+// reused: a replica that was offline for long may come back with operations under it.
 func (c *call) roomForSite() error {
 	n, err := c.f.o.Register.Leases(c.app)
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *call) roomForSite() error {
 	return nil
 }
 
-// grant answers the position of one application.
+// grant returns the answer for one application.
 func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Grant, error) {
 	g := wire.Grant{App: at.App, Partition: at.Partition}
 	var p *partition.Partition
@@ -244,7 +244,7 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	if g.Backup, g.BackupChain, g.Restored, err = p.Backup(); err != nil {
 		return g, err
 	}
-	rules := max(h.Fold, fold.First) // a newer version of them begins with an entry
+	rules := max(h.Fold, fold.First) // newer fold rules start with an entry
 	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {
 	case err != nil:
 		return g, err
@@ -258,8 +258,8 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	return g, nil
 }
 
-// drain refuses a local-only application to a replica. The grant names the last of the replica's operations in the log, and the backup that
-// the log was restored from, so that the replica can send what the log lacks before it forgets all.
+// drain denies access to a local-only application. The grant has the last of the replica's operations in the log and the backup that the
+// log was restored from, so that the replica can send what the log lacks before it deletes everything.
 func (c *call) drain(g wire.Grant, site log.Site) (wire.Grant, error) {
 	p, err := c.enter(g.App)
 	if err != nil {
@@ -277,7 +277,7 @@ func (c *call) drain(g wire.Grant, site log.Site) (wire.Grant, error) {
 // state without the history.
 const maxTail = 4 * wire.MaxOps
 
-// leadsOn reports whether a log leads on from a place in it. chain is nil where it is not known.
+// leadsOn reports whether a log continues from a position. A nil chain is not checked.
 func leadsOn(l log.Log, epoch log.Epoch, seq uint64, chain *log.Chain) (bool, error) {
 	switch {
 	case seq == 0 && epoch == (log.Epoch{}): // the chain begins with the epoch, unless the log was restored
@@ -292,7 +292,7 @@ func leadsOn(l log.Log, epoch log.Epoch, seq uint64, chain *log.Chain) (bool, er
 		return true, nil
 	}
 	have, err := l.Chain(seq)
-	if errors.Is(err, log.ErrTrimmed) { // this very moment
+	if errors.Is(err, log.ErrTrimmed) { // trimmed meanwhile
 		return false, nil
 	}
 	return have == *chain, err

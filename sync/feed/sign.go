@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// sign checks the signatures of operations.
+// sign checks the callers that operations name in By, and corrects or refuses them.
 //
-//	pushing credential    permitted signatures
+//	pushing credential    permitted callers
 //	a key or a token      itself, or none for operations of the program
 //	an edge               a key of the application, a token, a session, none
 //
-// An edge pushes for all of its callers, so an unknown signature becomes none. An operation that an offline edge accepted is refused if
-// its key had been deleted here by then, or the generation of its token had ended. Operations from before that time stay.
+// An edge pushes for all of its callers, so an unknown caller becomes none. An operation that an offline edge accepted is refused if its
+// key had been deleted by then, or the generation of its token had ended. Earlier operations stay.
 func (c *call) sign(m *wire.Push, ops []log.Op) error {
 	if c.edge != nil {
 		return c.countersign(m, ops)
@@ -30,7 +30,7 @@ func (c *call) sign(m *wire.Push, ops []log.Op) error {
 	return nil
 }
 
-// machines reports whether nobody asked for an operation: a download or a training has ended.
+// machines reports whether an operation is the result of a download or a training, which no caller requested.
 func machines(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputFetched, *log.VersionResult:
@@ -76,7 +76,7 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 	return nil
 }
 
-// weigh refuses operations that were requested with an invalid token. An edge gains nothing by a missing or impossible note, see
+// weigh refuses operations that were requested with a revoked token. An edge gains nothing by omitting or faking its Tokens, see
 // [register.Tokens.Over].
 func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 	if !slices.ContainsFunc(ops, func(op log.Op) bool { return op.By == auth.ByToken }) {
@@ -99,7 +99,7 @@ func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 	return nil
 }
 
-// tokensOf returns the token under which an operation was made, as its push says; zero: it does not.
+// tokensOf returns the token with which an operation was requested, according to its push; zero: not in the push.
 func tokensOf(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 	for i := range tokens {
 		if t := &tokens[i]; t.First <= op.Dot.Seq && op.Dot.Seq <= t.Last {
@@ -109,8 +109,8 @@ func tokensOf(tokens []wire.Tokens, op *log.Op) wire.Tokens {
 	return wire.Tokens{}
 }
 
-// issueTime returns the time at which an operation was made, by its push. A run of operations has the time of its first, so for later ones
-// their clocks count.
+// issueTime returns the time at which an operation was made, according to its push. A run of operations has the time of its first one, so
+// for later ones their own clocks count.
 func issueTime(behalves []wire.Delegation, op *log.Op) time.Time {
 	at := op.At.Time()
 	for i := range behalves {

@@ -16,14 +16,14 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// exports are the snapshots that are held open for readers: of each application, with and without
-// what is derived, the newest and the one before it, which readers may still be taking.
+// exports contains the snapshots that are open for readers. For each application, with and without derived records, it has the newest and
+// the one before it, which readers may still be downloading.
 type exports struct {
 	mu   sync.Mutex
-	open []*export // the one that was used last at the end
+	open []*export // oldest first
 }
 
-// export is a snapshot that is held open.
+// export is an open snapshot.
 type export struct {
 	*partition.Export
 	app      string
@@ -38,12 +38,12 @@ type export struct {
 
 const (
 	maxExports  = 16
-	keepExport  = 10 * time.Minute // unused
-	lastExport  = 2 * time.Hour    // used: the store keeps all that an open one shows; chunks of the next are mostly the same
-	freshExport = 5 * time.Second  // a snapshot is given to others that ask
+	keepExport  = 10 * time.Minute // maximum time without a use
+	lastExport  = 2 * time.Hour    // maximum age: the store cannot free data of an open snapshot. Most chunks of the next one are the same
+	freshExport = 5 * time.Second  // maximum age of a snapshot that a new reader gets
 )
 
-// find returns one that want accepts, the newest first, and counts a reader of it in.
+// find returns the newest snapshot that want accepts, and counts a reader of it; nil: none. The caller must call release.
 func (e *exports) find(now time.Time, want func(*export) bool) *export {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,7 +57,7 @@ func (e *exports) find(now time.Time, want func(*export) bool) *export {
 	return nil
 }
 
-// put adds one, and drops what is too old or too many.
+// put adds a snapshot with one reader, and drops snapshots that are too old or too many.
 func (e *exports) put(x *export, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +100,7 @@ func (e *exports) sweep(now time.Time, gone func(app string) bool) (failed error
 	return failed
 }
 
-// release counts a reader out.
+// release uncounts a reader. It closes a dropped snapshot after its last reader.
 func (e *exports) release(x *export) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *exports) release(x *export) error {
 	return nil
 }
 
-// close closes all of them.
+// close closes all snapshots.
 func (e *exports) close() (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,7 +132,7 @@ func vectorsOf(q query) (wire.Vectors, error) {
 	return 0, malformedError("vectors must be none or q16")
 }
 
-// snapshot answers with a manifest: of the snapshot that is named, or of one of now. least is an entry that it has to have.
+// snapshot answers with the manifest of the named snapshot, or of a new one. least is an entry that it must include.
 func (c *call) snapshot() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -145,8 +145,8 @@ func (c *call) snapshot() (api.Response, error) {
 	if err := c.leadsQuery(p); err != nil {
 		return api.Response{}, err
 	}
-	name, _ := blob.ParseHash(c.query.Get("name")) // whatever is none names none
-	head, floor := p.Log().Head(), p.Log().Floor() // what was trimmed leads on from none before it
+	name, _ := blob.ParseHash(c.query.Get("name")) // an invalid name matches no snapshot
+	head, floor := p.Log().Head(), p.Log().Floor() // a trimmed log does not continue from an earlier snapshot
 	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
 	x := c.f.exports.find(c.now, func(x *export) bool {
 		return x.app == c.app && x.vectors == vectors && x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
@@ -162,7 +162,7 @@ func (c *call) snapshot() (api.Response, error) {
 	return res, c.f.exports.release(x)
 }
 
-// leadsQuery is [call.leads] for the place that a query names, if it names one of the log's epoch.
+// leadsQuery calls leads for the position in the query, if the query has the log's epoch.
 func (c *call) leadsQuery(p *partition.Partition) error {
 	if epoch := p.Log().Epoch(); c.query.Get("epoch") != hex.EncodeToString(epoch[:]) {
 		return nil
@@ -182,7 +182,7 @@ func (c *call) leadsQuery(p *partition.Partition) error {
 	return c.leads(p, seq, log.Chain(chain), seal)
 }
 
-// export makes a snapshot of now.
+// export creates a snapshot of the current state.
 func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, error) {
 	if err := c.f.meters.snapshots.take(c.user(), 1, c.now, "snapshots"); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func chunks(list []partition.Chunk) []wire.Chunk {
 	return out
 }
 
-// chunk answers with a chunk of a snapshot that is held open, or with an object.
+// chunk answers with a chunk of an open snapshot, or with an object.
 func (c *call) chunk() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {

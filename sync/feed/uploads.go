@@ -10,48 +10,48 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// uploads are pictures and objects on their way here. They are an application's: the same bytes sent
-// for two are sent twice, so that nobody learns what another has.
+// uploads contains the pictures and objects that replicas are uploading, by application. Bytes for two applications are sent twice, so that
+// neither learns what the other has.
 //
-//	piece, piece, piece ──▶ part ──hash──▶ whole: held in the blobs, until an operation's record
-//	                        in memory              claims it or its time is over
+//	chunk, chunk, chunk ──▶ part ──hash──▶ complete: pinned in the blobs until an operation's record
+//	                        in memory                claims it or UploadTTL is over
 //
-// Nobody can read a part. Its room is reserved when it begins, so an upload that began can be finished. A replica sends
-// again what is lost with the process.
+// No caller can read a part. Its memory is reserved at the start, so that the upload can be finished. If the process ends, the replica
+// sends the lost bytes again.
 type uploads struct {
 	o *Options
 
 	mu       sync.Mutex
 	parts    map[uploadKey]*part
-	complete map[uploadKey]time.Time // until when it is held
-	bytes    uint64                  // of all parts, in full size
+	complete map[uploadKey]time.Time // expiry of the pin
+	bytes    uint64                  // reserved for all parts, in full size
 	of       map[string]share        // by application
-	next     time.Time               // when something may be over
+	next     time.Time               // time of the next sweep
 }
 
-// share is an application's of the uploads.
+// share is the part of the uploads that an application uses.
 type share struct {
-	bytes uint64 // of its parts
+	bytes uint64 // reserved for its parts
 	whole uint64
 }
 
 // partCost is added to the bytes of each part, so that many tiny parts cannot get around the limit.
 const partCost = 512
 
-// uploadKey names an upload.
+// uploadKey identifies an upload.
 type uploadKey struct {
 	app  string
 	hash blob.Hash
 }
 
-// part is the beginning of an upload.
+// part is an incomplete upload.
 type part struct {
 	data []byte
-	size uint64 // of the whole
+	size uint64 // bytes of the complete blob
 	over time.Time
 }
 
-// uploadChunk is some bytes of an upload at their place.
+// uploadChunk is a range of bytes of an upload.
 type uploadChunk struct {
 	uploadKey
 	data     []byte
@@ -62,7 +62,7 @@ type uploadChunk struct {
 type state struct {
 	size     uint64 // received bytes; of a complete upload, all of them
 	complete bool
-	new      bool // it became whole by this piece
+	new      bool // this chunk completed it
 }
 
 // has reports whether an upload is complete.
@@ -83,8 +83,8 @@ func (u *uploads) receivedBytes(app string, h blob.Hash) uint64 {
 	return 0
 }
 
-// add adds a piece. Errors: *wire.Refusal for a piece that does not follow the received bytes, with errPlace, or that completes an object
-// of another hash; and those of the blobs.
+// add adds a chunk. Errors: errPlace for a chunk that does not follow the received bytes; *wire.Refusal over a limit, or if the complete
+// bytes have another hash; and those of the blobs.
 func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (state, error) {
 	if u.due(now) {
 		if err := u.sweep(ctx, now, func(string) bool { return false }); err != nil {
@@ -119,12 +119,12 @@ func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (state,
 	return state{size: x.size, complete: true, new: !twice}, nil
 }
 
-// errPlace is the refusal of a piece that does not begin where the part ends.
+// errPlace refuses a chunk that does not start at the end of the part.
 type errPlace struct{ begun uint64 }
 
 func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received", e.begun) }
 
-// gather adds a piece to its part, and returns all bytes once the part is complete.
+// gather adds a chunk to its part, and returns all bytes once the upload is complete.
 func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -152,7 +152,7 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 	end := x.at + uint64(len(x.data))
 	switch {
 	case p != nil && end <= have:
-		return state{size: have}, nil, nil // its answer was lost
+		return state{size: have}, nil, nil // repeated, because its answer was lost
 	case x.at != have:
 		return s, nil, &errPlace{have}
 	case end == x.size:
@@ -173,7 +173,7 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 	return state{size: end}, nil, nil
 }
 
-// begin begins a part, if there is room for all of it; mu is held.
+// begin starts a part if there is room for all of it. The caller must hold mu.
 func (u *uploads) begin(x uploadChunk) (*part, error) {
 	room, most := x.size+partCost, u.o.Limits.UploadBytes
 	if u.bytes+room > most || u.of[x.app].bytes+room > max(most/4, u.o.Limits.BlobSize+partCost) {
@@ -189,7 +189,7 @@ func (u *uploads) begin(x uploadChunk) (*part, error) {
 	return p, nil
 }
 
-// take changes an application's share; mu is held.
+// take changes an application's share. The caller must hold mu.
 func (u *uploads) take(app string, bytes, whole int64) {
 	s := u.of[app]
 	s.bytes += uint64(bytes)
@@ -204,7 +204,7 @@ func (u *uploads) take(app string, bytes, whole int64) {
 	u.of[app] = s
 }
 
-// drop forgets a part; mu is held.
+// drop deletes a part. The caller must hold mu.
 func (u *uploads) drop(key uploadKey) {
 	if p := u.parts[key]; p != nil {
 		room := p.size + partCost
@@ -217,7 +217,7 @@ func (u *uploads) drop(key uploadKey) {
 // sweepEvery is the time between two checks of uploads.
 const sweepEvery = time.Minute
 
-// due reports whether it is time to look through the uploads.
+// due reports whether it is time for a sweep.
 func (u *uploads) due(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// answer takes what has come of an answer.
+// answer handles an answer or a piece of it.
 func (m *Machine) answer(a *Answer) error {
 	i := m.laneOf(a.ID)
 	if i < 0 {
-		return nil // it was given up
+		return nil // the request was cancelled
 	}
 	l := &m.lane[i]
 	if l.status == 0 && a.Status != 0 {
@@ -47,7 +47,7 @@ func (m *Machine) answer(a *Answer) error {
 	return m.finish(i, l, a)
 }
 
-// bodyLimits bound the bytes that are held of an answer.
+// bodyLimits are the maximum bytes of an answer that the machine buffers, by lane.
 var bodyLimits = [lanes]int{
 	laneSession: 1 << 20, laneBack: 1 << 20, laneRebase: maxObject, laneAhead: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
 	laneAudit: wire.MaxMessage, laneDownload: maxBlobBytes,
@@ -71,8 +71,7 @@ func (m *Machine) cancelOnError(l *lane, err error) error {
 	return m.wrong(l, err)
 }
 
-// wrong sorts an error: those of answers and of a full store hold up their lane, any other is
-// the machine's end.
+// wrong classifies an error. For an invalid answer or a full store the lane pauses. Any other error ends the machine.
 func (m *Machine) wrong(l *lane, err error) error {
 	switch {
 	case errors.Is(err, errAnswer), errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLarge):
@@ -85,14 +84,14 @@ func (m *Machine) wrong(l *lane, err error) error {
 	return fmt.Errorf("%s: %w", l.name, err)
 }
 
-// backOff has a lane pause, at least for a while.
+// backOff makes a lane pause, for least or longer. least is capped at maxPause.
 func (m *Machine) backOff(l *lane, least time.Duration, err error) {
 	l.fails++
 	l.next = m.at + max(pause(l.fails, m.o.Rand), min(least, maxPause))
 	l.wrong = fmt.Sprintf("%s: %v", l.name, err)
 }
 
-// handleLostAnswer ends a request whose answer did not come, or not whole.
+// handleLostAnswer ends a request whose answer did not arrive completely.
 func (m *Machine) handleLostAnswer(i int, l *lane, err error) error {
 	m.origin.unreachable = true
 	if i == laneDownload {
@@ -113,7 +112,7 @@ func (m *Machine) handleLostAnswer(i int, l *lane, err error) error {
 	return nil
 }
 
-// finish takes a whole answer, of which a is the end.
+// finish handles a complete answer. a is its last piece.
 func (m *Machine) finish(i int, l *lane, a *Answer) error {
 	status, fields, body := l.status, l.header, l.body
 	l.body = nil

@@ -15,10 +15,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Bounds of an audit.
+// Limits of an audit.
 const (
-	againPause = time.Minute // before the next try when the log moved on meanwhile
-	maxLeaves  = 256         // that are repaired one by one; beyond, a snapshot is cheaper
+	againPause = time.Minute // pause before the next try if the log advanced meanwhile
+	maxLeaves  = 256         // maximum number of leaves to repair; for more, a snapshot is cheaper
 )
 
 // audit compares the confirmed state with the origin's. It starts at the roots of both trees of digests, descends where they differ, and
@@ -29,13 +29,13 @@ const (
 //	     70 … 7f      differs: only 73
 //	       …  73a1    a leaf: its keys and values replace ours
 //
-// Both trees must belong to the same entry. If the log has moved on, the audit begins again later. It does not change the outbox.
+// Both trees must belong to the same entry. If the log has advanced, the audit starts again later. It does not change the outbox.
 type audit struct {
 	due    time.Duration
-	seq    uint64     // entry that both trees are of
-	tree   *fold.Tree // ours; nil: no audit is under way
-	todo   []string   // prefixes to be compared
-	leaves int        // that differ
+	seq    uint64     // entry at which both trees are compared
+	tree   *fold.Tree // our tree; nil: no audit is in progress
+	todo   []string   // prefixes still to be compared
+	leaves int        // number of leaves that differ
 	keys   []catalog.Pair
 }
 
@@ -71,7 +71,7 @@ func (m *Machine) startAudit(l *lane) error {
 	return nil
 }
 
-// handleDigests compares a node.
+// handleDigests compares one node of the origin's tree with ours.
 func (m *Machine) handleDigests(l *lane, body []byte) error {
 	d, err := wire.DecodeDigests(body)
 	if err != nil {
@@ -111,7 +111,7 @@ func (m *Machine) handleDigests(l *lane, body []byte) error {
 	return nil
 }
 
-// compareNodes notes which children of a node differ.
+// compareNodes adds the children that differ to todo.
 func (m *Machine) compareNodes(prefix string, theirs []wire.Node) error {
 	ours, err := m.audit.tree.Children(prefix)
 	if err != nil {
@@ -132,7 +132,7 @@ func (m *Machine) compareNodes(prefix string, theirs []wire.Node) error {
 	return nil
 }
 
-// compareLeaf notes what to change for ours to be theirs.
+// compareLeaf adds the changes that make our leaf equal to theirs.
 func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
 	want := map[string][]byte{}
 	for i := range theirs {
@@ -166,7 +166,7 @@ func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
 	return err
 }
 
-// endAudit repairs what differs.
+// endAudit repairs the keys that differ.
 func (m *Machine) endAudit() error {
 	a := m.audit
 	m.audit = audit{due: m.at + m.o.Audit}
@@ -175,7 +175,7 @@ func (m *Machine) endAudit() error {
 		return nil
 	}
 	err := m.p.Repair(context.Background(), a.seq, a.keys)
-	if isTheirs(err) { // the parts do not fit together: all of it, then
+	if isTheirs(err) { // the origin's parts do not fit together: download a snapshot
 		m.rebase.force = true
 		m.lane[laneAudit].wrong = fmt.Sprintf("audit: %v; downloading a snapshot", err)
 		return nil
@@ -184,6 +184,6 @@ func (m *Machine) endAudit() error {
 		return err
 	}
 	m.origin.repairs += uint64(len(a.keys))
-	m.audit.due = m.at + min(againPause, m.o.Audit) // to see that it is well now
+	m.audit.due = m.at + min(againPause, m.o.Audit) // audit again to check the repair
 	return nil
 }

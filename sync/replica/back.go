@@ -11,47 +11,48 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// back gives an origin that was restored from a backup what it lacks, before anything else is done on its log:
+// back offers an origin that was restored from a backup the entries and operations that it lacks. The replica does nothing else with the
+// origin's log before that:
 //
 //	session ─▶ another epoch, Restored ─▶ kept entries, sealed ─▶ own operations that were in the log ─▶ session
 //
-// At a gap among the entries own operations come first: those that a snapshot brought lie in it. Where a restored origin does not know our
-// site the same happens before another one is taken.
+// At a gap between the kept entries, the replica offers own operations first, since those that a snapshot brought are in the gap. If a
+// restored origin does not know the replica's site, the replica also does this before it takes another site.
 type back struct {
-	epoch  log.Epoch // of the log that lacks something; zero: none is known to
-	done   log.Epoch // of the last log that all was offered to
-	backup uint64    // last entry of its backup; 0: unknown
-	leaves bool      // the origin does not know our site, or we are about to leave it: another one is taken in the end
-	issued uint64    // own operations when that was found
-	gave   bool      // all was given back already: what is left is to ask what the log has of the site
+	epoch  log.Epoch // epoch of the log that lacks something; zero: none
+	done   log.Epoch // epoch of the last log to which everything was offered
+	backup uint64    // last entry of the origin's backup; 0: unknown
+	leaves bool      // the origin does not know our site, or we are about to leave it: the replica takes another site at the end
+	issued uint64    // number of own operations when leaves was set
+	gave   bool      // everything was offered; the replica only has to ask which operations of the site the log has
 
-	at     partition.StoredPlace   // last place that was offered
-	older  uint32                  // runs of kept entries before this one are offered last; 0: they are under way, or there are none
-	until  uint32                  // the run at which those end; 0: all runs are offered
-	run    []partition.StoredEntry // the entries to be offered next
-	sent   partition.StoredPlace   // place of the last entry of the request under way
-	own    bool                    // own operations are offered
-	whole  bool                    // they were
-	sites  []log.Site              // sites of own operations that are left
-	had    uint64                  // last operation of our present site that the log had in the beginning
-	after  uint64                  // last operation of the first that the origin has
-	count  int                     // own operations of the request under way
-	asking bool                    // the request under way asks for no more than what the log has of our site
-	shared bool                    // issued is the last operation that both have, which the next one names to the log
+	at     partition.StoredPlace   // position of the last offered entry
+	older  uint32                  // kept entries of runs before this one are offered last; 0: that is in progress, or there are none
+	until  uint32                  // run at which the offered entries end; 0: all runs are offered
+	run    []partition.StoredEntry // entries to be offered next
+	sent   partition.StoredPlace   // position of the last entry in the current request
+	own    bool                    // own operations are being offered
+	whole  bool                    // own operations were offered
+	sites  []log.Site              // sites whose own operations are still to be offered
+	had    uint64                  // last operation of our current site that the log had in the beginning
+	after  uint64                  // last operation of sites[0] that the origin has
+	count  int                     // number of own operations in the current request
+	asking bool                    // the current request only asks which operations of our site the log has
+	shared bool                    // issued is now the last operation that both sides have; the next request sends it to the origin
 
-	lives map[ofSite]wire.Life // of the last operations that were offered
+	lives map[ofSite]wire.Life // lives of the last offered operations
 
-	proof  []partition.StoredEntry // entries of the log that show a rollback of the origin, or one place in it; empty: they are not being shown
-	proved uint64                  // last one that was shown
+	proof  []partition.StoredEntry // entries that prove a rollback of the origin, or one position; empty: no proof is in progress
+	proved uint64                  // last entry that was shown as proof
 }
 
-// ofSite are the entries of a site in a run of kept entries.
+// ofSite identifies a site in a run of kept entries.
 type ofSite struct {
 	run  uint32
 	site log.Site
 }
 
-// lacking begins to give back where a log was restored from a backup since we pulled from it. It reports whether it does.
+// lacking starts to give back if the log was restored from a backup since the replica pulled from it. It reports whether it started.
 func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	b := &m.back
 	kept, at := m.p.KeptOf(), m.p.Cursor().Epoch
@@ -70,12 +71,13 @@ func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	return true, nil
 }
 
-// proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore,
-// which the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
+// proves starts to show the origin an entry of its log if the log may lack it. The origin's disk may have been rolled back without a
+// restore, which the origin does not notice. An origin that lacks the entry starts another epoch, as after a restore. proves reports
+// whether it started.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
-	newest := m.p.KeptOf()                                                               // c.Epoch, or that of the snapshot that is on its way
-	older := g.Epoch != newest && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore
+	newest := m.p.KeptOf()                                                               // epoch of c, or of the snapshot in transfer
+	older := g.Epoch != newest && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the disk image is older than another restore
 	if c.Epoch == (log.Epoch{}) || newest == (log.Epoch{}) || !older && (g.Epoch != newest || !m.behind(g)) {
 		return false, nil
 	}
@@ -84,7 +86,7 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 		return false, err
 	}
 	proof := []partition.StoredEntry{k}
-	if g.Do == wire.DoRebase && k.At.Seq <= g.Head && k.Op.Body != nil { // a log that was trimmed past it knows operations by name alone
+	if g.Do == wire.DoRebase && k.At.Seq <= g.Head && k.Op.Body != nil { // a log trimmed past the entry knows only names
 		if proof, err = m.upTo(k.At); err != nil {
 			return false, err
 		}
@@ -93,7 +95,7 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	return true, nil
 }
 
-// upTo returns the kept entries up to one: the last of those that follow each other, as many as one request takes.
+// upTo returns the kept entries that end at the position at: the longest consecutive run that fits one request.
 func (m *Machine) upTo(at partition.StoredPlace) (run []partition.StoredEntry, err error) {
 	room, chain := pushBytes, log.Chain{}
 	err = m.p.KeptAfter(partition.StoredPlace{Run: at.Run}, func(k partition.StoredEntry) bool {
@@ -110,8 +112,8 @@ func (m *Machine) upTo(at partition.StoredPlace) (run []partition.StoredEntry, e
 	return run, err
 }
 
-// behind reports whether a log lacks what was pulled from it. A grant that empties the replica has no head. It gives the last operation of
-// the replica that the log has.
+// behind reports whether the log lacks entries that the replica pulled from it. A grant that drains the replica has no head, so behind
+// compares the last operation of the replica that the log has.
 func (m *Machine) behind(g *wire.Grant) bool {
 	if g.Drain {
 		_, confirmed := m.p.Outbox()
@@ -120,7 +122,7 @@ func (m *Machine) behind(g *wire.Grant) bool {
 	return g.Do == wire.DoRebase || g.Head < m.p.Cursor().Seq
 }
 
-// showProof asks whether the log has entries.
+// showProof asks the origin whether its log has the entries in proof.
 func (m *Machine) showProof(l *lane) {
 	run := m.back.proof
 	first, last := &run[0], &run[len(run)-1]
@@ -131,16 +133,16 @@ func (m *Machine) showProof(l *lane) {
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
 }
 
-// endProof ends showing entries.
+// endProof ends the proof and lets the next session start at once.
 func (m *Machine) endProof() {
 	m.back = back{done: m.back.done, proved: m.back.last()}
 	m.lane[laneSession].next = 0
 }
 
-// last is the last entry that is shown.
+// last returns the last entry in proof.
 func (b *back) last() uint64 { return b.proof[len(b.proof)-1].At.Seq }
 
-// proofRefused handles a refusal of entries that were shown. Another epoch is the answer of an origin that lacks one.
+// proofRefused handles a refusal of a proof. If the log lacks an entry, the origin answers with another epoch.
 func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err error) {
 	b := &m.back
 	switch {
@@ -160,7 +162,7 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 	return false, nil
 }
 
-// remember notes the epochs of the logs that the replica leaves for a newer one.
+// remember stores the epochs of the logs that the replica leaves for the log of epoch newer.
 func (m *Machine) remember(newer log.Epoch) error {
 	n := m.note
 	n.leave(m.p.Cursor().Epoch)
@@ -173,7 +175,7 @@ func (m *Machine) remember(newer log.Epoch) error {
 	return m.writeNote(n)
 }
 
-// give begins to give back.
+// give ends the session and starts to give back.
 func (m *Machine) give(b back) {
 	m.end()
 	m.cancel(&m.lane[lanePush])
@@ -181,10 +183,10 @@ func (m *Machine) give(b back) {
 	m.back = b
 }
 
-// returning reports whether something is given back now.
+// returning reports whether the replica is giving back.
 func (m *Machine) returning() bool { return m.back.epoch != (log.Epoch{}) }
 
-// startBack offers the next entries, or own operations.
+// startBack offers the next entries or own operations.
 func (m *Machine) startBack(l *lane) error {
 	b := &m.back
 	if !m.returning() {
@@ -225,7 +227,7 @@ func (m *Machine) startBack(l *lane) error {
 	for i := range b.run {
 		k := &b.run[i]
 		d := k.Op.Dot
-		if was := b.lives[ofSite{k.At.Run, d.Site}]; was.ID != 0 && was.First+1 == d.Seq { // whose operation this one follows
+		if was := b.lives[ofSite{k.At.Run, d.Site}]; was.ID != 0 && was.First+1 == d.Seq { // the life of the operation before this one
 			lives[d.Site] = was.ID
 			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: was})
 		}
@@ -240,7 +242,7 @@ func (m *Machine) startBack(l *lane) error {
 	return nil
 }
 
-// entriesIn returns kept entries as those of the log.
+// entriesIn converts kept entries to log entries.
 func entriesIn(run []partition.StoredEntry) []log.Entry {
 	entries := make([]log.Entry, len(run))
 	for i := range run {
@@ -249,8 +251,8 @@ func entriesIn(run []partition.StoredEntry) []log.Entry {
 	return entries
 }
 
-// uploadBack uploads what the entries to be offered name. If some of it is lost, nothing else may happen that lets them continue, so they
-// do at once.
+// uploadBack uploads the pictures of the entries to be offered. If an upload finds a picture lost, no other event would continue the offer,
+// so uploadBack starts it at once.
 func (m *Machine) uploadBack(l *lane) error {
 	back := &m.lane[laneBack]
 	for {
@@ -269,8 +271,8 @@ func (m *Machine) uploadBack(l *lane) error {
 	}
 }
 
-// nextRun reads the entries that are offered next: up to the last seal among those that fit and follow each other. The log of the run that
-// comes first has taken those of older runs, or has listed them as conflicts. The restore may have taken that list.
+// nextRun reads the entries that are offered next: consecutive entries that fit a request, up to the last seal among them. The log of the
+// first run has accepted the entries of older runs or listed them as conflicts. The restore may have lost that list.
 func (m *Machine) nextRun() error {
 	b := &m.back
 	room, sealed, gap := pushBytes, 0, false
@@ -312,7 +314,8 @@ func (m *Machine) nextRun() error {
 	return err
 }
 
-// ownBatch reads the own operations that are offered next. lost are those among them that the log lacks, where a picture cannot be sent.
+// ownBatch reads the own operations that are offered next. lost are the operations among them that the log lacks and that need a missing
+// picture.
 func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 	b := &m.back
 	most, room := pushOps, pushBytes
@@ -324,7 +327,7 @@ func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 	}
 	next := b.after + 1
 	err = m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool {
-		if b.sites[0] == m.p.Site() && len(ops) == 0 { // those before were stable: the origin refuses what follows if it lacks them
+		if b.sites[0] == m.p.Site() && len(ops) == 0 { // the operations before are stable. An origin that lacks them refuses the rest
 			next = op.Dot.Seq
 		}
 		for ; next < op.Dot.Seq && len(ops) < most; next++ {
@@ -349,20 +352,20 @@ func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 	return ops, lost, err
 }
 
-// offerOwn offers own operations that were in the log, of one site after another.
+// offerOwn offers own operations that were in the log, one site after another.
 func (m *Machine) offerOwn(l *lane) error {
 	b := &m.back
 	for len(b.sites) > 0 {
 		ops, lost, err := m.ownBatch()
 		if err == nil && len(lost) > 0 {
-			err = m.p.Lose(lost, noPicture) // nobody else may have their content
+			err = m.p.Lose(lost, noPicture) // possibly no other replica has their content
 		}
 		if err != nil {
 			return err
 		}
 		if len(ops) == 0 {
 			if !m.upload.first.IsZero() && !m.upload.known[m.upload.first] {
-				return nil // a picture is on its way
+				return nil // a picture is being uploaded
 			}
 			b.sites, b.after = b.sites[1:], 0
 			continue
@@ -391,7 +394,7 @@ func (m *Machine) offerOwn(l *lane) error {
 	return m.startBack(l)
 }
 
-// tookBack takes the origin's word on what was offered.
+// tookBack handles the origin's answer to the current request.
 func (m *Machine) tookBack(l *lane, body []byte) error {
 	b := &m.back
 	if b.own {
@@ -441,8 +444,8 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 	return nil
 }
 
-// handleSiteReply takes the origin's word on what its log has of our site. Where both have others after the last one that both have, the
-// origin is asked again with that one: it knows by its number which operation we send again as another site.
+// handleSiteReply handles the origin's answer about our site. If both sides have operations after the last common one, the replica asks
+// again with that one. From its number the origin knows which operations the replica sends again as another site.
 func (m *Machine) handleSiteReply(t *wire.TakenBack) error {
 	b := &m.back
 	if b.shared {
@@ -461,7 +464,7 @@ func (m *Machine) handleSiteReply(t *wire.TakenBack) error {
 	return nil
 }
 
-// gave ends giving back. last is the last own operation that the log has, where another site is taken.
+// gave ends giving back. If the replica takes another site, last is the last own operation that the log has.
 func (m *Machine) gave(last uint64) {
 	b := m.back
 	m.back = back{done: b.epoch}
@@ -472,12 +475,13 @@ func (m *Machine) gave(last uint64) {
 	}
 }
 
-// endsBack reports whether a refusal ends giving back: the next session finds out what is left to do.
+// endsBack reports whether a refusal ends giving back. The next session then finds out what the log lacks.
 func endsBack(r *wire.Refusal, status int) bool {
 	return r.Code == wire.RefusedEpoch || r.Code == wire.RefusedScope || r.Code == wire.RefusedGone || status == 401
 }
 
-// backRefused handles a refusal of entries or operations: one that the origin never takes holds back no others.
+// backRefused handles a refusal of entries or operations. If the origin refuses a site's operations for good, the replica continues with
+// the next site.
 func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error) {
 	b, l := &m.back, &m.lane[laneBack]
 	switch {
@@ -499,7 +503,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		b.sites, b.after = b.sites[1:], 0
 		l.succeeded()
 		return true, nil
-	case r.Code == wire.RefusedEpoch && r.Epoch == b.epoch: // it was never restored: its disk was rolled back to before the log that is kept
+	case r.Code == wire.RefusedEpoch && r.Epoch == b.epoch: // never restored: a rollback of the disk to before the kept log
 		n := m.note
 		n.leave(b.epoch)
 		m.back = back{}
@@ -517,7 +521,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 	return false, nil
 }
 
-// waiting yields the operations that wait for an upload.
+// waiting yields the operations that may need an upload before they are sent.
 func (m *Machine) waiting(yield func(op log.Op) bool) error {
 	b := &m.back
 	switch {

@@ -21,30 +21,30 @@ import (
 // Limits of downloads.
 const (
 	maxBlobBytes = 64 << 20
-	maxEager     = 1024 // hashes that wait in memory
-	scanInputs   = 512  // inputs looked at in one step
-	maxTries     = 3    // of one picture whose bytes are wrong
+	maxEager     = 1024 // hashes that are queued in memory
+	scanInputs   = 512  // inputs that one scan reads
+	maxTries     = 3    // tries for one picture whose bytes are wrong
 )
 
-// download fetches pictures: those that somebody waits for, and with wire.BlobsFull all that
-// the application's inputs have, in the order of the inputs.
+// download fetches pictures: first those that a reader waits for, and with wire.BlobsFull also those of all inputs, in the order of the
+// inputs.
 type download struct {
-	needs  []blob.Hash // asked for, the oldest first
-	eager  []blob.Hash // not asked for by anybody
+	needs  []blob.Hash // pictures that a reader waits for, oldest first
+	eager  []blob.Hash // other pictures of inputs
 	missed map[blob.Hash]bool
-	scan   uint32 // ordinal from which on inputs are looked at
-	scans  bool   // there may be more from there on
+	scan   uint32 // ordinal of the next input to scan
+	scans  bool   // there may be more inputs to scan
 
-	now    blob.Hash // under way; zero: none
-	needed bool      // somebody waits for it
-	part   []byte    // that an earlier request brought of it
+	now    blob.Hash // picture in transfer; zero: none
+	needed bool      // a reader waits for it
+	part   []byte    // bytes of it from an earlier request
 	tries  int
 }
 
-// rescan has all inputs looked at again.
+// rescan schedules a scan of all inputs.
 func (d *download) rescan() { d.scan, d.scans, d.missed = 0, true, nil }
 
-// entries notes the pictures that entries name.
+// entries queues the pictures of new log entries.
 func (d *download) entries(entries []log.Entry) {
 	for i := range entries {
 		h, _ := requiredBlobs(&entries[i].Op)
@@ -58,7 +58,7 @@ func (d *download) entries(entries []log.Entry) {
 	}
 }
 
-// need puts a picture before all that nobody waits for.
+// need queues a picture that a reader waits for, before pictures that no reader waits for.
 func (m *Machine) need(h blob.Hash) error {
 	if m.o.Blobs == nil || h.IsZero() {
 		m.effects = append(m.effects, BlobReady{Blob: h, Err: blob.ErrNotFound})
@@ -113,7 +113,7 @@ func (m *Machine) startDownload(l *lane) error {
 	return nil
 }
 
-// nextDownload chooses what comes next.
+// nextDownload chooses the next picture.
 func (m *Machine) nextDownload() error {
 	d := &m.load
 	d.part, d.tries = nil, 0
@@ -127,7 +127,7 @@ func (m *Machine) nextDownload() error {
 		return nil
 	}
 	for looked := 0; len(d.eager) > 0 || d.scans; looked++ {
-		if looked > maxEager { // the rest in another step: others wait
+		if looked > maxEager { // continue in another step, because other lanes wait
 			m.lane[laneDownload].next = m.at + time.Millisecond
 			return nil
 		}
@@ -154,7 +154,7 @@ func (m *Machine) nextDownload() error {
 	return nil
 }
 
-// scanInputs looks at some inputs.
+// scanInputs queues the pictures of the next inputs.
 func (m *Machine) scanInputs() error {
 	d := &m.load
 	n := 0
@@ -194,7 +194,7 @@ func rangeFrom(fields []api.Field) (from int, ok bool) {
 	return int(n), ok && found && err == nil
 }
 
-// handleDownload takes a whole picture, if it has its hash.
+// handleDownload stores a complete picture if its hash is right.
 func (m *Machine) handleDownload(l *lane, status int, fields []api.Field, body []byte) error {
 	d := &m.load
 	if from, ok := rangeFrom(fields); status == 206 {
@@ -228,7 +228,7 @@ func (m *Machine) handleDownload(l *lane, status int, fields []api.Field, body [
 	return nil
 }
 
-// endDownload ends a download.
+// endDownload ends the current download. err is nil if the picture was stored.
 func (m *Machine) endDownload(err error) {
 	d := &m.load
 	if d.needed {
@@ -237,7 +237,7 @@ func (m *Machine) endDownload(err error) {
 	d.now, d.part, d.needed = blob.Hash{}, nil, false
 }
 
-// notGot gives a picture up, until inputs are looked at again.
+// notGot gives up the current picture until inputs are scanned again.
 func (m *Machine) notGot(l *lane, err error) error {
 	d := &m.load
 	if d.missed == nil {
@@ -249,7 +249,7 @@ func (m *Machine) notGot(l *lane, err error) error {
 	return nil
 }
 
-// downloadRefused gives up a picture that the origin has not.
+// downloadRefused gives up a picture that the origin does not have.
 func (m *Machine) downloadRefused(status int) (done bool) {
 	if status != 404 && status != 410 {
 		return false

@@ -8,13 +8,13 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// syncInterval is the minimum time between two syncs of pulled entries. A crash may undo so much of them while the origin accepts writes.
+// syncInterval is the minimum time between two syncs of pulled entries. A crash can undo the entries of that time.
 const syncInterval = time.Second
 
 // durableCursor is the durable part of the pulled entries.
 type durableCursor struct {
-	cursor partition.Cursor // the store held it at the last sync
-	next   time.Duration    // none is made before
+	cursor partition.Cursor // cursor at the last sync
+	next   time.Duration    // earliest time of the next sync
 }
 
 // syncStore syncs the pulled entries, once the replica has caught up and when it loses its connection to the origin. Batches of a pull are not
@@ -29,7 +29,7 @@ func (m *Machine) syncStore() error {
 		return nil
 	}
 	err := kv.Sync(m.o.Store, &kv.Batch{})
-	if errors.Is(err, kv.ErrFull) { // what was pulled can be pulled again
+	if errors.Is(err, kv.ErrFull) { // the replica can pull the entries again
 		m.durable.next = m.at + longPause
 		return nil
 	}

@@ -15,42 +15,40 @@ type (
 	// Begin starts the machine, or starts it again after Stop.
 	Begin struct{}
 
-	// Wake says that the moment of the last WakeAt has come. One that comes early, late or
-	// unasked does no harm.
+	// Wake reports that the time of the last WakeAt has come. An early, late or unrequested Wake does no harm.
 	Wake struct{}
 
-	// Local says that something was submitted to the partition: it is pushed at once.
+	// Local reports that an operation was submitted to the partition. The machine pushes it at once.
 	Local struct{}
 
-	// Answer is the answer to an Ask, or a piece of it. Pieces arrive in order. The first has Status and Header, and only the last has
-	// More false. Err ends the answer: only the previous pieces arrived, or nothing. Body is borrowed until Step returns.
+	// Answer is the answer to an Ask, or a piece of it. Pieces arrive in order. The first has Status and Header, and only the last has More
+	// false. Err ends the answer: only the previous pieces arrived, or nothing. Body is borrowed until Step returns.
 	Answer struct {
-		ID     uint64 // of the Ask
+		ID     uint64 // ID of the Ask
 		Status int
 		Header []api.Field
 		Body   []byte
 		More   bool
 		Err    error
 
-		// Sum is the SHA-256 of the whole body, with its last piece, where the host has worked it out: it is
-		// thirty times as fast as a guest. Zero: the machine does where it matters.
+		// Sum is the SHA-256 of the complete body, in the last piece. A native host computes it thirty times as fast as a guest. If it is
+		// zero, the machine computes it where it needs it.
 		Sum blob.Hash
 
-		// Placed reports that the host has stored the requested piece by [Place]. Then there is no Body, but a Sum.
+		// Placed reports that the host has stored the requested chunk by [Place]. Then Body is empty and Sum is set.
 		Placed bool
 	}
 
 	// BlobWanted asks for a blob that a reader lacks. The answer is BlobReady, at once if the blob is stored here.
 	BlobWanted struct{ Blob blob.Hash }
 
-	// Offline says that the host knows of no way to the origin: nothing is asked until Online.
-	// Requests under way are given up.
+	// Offline reports that the host has no network path to the origin. The machine cancels its requests and asks nothing until Online.
 	Offline struct{}
 
-	// Online ends Offline; while there was none it makes the machine try again at once.
+	// Online ends Offline. Without a previous Offline it makes the machine retry at once.
 	Online struct{}
 
-	// Stop ends the machine in order: requests under way are given up, nothing more is asked.
+	// Stop ends the machine in order. It cancels its requests and makes no new ones.
 	Stop struct{}
 )
 
@@ -68,29 +66,27 @@ type Effect interface{ effect() }
 
 // The effects.
 type (
-	// Ask is a request to the origin. The host adds what proves who it is, hands every piece
-	// of the answer to the machine before it reads the next, and has its own bound on the
-	// time in which a connection is made. An Ask whose answer is cut off is never repeated by
-	// the host: the machine does that.
+	// Ask is a request to the origin. The host adds credentials, limits the time for connecting, and passes each piece of the answer to the
+	// machine before it reads the next. The host must not repeat an Ask whose answer was cut off: the machine does that.
 	Ask struct {
-		ID     uint64 // names it in Answer and Cancel; never used again
+		ID     uint64 // unique number, used in Answer and Cancel
 		Method string
-		Path   string // below the origin's address: "/v2/sync/push"
+		Path   string // path below the origin's URL, such as "/v2/sync/push"
 		Query  string // without '?'
 		Header []api.Field
-		Body   []byte // the machine's own; unchanged until the answer or Cancel
+		Body   []byte // owned by the machine; unchanged until the answer or Cancel
 		Stream bool   // the answer lasts as long as the connection
-		Place  bool   // of a piece of a snapshot: the host may try [Place] on it, and report it in Answer
+		Place  bool   // the answer will be a snapshot chunk: the host may [Place] it and report that in Answer
 	}
 
-	// Cancel gives up a request. Pieces of its answer that come later are ignored.
+	// Cancel cancels a request. The machine ignores later pieces of its answer.
 	Cancel struct{ ID uint64 }
 
-	// WakeAt asks for a Wake at a time, and replaces the previous request. The host waits for the duration from now until then, so that a
+	// WakeAt asks for a Wake at a time, and replaces the previous WakeAt. The host waits for the duration from now until then, so that a
 	// change of the clock does not delay it.
 	WakeAt struct{ At time.Time }
 
-	// BlobReady ends a BlobWanted: the blob is stored, or Err has the reason why not.
+	// BlobReady answers a BlobWanted: the blob is stored, or Err is the reason why not.
 	BlobReady struct {
 		Blob blob.Hash
 		Err  error
@@ -103,12 +99,11 @@ type (
 	// Options.NativeSnapshots. The machine has ended in any case. The host creates another one over the new state.
 	InstallSnapshot struct{ Manifest []byte }
 
-	// Purge says that the application is no longer for this replica to hold: it was deleted, or
-	// taken from its scope. The machine has stopped for good. The host removes what it was
-	// opened over: state, pictures and, unless KeepOutbox is set, its own operations too.
+	// Purge reports that the replica may no longer store the application: it was deleted, or left the replica's scope. The machine has
+	// stopped for good. The host deletes the store: state, pictures and, unless KeepOutbox is set, own operations.
 	Purge struct {
 		Reason     string
-		KeepOutbox bool // the application exists, but outside the scope: only this replica has its own operations
+		KeepOutbox bool // the application exists, but outside the scope: only this replica has the operations in its outbox
 	}
 )
 

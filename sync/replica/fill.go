@@ -11,19 +11,19 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// fill fetches the entries of a snapshot that may not be stable. They are kept before the snapshot is taken: the replica can give back everything
-// that it shows to an origin that was restored from a backup. The lane of changes does it, which is idle until then.
+// fill fetches the entries of a snapshot that may not be stable. The partition keeps them before the snapshot is installed, so that the
+// replica can give all it shows back to an origin that was restored from a backup. It uses lanePull, which is idle until then.
 type fill struct {
-	epoch    log.Epoch // of the log; zero: it has not begun
-	of       log.Chain // of the log up to the snapshot
+	epoch    log.Epoch // epoch of the log; zero: not begun
+	of       log.Chain // chain of the log at the snapshot
 	to       uint64    // entry of the snapshot
-	at       uint64    // last entry that is kept, or need not be
+	at       uint64    // last entry that is kept or need not be kept
 	stable   uint64
-	chain    log.Chain // of the log up to it; zero: unknown
-	diverged bool      // the log of the origin did not continue from there
+	chain    log.Chain // chain of the log at that entry; zero: unknown
+	diverged bool      // the origin's log did not continue from there
 }
 
-// fills reports whether the snapshot has to wait for entries.
+// fills reports whether the installation must wait for entries.
 func (m *Machine) fills() (bool, error) {
 	f, x := &m.rebase.fill, m.rebase.manifest
 	if fresh := f.epoch != x.Epoch; fresh || f.of != log.Chain(x.Chain) {
@@ -53,7 +53,7 @@ func (m *Machine) fills() (bool, error) {
 	return f.at < f.to, nil
 }
 
-// stable is the last entry of a snapshot that need not be kept.
+// stable returns the last entry of the snapshot that the replica need not keep.
 func (m *Machine) stable(x *wire.Manifest) uint64 {
 	return min(max(x.Stable, m.session.stable), x.Seq)
 }
@@ -78,7 +78,7 @@ func (m *Machine) startFill(l *lane) error {
 	return nil
 }
 
-// fillFrame takes one message.
+// fillFrame handles one message of the stream.
 func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 	switch f.Type {
 	case wire.TypeEntries:
@@ -93,11 +93,11 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 			return err
 		case e.Why == wire.WhyRebase && !x.diverged: // the next session finds another epoch
 			x.diverged = true
-		case e.Why == wire.WhyRebase, e.Why == wire.WhyDone && !m.pull.moved: // the origin has no more of it: the snapshot is taken without
+		case e.Why == wire.WhyRebase, e.Why == wire.WhyDone && !m.pull.moved: // the origin has no more entries: install without them
 			x.at, x.chain = x.to, log.Chain{}
 		}
 		return m.streamEnd(l, f.Body)
-	case wire.TypeDerived, wire.TypeObject, wire.TypeCheckpoint, wire.TypeKeepalive: // of an origin of an earlier version
+	case wire.TypeDerived, wire.TypeObject, wire.TypeCheckpoint, wire.TypeKeepalive: // an origin of an earlier version sends these
 		return nil
 	}
 	if f.Type >= wire.Optional {
@@ -106,8 +106,8 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
-// fillEntries keeps entries. An origin of an earlier version sends no chain before the first of them: a replica that does not know it either
-// begins with the next run.
+// fillEntries keeps entries. An origin of an earlier version sends no chain before the first entry. If the replica does not know that chain
+// either, it starts with the next run.
 func (m *Machine) fillEntries(l *lane, body []byte) error {
 	e, err := wire.DecodeEntriesFrame(body)
 	if err != nil {

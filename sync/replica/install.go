@@ -11,21 +11,21 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// A machine in a guest has a host that can do the same natively, several times as fast. The host does the slow parts of a join between
-// the machine's steps, over the same store:
+// A host can do the slow parts of a join natively, several times as fast as a machine in a guest. It does them between the machine's steps,
+// over the same store:
 //
-//	machine ── Ask, Place ──▶ host: piece, its hash ── Place ──▶ derived records in their table, PlacedKey
+//	machine ── Ask, Place ──▶ host: chunk, its hash ── Place ──▶ derived records in their table, PlacedKey
 //	        ◀── Answer, Placed ──┘
 //	        ── InstallSnapshot ──▶ host: the machine ends ── ApplySnapshot ──▶ state, index ── another machine begins, and pulls
 //
-// A host that is killed or fails in between leaves the same data as a machine that is killed: the pieces, or a torn state, which
+// A host that is killed or fails in between leaves the same data as a machine that is killed: the chunks, or a torn state, which
 // [partition.Open] deletes.
 
-// nativeSnapshotBytes is the size of a snapshot, in bytes, from which on it is given to the host: another machine costs more than to
-// take a smaller one.
+// nativeSnapshotBytes is the minimum size in bytes of a snapshot that the host installs. For a smaller one, creating another machine costs
+// more than the host saves.
 const nativeSnapshotBytes = 8 << 20
 
-// offerSnapshot has the host take the snapshot.
+// offerSnapshot asks the host to install the snapshot, and reports whether it did.
 func (m *Machine) offerSnapshot() (bool, error) {
 	r := &m.rebase
 	size := uint64(0)
@@ -43,9 +43,9 @@ func (m *Machine) offerSnapshot() (bool, error) {
 	return places, err
 }
 
-// Place stores the derived records of a snapshot's piece under their keys, instead of the application's machine, which must be between
-// two steps. hash is the hash of the piece. Place returns false, and changes nothing, if the piece has other records, or if the replica
-// has inputs already.
+// Place stores the derived records of a snapshot chunk under their keys, instead of the application's machine, which must be between two
+// steps. hash is the hash of piece. Place returns false and changes nothing if the chunk has other records, or if the replica has inputs
+// already.
 func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (bool, error) {
 	if err := store.Room(); err != nil {
 		return false, err
@@ -59,8 +59,8 @@ func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (boo
 	return err == nil, err
 }
 
-// ApplySnapshot installs the snapshot of a [InstallSnapshot], whose pieces are in the store, after the application's machine has ended. It uses App,
-// Partition and Store of o. After an error the replica has pulled nothing, and the next machine continues from there.
+// ApplySnapshot installs the snapshot of an [InstallSnapshot] after the application's machine has ended. The chunks must be in the store.
+// It uses App, Partition and Store of o. After an error the replica has pulled nothing, and the next machine continues from there.
 func ApplySnapshot(ctx context.Context, o Options, manifest []byte) error {
 	f, err := wire.DecodeManifest(manifest)
 	if err != nil {

@@ -10,41 +10,41 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Times of a lane.
+// Timeouts and pauses of a lane.
 const (
-	answerLimit = time.Minute      // an answer that is not a stream is given up after it
-	quietLimit  = 45 * time.Second // likewise a stream that brought nothing: three keepalives
+	answerLimit = time.Minute      // timeout of an answer that is not a stream
+	quietLimit  = 45 * time.Second // timeout of a stream without data: three keepalives
 	firstPause  = 500 * time.Millisecond
 	longPause   = time.Minute
-	maxPause    = time.Hour // what an origin may ask for at most
+	maxPause    = time.Hour // maximum pause that an origin can ask for
 )
 
 // lane is one of the tasks that the machine does at the same time. It has at most one request in flight, and pauses separately after
 // failures, so that a refused push delays no pull.
 type lane struct {
 	name  string
-	id    uint64        // of the request under way; 0: none
-	limit time.Duration // when it is given up
-	since time.Duration // when it was asked
-	next  time.Duration // nothing is asked before
-	fails int           // in a row
-	wrong string        // what failed last, for people; empty once something went forward after it
+	id    uint64        // ID of the current request; 0: none
+	limit time.Duration // time when the request is cancelled
+	since time.Duration // time when the request was made
+	next  time.Duration // earliest time of the next request
+	fails int           // consecutive failures
+	wrong string        // last failure, for people; empty after a success
 
-	status int         // of the answer that is coming in; 0: nothing of it has
-	header []api.Field // likewise
-	body   []byte      // of the answer, unless it is a stream
+	status int         // status of the answer in progress; 0: nothing arrived
+	header []api.Field // header of the answer in progress
+	body   []byte      // body so far, unless the answer is a stream
 }
 
-// idle reports whether the lane may ask at a moment.
+// idle reports whether the lane may make a request at time at.
 func (l *lane) idle(at time.Duration) bool { return l.id == 0 && at >= l.next }
 
-// endRequest ends the request.
+// endRequest forgets the current request and its answer.
 func (l *lane) endRequest() {
 	l.id, l.status, l.header = 0, 0, nil
 	l.body = l.body[:0]
 }
 
-// succeeded notes that something went forward.
+// succeeded resets the failures and the pause after progress.
 func (l *lane) succeeded() { l.fails, l.next, l.wrong = 0, 0, "" }
 
 // pause returns the time that a lane waits after some failures in a row. It doubles from half a second to a minute. Up to half of it is
@@ -56,7 +56,7 @@ func pause(fails int, random io.Reader) time.Duration {
 	}
 	var b [8]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
-		return d // a source of chance that fails costs the spread alone
+		return d // without random numbers only the jitter is lost
 	}
 	return d - time.Duration(binary.LittleEndian.Uint64(b[:])%uint64(d/2+1))
 }
@@ -71,7 +71,7 @@ func header(fields []api.Field, name string) string {
 	return ""
 }
 
-// retryAfter is the wait that an answer asks for; 0: none.
+// retryAfter returns the pause in the header Retry-After; 0: none.
 func retryAfter(fields []api.Field) time.Duration {
 	n, err := strconv.ParseUint(strings.TrimSpace(header(fields, "Retry-After")), 10, 32)
 	if err != nil {

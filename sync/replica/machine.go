@@ -17,10 +17,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// ErrOptions is returned by New for settings that are missing.
+// ErrOptions is returned by New if required options are missing.
 var ErrOptions = errors.New("missing options")
 
-// errAnswer is an answer that is against the protocol: its origin is asked again, later.
+// errAnswer is the error for an answer that violates the protocol. The lane asks the origin again later.
 var errAnswer = errors.New("invalid response from the origin")
 
 // Partition is the part of the application's partition, opened as a replica, that the machine uses.
@@ -56,52 +56,52 @@ type Partition interface {
 
 var _ Partition = (*partition.Partition)(nil)
 
-// Blobs is the part of the pictures' store that the machine uses; [blob.Blobs] has it.
+// Blobs is the part of the picture store that the machine uses. [blob.Blobs] implements it.
 type Blobs interface {
 	Put(ctx context.Context, r io.Reader, want blob.Hash) (blob.Hash, error)
 	Get(ctx context.Context, h blob.Hash) ([]byte, error)
 	Has(ctx context.Context, h blob.Hash) (bool, error)
 }
 
-// AppRecords stores the origin's register of the application: its record, keys and client.
+// AppRecords stores the origin's app record of the application: its record, keys and client.
 type AppRecords interface {
-	// Seq is the entry of the control log that the register is of; 0: there is none yet.
+	// Seq returns the entry of the control log up to which the stored app record goes; 0: none is stored.
 	Seq() uint64
 
-	// Take stores a register in one batch. If it is not newer, Take changes nothing. gone is the reason in the register why the replica
-	// no longer has access to the application. For an invalid register the error wraps wire.ErrFormat; other errors are the store's.
+	// Take stores an app record in one batch. If it is not newer, Take changes nothing. gone is the reason why the replica no longer has
+	// access to the application, or empty. For an invalid app record the error wraps wire.ErrFormat; other errors are the store's.
 	Take(seq uint64, data []byte) (gone string, err error)
 }
 
-// Live is how the machine learns of what is new.
+// Live is the way in which the machine learns of new entries.
 type Live int
 
-// The ways.
+// The values of Live.
 const (
 	Stream Live = iota // on a connection that stays open
-	Poll               // by requests that the origin holds until there is something
-	Once               // not: it pulls until it has the whole log and its operations are confirmed
+	Poll               // by requests that the origin answers when there are new entries
+	Once               // not at all: it pulls until it has the whole log and its operations are confirmed
 )
 
-// String returns the way's name in a request: "stream", "poll" or "0".
+// String returns the value's name in a request: "stream", "poll" or "0".
 func (l Live) String() string { return [...]string{"stream", "poll", "0"}[l] }
 
-// Options are the parts of a machine. Fields without "nil:" or "0:" are required.
+// Options are the settings and services of a machine. Fields without "nil:", "0:" or "empty:" in their comment are required.
 type Options struct {
 	App             catalog.AppID
 	Partition       Partition
-	Store           kv.Store   // the partition's: notes of the machine lie there, and a snapshot on its way
+	Store           kv.Store   // store of the partition; also has the machine's notes and the chunks of a snapshot in transfer
 	Blobs           Blobs      // nil: pictures are neither sent nor fetched
-	AppRecords      AppRecords // nil: registers are ignored
+	AppRecords      AppRecords // nil: the machine ignores app records
 	Wants           wire.Wants
 	Live            Live
-	Name            string        // of this replica, for people; empty: none
-	Rand            io.Reader     // spreads the pauses
-	Audit           time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
-	NativeSnapshots bool          // the host can take a large snapshot itself while the store is empty: see Ask.Place and Take
+	Name            string        // name of this replica, for people; empty: none
+	Rand            io.Reader     // source of the jitter in pauses
+	Audit           time.Duration // interval of audits against the origin's state; 0: an hour; below 0: never
+	NativeSnapshots bool          // the host can install a large snapshot itself while the store is empty: see Ask.Place, InstallSnapshot
 }
 
-// The lanes, in the order in which they are looked at.
+// The lanes, in the order in which advance starts them.
 const (
 	laneSession = iota
 	laneBack
@@ -125,17 +125,17 @@ type Machine struct {
 
 	running  bool // between Begin and Stop
 	online   bool
-	storeErr error // a failure of the store, after which nothing more is done
+	storeErr error // failure of the store, after which Step only returns it
 
-	wall    time.Time     // of the last step
+	wall    time.Time     // time of the last step
 	at      time.Duration // time since New that never runs backwards
-	ids     uint64        // of requests
+	ids     uint64        // id of the last request
 	lane    [lanes]lane
 	effects []Effect
 
 	session session
-	issued  uint64 // own operations when the session was asked for
-	met     bool   // the log that was folded has been compared with this life of the replica, or its site is this life's own
+	issued  uint64 // own operations at the time of the session request
+	met     bool   // the folded log was compared with this life of the replica, or this life leased the site
 	renewal renewal
 	back    back
 	pull    pull
@@ -148,7 +148,7 @@ type Machine struct {
 	durable durableCursor
 }
 
-// New makes a machine, which waits for Begin. Errors: ErrOptions and the store's.
+// New returns a machine, which waits for Begin. Errors: ErrOptions and the store's.
 func New(o Options) (*Machine, error) {
 	if o.App == catalog.Control || o.Partition == nil || o.Store == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: App, Partition, Store and Rand", ErrOptions)
@@ -168,9 +168,8 @@ func New(o Options) (*Machine, error) {
 	return m, nil
 }
 
-// Step tells the machine an event at a moment and returns what it wants. now may jump: what
-// the machine waits for is only sooner then, or as late as it takes the host's Wake to come. An
-// error is the store's: the machine is done for, and with it what it was opened over.
+// Step handles an event at time now and returns the effects. now may jump: timeouts and pauses then end sooner, or as late as the host's
+// Wake. An error is the store's. After it, the caller must not use the machine or its partition any more.
 func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
 	if m.storeErr != nil {
 		return nil, m.storeErr
@@ -196,7 +195,7 @@ func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
 	return m.effects, nil
 }
 
-// tick moves the machine's own time on.
+// tick advances the machine's monotonic time.
 func (m *Machine) tick(now time.Time) {
 	if d := now.Sub(m.wall); d > 0 && !m.wall.IsZero() {
 		m.at += d
@@ -227,14 +226,14 @@ func (m *Machine) take(e Event) error {
 	return nil
 }
 
-// refresh forgets the pauses.
+// refresh ends the pauses of all lanes.
 func (m *Machine) refresh() {
 	for i := range m.lane {
 		m.lane[i].succeeded()
 	}
 }
 
-// cancelAll ends all requests, and the session with them.
+// cancelAll cancels all requests and ends the session.
 func (m *Machine) cancelAll() {
 	for i := range m.lane {
 		m.cancel(&m.lane[i])
@@ -243,7 +242,7 @@ func (m *Machine) cancelAll() {
 	m.pull.reset()
 }
 
-// cancel gives up a lane's request.
+// cancel cancels the lane's request.
 func (m *Machine) cancel(l *lane) {
 	if l.id != 0 {
 		m.effects = append(m.effects, Cancel{ID: l.id})
@@ -251,7 +250,7 @@ func (m *Machine) cancel(l *lane) {
 	}
 }
 
-// advance asks for all that can be asked for now.
+// advance cancels timed out requests and starts all requests that can start now.
 func (m *Machine) advance() error {
 	if !m.running || !m.online {
 		return nil
@@ -278,14 +277,14 @@ func (m *Machine) advance() error {
 	return nil
 }
 
-// isIdle reports whether a lane that may ask has nothing to ask for: its last problem has ended.
+// isIdle reports whether the lane is free to ask but has no request to make, so that its last problem is over.
 func (m *Machine) isIdle(i int) bool {
 	l := &m.lane[i]
 	blocked := !m.session.active || m.session.rebase || m.returning() || i == laneUpload && len(m.upload.lost) > 0
 	return l.wrong != "" && l.id == 0 && !blocked && m.o.Store.Room() == nil
 }
 
-// start has a lane make its next request, if it has one to make.
+// start makes the lane's next request, if there is one.
 func (m *Machine) start(i int, l *lane) error {
 	if m.returning() {
 		switch i {
@@ -326,7 +325,7 @@ func (m *Machine) start(i int, l *lane) error {
 	return m.startDownload(l)
 }
 
-// ask makes a lane's request. query holds names and values by turns.
+// ask makes a request on the lane. query alternates names and values.
 func (m *Machine) ask(l *lane, a Ask, query ...string) {
 	m.ids++
 	l.id, l.since, l.limit = m.ids, m.at, m.at+answerLimit
@@ -348,12 +347,12 @@ func (m *Machine) ask(l *lane, a Ask, query ...string) {
 	m.effects = append(m.effects, a)
 }
 
-// where names the application in a query.
+// where returns query parameters that identify the application, followed by more.
 func (m *Machine) where(more ...string) []string {
 	return append([]string{"app", m.o.App.String(), "p", "0"}, more...)
 }
 
-// timer wants a Wake when the next thing is due.
+// timer asks the host for a Wake when the next timeout or pause ends.
 func (m *Machine) timer() {
 	if !m.running || !m.online {
 		return

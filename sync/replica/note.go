@@ -14,19 +14,19 @@ import (
 //
 //field:message note
 type persistedState struct {
-	secret []byte   `wire:"1"` // of the site's lease
-	next   log.Site `wire:"2"` // that the replica is about to take; 0: none
-	key    []byte   `wire:"3"` // the secret of next
+	secret []byte   `wire:"1"` // secret of the lease of the current site
+	next   log.Site `wire:"2"` // site that the replica is about to take; 0: none
+	key    []byte   `wire:"3"` // secret of the lease of next
 
-	left []log.Epoch `wire:"5"` // of the logs that the replica has left for a newer one, the oldest first; not more than leftEpochs
+	left []log.Epoch `wire:"5"` // epochs of logs that the replica left for a newer one, oldest first; at most leftEpochs
 
-	renewed string `wire:"4"` // that and when the replica took another site, for people; empty: it did not
+	renewed string `wire:"4"` // time and description of the last restored older copy, here or at the origin, for people; empty: none
 }
 
-// leftEpochs bounds the epochs of logs that a replica remembers.
+// leftEpochs is the maximum number of epochs in left.
 const leftEpochs = 16
 
-// leave notes that the replica leaves the log of an epoch.
+// leave adds the epoch of a log that the replica leaves.
 func (n *persistedState) leave(epoch log.Epoch) {
 	if epoch == (log.Epoch{}) || slices.Contains(n.left, epoch) {
 		return
@@ -34,7 +34,7 @@ func (n *persistedState) leave(epoch log.Epoch) {
 	n.left = append(slices.Clone(n.left[max(0, len(n.left)-leftEpochs+1):]), epoch)
 }
 
-// secretOf is the secret of a site.
+// secretOf returns the secret of the lease of site.
 func (n *persistedState) secretOf(site log.Site) []byte {
 	if n.next != 0 && site == n.next {
 		return n.key
@@ -58,7 +58,7 @@ func (m *Machine) readNote() error {
 	return nil
 }
 
-// writeNote makes the note durable.
+// writeNote stores n durably.
 func (m *Machine) writeNote(n persistedState) error {
 	var b kv.Batch
 	b.Put(m.noteKey(), encodePersistedState(nil, &n))

@@ -17,14 +17,14 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Limits of the records that may arrive before the entries which need them.
+// Limits of the records that can arrive before the entries that need them.
 const (
-	maxBeside  = 64 << 20 // of objects
-	maxDerived = 8 << 20  // of derived records that are held; with more they are written before the entries
+	maxBeside  = 64 << 20 // bytes of objects
+	maxDerived = 8 << 20  // bytes of derived records in memory; more are written before the entries
 	maxObject  = 32 << 20
 )
 
-// idlePause is the least time between two polls of which the first brought nothing at once.
+// idlePause is the minimum time between two polls if the first returned at once without entries.
 const idlePause = time.Second
 
 // maxDiverged is the number of consecutive runs of another log after which the machine asks for a snapshot.
@@ -33,24 +33,24 @@ const maxDiverged = 3
 // pull is one stream of changes.
 type pull struct {
 	in           wire.Reader
-	attachments  kv.Batch     // objects for the entries to come
+	attachments  kv.Batch     // objects for the next entries
 	size         int          // bytes of these objects
-	records      kv.Batch     // derived records for the entries to come
+	records      kv.Batch     // derived records for the next entries
 	derived      int          // bytes of records
-	object       []byte       // of which pieces have come
-	objectHeader *wire.Object // its first piece: hash and size
-	moved        bool         // the cursor moved on this stream
-	caught       bool         // the origin said that the log ends here
-	divergedRuns int          // runs in a row from another log
-	fills        bool         // entries are kept for a snapshot
+	object       []byte       // received data of an incomplete object
+	objectHeader *wire.Object // hash and size of that object; nil: none
+	moved        bool         // the cursor advanced on this stream
+	caught       bool         // the origin reported that the log ends at our cursor
+	divergedRuns int          // consecutive runs from another log
+	fills        bool         // the stream fetches entries of a snapshot, see fill
 }
 
-// reset forgets a stream. Its records that were not folded come again.
+// reset forgets a stream. The origin sends its records again if they were not folded.
 func (p *pull) reset() {
 	*p = pull{caught: p.caught, divergedRuns: p.divergedRuns}
 }
 
-// startPull asks for what follows the cursor.
+// startPull asks for the entries after the cursor.
 func (m *Machine) startPull(l *lane) error {
 	if m.session.rebase && m.session.paused == "" {
 		return m.startFill(l)
@@ -85,7 +85,7 @@ func (m *Machine) settledLog() bool {
 	return m.pull.caught && confirmed >= m.push.accepted
 }
 
-// frames takes what has come of a stream.
+// frames handles received bytes of a stream.
 func (m *Machine) frames(l *lane, data []byte) error {
 	if _, err := m.pull.in.Write(data); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (m *Machine) frames(l *lane, data []byte) error {
 	return nil
 }
 
-// frame takes one message.
+// frame handles one message of the stream.
 func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	if m.pull.fills {
 		return m.fillFrame(l, f)
@@ -133,7 +133,7 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
-// bufferDerived keeps records until the entries that need them come.
+// bufferDerived buffers records until the entries that need them arrive.
 func (m *Machine) bufferDerived(body []byte) error {
 	d, err := wire.DecodeDerived(body)
 	if err != nil {
@@ -149,8 +149,8 @@ func (m *Machine) bufferDerived(body []byte) error {
 	return m.writeDerived()
 }
 
-// writeDerived writes derived records before the entries that need them, if there are many: a switch of the network needs those of all
-// inputs. Nothing reads them before the switch. Objects wait for their entries, since tidying deletes those that no version names.
+// writeDerived writes buffered derived records before the entries that need them, if there are many: a switch of the network needs those of
+// all inputs. Nothing reads them before the switch. Objects wait for their entries, since a cleanup deletes objects that no version names.
 func (m *Machine) writeDerived() error {
 	if m.pull.derived <= maxDerived {
 		return nil
@@ -209,7 +209,7 @@ func (m *Machine) object(body []byte) error {
 	return nil
 }
 
-// register hands on what the origin says of the application.
+// register stores the origin's app record. If it denies access, register purges the replica.
 func (m *Machine) register(body []byte) error {
 	r, err := wire.DecodeAppRecord(body)
 	if err != nil {
@@ -228,7 +228,7 @@ func (m *Machine) register(body []byte) error {
 	return err
 }
 
-// entries folds a run of the log, in one batch with its records. It skips a run that was folded already, and ends the stream at a gap.
+// entries folds a run of the log in one batch with its records. It skips a run that was already folded, and ends the stream at a gap.
 func (m *Machine) entries(l *lane, body []byte) error {
 	e, err := wire.DecodeEntriesFrame(body)
 	if err != nil {
@@ -264,7 +264,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	case errors.Is(err, partition.ErrChain):
 		m.diverged(l, err)
 		return nil
-	case errors.Is(err, fold.ErrNewer): // they came into force within the session
+	case errors.Is(err, fold.ErrNewer): // the newer rules were activated during the session
 		m.session.pause(m.at)
 		m.origin.problem = m.session.paused
 		m.cancel(l)
@@ -285,7 +285,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	return nil
 }
 
-// entriesOf reads the entries of a run.
+// entriesOf decodes the entries of a run. It returns an error if their number is wrong.
 func entriesOf(e *wire.Entries) ([]log.Entry, error) {
 	entries, err := wire.DecodeEntries(e.Block, e.From)
 	if err == nil && uint64(len(entries)) != e.To-e.From {
@@ -294,7 +294,7 @@ func entriesOf(e *wire.Entries) ([]log.Entry, error) {
 	return entries, err
 }
 
-// runOf is a run as the partition takes it.
+// runOf converts a run of the protocol to a run of the partition.
 func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
 	r := partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Seal: e.Seal}
 	for _, l := range e.Lives {
@@ -303,8 +303,8 @@ func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
 	return r
 }
 
-// diverged handles a run of another log. The machine sends its cursor again. If the origin sends the same run again, the machine asks for a
-// snapshot. Own operations stay.
+// diverged handles a run of another log. The machine sends its cursor again. After maxDiverged such runs it asks for a snapshot. Own
+// operations stay.
 func (m *Machine) diverged(l *lane, err error) {
 	m.pull.divergedRuns++
 	stray := m.pull.divergedRuns
@@ -316,7 +316,7 @@ func (m *Machine) diverged(l *lane, err error) {
 	m.backOff(l, 0, err)
 }
 
-// checkpoint notes how far the log goes.
+// checkpoint stores the end of the log and the last stable entry.
 func (m *Machine) checkpoint(l *lane, body []byte) error {
 	k, err := wire.DecodeCheckpoint(body)
 	if err != nil {
@@ -351,7 +351,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 	return nil
 }
 
-// chainAt is the chain at a cursor: that of a log's beginning where there is none yet.
+// chainAt returns the chain at a cursor. For the zero cursor it returns the chain at the beginning of the log of epoch.
 func chainAt(c partition.Cursor, epoch log.Epoch) log.Chain {
 	if c.Epoch == (log.Epoch{}) {
 		return log.Chain(epoch)
@@ -359,7 +359,7 @@ func chainAt(c partition.Cursor, epoch log.Epoch) log.Chain {
 	return c.Chain
 }
 
-// streamEnd does what the origin says at the end of a stream.
+// streamEnd handles the origin's reason for the end of a stream.
 func (m *Machine) streamEnd(l *lane, body []byte) error {
 	e, err := wire.DecodeEnd(body)
 	if err != nil {
@@ -374,14 +374,14 @@ func (m *Machine) streamEnd(l *lane, body []byte) error {
 		m.lane[laneSession].next = max(m.lane[laneSession].next, m.at+wait)
 	case wire.WhyShutdown, wire.WhyError:
 		m.cancel(l)
-		m.backOff(l, wait, fmt.Errorf("the origin is shutting down: %s", e.Detail))
+		m.backOff(l, wait, fmt.Errorf("the origin ended the stream: %s", e.Detail))
 	default:
 		l.next = max(l.next, m.at+wait)
 	}
 	return nil
 }
 
-// handlePullEnd takes the end of an answer: anywhere but between two messages it was cut off.
+// handlePullEnd handles the end of an answer. If the answer ends inside a message, it was cut off.
 func (m *Machine) handlePullEnd(l *lane, took time.Duration) error {
 	idle, moved := m.pull.in.Idle(), m.pull.moved
 	m.pull.reset()

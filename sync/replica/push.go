@@ -13,38 +13,38 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Bounds of one push, where the origin names none that is lower.
+// Limits of one push. The origin's limits replace them if they are lower.
 const (
 	pushOps   = wire.MaxOps
 	pushBytes = 192 << 10
 )
 
-// noPicture is why an operation is refused whose picture cannot be sent.
+// noPicture is the reason for refusing an operation if its picture cannot be sent.
 const noPicture = "blob: the origin did not receive the picture"
 
-// push is the progress of sending own operations. It is lost with the process: the next session sends it again, and sending an operation
-// twice changes nothing.
+// push is the progress of sending own operations. It is lost with the process. The next session then sends operations again, which changes
+// nothing.
 type push struct {
-	accepted uint64 // last own operation that the origin says its log has
-	last     uint64 // last one of the push under way
-	most     int    // operations of one push, after the origin found one too large; 0: pushOps
-	echo     uint64 // entry of the log by which the accepted ones are in it; 0: unknown
-	foreign  bool   // the origin has operations of our site that we never made
+	accepted uint64 // last own operation that the log has, as the origin reports
+	last     uint64 // last operation of the current push
+	most     int    // maximum operations of one push, after the origin found a push too large; 0: pushOps
+	echo     uint64 // entry up to which the log contains the accepted operations; 0: unknown
+	foreign  bool   // the origin has operations of our site that this replica never made
 
-	acceptedAt time.Duration // when the origin last said that it accepted some
+	acceptedAt time.Duration // last time when the origin accepted operations
 }
 
-// startPush offers the next operations of the outbox, by position: those whose pictures the origin has.
+// startPush offers the next operations of the outbox, in order, as far as the origin has their pictures.
 func (m *Machine) startPush(l *lane) error {
 	issued, confirmed := m.p.Outbox()
 	older := m.p.Older()
 	switch {
 	case m.sameLog():
 		m.push.accepted = max(m.push.accepted, confirmed)
-	case m.session.drains && m.back.done == m.session.epoch: // no snapshot comes, and all that the log lacked was given back
+	case m.session.drains && m.back.done == m.session.epoch: // no snapshot will arrive, and the replica gave back all that the log lacked
 		older = issued
 	default:
-		return nil // until the snapshot shows which own operations it contains
+		return nil // wait until the snapshot shows which own operations it contains
 	}
 	if m.p.Site() == 0 || m.p.Renewing() || m.session.site != m.p.Site() || m.push.foreign || m.push.accepted >= issued {
 		return nil
@@ -74,7 +74,7 @@ func (m *Machine) startPush(l *lane) error {
 	return nil
 }
 
-// batch returns the first operations that the origin has not accepted, as far as they can be sent now.
+// batch returns the first operations that the origin has not accepted and that can be sent now.
 func (m *Machine) batch() (ops []log.Op, err error) {
 	most, room := pushOps, pushBytes
 	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
@@ -110,7 +110,7 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 	return ops, errors.Join(err, failed)
 }
 
-// behalves says for whom operations were made.
+// behalves returns the callers for whom operations were made, by run.
 func behalves(ops []log.Op) (runs []wire.Delegation) {
 	for i := range ops {
 		op := &ops[i]
@@ -126,7 +126,7 @@ func behalves(ops []log.Op) (runs []wire.Delegation) {
 	return runs
 }
 
-// tokens says under which access tokens operations were made, as far as it was noted.
+// tokens returns the access tokens with which operations were made, by run, as far as the partition stored them.
 func (m *Machine) tokens(ops []log.Op) (runs []wire.Tokens, err error) {
 	for i := range ops {
 		op := &ops[i]
@@ -149,7 +149,7 @@ func (m *Machine) tokens(ops []log.Op) (runs []wire.Tokens, err error) {
 	return runs, nil
 }
 
-// handlePushReply takes the origin's word on a push. It is advice: an operation is confirmed when the log is folded.
+// handlePushReply handles the answer to a push. It is a preview: an operation is confirmed when the replica folds it from the log.
 func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	p, err := wire.DecodePushed(body)
 	if err != nil {
@@ -175,8 +175,8 @@ func (m *Machine) handlePushReply(l *lane, body []byte) error {
 	return nil
 }
 
-// checkEcho is called when the cursor is at the end of the log. Operations that the origin accepted must have come back by then. The others
-// are sent again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
+// checkEcho is called when the cursor is at the end of the log. The log must contain the operations that the origin accepted; checkEcho
+// sends missing ones again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
 func (m *Machine) checkEcho() {
 	_, confirmed := m.p.Outbox()
 	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.acceptedAt {
@@ -195,7 +195,7 @@ func (m *Machine) checkEcho() {
 	}
 }
 
-// pushRefused handles a refusal of a push beyond a pause.
+// pushRefused handles the refusals of a push that need more than a pause.
 func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 	l := &m.lane[lanePush]
 	_, confirmed := m.p.Outbox()
@@ -205,7 +205,7 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 		m.backOff(l, wait(r.WaitMillis), r)
 		return true
 	case r.Code == wire.RefusedSequence:
-		// The origin's log lost some that we saw in it, or has some that another life of this replica may have made.
+		// The origin's log lost operations that we saw in it, or has operations that another life of this replica may have made.
 		m.end()
 		m.backOff(l, wait(r.WaitMillis), r)
 		return true
@@ -216,18 +216,18 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 	case status == 413, r.Code == wire.RefusedContent:
 		m.backOff(l, longPause, r)
 		return true
-	case r.Code == wire.RefusedBlobs: // what we took to be there is not
+	case r.Code == wire.RefusedBlobs: // the origin lacks pictures that we believed it has
 		m.upload.forget()
 	}
 	return false
 }
 
-// wait is a pause that the origin asks for.
+// wait returns a pause that the origin asks for, at most maxPause.
 func wait(millis uint64) time.Duration {
 	return time.Duration(min(millis, uint64(maxPause/time.Millisecond))) * time.Millisecond
 }
 
-// requiredBlobs returns the pictures and objects that the origin must have before it gets an operation.
+// requiredBlobs returns the picture and the object that the origin must have before it gets op; zero: none.
 func requiredBlobs(op *log.Op) (picture, object blob.Hash) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
@@ -240,7 +240,7 @@ func requiredBlobs(op *log.Op) (picture, object blob.Hash) {
 	return blob.Hash{}, blob.Hash{}
 }
 
-// manifest reads an object of ours.
+// manifest returns an object from our catalog, such as a version's manifest.
 func (m *Machine) manifest(h blob.Hash) ([]byte, error) {
 	data, err := catalog.Read(m.o.Store, m.o.App).Object(h)
 	if errors.Is(err, catalog.ErrNotFound) {

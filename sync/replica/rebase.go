@@ -18,37 +18,37 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// MaxPiece bounds one piece of a snapshot, in bytes.
+// MaxPiece is the maximum size of one chunk of a snapshot, in bytes.
 const MaxPiece = maxObject
 
-// rebase is the download of a snapshot. The store has its pieces by hash, so that an interrupted download continues with the missing
-// ones, even after a restart.
+// rebase is the download of a snapshot. The store has the chunks by hash, so that an interrupted download continues with the missing
+// chunks, even after a restart.
 //
 //	manifest ─▶ chunks and objects, two at a time, each by its hash ─▶ replace the state, under the outbox
-//	         └▶ entries that the snapshot contains, which are kept ([fill]) ──┘
+//	         └▶ entries in the snapshot, which the partition keeps ([fill]) ──┘
 //
-// A replica that has never pulled writes chunks of derived records to their final keys at once. While it processes one piece, laneAhead
+// A replica that has never pulled writes chunks of derived records to their final keys at once. While it processes one chunk, laneAhead
 // asks the origin for the next one.
 type rebase struct {
-	name       [32]byte // of the snapshot; zero: the newest
-	force      bool     // we want one, whatever the origin says of our cursor
+	name       [32]byte // name of the snapshot; zero: the newest
+	force      bool     // download a snapshot even if the origin could continue from our cursor
 	manifest   *wire.Manifest
-	parts      []wire.Chunk // of the manifest: chunks, then objects
-	received   []bool       // of parts: it has come
-	verified   []bool       // of parts: it was held to its hash when it came, since the machine began
+	parts      []wire.Chunk // parts of the manifest: chunks, then objects
+	received   []bool       // by part: it arrived
+	verified   []bool       // by part: its hash was checked on arrival, since the machine was created
 	placed     []bool       // by part: a chunk whose derived records are under their final keys
-	next       int          // of parts: first that may be missing
-	swept      bool         // nothing of an earlier one is left in the store
-	handedOver bool         // to the host, to be taken there
+	next       int          // index of the first part that may be missing
+	swept      bool         // the store has no chunks of an earlier snapshot
+	handedOver bool         // the host was asked to install the snapshot
 	fill       fill
 
-	asked [lanes]blob.Hash // by laneRebase and laneAhead; zero: the manifest
+	asked [lanes]blob.Hash // requests of laneRebase and laneAhead; zero: the manifest
 
-	body  []byte   // room for the next piece
-	batch kv.Batch // likewise
+	body  []byte   // buffer for the next part
+	batch kv.Batch // reused batch for the next part
 }
 
-// want begins another snapshot, unless it is the one under way.
+// want starts the download of the named snapshot, unless it is in progress.
 func (r *rebase) want(name [32]byte) {
 	if r.manifest == nil || name != r.name {
 		r.name = name
@@ -56,16 +56,16 @@ func (r *rebase) want(name [32]byte) {
 	}
 }
 
-// forget has the manifest come again.
+// forget drops the manifest, so that it is requested again.
 func (r *rebase) forget() {
 	r.manifest, r.parts, r.received, r.verified, r.placed, r.next = nil, nil, nil, nil, nil, 0
 }
 
-// startRebase asks for the next piece, or installs the snapshot when all have arrived.
+// startRebase asks for the next part, or installs the snapshot when all have arrived.
 func (m *Machine) startRebase(l *lane) error {
 	r := &m.rebase
 	if m.session.paused != "" || r.handedOver {
-		return nil // what has come is of use to a newer version, or to the host
+		return nil // the received parts serve a newer version, or the host
 	}
 	if r.force && !m.session.rebase {
 		r.want([32]byte{})
@@ -86,7 +86,7 @@ func (m *Machine) startRebase(l *lane) error {
 		}
 		if sites, err := m.p.ConfirmedSites(); err != nil {
 			return err
-		} else if len(sites) > 0 && sites[0] != m.p.Site() { // what was written as a site that was left is not pending
+		} else if len(sites) > 0 && sites[0] != m.p.Site() { // operations of a site that we left are not in the outbox
 			query = append(query, "least", strconv.FormatUint(m.origin.head, 10))
 		}
 		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
@@ -107,8 +107,8 @@ func (m *Machine) startRebase(l *lane) error {
 	return m.takeSnapshot(l)
 }
 
-// sealQuery returns query parameters with the place in the log up to which the replica has folded, if the log of the session sealed it, so
-// that the origin can check whether its log has the place.
+// sealQuery returns query parameters with the replica's cursor, if the log of the session sealed that position. The origin checks whether
+// its log has it.
 func (m *Machine) sealQuery() (query []string) {
 	c, seal := m.p.Cursor(), m.p.CursorSeal()
 	if len(seal) == 0 || c.Epoch != m.session.epoch {
@@ -117,7 +117,7 @@ func (m *Machine) sealQuery() (query []string) {
 	return []string{"chain", hex.EncodeToString(c.Chain[:]), "seal", hex.EncodeToString(seal)}
 }
 
-// startAhead asks for the piece after the one that laneRebase asked for.
+// startAhead asks for the part after the one that laneRebase requested.
 func (m *Machine) startAhead() error {
 	if !m.session.rebase || m.rebase.manifest == nil || m.lane[laneRebase].id == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (m *Machine) startAhead() error {
 	return err
 }
 
-// askPart has a lane ask for the first piece that is missing, and that other is not about to bring; false: there is none.
+// askPart makes a lane ask for the first missing part that the lane other has not requested. It reports whether there was one.
 func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 	r := &m.rebase
 	for i := r.next; i < len(r.parts); i++ {
@@ -158,7 +158,7 @@ func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 	return false, nil
 }
 
-// hasPart reports whether a piece has come.
+// hasPart reports whether part i arrived.
 func (m *Machine) hasPart(i int) (bool, error) {
 	r := &m.rebase
 	if r.received[i] {
@@ -188,7 +188,7 @@ func (m *Machine) hasPart(i int) (bool, error) {
 	return err == nil, err
 }
 
-// markReceived notes that a piece has arrived.
+// markReceived notes that part i arrived.
 func (r *rebase) markReceived(i int) {
 	r.received[i] = true
 	for r.next < len(r.received) && r.received[r.next] {
@@ -196,7 +196,7 @@ func (r *rebase) markReceived(i int) {
 	}
 }
 
-// places reports whether derived records go where they belong at once: there is nothing that they could be in the way of.
+// places reports whether derived records are written to their final keys at once. That is safe while the replica is empty.
 func (m *Machine) places() (bool, error) {
 	if m.p.Cursor() != (partition.Cursor{}) {
 		return false, nil
@@ -204,11 +204,11 @@ func (m *Machine) places() (bool, error) {
 	return blank(m.o.Store, m.o.App)
 }
 
-// blank reports whether an application has no inputs, pending ones among them.
+// blank reports whether an application has no inputs, including pending ones.
 func blank(store kv.Store, app catalog.AppID) (none bool, err error) {
 	r := catalog.Read(store, app)
 	h, err := r.Header()
-	if err != nil || h.Clock == 0 && h.Counts == (catalog.Counts{}) { // nothing was ever folded
+	if err != nil || h.Clock == 0 && h.Counts == (catalog.Counts{}) { // no entry was ever folded
 		return err == nil, err
 	}
 	none = true
@@ -223,7 +223,7 @@ func (m *Machine) stageKey(h blob.Hash) []byte {
 	return append(m.o.App.LocalKey("sync/chunk/"), h[:]...)
 }
 
-// stagedChunk returns a piece that has come. One that is damaged has not.
+// stagedChunk returns a part that arrived. For a damaged part it returns blob.ErrNotFound.
 func (m *Machine) stagedChunk(h blob.Hash) ([]byte, error) {
 	data, err := m.o.Store.Get(m.stageKey(h))
 	if errors.Is(err, kv.ErrNotFound) || err == nil && blob.Sum(data) != h {
@@ -232,7 +232,7 @@ func (m *Machine) stagedChunk(h blob.Hash) ([]byte, error) {
 	return data, err
 }
 
-// sweep removes the pieces of snapshots.
+// sweep removes the stored parts of snapshots.
 func (m *Machine) sweep() error {
 	if m.rebase.swept {
 		return nil
@@ -243,7 +243,7 @@ func (m *Machine) sweep() error {
 	var b kv.Batch
 	b.DeleteRange(lo, hi)
 	b.DeleteRange(partition.PlacedKeys(m.o.App))
-	if m.p.Cursor() == (partition.Cursor{}) { // of derived records that were placed nothing may come any more
+	if m.p.Cursor() == (partition.Cursor{}) { // the inputs of placed derived records may never arrive
 		catalog.OweDerived(&b, m.o.App)
 	}
 	if err := m.o.Store.Apply(&b); err != nil {
@@ -253,7 +253,7 @@ func (m *Machine) sweep() error {
 	return nil
 }
 
-// gotSnapshot handles the manifest, or a piece. The host may have computed the piece's hash, or stored it by Place. gotSnapshot ignores
+// gotSnapshot handles the manifest or a part. The host may have computed the part's hash, or stored the part by Place. gotSnapshot ignores
 // answers for a snapshot that was abandoned meanwhile.
 func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	r, l := &m.rebase, &m.lane[lane]
@@ -306,7 +306,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	return nil
 }
 
-// gotManifest begins to fetch what a snapshot is made of.
+// gotManifest checks the manifest and starts the download of its parts.
 func (m *Machine) gotManifest(l *lane, body []byte) error {
 	r := &m.rebase
 	if r.name != ([32]byte{}) && blob.Sum(body) != blob.Hash(r.name) {
@@ -322,7 +322,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.Epoch != m.session.epoch:
 		m.end()
 		return fmt.Errorf("%w: snapshot has a different epoch", errAnswer)
-	case f.Fold > m.p.Rules(): // they came into force within the session
+	case f.Fold > m.p.Rules(): // the newer rules were activated during the session
 		m.session.pause(m.at)
 		m.session.rebase = false
 		m.origin.problem = m.session.paused
@@ -338,7 +338,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	return nil
 }
 
-// begin goes by a manifest.
+// begin sets up the download of the parts in f.
 func (r *rebase) begin(f *wire.Manifest) {
 	r.forget()
 	r.manifest, r.parts = f, append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
@@ -354,7 +354,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	r.body, r.batch, r.fill = nil, kv.Batch{}, fill{}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
-		return nil // a piece was damaged meanwhile: it comes again
+		return nil // a part was damaged meanwhile: it is requested again
 	case isTheirs(err):
 		if errors.Is(err, partition.ErrSite) { // the next session compares the lives
 			m.end()
@@ -395,7 +395,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 			}
 			return data, err
 		},
-		Verified: func(int) bool { return true }, // now, or when it came
+		Verified: func(int) bool { return true }, // checked on arrival, or by stagedChunk
 		Placed:   func(i int) bool { return r.placed[i] },
 	}
 	objects := r.parts[len(f.Chunks):]
@@ -403,13 +403,13 @@ func (m *Machine) adopt(ctx context.Context) error {
 	if err == nil {
 		err = m.p.Rebase(ctx, s)
 	}
-	if err == nil { // tidying may have come in between
+	if err == nil { // a cleanup may have removed them meanwhile
 		err = m.putObjects(objects)
 	}
 	return err
 }
 
-// putObjects stores those objects of a snapshot that are missing.
+// putObjects stores the objects of the snapshot that the catalog lacks.
 func (m *Machine) putObjects(list []wire.Chunk) error {
 	var b kv.Batch
 	for _, o := range list {
@@ -428,7 +428,7 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 	return m.o.Store.Apply(&b)
 }
 
-// isTheirs reports whether an error of taking the origin's state is about that state.
+// isTheirs reports whether err is caused by the state that the origin sent.
 func isTheirs(err error) bool {
 	for _, e := range []error{
 		partition.ErrChunk, partition.ErrSite, partition.ErrCursor, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
@@ -447,7 +447,7 @@ func chunksOf(list []wire.Chunk) (out []partition.Chunk) {
 	return out
 }
 
-// snapshotRefused continues with the newest snapshot if the origin no longer has this one. Pieces that both have are not fetched again.
+// snapshotRefused continues with the newest snapshot if the origin no longer has this one. Parts that both contain are not requested again.
 func (m *Machine) snapshotRefused(status int) (done bool) {
 	if status != 404 && status != 410 {
 		return false
@@ -455,7 +455,7 @@ func (m *Machine) snapshotRefused(status int) (done bool) {
 	first := m.rebase.manifest == nil && m.rebase.name == ([32]byte{})
 	m.rebase.name, m.rebase.manifest = [32]byte{}, nil
 	if first {
-		return false // there is none at all: later
+		return false // the origin has no snapshot yet: retry later
 	}
 	m.backOff(&m.lane[laneRebase], 0, errors.New("the snapshot has expired; downloading the newest"))
 	return true

@@ -15,24 +15,24 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// renewal is that the replica takes another site: its origin has operations of the present one that were made elsewhere,
-// by the replica itself before its disk was rolled back, or by another copy of its store.
+// renewal is the change of the replica to another site. The origin has operations of the current site that were made elsewhere: by the
+// replica itself before its disk was rolled back, or by another copy of its store.
 //
 //	session ─▶ the lives of the site's operations differ from ours ─▶ session, Leaves ─▶ another site
 //	                    last: the newest one that both have               │
 //	 operations after last, issued again ◀── those up to last are folded ─┘
 type renewal struct {
 	wanted bool   // the next session asks for another site
-	life   uint64 // random name of that request
-	last   uint64 // last operation of the present site that the origin has as it was made here
+	life   uint64 // random id of that request
+	last   uint64 // last operation of the current site that the origin has as it was made here
 	epoch  log.Epoch
-	site   log.Site // the new one; 0: it was not leased yet
+	site   log.Site // new site; 0: not leased yet
 	old    log.Site
-	lost   bool // the origin does not know the old one: sessions are asked for as the new one
+	lost   bool // the origin does not know the old site: sessions use the new one
 }
 
-// parts compares the origin's operations of our site with ours. It reports whether the session is given up for
-// one that asks for another site.
+// parts compares the origin's operations of our site with ours. It reports whether the replica abandons the session for one that asks for
+// another site.
 func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	if m.p.Site() == 0 {
 		return false, nil
@@ -47,12 +47,12 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 		m.met = true
 		return false, err
 	}
-	if leased && r.epoch == g.Epoch { // by this log
+	if leased && r.epoch == g.Epoch { // leased by this log
 		r.last, m.met = last, true
 		err = m.p.Renew(r.site, last, renewsWith(g))
-		return m.p.Site() == r.site, err // taken at once: the next session is the new site's
+		return m.p.Site() == r.site, err // if the site was taken at once, the next session is the new site's
 	}
-	if g.Restored { // another replica may give back what is sent again as the other site: the origin notes that it is
+	if g.Restored { // another replica may give back operations that we send again; the origin links them
 		m.give(back{epoch: g.Epoch, leaves: true, issued: m.issued, gave: true})
 	} else {
 		m.leave(renewal{last: last, epoch: g.Epoch})
@@ -60,7 +60,7 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	return true, nil
 }
 
-// livesIn returns the lives in an answer.
+// livesIn converts the lives of an answer.
 func livesIn(answer []wire.Life) []partition.Life {
 	lives := make([]partition.Life, len(answer))
 	for i := range answer {
@@ -69,16 +69,16 @@ func livesIn(answer []wire.Life) []partition.Life {
 	return lives
 }
 
-// unsure reports whether the log of a grant cannot tell if an earlier life of the replica wrote as its site after the present state: the
-// log was restored, and this life has not met the log of before. Names that it issues may be those of lost operations, which other replicas
-// know. A state without entries does not name a log: an earlier life may have pulled and written.
+// unsure reports whether the log of a grant cannot show if an earlier life of the replica wrote as its site after the current state: the
+// log was restored, and this life has not met the earlier log. New operations could then get the names of lost ones, which other replicas
+// know. A state without entries does not name a log, so an earlier life may have pulled and written.
 func (m *Machine) unsure(g *wire.Grant) bool {
 	c := m.p.Cursor()
 	return !m.met && c.Epoch != g.Epoch && (g.Restored || c.Epoch != (log.Epoch{}))
 }
 
-// renewsWith returns the epoch of the log that must bring back operations before another site is taken. An application that is refused
-// brings none, and is emptied.
+// renewsWith returns the epoch of the log that must bring back operations before the replica takes another site. A refused application
+// brings back none, and the replica is drained.
 func renewsWith(g *wire.Grant) log.Epoch {
 	if g.Do == wire.DoRefused {
 		return log.Epoch{}
@@ -86,7 +86,7 @@ func renewsWith(g *wire.Grant) log.Epoch {
 	return g.Epoch
 }
 
-// asNew reports whether sessions are asked for as the site that the replica is about to take.
+// asNew reports whether sessions use the site that the replica is about to take.
 func (m *Machine) asNew() bool {
 	r := &m.renewal
 	return r.lost && r.site != 0 && r.old == m.p.Site()
@@ -95,10 +95,10 @@ func (m *Machine) asNew() bool {
 // leaving reports whether the replica is about to take another site, which the log of renewal.epoch leases.
 func (m *Machine) leaving() bool { return m.renewal.wanted || m.asNew() }
 
-// leave has the next session ask for another site.
+// leave makes the next session ask for another site.
 func (m *Machine) leave(r renewal) {
 	var name [8]byte
-	if _, err := io.ReadFull(m.o.Rand, name[:]); err == nil { // without, an answer that is lost costs a site
+	if _, err := io.ReadFull(m.o.Rand, name[:]); err == nil { // without a random id, a lost answer costs a site
 		r.life = binary.LittleEndian.Uint64(name[:])
 	}
 	r.wanted, r.old = true, m.p.Site()
@@ -107,33 +107,34 @@ func (m *Machine) leave(r renewal) {
 	m.cancel(&m.lane[lanePush])
 }
 
-// replaceSite asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
-// backup that is older than the lease, it is given first what it lacks: it may have our operations from other replicas. An edge that was
-// restored without its identity, and enrolled as another edge, meets the same log. So does a replica with a secret whose lease a rollback
-// of the origin's disk has taken back. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
+// replaceSite asks for another site if the origin does not know ours, or reports that it belongs to another replica. If the origin was
+// restored from a backup that is older than the lease, the replica first gives back what it lacks: it may have our operations from other
+// replicas. An edge that was restored without its identity and enrolled as another edge meets the same log. So does a replica whose lease
+// was lost in a rollback of the origin's disk. A replica that has pulled nothing knows no log, so its site may be older than a restore,
+// too.
 func (m *Machine) replaceSite(r *wire.Refusal) bool {
 	c := m.p.Cursor()
 	if r.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
 		return false
 	}
-	proves, err := m.proves(&wire.Grant{Epoch: r.Epoch, Do: wire.DoRebase, Restored: true}) // its disk may have been rolled back
+	proves, err := m.proves(&wire.Grant{Epoch: r.Epoch, Do: wire.DoRebase, Restored: true}) // the origin's disk may have been rolled back
 	switch {
 	case err != nil:
 		return false
 	case proves:
 	case r.Epoch != c.Epoch && !slices.Contains(m.note.left, r.Epoch):
 		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})
-	case r.Epoch != c.Epoch, len(m.note.secretOf(m.p.Site())) > 0: // the origin gives what the log has of the site
+	case r.Epoch != c.Epoch, len(m.note.secretOf(m.p.Site())) > 0: // the origin returns the operations of the site that the log has
 		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued, at: partition.StoredPlace{Run: math.MaxUint32}, whole: true})
 	default:
 		x := renewal{epoch: r.Epoch, lost: true}
-		_, x.last = m.p.Outbox() // later ones may be in the log: sent again they are duplicates
+		_, x.last = m.p.Outbox() // later operations may be in the log: sent again they are duplicates
 		m.leave(x)
 	}
 	return true
 }
 
-// renew takes the site that the origin leases to replace ours.
+// renew takes the site that the origin leases as a replacement.
 func (m *Machine) renew(l *lane, o *wire.SessionReply) error {
 	r := &m.renewal
 	r.wanted = false
@@ -145,7 +146,7 @@ func (m *Machine) renew(l *lane, o *wire.SessionReply) error {
 		return nil
 	}
 	n := m.note
-	if n.next == m.p.Site() { // it was taken
+	if n.next == m.p.Site() { // the previous next was taken
 		n.secret = n.key
 	}
 	n.next, n.key = o.Site, bytes.Clone(o.Secret)
@@ -159,7 +160,7 @@ func (m *Machine) renew(l *lane, o *wire.SessionReply) error {
 	switch {
 	case o.Grants[0].Do == wire.DoRefused:
 		epoch = log.Epoch{}
-	case !r.lost: // a late push of an earlier life may have come since the lives were compared: the next session compares them again
+	case !r.lost: // a late push of an earlier life may have arrived since the lives were compared: the next session compares them again
 		m.push.accepted = 0
 		l.succeeded()
 		return nil

@@ -16,26 +16,26 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// renewAfter is the maximum time of a session. The next one tells the replica its current budgets and scopes.
+// renewAfter is the maximum time of a session. A new session gives the replica its current budgets and scopes.
 const renewAfter = time.Hour
 
-// versionPause is the pause after a refusal that only a newer version of somebody ends.
+// versionPause is the pause after a refusal that only an update of the replica or the origin ends.
 const versionPause = 10 * time.Minute
 
-// session is the origin's grant.
+// session is the origin's grant for the application.
 type session struct {
 	active bool
-	site   log.Site // that it was asked for
+	site   log.Site // site in the request
 	epoch  log.Epoch
 	stable uint64
 	limits wire.Limits
 	renew  time.Duration
-	rebase bool   // the log does not lead on from here: a snapshot is needed
-	paused string // why nothing may be pulled; empty: it may
-	drains bool   // the origin refuses the application, and still takes operations of this replica
+	rebase bool   // the log does not continue from the cursor: a snapshot is needed
+	paused string // reason why pulling is not possible; empty: it is
+	drains bool   // the origin denies access, but still accepts operations of this replica
 }
 
-// startSession greets the origin when there is no session, or an old one.
+// startSession requests a session if there is none or the current one is old.
 func (m *Machine) startSession(l *lane) error {
 	if m.session.active && m.at < m.session.renew && m.session.site == m.p.Site() {
 		return nil
@@ -62,7 +62,7 @@ func (m *Machine) startSession(l *lane) error {
 	return nil
 }
 
-// handleSessionReply takes the origin's answer.
+// handleSessionReply handles the origin's answer to a session request.
 func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	o, err := wire.DecodeSessionReply(body)
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	if lacks, err := m.lacking(&o, g); err != nil || lacks {
 		return err
 	}
-	if m.leaving() && m.renewal.epoch != g.Epoch { // another log: ask what this one has of the present site
+	if m.leaving() && m.renewal.epoch != g.Epoch { // another log: ask which operations of the current site it has
 		m.give(back{epoch: g.Epoch, leaves: true, issued: m.issued, gave: true})
 		return nil
 	}
@@ -137,7 +137,7 @@ func plain(secret []byte) bool {
 	return len(secret) <= 256
 }
 
-// beginSession begins the session.
+// beginSession applies the grant g.
 func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	l.succeeded()
 	m.origin.denied = ""
@@ -146,7 +146,7 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 		s.renew = min(s.renew, m.at+left/2)
 	}
 	if c := m.p.Cursor(); g.Do == wire.DoTail && c.Epoch != g.Epoch && c.Epoch != (log.Epoch{}) {
-		s.rebase = true // whatever it says: entries of one epoch are never folded after another's
+		s.rebase = true // even if the origin answers tail: entries of one epoch are never folded after another's
 	}
 	if g.Do == wire.DoPause {
 		s.pause(m.at)
@@ -195,13 +195,13 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 		m.origin.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
 	}
 	if m.origin.head = g.Head; s.drains {
-		m.origin.head = m.p.Cursor().Seq // nothing more of the log is for us
+		m.origin.head = m.p.Cursor().Seq // the replica gets no further entries
 		m.purgeIfDrained()
 	}
 }
 
-// purgeIfDrained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end
-// while the origin cannot take some of them: they were made on another log, and were not given back, or another replica uses the site.
+// purgeIfDrained ends the machine if the origin denies access and has all operations of this replica. The machine continues while the
+// origin cannot accept some of them: they were made on another log and were not given back, or another replica uses the site.
 func (m *Machine) purgeIfDrained() {
 	issued, _ := m.p.Outbox()
 	same := m.sameLog() || m.back.done == m.session.epoch
@@ -210,24 +210,23 @@ func (m *Machine) purgeIfDrained() {
 	}
 }
 
-// noAccess is why an application is refused where the origin gives no reason.
+// noAccess is the reason for a refused application if the origin gives none.
 const noAccess = "this replica no longer has access to the application"
 
-// pause stops pulling until another session, because the log's rules are newer than ours. Our own operations are kept
-// and still pushed.
+// pause stops pulling until the next session, because the log needs newer fold rules. The replica keeps its own operations and still pushes
+// them.
 func (s *session) pause(at time.Duration) {
 	s.paused = "the origin's log needs a newer version of this program; update it"
 	s.renew = at + versionPause
 }
 
-// sameLog reports whether the folded entries belong to the session's log. Only then does that log contain the operations that are
-// confirmed.
+// sameLog reports whether the folded entries belong to the session's log. Only then does that log contain the confirmed operations.
 func (m *Machine) sameLog() bool {
 	c := m.p.Cursor()
 	return c.Epoch == m.session.epoch || c.Epoch == (log.Epoch{})
 }
 
-// life returns a duration by the origin's clock, so that ours need not be right.
+// life returns the time from now until until, both by the origin's clock, so that our clock need not be right.
 func life(now, until wire.Millis) time.Duration {
 	if until <= now {
 		return 0
@@ -235,27 +234,27 @@ func life(now, until wire.Millis) time.Duration {
 	return time.Duration(min(uint64(until-now), uint64(365*24*time.Hour/time.Millisecond))) * time.Millisecond
 }
 
-// end ends the session: another is begun before anything else.
+// end ends the session. The machine requests a new one first.
 func (m *Machine) end() {
 	m.session.active = false
 	m.cancel(&m.lane[lanePull])
 	m.pull.reset()
 }
 
-// purge ends the machine: what it holds is no longer for it to hold.
+// purge ends the machine, since the replica may no longer store the application. keep preserves the outbox.
 func (m *Machine) purge(why string, keep bool) {
 	m.cancelAll()
 	m.running = false
 	m.origin.purged = true
 	why = cmp.Or(why, noAccess)
 	m.origin.problem = why
-	if !keep { // what is written after this moment would be deleted with the rest
+	if !keep { // operations written from now on would be deleted with the rest
 		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
 	}
 	m.effects = append(m.effects, Purge{Reason: why, KeepOutbox: keep})
 }
 
-// handleRefusal handles an answer that is an error. Everything is asked again later, and nothing is lost.
+// handleRefusal handles an answer with an error status. The lane asks again later, and nothing is lost.
 func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, body []byte) error {
 	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
 	if status == 507 {
@@ -300,7 +299,7 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 	return nil
 }
 
-// refusedHere handles a refusal that concerns only one lane.
+// refusedHere handles a refusal that concerns only one lane. done reports whether it did.
 func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, err error) {
 	switch i {
 	case lanePush:

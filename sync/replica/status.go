@@ -13,14 +13,14 @@ type Phase int
 
 // The phases.
 const (
-	Stopped     Phase = iota // it has not begun, or was stopped
-	Unreachable              // the host knows of no way to the origin
+	Stopped     Phase = iota // not begun, or stopped
+	Unreachable              // the host is offline
 	Connecting               // there is no session
-	Rebasing                 // a snapshot is on its way
-	Pulling                  // the log has entries beyond the cursor, as far as the replica knows
-	Paused                   // nothing may be pulled: the log is folded by newer rules, or the application is refused to us, see Problem
-	Current                  // at the last word of the origin we had all of its log
-	Purged                   // the application is no longer for this replica to hold
+	Rebasing                 // a snapshot is being downloaded
+	Pulling                  // as far as the replica knows, the log has entries after the cursor
+	Paused                   // pulling is not possible: the log needs newer fold rules, or the origin denies access; see Problem
+	Current                  // at the origin's last report the replica had its complete log
+	Purged                   // the replica no longer has access to the application and must delete it
 )
 
 // String returns the phase's name, such as "current".
@@ -28,14 +28,14 @@ func (p Phase) String() string {
 	return [...]string{"stopped", "unreachable", "connecting", "rebasing", "pulling", "paused", "current", "purged"}[p]
 }
 
-// originState collects figures for people.
+// originState collects the last known state of the origin and counters for Status.
 type originState struct {
-	head        uint64 // last entry of the origin's log, as it said last
+	head        uint64 // last entry of the origin's log, as last reported
 	contact     time.Time
 	current     time.Time
-	streamedAt  time.Time // a stream brought entries, or the news that there are none: the register before them is the newest
-	denied      string    // why there is no session
-	problem     string    // that a new session alone ends
+	streamedAt  time.Time // last time when a stream reached the entries, after the newest app record
+	denied      string    // reason why there is no session; empty: none
+	problem     string    // problem that only a new session clears
 	verdicts    [8]uint64
 	sentBlobs   uint64
 	gotBlobs    uint64
@@ -43,7 +43,7 @@ type originState struct {
 	repairs     uint64
 	audited     time.Time
 	purged      bool
-	unreachable bool // a request was lost, and nothing was answered since
+	unreachable bool // a request was lost, and no answer arrived since
 }
 
 // recordVerdicts counts the verdicts of the log on operations of this site.
@@ -55,43 +55,42 @@ func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 	}
 }
 
-// Status is the state of the replica, and its last knowledge of the origin with the time.
+// Status is the state of the replica and the last known state of the origin.
 type Status struct {
 	Phase    Phase     `wire:"1,max=Purged"`
-	Site     log.Site  `wire:"2"`     // our own; 0: none was leased yet
-	Epoch    log.Epoch `wire:"3"`     // of the log
-	Cursor   uint64    `wire:"4"`     // last entry that was folded
+	Site     log.Site  `wire:"2"`     // own site; 0: none was leased yet
+	Epoch    log.Epoch `wire:"3"`     // epoch of the log
+	Cursor   uint64    `wire:"4"`     // last folded entry
 	Head     uint64    `wire:"5"`     // last entry of the origin's log at Contact, or later
-	Contact  time.Time `wire:"24,ns"` // when the origin last answered at all; zero: not yet
-	AsOf     time.Time `wire:"25,ns"` // when it last said that there was no more than what we have; zero: not yet
-	Heard    time.Time `wire:"28,ns"` // when a stream last came as far as entries, before which the newest register comes; zero: not yet
+	Contact  time.Time `wire:"24,ns"` // last time when the origin answered; zero: never
+	AsOf     time.Time `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
+	Heard    time.Time `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
 	Issued   uint64    `wire:"6"`     // last own operation
-	Accepted uint64    `wire:"7"`     // last one that the origin says its log has
-	Folded   uint64    `wire:"8"`     // last one that was folded from its log
+	Accepted uint64    `wire:"7"`     // last own operation that the log has, as the origin reports
+	Folded   uint64    `wire:"8"`     // last own operation that was pulled and folded
 
-	Chunks     int `wire:"16"` // of a snapshot on its way
-	ChunksDone int `wire:"17"` // of a snapshot on its way
-	Uploads    int `wire:"18"` // pictures and objects that are known to be missing at the origin
-	Downloads  int `wire:"19"` // pictures that are known to be missing here and are wanted
+	Chunks     int `wire:"16"` // parts of the snapshot in transfer
+	ChunksDone int `wire:"17"` // parts of it that arrived, without a gap
+	Uploads    int `wire:"18"` // pictures and objects that the origin is known to lack
+	Downloads  int `wire:"19"` // wanted pictures that the replica is known to lack
 
-	BlobsSent uint64    `wire:"9"`  // since New
-	BlobsGot  uint64    `wire:"10"` // since New
-	Rebases   uint64    `wire:"11"` // likewise
-	Repairs   uint64    `wire:"12"` // likewise
+	BlobsSent uint64    `wire:"9"`  // pictures uploaded since New
+	BlobsGot  uint64    `wire:"10"` // pictures downloaded since New
+	Rebases   uint64    `wire:"11"` // snapshots installed since New
+	Repairs   uint64    `wire:"12"` // keys repaired by audits since New
 	Audited   time.Time `wire:"26,ns"`
 	Refused   uint64    `wire:"13"` // own operations since New whose verdict is a conflict
 
-	Denied  string    `wire:"33"`    // why the origin began no session with us, as who we are; empty: it did, or was not asked
-	Problem string    `wire:"32"`    // what goes wrong, for people; empty: nothing
-	Renewed string    `wire:"34"`    // that and when an older copy of the replica's data was found restored, for people; empty: never
-	Retry   time.Time `wire:"27,ns"` // when the next try is made, while something pauses; zero: nothing does
+	Denied  string    `wire:"33"`    // reason why the origin refused this replica a session; empty: it did not
+	Problem string    `wire:"32"`    // current problem, for people; empty: none
+	Renewed string    `wire:"34"`    // time and description of the last restored older copy, here or at the origin, for people; empty: none
+	Retry   time.Time `wire:"27,ns"` // time of the next retry while a lane pauses; zero: no lane does
 }
 
 // Pending returns the number of unconfirmed operations of this site.
 func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
 
-// IsSettled reports whether the replica has all there was, the origin has all of ours, and the
-// pictures that either wants are where they should be.
+// IsSettled reports whether the replica and the origin have the same operations and no picture is waiting for an upload or a download.
 func (s *Status) IsSettled() bool {
 	return s.Phase == Current && s.Pending() == 0 && s.Uploads == 0 && s.Downloads == 0
 }
@@ -109,7 +108,7 @@ func (m *Machine) Status() Status {
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Renewed: m.note.renewed,
 	}
-	if m.session.active && !m.sameLog() { // the log that confirmed them no longer exists
+	if m.session.active && !m.sameLog() { // the log that confirmed the operations no longer exists
 		s.Accepted = m.push.accepted
 		s.Folded = min(confirmed, s.Accepted)
 	}
@@ -160,7 +159,7 @@ func (m *Machine) phase(c *partition.Cursor) Phase {
 	return Pulling
 }
 
-// downloads returns the number of pictures that are known to be needed; inputs that were not looked at count as one.
+// downloads returns the number of pictures that are known to be needed. Inputs that were not scanned yet count as one.
 func (m *Machine) downloads() int {
 	d := &m.load
 	if m.o.Blobs == nil {
@@ -179,7 +178,7 @@ func (m *Machine) downloads() int {
 	return n
 }
 
-// conflicts counts the verdicts that are conflicts.
+// conflicts returns the number of verdicts since New that are conflicts.
 func (m *Machine) conflicts() (n uint64) {
 	for code, count := range m.origin.verdicts {
 		if code > 2 {
@@ -189,7 +188,7 @@ func (m *Machine) conflicts() (n uint64) {
 	return n
 }
 
-// statusDigest is the part of a status whose changes are reported at once.
+// statusDigest is the part of a status whose changes produce a StatusChange at once.
 type statusDigest struct {
 	phase                              Phase
 	cursor, head, issued, sent, folded uint64

@@ -13,22 +13,22 @@ import (
 
 // Limits of uploads.
 const (
-	askedHashes = 256     // of one question
-	pieceBytes  = 1 << 20 // of one request, so the maximum loss of an interruption
-	knownHashes = 1 << 14 // that the origin has, remembered
+	askedHashes = 256     // maximum hashes of one request
+	pieceBytes  = 1 << 20 // bytes of one upload part, so the maximum loss of an interruption
+	knownHashes = 1 << 14 // maximum hashes in known
 )
 
-// upload brings pictures and objects to the origin before the operations that name them:
+// upload sends pictures and objects to the origin before the operations that name them:
 //
-//	outbox ─▶ which has it? ─▶ the rest in pieces, from where it has them ─▶ operations
+//	outbox ─▶ ask which the origin has ─▶ the rest in parts, each from the offset that it has ─▶ operations
 type upload struct {
-	known map[blob.Hash]bool // the origin has it, or cannot get it from us
-	lost  map[blob.Hash]bool // of those, what it cannot get: the operations that name it cannot be taken
-	first blob.Hash          // that the outbox waits for; zero: none
-	asked []blob.Hash        // of the question under way
-	queue []wire.PartialBlob // missing at the origin, in the order of the outbox, with the bytes that it has of each
-	data  []byte             // of the first
-	sent  uint64             // end of the piece under way
+	known map[blob.Hash]bool // the origin has the blob, or cannot get it from us
+	lost  map[blob.Hash]bool // blobs that the origin cannot get: it must refuse the operations that name them
+	first blob.Hash          // blob for which the next operation waits; zero: none
+	asked []blob.Hash        // hashes in the current request
+	queue []wire.PartialBlob // blobs that the origin lacks, in the order of the outbox, with the number of bytes that it has of each
+	data  []byte             // bytes of queue[0]; nil: not read yet
+	sent  uint64             // end of the part in transfer
 }
 
 // wants reports whether an operation must wait for the upload of its picture or object.
@@ -43,20 +43,20 @@ func (u *upload) wants(op *log.Op) bool {
 	return false
 }
 
-// lacks reports whether an operation names what the origin cannot get.
+// lacks reports whether an operation names a blob that the origin cannot get.
 func (u *upload) lacks(op *log.Op) bool {
 	picture, object := requiredBlobs(op)
 	return u.lost[picture] || u.lost[object]
 }
 
-// forget forgets what the origin has: it is asked again.
+// forget drops all knowledge about the origin's blobs, so that the replica asks again.
 func (u *upload) forget() { *u = upload{} }
 
-// again has the origin asked what it has before anything is sent once more: a piece whose answer was lost
-// may have arrived.
+// again drops the queue, so that the replica asks the origin which bytes it has before it sends more: a part whose answer was lost may have
+// arrived.
 func (u *upload) again() { u.queue, u.data = nil, nil }
 
-// startUpload sends the next piece, or asks what is missing.
+// startUpload sends the next part, or asks which blobs the origin lacks.
 func (m *Machine) startUpload(l *lane) error {
 	u := &m.upload
 	for len(u.queue) > 0 {
@@ -79,7 +79,7 @@ func (m *Machine) startUpload(l *lane) error {
 	return m.askHave(l)
 }
 
-// readLocalBlob reads a picture or an object.
+// readLocalBlob returns the bytes of a picture or an object that is stored here.
 func (m *Machine) readLocalBlob(h blob.Hash) ([]byte, error) {
 	data, err := m.manifest(h)
 	if errors.Is(err, blob.ErrNotFound) && m.o.Blobs != nil {
@@ -88,7 +88,7 @@ func (m *Machine) readLocalBlob(h blob.Hash) ([]byte, error) {
 	return data, err
 }
 
-// has remembers that an operation need not wait for a hash.
+// has notes that operations need not wait for h.
 func (m *Machine) has(h blob.Hash) {
 	u := &m.upload
 	if u.known == nil || len(u.known) >= knownHashes {
@@ -97,8 +97,8 @@ func (m *Machine) has(h blob.Hash) {
 	u.known[h] = true
 }
 
-// markUnavailable notes that the origin will not get the object with a hash. Operations that name it are sent as refused, so that each gets
-// a verdict and those after it are sent.
+// markUnavailable notes that the origin will not get the blob h. The replica sends operations that name it as refused, so that each gets a
+// verdict and the operations after it are sent.
 func (m *Machine) markUnavailable(h blob.Hash) {
 	m.has(h)
 	u := &m.upload
@@ -108,7 +108,7 @@ func (m *Machine) markUnavailable(h blob.Hash) {
 	u.lost[h] = true
 }
 
-// findLost forgets what the origin cannot get, once no operation that waits names any of it.
+// findLost forgets the lost blobs once no waiting operation names any of them.
 func (m *Machine) findLost() error {
 	u := &m.upload
 	if len(u.lost) == 0 {
@@ -121,20 +121,20 @@ func (m *Machine) findLost() error {
 	})
 	if err == nil && !named {
 		for h := range u.lost {
-			delete(u.known, h) // a later operation may name it, and find it
+			delete(u.known, h) // a later operation may name it after it was stored here
 		}
 		u.lost = nil
 	}
 	return err
 }
 
-// sendChunk sends what follows what the origin has.
+// sendChunk sends the next part of queue[0].
 func (m *Machine) sendChunk(l *lane) {
 	u := &m.upload
 	size := uint64(len(u.data))
 	from := min(u.queue[0].Size, size)
 	if from == size {
-		from = 0 // it has all of it, and does not say that it is right
+		from = 0 // the origin has all bytes, but has not verified them
 	}
 	u.sent = min(from+pieceBytes, size)
 	m.ask(l, Ask{
@@ -146,7 +146,7 @@ func (m *Machine) sendChunk(l *lane) {
 	}, m.where()...)
 }
 
-// contentRange is the header of bytes from ≤ i < to of size.
+// contentRange returns the header for the bytes from ≤ i < to of size.
 func contentRange(from, to, size uint64) string {
 	if size == 0 {
 		return "bytes */0"
@@ -154,11 +154,11 @@ func contentRange(from, to, size uint64) string {
 	return fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)
 }
 
-// askHave asks which of the next pictures the origin has, if an operation waits for one.
+// askHave asks which of the next blobs the origin has, if an operation waits for one.
 func (m *Machine) askHave(l *lane) error {
 	u := &m.upload
 	if u.first.IsZero() && !m.returning() {
-		if _, err := m.batch(); err != nil { // it may begin with one
+		if _, err := m.batch(); err != nil { // batch sets u.first if the first operation waits
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (m *Machine) askHave(l *lane) error {
 	return nil
 }
 
-// handleUploadReply takes the answer to either.
+// handleUploadReply handles the answer to a part or to askHave.
 func (m *Machine) handleUploadReply(l *lane, status int, body []byte) error {
 	u := &m.upload
 	if len(u.queue) == 0 {
@@ -209,7 +209,7 @@ func (m *Machine) handleUploadReply(l *lane, status int, body []byte) error {
 	return nil
 }
 
-// handleHaveReply takes what the origin has.
+// handleHaveReply queues the blobs that the origin lacks.
 func (m *Machine) handleHaveReply(l *lane, body []byte) error {
 	h, err := wire.DecodeHaveReply(body)
 	if err != nil {
@@ -235,7 +235,7 @@ func (m *Machine) handleHaveReply(l *lane, body []byte) error {
 	return nil
 }
 
-// uploadRefused asks again what the origin has: a piece may have come out of its turn.
+// uploadRefused makes the replica ask again which bytes the origin has: a part may have arrived out of order.
 func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	u := &m.upload
 	if len(u.queue) == 0 {
@@ -243,7 +243,7 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	}
 	h := u.queue[0].Hash
 	u.again()
-	if status == 413 { // it will never take it: the operation has to end in a verdict
+	if status == 413 { // the origin will never accept the blob: the operation must get a verdict
 		m.markUnavailable(h)
 		m.lane[laneUpload].succeeded()
 		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)

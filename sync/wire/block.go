@@ -15,34 +15,34 @@ import (
 // MaxOps is the maximum number of operations in a block.
 const MaxOps = 512
 
-// maxLabels is the maximum number of labels of an operation in columns; an operation with more is written as a whole.
+// maxLabels is the maximum number of labels of an operation that is written in columns. An operation with more labels uses formWhole.
 const maxLabels = 128
 
-// The columns of a block, by the number of their field. Sizes belong to the strings in the column after them. README.md specifies the
-// contents.
+// The columns of a block, numbered like their fields. A column of sizes has the lengths of the strings in the column after it. README.md
+// specifies the contents.
 const (
-	colCount    = 1 // of operations: a number
+	colCount    = 1 // number of operations
 	colSites    = 2
-	colSeqs     = 3 // less one more than the one before of the same site; from 1 the first
-	colMillis   = 4 // of the clock
-	colTicks    = 5 // less one more than the one before within a millisecond
-	colBys      = 6 // places in colAsked
+	colSeqs     = 3 // difference from the expected sequence: one more than the site's previous operation, or 1
+	colMillis   = 4 // time in milliseconds
+	colTicks    = 5 // difference from the expected tick: one more than the previous operation's in the same millisecond, or 0
+	colBys      = 6 // indexes into colAsked
 	colForms    = 7
-	colAsked    = 8 // repeated: the values of By, in ascending order
+	colAsked    = 8 // repeated: distinct values of By, ascending
 	colMoreSize = 9
-	colMore     = 10 // fields of operations that are not known
-	colWhole    = 11 // bodies as they are in an operation, one after another
+	colMore     = 10 // unknown fields of operations
+	colWhole    = 11 // bodies encoded as in an operation, concatenated
 
-	colDotSites = 16 // inputs that bodies name
+	colDotSites = 16 // inputs that the bodies refer to
 	colDotSeqs  = 17
-	colLabels   = 18 // how many
-	colConcepts = 19 // places in colNames
+	colLabels   = 18 // number of labels of a body
+	colConcepts = 19 // indexes into colNames
 	colValues   = 20
-	colNames    = 21 // repeated: concepts, in ascending order
-	colKinds    = 22 // content types: places in colTypes
-	colTypes    = 23 // repeated, in ascending order
+	colNames    = 21 // repeated: names of concepts, ascending
+	colKinds    = 22 // content types, as indexes into colTypes
+	colTypes    = 23 // repeated: content types, ascending
 
-	colFlags    = 24 // of creates
+	colFlags    = 24 // flags of InputCreate bodies
 	colIDSize   = 25
 	colIDs      = 26
 	colURLSize  = 27
@@ -54,21 +54,21 @@ const (
 	colLats     = 33
 	colGeos     = 34 // 2 × 8 bytes
 
-	colCodes      = 40 // of fetches
-	colFetched    = 41 // flags: bit 0 blob
+	colCodes      = 40 // result codes of InputFetched bodies
+	colFetched    = 41 // flags: bit 0 if the body has a blob
 	colDetailSize = 42
 	colDetails    = 43
 
-	colRandom = 48 // from here on, bytes that nothing makes shorter
+	colRandom = 48 // first column of incompressible bytes
 	colHexIDs = 48 // 16 bytes each
 	colHosted = 49 // 16 bytes each
-	colBlobs  = 50 // 32 bytes each, of creates and fetches
+	colBlobs  = 50 // 32 bytes each, of InputCreate and InputFetched bodies
 
-	columns = 51 // all of them have lower numbers
-	colEnd  = 63 // how many columns came before: a number, the last
+	columns = 51 // upper bound of the column numbers above
+	colEnd  = 63 // number of columns before it, including colCount; the last field
 )
 
-// The forms of a body: as a whole, or in columns.
+// The forms of a body: formWhole is the operation's own encoding, the others are columns.
 const (
 	formWhole = iota
 	formCreate
@@ -77,30 +77,29 @@ const (
 	formDelete
 	formsEnd
 
-	formMore = 1 << 3 // added: the operation has fields that are not known
+	formMore = 1 << 3 // added to a form if the operation has unknown fields
 )
 
-// The flags of a create.
+// The flags of an InputCreate.
 const (
 	flagDuplicate = 1 << iota
 	flagMerge
 	flagBlob
 	flagHosted
-	flagHexID // otherwise the id is in colIDs
+	flagHexID // if unset, the id is in colIDs
 	flagCrop
 	flagMeta
-	flagGeo   // 16 bytes
-	flagMicro // in millionths of a degree
+	flagGeo   // location as 2 floats, 16 bytes
+	flagMicro // location in millionths of a degree
 	flagsEnd
 )
 
-// EncodeOps returns a block of at most MaxOps operations; it panics when there are more.
+// EncodeOps returns a block with ops. It panics if there are more than MaxOps.
 func EncodeOps(ops []log.Op) []byte {
 	return encodeBlock(len(ops), func(i int) *log.Op { return &ops[i] })
 }
 
-// EncodeEntries returns a block of the operations of at most MaxOps entries that follow each
-// other without a gap; it panics when there are more.
+// EncodeEntries returns a block with the operations of consecutive entries. It panics if there are more than MaxOps.
 func EncodeEntries(entries []log.Entry) []byte {
 	return encodeBlock(len(entries), func(i int) *log.Op { return &entries[i].Op })
 }
@@ -133,11 +132,11 @@ func encodeBlock(n int, op func(int) *log.Op) []byte {
 	return b.encode(n)
 }
 
-// encode writes the columns.
+// encode returns the block: its n operations as columns.
 func (b *block) encode(n int) []byte {
 	var e field.Encoder
 	e.Uint(colCount, uint64(n))
-	written := uint64(1) // and one for the count, so that it is never 0
+	written := uint64(1) // starts at 1 to count colCount, so it is never 0
 	var scratch []byte
 	for c := range columns {
 		switch c {
@@ -159,7 +158,7 @@ func (b *block) encode(n int) []byte {
 	return e.Bytes(nil)
 }
 
-// block is a block that is being made.
+// block collects the columns of a block while it is encoded.
 type block struct {
 	ints                   [columns][]uint64
 	bytes                  [columns][]byte
@@ -167,7 +166,7 @@ type block struct {
 	scratch                []byte
 }
 
-// names is a dictionary: each string has its place among all in ascending order.
+// names is a dictionary. It maps each string to its index among all strings in ascending order.
 type names struct {
 	place map[string]uint64
 	list  []string
@@ -201,20 +200,20 @@ func (b *block) raw(sizes, column int, p []byte) {
 	b.bytes[column] = append(b.bytes[column], p...)
 }
 
-// heads tells the heads of operations from those before, where it can.
+// heads predicts the head of each operation from the previous operations, so that a block stores small differences.
 type heads struct {
 	sites  []siteNext
 	millis uint64
 	ticks  uint64
 }
 
-// siteNext is the sequence that is expected of a site next.
+// siteNext is the next sequence that heads expects of a site.
 type siteNext struct {
 	site log.Site
 	next uint64
 }
 
-// of is the site's, which begins at 1.
+// of returns the state of site. The first expected sequence is 1.
 func (h *heads) of(site log.Site) *siteNext {
 	for i := range h.sites {
 		if h.sites[i].site == site {
@@ -225,7 +224,7 @@ func (h *heads) of(site log.Site) *siteNext {
 	return &h.sites[len(h.sites)-1]
 }
 
-// tick is the tick that is expected in a millisecond.
+// tick returns the tick that heads expects in millis.
 func (h *heads) tick(millis uint64) uint64 {
 	if millis == h.millis {
 		return h.ticks
@@ -245,7 +244,7 @@ func (h *heads) add(b *block, o *log.Op) {
 	h.millis, h.ticks = millis, tick+1
 }
 
-// formOf is how a body is written.
+// formOf returns the form in which the body of o is written.
 func formOf(o *log.Op) int {
 	if len(o.Extra.Body) > 0 {
 		return formWhole
@@ -273,7 +272,7 @@ func plainLabels(labels []log.Label) bool {
 	return len(labels) <= maxLabels && !slices.ContainsFunc(labels, func(l log.Label) bool { return l.Value > log.True })
 }
 
-// note puts what a body of a form names into the dictionaries.
+// note adds the concepts and content types of the body to the dictionaries.
 func (b *block) note(o *log.Op, form int) {
 	switch form {
 	case formCreate:
@@ -293,7 +292,7 @@ func (b *block) noteLabels(labels []log.Label) {
 	}
 }
 
-// body writes a body of a form into its columns.
+// body writes the body of o to the columns of form.
 func (b *block) body(o *log.Op, form int) {
 	switch form {
 	case formCreate:
@@ -309,7 +308,7 @@ func (b *block) body(o *log.Op, form int) {
 	default:
 		whole := log.Op{Body: o.Body, Extra: log.Extra{Body: o.Extra.Body}}
 		b.scratch = log.Encode(b.scratch[:0], &whole)
-		b.bytes[colWhole] = append(b.bytes[colWhole], b.scratch[1:]...) // without the version
+		b.bytes[colWhole] = append(b.bytes[colWhole], b.scratch[1:]...) // drops the version byte
 	}
 }
 
@@ -389,7 +388,7 @@ func (b *block) floats(column int, list ...float64) {
 	}
 }
 
-// micro returns a degree in whole millionths, when that says all of it.
+// micro returns degree in millionths. It reports false if the conversion is not exact.
 func micro(degree float64) (int64, bool) {
 	if !(math.Abs(degree) <= 360) {
 		return 0, false
@@ -398,10 +397,10 @@ func micro(degree float64) (int64, bool) {
 	return m, math.Float64bits(degrees(m)) == math.Float64bits(degree)
 }
 
-// degrees is the degree of millionths: one division, which rounds alike everywhere.
+// degrees converts millionths to degrees. One division rounds the same on every machine.
 func degrees(m int64) float64 { return float64(m) / 1e6 }
 
-// hexID reads an id of 32 lower-case hexadecimal digits.
+// hexID decodes an id of 32 lower-case hexadecimal digits. ok is false for any other id.
 func hexID(id string) (b [16]byte, ok bool) {
 	if len(id) != 2*len(b) {
 		return b, false

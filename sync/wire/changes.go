@@ -8,24 +8,24 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Entries is a run of the log: those after From, up to To.
+// Entries is a run of consecutive log entries, after From and up to To.
 //
 //field:message
 type Entries struct {
-	Epoch log.Epoch  `wire:"1"`              // of the log
-	From  uint64     `wire:"2"`              // cursor after which the entries follow
-	To    uint64     `wire:"3"`              // its last entry, from + count
-	Chain log.Chain  `wire:"4"`              // at `to`
-	Block []byte     `wire:"5"`              // of the operations; see *Blocks*
+	Epoch log.Epoch  `wire:"1"`              // epoch of the log
+	From  uint64     `wire:"2"`              // cursor of the reader; the entries follow it
+	To    uint64     `wire:"3"`              // last entry of the run: `from` + count
+	Chain log.Chain  `wire:"4"`              // chain of the log at `to`
+	Block []byte     `wire:"5"`              // block of the operations; see *Blocks*
 	Lives []SiteLife `wire:"6,max=2*MaxOps"` // lives that made the entries; see *Lives*
-	// HMAC-SHA-256 over the application, `to` and `chain`, by a key of the log that its backups have: the origin knows the log up to
-	// `to` by it after a restore; absent: it does not. See *After a restore*
+	// HMAC-SHA-256 over the application, `to` and `chain`. Its key belongs to the log and is in the log's backups, so a restored origin
+	// recognises its log up to `to`. Absent: this run is not sealed. See *After a restore*
 	Seal   []byte    `wire:"7"`
-	Before log.Chain `wire:"8"` // at `from`, of the first run of `only=entries`
+	Before log.Chain `wire:"8"` // chain at `from`, in the first run of `only=entries`
 	Extra  []byte    `wire:"*"`
 }
 
-// entriesBlock is the field of the block.
+// entriesBlock is the number of the field Block.
 const entriesBlock = 5
 
 // Encode returns the message.
@@ -34,11 +34,11 @@ func (m *Entries) Encode() []byte { return encodeEntries(nil, m) }
 // DecodeEntriesFrame reads an Entries, whose Block borrows data. Errors: ErrFormat.
 func DecodeEntriesFrame(data []byte) (Entries, error) { return decodeEntries(data) }
 
-// Derived contains results of analysed pictures, by one base model.
+// Derived contains results of analysing pictures with one base model.
 //
 //field:message
 type Derived struct {
-	Base    [32]byte        `wire:"1"`                // the base model, see predict.Set.Base
+	Base    [32]byte        `wire:"1"`                // hash of the base model, see predict.Set.Base
 	Records []DerivedRecord `wire:"2,max=maxRecords"` // a record for each picture and crop
 	Extra   []byte          `wire:"*"`
 }
@@ -47,7 +47,7 @@ type Derived struct {
 type DerivedRecord struct {
 	Blob   blob.Hash   `wire:"1"`
 	Crop   raster.Crop `wire:"2"`
-	Record []byte      `wire:"3"` // as the catalog keeps it
+	Record []byte      `wire:"3"` // bytes as stored in the catalog
 }
 
 // Encode returns the message.
@@ -56,14 +56,14 @@ func (m *Derived) Encode() []byte { return encodeDerived(nil, m) }
 // DecodeDerived reads a Derived, whose records borrow data. Errors: ErrFormat.
 func DecodeDerived(data []byte) (Derived, error) { return decodeDerived(data) }
 
-// Object is a piece of an object that is named by its hash, such as a version's manifest or
-// weights. Pieces come in order, from offset 0 to Size.
+// Object is a chunk of an object that is named by its hash, such as a version's manifest or weights. The origin sends the chunks in order,
+// from offset 0 to Size.
 //
 //field:message
 type Object struct {
-	Hash   blob.Hash `wire:"1"` // SHA-256 of the whole
-	Size   uint64    `wire:"2"` // of the whole
-	Offset uint64    `wire:"3"` // of this piece
+	Hash   blob.Hash `wire:"1"` // SHA-256 of the complete object
+	Size   uint64    `wire:"2"` // bytes of the complete object
+	Offset uint64    `wire:"3"` // offset of this chunk in the object
 	Data   []byte    `wire:"4"`
 	Extra  []byte    `wire:"*"`
 }
@@ -80,8 +80,8 @@ func DecodeObject(data []byte) (Object, error) {
 	return m, err
 }
 
-// AppRecord is the part of the control log that a replica needs for one application: its record, keys, client and edges, as of the control
-// log's entry Seq.
+// AppRecord is the part of the control log that a replica needs for one application: its record, keys, client and edges. It includes
+// the control log up to entry Seq.
 //
 //field:message
 type AppRecord struct {
@@ -94,17 +94,17 @@ type AppRecord struct {
 // Encode returns the message.
 func (m *AppRecord) Encode() []byte { return encodeAppRecord(nil, m) }
 
-// DecodeAppRecord reads a Register, whose Data borrows data. Errors: ErrFormat.
+// DecodeAppRecord reads an AppRecord, whose Data borrows data. Errors: ErrFormat.
 func DecodeAppRecord(data []byte) (AppRecord, error) { return decodeAppRecord(data) }
 
-// Checkpoint has the places of a reader and of the log. It follows the last existing entries.
+// Checkpoint contains the positions of the reader and of the log. The origin sends it after the last existing entries.
 //
 //field:message
 type Checkpoint struct {
-	Epoch  log.Epoch `wire:"1"` // of the log
+	Epoch  log.Epoch `wire:"1"` // epoch of the log
 	To     uint64    `wire:"2"` // last entry that was sent
 	Head   uint64    `wire:"3"` // last entry of the log
-	Stable uint64    `wire:"4"` // entries up to here are on every copy of the log that the origin keeps
+	Stable uint64    `wire:"4"` // last entry that every copy of the log at the origin has
 	Now    Millis    `wire:"5"` // the origin's clock
 	Extra  []byte    `wire:"*"`
 }
@@ -115,7 +115,7 @@ func (m *Checkpoint) Encode() []byte { return encodeCheckpoint(nil, m) }
 // DecodeCheckpoint reads a Checkpoint. Errors: ErrFormat.
 func DecodeCheckpoint(data []byte) (Checkpoint, error) { return decodeCheckpoint(data) }
 
-// Keepalive is sent on a stream that has nothing else to say.
+// Keepalive shows that a stream without other messages is alive.
 //
 //field:message
 type Keepalive struct {
@@ -130,18 +130,18 @@ func (m *Keepalive) Encode() []byte { return encodeKeepalive(nil, m) }
 // DecodeKeepalive reads a Keepalive. Errors: ErrFormat.
 func DecodeKeepalive(data []byte) (Keepalive, error) { return decodeKeepalive(data) }
 
-// EndReason is why a stream ends.
+// EndReason is the reason why a stream ends.
 type EndReason uint32
 
-// The reasons.
+// The reasons, and what the reader does next.
 const (
-	WhyDone     EndReason = 1 + iota // nothing is left, or the time of a poll is over: ask again
-	WhyRebase                        // the log does not lead on from the reader's cursor: begin a session
+	WhyDone     EndReason = 1 + iota // the reader has all entries, or the time of the answer is over: ask again
+	WhyRebase                        // the log does not continue from the reader's cursor: begin a session
 	WhyGone                          // the application was deleted
-	WhyExpired                       // the token has ended, or was revoked
-	WhyShutdown                      // the origin stops: come back after WaitMillis
-	WhyScope                         // the reader's scope has changed: begin a session
-	WhyError                         // the origin could not read: come back after WaitMillis
+	WhyExpired                       // the token expired or was revoked
+	WhyShutdown                      // the origin shuts down: retry after WaitMillis
+	WhyScope                         // the reader's scope changed: begin a session
+	WhyError                         // the origin failed to read its store: retry after WaitMillis
 )
 
 var whyNames = [...]string{"", "done", "rebase", "gone", "expired", "shutdown", "scope", "error"}
@@ -158,9 +158,9 @@ func (w EndReason) String() string {
 //
 //field:message
 type End struct {
-	Why        EndReason `wire:"1"` // below
-	Detail     string    `wire:"2"` // for people
-	WaitMillis uint64    `wire:"3"` // milliseconds to wait before the next try
+	Why        EndReason `wire:"1"` // reason; see below
+	Detail     string    `wire:"2"` // explanation for people
+	WaitMillis uint64    `wire:"3"` // milliseconds to wait before the next request
 	Extra      []byte    `wire:"*"`
 }
 

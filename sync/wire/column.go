@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// A column of whole numbers is one byte with the form, and the numbers. The reader knows how many there are. A column of zeros is empty.
+// A column of integers is one byte with the form, then the numbers. The reader knows their count. A column of zeros is empty.
 //
 //	runs      value, run  value, run  …        varints
 //	packed    base (varint), width (byte), then value − base in width bits each, from the lowest up
 //	varints   value value …
 //
-// With differences, the first value is a varint before the others, and they are written as zigzag(value − the one before), modulo 2⁶⁴.
+// If the form includes differences, the first value is a varint. Each other value is zigzag(value − previous value), modulo 2⁶⁴.
 const (
 	formRuns = iota
 	formPacked
@@ -27,7 +27,7 @@ func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
 
 func varintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 
-// measure returns the shortest form of a column and its length without the byte that names it.
+// measure returns the shortest form of a column and its size in bytes without the form byte.
 func measure(values []uint64) (form byte, size int) {
 	low, high := uint64(math.MaxUint64), uint64(0)
 	varints, runs, run := 0, 0, 0
@@ -53,7 +53,7 @@ func measure(values []uint64) (form byte, size int) {
 	return form, size
 }
 
-// appendInts appends a column of numbers in the shortest form; the first of equally short ones.
+// appendInts appends values in the shortest form. If two forms are equally short, it uses the first.
 func appendInts(dst []byte, values []uint64) []byte {
 	if !slices.ContainsFunc(values, func(v uint64) bool { return v != 0 }) {
 		return dst
@@ -120,7 +120,7 @@ func appendPacked(dst []byte, values []uint64) []byte {
 	return dst
 }
 
-// ints reads a column of len(dst) numbers.
+// ints decodes a column of len(dst) numbers into dst.
 func ints(dst []uint64, column []byte) error {
 	if len(column) == 0 {
 		clear(dst)
@@ -228,7 +228,7 @@ func readPacked(dst []uint64, rest []byte) ([]byte, error) {
 	return rest, nil
 }
 
-// bitsAt returns the 64 bits that start at bit at; those after the end of p are 0.
+// bitsAt returns the 64 bits of p that start at bit at. Bits after the end of p are 0.
 func bitsAt(p []byte, at int) uint64 {
 	i, shift := at/8, at%8
 	if i+9 <= len(p) {

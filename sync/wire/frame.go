@@ -10,25 +10,25 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// ErrFormat is returned for bytes that are not a valid frame, block or message of this protocol.
+// ErrFormat is returned for bytes that are not a valid frame, block or message of the sync protocol.
 var ErrFormat = field.ErrFormat
 
-// ErrTooLarge is returned for a frame or a message beyond its limit.
+// ErrTooLarge is returned for a frame or a message that exceeds MaxBody or MaxMessage.
 var ErrTooLarge = errors.New("frame too large")
 
 // Limits of a stream.
 const (
-	MaxBody    = 256 << 10 // bytes of one frame's body
-	MaxMessage = 16 << 20  // bytes of a message in parts
-	HeaderSize = 5         // bytes before a body
+	MaxBody    = 256 << 10 // maximum bytes of one frame's body
+	MaxMessage = 16 << 20  // maximum bytes of a message that is sent in several frames
+	HeaderSize = 5         // bytes of a frame before its body
 )
 
-// Type is the kind of a frame's body. A reader skips an unknown type from [Optional], and ends at an unknown type below it.
+// Type is the kind of a frame's body. A reader skips an unknown type if it is at least [Optional]; otherwise it ends the stream.
 type Type uint8
 
 // The types.
 const (
-	TypePart       Type = 1 + iota // the next frame has the rest of the body
+	TypePart       Type = 1 + iota // the body continues in the next frame
 	TypeDerived                    // [Derived]
 	TypeObject                     // [Object]
 	TypeRegister                   // [AppRecord]
@@ -56,8 +56,8 @@ type Frame struct {
 	Body []byte // the message's encoding
 }
 
-// AppendFrame appends a message as a frame, or as several when its body is longer than one
-// takes. It panics beyond MaxMessage, which is ours to keep.
+// AppendFrame appends a message as one frame, or as several if body exceeds MaxBody. It panics if body exceeds MaxMessage; the callers
+// check that.
 func AppendFrame(dst []byte, t Type, body []byte) []byte {
 	if len(body) > MaxMessage {
 		panic(fmt.Sprintf("wire: %v of %d bytes", t, len(body)))
@@ -73,8 +73,8 @@ func appendHeader(dst []byte, t Type, n int) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(n)), byte(t))
 }
 
-// Seam returns the offset in a frame of entries from which the bytes are incompressible: hashes and random names. A compressor that ends
-// a block there, for example by a flush, gives each part its own code. Without such a place it is the frame's length.
+// Seam returns the offset in a frame of entries at which the incompressible bytes begin: hashes and random names. A compressor that ends
+// a block there, for example by a flush, encodes each part with its own code. If the frame has no such bytes, Seam returns its length.
 func Seam(frame []byte) int {
 	if len(frame) < HeaderSize+1 || Type(frame[4]) != TypeEntries {
 		return len(frame)
@@ -91,7 +91,7 @@ func Seam(frame []byte) int {
 	return seek(frame, at+tag+size+1, colRandom)
 }
 
-// seek returns where the first field from a number on begins, of those that begin at at.
+// seek returns the offset of the first field in data[at:] whose number is at least number, or len(data).
 func seek(data []byte, at int, number protowire.Number) int {
 	for at < len(data) {
 		have, _, n := protowire.ConsumeField(data[at:])
@@ -106,16 +106,16 @@ func seek(data []byte, at int, number protowire.Number) int {
 	return len(data)
 }
 
-// Reader takes a stream apart into frames, however it was cut on its way. The zero value is
-// ready. It holds what has come of one message and no more than what it was given.
+// Reader splits a stream into messages. The caller may write the stream in pieces of any size. The zero value is ready. Memory: the bytes
+// of one incomplete message and the last Write.
 type Reader struct {
 	in   []byte // received bytes
-	at   int    // how much of it was read
-	part []byte // of an incomplete message
+	at   int    // bytes of in that were read
+	part []byte // body of an incomplete message
 	err  error
 }
 
-// Write takes what has come. It is borrowed until Write returns, and there is no error.
+// Write adds received bytes. It copies p, and its error is always nil.
 func (r *Reader) Write(p []byte) (int, error) {
 	if r.at > 0 {
 		r.in, r.at = r.in[:copy(r.in, r.in[r.at:])], 0
@@ -124,8 +124,8 @@ func (r *Reader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Next returns the next message, or false when more must come first. The body is the
-// caller's. After an error the stream is of no use. Errors: ErrFormat, ErrTooLarge.
+// Next returns the next message, or false if it is incomplete. The caller owns the body. After an error, every call returns the same error.
+// Errors: ErrFormat, ErrTooLarge.
 func (r *Reader) Next() (Frame, bool, error) {
 	for r.err == nil && len(r.in)-r.at >= HeaderSize {
 		rest := r.in[r.at:]
@@ -152,5 +152,5 @@ func (r *Reader) Next() (Frame, bool, error) {
 	return Frame{}, false, r.err
 }
 
-// Idle reports whether the stream stands between two messages: an end anywhere else cut one off.
+// Idle reports whether the reader is between two messages without an error. A stream that ends elsewhere was truncated.
 func (r *Reader) Idle() bool { return r.err == nil && r.at == len(r.in) && len(r.part) == 0 }

@@ -14,22 +14,22 @@ const (
 	Oldest   = 1
 )
 
-// Refusal is the reason for a refused request, for a program: the body of an answer of 400 or above with the content type [ContentType].
-// Other answers of that kind come from the HTTP layer or from a proxy, and only their status counts.
+// Refusal is the machine-readable reason for a refused request. It is the body of an answer with a status of 400 or above and the content
+// type [ContentType]. Other answers with such a status come from the HTTP layer or from a proxy, and only their status counts.
 //
 //field:message
 type Refusal struct {
-	Code       RefusalCode `wire:"1"`                 // below
-	Detail     string      `wire:"2"`                 // for people
-	Features   []string    `wire:"3,max=maxFeatures"` // of `features`: the unknown ones
+	Code       RefusalCode `wire:"1"`                 // see the codes below
+	Detail     string      `wire:"2"`                 // text for people
+	Features   []string    `wire:"3,max=maxFeatures"` // of `features`: the unknown features
 	Min        uint32      `wire:"4"`                 // of `protocol` and `fold`: the oldest supported version
-	Max        uint32      `wire:"5"`                 // likewise: the newest
-	Limit      string      `wire:"6"`                 // of `limit` and `quota`: its name
-	Value      uint64      `wire:"7"`                 // likewise: its value
+	Max        uint32      `wire:"5"`                 // of `protocol` and `fold`: the newest supported version
+	Limit      string      `wire:"6"`                 // of `limit` and `quota`: the name of the limit
+	Value      uint64      `wire:"7"`                 // of `limit` and `quota`: the value of the limit
 	WaitMillis uint64      `wire:"8"`                 // milliseconds to wait before trying again; absent: trying again with the same message does not help
-	Epoch      [16]byte    `wire:"9"`                 // of `epoch` and `site`: the log's
-	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: last sequence of the site that the log has
-	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: hashes of some of the missing ones, 32 bytes each
+	Epoch      [16]byte    `wire:"9"`                 // of `epoch` and `site`: the epoch of the log
+	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: sequence of the site's last operation in the log
+	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: hashes of some of the missing pictures, 32 bytes each
 	Extra      []byte      `wire:"*"`
 }
 
@@ -39,25 +39,25 @@ type RefusalCode uint32
 // The codes.
 const (
 	RefusedFormat   RefusalCode = 1 + iota // 400: the message is invalid
-	RefusedProtocol                        // 426: no version is spoken by both
-	RefusedFeatures                        // 426: it requires features that are not known
-	RefusedFold                            // 426: its rules are older than the log's
-	RefusedSite                            // 403: the site is not leased to it
-	RefusedScope                           // 403: the application is outside its scope
+	RefusedProtocol                        // 426: the two sides have no version of the protocol in common
+	RefusedFeatures                        // 426: the replica requires unknown features
+	RefusedFold                            // 426: the replica's fold rules are older than the log's
+	RefusedSite                            // 403: the site is not leased to the sender
+	RefusedScope                           // 403: the application is outside the sender's scope
 	RefusedEpoch                           // 409: the log has another epoch
 	RefusedSequence                        // 409: operations before these are missing
 	RefusedContent                         // 409: another operation has this dot
-	RefusedLimit                           // 413: beyond the limit that is named
-	RefusedQuota                           // 429: beyond what it may for now
-	RefusedBusy                            // 503: come back
+	RefusedLimit                           // 413: the request exceeds the limit in Limit
+	RefusedQuota                           // 429: the sender has used up a quota for now
+	RefusedBusy                            // 503: the origin is busy; the sender retries later
 	RefusedGone                            // 410: the application was deleted
-	RefusedUnknown                         // 404: there is no such thing, or it is not for the asker
-	RefusedBlobs                           // 409: the pictures or objects that operations name must be sent first
+	RefusedUnknown                         // 404: the requested thing does not exist, or the sender may not see it
+	RefusedBlobs                           // 409: the sender must first send the pictures or objects that its operations refer to
 )
 
 var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413, 429, 503, 410, 404, 409}
 
-// Status is the HTTP status that a refusal is sent with.
+// Status returns the HTTP status of an answer with the refusal.
 func (r *Refusal) Status() int {
 	if int(r.Code) < len(refusalStatus) && r.Code > 0 {
 		return refusalStatus[r.Code]
@@ -65,7 +65,7 @@ func (r *Refusal) Status() int {
 	return 400
 }
 
-// Error tells a person.
+// Error implements error. It returns the reason for people.
 func (r *Refusal) Error() string {
 	if len(r.Features) > 0 {
 		return fmt.Sprintf("%s: %s", r.Detail, strings.Join(r.Features, ", "))
@@ -83,11 +83,11 @@ func DecodeRefusal(data []byte) (Refusal, error) { return decodeRefusal(data) }
 type Support struct {
 	Min, Max uint32   // versions of the protocol
 	Schema   uint32   // version of the records that it writes
-	Features []string // that it knows
+	Features []string // features that it knows
 }
 
-// Agree returns the version of the protocol that both speak, the newest, and the features of
-// the session that are known here. Errors: *[Refusal].
+// Agree returns the newest version of the protocol that both sides speak, and the features of the session that the origin knows.
+// Errors: *[Refusal].
 func (m *Session) Agree(s Support) (protocol uint32, features []string, err error) {
 	protocol = min(m.Max, s.Max)
 	if protocol < m.Min || protocol < s.Min {

@@ -12,36 +12,36 @@ const ContentType = "application/vnd.sightline.sync"
 // Millis is a wall time in milliseconds since 1970; 0 is none.
 type Millis uint64
 
-// MillisOf is the time's.
+// MillisOf converts t to milliseconds. A time before 1970 becomes 0.
 func MillisOf(t time.Time) Millis { return Millis(max(t.UnixMilli(), 0)) }
 
-// Time is the time in UTC.
+// Time returns the time in UTC.
 func (m Millis) Time() time.Time { return time.UnixMilli(int64(m)).UTC() }
 
-// Vectors is how a replica wants what was derived from pictures.
+// Vectors selects whether a replica receives the records that were derived from pictures.
 type Vectors uint32
 
-// The ways.
+// The ways to transfer derived records.
 const (
-	VectorsNone Vectors = iota // not: the replica computes it, or does without
-	VectorsQ16                 // whole, before the entries that need it
+	VectorsNone Vectors = iota // never: the replica computes the records itself or works without them
+	VectorsQ16                 // complete records, before the entries that need them
 )
 
-// Blobs is how a replica wants pictures.
+// Blobs selects the pictures that a replica fetches.
 type Blobs uint32
 
 // The ways to transfer pictures. The replica asks for the pictures that it wants.
 const (
-	BlobsLazy  Blobs = iota // when one is asked for
+	BlobsLazy  Blobs = iota // a picture when a caller asks for it
 	BlobsNone               // never
-	BlobsThumb              // the 320 px picture eagerly, the picture when it is asked for
-	BlobsFull               // all of them, eagerly
+	BlobsThumb              // all 320 px pictures at once, the full picture when a caller asks for it
+	BlobsFull               // all of them at once
 )
 
 // Wants selects the parts of an application that a replica gets.
 type Wants struct {
 	Vectors Vectors `wire:"1"` // 0 none, 1 q16: derived records come with entries and snapshots
-	// 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica asks for them itself; this is for the origin's figures
+	// 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; for the origin this is only a statistic
 	Blobs Blobs `wire:"2"`
 }
 
@@ -52,20 +52,20 @@ type Wants struct {
 type Session struct {
 	Min      uint32   `wire:"1"`                 // oldest version of the protocol that the replica speaks
 	Max      uint32   `wire:"2"`                 // newest version
-	Fold     uint32   `wire:"3"`                 // newest rules by which it folds
-	Schema   uint32   `wire:"4"`                 // newest version of records that it reads: the byte before a message's fields, now 1
+	Fold     uint32   `wire:"3"`                 // newest fold rules that the replica knows
+	Schema   uint32   `wire:"4"`                 // newest record version that the replica reads: the byte before a message's fields, now 1
 	Require  []string `wire:"5,max=maxFeatures"` // features that the replica cannot do without
 	Features []string `wire:"6,max=maxFeatures"` // features that the replica knows
 
-	Site   log.Site `wire:"7"` // the replica's site; 0: it asks for one
-	Secret []byte   `wire:"8"` // secret of the site's lease. An edge has none
+	Site   log.Site `wire:"7"` // the replica's site; 0: the replica requests one
+	Secret []byte   `wire:"8"` // secret of the site's lease. The lease of an edge has none
 	Name   string   `wire:"9"` // name of the replica, for people
 
-	Leaves     log.Site   `wire:"14"`                  // site that it leaves, if it sends no `site`; see *Lives*
-	Life       uint64     `wire:"15,fixed"`            // with `leaves`: a random number. An edge that asks again with the same one gets the same site
-	Partitions []Position `wire:"10,max=MaxPositions"` // one for each application that it wants
+	Leaves     log.Site   `wire:"14"`                  // old site that the replica gives up, if it sends no `site`; see *Lives*
+	Life       uint64     `wire:"15,fixed"`            // with `leaves`: a random number. A request with the same number gets the same site
+	Partitions []Position `wire:"10,max=MaxPositions"` // one position for each application that the replica wants
 	Wants      Wants      `wire:"+10"`
-	Extra      []byte     `wire:"*"` // field 13 among it
+	Extra      []byte     `wire:"*"` // unknown fields, and field 13
 }
 
 // Position is a replica's place in the log of one application. Fields 8 and 9 were a lease of calls.
@@ -73,14 +73,14 @@ type Session struct {
 //field:reserved 8 9
 type Position struct {
 	App       string    `wire:"1"`  // id of the application
-	Partition uint32    `wire:"2"`  // 0: an application has one
-	Epoch     log.Epoch `wire:"3"`  // of its cursor; absent: it has nothing yet
-	Seq       uint64    `wire:"4"`  // entry of its cursor
-	Chain     log.Chain `wire:"5"`  // at that entry
-	Register  uint64    `wire:"6"`  // entry of the control log at which its register was made
+	Partition uint32    `wire:"2"`  // 0, because an application has one partition
+	Epoch     log.Epoch `wire:"3"`  // epoch of the replica's cursor; absent: the replica has no state yet
+	Seq       uint64    `wire:"4"`  // log entry of the cursor
+	Chain     log.Chain `wire:"5"`  // chain at that entry
+	Register  uint64    `wire:"6"`  // entry of the control log at which the replica's app record was made
 	Issued    uint64    `wire:"7"`  // sequence of the replica's last operation
 	Calls     uint64    `wire:"10"` // all calls of the application that the edge answered so far; see *Calls*
-	Confirmed uint64    `wire:"11"` // last own operation that came back with the log
+	Confirmed uint64    `wire:"11"` // sequence of the replica's last operation that came back with the log
 	Extra     []byte    `wire:"*"`
 }
 
@@ -93,29 +93,29 @@ func DecodeSession(data []byte) (Session, error) { return decodeSession(data) }
 // Do is the next step of a replica with one application.
 type Do uint32
 
-// What it may be.
+// The next steps of a replica.
 const (
-	DoTail    Do = 1 + iota // pull on from its cursor
-	DoRebase                // take the snapshot, then pull on from its entry
-	DoErase                 // the application was deleted: forget all of it
-	DoRefused               // it is outside its scope: forget all of it but its own operations, see Grant.Drain
-	DoPause                 // the log is folded by newer rules: serve what it has, and wait for a newer version
+	DoTail    Do = 1 + iota // continue to pull at its cursor
+	DoRebase                // take the snapshot, then pull the entries after it
+	DoErase                 // the application was deleted: delete all of its data
+	DoRefused               // the application is outside the replica's scope: delete all but its own operations, see Grant.Drain
+	DoPause                 // the log is folded by newer rules: serve the present state, and wait for a newer version of the program
 )
 
 // SessionReply is the origin's answer to a Session.
 //
 //field:message
 type SessionReply struct {
-	Protocol uint32   `wire:"1"`                 // version that both sides use
-	Fold     uint32   `wire:"2"`                 // newest rules that the origin folds by
-	Now      Millis   `wire:"3"`                 // its clock, milliseconds since 1970, as are all times
+	Protocol uint32   `wire:"1"`                 // protocol version that both sides use
+	Fold     uint32   `wire:"2"`                 // newest fold rules that the origin uses
+	Now      Millis   `wire:"3"`                 // time of the origin's clock. All times are milliseconds since 1970
 	Features []string `wire:"4,max=maxFeatures"` // features in use
 
-	Site   log.Site `wire:"5"` // the replica's, leased until `until`
-	Secret []byte   `wire:"6"` // of a lease that begins now: printable ASCII, at most 256
+	Site   log.Site `wire:"5"` // the replica's site, leased until `until`
+	Secret []byte   `wire:"6"` // secret of a lease that begins now: printable ASCII, at most 256 bytes
 	Until  Millis   `wire:"7"` // end of the lease
 
-	Grants  []Grant `wire:"8,max=MaxPositions"` // one for each position, in their order
+	Grants  []Grant `wire:"8,max=MaxPositions"` // one grant for each position, in the order of the positions
 	Limits  Limits  `wire:"9,once"`             // see *Limits*
 	Expires Millis  `wire:"10"`                 // time at which the presented token expires; absent: never
 	Links   []Link  `wire:"11,max=maxFeatures"` // paths of other calls: `keys`
@@ -127,21 +127,21 @@ type SessionReply struct {
 //field:reserved 11 12 13
 type Grant struct {
 	App       string `wire:"1"` // id of the application
-	Partition uint32 `wire:"2"` // as in the position
-	// 1 **tail**: pull on. 2 **rebase**: take a snapshot, then pull on. 3 **erase**: the application was deleted, forget all. 4 **refused**:
-	// outside the scope, forget all but own operations. 5 **pause**: the log is folded by newer rules; serve the present state, a newer
-	// replica is needed
+	Partition uint32 `wire:"2"` // as in Position
+	// 1 **tail**: continue to pull. 2 **rebase**: take a snapshot, then pull. 3 **erase**: the application was deleted. Delete all of it.
+	// 4 **refused**: the application is outside the scope. Delete all but own operations. 5 **pause**: the log is folded by newer rules.
+	// Serve the present state until the replica's program is updated
 	Do        Do        `wire:"3"`
-	Detail    string    `wire:"4"`               // reason of 4, or the reason why the site's operations are refused; for people
-	Epoch     log.Epoch `wire:"5"`               // of the log
+	Detail    string    `wire:"4"`               // reason for 4, or the reason why the origin refuses the site's operations; for people
+	Epoch     log.Epoch `wire:"5"`               // epoch of the log
 	Head      uint64    `wire:"6"`               // last entry of the log
 	Stable    uint64    `wire:"7"`               // last stable entry
-	Horizon   log.HLC   `wire:"8,fixed"`         // clock below which writes of fields are refused
-	Confirmed uint64    `wire:"9"`               // last of the site's operations that the log has
+	Horizon   log.HLC   `wire:"8,fixed"`         // clock; the origin refuses older writes of fields
+	Confirmed uint64    `wire:"9"`               // sequence of the site's last operation in the log
 	Snapshot  [32]byte  `wire:"10"`              // name of the snapshot to take; absent: the newest
 	Over      Millis    `wire:"14"`              // time until which the account has no calls left; absent: it has calls left. See *Calls*
 	Lives     []Life    `wire:"15,max=maxLives"` // lives that made the site's operations from `confirmed` of the position to `issued`, or to `confirmed`; see *Lives*
-	Drain     bool      `wire:"16"`              // with 4: the origin still takes own operations; see *Local only*
+	Drain     bool      `wire:"16"`              // with 4: the origin still accepts the replica's operations; see *Local only*
 
 	Restored    bool      `wire:"17"` // the log was restored from a backup; see *After a restore*
 	Backup      uint64    `wire:"18"` // entry in which the backup ended
@@ -151,13 +151,13 @@ type Grant struct {
 
 // Limits are the origin's limits of requests and answers. 0: unspecified.
 type Limits struct {
-	PushOps     uint64 `wire:"1"`  // operations of one push
-	PushBytes   uint64 `wire:"2"`  // bytes of its body, before compression
-	OpsRate     uint64 `wire:"3"`  // operations a second
-	FrameRate   uint64 `wire:"4"`  // bytes of frames a second
-	BlobBytes   uint64 `wire:"5"`  // bytes of pictures a day
+	PushOps     uint64 `wire:"1"`  // operations in one push
+	PushBytes   uint64 `wire:"2"`  // bytes of a push's body, before compression
+	OpsRate     uint64 `wire:"3"`  // operations per second
+	FrameRate   uint64 `wire:"4"`  // bytes of frames per second
+	BlobBytes   uint64 `wire:"5"`  // bytes of pictures per day
 	BlobSize    uint64 `wire:"6"`  // bytes of one picture
-	Snapshots   uint64 `wire:"7"`  // snapshots an hour
+	Snapshots   uint64 `wire:"7"`  // snapshots per hour
 	Streams     uint64 `wire:"8"`  // live streams at one time
 	PollMillis  uint64 `wire:"9"`  // longest wait of a poll
 	AliveMillis uint64 `wire:"10"` // time between keepalives
@@ -176,7 +176,7 @@ func (m *SessionReply) Encode() []byte { return encodeSessionReply(nil, m) }
 // DecodeSessionReply reads a SessionReply. Errors: ErrFormat.
 func DecodeSessionReply(data []byte) (SessionReply, error) { return decodeSessionReply(data) }
 
-// Life names the life of a replica's store that made the operations of a site from First to the next Life's.
+// Life is a life of a replica's store. The life made the site's operations from sequence First up to First of the next Life in the list.
 type Life struct {
 	First uint64 `wire:"1"`
 	ID    uint64 `wire:"2,fixed"`
@@ -186,11 +186,11 @@ type Life struct {
 // its bytes.
 const (
 	MaxPositions = 4096    // applications of one session
-	maxFeatures  = 256     // and links
-	maxRecords   = 1 << 13 // of one derived message
-	maxChunks    = 1 << 16 // of one snapshot
-	maxLeaves    = 1 << 15 // of one node
-	maxBegun     = 1 << 14
+	maxFeatures  = 256     // features, and links
+	maxRecords   = 1 << 13 // records of one derived message
+	maxChunks    = 1 << 16 // chunks of one snapshot
+	maxLeaves    = 1 << 15 // leaves of one node of digests
+	maxBegun     = 1 << 14 // partial pictures of one HaveReply
 	maxScopes    = 256
 	maxLives     = 1 << 14 // more than the operations of an outbox
 )

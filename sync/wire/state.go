@@ -11,21 +11,21 @@ import (
 //field:message
 type Manifest struct {
 	App       string    `wire:"1"`                // id of the application
-	Partition uint32    `wire:"2"`                // 0: an application has one
-	Epoch     log.Epoch `wire:"3"`                // of the cursor of the state
-	Seq       uint64    `wire:"4"`                // entry of the cursor: the last folded one
-	Chain     log.Chain `wire:"5"`                // at that entry
-	Fold      uint32    `wire:"6"`                // rules by which the origin folded it
-	Digest    [32]byte  `wire:"7"`                // SHA-256 of the state: for each key in order, its length as a varint, it, the length of its value, the value
+	Partition uint32    `wire:"2"`                // 0, because an application has one partition
+	Epoch     log.Epoch `wire:"3"`                // epoch of the state's cursor
+	Seq       uint64    `wire:"4"`                // log entry of the cursor: the last one that the state contains
+	Chain     log.Chain `wire:"5"`                // chain at that entry
+	Fold      uint32    `wire:"6"`                // rules with which the origin folded the state
+	Digest    [32]byte  `wire:"7"`                // SHA-256 of the keys in order, each followed by its value, both after their varint length
 	Stable    uint64    `wire:"8"`                // last stable entry
-	Horizon   log.HLC   `wire:"9,fixed"`          // clock below which writes of fields are refused
-	Chunks    []Chunk   `wire:"10,max=maxChunks"` // in the order of their keys
-	Objects   []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions name; no chunk has them
-	Seal      []byte    `wire:"12"`               // of the log up to `seq`, as of Entries
+	Horizon   log.HLC   `wire:"9,fixed"`          // clock; the origin refuses older writes of fields
+	Chunks    []Chunk   `wire:"10,max=maxChunks"` // chunks in the order of their keys
+	Objects   []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions refer to; no chunk contains them
+	Seal      []byte    `wire:"12"`               // seal of the log up to `seq`, as in Entries
 	Extra     []byte    `wire:"*"`
 }
 
-// Chunk is an object of a snapshot: its name and its length in bytes.
+// Chunk is an object of a snapshot: the hash that names it, and its length in bytes.
 type Chunk struct {
 	Hash blob.Hash `wire:"1"`
 	Size uint64    `wire:"2"`
@@ -37,27 +37,27 @@ func (m *Manifest) Encode() []byte { return encodeManifest(nil, m) }
 // DecodeManifest reads a Manifest. Errors: ErrFormat.
 func DecodeManifest(data []byte) (Manifest, error) { return decodeManifest(data) }
 
-// Digests is one node of the tree of digests over the keys of an application's state, as of
-// an entry. A key hangs below the hexadecimal digits of its SHA-256.
+// Digests is one node of the tree of digests over the keys of an application's state at a log entry. The hexadecimal digits of a key's
+// SHA-256 are the path to the key.
 //
 //field:message
 type Digests struct {
-	Epoch  log.Epoch `wire:"1"`               // of the log of the state
-	Seq    uint64    `wire:"2"`               // last entry of the state
-	Prefix string    `wire:"3"`               // the node: 0 to 4 lower-case hexadecimal digits, with which the SHA-256 of a key begins
-	Nodes  []Node    `wire:"4,max=16"`        // its sixteen children, in order; none below 4 digits
-	Leaves []Digest  `wire:"5,max=maxLeaves"` // of a node of 4 digits: its keys in the order of their hashes, the SHA-256 of their values, with `values=1` the values
+	Epoch  log.Epoch `wire:"1"`               // epoch of the state's log
+	Seq    uint64    `wire:"2"`               // last log entry of the state
+	Prefix string    `wire:"3"`               // path of the node: the first 0 to 4 lower-case hexadecimal digits of the SHA-256 of its keys
+	Nodes  []Node    `wire:"4,max=16"`        // the node's sixteen children, in order; absent for a node of 4 digits
+	Leaves []Digest  `wire:"5,max=maxLeaves"` // of a node of 4 digits: keys in hash order, SHA-256 of their values; if `values=1`, the values
 	Extra  []byte    `wire:"*"`
 }
 
-// Node is one child: how many keys are below it, and their digest.
+// Node is one child: the number of keys below it, and their digest.
 type Node struct {
 	Keys   uint64   `wire:"1"`
 	Digest [32]byte `wire:"2"`
 }
 
-// Digest is one key of the state, its prefix taken off, and its value. In a leaf that was asked
-// for without values, Value is nil and Hash is the SHA-256 of it.
+// Digest is one key of the state, without its prefix, and its value. If the request did not ask for values, Value is nil and Hash is the
+// SHA-256 of the value.
 type Digest struct {
 	Key   []byte   `wire:"1"`
 	Hash  [32]byte `wire:"2"`
@@ -67,7 +67,7 @@ type Digest struct {
 // Encode returns the message.
 func (m *Digests) Encode() []byte { return encodeDigests(nil, m) }
 
-// DecodeDigests reads a Digests, whose keys and values borrow data. Errors: ErrFormat.
+// DecodeDigests reads a Digests. Its keys and values borrow data. Errors: ErrFormat.
 func DecodeDigests(data []byte) (Digests, error) { return decodeDigests(data) }
 
 // HaveRequest asks which of these pictures the origin has.
@@ -82,10 +82,10 @@ type HaveRequest struct {
 // Encode returns the message.
 func (m *HaveRequest) Encode() []byte { return encodeHaveRequest(nil, m) }
 
-// DecodeHaveRequest reads a Have. Errors: ErrFormat.
+// DecodeHaveRequest reads a HaveRequest. Errors: ErrFormat.
 func DecodeHaveRequest(data []byte) (HaveRequest, error) { return decodeHaveRequest(data) }
 
-// HaveReply answers a Have: the complete objects of the origin, and those of which it has the first bytes.
+// HaveReply answers a HaveRequest. It has the objects that the origin has completely, and those of which it has only the first bytes.
 //
 //field:message
 type HaveReply struct {

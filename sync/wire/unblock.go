@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// DecodeOps reads a block, which the operations keep. Errors: ErrFormat, ErrTooLarge.
+// DecodeOps returns the operations of a block. They borrow data. Errors: ErrFormat, ErrTooLarge.
 func DecodeOps(data []byte) ([]log.Op, error) {
 	u, err := open(data)
 	if err != nil {
@@ -24,7 +24,7 @@ func DecodeOps(data []byte) ([]log.Op, error) {
 	return ops, u.read(func(i int) *log.Op { return &ops[i] })
 }
 
-// DecodeEntries reads a block of the entries after from. They keep block. Errors: ErrFormat,
+// DecodeEntries returns the log entries of a block. The first one has the sequence from + 1. They borrow data. Errors: ErrFormat,
 // ErrTooLarge.
 func DecodeEntries(data []byte, from uint64) ([]log.Entry, error) {
 	u, err := open(data)
@@ -38,33 +38,33 @@ func DecodeEntries(data []byte, from uint64) ([]log.Entry, error) {
 	return entries, u.read(func(i int) *log.Op { return &entries[i].Op })
 }
 
-// unblock is a block that is being read. The first error stays, and what is read after it is zero.
+// unblock reads a block. It keeps the first error. Reads after an error return zero values.
 type unblock struct {
 	count   int
 	columns [columns][]byte
-	ints    [columns][]uint64 // of columns that are taken one by one, those to come
-	texts   [columns]string   // likewise
+	ints    [columns][]uint64 // unread numbers of the columns in load
+	texts   [columns]string   // unread text of the columns in loadTexts
 	err     error
 
 	asked, concepts, types []string
-	labels                 []log.Label // those to come
-	points                 []log.Point // likewise
+	labels                 []log.Label // memory for the labels to come
+	points                 []log.Point // memory for the points to come
 }
 
-// columnar are the fields of a block.
+// columnar has the fields of a block.
 //
 //field:fields get
 //field:others Column
 type columnar struct {
 	count int    `wire:"1"`
-	end   uint64 `wire:"63"` // 1 and the number of columns that were written
+	end   uint64 `wire:"63"` // 1 plus the number of columns in the block
 
-	words   [columns]*dictionary // by their columns
-	columns *[columns][]byte     // the others
-	read    uint64               // number of these
+	words   [columns]*dictionary // dictionaries, by column
+	columns *[columns][]byte     // the other columns
+	read    uint64               // number of columns that were read
 }
 
-// getColumn reads a column or a word of a dictionary. An unknown column would hold a part of the operations.
+// getColumn reads a column or a word of a dictionary. It rejects an unknown column, because that would hold a part of the operations.
 func getColumn(d *field.Decoder, x *columnar) {
 	if n := d.Number; n >= columns || x.columns[n] != nil {
 		d.Malformed(fmt.Sprintf("column %d", n))
@@ -76,7 +76,7 @@ func getColumn(d *field.Decoder, x *columnar) {
 	}
 }
 
-// open takes a block apart into its columns.
+// open splits a block into its columns.
 func open(data []byte) (*unblock, error) {
 	u := &unblock{}
 	var asked, concepts, types dictionary
@@ -96,7 +96,7 @@ func open(data []byte) (*unblock, error) {
 	return u, nil
 }
 
-// dictionary gathers strings, all of which are parts of one.
+// dictionary collects strings in one buffer.
 type dictionary struct {
 	all  []byte
 	ends []int
@@ -122,7 +122,7 @@ func (u *unblock) fail(what string) {
 	}
 }
 
-// read fills the operations.
+// read fills the operations. op returns the address of operation i.
 func (u *unblock) read(op func(int) *log.Op) error {
 	u.heads(op)
 	u.bodies(op)
@@ -134,7 +134,7 @@ func (u *unblock) read(op func(int) *log.Op) error {
 	return u.err
 }
 
-// numbers reads a column of n numbers, none above most.
+// numbers reads a column of n numbers. It fails if one is above most.
 func (u *unblock) numbers(column, n int, most uint64) []uint64 {
 	list := make([]uint64, n)
 	if u.err == nil {
@@ -151,26 +151,26 @@ func (u *unblock) numbers(column, n int, most uint64) []uint64 {
 	return list
 }
 
-// load prepares a column of n numbers to be taken one by one.
+// load reads a column of n numbers, so that int can return them one by one.
 func (u *unblock) load(column, n int, most uint64) {
 	u.ints[column] = u.numbers(column, n, most)
 }
 
-// int takes the next number of a column that was loaded.
+// int returns the next number of a column that load has read.
 func (u *unblock) int(column int) uint64 {
 	list := u.ints[column]
 	u.ints[column] = list[1:]
 	return list[0]
 }
 
-// loadTexts prepares a column of n strings, with their sizes, to be taken one by one.
+// loadTexts reads a column of n strings and the column of their sizes, so that text can return them one by one.
 func (u *unblock) loadTexts(sizes, column, n int) {
 	u.load(sizes, n, math.MaxInt32)
 	u.texts[column] = string(u.columns[column])
 	u.columns[column] = nil
 }
 
-// text takes the next string of a column that was loaded.
+// text returns the next string of a column that loadTexts has read.
 func (u *unblock) text(sizes, column int) string {
 	n, s := u.int(sizes), u.texts[column]
 	if n > uint64(len(s)) {
@@ -181,7 +181,7 @@ func (u *unblock) text(sizes, column int) string {
 	return s[:n]
 }
 
-// raw takes the next n bytes of a column. After an error they may be fewer.
+// raw returns the next n bytes of a column, or fewer after an error.
 func (u *unblock) raw(column int, n uint64) []byte {
 	p := u.columns[column]
 	if n > uint64(len(p)) {
@@ -192,14 +192,14 @@ func (u *unblock) raw(column int, n uint64) []byte {
 	return p[:n:n]
 }
 
-// float takes the next eight bytes of a column as a number.
+// float returns the next eight bytes of a column as a number.
 func (u *unblock) float(column int) float64 {
 	var b [8]byte
 	copy(b[:], u.raw(column, 8))
 	return math.Float64frombits(binary.LittleEndian.Uint64(b[:]))
 }
 
-// name takes the next place in a dictionary.
+// name reads the next index in a dictionary and returns the string there.
 func (u *unblock) name(column int, names []string) string {
 	if place := u.int(column); place < uint64(len(names)) {
 		return names[place]
@@ -208,7 +208,7 @@ func (u *unblock) name(column int, names []string) string {
 	return ""
 }
 
-// heads reads what all operations have.
+// heads reads the fields that all operations have.
 func (u *unblock) heads(op func(int) *log.Op) {
 	sites := u.numbers(colSites, u.count, math.MaxUint32)
 	seqs := u.numbers(colSeqs, u.count, math.MaxUint64)
@@ -232,7 +232,7 @@ func (u *unblock) heads(op func(int) *log.Op) {
 	}
 }
 
-// bodies reads the bodies and what operations have besides.
+// bodies reads the bodies of the operations, and their unknown fields.
 func (u *unblock) bodies(op func(int) *log.Op) {
 	shapes := u.numbers(colForms, u.count, formMore|(formsEnd-1))
 	var n [formsEnd]int
@@ -278,7 +278,7 @@ func (u *unblock) bodies(op func(int) *log.Op) {
 	}
 }
 
-// prepare loads the columns of bodies, with n bodies of each form.
+// prepare loads the columns of the bodies. n is the number of bodies of each form.
 func (u *unblock) prepare(n *[formsEnd]int) {
 	named := n[formLabels] + n[formFetched] + n[formDelete]
 	u.load(colDotSites, named, math.MaxUint32)
@@ -329,7 +329,7 @@ func (u *unblock) dot() log.Dot {
 	return log.Dot{Site: log.Site(u.int(colDotSites)), Seq: u.int(colDotSeqs)}
 }
 
-// takeLabels takes the next labels; nil: there are none.
+// takeLabels returns the labels of the next body, or nil if it has none.
 func (u *unblock) takeLabels() []log.Label {
 	n := u.int(colLabels)
 	if n == 0 {
@@ -378,7 +378,7 @@ func (u *unblock) create(b *log.InputCreate) {
 	if flags&flagMeta != 0 {
 		b.Meta = u.raw(colMeta, u.int(colMetaSize))
 		if b.Meta == nil {
-			b.Meta = []byte{} // there, and empty
+			b.Meta = []byte{} // present, but empty
 		}
 	}
 	if flags&flagGeo != 0 {
@@ -397,7 +397,7 @@ func (u *unblock) point(is log.Point) *log.Point {
 
 func (u *unblock) degrees(column int) float64 { return degrees(int64(unzigzag(u.int(column)))) }
 
-// whole reads a body that is encoded as in an operation: in the field of its kind.
+// whole reads a body that has the same encoding as in an operation: the field of its kind.
 func (u *unblock) whole(o *log.Op) {
 	number, _, n := protowire.ConsumeField(u.columns[colWhole])
 	if n < 0 || number < firstKind {
@@ -412,14 +412,14 @@ func (u *unblock) whole(o *log.Op) {
 	o.Body, o.Extra.Body = alone.Body, alone.Extra.Body
 }
 
-// Fields of an operation: those before firstMore are known, and bodies start at firstKind.
+// Numbers of an operation's fields: numbers below firstMore are known fields, and numbers of bodies start at firstKind.
 const (
 	firstMore = 5
 	firstKind = 16
 )
 
-// more reads the fields of an operation that are not known. None of them may be one that is:
-// the operation would be another when it is read from a log.
+// more reads the unknown fields of an operation. It rejects a known field among them, because the operation would then change when it is
+// read from a log.
 func (u *unblock) more(o *log.Op) {
 	o.Extra.Op = u.raw(colMore, u.int(colMoreSize))
 	if len(o.Extra.Op) == 0 {

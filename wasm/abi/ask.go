@@ -7,18 +7,18 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Questions.
+// The questions. Each line names the fields that the host sets, and then the value of the reply.
 const (
-	AskHosted     = "hosted"      // Name: a picture's public name; a HostedReply
-	AskThumbnail  = "thumbnail"   // Name: likewise; the JPEG
-	AskBlob       = "blob"        // Name: 32 bytes of hash; the bytes, where the guest has the blobs
-	AskClose      = "close"       // nothing may be called afterwards
-	AskMemory     = "memory"      // a MemoryReply
-	AskNetwork    = "network"     // 32 bytes: the base of the network that analyses new inputs
-	AskDigest     = "digest"      // of a copy's confirmed state; a DigestReply
-	AskFilm       = "film"        // Film.Output: the first 4,096 bytes of a video; a FilmReply: run ffprobe. No args: analyse takes it
-	AskFilmProbed = "film.probed" // Film.Output: ffprobe's; Film.Video; a FilmReply: run ffmpeg
-	AskFilmFailed = "film.failed" // Film without Output; the error of its job
+	AskHosted     = "hosted"      // Name: a picture's public name. Reply: a HostedReply
+	AskThumbnail  = "thumbnail"   // Name: a picture's public name. Reply: the JPEG of the thumbnail
+	AskBlob       = "blob"        // Name: the 32 bytes of a hash. Reply: the picture's bytes, if the guest stores the pictures
+	AskClose      = "close"       // Reply: none. The host must not call the guest afterwards
+	AskMemory     = "memory"      // Reply: a MemoryReply
+	AskNetwork    = "network"     // Reply: the 32 bytes of the base of the network that analyses new inputs
+	AskDigest     = "digest"      // Reply: a DigestReply of a replica's confirmed state
+	AskFilm       = "film"        // Film.Output: first 4,096 bytes of a video. Reply: a FilmReply for ffprobe; without Args, use analyse
+	AskFilmProbed = "film.probed" // Film.Output: the output of ffprobe; Film.Video. Reply: a FilmReply for ffmpeg
+	AskFilmFailed = "film.failed" // Film without Output. Reply: the error of the video's job
 )
 
 // Query is a question to a guest that is not a request.
@@ -26,9 +26,9 @@ const (
 //field:message envelope of question
 //field:pages put
 type Query struct {
-	What string `wire:"1"`       // one of the questions below
-	Name string `wire:"2,bytes"` // of a picture, or the 32 bytes of a hash
-	Film Film   `wire:"4"`       // see *Films*. 3 is unused
+	What string `wire:"1"`       // name of the question
+	Name string `wire:"2,bytes"` // name of a picture, or the 32 bytes of a hash
+	Film Film   `wire:"4"`       // state of a video, see *Films*. Field 3 is unused
 }
 
 // Marshal returns the envelope.
@@ -37,16 +37,16 @@ func (q *Query) Marshal() []byte { return encodeQuery(nil, q) }
 // ParseQuestion reads an envelope.
 func ParseQuestion(data []byte) (Query, error) { return decodeQuery(data) }
 
-// reply is a question's answer.
+// reply is the answer to a question.
 //
 //field:message envelope of reply
 //field:pages get
 type reply struct {
 	Error *fault `wire:"1"`
-	Value []byte `wire:"2,view"` // without an error
+	Value []byte `wire:"2,view"` // value, if there is no error
 }
 
-// AppendReply writes a question's answer: err, or a value.
+// AppendReply writes the answer to a question: err, or a value.
 func AppendReply(buf, value []byte, err error) []byte {
 	if err != nil || len(value) == 0 {
 		value = nil
@@ -54,28 +54,28 @@ func AppendReply(buf, value []byte, err error) []byte {
 	return encodeReply(buf, &reply{faultOf(err), value})
 }
 
-// ParseReply reads an answer. told is the guest's error, err that of the envelope; value is borrowed.
+// ParseReply reads an answer. told is the guest's error, and err is an error of the envelope. value borrows data.
 func ParseReply(data []byte) (value []byte, told, err error) {
 	r, err := decodeReply(data)
 	return r.Value, r.Error.err(), err
 }
 
-// HostedReply is the picture of a public name. Data is present if the guest has the blobs. Without it, the host must fetch the picture of
-// a copy first.
+// HostedReply is the picture with a public name. Data is present if the guest stores the pictures. Otherwise the host must first fetch
+// the picture of a replica from its origin.
 //
 //field:fields put get
 //field:pages get
 type HostedReply struct {
 	ContentType string    `wire:"1"`
-	Data        []byte    `wire:"2"`    // where the guest has the blobs; absent: the picture of a copy is at its origin alone
+	Data        []byte    `wire:"2"`    // bytes of the picture, if the guest stores it; absent: only the replica's origin has it
 	Expires     time.Time `wire:"3,ms"` // milliseconds since 1970; absent: never
-	Hash        blob.Hash `wire:"4"`    // of the picture
+	Hash        blob.Hash `wire:"4"`    // hash of the picture
 }
 
 // Marshal returns the fields of the value.
 func (h *HostedReply) Marshal() []byte { return inner(h, putHostedReply) }
 
-// ParseHosted reads the fields of a value. Its data is borrowed.
+// ParseHosted reads the fields of a value. The result borrows value.
 func ParseHosted(value []byte) (HostedReply, error) {
 	return fields("hosted picture", value, getHostedReply)
 }
@@ -85,8 +85,8 @@ func ParseHosted(value []byte) (HostedReply, error) {
 //field:fields put get
 //field:pages get
 type MemoryReply struct {
-	Heap   uint64 `wire:"1"` // bytes that the guest's heap holds
-	System uint64 `wire:"2"` // bytes that it has of the system
+	Heap   uint64 `wire:"1"` // bytes in use on the guest's heap
+	System uint64 `wire:"2"` // bytes that the guest has obtained from the system
 }
 
 // Marshal returns the fields of the value.
@@ -95,14 +95,14 @@ func (m *MemoryReply) Marshal() []byte { return inner(m, putMemoryReply) }
 // ParseMemory reads the fields of a value.
 func ParseMemory(value []byte) (MemoryReply, error) { return fields("memory", value, getMemoryReply) }
 
-// DigestReply is the digest of a copy's part of its origin's log.
+// DigestReply is the digest of the state that a replica has folded from its origin's log.
 //
 //field:fields put get
 //field:pages get
 type DigestReply struct {
-	Epoch log.Epoch `wire:"1"` // of the log
+	Epoch log.Epoch `wire:"1"` // epoch of the log
 	Seq   uint64    `wire:"2"` // last entry that was folded
-	Root  [32]byte  `wire:"3"` // of the tree of digests, see `../sync/README.md`; absent: nothing was folded
+	Root  [32]byte  `wire:"3"` // root of the tree of digests, see `../sync/README.md`; absent: nothing was folded
 }
 
 // Marshal returns the fields of the value.

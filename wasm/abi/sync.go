@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// kinds of events and effects.
+// The kinds of events and effects.
 const (
-	eventStatus = iota // nothing happened: only the status is wanted
+	eventStatus = iota // no event: the host only asks for the status
 	eventBegin
 	eventWake
 	eventLocal
@@ -34,25 +34,25 @@ const (
 	effectTake
 )
 
-// event is an event of a replica's machine. The body of an answer comes last.
+// event is an event for a replica's machine. The body of an answer comes last.
 //
 //field:message envelope of event
 //field:pages put
 type event struct {
-	Kind   uint64      `wire:"1"`     // 0 status alone, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop
-	ID     uint64      `wire:"2"`     // of an answer
-	Status int         `wire:"3"`     // likewise
-	Header []api.Field `wire:"4"`     // likewise
-	More   bool        `wire:"5"`     // another piece follows
-	Error  *string     `wire:"6,nil"` // the answer ends here
-	// of a need, the hash; of the last piece of an answer, the SHA-256 of the whole body if the host computed it
+	Kind   uint64      `wire:"1"`     // 0 status only, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop
+	ID     uint64      `wire:"2"`     // of an answer: id of the ask
+	Status int         `wire:"3"`     // of an answer: HTTP status
+	Header []api.Field `wire:"4"`     // of an answer: header
+	More   bool        `wire:"5"`     // another piece of the answer follows
+	Error  *string     `wire:"6,nil"` // error that ended the answer early
+	// of a need: hash of the picture; of the last piece of an answer: SHA-256 of the whole body, if the host computed it
 	Blob   [32]byte `wire:"7"`
 	Placed bool     `wire:"8"`  // the host has stored the requested piece; the body is empty
-	Body   []byte   `wire:"15"` // of an answer
+	Body   []byte   `wire:"15"` // of an answer: body
 }
 
-// AppendEvent writes an event of a replica's machine; nil asks for its status alone. The body of an
-// answer comes last, and is copied once.
+// AppendEvent writes an event for a replica's machine. A nil event only asks for the status. AppendEvent copies the body of an answer
+// once.
 func AppendEvent(buf []byte, e replica.Event) []byte {
 	var x event
 	switch e := e.(type) {
@@ -83,8 +83,8 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 	return encodeEvent(buf, &x)
 }
 
-// ParseEvent reads an envelope; nil asks only for the status. The body of an answer is borrowed. Errors: field.ErrFormat, also for an
-// unknown event.
+// ParseEvent reads an envelope. It returns nil if the host only asks for the status. The body of an answer borrows data. It returns
+// field.ErrFormat for an invalid envelope and for an unknown event.
 func ParseEvent(data []byte) (replica.Event, error) {
 	x, err := decodeEvent(data)
 	if err != nil {
@@ -119,12 +119,12 @@ func ParseEvent(data []byte) (replica.Event, error) {
 
 // SyncResult is the result of an event.
 type SyncResult struct {
-	Err     error // of the store: the machine is done for
+	Err     error // error of the store; the machine has ended
 	Effects []replica.Effect
 	Status  replica.Status
 }
 
-// syncResult is a SyncResult as it is written.
+// syncResult is the form of a SyncResult in an envelope.
 //
 //field:message envelope of effects
 //field:pages get
@@ -137,19 +137,19 @@ type syncResult struct {
 // effect is a request of the machine to its host.
 type effect struct {
 	Kind       uint64      `wire:"1"` // 1 ask, 2 cancel, 3 wake, 4 got, 5 changed, 6 purge, 7 take
-	ID         uint64      `wire:"2"` // of an ask, or of the ask to cancel
-	Method     string      `wire:"3"` // of an ask, as are those up to 7
+	ID         uint64      `wire:"2"` // id of an ask, or of the ask to cancel
+	Method     string      `wire:"3"` // of an ask: HTTP method. Fields up to 7 belong to an ask, too
 	Path       string      `wire:"4"`
 	Query      string      `wire:"5"`
 	Header     []api.Field `wire:"6"`
 	Stream     bool        `wire:"7"`
-	At         time.Time   `wire:"8,ns"` // of a wake, nanoseconds since 1970
-	Blob       [32]byte    `wire:"9"`    // of got
-	Error      *fault      `wire:"10"`   // of got
-	Why        string      `wire:"11"`   // of a purge
-	KeepOutbox bool        `wire:"12"`   // of a purge
-	Place      bool        `wire:"13"`   // of an ask
-	Body       []byte      `wire:"15"`   // of an ask; the manifest of a take
+	At         time.Time   `wire:"8,ns"` // of a wake: time in nanoseconds since 1970
+	Blob       [32]byte    `wire:"9"`    // of a got: hash of the picture
+	Error      *fault      `wire:"10"`   // of a got: reason why there is no picture
+	Why        string      `wire:"11"`   // of a purge: reason
+	KeepOutbox bool        `wire:"12"`   // of a purge: the outbox is not deleted
+	Place      bool        `wire:"13"`   // of an ask: the host may store the body itself, see `Placed`
+	Body       []byte      `wire:"15"`   // of an ask: body; of a take: manifest
 }
 
 // Append writes the envelope into buf's memory.
@@ -161,7 +161,7 @@ func (s *SyncResult) Append(buf []byte) []byte {
 	return encodeSyncResult(buf, &x)
 }
 
-// ParseSynced reads an envelope. Bodies are borrowed.
+// ParseSynced reads an envelope. Bodies borrow data.
 func ParseSynced(data []byte) (SyncResult, error) {
 	x, err := decodeSyncResult(data)
 	s := SyncResult{Err: x.Error.err(), Status: x.Status}

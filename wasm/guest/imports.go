@@ -15,11 +15,11 @@ type imports struct{}
 
 var _ hostapi.Imports = imports{}
 
-// at is the address of a slice's bytes, and size their number.
+// at returns the address of a slice's bytes, and size their number.
 func at(p []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(p)) }
 func size(p []byte) uint32       { return uint32(len(p)) }
 
-// toEnd is the length of an upper bound that there is not.
+// toEnd is the length that means that there is no upper bound.
 const toEnd = math.MaxUint32
 
 func bound(hi []byte) uint32 {

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// DefaultMemoryBytes is the default memory of a fleet's writers above which idle ones are closed.
+// DefaultMemoryBytes is the default of FleetOptions.MemoryBytes.
 const DefaultMemoryBytes = 2 << 30
 
 // FleetOptions are the services of a [Fleet]. Runtime and Services are required.
@@ -31,12 +31,12 @@ type FleetOptions struct {
 	// Settings of every instance. The fleet sets Role, App and Store.
 	Settings abi.Settings
 
-	Rate         auth.Rate // as in core.Options
+	Rate         auth.Rate // limits of keys, as in core.Options
 	OperatorRate auth.Rate
 
 	Models      *predict.Set                  // public models without their networks; nil: the fleet reads them from the bundles
-	MemoryBytes int64                         // memory of all writers together, in bytes; 0 means DefaultMemoryBytes
-	Replica     func(app string) *abi.Replica // returns how an application is replicated; nil, or a nil result: it is not a replica
+	MemoryBytes int64                         // memory of all writers in bytes; above it the fleet closes idle ones; 0: DefaultMemoryBytes
+	Replica     func(app string) *abi.Replica // returns the replica settings of an application; nil, or a nil result: it is not a replica
 	// Wrote is called after an instance has written to its application, except for pulled entries. It must return at once. If it is nil,
 	// the fleet notifies nobody.
 	Wrote func(app string)
@@ -52,7 +52,7 @@ type FleetOptions struct {
 // instance would use the same network and the host's kernels, and would return the same bytes.
 //
 //	request ── credential ──▶ application ──▶ writer: one call at a time ──▶ jobs ─┐
-//	     └──── none that is good ──▶ front, natively: says so as /v2 does            │
+//	     └──── no valid credential ──▶ front, natively: answers with the error       │
 //	                                                      analysers, natively ◀──────┘
 //
 // The fleet opens a writer at the first request of its application, and replaces it when its guest has failed. When all writers together
@@ -73,7 +73,7 @@ type Fleet struct {
 	closed  bool
 }
 
-// NewFleet makes a fleet and loads its network. If it returns an error, the caller still owns the runtime.
+// NewFleet returns a fleet and loads its network. If it returns an error, the caller still owns the runtime.
 func NewFleet(o FleetOptions) (*Fleet, error) {
 	if o.Runtime == nil || o.Services.Store == nil || o.Services.Hosted == nil || o.Services.Clock == nil || o.Services.Rand == nil {
 		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are required", api.ErrOptions)
@@ -104,7 +104,7 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	return f, nil
 }
 
-// rateOf returns a rate in the form of Settings, with the values of absent for missing ones; 0 means no limit.
+// rateOf returns r in the form of Settings, where 0 means no limit. It takes values that r does not set from absent.
 func rateOf(r, absent auth.Rate) (rate, burst uint32) {
 	if r.PerSecond == 0 {
 		r.PerSecond = absent.PerSecond
@@ -152,8 +152,8 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	return api.RespondWith(f.Refuse(r, err))
 }
 
-// Sync passes an event to the state machine of an application's replica; nil only asks for its status. If the instance was opened again,
-// its machine has not begun a session yet.
+// Sync passes an event to the state machine of an application's replica. For a nil event it only returns the status. If the fleet has
+// opened the instance again, its machine has not begun a session yet.
 func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.SyncResult, error) {
 	w, err := f.writer(app)
 	if err != nil {
@@ -212,8 +212,8 @@ func (f *Fleet) Bytes() (n int64) {
 	return n
 }
 
-// NewAnalyser makes an analyser, for one thread, of the network with this base; zero: the newest network. It uses only Expired and Pause
-// of l.
+// NewAnalyser returns an analyser for one thread. It uses the network with this base, or the newest network if base is zero. Of l it uses
+// only Expired and Pause.
 func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) (*predict.Analyser, error) {
 	set, err := f.network(base)
 	if err != nil {
@@ -222,7 +222,7 @@ func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) (*predict.Analyser, 
 	return set.NewAnalyser(raster.Limits{Expired: l.Expired, Pause: l.Pause}), nil
 }
 
-// network returns the network with this base; zero: the newest network.
+// network returns the network with this base. For a zero base it returns the newest network.
 func (f *Fleet) network(base [32]byte) (*predict.Set, error) {
 	if base == [32]byte{} {
 		base = f.o.Models.Base()

@@ -13,27 +13,28 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// writer is the one instance of an application, or its place. The holder of the turn may use it; the turn guards all fields below it.
+// writer is the only instance of an application, or its place while no instance is open. The goroutine that holds the turn may use the
+// instance. The turn guards all fields below bytes and used.
 type writer struct {
 	f    *Fleet
 	app  string
 	turn chan struct{} // holds one token
 
-	bytes atomic.Int64 // of the instance; 0: none is open
-	used  atomic.Int64 // when it was last used, as Unix nanoseconds
+	bytes atomic.Int64 // memory of the instance; 0: no instance is open
+	used  atomic.Int64 // time of the last use in Unix nanoseconds
 
-	in             *Instance     // nil: none
-	calls          int           // that wait for jobs; each is resumed once
-	tasks          int           // that are being done
-	idle           chan struct{} // not nil: closed when calls is 0
+	in             *Instance     // nil: no instance is open
+	calls          int           // number of calls that wait for jobs; each is resumed once
+	tasks          int           // number of tasks that were handed out and not handed back
+	idle           chan struct{} // closed once calls is 0; nil: nobody waits for that
 	retired        bool          // the application was deleted, or the fleet is closed
 	guestSnapshots bool          // the instance takes snapshots itself, since the host could not
-	died           int           // deaths since a call last went well
+	died           int           // number of failures since the last call that succeeded
 	diedAt         time.Time
 
-	mayTake, mayStep bool      // something has happened since it was asked for tasks, and to step
+	mayTake, mayStep bool      // something has happened since the last Take, and since the last Step
 	more             bool      // the last step reported more work
-	taken, stepped   time.Time // when it was last asked
+	taken, stepped   time.Time // times of the last Take and the last Step
 }
 
 func newWriter(f *Fleet, app string) *writer {
@@ -70,7 +71,7 @@ func (w *writer) try() bool {
 	}
 }
 
-// give hands the turn back, when what was done with the instance is over.
+// give returns the turn after the caller has used the instance. If the guest has failed, give closes the instance first.
 func (w *writer) give() {
 	if w.in != nil && w.in.Crashed() != nil {
 		w.closeCrashed()
@@ -82,13 +83,13 @@ func (w *writer) give() {
 	w.turn <- struct{}{}
 }
 
-// A guest that dies again and again is left alone for a while.
+// After maxDeaths failures in a row, the writer opens no instance until mourning has passed since the last one.
 const (
 	maxDeaths = 3
 	mourning  = time.Second
 )
 
-// closeCrashed closes a dead instance.
+// closeCrashed closes an instance whose guest has failed.
 func (w *writer) closeCrashed() {
 	w.died++
 	w.diedAt = w.f.now()
@@ -98,7 +99,7 @@ func (w *writer) closeCrashed() {
 	}
 }
 
-// shut closes the instance; calls and tasks that are under way are over with it.
+// shut closes the instance. That ends the calls and tasks under way.
 func (w *writer) shut() error {
 	if w.in == nil {
 		return nil
@@ -110,10 +111,11 @@ func (w *writer) shut() error {
 	return in.Close()
 }
 
-// scheduleStep has the background look at the instance soon.
+// scheduleStep makes the background ask the instance for tasks and for a step soon.
 func (w *writer) scheduleStep() { w.mayTake, w.mayStep = true, true }
 
-// noteWrites does so if the instance has written since: a request that only reads makes nothing due.
+// noteWrites schedules a step and calls Wrote if the instance has written since its number of writes was since. A request that only reads
+// makes nothing due.
 func (w *writer) noteWrites(in *Instance, since int) {
 	if in.writes == since {
 		return
@@ -124,7 +126,8 @@ func (w *writer) noteWrites(in *Instance, since int) {
 	}
 }
 
-// noteCommits tells Wrote where the instance has committed since, in the background: operations are committed, and upkeep is not.
+// noteCommits calls Wrote if the instance has committed since its number of commits was since. It is for background work, which commits
+// operations but not maintenance.
 func (w *writer) noteCommits(in *Instance, since int) {
 	if in.commits != since && w.f.o.Wrote != nil {
 		w.f.o.Wrote(w.app)
@@ -139,10 +142,10 @@ func (w *writer) signalIdle() {
 	}
 }
 
-// drainTime limits the time for which ApplySnapshot waits for calls that wait for their jobs.
+// drainTime is the maximum time that ApplySnapshot waits for calls that wait for their jobs.
 const drainTime = 5 * time.Second
 
-// ready opens the instance where there is none; the turn is the caller's, also with an error.
+// ready opens the instance if none is open. The caller holds the turn, and still holds it after an error.
 func (w *writer) ready(ctx context.Context) error {
 	if w.retired {
 		return errStopping
@@ -175,7 +178,8 @@ func (w *writer) ready(ctx context.Context) error {
 	return nil
 }
 
-// drain waits, without the turn, until no call of the instance waits for jobs, for drainTime at most.
+// drain waits until no call of the instance waits for jobs, for at most drainTime. The caller holds the turn; drain gives it back while it
+// waits.
 func (w *writer) drain(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, drainTime)
 	defer stop()
@@ -196,7 +200,7 @@ func (w *writer) drain(ctx context.Context) {
 	}
 }
 
-// retire ends the instance, and the writer with it.
+// retire ends the instance. The writer opens no other one.
 func (w *writer) retire() error {
 	<-w.turn
 	defer w.give()
@@ -224,13 +228,13 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Exchange, erro
 	}
 	w.calls++
 	asked := *r
-	asked.Body, asked.Header = nil, nil // the caller's
+	asked.Body, asked.Header = nil, nil // they belong to the caller
 	return api.NewExchange(call.Jobs(), func(results []api.Result) ([]api.Job, api.Response, bool) {
 		return w.resume(in, call, &asked, results)
 	}), nil
 }
 
-// sync tells the machine of a copy an event.
+// sync passes an event to the machine of the application's replica.
 func (w *writer) sync(ctx context.Context, e replica.Event) (abi.SyncResult, error) {
 	if err := w.take(ctx); err != nil {
 		return abi.SyncResult{}, err
@@ -247,7 +251,7 @@ func (w *writer) sync(ctx context.Context, e replica.Event) (abi.SyncResult, err
 	return done, err
 }
 
-// resume continues a call of an instance. If the instance has ended meanwhile, nothing of the call is done.
+// resume continues a call of an instance. If the instance has ended meanwhile, it refuses the call.
 func (w *writer) resume(in *Instance, call *api.Exchange, r *api.Request, results []api.Result) ([]api.Job, api.Response, bool) {
 	<-w.turn
 	defer w.give()
@@ -267,7 +271,7 @@ func (w *writer) resume(in *Instance, call *api.Exchange, r *api.Request, result
 	return nil, call.Response(), true
 }
 
-// release gives up what a result holds that no instance takes.
+// release unpins the picture of a result that no instance receives.
 func (f *Fleet) release(r *api.Result) {
 	if r.Blob.IsZero() {
 		return
@@ -277,10 +281,10 @@ func (f *Fleet) release(r *api.Result) {
 	}
 }
 
-// busy reports whether closing the instance would lose work: the turn is the caller's.
+// busy reports whether closing the instance would lose work. The caller holds the turn.
 func (w *writer) busy() bool { return w.calls > 0 || w.tasks > 0 || w.more }
 
-// fleetRef is how a task of a fleet is known.
+// fleetRef identifies a task of a fleet.
 type fleetRef struct {
 	w    *writer
 	in   *Instance

@@ -2,23 +2,22 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// The int8 product. A block of rows is widened to int16 in scratch; then, panel by panel,
-// tiles of rows by eight columns sum pairs of k with the one instruction that multiplies eight
-// numbers at once. [quads] has another, for sixteen bytes.
+// The int8 product. It widens a block of rows to int16 in scratch. Then, panel by panel, tiles of rows by eight columns sum pairs of k
+// with the instruction that multiplies eight numbers at once. [quads] uses an instruction that multiplies sixteen bytes at once.
 //
 //	        k k'                                   8 columns, two registers
 //	row 0  ▐a a'▌ spread over all lanes   ×   k k' │w w'│w w'│w w'│w w'│ …   →   32-bit sums
 //	row 1  ▐a a'▌
 //
-// A u8 times an s8 and the sum of two fit int32, and what is beyond wraps as it does in Go.
+// The sum of two products of a u8 and an s8 fits int32. Longer sums may overflow; they wrap, as in Go.
 
 // Constants of a call, at offsets from hConsts: a float32 or int32 each. A load copies a constant to all lanes.
 const (
-	cHi    = hConsts + 4*iota // less the zero point
-	cLo                       // likewise
-	cBits                     // what takes the rounded sum's bits to the byte
+	cHi    = hConsts + 4*iota // upper bound of a result, less the zero point
+	cLo                       // lower bound of a result, less the zero point
+	cBits                     // number to subtract from the bits of clampAndRound; the difference is the byte
 	cMode                     // modeU8, …
-	cBitsY                    // what takes them to y - ZeroY
+	cBitsY                    // likewise; the difference is y - ZeroY
 	cZeroR
 	cScaleY
 	cScaleR
@@ -28,36 +27,37 @@ const (
 	cLdr // bytes between the rows of r
 )
 
-// tileRows is the rows of most tiles.
+// tileRows is the number of rows of most tiles.
 const tileRows = 4
 
 // The modes select the use of a tile's sums.
 const (
 	modeU8  = 0
-	modeAdd = 1 // requantised, then added to r
+	modeAdd = 1 // requantised, then added to the residual r
 	modeI32 = 2
 )
 
-// magicBits is the bits of 1.5·2²³: what is added to it is rounded to a whole number, half to
-// even, that can be read off the low bits.
+// magic is 1.5·2²³, and magicBits has its bits as an integer. Adding magic to a float rounds the float to a whole number, half to even,
+// and leaves that number in the low bits of the sum.
 const (
 	magic     = float32(3 << 22)
 	magicBits = 0x4b400000
 )
 
-// clampAndRound returns the bits of v, clamped to hi and lo, plus magic.
+// clampAndRound returns v, clamped to the range from lo to hi, plus magic. Its bits are magicBits plus the rounded v.
 func clampAndRound(v, hi, lo value) value {
 	v = f32x4.PMax(f32x4.PMin(v, hi), lo)
 	return f32x4.Add(v, f32x4.Splat(magic))
 }
 
-// tile holds the arguments of a tile. A tile reads and writes eight columns. At the edge it reads and writes them in the tail.
+// tile holds the arguments of a tile. A tile reads and writes eight columns. For the last columns, if they are fewer, it uses the tail
+// of the packing.
 type tile struct {
-	a, pitch    value // the first widened row, bytes from one to the next
-	w, rounds   value // a panel, and how many rounds there are
-	dst, ldd    value // in bytes
+	a, pitch    value // address of the first widened row, bytes from one row to the next
+	w, rounds   value // address of a panel, its number of rounds
+	dst, ldd    value // address of the result, bytes from one row to the next
 	bias, scale value
-	r, ldr      value // the residual
+	r, ldr      value // address of the residual, bytes from one row to the next
 	h           value
 }
 
@@ -119,7 +119,7 @@ func (k *kernels) defineTile(rows int, modes ...int) *emit.Func {
 	return f
 }
 
-// requantise turns sums into the rounded results, less what the bits at offset minus hold.
+// requantise replaces the sums by rounded results. It subtracts the constant at offset minus from their bits: cBits or cBitsY.
 func (t *tile) requantise(f *emit.Func, acc [][2]value, minus int) {
 	hi, lo, bits := f.Let(t.h.Load32Splat(cHi)), f.Let(t.h.Load32Splat(cLo)), f.Let(t.h.Load32Splat(minus))
 	for v := range 2 {
@@ -130,7 +130,7 @@ func (t *tile) requantise(f *emit.Func, acc [][2]value, minus int) {
 	}
 }
 
-// addResidual adds r's bytes to requantised results less ZeroY.
+// addResidual adds the bytes of r to requantised results, from which ZeroY was already subtracted.
 func (t *tile) addResidual(f *emit.Func, acc [][2]value) {
 	zeroR, bits := f.Let(t.h.Load32Splat(cZeroR)), f.Let(t.h.Load32Splat(cBitsAdd))
 	scaleY, scaleR := f.Let(t.h.Load32Splat(cScaleY)), f.Let(t.h.Load32Splat(cScaleR))
@@ -146,7 +146,7 @@ func (t *tile) addResidual(f *emit.Func, acc [][2]value) {
 	}
 }
 
-// storeBytes writes results, each a byte in 32 bits.
+// storeBytes writes the results as bytes. In acc each takes 32 bits.
 func (t *tile) storeBytes(f *emit.Func, acc [][2]value) {
 	out := f.Local(v128)
 	for i := 0; i < len(acc); i += 2 {
@@ -159,7 +159,7 @@ func (t *tile) storeBytes(f *emit.Func, acc [][2]value) {
 	}
 }
 
-// storeSums writes the sums themselves.
+// storeSums writes the sums as int32.
 func (t *tile) storeSums(f *emit.Func, acc [][2]value) {
 	for _, sums := range acc {
 		f.Store(t.dst, 0, sums[0])
@@ -195,7 +195,7 @@ func (k *kernels) defineConv() {
 	k.defineGemv()
 }
 
-// setConstants writes the clamp and the shift of a rounding. Its zero, lo and hi are at from + offset.
+// setConstants writes the constants hi, lo and bits of a rounding to h. It reads the zero point and the bounds at from + offset.
 func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 	zero := f.Let(from.Load(i32, offset))
 	f.Store(h, lo, from.Load(i32, offset+4).Sub(zero).ToFloat())
@@ -203,7 +203,7 @@ func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 	f.Store(h, bits, emit.C(magicBits).Sub(zero))
 }
 
-// defineTiles defines the tiles of all sizes for each of the two modes of most products.
+// defineTiles defines the tiles of all sizes for modeU8 and modeAdd, the modes of most products.
 func (k *kernels) defineTiles() map[int][2]*emit.Func {
 	tiles := make(map[int][2]*emit.Func)
 	for _, rows := range k.by.tiles() {
@@ -212,8 +212,8 @@ func (k *kernels) defineTiles() map[int][2]*emit.Func {
 	return tiles
 }
 
-// defineRows defines the walk over a product:
-// (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r), by the mode in h.
+// defineRows defines the loop over all tiles of a product: (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r). The constant cMode
+// in h selects the mode.
 func (k *kernels) defineRows() *emit.Func {
 	widen, tiles, single := k.by.defineWiden(k), k.defineTiles(), k.defineTile(1, modeAdd, modeU8)
 	f := k.Func("", ints(10))
@@ -274,7 +274,8 @@ func (k *kernels) defineRows() *emit.Func {
 	return f
 }
 
-// edgeTile calls a tile for the last columns, whose results and residual are in room meanwhile.
+// edgeTile calls a tile for the last columns, which are fewer than eight. The tile works on a copy of the residual in room, and
+// edgeTile copies the results from there to dst.
 func (k *kernels) edgeTile(f *emit.Func, t *tile, single *emit.Func, mode, room, cols value) {
 	dst, r := t.dst, t.r
 	t.dst, t.r = room, room
@@ -283,7 +284,7 @@ func (k *kernels) edgeTile(f *emit.Func, t *tile, single *emit.Func, mode, room,
 	f.Call(k.copyBytes, dst, t.dst, cols)
 }
 
-// edge copies the bias and the scales of the last columns to where eight can be read.
+// edge copies the bias and the scales of the last columns to tail, where a tile can read eight of each.
 func (k *kernels) edge(f *emit.Func, tail, b, s, cols value) {
 	f.Call(k.copyBytes, tail, b, cols.Shl(2))
 	f.Set(b, tail)

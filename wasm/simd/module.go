@@ -1,6 +1,5 @@
-// Package simd is the kernels of import module "kernel" as a WebAssembly module of SIMD128
-// instructions, written instruction by instruction with package emit: no compiler is needed and the bytes
-// are the same on every machine.
+// Package simd builds a WebAssembly module with the kernels of import module "kernel" in SIMD128 instructions. It writes each instruction
+// with package emit. So it needs no compiler, and the bytes are the same on every machine.
 //
 //	┌──────────── guest ────────────┐
 //	│ core, one memory              │──exports memory──┐
@@ -10,13 +9,12 @@
 //	                                             │ exports conv_u8, …  │
 //	                                             └─────────────────────┘
 //
-// The module stores nothing itself: a packing and its scratch lie in memory that the guest allocated for them, and a handle is an address
-// there. Functions and types are those of ../README.md. No function reads or writes an address beyond the range of its shapes, since
-// memory may end there; wild addresses trap.
+// The module has no memory: a packing and its scratch are in memory that the guest allocated for them, and a handle is an address
+// there. ../README.md lists the functions and types. No function reads or writes an address outside the range of its shapes, since
+// memory may end there. An address outside the memory traps.
 //
-// Results are the bytes of the kernel_generic.go of each package, floats included: products are
-// rounded before they are added, in the same order. [Relaxed] has the same results with one relaxed
-// instruction, where that is exact.
+// Results have the same bytes as those of kernel_generic.go in each package, including floats: products are rounded before they are
+// added, in the same order. [Relaxed] returns the same results with one relaxed instruction, on machines where that is exact.
 //
 // Guest and module need each other, so one of them must import the other indirectly: a page calls through a JavaScript function, a
 // program on wazero through [Link].
@@ -28,15 +26,14 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd/emit"
 )
 
-// Module returns the module in binary form, the same each time. The bytes are shared: they must
-// not be changed.
+// Module returns the module in binary form. All calls return the same slice, and the caller must not change it.
 var Module = sync.OnceValue(func() []byte { return build(pairs{}).Bytes() })
 
-// Relaxed returns the module that multiplies bytes with the relaxed dot product. A host uses it only
-// if that is exact there, as ../README.md describes. The bytes are shared, too.
+// Relaxed returns the module that multiplies bytes with the relaxed dot product. A host uses it only if that is exact there, as
+// ../README.md describes. All calls return the same slice, and the caller must not change it.
 var Relaxed = sync.OnceValue(func() []byte { return build(quads{emit.RelaxedDot}).Bytes() })
 
-// The types, shorter.
+// Short names of the types.
 const (
 	i32  = emit.I32
 	i64  = emit.I64
@@ -55,11 +52,11 @@ var (
 // value is short for emit.Value, the type of expressions.
 type value = emit.Value
 
-// kernels is the module in the making and the functions that others call.
+// kernels is the module that is being built, with the parts that several functions use.
 type kernels struct {
 	*emit.Module
 	copyBytes *emit.Func // (dst, src, n)
-	by        multiplier // of int8 products
+	by        multiplier // multiplier of int8 products
 }
 
 func build(by multiplier) *emit.Module {
@@ -79,7 +76,7 @@ func build(by multiplier) *emit.Module {
 	return k.Module
 }
 
-// ints is n parameters of type I32, for signatures.
+// ints returns n parameters of type I32, followed by more, for a signature.
 func ints(n int, more ...emit.Type) []emit.Type {
 	var out []emit.Type
 	for range n {
@@ -101,7 +98,7 @@ func (k *kernels) defineCopy() {
 	k.copyBytes = f
 }
 
-// each runs body with at advancing by step from its present value to n, as long as a whole step is left.
+// each runs body repeatedly and adds step to at after each run, as long as at + step ≤ n. It starts with the present value of at.
 func each(f *emit.Func, at, n value, step int, body func()) {
 	f.While(at.Add(step).LeS(n), func() {
 		body()

@@ -45,7 +45,8 @@ const (
 	argsEnd = 0xff
 )
 
-// magic is the start of a pcHeader: its number since Go 1.20, two zeros, instructions of 1 byte and pointers of 8.
+// magic is the start of a pcHeader: the magic number since Go 1.20, two zeros, the minimum size of an instruction (1), the size of a
+// pointer (8).
 var magic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, word}
 
 // tables are the tables of an image's functions.
@@ -79,7 +80,7 @@ func (m image) tables() (t tables, err error) {
 	if start < 0 {
 		return t, fmt.Errorf("%w: no module data", ErrModule)
 	}
-	const dataField, words = 40, 42 // of gofunc, and of the fields up to epclntab
+	const dataField, words = 40, 42 // index of gofunc, and number of words of the fields up to epclntab
 	d, err := m.part(uint64(start), words*word)
 	if err != nil {
 		return t, err
@@ -211,7 +212,7 @@ func (c *cleaner) function(f function) error {
 	return nil
 }
 
-// move copies the table by instruction at an offset to those that remain, and sets the offset to its new place.
+// move copies the table by instruction at an offset to c.byPC, unless c.byPC has it, and sets the offset to its new position.
 func (c *cleaner) move(offset []byte) error {
 	at := binary.LittleEndian.Uint32(offset)
 	to, ok := c.moved[at]
@@ -228,7 +229,7 @@ func (c *cleaner) move(offset []byte) error {
 	return nil
 }
 
-// drop drops the data of a kind at an offset, if only stack traces read it. calls is the number of inlined calls of its function.
+// drop marks the data of a kind at an offset for removal if only stack traces read it. calls is the number of its function's inlined calls.
 func (c *cleaner) drop(kind int, offset []byte, calls int) error {
 	at := binary.LittleEndian.Uint32(offset)
 	if at == noData {
@@ -263,7 +264,7 @@ func (t *tables) measure(at uint32) (size, highest int, err error) {
 	value := -1
 	highest = value
 	for first := true; ; first = false {
-		// The difference is in zigzag, as [binary.Varint] has it.
+		// The difference has the zigzag encoding of [binary.Varint].
 		d, n := binary.Varint(b[size:])
 		if n <= 0 {
 			return 0, 0, fmt.Errorf("%w: the table by instruction at %d has no end", ErrModule, at)

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Copy is a copy of a world's application, as at an edge, and carries operations between the two by hand. It shares the origin's
-// environment, including the clock.
+// Copy is a replica of a world's application, as at an edge. Tests move operations between the two with Push and Pull. The replica
+// shares the origin's environment, including the clock.
 //
 //	Copy.World ──Push──▶ Origin
 //	           ◀──Pull──
@@ -26,15 +26,15 @@ type Copy struct {
 	*World
 	Origin *World
 
-	// SyncStatus is the status, without the pushed and pulled operations; Kept is whether there is one.
+	// SyncStatus is the sync status without pushed and pulled operations. Kept reports whether the replica has a status.
 	SyncStatus api.SyncStatus
 	Kept       bool
 
-	pushed uint64 // last own operation
+	pushed uint64 // sequence number of the last pushed operation
 }
 
-// NewCopy makes a world and a copy of its application that has a site and nothing else. Settings are those of
-// [NewServer], and thumbnails, of a host whose copies make them.
+// NewCopy returns a world and a replica of its application with a site but no data. Settings are those of
+// [NewServer], and "thumbnails" for a host whose replicas create thumbnails.
 func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	t.Helper()
 	origin := NewWorld(t, memkv.New(), set, nil, settings)
@@ -65,7 +65,7 @@ func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	return c
 }
 
-// Partition is the copy's.
+// Partition returns the replica's partition.
 func (c *Copy) Partition(t testing.TB) *partition.Partition {
 	t.Helper()
 	return partitionOf(t, c.World)
@@ -92,7 +92,7 @@ func (c *Copy) syncStatus(app string) (api.SyncStatus, bool) {
 	return s, true
 }
 
-// Push brings what waits in the copy to the origin.
+// Push sends the pending operations of the replica to the origin.
 func (c *Copy) Push(t testing.TB) { c.push(t, nil) }
 
 func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
@@ -111,7 +111,7 @@ func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
 	}
 }
 
-// Pull brings what the origin's log has beyond the copy's cursor to the copy.
+// Pull sends the entries of the origin's log after the replica's cursor to the replica.
 func (c *Copy) Pull(t testing.TB) { c.pull(t, nil) }
 
 func (c *Copy) pull(t testing.TB, also func(*kv.Batch)) {
@@ -121,7 +121,7 @@ func (c *Copy) pull(t testing.TB, also func(*kv.Batch)) {
 	}
 }
 
-// TryPull pulls as a replica does that gets many derived records: they are stored before the entries. It returns the error of the latter.
+// TryPull pulls like a replica that gets many derived records: it stores them before the entries. It returns the error of the entries.
 func (c *Copy) TryPull(t testing.TB) error {
 	t.Helper()
 	p := c.Partition(t)
@@ -192,15 +192,15 @@ func carry(t testing.TB, w *World, b *kv.Batch) {
 	}
 }
 
-// NewCopyServer is [NewServer] for a copy. Before a request that reads, the copy sends its writes to the origin. A GET must get the same
-// bytes from both. In a step the background of both works.
+// NewCopyServer is [NewServer] for a replica. Before a request that reads, the replica sends its writes to the origin. The replica and the
+// origin must answer a GET with the same bytes. A step runs the background work of both.
 func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) Server {
 	t.Helper()
 	c := NewCopy(t, set, settings)
 	c.Sync(t)
 	w := NewWorld(t, memkv.New(), set, nil, settings)
 	partitionOf(t, w)
-	c.IDs.Counter = NewCounter(w.IDs.n) // the ids of the transcript
+	c.IDs.Counter = NewCounter(w.IDs.n) // the transcript has these ids
 	return func(r api.Request) api.Response {
 		t.Helper()
 		if r.Method == "STEP" {
@@ -218,7 +218,7 @@ func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) S
 		c.Sync(t)
 		here := c.Serve(t, r)
 		if r.Method != "GET" {
-			return here // the ID of a search is another one each time
+			return here // each search has a new id
 		}
 		there := c.Origin.Serve(t, r)
 		if here.Status != there.Status || !bytes.Equal(here.Body, there.Body) {
@@ -228,7 +228,7 @@ func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) S
 	}
 }
 
-// Restart opens the copy again on what its store holds.
+// Restart opens the replica again on the content of its store.
 func (c *Copy) Restart(t testing.TB) {
 	t.Helper()
 	if err := c.Engine.Close(); err != nil {

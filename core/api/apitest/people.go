@@ -15,18 +15,18 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// People are the accounts of a world, kept in memory: anna and bert, with the addresses anna@example.com and bert@example.com, and the
-// passwords "anna's password" and so on. Sessions are numbered: "session-1".
+// People are the accounts of a world in memory: anna and bert, with the emails anna@example.com and bert@example.com, and the
+// passwords "anna's password" and "bert's password". Sessions are numbered: "session-1".
 type People struct {
 	mu       sync.Mutex
-	Calls    map[string]int64  // left to an account, by its id; who is not here may make any number
-	Spent    []api.CountedCall // all calls that were counted
+	Calls    map[string]int64  // calls left, by account id; unlimited for other accounts
+	Spent    []api.CountedCall // all counted calls
 	Storage  map[string]api.StorageLimits
-	Kept     map[string]int64 // bytes of pictures that were predicted, by account
-	sessions []string         // accounts
+	Kept     map[string]int64 // bytes of predicted pictures, by account
+	sessions []string         // account of each session
 }
 
-// Login implements [api.Accounts]. The remote "throttled" is.
+// Login implements [api.Accounts]. It rejects the remote "throttled" with a RateError.
 func (p *People) Login(_ context.Context, email, password, remote string) (session, account string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ type issuedToken struct {
 	expires time.Time
 }
 
-// tokenLife is the lifetime of a token of a world.
+// tokenLife is the lifetime of a token in a world.
 const tokenLife = 15 * time.Minute
 
 // Issue implements [api.Tokens].
@@ -127,14 +127,14 @@ func (m *Mint) Read(token string) (auth.Claims, error) {
 	return c, nil
 }
 
-// Tenant is an application of a world with its credentials.
+// Tenant is an application in a world with its credentials.
 type Tenant struct {
 	App, Owner string
-	Key        string // with every scope
+	Key        string // with all scopes
 	Client     register.Client
 }
 
-// NewTenant makes an application of an account's, or with an empty owner of the operator's.
+// NewTenant creates an application of an account, or of the operator if owner is empty.
 func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
 	t.Helper()
 	app, client, err := w.Engine.Register.CreateApp(context.Background(), register.Caller{Account: owner}, register.NewApp{Name: "test", Language: language, Owner: owner})
@@ -146,7 +146,7 @@ func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
 	return n
 }
 
-// NewKey makes a key to a tenant's application.
+// NewKey creates a key to a tenant's application.
 func (w *World) NewKey(t testing.TB, n Tenant, scopes auth.Set) string {
 	t.Helper()
 	key, _, err := w.Engine.Register.CreateKey(context.Background(), register.Caller{Account: n.Owner}, register.NewKey{App: n.App, Scopes: scopes.Names(), Description: "test"})
@@ -156,7 +156,7 @@ func (w *World) NewKey(t testing.TB, n Tenant, scopes auth.Set) string {
 	return key
 }
 
-// Basic is the Authorization header of a client.
+// Basic returns the Authorization header of a client.
 func Basic(c register.Client) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.ID+":"+c.Secret))
 }

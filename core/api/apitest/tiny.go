@@ -30,7 +30,7 @@ type shade struct {
 	food    bool
 }
 
-// More shades than an output shows by default.
+// shades are more shades than an output shows by default.
 var shades = []shade{
 	{"red", 1, -1, -1, true},
 	{"green", -1, 1, -1, true},
@@ -58,27 +58,27 @@ var shades = []shade{
 	{"grey", 0, 0, 0, false},
 }
 
-// Tiny loads the tiny bundles: models with the ids and dates of the released ones, 24
+// Tiny loads the tiny bundles: models with the ids and dates of the released models, 24
 // concepts that are colours, four of the W3C's colour names, and the names "red" and "red-de".
 func Tiny(t testing.TB) *predict.Set {
 	t.Helper()
 	return load(t, TinyBundles(t))
 }
 
-// TinyBundles are the files of Tiny.
+// TinyBundles returns the files that Tiny loads.
 func TinyBundles(t testing.TB) fs.FS {
 	t.Helper()
 	return tinyBundles(t, 4, 0, "6e739e7ce42269a6c3e0ffe2df761c13b16768c7a2ee54223550809f4eba3996")
 }
 
-// TinyNext loads bundles with another network: values are a little higher, and embeddings are at right angles to Tiny's, so a comparison
-// of the two finds no similarity.
+// TinyNext loads bundles with another network. Its values are a little higher, and its embeddings are orthogonal to Tiny's, so a
+// comparison of the two finds no similarity.
 func TinyNext(t testing.TB) *predict.Set {
 	t.Helper()
 	return load(t, TinyNextBundles(t))
 }
 
-// TinyNextBundles are the files of TinyNext.
+// TinyNextBundles returns the files that TinyNext loads.
 func TinyNextBundles(t testing.TB) fs.FS {
 	t.Helper()
 	return tinyBundles(t, 5, 3, "3bded7f7501f779e098e9ee8fd808dbc4a55408895fd2d1e49b0fc9222edcb64")
@@ -93,8 +93,8 @@ func load(t testing.TB, bundles fs.FS) *predict.Set {
 	return set
 }
 
-// tinyBundles has logits of a scale, and the mean colour from one of the embedding's dimensions on. The network's identity is the one
-// that the digests in testdata were made with.
+// tinyBundles returns bundles whose logits are multiplied by scale. The mean colour is in the embedding's dimensions starting at from.
+// identity is the network's identity, which the digests in testdata depend on.
 func tinyBundles(t testing.TB, scale float32, from int, identity string) fs.FS {
 	t.Helper()
 	files := map[string][]byte{

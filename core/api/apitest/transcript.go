@@ -1,8 +1,8 @@
-// Package apitest replays transcripts of /v2 on any host: the service natively, the module under wazero, a browser. All must answer byte
-// for byte.
+// Package apitest replays transcripts of /v2 on any host: the native service, the module under wazero, a browser. All hosts must give
+// the same bytes.
 //
-// A transcript is a text of settings, then exchanges: a request, a blank line, the response, a blank line. Lines that begin with '#'
-// before a request are for readers.
+// A transcript has settings, then exchanges. An exchange is a request, a blank line, the response and a blank line. Lines that begin with
+// '#' before a request are comments.
 //
 //	set public-app-id main
 //
@@ -12,11 +12,11 @@
 //	404
 //	{"status":{"code":11101,"description":"Resource does not exist",…}}
 //
-// A line "STEP 5s" before a request moves the clock by that time and lets the background work until it is idle.
+// A line "STEP 5s" before a request moves the clock by that time and then runs background work until none is left.
 //
-// A request is its line, then header lines if any, then the body unchanged, line ends included. The pseudo-header Remote has the address
-// of the caller. A response is its HTTP status, with those of its headers that limit the rate, then the body. A long body is shown with a
-// line for each object of a list; the breaks follow a rule, so every byte is compared.
+// A request is its request line, then header lines if any, then the body unchanged, including line ends. The pseudo-header Remote is the
+// caller's address. A response is its HTTP status, then those of its headers that report limits, then the body. A long body is shown
+// with one line for each object of a list. The line breaks follow a fixed rule, so the comparison covers every byte.
 package apitest
 
 import (
@@ -32,22 +32,22 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Transcript is one file.
+// Transcript is the content of one file.
 type Transcript struct {
 	Settings  map[string]string // by the name after "set"
 	settings  []string
 	Exchanges []Exchange
 }
 
-// Exchange is a request and the response that it must get.
+// Exchange is a request and its expected response.
 type Exchange struct {
-	comment string   // with its line ends; steps are among it
-	steps   []string // how far each moves the clock
-	head    string   // request as written
+	comment string   // with its line ends; includes steps
+	steps   []string // durations by which the steps move the clock
+	head    string   // request in the form of the file
 	Request api.Request
 	Status  int
-	Header  string // lines of those that are shown
-	Body    string // folded
+	Header  string // lines of the headers that transcripts show
+	Body    string // in the form that Fold returns
 }
 
 // ErrTranscript is returned for an invalid transcript.
@@ -129,8 +129,8 @@ func (e *Exchange) request() error {
 	return nil
 }
 
-// expect reads a response; false when the block is none, as after a request that is new and
-// waits for its first answer.
+// expect parses the expected response. It returns false if the block is not a response, for example after a new request that
+// has no recorded answer yet.
 func (e *Exchange) expect(block string) bool {
 	status, body, _ := strings.Cut(block, "\n")
 	n, err := strconv.Atoi(status)
@@ -148,10 +148,10 @@ func (e *Exchange) expect(block string) bool {
 	}
 }
 
-// shown are the headers of a response that transcripts have.
+// shown are the response headers that transcripts show.
 var shown = []string{"X-Sightline-Calls-Left", "Retry-After"}
 
-// headerOf are the lines of a response's headers that are shown.
+// headerOf returns the lines of the response headers that transcripts show.
 func headerOf(r api.Response) string {
 	lines := ""
 	for _, f := range r.Header {
@@ -162,7 +162,7 @@ func headerOf(r api.Response) string {
 	return lines
 }
 
-// Format writes a transcript as Parse reads it.
+// Format writes a transcript in the form that Parse reads.
 func (t Transcript) Format() string {
 	var b strings.Builder
 	for _, s := range t.settings {
@@ -180,7 +180,7 @@ func (t Transcript) Format() string {
 	return b.String()
 }
 
-// Fold breaks a body after each comma between two objects of a list.
+// Fold inserts a line break after each comma between two objects of a list.
 func Fold(body []byte) string {
 	var b strings.Builder
 	quoted := false
@@ -196,7 +196,7 @@ func Fold(body []byte) string {
 	return b.String()
 }
 
-// isEscaped reports whether what follows text stands behind an odd number of backslashes.
+// isEscaped reports whether text ends with an odd number of backslashes, which escape the next byte.
 func isEscaped(text []byte) bool {
 	n := 0
 	for i := len(text) - 1; i >= 0 && text[i] == '\\'; i-- {
@@ -205,24 +205,24 @@ func isEscaped(text []byte) bool {
 	return n%2 == 1
 }
 
-// Server answers one request after another, as one application would, and makes the steps: requests with the method STEP, whose path is
-// the time by which the clock moves.
+// Server answers one request after another for one application. A request with the method STEP moves the clock by the duration in its
+// path.
 type Server func(api.Request) api.Response
 
-// Host has the place of transcripts and their server.
+// Host is a server under test and its transcripts.
 type Host struct {
-	Files fs.FS                                                 // the folder of transcripts, *.txt
-	Open  func(t testing.TB, settings map[string]string) Server // a fresh server for each transcript
-	Write func(t testing.TB, name string, transcript string)    // not nil: answers are written, not compared
+	Files fs.FS                                                 // folder of transcripts, *.txt
+	Open  func(t testing.TB, settings map[string]string) Server // returns a fresh server for each transcript
+	Write func(t testing.TB, name string, transcript string)    // writes the answers as a new transcript; nil: answers are compared
 }
 
-// WithoutAccounts is a folder of transcripts without those about accounts, whose people and counted calls are the origin's alone.
+// WithoutAccounts returns a folder of transcripts without those about accounts. Only the origin has accounts and counts calls.
 func WithoutAccounts(files fs.FS) fs.FS {
 	return without{files, []string{"quota.txt", "rate.txt", "sessions.txt"}}
 }
 
-// AtCopy is a folder of transcripts without those that a copy answers in another way: IDs that follow from the site of a write, the
-// history of an input, and downloads that count the tries of their host.
+// AtCopy returns a folder of transcripts without those that a replica answers differently. They depend on ids from the site of a write,
+// on the history of an input, or on the number of the host's download attempts.
 func AtCopy(files fs.FS) fs.FS {
 	return without{WithoutAccounts(files), []string{"input-outputs.txt", "learning.txt", "inputs-download.txt", "training.txt"}}
 }
@@ -238,7 +238,7 @@ func (w without) ReadDir(name string) ([]fs.DirEntry, error) {
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(w.names, e.Name()) }), err
 }
 
-// Run replays every transcript, each against a fresh server.
+// Run replays every transcript against a fresh server.
 func Run(t *testing.T, h Host) {
 	t.Helper()
 	names, err := fs.Glob(h.Files, "*.txt")

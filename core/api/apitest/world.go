@@ -30,7 +30,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Start is the time at which a transcript's clock stands still.
+// Start is the time of a transcript's clock until a step moves it.
 var Start = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
 
 // Counter is a source of bytes that is the same in each run and never repeats.
@@ -47,15 +47,15 @@ func (c *Counter) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Source is a source of bytes that can be exchanged between two calls, so that what one application
-// draws does not move what another gets.
+// Source is a source of bytes that a test can replace between two calls, so that bytes drawn for one
+// application do not change those that another gets.
 type Source struct{ *Counter }
 
-// NewCounter is a Counter that starts elsewhere.
+// NewCounter returns a Counter that starts after n.
 func NewCounter(n uint64) *Counter { return &Counter{n} }
 
-// World is an engine on a store in memory, one application and a key to it, and their environment: the pictures of addresses, one
-// analyser, blobs in memory, a clock that the test moves.
+// World is an engine on a store in memory, with one application and a key to it, and their environment: pictures at URLs, one
+// analyser, blobs in memory, and a clock that the test moves.
 //
 //	http://pictures.test/NAME    a picture of Files, or one of these:
 //	  red.png blue.png white.png black.png     8×8 of the colour
@@ -64,12 +64,12 @@ func NewCounter(n uint64) *Counter { return &Counter{n} }
 //	  busy slow timeout trouble                errors of a host
 //	  full                                     the store accepts no data
 //	  twice.png                                red, at the third request
-//	  down.png                                 never answers, which may pass
+//	  down.png                                 fails with an error that may pass
 //	anything else                the fetch fails
 type World struct {
 	Engine *core.Engine
 	App    string // id of the application
-	Key    string // to it
+	Key    string // to App
 	Client register.Client
 	People *People
 	Mint   *Mint
@@ -77,20 +77,20 @@ type World struct {
 	Blobs  *blob.Memory
 	Hosted *blob.HostedNames
 	Now    time.Time
-	IDs    Source // what ids and secrets are made of
-	Names  Source // what the names of pictures are made of that came to be predicted
+	IDs    Source // source of ids and secrets
+	Names  Source // source of the names of pictures that were sent to be predicted
 
-	Opened func(Guest) // called for each opened guest; nil: nobody is
+	Opened func(Guest) // called for each opened guest; may be nil
 
 	elsewhere Elsewhere
-	guest     Guest // nil until it is first asked; always, of a world whose Engine answers
+	guest     Guest // nil before the first request, and if Engine answers
 	options   core.Options
 	analysers map[[32]byte]*predict.Analyser // by base
 	files     fs.FS
-	asked     map[string]int // how often, by address
+	asked     map[string]int // number of fetches by URL
 }
 
-// Guest is an engine elsewhere, such as in a module, on a world's services. Its methods are those of [core.Engine] and of the analysers.
+// Guest is an engine that uses a world's services, for example in a module. Its methods are those of [core.Engine] and of the analysers.
 type Guest interface {
 	Begin(ctx context.Context, r *api.Request) *api.Exchange
 	Take(now time.Time, n int) ([]core.Task, error)
@@ -100,7 +100,7 @@ type Guest interface {
 	Close() error
 }
 
-// Elsewhere opens a guest for the application app with the services of a native engine in o.
+// Elsewhere opens a guest for the application app. o has the services of a native engine.
 type Elsewhere func(t testing.TB, o core.Options, app string) Guest
 
 // NewServer returns the world of a transcript. settings may have public-app-id, default-language, public-url, max-answer, and max-bytes
@@ -118,8 +118,8 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 	return NewWorldElsewhere(t, store, set, files, settings, nil)
 }
 
-// NewWorldElsewhere makes a world with an application and a key of its Engine. Requests and pictures are answered elsewhere, with the
-// same random bytes as an engine here. nil: by Engine.
+// NewWorldElsewhere returns a world whose Engine creates an application and a key. A guest that elsewhere opens answers requests and
+// analyses pictures, with the same random bytes as an engine here. If elsewhere is nil, Engine does.
 func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, elsewhere Elsewhere) *World {
 	t.Helper()
 	w := &World{
@@ -169,7 +169,7 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 	return w
 }
 
-// Open opens the engine on a store, as after a restart of the program: the old one's memory is lost.
+// Open opens the engine on a store, as after a restart of the program: it loses the memory of the previous engine.
 func (w *World) Open(t testing.TB, store kv.Store) {
 	t.Helper()
 	w.closeGuest(t)
@@ -189,7 +189,8 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	}
 }
 
-// server returns the answering host: Engine, or the guest, which is opened at the first request, as an engine here opens an application.
+// server returns the guest that answers: Engine, or the guest of w.elsewhere. The first request opens the latter, as an engine here opens
+// an application.
 func (w *World) server(t testing.TB) Guest {
 	if w.elsewhere == nil {
 		return here{w.Engine, w} // a fuzz target's F takes no Helper
@@ -219,7 +220,7 @@ func (w *World) closeGuest(t testing.TB) {
 	w.guest = nil
 }
 
-// here is the engine of this program as a guest.
+// here is the engine of this process as a Guest.
 type here struct {
 	*core.Engine
 	w *World
@@ -236,15 +237,15 @@ func (h here) Analyse(media []byte, j *api.Job) (r api.Result) {
 	return r
 }
 
-// Alone opens the engine again at a host without accounts and tokens.
+// Alone reopens the engine as a host without accounts and tokens does.
 func (w *World) Alone(t testing.TB) {
 	t.Helper()
 	w.options.Tokens, w.options.Accounts, w.options.Calls = nil, nil, nil
 	w.Open(t, w.Store)
 }
 
-// Renew opens the engine again like a program with another network, which can read the old
-// one's bundles.
+// Renew reopens the engine with the network next, as a new version of the program does. The engine can still read old's
+// bundles.
 func (w *World) Renew(t testing.TB, next, old *predict.Set) {
 	t.Helper()
 	w.options.Models = next
@@ -257,7 +258,7 @@ func (w *World) Renew(t testing.TB, next, old *predict.Set) {
 	w.Open(t, w.Store)
 }
 
-// analyser is that of a network.
+// analyser returns the analyser of the network with a base.
 func (w *World) analyser(base [32]byte) *predict.Analyser {
 	a, ok := w.analysers[base]
 	if !ok {
@@ -267,9 +268,9 @@ func (w *World) analyser(base [32]byte) *predict.Analyser {
 	return a
 }
 
-// Serve answers a request. A request without a credential is sent with the key; one with "Authorization: none" without; and one with
-// "Authorization: client" with the client's id and secret. The method STEP is not a request: its path is the time by which the clock
-// moves before the background works until it is idle.
+// Serve answers a request. It adds the key to a request without a credential. For "Authorization: none" it sends no credential, and for
+// "Authorization: client" the client's id and secret. A request with the method STEP moves the clock by the duration in its path, and
+// then runs background work until none is left.
 func (w *World) Serve(t testing.TB, r api.Request) api.Response {
 	switch {
 	case r.Method == "STEP":
@@ -297,7 +298,7 @@ func (w *World) Serve(t testing.TB, r api.Request) api.Response {
 	return call.Response()
 }
 
-// Step moves the clock and lets the background work until it has nothing to do.
+// Step moves the clock and runs background work until none is left.
 func (w *World) Step(t testing.TB, d time.Duration) {
 	t.Helper()
 	w.Now = w.Now.Add(d)
@@ -309,7 +310,7 @@ func (w *World) Step(t testing.TB, d time.Duration) {
 	t.Fatal("the background does not come to an end")
 }
 
-// Round does at most one task and one step, and reports whether there was anything to do.
+// Round runs at most one task and one step. It reports whether there was work.
 func (w *World) Round(t testing.TB) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -330,7 +331,7 @@ func (w *World) Round(t testing.TB) bool {
 	return more || len(tasks) > 0
 }
 
-// Do does one task of the background.
+// Do runs one background task.
 func (w *World) Do(task core.Task) core.Result { return w.do(here{w.Engine, w}, task) }
 
 func (w *World) do(server Guest, task core.Task) core.Result {
@@ -343,7 +344,7 @@ func (w *World) do(server Guest, task core.Task) core.Result {
 	return r
 }
 
-// Work does one job.
+// Work runs one job.
 func (w *World) Work(j api.Job) api.Result { return w.work(here{w.Engine, w}, j) }
 
 func (w *World) work(server Guest, j api.Job) api.Result {
@@ -376,7 +377,7 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 	if w.asked[name]++; name == "twice.png" && w.asked[name] > 2 {
 		name = "red.png"
 	}
-	name, _, _ = strings.Cut(name, "?") // addresses may be told apart
+	name, _, _ = strings.Cut(name, "?") // a query distinguishes URLs of one picture
 	if picture, ok := pictures[name]; ok {
 		return picture, nil
 	}
@@ -421,7 +422,7 @@ var pictures = func() map[string][]byte {
 	return p
 }()
 
-// film is a GIF of 8×8 with a colour each 1.2 seconds.
+// film returns a GIF of 8×8 pixels that shows each colour for 1.2 seconds.
 func film(colors ...color.Color) []byte {
 	var g gif.GIF
 	for _, c := range colors {
@@ -435,7 +436,7 @@ func film(colors ...color.Color) []byte {
 	return b.Bytes()
 }
 
-// plain is a picture of 8×8 with one colour in its upper and one in its lower half.
+// plain returns a PNG of 8×8 pixels with one colour in its upper half and one in its lower half.
 func plain(upper, lower color.Color) []byte {
 	img := image.NewNRGBA(image.Rect(0, 0, 8, 8))
 	for i := range 64 {
@@ -452,7 +453,7 @@ func plain(upper, lower color.Color) []byte {
 	return b.Bytes()
 }
 
-// Picture returns one of the pictures that World's addresses give.
+// Picture returns the picture with a name in World's URLs.
 func Picture(name string) []byte { return bytes.Clone(pictures[name]) }
 
 // Input reads an input's record.

@@ -1,6 +1,6 @@
 // Package apps has the calls of accounts and clients: sessions, access tokens, applications, keys and scopes.
-// These calls write through the host, which owns the accounts, and not into the log of an application.
-// A secret is in one answer alone, which no cache may store.
+// These calls write through the host, which has the accounts, and not into the log of an application.
+// Only one answer contains a new secret, and caches must not store that answer.
 package apps
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// Login opens a session for an account, as scripts do; people sign in on the web pages.
+// Login opens a session of an account for scripts. Users sign in on the web pages.
 func Login(x *call.Call) error {
 	var err error
 	email, password := call.Read(&err, x.Body.Text, "email"), call.Read(&err, x.Body.Text, "password")
@@ -35,7 +35,7 @@ func Login(x *call.Call) error {
 	}))
 }
 
-// oneElement is the only element of a list of a call that makes something.
+// oneElement returns the only element of a list in a request that creates something.
 func oneElement(o call.Object, list string) (call.Object, error) {
 	elements, _, err := o.Some(list, 1, call.ErrAccountRequest)
 	if err != nil {
@@ -47,8 +47,8 @@ func oneElement(o call.Object, list string) (call.Object, error) {
 	return call.Object{}, nil
 }
 
-// CreateApp makes an application for the account whose session it is. Its language is English
-// if the call names none, as old clients cannot.
+// CreateApp creates an application for the session's account. If the request has no language, as from
+// old clients, the language is English.
 func CreateApp(x *call.Call) error {
 	o, err := oneElement(x.Body, "apps")
 	if err != nil {
@@ -87,7 +87,7 @@ func ListApps(x *call.Call) error {
 	return writeApps(x, call.Cut(owned, p))
 }
 
-// ownedApp is an application of the account. The answer for another account's is that for a missing one.
+// ownedApp returns an application of the account. For another account's application it returns the same error as for a missing one.
 func ownedApp(x *call.Call, id string) (catalog.App, error) {
 	app, err := x.Host.Apps.App(id)
 	if err == nil && app.Owner != x.Principal.Account {
@@ -125,7 +125,7 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	w.End('}')
 }
 
-// CreateKey makes a key to one of the account's applications. Its id is the key itself, which
+// CreateKey creates a key to one of the account's applications. Its id in the answer is the key itself, which
 // no later answer shows.
 func CreateKey(x *call.Call) error {
 	o, err := oneElement(x.Body, "keys")
@@ -166,7 +166,7 @@ func CreateKey(x *call.Call) error {
 	return x.NoStore(writeKeys(x, []keyRow{{key, record}}))
 }
 
-// ListKeys lists the keys of all the account's applications, by the start of their hashes.
+// ListKeys lists the keys of all the account's applications. Their ids are the start of the key's hash.
 func ListKeys(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -226,7 +226,7 @@ func writeTexts(w *jsonio.Writer, texts []string) {
 	w.End(']')
 }
 
-// ListScopes lists the scopes that a key can be made with.
+// ListScopes lists the scopes that a key can have.
 func ListScopes(x *call.Call) error { return answerScopes(x, auth.ScopeNames()) }
 
 // ListMyScopes lists the scopes of the caller.

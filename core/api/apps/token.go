@@ -11,13 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// tokenScope is the scope that every access token shows.
+// tokenScope is the scope in the answer for every access token.
 const tokenScope = "api_access_write api_access api_access_read"
 
-// IssueToken gives an application's client an access token. Basic authentication alone identifies the client; clients send any body.
+// IssueToken issues an access token to an application's client. Only Basic authentication identifies the client; the body is ignored.
 //
-// An unknown client costs the same as one with another secret: a hash of the secret, one read of the store, one comparison. A caller that
-// asks too often is refused whether its secret is right or wrong, and wrong secrets never count against the right one.
+// An unknown client costs the same as a wrong secret: a hash of the secret, one read of the store, one comparison. A caller that
+// exceeds a rate is refused, whether its secret is correct or not. Wrong secrets never count against the rate of the correct one.
 func IssueToken(x *call.Call) error {
 	id, secret, ok := auth.Basic(x.Authorization)
 	if !ok {

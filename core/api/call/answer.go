@@ -10,8 +10,8 @@ import (
 
 const contentType = "application/json; charset=UTF-8"
 
-// Answer ends the call with the envelope: the status, then the members that write makes. It calls write again to measure an answer
-// that is too large. It returns nil, so that a handler can end with it, as do OK, Send and NoStore.
+// Answer ends the call with the envelope: the status, then the members that write writes. If the answer is too large, it calls write
+// again to measure it. It always returns nil, so that a handler can return its result, like those of OK and Send.
 func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) error {
 	envelope := func(w *jsonio.Writer) {
 		w.Object()
@@ -41,7 +41,7 @@ func (x *Call) empty(w *jsonio.Writer) {
 	}
 }
 
-// headers are those of an answer. A page of another origin may read what concerns it.
+// headers returns the headers of an answer. They permit pages of other origins to read the answer.
 func (x *Call) headers(more ...Field) []Field {
 	all := append([]Field{allowOrigin}, x.Header...)
 	all = append(all, x.durability()...)
@@ -51,16 +51,16 @@ func (x *Call) headers(more ...Field) []Field {
 	return append(all, more...)
 }
 
-// OK ends the call well.
+// OK ends the call with success. write writes the members of the answer.
 func (x *Call) OK(write func(*jsonio.Writer)) error { return x.Answer(StatusOk, "", write) }
 
-// Send ends the call well with a body that is not JSON.
+// Send ends the call with success and a body that is not JSON.
 func (x *Call) Send(contentType string, body []byte, header ...Field) error {
 	x.Exchange.response = Response{Status: 200, ContentType: contentType, Header: x.headers(header...), Body: body}
 	return nil
 }
 
-// NoStore keeps an answer with a secret out of the caches between us and who asked for it. It returns the error of the answer.
+// NoStore prevents caches between this host and the caller from storing an answer with a secret. It returns err.
 func (x *Call) NoStore(err error) error {
 	x.Exchange.response.Header = append(x.Exchange.response.Header, Field{"Cache-Control", "no-store"})
 	return err
@@ -82,7 +82,7 @@ func (x *Call) Fail(err error) {
 	}
 }
 
-// WriteStatus writes the member status; details may be empty.
+// WriteStatus writes the member status. details may be empty.
 func WriteStatus(w *jsonio.Writer, s Status, details string) {
 	w.Begin("status")
 	w.Name("code")
@@ -94,19 +94,19 @@ func WriteStatus(w *jsonio.Writer, s Status, details string) {
 	w.End('}')
 }
 
-// HeaderCallsLeft tells an account with a limit how many calls it has left.
+// HeaderCallsLeft is the header with the number of calls that an account with a limit has left.
 const HeaderCallsLeft = "X-Sightline-Calls-Left"
 
-// Any page may call us: there are no cookies to steal.
+// Pages of every origin may call the service, since there are no cookies to steal.
 var allowOrigin = Field{"Access-Control-Allow-Origin", "*"}
 
 // ExposedHeaders are the headers of answers that pages of other origins may read. A host that adds a header
-// names it in every answer after these.
+// lists it after these in every answer.
 const ExposedHeaders = "Retry-After, " + HeaderCallsLeft + ", " + headerDurability + ", " + headerOperations
 
 var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}
 
-// Preflight is the answer to OPTIONS, which browsers ask without credentials.
+// Preflight returns the answer to OPTIONS, which browsers send without credentials.
 func Preflight() Response {
 	var x Call
 	_ = x.OK(func(*jsonio.Writer) {})

@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// Object is a JSON object as requests send it: absent, null and [] are empty objects, and
-// a member that is null is absent.
+// Object is a JSON object in a request. Absent, null and [] are empty objects. A member that
+// is null counts as absent.
 type Object struct {
 	Value jsonio.Value
-	Path  string // "data.image", for errors; empty for the body itself
+	Path  string // path for errors, such as "data.image"; empty for the body itself
 }
 
-// AsObject returns a value as an object; path names it in errors.
+// AsObject returns a value as an object. path is the object's path for errors.
 func AsObject(v jsonio.Value, path string) (Object, error) {
 	switch k := v.Kind(); {
 	case k == jsonio.Object:
@@ -33,7 +33,7 @@ func wrongKind(path string, got jsonio.Kind, want string) error {
 	return fmt.Errorf("%s: %w: %s, expected %s", path, jsonio.ErrType, got, want)
 }
 
-// At is the path of a member.
+// At returns the path of a member.
 func (o Object) At(name string) string {
 	if o.Path == "" {
 		return name
@@ -41,7 +41,7 @@ func (o Object) At(name string) string {
 	return o.Path + "." + name
 }
 
-// Wrap names the member that an error is about.
+// Wrap adds the path of a member to err. It returns nil for nil.
 func (o Object) Wrap(name string, err error) error {
 	if err == nil {
 		return nil
@@ -49,7 +49,7 @@ func (o Object) Wrap(name string, err error) error {
 	return fmt.Errorf("%s: %w", o.At(name), err)
 }
 
-// Get returns a member, absent where it is null.
+// Get returns a member. A null member is absent.
 func (o Object) Get(name string) jsonio.Value {
 	v := o.Value.Get(name)
 	if v.Kind() == jsonio.Null {
@@ -61,12 +61,12 @@ func (o Object) Get(name string) jsonio.Value {
 // Has reports whether the object has a member that is not null.
 func (o Object) Has(name string) bool { return o.Get(name).Kind() != jsonio.Absent }
 
-// Object returns a member that is an object, an empty one when absent.
+// Object returns a member that is an object. An absent member is an empty object.
 func (o Object) Object(name string) (Object, error) {
 	return AsObject(o.Get(name), o.At(name))
 }
 
-// Objects yields the elements of an array of objects; an absent array has none.
+// Objects returns the elements of an array of objects and their number. An absent array has none. Each element has its own error.
 func (o Object) Objects(name string) (iter.Seq2[Object, error], int, error) {
 	v, err := o.array(name)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o Object) Objects(name string) (iter.Seq2[Object, error], int, error) {
 	}, v.Len(), nil
 }
 
-// array returns a member that is an array; an empty object is an empty one.
+// array returns a member that is an array. An empty object is an empty array.
 func (o Object) array(name string) (jsonio.Value, error) {
 	v := o.Get(name)
 	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
@@ -92,7 +92,7 @@ func (o Object) array(name string) (jsonio.Value, error) {
 	return v, nil
 }
 
-// Some is objects of which there must be 1 to most; its errors are kind's.
+// Some is like Objects for an array of 1 to most elements. Its errors have the given kind.
 func (o Object) Some(name string, most int, kind error) (iter.Seq2[Object, error], int, error) {
 	elements, n, err := o.Objects(name)
 	if err != nil {
@@ -107,16 +107,16 @@ func (o Object) Some(name string, most int, kind error) (iter.Seq2[Object, error
 	return elements, n, nil
 }
 
-// Text returns a string member, "" when absent.
+// Text returns a string member, or "" if it is absent.
 func (o Object) Text(name string) (string, error) { return member(o, name, jsonio.Value.Str) }
 
-// Integer returns a whole number, 0 when absent.
+// Integer returns an integer member, or 0 if it is absent.
 func (o Object) Integer(name string) (int64, error) { return member(o, name, jsonio.Value.Int) }
 
-// Number returns a number, 0 when absent.
+// Number returns a number member, or 0 if it is absent.
 func (o Object) Number(name string) (float64, error) { return member(o, name, jsonio.Value.Float) }
 
-// member returns a member as a type, the zero value when absent.
+// member converts a member with as. It returns the zero value if the member is absent.
 func member[T any](o Object, name string, as func(jsonio.Value) (T, error)) (value T, err error) {
 	if o.Has(name) {
 		value, err = as(o.Get(name))
@@ -124,7 +124,7 @@ func member[T any](o Object, name string, as func(jsonio.Value) (T, error)) (val
 	return value, o.Wrap(name, err)
 }
 
-// Read reads a member, such as with [Object.Text], unless an earlier one had an error. It sets err to its own.
+// Read reads a member with a function such as [Object.Text], unless *err is set. It sets *err to the error of read.
 func Read[T any](err *error, read func(name string) (T, error), name string) (value T) {
 	if *err == nil {
 		value, *err = read(name)
@@ -132,7 +132,7 @@ func Read[T any](err *error, read func(name string) (T, error), name string) (va
 	return value
 }
 
-// Refuse is err with another kind, for the status table, and its own words; nil for none.
+// Refuse returns an error of a kind, for the status table, with the text of err. It returns nil if err is nil.
 func Refuse(kind, err error) error {
 	if err == nil {
 		return nil
@@ -140,12 +140,12 @@ func Refuse(kind, err error) error {
 	return &fault{kind, err.Error()}
 }
 
-// Refusef is an error of a kind, for the status table, with words for the caller.
+// Refusef returns an error of a kind, for the status table, with a text for the caller.
 func Refusef(kind error, format string, args ...any) error {
 	return &fault{kind, fmt.Sprintf(format, args...)}
 }
 
-// ID returns a member that is an id, "" when absent.
+// ID returns a member that is an id, or "" if it is absent.
 func (o Object) ID(name string) (string, error) {
 	id, err := o.Text(name)
 	if err == nil && (len(id) > MaxIDBytes || strings.ContainsFunc(id, unicode.IsControl)) {
@@ -154,13 +154,13 @@ func (o Object) ID(name string) (string, error) {
 	return id, err
 }
 
-// Flag returns a member that is true or false, false when absent.
+// Flag returns a member that is true or false. An absent member is false.
 func (o Object) Flag(name string) (bool, error) { return o.truth(name, false) }
 
-// Truth returns a member that is true or false, true when absent.
+// Truth returns a member that is true or false. An absent member is true.
 func (o Object) Truth(name string) (bool, error) { return o.truth(name, true) }
 
-// truth returns a member that is true, false, or a number that equals 1 or 0.
+// truth returns a member that is true, false, or a number that equals 1 or 0. It returns absent for an absent member.
 func (o Object) truth(name string, absent bool) (bool, error) {
 	v := o.Get(name)
 	switch v.Kind() {
@@ -177,7 +177,7 @@ func (o Object) truth(name string, absent bool) (bool, error) {
 	return b, o.Wrap(name, err)
 }
 
-// Texts returns an array of strings, nil when absent.
+// Texts returns an array of strings, empty if it is absent.
 func (o Object) Texts(name string) ([]string, error) {
 	v, err := o.array(name)
 	if err != nil {

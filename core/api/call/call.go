@@ -14,7 +14,7 @@ import (
 type Route struct {
 	Method string
 	Path   string // after /v2, with its ids in braces
-	List   string // the list that is in every answer, errors included; empty: none
+	List   string // member with the list in every answer, errors included; empty: none
 	Need   auth.Need
 }
 
@@ -24,42 +24,42 @@ type Call struct {
 	Ctx       context.Context
 	Route     *Route // nil for an unknown path
 	IDs       map[string]string
-	App       *Application   // whose credential the request has; nil where the need asks for none
-	Principal auth.Principal // whose credential it is
-	Until     time.Time      // when the credential ends; zero: it does not, or nobody says
-	Net       *Network       // that serves app
+	App       *Application   // application of the credential; nil if Route needs none
+	Principal auth.Principal // authenticated caller
+	Until     time.Time      // expiry of the credential; zero if it does not expire or the host does not report it
+	Net       *Network       // network that serves App
 	Query     string
 	doc       jsonio.Doc
-	views     []*partition.View // that are open
+	views     []*partition.View // open views
 	Body      Object
-	Now       time.Time // when the call began
+	Now       time.Time // time at which the call began
 
 	Exchange              Exchange
-	At                    Address        // what the path names, in its long form
-	Authorization, Remote string         // as they came
-	Header                []Field        // of the answer, besides those of every answer
-	submitted             partition.Span // operations that the call has made so far
-	Elsewhere             bool           // it has made some that are not the application's
+	At                    Address        // application in a long path
+	Authorization, Remote string         // as the client sent them
+	Header                []Field        // header lines of the answer in addition to those of every answer
+	submitted             partition.Span // operations that the call has submitted so far
+	Elsewhere             bool           // the call has submitted operations outside the application
 
-	Scratch []byte // one decoded picture, until the next
+	Scratch []byte // buffer of one decoded picture, reused for the next
 
-	Earliest map[uint32]string // ids of the earliest inputs with a file, by ordinal
+	Earliest map[uint32]string // ids of the earliest inputs with a picture, by ordinal
 
 	chosen     bool   // the answer is a page of a list
 	Loaded     int    // bytes of the records that the answer shows
-	blanks     []byte // see Blank
+	blanks     []byte // buffer of Blank
 	memory     Memory // see Request.Memory; may be nil
 	unreserved bool   // the host has no memory for the answer
-	Brief      bool   // the answer shows ids and statuses alone
+	Brief      bool   // the answer shows ids and statuses only
 }
 
-// NewCall is the call of a request, whose body is read later.
+// NewCall returns the call of a request. It does not read the body.
 func NewCall(ctx context.Context, h *Host, r *Request) *Call {
 	return &Call{Host: h, Ctx: ctx, Query: r.Query, Authorization: r.Authorization, Remote: r.Remote, memory: r.Memory, Now: h.Clock()}
 }
 
-// Prepare finds the network that serves the request's application now, and reads the body, whatever its content type says. An absent body
-// is an empty object. Clients that ask for tokens send anything.
+// Prepare finds the network that serves the application, and parses the body, for every content type. An absent body
+// is an empty object. Prepare does not parse the body of a token request, because clients send arbitrary bodies there.
 func (x *Call) Prepare(body []byte) error {
 	if err := x.findNetwork(); err != nil || len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Asks == auth.OfClient {
 		return err
@@ -74,7 +74,7 @@ func (x *Call) Prepare(body []byte) error {
 	return nil
 }
 
-// Release ends what a call borrows. The body is the host's again; what outlives it has been copied.
+// Release returns the buffers of a call. The body belongs to the host again, so data that is used later must be a copy.
 func (x *Call) Release() {
 	x.doc.Reset()
 	x.Body = Object{}
@@ -86,10 +86,10 @@ func (x *Call) Release() {
 	x.closeViews()
 }
 
-// maxKeptPicture is the largest memory for a decoded picture that is kept for another call.
+// maxKeptPicture is the maximum size in bytes of a picture buffer that is kept for another call.
 const maxKeptPicture = 1 << 20
 
-// Borrow takes memory for decoded pictures, of which a call needs one after the other.
+// Borrow takes a buffer for decoded pictures from the host. A call decodes its pictures one after the other.
 func (x *Call) Borrow() {
 	if kept, ok := x.Host.pictures.Get().(*[]byte); ok {
 		x.Scratch = *kept
@@ -106,10 +106,10 @@ func (x *Call) findNetwork() error {
 	return err
 }
 
-// Shows reports whether the answer shows what a scope covers.
+// Shows reports whether the answer shows the data that a scope covers.
 func (x *Call) Shows(scope auth.Set) bool { return x.Route.Need.Shows(x.Principal.Scopes, scope) }
 
-// View is the application's data at this moment. It is open until the call is done or waits for jobs.
+// View returns the application's data at this moment. It stays open until the call ends or waits for jobs.
 func (x *Call) View() *partition.View {
 	v := x.App.Partition.View()
 	x.views = append(x.views, v)
@@ -123,10 +123,10 @@ func (x *Call) closeViews() {
 	x.views = nil
 }
 
-// NewID makes an id of 32 lower-case hex digits.
+// NewID returns a new id of 32 lower-case hex digits.
 func (x *Call) NewID() (string, error) { return log.NewID(x.Host.Rand) }
 
-// NewIDs makes n ids.
+// NewIDs returns n new ids.
 func (x *Call) NewIDs(n int) ([]string, error) {
 	ids := make([]string, n)
 	for i := range ids {
@@ -138,8 +138,8 @@ func (x *Call) NewIDs(n int) ([]string, error) {
 	return ids, nil
 }
 
-// Ask has jobs done by the network that serves the application, and then calls finish, whose error is the call's answer: at once if there
-// are no jobs. finish may ask again.
+// Ask gives jobs to the network that serves the application, and calls finish with their results. Without jobs it calls finish at
+// once. If finish returns an error, that is the call's answer. finish may call Ask again.
 func (x *Call) Ask(jobs []Job, finish func([]Result) error) error {
 	if len(jobs) == 0 {
 		return finish(nil)

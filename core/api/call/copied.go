@@ -9,32 +9,32 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// SyncStatus is the status of a copy, as far as its replica knows. It never counts unsent operations as sent, or unconfirmed ones as
-// confirmed.
+// SyncStatus is the sync status of a replica, from the replica's view. It never counts unsent operations as sent, or unconfirmed
+// operations as confirmed.
 type SyncStatus struct {
-	Origin   string // address of the origin; empty: nobody says
-	Phase    string // what is being done, such as "current"
-	Head     uint64 // last entry of the origin's log, as it said last
+	Origin   string // address of the origin; empty if unknown
+	Phase    string // current activity, such as "current"
+	Head     uint64 // last entry of the origin's log, in its latest report
 	Contact  time.Time
-	AsOf     time.Time // when it last had no later entries than the copy; zero: not yet
-	Accepted uint64    // last own operation that the origin says its log has
-	Folded   uint64    // last one that its log has brought back
-	Denied   string    // why the origin refuses the copy; empty: it does not, or was not asked
-	Problem  string    // what goes wrong; empty: nothing
-	Retry    time.Time // when the next try is made; zero: nothing waits for one
+	AsOf     time.Time // time of the last contact at which the replica had all entries; zero: never
+	Accepted uint64    // last local operation that the origin reports to be in its log
+	Folded   uint64    // last local operation that came back in the origin's log
+	Denied   string    // reason why the origin refuses the replica; empty if it does not, or was not asked
+	Problem  string    // current failure; empty if there is none
+	Retry    time.Time // time of the next attempt; zero if none is scheduled
 }
 
-// Phases of a copy.
+// Phases of a replica.
 const (
-	unkept = "stopped" // nobody keeps it in step now
+	unkept = "stopped" // nothing synchronizes it now
 	inSync = "current"
 )
 
-// errNoCopy is the answer of an application that is not a copy.
+// errNoCopy is the error for an application that is not a replica.
 var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
 	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
-// Replica returns the request's application, and its status as a copy. The error is errNoCopy.
+// Replica returns the application's partition and sync status. If it is not a replica, the error is errNoCopy.
 func (x *Call) Replica() (*partition.Partition, SyncStatus, error) {
 	p := x.App.Partition
 	if !p.IsReplica() {
@@ -49,14 +49,14 @@ func (x *Call) Replica() (*partition.Partition, SyncStatus, error) {
 	return p, SyncStatus{Phase: unkept, Head: p.Cursor().Seq, Accepted: confirmed, Folded: confirmed}, nil
 }
 
-// Absent refuses a deletion that names things unknown to a copy that is not in sync: its origin may have them, and would
-// keep them. Things that the copy knows to be deleted are no error, so a caller may repeat a call.
+// Absent rejects a deletion of ids that a replica does not know and that its origin may have, since the origin would then
+// keep them. It returns nil if the replica is in sync, and for ids that the replica knows to be deleted: a caller may repeat a call.
 func (x *Call) Absent(kind error, ids []string) error {
 	p, s, err := x.Replica()
 	if errors.Is(err, errNoCopy) || err == nil && (len(ids) == 0 || s.Phase == inSync) {
 		return nil
 	}
-	var all bool // all of them are deleted by an operation of the copy's own
+	var all bool // an operation of the replica deletes all of them
 	var made []log.Body
 	if err == nil {
 		err = p.LocalOps(s.Folded, func(op log.Op) bool {

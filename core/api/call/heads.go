@@ -14,15 +14,15 @@ import (
 // LoadedHead is a trained head in memory. It is immutable.
 type LoadedHead struct {
 	train.Head
-	Places map[string]int // of its concepts, by id
+	Places map[string]int // indices of its concepts, by id
 	bytes  int
 }
 
-// heads keeps the heads that were used last, by their manifests. It is safe for concurrent use.
+// heads caches the most recently used heads, by the hashes of their manifests. It is safe for concurrent use.
 type heads struct {
 	mu    sync.Mutex
 	byKey map[blob.Hash]*list.Element
-	order *list.List // of cachedHead, the last used first
+	order *list.List // of cachedHead, most recently used first
 	bytes int
 }
 
@@ -31,11 +31,11 @@ type cachedHead struct {
 	head *LoadedHead
 }
 
-// maxHeadBytes limits the heads in memory, approximately.
+// maxHeadBytes is the approximate maximum size of the cached heads.
 const maxHeadBytes = 64 << 20
 
 // Load returns the head of a trained version. base is the hash of the network that
-// embeddings come from: a head that was trained on another one's is refused.
+// makes the embeddings. For a head that was trained on another network, Load returns an error.
 func (h *heads) Load(v *partition.View, version *catalog.Version, base [32]byte) (*LoadedHead, error) {
 	if head := h.find(version.Manifest); head != nil {
 		return head, nil

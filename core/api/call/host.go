@@ -16,15 +16,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Models is the part of the public models that the service uses; *predict.Set is it.
+// Models is the part of the public models that the service uses. *predict.Set implements it.
 type Models interface {
 	Models() []*predict.Model // in the order in which they are listed
 	Model(id string) (*predict.Model, bool)
 	General() *predict.Model
 	Names() *lang.Table
-	Base() [32]byte // names what embeddings and the general model's values come from
+	Base() [32]byte // identifies the source of embeddings and of the general model's values
 
-	// Activations returns how much each cell of a picture contributes to concepts of one of the models.
+	// Activations returns the contribution of each cell of a picture to concepts of one of the models.
 	Activations(m *predict.Model, c *predict.Cells, places []int) ([][]float32, error)
 }
 
@@ -32,37 +32,37 @@ var _ Models = (*predict.Set)(nil)
 
 // Options are the settings of a service.
 type Options struct {
-	Models   Models           // needed
-	Older    []Models         // those of older networks that still serve applications
-	Hosted   Hosting          // keeps pictures that come as base64; needed
-	Apps     Applications     // needed
-	Tokens   Tokens           // nil: there are none
-	Accounts Accounts         // nil: there are none
+	Models   Models           // required
+	Older    []Models         // models of older networks that still serve applications
+	Hosted   Hosting          // stores pictures that clients send as base64; required
+	Apps     Applications     // required
+	Tokens   Tokens           // nil: there are no tokens
+	Accounts Accounts         // nil: there are no accounts
 	Calls    Calls            // nil: calls are not counted
 	Storage  Storage          // nil: storage has no limits
-	Clock    func() time.Time // needed
-	Rand     io.Reader        // makes ids; needed
+	Clock    func() time.Time // required
+	Rand     io.Reader        // source of ids; required
 
-	// Copies returns the status of an application that is a copy; false, or nil: it is not synchronized.
+	// Copies returns the sync status of an application that is a replica. It returns false for one that is not synchronized. May be nil.
 	Copies func(app string) (SyncStatus, bool)
 
-	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
+	Thumbnails bool // replicas create missing thumbnails of pictures that the host has or gets
 
-	PublicURL     string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
+	PublicURL     string        // start of the URLs of hosted pictures; empty: "http://127.0.0.1:8080"
 	PublicAppID   string        // app_id of public models and concepts; empty: null
-	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h
-	JSON          jsonio.Limits // of a request's body
-	MaxAnswer     int64         // bytes of an answer's body; 0: DefaultMaxAnswer
+	KeepPredicted time.Duration // life of a picture that was sent to be predicted; 0: 24 h
+	JSON          jsonio.Limits // limits of a request's body
+	MaxAnswer     int64         // maximum bytes of an answer's body; 0: DefaultMaxAnswer
 
-	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero: 10 per second, 100 at once; PerSecond < 0: none
-	OperatorRate auth.Rate // the same of the operator's; zero: none
+	Rate         auth.Rate // limit of each key, token or session of an account; zero: 10 per second, 100 at once; PerSecond < 0: none
+	OperatorRate auth.Rate // the same limit for keys of the operator; zero: none
 }
 
-// Hosting keeps pictures at addresses that nobody can guess; *blob.HostedNames is it.
+// Hosting stores pictures at URLs that nobody can guess. *blob.HostedNames implements it.
 type Hosting interface {
-	// Add keeps a picture and names it, until expires.
+	// Add stores a picture and gives it a name until expires.
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
-	// Unpin gives up what a Result with a Blob holds.
+	// Unpin removes the pin of a Result with a Blob.
 	Unpin(ctx context.Context, h blob.Hash) error
 }
 
@@ -72,23 +72,23 @@ var _ Hosting = (*blob.HostedNames)(nil)
 type Host struct {
 	Options
 	networks map[[32]byte]*Network // by base
-	Heads    heads                 // of own models
+	Heads    heads                 // heads of custom models
 	Limiters limiters
-	pictures sync.Pool // *[]byte: memory of decoded pictures
+	pictures sync.Pool // *[]byte: buffers of decoded pictures
 }
 
-// limiters hold callers to their rates.
+// limiters limit the rates of callers.
 type limiters struct {
 	Account, Operator *auth.Limiter // by Principal.Bucket
-	Page              *auth.Limiter // the same, what our own pages show
-	Client, Guess     *auth.Limiter // POST /v2/token, by the client's id: with the right secret, with a wrong one
+	Page              *auth.Limiter // by Principal.Bucket, for reads by our pages
+	Client, Guess     *auth.Limiter // POST /v2/token, by client id: with the correct secret, with a wrong one
 	Remote            *auth.Limiter // POST /v2/token, by Request.Remote
 }
 
-// pageRate is how fast a page may read what it shows: some screens of pictures at once.
+// pageRate is the rate at which a page may read what it shows: several screens of pictures at once.
 var pageRate = auth.Rate{PerSecond: 100, Burst: 1000}
 
-// Rates of requests for tokens, which are renewed every few minutes. Wrong secrets are counted separately, so that a caller who knows
+// Rates of requests for tokens, which clients renew every few minutes. Wrong secrets are counted separately, so that a caller who knows
 // only a client's id cannot lock its owner out.
 var (
 	clientRate = auth.Rate{PerSecond: 1, Burst: 60}
@@ -113,7 +113,7 @@ func newLimiters(o *Options) limiters {
 	return limiters{limiter(o.Rate), limiter(o.OperatorRate), limiter(pageRate), limiter(clientRate), limiter(guessRate), limiter(remoteRate)}
 }
 
-// NewHost checks the options and sets those that have a default. It returns [ErrOptions] for what is missing or malformed.
+// NewHost checks the options and fills in defaults. It returns [ErrOptions] for missing and malformed options.
 func NewHost(o Options) (*Host, error) {
 	if o.PublicURL == "" {
 		o.PublicURL = "http://127.0.0.1:8080"

@@ -18,18 +18,18 @@ const (
 	ThumbnailPath = "/thumbnail"
 )
 
-// Gallery finds the pictures of public names: those of predict calls, and those of inputs.
+// Gallery finds the pictures that have public names: pictures of predict calls, and of inputs.
 type Gallery struct {
 	Names interface {
-		// Lookup returns the picture with a name; the error is blob.ErrNotFound.
+		// Lookup returns the picture with a name. The error for an unknown name is blob.ErrNotFound.
 		Lookup(name string, now time.Time) (blob.Picture, error)
 	}
-	Store kv.Reader // where inputs' pictures are found; nil: there are none
+	Store kv.Reader // store with the inputs' pictures; nil: there are no inputs
 	Clock func() time.Time
 }
 
-// Picture returns the picture at PublicURL + [HostedPath] + name, whose blob the host serves with nosniff: a copy for a predict call, or
-// an input's picture. The error is blob.ErrNotFound, for which the host answers 404 without a reason.
+// Picture returns the picture at PublicURL + [HostedPath] + name: the picture of a predict call, or of an input. The host serves its blob
+// with nosniff. The error is blob.ErrNotFound, for which the host answers 404 without a reason.
 func (g Gallery) Picture(name string) (blob.Picture, error) {
 	p, err := g.Names.Lookup(name, g.Clock())
 	if err == nil || !errors.Is(err, blob.ErrNotFound) {
@@ -43,7 +43,7 @@ func (g Gallery) Picture(name string) (blob.Picture, error) {
 }
 
 // Thumbnail returns the small JPEG of an input's picture. The error is
-// blob.ErrNotFound; say no more than 404.
+// blob.ErrNotFound, for which the host answers 404 without a reason.
 func (g Gallery) Thumbnail(name string) ([]byte, error) {
 	r, in, err := g.input(name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (g Gallery) Thumbnail(name string) ([]byte, error) {
 	return thumb, Unless(err, blob.ErrNotFound)
 }
 
-// input is the input whose picture has a public name, once it has been downloaded.
+// input returns the input whose picture has a public name, if the picture was downloaded.
 func (g Gallery) input(name string) (catalog.Reader, *catalog.Input, error) {
 	var key [16]byte
 	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || hex.EncodeToString(key[:]) != name || g.Store == nil {
@@ -73,7 +73,7 @@ func (g Gallery) input(name string) (catalog.Reader, *catalog.Input, error) {
 	return catalog.Reader{}, nil, err
 }
 
-// HostedName is the public name in the address of a picture of ours.
+// HostedName returns the public name in the URL of a picture that this host serves. ours is false for another URL.
 func (h *Host) HostedName(url string) (name [16]byte, ours bool) {
 	text, ours := strings.CutPrefix(url, h.PublicURL+HostedPath)
 	if !ours || len(text) != 2*len(name) {

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// NewThing reads the id that a request gives to a new thing, or generates one if it is absent. It returns errors of the given kind for an id that
-// is too long, has control characters, or cannot be in a path.
+// NewThing reads the id that a request gives to a new thing, or generates one if it is absent. It returns errors of the given kind for
+// an id that is too long, has control characters, or cannot be in a path.
 func NewThing(x *Call, kind error, o Object) (string, error) {
 	id, err := o.Text("id")
 	if err != nil {
@@ -19,7 +19,7 @@ func NewThing(x *Call, kind error, o Object) (string, error) {
 	return id, CheckID(kind, o.At("id"), id)
 }
 
-// CheckID refuses an id that cannot be one; where is its place in the request.
+// CheckID returns an error of the given kind for an invalid id. where is its place in the request.
 func CheckID(kind error, where, id string) error {
 	switch {
 	case len(id) > MaxIDBytes || strings.ContainsFunc(id, unicode.IsControl):
@@ -32,7 +32,7 @@ func CheckID(kind error, where, id string) error {
 	return nil
 }
 
-// CheckConceptID refuses what cannot be a concept of an application's own.
+// CheckConceptID returns an error for an id that a custom concept cannot have.
 func CheckConceptID(kind error, where, id string) error {
 	if IsPublicID(id) {
 		return Refusef(kind, "%s: ids starting with %q are reserved for public concepts.", where, publicPrefix)
@@ -40,7 +40,7 @@ func CheckConceptID(kind error, where, id string) error {
 	return CheckID(kind, where, id)
 }
 
-// IDList reads a list of ids, as deletes send it.
+// IDList reads the list of ids in a request that deletes things.
 func IDList(kind error, o Object, name string) ([]string, error) {
 	ids, err := o.Texts(name)
 	if err != nil {
@@ -52,17 +52,17 @@ func IDList(kind error, o Object, name string) ([]string, error) {
 	return ids, nil
 }
 
-// publicPrefix begins the ids of public concepts.
+// publicPrefix is the start of the ids of public concepts.
 const publicPrefix = "ai_"
 
-// IsPublicID reports whether an id is one that only public concepts have.
+// IsPublicID reports whether only public concepts can have an id.
 func IsPublicID(id string) bool { return strings.HasPrefix(id, publicPrefix) }
 
-// Reserved are fixed segments of paths at which other paths have an id, of any resource. No new thing may have one as its id, since it
-// could not be read.
+// Reserved are fixed path segments at positions where other paths have an id. No new thing may have one as its id, since no path
+// would lead to it.
 var Reserved = []string{"searches", "status", "usage"}
 
-// CheckName refuses a name that is too long, or has control characters, which a terminal or a log would obey.
+// CheckName returns an error for a name that is too long or has control characters, which a terminal or a log viewer would execute.
 func CheckName(kind error, o Object, name string) error {
 	if len(name) > MaxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
 		return Refusef(kind, "%s: must be at most %d bytes without control characters.", o.At("name"), MaxNameBytes)

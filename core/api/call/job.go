@@ -11,34 +11,34 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Job is a picture, or a video, that a call, or an input in the background, wants analysed.
+// Job is the analysis of a picture or a video, for a call or for a stored input.
 type Job struct {
-	URL   string       `wire:"1"`                           // fetch the picture from here, or
-	Data  []byte       `wire:"2,view"`                      // this is the picture, or
-	Blob  blob.Hash    `wire:"3"`                           // read it from the blobs, when there is neither
-	Video Video        `wire:"8,opaque"`                    // these frames of a video are wanted; zero: it is a picture
+	URL   string       `wire:"1"`                           // URL of the picture, or
+	Data  []byte       `wire:"2,view"`                      // bytes of the picture, or
+	Blob  blob.Hash    `wire:"3"`                           // blob with the picture, if URL and Data are empty
+	Video Video        `wire:"8,opaque"`                    // frames to analyse of a video; zero: it is a picture
 	Crop  raster.Crop  `wire:"4,func=Crop,type=bytes (32)"` // part of the upright picture; zero: all of it
 	Want  predict.Want `wire:"5"`                           // parts of the analysis
-	Base  [32]byte     `wire:"6"`                           // names the network that analyses it, see predict.Set.Base; zero: the newest
-	Keep  bool         `wire:"7"`                           // hold the picture in the blobs once it has been analysed; see Result.Blob
+	Base  [32]byte     `wire:"6"`                           // network that analyses it, see predict.Set.Base; zero: the newest
+	Keep  bool         `wire:"7"`                           // store and pin the picture after the analysis; see Result.Blob
 
-	// Caller has the job done: the account of an application, or an application of the operator. Callers share the host's places
+	// Caller is the account of an application, or an application of the operator. Callers share the host's places
 	// and turns. The host sets it for the jobs of a call.
 	Caller string
 }
 
 // Result is the result of the [Job] at the same index.
 //
-// Err wraps its error: [ErrFetch] for every failure to get the bytes of a URL, package raster's errors for a picture, [ErrBusy] or
-// [ErrTimeout] when the host gives up on the whole call. Any other error is an internal one.
+// Err wraps the job's error: [ErrFetch] for every failure to get the bytes of a URL, package raster's errors for a picture, [ErrBusy] or
+// [ErrTimeout] if the host gives up on the whole call. Any other error is internal.
 type Result struct {
 	Analysis predict.Analysis `wire:"3,func=AnalysisBytes,type=bytes"` // of a picture
 	Frames   []Frame          `wire:"8,opaque"`                        // of a video, by time, at least one
 	Err      error
-	Passing  bool `wire:"4"` // Err is ErrFetch, and the address may answer the next time
+	Passing  bool `wire:"4"` // Err is ErrFetch, and the URL may respond later
 
-	// For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.HostedNames, and its content
-	// type. The caller that takes the result releases it.
+	// The blob and the content type of a picture, if the job has Keep and no error. The blob is durable and pinned in blob.HostedNames.
+	// The caller must unpin it.
 	Blob        blob.Hash `wire:"5"`
 	ContentType string    `wire:"6"`
 }
@@ -51,14 +51,14 @@ const (
 
 // Video selects frames of a video.
 type Video struct {
-	SampleMS  int `wire:"1"` // milliseconds from one frame to the next; 0: the job is a picture
-	MaxFrames int `wire:"2"` // a video that gives more is refused
+	SampleMS  int `wire:"1"` // milliseconds between two frames; 0: the job is a picture
+	MaxFrames int `wire:"2"` // maximum number of frames; a video with more is refused
 }
 
-// Sample returns the time from one frame to the next.
+// Sample returns the time between two frames.
 func (v Video) Sample() time.Duration { return time.Duration(v.SampleMS) * time.Millisecond }
 
-// Check returns an error that wraps raster.ErrTooLarge for a video that gives too many frames.
+// Check returns an error that wraps raster.ErrTooLarge if a video has too many frames.
 func (v Video) Check(frames int) error {
 	if frames > v.MaxFrames {
 		return Refusef(raster.ErrTooLarge, "%d frames: at most %d, take a larger sample_ms", frames, v.MaxFrames)
@@ -66,14 +66,14 @@ func (v Video) Check(frames int) error {
 	return nil
 }
 
-// Frame has the analysis of a video at one time.
+// Frame is the analysis of a video at one time.
 type Frame struct {
-	TimeMS   int64            `wire:"1"` // after the first shown frame; a multiple of Video.SampleMS
+	TimeMS   int64            `wire:"1"` // time since the first shown frame; a multiple of Video.SampleMS
 	Analysis predict.Analysis `wire:"2,func=Seen,type=bytes"`
 }
 
-// Animate analyses the frames of a GIF, a WebP or another picture that is sent as a video. The decoder is used for nothing else
-// meanwhile. Errors are those of package raster and predict.
+// Animate analyses the frames of a GIF, a WebP or another picture that a client sends as a video. The caller must not use the decoder
+// meanwhile. Errors come from packages raster and predict.
 func (v Video) Animate(a *predict.Analyser, d *raster.Decoder, picture []byte, w predict.Want) (seen []Frame, err error) {
 	t, err := raster.InspectVideo(picture)
 	if err != nil {

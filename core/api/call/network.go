@@ -12,27 +12,27 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// Network is a set of public models, with tables by id. A service has more than one while applications change from an older network to a
-// newer one.
+// Network is a set of public models, with tables by id. While a service moves applications to a newer network, it has several
+// networks.
 type Network struct {
 	Models   Models
-	Base     [32]byte                          // of models
+	Base     [32]byte                          // base of Models, see predict.Set.Base
 	Concepts map[string]Public                 // by id
-	Places   map[*predict.Model]map[string]int // of a model's concepts, by id
-	Written  map[*predict.Model]*modelJSON     // as outputs show them
+	Places   map[*predict.Model]map[string]int // indices of a model's concepts, by id
+	Written  map[*predict.Model]*modelJSON     // the models as JSON, as outputs show them
 
-	Similarity predict.Similarity    // measured with the network; zero: was not
-	Similar    func() *search.CutOff // of similarity, as measured or else learned from the models' background pictures
+	Similarity predict.Similarity    // measured for the network; zero if it was not
+	Similar    func() *search.CutOff // cut-off of similarity, measured or learned from the models' background pictures; nil if unknown
 }
 
-// Public is a public concept and the model that brought it: the general one where it can.
+// Public is a public concept and the model that has it. If several models have the concept, Model is the general one or the first.
 type Public struct {
 	Model   *predict.Model
 	Concept *predict.Concept
 }
 
-// modelJSON is a public model as JSON, which is the same in every output: for who may read models, and who may not. It
-// is written when it is first needed.
+// modelJSON is a public model as JSON, which is the same in every output. All is for keys that may read models, Little for other keys.
+// Each is written when it is first needed.
 type modelJSON struct{ All, Little atomic.Pointer[[]byte] }
 
 func newNetwork(m Models) *Network {
@@ -58,7 +58,7 @@ func newNetwork(m Models) *Network {
 	return n
 }
 
-// similarOf returns the Similar of a network with such models.
+// similarOf returns the function Similar for a network with models m.
 func similarOf(m Models, measured *predict.Similarity) func() *search.CutOff {
 	if measured.Pictures > 0 {
 		c := &search.CutOff{Value: measured.Related, Source: search.FromPairs, Examples: measured.Pictures}
@@ -75,14 +75,14 @@ func similarOf(m Models, measured *predict.Similarity) func() *search.CutOff {
 	return func() *search.CutOff {
 		pictures, err := b.Background()
 		if err != nil {
-			return nil // a page does not have the file yet
+			return nil // a page may not have downloaded the file yet
 		}
 		once.Do(func() { learned = search.OfUnrelated(pictures) })
 		return learned
 	}
 }
 
-// Network is the one with a base; the newest for an application that has named none.
+// Network returns the network whose base is base. For an unknown base, such as zero, it returns the newest network.
 func (h *Host) Network(base [32]byte) *Network {
 	if n, ok := h.networks[base]; ok {
 		return n
@@ -90,7 +90,7 @@ func (h *Host) Network(base [32]byte) *Network {
 	return h.networks[h.Models.Base()]
 }
 
-// NetworkOf is the one that serves an application as r shows it.
+// NetworkOf returns the network that serves the application in r.
 func (h *Host) NetworkOf(r catalog.Reader) (*Network, error) {
 	header, err := r.Header()
 	if err != nil {
@@ -99,10 +99,10 @@ func (h *Host) NetworkOf(r catalog.Reader) (*Network, error) {
 	return h.Network(header.Base), nil
 }
 
-// WantOfInputs is the stored part of the analysis of every input's picture.
+// WantOfInputs are the parts of an analysis that are stored for every input.
 const WantOfInputs = predict.WantConcepts | predict.WantThumb
 
-// Derive returns the stored part of an analysis with WantOfInputs.
+// Derive returns the stored part of an analysis. If the analysis lacks a part of WantOfInputs, the error is ErrNoResult.
 func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	general := n.Models.General()
 	values := general.Values(a)
@@ -115,7 +115,7 @@ func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	}
 	fingerprint, err := search.Fingerprint(raster.NewDecoder(raster.Limits{}), a.Thumb)
 	if err != nil {
-		return nil, fmt.Errorf("%w: thumbnail: %v", ErrNoResult, err) // the picture itself was read
+		return nil, fmt.Errorf("%w: thumbnail: %v", ErrNoResult, err) // the picture itself was readable
 	}
 	return &catalog.DerivedData{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}, nil
 }

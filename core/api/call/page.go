@@ -8,17 +8,17 @@ import (
 
 // Page selects the rows of a list.
 type Page struct {
-	Number, Size int64 // number from 1
+	Number, Size int64 // Number starts at 1; Size is in rows
 }
 
-// farthest is beyond the last page of anything; larger numbers mean it.
+// farthest is a page number after the last page of every list. Larger numbers are reduced to it.
 const farthest = 1 << 40
 
 // Page reads page and per_page from the query, and from the body's pagination, which
-// wins where both say something. Absent and 0 mean page 1 and the default size.
+// takes precedence. Absent and 0 mean page 1 and the default size.
 func (x *Call) Page() (Page, error) {
 	x.chosen = true
-	values, _ := url.ParseQuery(x.Query) // what is malformed is unknown, and so ignored
+	values, _ := url.ParseQuery(x.Query) // malformed parameters are ignored, like unknown ones
 	number := func(name string) (n int64, err error) {
 		if text := values.Get(name); text != "" {
 			if n, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -45,19 +45,19 @@ func (x *Call) Page() (Page, error) {
 	return Page{min(cmp.Or(p.Number, 1), farthest), min(cmp.Or(p.Size, DefaultPerPage), MaxPerPage)}, nil
 }
 
-// Has reports whether the row at a place, from 0, belongs to the page.
+// Has reports whether the row at an index, starting at 0, is on the page.
 func (p Page) Has(at int64) bool {
 	from := (p.Number - 1) * p.Size
 	return at >= from && at < from+p.Size
 }
 
-// Cut returns the rows of a page; none past the end.
+// Cut returns the rows on a page. It returns no rows for a page after the last.
 func Cut[T any](rows []T, p Page) []T {
 	from := min((p.Number-1)*p.Size, int64(len(rows)))
 	return rows[from:min(from+p.Size, int64(len(rows)))]
 }
 
-// Param is a parameter of the query; "" when absent. A malformed one counts as absent.
+// Param returns a parameter of the query, or "" if it is absent or malformed.
 func (x *Call) Param(name string) string {
 	values, _ := url.ParseQuery(x.Query)
 	return values.Get(name)

@@ -6,13 +6,13 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// Limits of [Options.MaxAnswer]. The least holds a page of 20 inputs with 64 KB of metadata each.
+// Limits of [Options.MaxAnswer]. An answer of MinMaxAnswer bytes holds a page of 20 inputs with 64 KB of metadata each.
 const (
 	DefaultMaxAnswer = 16 << 20
 	MinMaxAnswer     = 2 << 20
 )
 
-// errSending is the answer while the host has no memory for another large one.
+// errSending is the error while the host has no memory for another large answer.
 var errSending = &fault{ErrBusy, "Too many bytes of answers are being sent: read them first, or try again."}
 
 // writeBounded writes an answer within the limit and within the memory that the host reserves for it.
@@ -29,7 +29,7 @@ func (x *Call) writeBounded(w *jsonio.Writer, write func(*jsonio.Writer)) error 
 	return nil
 }
 
-// maxAnswer is the limit. Answers without a service, or of the zero one, are small.
+// maxAnswer returns the limit in bytes. The default applies to calls without a host and to a zero Host.
 func (x *Call) maxAnswer() int {
 	if x.Host == nil || x.Host.MaxAnswer == 0 {
 		return DefaultMaxAnswer
@@ -37,7 +37,7 @@ func (x *Call) maxAnswer() int {
 	return int(x.Host.MaxAnswer)
 }
 
-// reserveMemory asks the host for the memory of the loaded records and of a buffer.
+// reserveMemory requests memory from the host for the loaded records and a buffer of buffer bytes.
 func (x *Call) reserveMemory(buffer int) bool {
 	if x.memory != nil && !x.unreserved && !x.memory.Reserve(int64(x.Loaded+buffer)) {
 		x.unreserved = true
@@ -45,7 +45,7 @@ func (x *Call) reserveMemory(buffer int) bool {
 	return !x.unreserved
 }
 
-// tooLarge is the error for an answer above the limit. It names the largest page that fits.
+// tooLarge returns the error for an answer above the limit. Its text has the largest page size that fits.
 func (x *Call) tooLarge(most int, write func(*jsonio.Writer)) error {
 	var w jsonio.Writer
 	w.Split()
@@ -67,8 +67,8 @@ func (x *Call) tooLarge(most int, write func(*jsonio.Writer)) error {
 	return &fault{ErrAnswer, text}
 }
 
-// fitting returns the largest number n so that any n rows in a row fit in room. A client that reads the rows again in pages of n then
-// gets each page, wherever it begins.
+// fitting returns the largest n for which any n consecutive rows fit in room. So a client that reads the rows again in pages of n
+// gets every page, regardless of its first row.
 func fitting(rows []int, room int) int {
 	n, begin, size := len(rows), 0, 0
 	for end := range rows {
@@ -81,8 +81,8 @@ func fitting(rows []int, room int) int {
 	return n
 }
 
-// withhold ends a call whose answer has no room, with err. A call that has written has succeeded all the same: its answer then has
-// ids and statuses alone.
+// withhold ends a call with err if the host has no room for its answer. A call that has written still succeeds: its answer then has
+// only ids and statuses.
 func (x *Call) withhold(s Status, err error, write func(*jsonio.Writer)) {
 	x.unreserved, x.Loaded = false, 0
 	if len(x.durability()) == 0 {
@@ -96,7 +96,7 @@ func (x *Call) withhold(s Status, err error, write func(*jsonio.Writer)) {
 	_ = x.Answer(s, "The call is done, and the answer shows less than usual. "+err.Error(), write)
 }
 
-// Withheld is an answer to a call that has written, without the body that a host has no memory for.
+// Withheld returns an answer to a call that has written, without the body that the host has no memory for.
 func (x *Call) Withheld(res Response) Response {
 	s := StatusOk
 	if res.Status == StatusMixed.HTTP {
@@ -107,7 +107,7 @@ func (x *Call) Withheld(res Response) Response {
 	return res
 }
 
-// Room returns an error if the host has no memory for the answer, unless the call has written: then the answer shows ids at least.
+// Room returns an error if the host has no memory for the answer. It returns nil if the call has written, since the answer then shows ids.
 func (x *Call) Room() error {
 	if x.unreserved && len(x.durability()) == 0 {
 		return errSending
@@ -115,8 +115,8 @@ func (x *Call) Room() error {
 	return nil
 }
 
-// Fits counts n bytes of a record that the answer shows. It returns false, and counts nothing, if there is no room for them: then
-// the answer will be refused, and the bytes need not be kept.
+// Fits counts n bytes of a record that the answer shows. If there is no room for them, it returns false and counts nothing. Then
+// the answer will be refused, and the caller need not keep the bytes.
 func (x *Call) Fits(n int) bool {
 	if x.unreserved || x.Loaded+n > x.maxAnswer() {
 		return false
@@ -125,7 +125,7 @@ func (x *Call) Fits(n int) bool {
 	return x.reserveMemory(0)
 }
 
-// Weigh returns a part of a record, or as many other bytes if there is no room for it.
+// Weigh counts and returns a part of a record. If there is no room for it, it returns the same number of other bytes.
 func (x *Call) Weigh(part []byte) []byte {
 	if len(part) == 0 || x.Fits(len(part)) {
 		return part
@@ -133,7 +133,7 @@ func (x *Call) Weigh(part []byte) []byte {
 	return x.Blank(len(part))
 }
 
-// Blank returns n bytes that take the place of others in an answer that will be refused.
+// Blank returns n bytes that replace others in an answer that will be refused.
 func (x *Call) Blank(n int) []byte {
 	for len(x.blanks) < n {
 		x.blanks = append(x.blanks, '0')

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// Errors of calls.
+// Errors of a whole call.
 var (
 	// ErrPath is returned for an unknown path or id.
 	ErrPath = errors.New("no such resource")
@@ -25,7 +25,7 @@ var (
 	ErrMethod = errors.New("method not allowed")
 	// ErrPage is returned for invalid page numbers.
 	ErrPage = errors.New("invalid page")
-	// ErrAnswer is returned for an answer that would be larger than one may be.
+	// ErrAnswer is returned for an answer that would exceed the maximum size.
 	ErrAnswer = errors.New("the answer is too large")
 	// ErrPredict is returned for a predict call without inputs or with too many.
 	ErrPredict = errors.New("malformed predict request")
@@ -33,9 +33,9 @@ var (
 	ErrModelArgument = errors.New("the model does not support this")
 	// ErrModelQuery is returned for a malformed model search.
 	ErrModelQuery = errors.New("malformed model query")
-	// ErrConcept is returned for concepts that cannot be made or changed.
+	// ErrConcept is returned for concepts that cannot be created or changed.
 	ErrConcept = errors.New("invalid concept")
-	// ErrIDTaken is returned for a model whose id another has.
+	// ErrIDTaken is returned for a new model whose id another model has.
 	ErrIDTaken = errors.New("the ID already exists")
 	// ErrModelPermission is returned for a change to a public model.
 	ErrModelPermission = errors.New("the model cannot be changed")
@@ -43,19 +43,19 @@ var (
 	ErrUntrained = errors.New("the model is not trained")
 	// ErrQueued is returned for outputs of a model, or of a version, that is being trained.
 	ErrQueued = errors.New("the model is being trained")
-	// ErrWorkflow is returned for a workflow that cannot be made or run.
+	// ErrWorkflow is returned for a workflow that cannot be created or run.
 	ErrWorkflow = errors.New("malformed workflow")
-	// ErrWorkflowTaken is returned for a workflow whose id another has.
+	// ErrWorkflowTaken is returned for a new workflow whose id another workflow has.
 	ErrWorkflowTaken = errors.New("the workflow already exists")
 	// ErrConceptQuery is returned for a malformed concept search.
 	ErrConceptQuery = errors.New("malformed concept query")
-	// ErrBusy is the answer of a host that accepts no more work at present.
+	// ErrBusy is returned by a host that accepts no more work at present.
 	ErrBusy = errors.New("server is busy; try again")
-	// ErrTimeout is the answer of a host for a call that took too long.
+	// ErrTimeout is returned by a host for a call that took too long.
 	ErrTimeout = errors.New("the request timed out")
-	// ErrInternal is the answer of a host for an internal defect.
+	// ErrInternal is returned by a host for an internal defect.
 	ErrInternal = errors.New("internal error")
-	// ErrNoResult is for a host that answers fewer jobs than it was given, or less than was wanted.
+	// ErrNoResult is returned if a host answers fewer jobs than it got, or omits part of a result.
 	ErrNoResult = errors.New("the host returned no result for a job")
 	// ErrInputs is returned for a call that adds, changes or deletes inputs and lists none, or too many.
 	ErrInputs = errors.New("malformed inputs request")
@@ -63,38 +63,38 @@ var (
 	ErrAction = errors.New("unknown action")
 	// ErrFeedback is returned for feedback without content.
 	ErrFeedback = errors.New("malformed feedback")
-	// ErrSync is returned for a request of the sync protocol that cannot be followed.
+	// ErrSync is returned for an invalid request of the sync protocol.
 	ErrSync = errors.New("malformed sync request")
-	// ErrOptions is returned by New for settings that cannot be.
+	// ErrOptions is returned by New for invalid settings.
 	ErrOptions = errors.New("invalid options")
 )
 
-// Errors of one input among others.
+// Errors of one input in a call.
 var (
 	// ErrInput is returned for an input without a picture.
 	ErrInput = errors.New("malformed input")
-	// ErrDuplicate is returned for an input whose id or URL the application has already.
+	// ErrDuplicate is returned for an input whose id or URL another input of the application has.
 	ErrDuplicate = errors.New("duplicate input")
 	// ErrNoInput is returned for an item of a call that names a missing input.
 	ErrNoInput = errors.New("no such input")
-	// ErrVideoKept is returned for an input to be stored that is a video.
+	// ErrVideoKept is returned for a video that a call wants to store as an input.
 	ErrVideoKept = errors.New("videos can be predicted, not stored yet")
-	// ErrURL is returned for an address that cannot be one of a picture.
+	// ErrURL is returned for a URL that cannot address a picture.
 	ErrURL = errors.New("not an http or https URL")
-	// ErrFetch wraps every failure of a host to get the bytes of a URL. A caller gets only its text, so that answers reveal nothing about
-	// internal networks.
+	// ErrFetch wraps every failure of a host to get the bytes of a URL. A caller gets only the text of ErrFetch, so that answers reveal
+	// nothing about internal networks.
 	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return less than 20 MB")
 )
 
-// Status is the form of an error, or a success, on the wire.
+// Status is the form of an error, or of a success, in an answer.
 type Status struct {
-	err         error // matched by errors.Is; the first row wins
-	HTTP        int   // of the whole call; an input's error fails the call when it is 500 or more
+	err         error // compared with errors.Is; the first matching row wins
+	HTTP        int   // status of the whole call; an input's error fails the call if it is 500 or more
 	Code        int
 	Description string
 }
 
-// Statuses that are no errors.
+// Statuses of successes, and of failures without an error of this package.
 var (
 	StatusOk      = Status{HTTP: 200, Code: 10000, Description: "Ok"}
 	StatusMixed   = Status{HTTP: 207, Code: 10010, Description: "Mixed Success"}
@@ -105,7 +105,7 @@ var (
 	StatusModified = Status{Code: 30200, Description: "Input image modification success"}
 )
 
-// stored are the statuses of inputs and of model versions as they are stored.
+// stored are the statuses of stored inputs and model versions.
 var stored = append([]Status{
 	{Code: catalog.InputReady, Description: "Download complete"},
 	{Code: catalog.InputPending, Description: "Download pending"},
@@ -117,7 +117,7 @@ var stored = append([]Status{
 	StatusTrouble,
 }, statuses...)
 
-// StatusOfCode is the status of a stored input, or of a stored model version. It has no words for a code of a later program.
+// StatusOfCode returns the status of a stored input or model version. The status of a later program's code has no description.
 func StatusOfCode(code int) Status {
 	for i := range stored {
 		if stored[i].Code == code {
@@ -127,10 +127,10 @@ func StatusOfCode(code int) Status {
 	return Status{Code: code}
 }
 
-// FailedDownload reports whether a code is that of an input whose picture could not be had.
+// FailedDownload reports whether code is the status of an input whose picture could not be downloaded or read.
 func FailedDownload(code int) bool { return code != catalog.InputReady && code != catalog.InputPending }
 
-// statuses turns errors of core into wire codes. An error that is not here is an internal one; status_test.go lists those.
+// statuses are the wire codes of the errors of core. An error without a row is an internal error; status_test.go lists those.
 var statuses = []Status{
 	{auth.ErrNoCredentials, 401, 11102, "Invalid request"},
 	{auth.ErrKeyUnknown, 401, 11009, "API key not found"},
@@ -206,12 +206,12 @@ var statuses = []Status{
 	{partition.ErrOutbox, 507, 39998, "Writes disabled"},
 }
 
-// Statuses are those that an answer may have, for documents and for tests.
+// Statuses returns the statuses that an answer may have, for documentation and tests.
 func Statuses() []Status { return append([]Status{StatusOk, StatusMixed, StatusFailure}, statuses...) }
 
 var statusInternal = Status{ErrInternal, 500, 99009, "Internal error"}
 
-// StatusOf finds an error's row.
+// StatusOf returns the status of an error.
 func StatusOf(err error) Status {
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {
@@ -221,7 +221,7 @@ func StatusOf(err error) Status {
 	return statusInternal
 }
 
-// fault is an error with another text for the caller.
+// fault is an error whose text for the caller differs.
 type fault struct {
 	err     error
 	details string
@@ -231,7 +231,7 @@ func (f *fault) Error() string { return f.details }
 
 func (f *fault) Unwrap() error { return f.err }
 
-// OfVideo returns the status that an input with a video has where one with a picture has s, and its details.
+// OfVideo returns the status and the details of an input with a video, where an input with a picture has s and details.
 func (s Status) OfVideo(details string) (Status, string) {
 	if s.Code/1000 == 30 {
 		s.Code += 1000
@@ -246,8 +246,8 @@ func (s Status) OfVideo(details string) (Status, string) {
 // fetchVideo is the text of ErrFetch for a video.
 const fetchVideo = "could not download the video: the URL must be public and respond in time"
 
-// DetailsOf returns the text for the caller: nothing about internal errors, one text for every failed fetch and one for all timeouts, and
-// the error's text for the rest.
+// DetailsOf returns the text of an error for the caller. It is empty for internal errors, the same for every failed fetch, and the same
+// for every timeout. Other errors keep their text.
 func DetailsOf(err error, s Status) string {
 	switch s.err {
 	case ErrFetch:
@@ -261,15 +261,15 @@ func DetailsOf(err error, s Status) string {
 	return err.Error()
 }
 
-// NoPath is the answer for missing things, and for those of another application.
+// NoPath is the error for missing things, and for things of another application.
 var NoPath = Refusef(ErrPath, "Check the url of your request.")
 
-// Unknown returns the error for an id without a record.
+// Unknown returns the error for an id without a record. what names the kind of record.
 func Unknown(what, id string) error {
 	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
 }
 
-// Unless returns err, or gone if err means a missing record.
+// Unless returns err, or gone if err is catalog.ErrNotFound.
 func Unless(err, gone error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return gone

@@ -12,16 +12,16 @@ import (
 
 // Headers of an answer to a call that has written.
 const (
-	// headerDurability has the place where a write is durable: "origin", in the application's log, or "local", in a copy that keeps it
+	// headerDurability has the place where a write is durable: "origin" means the application's log, "local" a replica that stores it
 	// until the origin has it.
 	headerDurability = "X-Sightline-Durability"
-	// headerOperations names the operations that a call to a copy has made, as "site:first-last", so that they
-	// can be found in its outbox. Where several calls write at once, some between may be another's.
+	// headerOperations has the operations that a call to a replica has written, as "site:first-last", so that clients
+	// can find them in the replica's outbox. If several calls write at once, some operations in between may belong to another call.
 	headerOperations = "X-Sightline-Operations"
 )
 
-// Submit appends operations to the application's log and returns what the fold made of each. also adds what they need
-// to the same batch; nil: nothing.
+// Submit appends operations to the application's log and returns the fold's verdict on each. also, if not nil, adds the data
+// that they need to the same batch.
 func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict, error) {
 	verdicts, made, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
 	switch {
@@ -34,12 +34,12 @@ func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict,
 	return verdicts, err
 }
 
-// asks returns the caller in the form of a partition.
+// asks returns the caller in the form that a partition takes.
 func (x *Call) asks() partition.Caller {
 	return partition.Caller{By: x.Principal.By, Token: partition.Token{Client: x.Principal.Client, Generation: x.Principal.Generation}}
 }
 
-// Done submits operations and answers with the status alone.
+// Done submits operations and answers with the status only.
 func (x *Call) Done(bodies ...log.Body) error {
 	if len(bodies) > 0 {
 		if _, err := x.Submit(nil, bodies...); err != nil {
@@ -49,7 +49,7 @@ func (x *Call) Done(bodies ...log.Body) error {
 	return x.OK(func(*jsonio.Writer) {})
 }
 
-// Did has the host note in its audit log what the call did, unless there was an error, which it returns.
+// Did adds an action of the call to the answer, for the host's audit log, unless err is set. It returns err.
 func (x *Call) Did(action string, err error) error {
 	if err == nil {
 		x.Exchange.response.Did = AuditEvent{Action: action, App: x.App.ID, By: x.Principal.Maker}
@@ -57,7 +57,7 @@ func (x *Call) Did(action string, err error) error {
 	return err
 }
 
-// durability are the headers of an answer to a call that has written.
+// durability returns the headers of an answer to a call that has written.
 func (x *Call) durability() []Field {
 	switch {
 	case x.submitted == (partition.Span{}) && !x.Elsewhere:

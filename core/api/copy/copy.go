@@ -1,8 +1,8 @@
-// Package copy has the calls about a copy of an application: its distance from its origin, its operations that wait for
-// the origin, and those that the log did not take as they were meant. Only the copy knows that, so an origin answers these calls as
-// unknown paths.
+// Package copy has the calls about a replica of an application: its distance from its origin, its operations that wait for
+// the origin, and its operations that the log accepted with another result or not at all. Only the replica has this data, so an origin
+// answers these calls like unknown paths.
 //
-//	made here ──▶ queued ──push──▶ sent ──the log's echo──▶ confirmed
+//	submitted ──▶ queued ──push──▶ sent ──origin's log──▶ confirmed
 //	              └──── outbox ───────┘                       └──▶ conflicts, until they are dismissed
 package copy
 
@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// conflictPartition returns the request's application, which is a copy, or keeps what it refused an older life of one. The error
-// is that of [call.Call.Replica].
+// conflictPartition returns the partition of the request's application. The application must be a replica, or have conflicts of an
+// earlier life as a replica. Otherwise it returns the error of [call.Call.Replica].
 func conflictPartition(x *call.Call) (*partition.Partition, error) {
 	p := x.App.Partition
 	if n, err := p.CountConflicts(); err != nil || n > 0 {
@@ -30,7 +30,7 @@ func conflictPartition(x *call.Call) (*partition.Partition, error) {
 	return p, err
 }
 
-// Status answers with the progress of a copy.
+// Status answers with the sync status of a replica.
 func Status(x *call.Call) error {
 	p, s, err := x.Replica()
 	if err != nil {
@@ -62,7 +62,7 @@ func Status(x *call.Call) error {
 	})
 }
 
-// Outbox lists the copy's own operations that are not confirmed, oldest first.
+// Outbox lists the replica's local operations that are not confirmed, oldest first.
 func Outbox(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
@@ -73,7 +73,7 @@ func Outbox(x *call.Call) error {
 		return err
 	}
 	ops := make([]log.Op, 0, min(page.Size, call.DefaultPerPage))
-	// They follow one another, so a page begins so many behind the last that is confirmed.
+	// Local operations have consecutive numbers, so a page begins at a fixed distance from the last confirmed one.
 	err = p.LocalOps(s.Folded+uint64((page.Number-1)*page.Size), func(op log.Op) bool {
 		show.WeighOp(x, &op)
 		ops = append(ops, op)
@@ -101,8 +101,8 @@ func Outbox(x *call.Call) error {
 	})
 }
 
-// Conflicts lists the copy's own operations that the log did not take as they were meant, oldest
-// first, with all that they say.
+// Conflicts lists the replica's local operations that the log refused or changed, oldest
+// first, with their content.
 func Conflicts(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
@@ -150,7 +150,7 @@ func Conflicts(x *call.Call) error {
 	})
 }
 
-// Dismiss takes one off the list, for good.
+// Dismiss deletes one conflict from the list, permanently.
 func Dismiss(x *call.Call) error {
 	p, err := conflictPartition(x)
 	if err != nil {
@@ -170,7 +170,7 @@ func Dismiss(x *call.Call) error {
 	return x.Done()
 }
 
-// conflictID names a conflict: its operation's site and sequence.
+// conflictID returns the id of a conflict: its operation's site and sequence number.
 func conflictID(dot log.Dot) string { return fmt.Sprintf("%d-%d", dot.Site, dot.Seq) }
 
 func parseConflictID(id string) (log.Dot, bool) {
@@ -181,8 +181,8 @@ func parseConflictID(id string) (log.Dot, bool) {
 	return dot, err == nil && fault == nil && conflictID(dot) == id
 }
 
-// reason is why an operation was not taken as it was meant, in a sentence. orphan says that what it is about
-// was made by another one that was not taken.
+// reason returns a sentence that explains why an operation was refused or changed. orphan reports whether the operation that
+// created its subject was refused.
 func reason(c *partition.Conflict, orphan bool) string {
 	v := &c.Verdict
 	_, creates := c.Op.Body.(*log.InputCreate)
@@ -215,7 +215,7 @@ func reason(c *partition.Conflict, orphan bool) string {
 	return v.Detail
 }
 
-// thing returns the subject of an operation, in a word.
+// thing returns a noun for the subject of an operation.
 func thing(body log.Body) string {
 	switch body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:

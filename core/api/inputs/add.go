@@ -17,19 +17,19 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// addition is one input of a call that adds some. It owns its memory.
+// addition is one input of a call that adds inputs. It owns its memory.
 type addition struct {
 	create  log.InputCreate
-	data    []byte               // the picture, when it came as base64
-	derived *catalog.DerivedData // of the picture
+	data    []byte               // bytes of the picture, if sent as base64
+	derived *catalog.DerivedData // result of analysing the picture
 	thumb   []byte
-	known   bool      // both were there when the call began
-	pinned  blob.Hash // to be released when the call is over
-	err     error     // why it is not added
+	known   bool      // the store had derived and thumb when the call began
+	pinned  blob.Hash // blob to unpin at the end of the call
+	err     error     // reason why it is not added
 }
 
-// Add adds up to 128 inputs, in one write. Each succeeds or fails separately: one that cannot be added has a status with the reason.
-// Pictures sent as base64 are analysed within the call; those at addresses are fetched afterwards.
+// Add adds up to 128 inputs in one write. Each input succeeds or fails separately: the status of a failed input has the reason. Pictures
+// sent as base64 are analysed during the call, pictures at URLs are fetched afterwards.
 func Add(x *call.Call) error {
 	elements, n, err := x.Body.Some("inputs", call.MaxInputs, call.ErrInputs)
 	if err != nil {
@@ -57,7 +57,7 @@ func Add(x *call.Call) error {
 	return x.Ask(jobs, func(results []call.Result) error { return submitAdditions(x, added, results) })
 }
 
-// read decodes an input. A fault of the input is in its err; the returned error is internal.
+// read decodes an input. It stores a fault of the input in a.err. The returned error is internal.
 func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malformed error) error {
 	a.err = malformed
 	if a.err == nil {
@@ -98,7 +98,7 @@ func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malforme
 	return nil
 }
 
-// decode reads everything that an input says of itself.
+// decode reads all members of an input.
 func (a *addition) decode(x *call.Call, o call.Object) error {
 	id, err := o.ID("id")
 	if err != nil {
@@ -178,7 +178,7 @@ func submitAdditions(x *call.Call, added []addition, results []call.Result) erro
 	return answerAdded(x, added, ords)
 }
 
-// creates are the operations of the additions that can be made, and which ones those are.
+// creates returns the operations of the additions without an error, and their indices in added.
 func creates(added []addition) (bodies []log.Body, at []int) {
 	for i := range added {
 		if added[i].err == nil {
@@ -189,8 +189,8 @@ func creates(added []addition) (bodies []log.Body, at []int) {
 	return bodies, at
 }
 
-// tryAdditions makes a copy refuse additions that its state refuses, such as one with a used id. The caller gets the reason, and nothing
-// of it waits for the origin, where it could become a conflict or succeed after all.
+// tryAdditions makes a replica reject additions that its state rejects, for example because the id is taken. So the caller gets the
+// reason. If the addition waited for the origin instead, it could become a conflict or succeed there.
 func tryAdditions(x *call.Call, added []addition) error {
 	if !x.App.Partition.IsReplica() {
 		return nil
@@ -206,7 +206,7 @@ func tryAdditions(x *call.Call, added []addition) error {
 	return nil
 }
 
-// takeResults gives the additions their results.
+// takeResults assigns the results to the additions with a picture in the request, in order.
 func takeResults(x *call.Call, added []addition, results []call.Result) error {
 	var trouble error
 	for i := range added {
@@ -238,7 +238,7 @@ func takeResults(x *call.Call, added []addition, results []call.Result) error {
 }
 
 // putDerived adds the results of analyses to the batch of the records that need them. A record that existed when the call began may have
-// been deleted with its last input; it is added again then. From here until these inputs are folded, nothing is cleaned up.
+// been deleted with its last input; then putDerived adds it again. From here until these inputs are folded, no cleanup runs.
 func putDerived(x *call.Call, b *kv.Batch, added []addition) {
 	v := x.View()
 	for i := range added {
@@ -262,7 +262,7 @@ func releaseHeld(x *call.Call, added []addition) {
 	ctx := context.WithoutCancel(x.Ctx)
 	for i := range added {
 		if h := added[i].pinned; !h.IsZero() {
-			// A blob that cannot be deleted now is tried again by the next sweep.
+			// The next sweep tries again to delete a blob that cannot be deleted now.
 			_ = x.Host.Hosted.Unpin(ctx, h)
 		}
 	}
@@ -279,8 +279,8 @@ func answerAdded(x *call.Call, added []addition, ords []uint32) error {
 	return answerOutcomes(x, items, nil)
 }
 
-// readLabels reads data.concepts: each is an id, or a name that is one, and whether it is present. Without a value it is present; the
-// last entry of a concept counts.
+// readLabels reads data.concepts. Each element has an id, or a name that is the id, and a value that is true if absent. If a concept is
+// repeated, its last element counts.
 func readLabels(x *call.Call, data call.Object) ([]log.Label, error) {
 	list, n, err := data.Objects("concepts")
 	if err != nil || n == 0 {
@@ -320,8 +320,8 @@ func readLabel(x *call.Call, o call.Object) (log.Label, error) {
 	return label, err
 }
 
-// conceptRef reads the id of a label's concept, which may be given as its name. The first use of a custom concept makes it; a public one
-// must exist.
+// conceptRef reads the id of a label's concept. If the id is absent, the name is the id. The first use of a custom concept creates it. A
+// public concept must exist.
 func conceptRef(x *call.Call, o call.Object) (string, error) {
 	id, err := o.ID("id")
 	if err == nil && id == "" {

@@ -16,8 +16,8 @@ const (
 	maxMetaMembers = 2000 // members and elements together
 )
 
-// readMetadata returns data.metadata as it came: any JSON value. nil when absent; null says that
-// there is none.
+// readMetadata returns data.metadata unchanged, which may be any JSON value. It returns nil if the member is absent or
+// null.
 func readMetadata(o call.Object) ([]byte, error) {
 	v := o.Get("metadata")
 	if v.Kind() == jsonio.Absent {
@@ -29,7 +29,7 @@ func readMetadata(o call.Object) ([]byte, error) {
 	return bytes.Clone(v.Raw()), nil
 }
 
-// checkMeta holds a metadata document to the limits.
+// checkMeta returns an error for a metadata document that exceeds the limits.
 func checkMeta(raw []byte) error {
 	if len(raw) > maxMetaBytes {
 		return call.Refusef(call.ErrInput, "must be at most %d bytes.", maxMetaBytes)
@@ -42,7 +42,7 @@ func checkMeta(raw []byte) error {
 	return nil
 }
 
-// refuseRegions refuses data with regions: an input has none.
+// refuseRegions returns an error for data with regions, which inputs cannot have.
 func refuseRegions(o call.Object) error {
 	_, n, err := o.Objects("regions")
 	if err == nil && n > 0 {
@@ -51,7 +51,7 @@ func refuseRegions(o call.Object) error {
 	return err
 }
 
-// readGeo reads data.geo: {"geo_point": {"longitude", "latitude"}} or the two at once. nil when
+// readGeo reads data.geo: {"geo_point": {"longitude", "latitude"}}, or longitude and latitude directly in geo. It returns nil if geo is
 // absent or empty.
 func readGeo(o call.Object) (*log.Point, error) {
 	for name := "geo"; ; name = "geo_point" {
@@ -87,7 +87,7 @@ func readPoint(o call.Object) (*log.Point, error) {
 		if math.Abs(f) > c.most {
 			return nil, call.Refusef(call.ErrInput, "%s: %v is not within ±%v degrees.", o.At(c.name), f, c.most)
 		}
-		*c.to = f + 0 // a zero is positive
+		*c.to = f + 0 // turns a negative zero into a positive one
 	}
 	return &p, nil
 }

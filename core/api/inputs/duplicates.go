@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// Duplicates lists the inputs that may be the picture of another: of the same file, saved again, and
-// similar ones.
+// Duplicates lists the inputs that may show the same picture as another input: the same file, a re-encoded copy, or a
+// similar picture.
 func Duplicates(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -48,8 +48,8 @@ func Duplicates(x *call.Call) error {
 // maxDuplicates is the maximum number of duplicates found for one input.
 const maxDuplicates = call.MaxPerPage
 
-// DuplicateGroups lists the groups of inputs that may be one picture, by tier. If neighbours must be searched, the answer has the number
-// of searched inputs: another request continues.
+// DuplicateGroups lists the groups of inputs that may show the same picture, by tier. While it must still search for neighbours, the
+// answer has the number of searched inputs, and another request continues.
 func DuplicateGroups(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -85,10 +85,10 @@ func DuplicateGroups(x *call.Call) error {
 	})
 }
 
-// maxGroups is the maximum number of groups of a page.
+// maxGroups is the maximum number of groups on a page.
 const maxGroups = 100
 
-// readTiers reads which tiers are asked for; absent: all.
+// readTiers reads the requested tiers. An absent parameter means all tiers.
 func readTiers(x *call.Call) ([]search.Tier, error) {
 	name := x.Param("tier")
 	if name == "" {

@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// History lists the operations that made an input and have changed it since, newest first: those of the log, and at a copy its stored
-// operations. If they are incomplete, the operations that the input's record remembers replace the missing ones. For a deleted input the
-// answer has only its deletion, if it is known: the author and the time.
+// History lists the operations that created and changed an input, newest first. They come from the log, and at a replica also from its
+// local operations. If some are missing, the stamps in the input's record replace them. For a deleted input the
+// answer has only the author and the time of its deletion, if known.
 func History(x *call.Call) error {
 	page, err := x.Page()
 	if err != nil {
@@ -49,27 +49,27 @@ func History(x *call.Call) error {
 	})
 }
 
-// history is that of one input.
+// history is the history of one input.
 type history struct {
 	x          *call.Call
 	partition  *partition.Partition
 	copy       bool
-	syncStatus call.SyncStatus // of a copy
+	syncStatus call.SyncStatus // of a replica
 	writer     show.OpWriter
 	all        []past
-	input      log.Dot // whose history it is
+	input      log.Dot // dot of the input
 }
 
 // past is an operation and its result.
 type past struct {
-	log.Entry         // Seq is its place in the log; 0: it has none, or it is not known here
-	state      string // of the three that an operation goes through
-	verdict    string // where it is not the one that was meant
-	remembered bool   // by the input alone: what is still in force of it
-	missing    bool   // all but the stamp: fill reads the rest
+	log.Entry         // Seq is its position in the log; 0: it has none, or it is unknown here
+	state      string // queued, sent or confirmed
+	verdict    string // result, if it differs from the intended one
+	remembered bool   // known only from the input's record, with its part that is still in force
+	missing    bool   // only the stamp is known; fill reads the rest
 }
 
-// find finds the operations on the input in the path, and reports whether they are complete.
+// find reads the operations on the input in the path, and reports whether they are complete.
 func (h *history) find() (whole bool, err error) {
 	v, in, gone := inputOfPath(h.x)
 	h.writer = show.OpWriter{X: h.x, View: v}
@@ -87,7 +87,7 @@ func (h *history) find() (whole bool, err error) {
 	return false, err
 }
 
-// collect finds the operations, newest first, and reports whether they are complete.
+// collect reads the operations on in, newest first, and reports whether they are complete.
 func (h *history) collect(in *catalog.Input) (whole bool, err error) {
 	known := map[log.Stamp]bool{}
 	h.input = in.Dot
@@ -108,7 +108,7 @@ func (h *history) collect(in *catalog.Input) (whole bool, err error) {
 	return false, nil
 }
 
-// fill reads the operations of a page.
+// fill reads the missing parts of the operations on a page.
 func (h *history) fill(rows []past) error {
 	places := map[log.Stamp]*past{}
 	for i := range rows {
@@ -135,7 +135,7 @@ func (h *history) fill(rows []past) error {
 	return err
 }
 
-// learn looks up the names in an operation, and its result.
+// learn looks up the names in an operation, and its state and result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
 	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {

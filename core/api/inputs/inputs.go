@@ -1,5 +1,5 @@
-// Package inputs has the calls about an application's pictures: adding, listing, changing and deleting inputs, their stored outputs,
-// history, thumbnails and duplicates. A call adds or changes many inputs in one write, and each has its own status.
+// Package inputs has the calls about an application's pictures. They add, list, change and delete inputs, and read their stored outputs,
+// history, thumbnails and duplicates. A call adds or changes many inputs in one write, and each has a separate status.
 // Package show has the code for inputs that other resources use too.
 package inputs
 
@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// List lists the inputs in the order of their creation. A page with one whose download
-// failed is Mixed Success: clients look for it.
+// List lists the inputs in the order of their creation. If the download of an input on the page
+// failed, the status is Mixed Success, which clients look for.
 func List(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -61,14 +61,14 @@ func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.
 	})
 }
 
-// inputOfPath returns the input that the path names, and the view from which it was read.
+// inputOfPath returns the input in the path, and the view from which it was read.
 func inputOfPath(x *call.Call) (*partition.View, catalog.Input, error) {
 	id, v := x.IDs["input_id"], x.View()
 	in, err := v.InputByID(id)
 	return v, in, call.Unless(err, call.Unknown("input_id", id))
 }
 
-// Status counts the inputs by the results of their downloads.
+// Status answers with the numbers of inputs by the results of their downloads.
 func Status(x *call.Call) error {
 	v := x.View()
 	n, err := v.Counts()
@@ -93,9 +93,9 @@ func Delete(x *call.Call) error {
 	return x.Done(&log.InputDelete{Input: in.Dot})
 }
 
-// DeleteMany deletes the inputs whose ids the body lists, or all of them, in one operation.
-// Unknown ids are ignored. At a copy that is not in sync they are an
-// error, see [call.Call.Absent]. A body that says neither deletes nothing.
+// DeleteMany deletes the inputs in the body's ids, or with delete_all all inputs, in one operation.
+// It ignores unknown ids. At a replica that is not in sync unknown ids are an
+// error, see [call.Call.Absent]. Without ids and delete_all it deletes nothing and returns an error.
 func DeleteMany(x *call.Call) error {
 	var err error
 	all, ids := call.Read(&err, x.Body.Flag, "delete_all"), call.Read(&err, x.Body.Texts, "ids")

@@ -11,14 +11,14 @@ import (
 
 // outcome is the result of one item of a call that adds or changes inputs.
 type outcome struct {
-	ord        uint32        // of the input, unless err is set
+	ord        uint32        // ordinal of the input, unless err is set
 	asked      catalog.Input // the known part of an input without a record
 	err        error
-	deletedErr error // what is wrong when it was deleted in this very moment; nil: nothing
+	deletedErr error // error if the input was deleted meanwhile; nil: none
 }
 
-// answerOutcomes answers with each input as it is stored now, or with the reason why there is none. said replaces the status of each
-// download; nil: it does not.
+// answerOutcomes answers with each input in its stored state, or with its error. said, if not nil, replaces the status of each
+// download.
 func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 	v := x.View()
 	var lines show.ConceptNames
@@ -58,8 +58,8 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 	})
 }
 
-// writeRefused writes an item of a call that was not done: its id, its picture's address
-// where it has one, and why.
+// writeRefused writes an item that failed: its id, its picture's URL
+// if it has one, and the error.
 func writeRefused(x *call.Call, w *jsonio.Writer, in *catalog.Input, err error) {
 	w.Object()
 	w.Text("id", in.ID)

@@ -19,7 +19,7 @@ import (
 )
 
 // Outputs answers with the one output of an input: what the general model predicted when the input was analysed,
-// as edited since; none before that.
+// with later edits. Before the analysis the list is empty.
 func Outputs(x *call.Call) error {
 	v, in, err := inputOfPath(x)
 	if err != nil {
@@ -66,9 +66,9 @@ func Outputs(x *call.Call) error {
 	})
 }
 
-// PatchOutputs edits the stored predictions of an input: merge sets the values of
-// concepts, remove takes them out. Which model the outputs name is not looked at: clients send
-// a version's id.
+// PatchOutputs edits the stored predictions of an input. The action merge sets the values of
+// concepts, and remove removes concepts. It ignores the model in the outputs, since clients send
+// a version's id there.
 func PatchOutputs(x *call.Call) error {
 	action, err := show.ReadAction(x, map[string]show.Action{"merge": show.Merge, "remove": show.Remove})
 	if err != nil {
@@ -166,14 +166,14 @@ type conceptValue struct {
 	value float32
 }
 
-// outputID is the id of a stored input's output: the same each time it is read.
+// outputID returns the id of a stored input's output, which is always the same.
 func outputID(in *catalog.Input) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "output of %d %d", in.Dot.Site, in.Dot.Seq))
 	return hex.EncodeToString(sum[:16])
 }
 
-// applyEdits returns the concepts that ranked highest at analysis, less what was removed, plus what was
-// set since, by value descending, equal ones by id.
+// applyEdits returns the concepts with the highest values at analysis, with the edits applied. They are
+// sorted by descending value, and by id for equal values.
 func applyEdits(m *predict.Model, values []float32, edits []catalog.Edit) []conceptValue {
 	var rows []conceptValue
 	for _, i := range m.Top(nil, values, call.ShownConcepts, 0) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Patch changes labels, metadata and places of up to 128 inputs, in one write.
+// Patch changes labels, metadata and geo points of up to 128 inputs, in one write.
 func Patch(x *call.Call) error {
 	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {
@@ -41,7 +41,7 @@ func Patch(x *call.Call) error {
 	return answerPatched(x, items)
 }
 
-// PatchConcepts is the form of 2016: the labels of one input.
+// PatchConcepts changes the labels of one input. It is the form of PATCH from 2016.
 func PatchConcepts(x *call.Call) error {
 	action, err := show.ReadAction(x, show.ConceptActions)
 	if err != nil {
@@ -69,7 +69,7 @@ func PatchConcepts(x *call.Call) error {
 	return answerInput(x, v, &in, &call.StatusModified)
 }
 
-// patch is a PATCH under way. Its inputs are as they will be, so that one that is listed twice
+// patch is a running PATCH. Its inputs include the changes of earlier items, so that an input that is listed twice
 // is changed twice.
 type patch struct {
 	x      *call.Call
@@ -83,10 +83,10 @@ type patchItem struct {
 	id     string
 	ord    uint32
 	bodies []log.Body
-	err    error // why it is not changed
+	err    error // reason why it is not changed
 }
 
-// item reads the changes of an element. A fault of the element is in its err; the returned error is internal.
+// item reads the changes of an element. It stores a fault of the element in err of the item. The returned error is internal.
 func (p *patch) item(o call.Object, malformed error) (patchItem, error) {
 	if malformed != nil {
 		return patchItem{err: malformed}, nil
@@ -126,7 +126,7 @@ func (p *patch) input(id string) (*catalog.Input, error) {
 	return &in, nil
 }
 
-// changes are the operations that data asks for.
+// changes returns the operations that data requires.
 func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error) {
 	if err := p.samePicture(in, data); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error)
 	return bodies, nil
 }
 
-// samePicture refuses data that would change the picture of an input. Clients may repeat what answers show of it.
+// samePicture returns an error for data that would change the picture of an input. Clients may repeat the url and the crop in an answer.
 func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
 	var err error
 	image := call.Read(&err, data.Object, "image")
@@ -186,7 +186,7 @@ func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
 	return refuseRegions(data)
 }
 
-// labels is the operation that data.concepts asks for, none where it lists none.
+// labels returns the operation that data.concepts requires, or none if it lists no concepts.
 func (p *patch) labels(in *catalog.Input, data call.Object) ([]log.Body, error) {
 	labels, err := readLabels(p.x, data)
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *patch) labels(in *catalog.Input, data call.Object) ([]log.Body, error) 
 	return []log.Body{&log.InputLabels{Input: in.Dot, Labels: labels}}, nil
 }
 
-// metadata returns the writes that data.metadata requests. Their result must be within the limits, too.
+// metadata returns the writes that data.metadata requires. It returns an error if their result exceeds the limits.
 func (p *patch) metadata(in *catalog.Input, data call.Object) ([]log.MetaWrite, error) {
 	v := data.Get("metadata")
 	if err := checkMeta(v.Raw()); err != nil {
@@ -260,7 +260,7 @@ func (p *patch) metadata(in *catalog.Input, data call.Object) ([]log.MetaWrite, 
 	return writes, nil
 }
 
-// submit writes what the items ask for, in one write, and notes what was refused.
+// submit submits the operations of all items in one write, and sets the errors of refused items.
 func (p *patch) submit(items []patchItem) error {
 	var bodies []log.Body
 	for i := range items {
@@ -284,7 +284,7 @@ func (p *patch) submit(items []patchItem) error {
 	return nil
 }
 
-// answerPatched answers a PATCH with the inputs as they are now.
+// answerPatched answers a PATCH with the inputs after the changes.
 func answerPatched(x *call.Call, items []patchItem) error {
 	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))

@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Source answers with the data that an export needs and no other answer has: the address by which the input was added, the place and the
+// Source answers with the data that an export needs and no other answer has: the URL with which the input was added, the URL and the
 // hash of its picture, and the edits of its predictions.
 //
-// An input with a url and a picture is copied elsewhere by a POST of both, with "downloaded": true in its image, which means that the
+// A client copies an input with a url and a picture by a POST of both, with "downloaded": true in its image. This means that the
 // picture is the content of the url.
 func Source(x *call.Call) error {
 	_, in, err := inputOfPath(x)

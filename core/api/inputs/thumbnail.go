@@ -10,9 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Thumbnail answers with a small JPEG of an input's picture, cropped like the input. The call is our addition to the interface.
+// Thumbnail answers with a small JPEG of an input's picture, cropped like the input. The original interface does not have this call.
 //
-// An origin sends no thumbnails to copies: a copy whose host permits it makes one of the picture at the first request.
+// An origin sends no thumbnails to replicas. If its host permits it, a replica creates a missing thumbnail at the first request.
 func Thumbnail(x *call.Call) error {
 	v, in, err := inputOfPath(x)
 	if err != nil {
@@ -31,7 +31,7 @@ func Thumbnail(x *call.Call) error {
 	return answerThumbnail(x, thumb)
 }
 
-// madeThumbnail keeps the thumbnail that was made, for as long as an input has its picture, and answers with it.
+// madeThumbnail stores a new thumbnail, which lasts as long as an input has its picture, and answers with it.
 func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error {
 	if len(results) == 0 {
 		return call.ErrNoResult
@@ -50,7 +50,7 @@ func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error
 			catalog.PutThumb(w, x.App.AppID(), inputs[i].Blob, inputs[i].Crop, r.Analysis.Thumb)
 		}
 	})
-	if err != nil && !errors.Is(err, kv.ErrFull) { // without room it is made again
+	if err != nil && !errors.Is(err, kv.ErrFull) { // if the store is full, the next request creates it again
 		return err
 	}
 	return answerThumbnail(x, r.Analysis.Thumb)

@@ -15,7 +15,7 @@ import (
 )
 
 // Compare lists the inputs whose predictions differ between a trained version and another one, by default the one trained before it. Each
-// version's cut-offs decide what was added, removed and unchanged.
+// version's cut-offs determine which concepts are added, removed and unchanged.
 func Compare(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -46,7 +46,7 @@ func Compare(x *call.Call) error {
 	return x.OK(c.write)
 }
 
-// comparedWith is the version that the query names, or the one that was trained before another.
+// comparedWith returns the version in the query parameter with, or else the version that was trained before than.
 func comparedWith(x *call.Call, v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
 	if with := x.Param("with"); with != "" {
 		other, err := show.FindModel(x, v, m.ID, with)
@@ -65,7 +65,7 @@ func comparedWith(x *call.Call, v *partition.View, m *catalog.Model, than *catal
 	return *older, nil
 }
 
-// comparedVersion is one of the versions.
+// comparedVersion is one of the two compared versions.
 type comparedVersion struct {
 	training.Side
 	metrics train.Metrics
@@ -90,12 +90,12 @@ func sideOf(x *call.Call, v *partition.View, version *catalog.Version) (compared
 	return c, err
 }
 
-// comparison is a page of the differences.
+// comparison is a page of the differences between two versions.
 type comparison struct {
 	x             *call.Call
 	view          *partition.View
 	before, after comparedVersion
-	inputs        uint64 // that were compared
+	inputs        uint64 // number of compared inputs
 	changed       int
 	rows          []changedInput
 	lines         show.ConceptNames
@@ -104,7 +104,7 @@ type comparison struct {
 // changedInput is an input with each version's values of the concepts that were added or removed.
 type changedInput struct {
 	input   catalog.Input
-	was, is []float32 // of all concepts
+	was, is []float32 // values of all concepts
 }
 
 func (c *comparison) find(p call.Page) error {
@@ -157,7 +157,7 @@ func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
 	w.Name("input")
 	show.WriteInput(c.x, w, &c.lines, &row.input, nil)
 	if c.x.Shows(auth.ConceptsGet) {
-		var before, after []int // places in the two heads
+		var before, after []int // indices in the two heads
 		for _, p := range training.Pairs(c.before.Head, c.after.Head) {
 			if differ, _ := p.Differ(&c.before.Side, &c.after.Side, row.was, row.is); !differ {
 				continue

@@ -14,7 +14,7 @@ import (
 )
 
 // ListConcepts lists the application's concepts in the order of their creation, then the
-// public ones: those of the general model, in its order.
+// concepts of the general model, in its order.
 func ListConcepts(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -49,7 +49,7 @@ func writeConceptList(x *call.Call, rows []show.Concept, form show.ConceptForm) 
 	})
 }
 
-// ReadConcept finds a concept by its id.
+// ReadConcept answers with the concept in the path.
 func ReadConcept(x *call.Call) error {
 	id := x.IDs["concept_id"]
 	v := x.View()
@@ -67,8 +67,8 @@ func ReadConcept(x *call.Call) error {
 	})
 }
 
-// SearchConcepts finds concepts by the name in concept_query, which may end in a `*`. Without a language it searches in the
-// application's. The application's concepts come first. They have one name, which counts in every language.
+// SearchConcepts finds concepts by the name in concept_query, which may end in a `*`. Without a language it searches names in the
+// application's language. Custom concepts come first. A custom concept has one name, which matches in every language.
 func SearchConcepts(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -103,8 +103,8 @@ func SearchConcepts(x *call.Call) error {
 	return writeConceptList(x, call.Cut(all, p), show.Found)
 }
 
-// ownConceptsCalled finds the application's concepts by name, in the order of the folded
-// names, as public ones are found and ordered.
+// ownConceptsCalled finds the application's concepts by name, sorted by folded
+// name. Public concepts are found and sorted in the same way.
 func ownConceptsCalled(x *call.Call, v *partition.View, pattern string) ([]show.Concept, error) {
 	stem, wild := strings.CutSuffix(pattern, "*")
 	stem = lang.Fold(stem)

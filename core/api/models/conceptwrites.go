@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// CreateConcepts makes concepts of the application's own: all of the call's, or none when
-// one cannot be.
+// CreateConcepts creates all custom concepts in a call, or none if
+// one is invalid.
 func CreateConcepts(x *call.Call) error {
 	elements, n, err := x.Body.Some("concepts", call.MaxInputs, call.ErrConcept)
 	if err != nil {
@@ -51,7 +51,7 @@ func CreateConcepts(x *call.Call) error {
 	return answerConcepts(x, ids)
 }
 
-// newConcept reads one concept to be made. Its name is its id unless it says another.
+// newConcept reads one concept to create. Without a name, its name is its id.
 func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
 	var err error
 	id, name := call.Read(&err, o.Text, "id"), call.Read(&err, o.Text, "name")
@@ -63,7 +63,7 @@ func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
 		return nil, call.Refusef(call.ErrConcept, "%s: unsupported language %q.", o.At("language"), language)
 	}
 	if language == x.App.Language {
-		language = "" // as of concepts that a label or a model brings
+		language = "" // the same as for concepts that a label or a model creates
 	}
 	switch {
 	case id == "" && name == "":
@@ -81,7 +81,7 @@ func newConcept(x *call.Call, o call.Object) (*log.ConceptCreate, error) {
 	return &log.ConceptCreate{ID: id, Name: name, Language: language}, call.CheckName(call.ErrConcept, o, name)
 }
 
-// freeConcepts refuses ids that the application has already.
+// freeConcepts returns an error if the application has a concept with one of the ids.
 func freeConcepts(x *call.Call, ids []string) error {
 	v := x.View()
 	for _, id := range ids {
@@ -99,7 +99,7 @@ func conceptExists(id string) error {
 	return call.Refusef(call.ErrConcept, "concept_id '%s' already exists.", id)
 }
 
-// answerConcepts answers with the application's concepts of these ids.
+// answerConcepts answers with the application's concepts that have ids.
 func answerConcepts(x *call.Call, ids []string) error {
 	v := x.View()
 	all, err := show.ConceptsNamed(x, v, ids, lang.English)
@@ -109,7 +109,7 @@ func answerConcepts(x *call.Call, ids []string) error {
 	return writeConceptList(x, all, show.Known)
 }
 
-// RenameConcepts renames concepts of the application's own.
+// RenameConcepts renames custom concepts.
 func RenameConcepts(x *call.Call) error {
 	if _, err := show.ReadAction(x, map[string]show.Action{"overwrite": show.Overwrite}); err != nil {
 		return err

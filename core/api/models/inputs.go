@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Inputs lists the inputs that a training of the model would learn its concepts
-// from now: those with a label, true or false, for any of them. Public models have none.
+// Inputs lists the inputs from which a training of the model would learn its concepts
+// now: inputs with a true or false label for any of the concepts. For a public model the list is empty.
 func Inputs(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -39,7 +39,7 @@ func Inputs(x *call.Call) error {
 	return show.AnswerInputs(x, v, call.StatusOk, inputs)
 }
 
-// labelledWith is the ordinals of the inputs with a label for any of the concepts.
+// labelledWith returns the ordinals of the inputs with a label for any of the concepts.
 func labelledWith(x *call.Call, v *partition.View, concepts []string) (*roaring.Bitmap, error) {
 	index := x.App.Partition.Index().At(v.Reader)
 	all := roaring.New()
@@ -55,22 +55,22 @@ func labelledWith(x *call.Call, v *partition.View, concepts []string) (*roaring.
 	return all, nil
 }
 
-// rows are the ordinals of a page.
+// rows returns the ordinals on a page.
 func rows(all *roaring.Bitmap, p call.Page) []uint32 {
 	from, n := uint64((p.Number-1)*p.Size), all.GetCardinality()
 	var ords []uint32
 	for at := from; at < min(from+uint64(p.Size), n); at++ {
 		ord, err := all.Select(uint32(at))
 		if err != nil {
-			break // never: at is below the cardinality
+			break // impossible: at is below the cardinality
 		}
 		ords = append(ords, ord)
 	}
 	return ords
 }
 
-// VersionInputs lists the inputs that a version learned its concepts from, with the
-// labels that they had then. Inputs that were deleted since have status 30102.
+// VersionInputs lists the inputs from which a version learned its concepts, with their labels
+// at the time. Inputs that were deleted later have status 30102.
 func VersionInputs(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -93,7 +93,7 @@ func VersionInputs(x *call.Call) error {
 	return show.AnswerInputs(x, v, call.StatusOk, inputs)
 }
 
-// frozenInputs returns a page of a version's inputs as they were.
+// frozenInputs returns a page of a version's training inputs with their labels in the training.
 func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *catalog.Manifest, p call.Page) ([]catalog.Input, error) {
 	taught := teaches(version)
 	var inputs []catalog.Input
@@ -132,14 +132,14 @@ func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *
 	return inputs, nil
 }
 
-// deletedInput is the record of an input of a training set that was deleted since.
+// deletedInput returns the record of a training input that was deleted later.
 func deletedInput(t *catalog.TrainingInput) catalog.Input {
 	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	return catalog.Input{ID: t.ID, Created: t.Created, Code: call.StatusOf(gone).Code, Detail: gone.Error()}
 }
 
-// teaches reports of an input of a training set whether it has a label for one of the
-// version's concepts. The others only show what none of them looks like.
+// teaches returns a function that reports whether a training input has a label for one of the
+// version's concepts. Inputs without such a label are only negative examples for all concepts.
 func teaches(version *catalog.Version) func(*catalog.TrainingInput) bool {
 	ours := make(map[string]bool, len(version.Concepts))
 	for _, id := range version.Concepts {

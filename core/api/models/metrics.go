@@ -23,8 +23,8 @@ var (
 	statusEvaluating   = call.Status{Code: 21303, Description: "Model is queued for evaluation."}
 )
 
-// Evaluate asks for the evaluation of a trained version. It came with the training,
-// so there is nothing to be done, but clients want to hear that it is queued.
+// Evaluate requests the evaluation of a trained version. Training already evaluated the version, so there
+// is nothing to do, but clients expect the status of a queued evaluation.
 func Evaluate(x *call.Call) error {
 	v, m, err := show.OwnModel(x)
 	if err != nil {
@@ -48,8 +48,8 @@ func Evaluate(x *call.Call) error {
 	})
 }
 
-// inputs returns the number of labelled inputs that the version was evaluated on. Versions of older programs, and
-// those without an evaluation, have the labelled inputs that they were trained on.
+// inputs returns the number of labelled inputs that the version was evaluated on. For versions of older programs, and
+// versions without an evaluation, it returns the number of labelled inputs in the training set.
 func (e *evaluation) inputs() int {
 	if e.Inputs > 0 {
 		return e.Inputs
@@ -69,7 +69,7 @@ func (e *evaluation) writeInputCount(w *jsonio.Writer) {
 	}
 }
 
-// Metrics answers with a version and how well it does on pictures that it has not seen.
+// Metrics answers with a version and its evaluation on pictures that were not in its training.
 func Metrics(x *call.Call) error {
 	v, m, err := show.ModelOfPath(x)
 	if err != nil {
@@ -101,7 +101,7 @@ func Metrics(x *call.Call) error {
 	})
 }
 
-// answerUnevaluated answers with a version that has no metrics.
+// answerUnevaluated answers with a version that has no metrics. why is the reason.
 func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error {
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
@@ -113,18 +113,18 @@ func answerUnevaluated(x *call.Call, version *catalog.Version, why string) error
 	})
 }
 
-// evaluation is the metrics of a trained version with the names in them.
+// evaluation is the metrics of a trained version, with the names of their concepts.
 type evaluation struct {
 	x        *call.Call
 	manifest catalog.Manifest
 	train.Metrics
 	concepts []show.Concept
-	places   map[string]int // of them, by id
+	places   map[string]int // indices in concepts, by id
 	weakest  []weakInput
-	since    *since // nil: the first version
+	since    *since // comparison with the previous version; nil for the first version
 }
 
-// weakInput is a weak judgement of an existing input.
+// weakInput is an existing input whose prediction disagrees with its labels.
 type weakInput struct {
 	train.Weakness
 	input catalog.Input
@@ -180,7 +180,7 @@ func (e *evaluation) write(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// writeExtension writes what the definitions of the interface have no keys for.
+// writeExtension writes figures for which the interface defines no keys.
 func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	w.Begin("sightline")
 	show.Count(w, "folds", e.Folds)
@@ -200,7 +200,7 @@ func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// countLabelled returns how many of the inputs have a label for a concept of the version.
+// countLabelled returns the number of inputs with a label for a concept of the version.
 func (e *evaluation) countLabelled() int {
 	if e.Inputs > 0 {
 		return e.Inputs - e.Others
@@ -217,7 +217,7 @@ func (e *evaluation) countLabelled() int {
 	return n
 }
 
-// writeCutOff writes the figures of one concept at its cut-off.
+// writeCutOff writes the metrics of one concept at its cut-off.
 func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
 	m := &e.Concepts[i]
 	w.Object()
@@ -268,8 +268,8 @@ func (e *evaluation) writeSummary(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// cells calls yield for each cell of the confusion matrix that is written: those that count something, and the
-// diagonal. sum is that of the row.
+// cells calls yield for each cell of the confusion matrix that answers show: cells with a count, and the
+// diagonal. sum is the sum of the row. Rows without a count are omitted.
 func (e *evaluation) cells(yield func(row, column, n, sum int)) {
 	for row, counts := range e.Confusion {
 		sum := 0
@@ -284,8 +284,8 @@ func (e *evaluation) cells(yield func(row, column, n, sum int)) {
 	}
 }
 
-// writeConfusion writes for each concept the shares of its labels that are predicted as each concept. An entry without
-// actual counts predictions without a label, one without predicted counts labels without a prediction.
+// writeConfusion writes the shares of each concept's labels that were predicted as each concept. An entry without
+// actual counts predictions without a label, and one without predicted counts labels without a prediction.
 func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 	w.Begin("confusion_matrix")
 	w.Name("matrix")
@@ -333,14 +333,14 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	show.WriteConcept(e.x, w, &e.concepts[i], show.Known)
 	fpr, tpr, precision, thresholds := curvesOf(m)
 	writeCurve(w, "roc_curve", curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
-	if m.Curve == nil && m.Evaluated { // by an older program, which stored one point
+	if m.Curve == nil && m.Evaluated { // an older program stored one point
 		tpr, precision, thresholds = []float32{float32(m.Recall)}, []float32{float32(m.Precision)}, []float32{train.Threshold}
 	}
 	writeCurve(w, "precision_recall_curve", curve{"recall", tpr}, curve{"precision", precision}, curve{"thresholds", thresholds})
 	w.End('}')
 }
 
-// curvesOf returns the points of a concept's curves by falling threshold. An older program stored no thresholds.
+// curvesOf returns the points of a concept's curves by falling threshold. Metrics of an older program have no thresholds.
 func curvesOf(m *train.ConceptMetric) (fpr, tpr, precision, thresholds []float32) {
 	for _, s := range m.Curve {
 		found, wrong := float64(s.Found), float64(m.NegativeWeight()*float64(s.Wrong))
@@ -369,8 +369,8 @@ func writeCurve(w *jsonio.Writer, name string, coordinates ...curve) {
 	w.End('}')
 }
 
-// writeWeak writes a judgement: the values of a head that has not seen the input, and the users' labels. The judged concept comes first
-// in both. Then follow, if it is another one, the concept with the highest value, and the other labels, positive ones first.
+// writeWeak writes a weak input: the values of a head that was not trained on it, and the users' labels. The concept of the weakness comes
+// first in both lists. Then follow the concept with the highest value, if it is another, and the other labels, positive ones first.
 func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Object()
 	w.Text("id", weak.input.ID)
@@ -401,7 +401,7 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.End('}')
 }
 
-// writeSaid writes the value or label of a concept of the version.
+// writeSaid writes the value or the label of a concept of the version.
 func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
 	c := &e.concepts[place]
 	w.Object()

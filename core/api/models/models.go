@@ -1,6 +1,6 @@
-// Package models has the calls about models and their concepts: making, changing and training models, their versions,
-// evaluations and training sets, and finding and naming concepts. Public models are shown and never changed.
-// Training itself happens in the background, so such a call only writes that a version is wanted.
+// Package models has the calls about models and their concepts. They create, change and train models, read their versions, evaluations
+// and training sets, and find and name concepts. Public models cannot be changed.
+// Training runs in the background, so a call that requests it only writes the request.
 package models
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 // List lists the application's models in the order of their creation, then the
-// public ones.
+// public models.
 func List(x *call.Call) error {
 	return answerModels(x, func(show.Model) bool { return true })
 }
 
 // Search finds models by model_query: name, which may end in a `*`, and type, which is a model's type or type_ext. An absent member
-// matches all.
+// matches every model.
 func Search(x *call.Call) error {
 	var err error
 	query := call.Read(&err, x.Body.Object, "model_query")
@@ -40,7 +40,7 @@ func Search(x *call.Call) error {
 	})
 }
 
-// nameMatches reports whether a name matches a pattern, whose last `*` matches any rest.
+// nameMatches reports whether a name matches a pattern. A `*` at the end of the pattern matches any text.
 func nameMatches(name, pattern string) bool {
 	if stem, wild := strings.CutSuffix(pattern, "*"); wild {
 		return strings.HasPrefix(name, stem)
@@ -48,7 +48,7 @@ func nameMatches(name, pattern string) bool {
 	return pattern == "" || name == pattern
 }
 
-// answerModels answers with the page of those models that match, own ones first.
+// answerModels answers with a page of the models for which match returns true, custom models first.
 func answerModels(x *call.Call, match func(show.Model) bool) error {
 	p, err := x.Page()
 	if err != nil {
@@ -63,7 +63,7 @@ func answerModels(x *call.Call, match func(show.Model) bool) error {
 			return true
 		}
 		if p.Has(n) {
-			m.Concepts = nil // a list shows none
+			m.Concepts = nil // a list does not show them
 			for i := range m.Config {
 				m.Config[i].JSON = x.Weigh(m.Config[i].JSON)
 			}

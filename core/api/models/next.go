@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Next lists inputs without a label for the model's concepts, those first that would teach it most. total counts all of them; the list
-// ends after training.MaxNext.
+// Next lists inputs without a label for the model's concepts, most useful for its training first. total counts all of them. The list
+// ends after training.MaxNext inputs.
 func Next(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -68,11 +68,11 @@ func Next(x *call.Call) error {
 
 // questioner has the predictions of a model's newest trained version.
 type questioner struct {
-	head     *call.LoadedHead // nil: there is no such version
-	names    []show.Concept   // of the concepts that the head and the model share
-	places   []int            // of them in the head
+	head     *call.LoadedHead // nil if there is no such version
+	names    []show.Concept   // concepts that the head and the model share
+	places   []int            // indices of these concepts in the head
 	relation training.Relation
-	since    log.HLC // when the version was asked for
+	since    log.HLC // time of the version's creation
 }
 
 func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*questioner, error) {
@@ -84,7 +84,7 @@ func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*question
 	q.since = newest.Created
 	head, err := x.Host.Heads.Load(v, newest, x.Net.Base)
 	if errors.Is(err, call.ErrQueued) {
-		return q, nil // another network's: it is being trained again
+		return q, nil // the head belongs to another network; the version is being retrained
 	}
 	if err != nil {
 		return q, err
@@ -100,7 +100,7 @@ func newQuestioner(x *call.Call, v *partition.View, m *catalog.Model) (*question
 	return q, err
 }
 
-// judge is the head's; nil where there is none that knows a concept of the model.
+// judge returns the evaluation function of the head. It returns nil if there is no head, or none that has a concept of the model.
 func (q *questioner) judge() training.Evaluate {
 	if len(q.places) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (q *questioner) judge() training.Evaluate {
 	}
 }
 
-// write writes why an input is in the list, and what is thought of it.
+// write writes the reason why an input is in the list, and its predictions.
 func (q *questioner) write(x *call.Call, w *jsonio.Writer, row *training.Next, later bool) {
 	why := string(row.Reason)
 	if row.Reason == training.Different && later && q.head != nil {

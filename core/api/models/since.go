@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// trainedBefore is the version of a model that was trained before another; nil: there is none.
+// trainedBefore returns the version of a model that was trained before another, or nil if there is none.
 func trainedBefore(v *partition.View, m *catalog.Model, than *catalog.Version) (*catalog.Version, error) {
 	var older *catalog.Version
 	err := v.Versions(m.Dot, func(got catalog.Version) bool {
@@ -22,13 +22,13 @@ func trainedBefore(v *partition.View, m *catalog.Model, than *catalog.Version) (
 	return older, err
 }
 
-// since is how a version's training set differs from that of the version before.
+// since is the difference between the training sets of a version and of the version trained before it.
 type since struct {
-	version        string // id of the one before
-	new, corrected int    // inputs
+	version        string // id of the version before
+	new, corrected int    // numbers of inputs
 }
 
-// sinceBefore compares the training set of a version with that of the version trained before; nil: there is none.
+// sinceBefore compares the training sets of a version and of the version trained before it. It returns nil if there is none.
 func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, its *catalog.Manifest) (*since, error) {
 	older, err := trainedBefore(v, m, version)
 	if err != nil || older == nil {
@@ -42,8 +42,8 @@ func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, 
 	return &s, nil
 }
 
-// differ counts what a version learned from that an older one did not, and what it learned otherwise: inputs of both with
-// a label, for a concept of both, that is another now or was taken back. One that only got a further label is neither.
+// differ counts the inputs from which only the newer version learned, and the corrected inputs: both versions learned from them, and for a
+// concept of both versions a label changed or was removed. An input with only additional labels is neither.
 func differ(older, newer *catalog.Version, before, after *catalog.Manifest) since {
 	type said struct {
 		Media   log.Dot
@@ -89,7 +89,7 @@ func differ(older, newer *catalog.Version, before, after *catalog.Manifest) sinc
 	return s
 }
 
-// isOf reports whether a version tells a concept.
+// isOf reports whether a version has a concept.
 func isOf(v *catalog.Version, concept string) bool { return slices.Contains(v.Concepts, concept) }
 
 func (s *since) write(w *jsonio.Writer) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// TrainingSet answers with the data from which a training of a custom model would learn now, and the most useful additions.
+// TrainingSet answers with the data from which a training of a custom model would learn now, and with the most useful additions.
 func TrainingSet(x *call.Call) error {
 	v, m, err := taughtModel(x)
 	if err != nil {
@@ -63,7 +63,7 @@ func TrainingSet(x *call.Call) error {
 	})
 }
 
-// taughtModel finds the own model that the path names; public ones learn nothing here.
+// taughtModel returns the custom model in the path. For a public model it returns an error.
 func taughtModel(x *call.Call) (*partition.View, show.Model, error) {
 	v, m, err := show.ModelOfPath(x)
 	if err == nil && m.Public != nil {
@@ -72,7 +72,7 @@ func taughtModel(x *call.Call) (*partition.View, show.Model, error) {
 	return v, m, err
 }
 
-// lastTrained is a model's newest trained version; nil: it has none.
+// lastTrained returns a model's newest trained version, or nil if it has none.
 func lastTrained(v *partition.View, m *catalog.Model) (*catalog.Version, error) {
 	got, err := show.NewestTrained(v, m)
 	if errors.Is(err, call.ErrUntrained) || errors.Is(err, call.ErrQueued) {

@@ -18,14 +18,14 @@ import (
 // usedConcept is a concept with its usage.
 type usedConcept struct {
 	show.Concept
-	present, absent uint64   // inputs that users said to show it, and not to
-	predicted       uint64   // number of inputs with this prediction; of a custom concept known once it was shown
-	models          []string // ids of the application's own that have it
+	present, absent uint64   // number of inputs that users labelled with it, and as not having it
+	predicted       uint64   // number of inputs with this prediction; for a custom concept, known only on the shown page
+	models          []string // ids of the custom models with this concept
 }
 
-// ConceptUsage lists the custom concepts, then those of the general model that are a label of an input, predicted for one or part of a
-// custom model. Their order is the number of labelled inputs, then the number of predictions, then the id. q is the start of their names
-// in language, the application's when absent.
+// ConceptUsage lists the custom concepts, then the concepts of the general model that are in use: a label or a prediction of an input,
+// or part of a custom model. They are sorted by number of labelled inputs, then of predictions, then by id. The parameter q is the start
+// of their names in language, by default the application's language.
 func ConceptUsage(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -62,7 +62,7 @@ func ConceptUsage(x *call.Call) error {
 	})
 }
 
-// predictedOf counts what is predicted of the own ones among some concepts.
+// predictedOf counts the predictions of the custom concepts among rows.
 func predictedOf(x *call.Call, index *index.View, rows []usedConcept) error {
 	var own []string
 	for i := range rows {
@@ -85,7 +85,7 @@ func predictedOf(x *call.Call, index *index.View, rows []usedConcept) error {
 	return nil
 }
 
-// modelsOf are the ids of the own models that have a concept, by its id.
+// modelsOf returns the ids of the custom models with each concept, by concept id.
 func modelsOf(v *partition.View) (map[string][]string, error) {
 	of := map[string][]string{}
 	return of, v.Models(func(m catalog.Model) bool {
@@ -96,7 +96,7 @@ func modelsOf(v *partition.View) (map[string][]string, error) {
 	})
 }
 
-// labels counts what users said.
+// labels counts the users' labels.
 func (u *usedConcept) labels(x *index.View) (err error) {
 	if u.present, err = x.CountLabelled(u.ID, log.True); err != nil {
 		return err
@@ -121,7 +121,7 @@ func ownUsed(x *call.Call, v *partition.View, index *index.View, pattern string,
 	return all, nil
 }
 
-// publicUsed are those concepts of the general model that are in use.
+// publicUsed returns the concepts of the general model that are in use.
 func publicUsed(x *call.Call, index *index.View, ids []string, language string, models map[string][]string) ([]usedConcept, error) {
 	general := x.Net.Models.General()
 	var all []usedConcept
@@ -146,7 +146,7 @@ func publicUsed(x *call.Call, index *index.View, ids []string, language string, 
 	return all, nil
 }
 
-// mostUsed orders concepts.
+// mostUsed compares concepts: more labels first, then more predictions, then by id.
 func mostUsed(a, b usedConcept) int {
 	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.ID, b.ID))
 }

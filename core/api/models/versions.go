@@ -90,7 +90,7 @@ func writeDigest(w *jsonio.Writer, digest [32]byte) {
 	}
 }
 
-// writeProgress writes how far the training of a version is, if it is under way here.
+// writeProgress writes the progress of a version's training, if it runs at this host.
 func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 	if v.Code != catalog.VersionQueued || x.App.Training == nil {
 		return

@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// Create makes a model and its first version, at 21102. The model comes as model or
-// as the one element of models. A call with nothing but ids is one client's way to delete
-// a list of models.
+// Create creates a model and its first version, at 21102. The request has the model as model or
+// as the only element of models. If the body has only ids, Create deletes these models, since one client deletes
+// a list of models in this way.
 func Create(x *call.Call) error {
 	if x.Body.Has("ids") && !x.Body.Has("model") && !x.Body.Has("models") {
 		if err := auth.NeedModelsDelete.Check(x.Principal.Scopes); err != nil {
@@ -67,7 +67,7 @@ func duplicateModel(id string) error {
 	return call.Refusef(call.ErrIDTaken, "model_id '%s' already exists.", id)
 }
 
-// oneModel is the model of a creating call.
+// oneModel returns the model in a request that creates one.
 func oneModel(x *call.Call) (call.Object, error) {
 	if !x.Body.Has("models") {
 		o, err := x.Body.Object("model")
@@ -89,7 +89,7 @@ func oneModel(x *call.Call) (call.Object, error) {
 	return call.Object{}, nil
 }
 
-// outputInfo reads the concepts and the settings that a request gives a model.
+// outputInfo reads the concepts and the settings of a model in a request.
 func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
 	var err error
 	info := call.Read(&err, o.Object, "output_info")
@@ -109,8 +109,8 @@ func outputInfo(x *call.Call, o call.Object) ([]string, []log.Setting, error) {
 	return ids, set, err
 }
 
-// conceptRefs reads a list of concepts by id, without repetitions. Those of the application
-// may be new; public ones must exist.
+// conceptRefs reads a list of concept ids and removes duplicates. Custom concepts
+// may be new. Public concepts must exist.
 func conceptRefs(x *call.Call, o call.Object, name string) ([]string, error) {
 	refs, n, err := o.Objects(name)
 	if err != nil {
@@ -142,7 +142,7 @@ func conceptRefs(x *call.Call, o call.Object, name string) ([]string, error) {
 	return ids, nil
 }
 
-// answerOwn answers with the application's own model of this id.
+// answerOwn answers with the custom model that has an id.
 func answerOwn(x *call.Call, id string) error {
 	v := x.View()
 	m, err := show.FindModel(x, v, id, "")
@@ -152,9 +152,9 @@ func answerOwn(x *call.Call, id string) error {
 	return answerModel(x, v, m, show.Message)
 }
 
-// Patch changes models: all of the call's, or none when one cannot be. Names and
-// settings are overwritten; concepts are merged, removed or overwritten by the action,
-// merged without one.
+// Patch changes all models in a call, or none if one change is invalid. It overwrites names and
+// settings. The action determines whether concepts are merged, removed or overwritten. Without an
+// action they are merged.
 func Patch(x *call.Call) error {
 	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {
@@ -188,7 +188,7 @@ func Patch(x *call.Call) error {
 	return submitPatches(x, bodies, ids, func(models []show.Model) error { return writeModels(x, models) })
 }
 
-// submitPatches submits patches and answers with the models as they are then.
+// submitPatches submits patches and answers with the changed models.
 func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]show.Model) error) error {
 	verdicts, err := x.Submit(nil, bodies...)
 	if err != nil {
@@ -211,7 +211,7 @@ func submitPatches(x *call.Call, bodies []log.Body, ids []string, answer func([]
 	return answer(models)
 }
 
-// modelPatch reads what is to change in one model.
+// modelPatch reads the changes of one model.
 func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, action show.Action) (*log.ModelPatch, error) {
 	m, err := show.FindModel(x, v, id, "")
 	if err != nil {
@@ -239,14 +239,14 @@ func modelPatch(x *call.Call, v *partition.View, o call.Object, id string, actio
 	if action == show.Remove {
 		patch.Config = show.Unset(config)
 	}
-	// An empty list overwrites, an absent one does not.
+	// An empty list overwrites, an absent list does not.
 	if info := o.Get("output_info").Get("data").Get("concepts"); action == show.Overwrite && info.Kind() != jsonio.Array {
 		action = show.Merge
 	}
 	return patch, changeConcepts(x, patch, m.Own, listed, action)
 }
 
-// changeConcepts notes which concepts a patch adds and removes. A change makes another
+// changeConcepts sets the concepts that a patch adds and removes. If there are any, the patch creates another
 // version of the model.
 func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, listed []string, action show.Action) error {
 	now := show.Members(m)
@@ -277,7 +277,7 @@ func changeConcepts(x *call.Call, patch *log.ModelPatch, m *catalog.Model, liste
 	return err
 }
 
-// PatchConcepts is the first public form of a patch, of the concepts of one model.
+// PatchConcepts changes the concepts of one model. It is the first published form of a patch.
 func PatchConcepts(x *call.Call) error {
 	action, err := show.ReadAction(x, show.ConceptActions)
 	if err != nil {
@@ -306,7 +306,7 @@ func PatchConcepts(x *call.Call) error {
 	})
 }
 
-// DeleteMany deletes the models of a list of ids, or all of the application's: those need delete_all, or an empty body.
+// DeleteMany deletes the models in ids. With delete_all or an empty body it deletes all models of the application.
 func DeleteMany(x *call.Call) error {
 	switch all, err := x.Body.Flag("delete_all"); {
 	case err != nil:
@@ -317,7 +317,7 @@ func DeleteMany(x *call.Call) error {
 	return deleteListed(x)
 }
 
-// deleteListed deletes the models of body's ids. Unknown ids are ignored, as where inputs are deleted.
+// deleteListed deletes the models in the body's ids. Like a deletion of inputs, it ignores unknown ids.
 func deleteListed(x *call.Call) error {
 	ids, err := call.IDList(call.ErrModelQuery, x.Body, "ids")
 	if err != nil {
@@ -346,7 +346,7 @@ func deleteListed(x *call.Call) error {
 	return x.Done(bodies...)
 }
 
-// Delete deletes a model of the application.
+// Delete deletes a custom model.
 func Delete(x *call.Call) error {
 	_, m, err := show.OwnModel(x)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// Activations answers where in pictures a model sees concepts: how much of each cell that the
-// network saw speaks for each concept that is asked for. Pictures come as in a predict call, or by the id of
-// a stored input.
+// Activations answers where in pictures a model sees concepts: the contribution of each cell of the
+// network to each requested concept. The request has pictures as in a predict call, or ids of
+// stored inputs.
 func Activations(x *call.Call) error {
 	p, err := show.FindPredictor(x, x.IDs["model_id"], "")
 	if err != nil {
@@ -35,7 +35,7 @@ func Activations(x *call.Call) error {
 	return x.Ask(jobs, func(results []call.Result) error { return answerActivations(x, &p, places, missing, inputs, results) })
 }
 
-// readConcepts reads concepts, ids of the model's: their places, and those that it does not have.
+// readConcepts reads the ids in concepts. It returns the indices of the model's concepts, and the ids that the model does not have.
 func readConcepts(x *call.Call, p *show.Predictor) (places []int, missing []string, err error) {
 	v := x.Body.Get("concepts")
 	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > call.MaxActivations {
@@ -60,7 +60,7 @@ func readConcepts(x *call.Call, p *show.Predictor) (places []int, missing []stri
 	return places, missing, nil
 }
 
-// activatedPictures is pictures, where an element with an id alone is a stored input.
+// activatedPictures reads inputs. An element with only an id is a stored input.
 func activatedPictures(x *call.Call) ([]show.Media, []call.Job, error) {
 	elements, n, err := x.Body.Some("inputs", call.MaxActivatedInputs, call.ErrPredict)
 	if err != nil {
@@ -92,7 +92,7 @@ func activatedPictures(x *call.Call) ([]show.Media, []call.Job, error) {
 	return inputs, jobs, nil
 }
 
-// storedPicture is the picture of a stored input, for a key that may read inputs. For another there is none.
+// storedPicture returns the picture of a stored input. For a key that may not read inputs, the input is not found.
 func storedPicture(x *call.Call, o call.Object, _ error) (in show.Media, err error) {
 	if in.ID, in.Err = o.ID("id"); in.Err != nil {
 		in.ID, err = x.NewID()
@@ -143,7 +143,7 @@ func answerActivations(x *call.Call, p *show.Predictor, places []int, missing []
 	})
 }
 
-// mapsOf returns how much each cell contributes to the concepts at places.
+// mapsOf returns the contribution of each cell to the concepts at places.
 func mapsOf(x *call.Call, p *show.Predictor, c *predict.Cells, places []int) ([][]float32, error) {
 	if p.Public != nil {
 		return x.Net.Models.Activations(p.Public, c, places)
@@ -155,8 +155,8 @@ func mapsOf(x *call.Call, p *show.Predictor, c *predict.Cells, places []int) ([]
 	return maps, nil
 }
 
-// direction returns the direction of a head's concept in the embeddings: its weights. For an exclusive head it subtracts the mean of all
-// outputs', which a softmax ignores.
+// direction returns the direction of a head's concept in the embeddings: its weights. For an exclusive head it subtracts the mean over
+// all outputs, which a softmax ignores.
 func direction(h *train.Head, place int) []float32 {
 	weights := h.Weights[place*predict.Dim:][:predict.Dim]
 	if !h.Exclusive {

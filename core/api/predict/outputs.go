@@ -1,5 +1,5 @@
-// Package predict has the calls that run models on pictures and videos, and the one that locates concepts in a picture.
-// It asks the host for the analyses and writes an output for each input. The form of an output is in package show, because workflows
+// Package predict has the calls that run models on pictures and videos, and the call that locates concepts in a picture.
+// It asks the host for the analyses and writes an output for each input. Package show has the form of an output, because workflows
 // write it too.
 package predict
 
@@ -10,7 +10,7 @@ import (
 )
 
 // Outputs runs the inputs of a call through a model. Each input goes its own way:
-// one that fails is an output with its status and empty data.
+// the output of a failed input has the input's status and empty data.
 func Outputs(x *call.Call) error {
 	p, err := show.FindPredictor(x, x.IDs["model_id"], x.IDs["version_id"])
 	if err != nil {

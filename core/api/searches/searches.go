@@ -1,6 +1,6 @@
 // Package searches answers searches: a page of the inputs that a query finds, or a summary of all of them.
-// It has the pictures of a query analysed before package search runs it. If the application changes its network meanwhile, they are
-// analysed again.
+// Hosts analyse the pictures of a query before package search runs it. If the application changes its network meanwhile, they analyse
+// the pictures again.
 package searches
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// Run finds inputs by the clauses of query.
+// Run answers with the inputs that a query finds.
 func Run(x *call.Call) error {
 	p, err := x.Page()
 	if err != nil {
@@ -27,7 +27,7 @@ func Run(x *call.Call) error {
 	return withQuery(x, func(q *search.Query) error { return answerHits(x, q, p) })
 }
 
-// withQuery reads the query of the body and has the pictures analysed that a clause shows, before it is answered.
+// withQuery reads the query in the body, waits for the analyses of its pictures, and then calls answer.
 func withQuery(x *call.Call, answer func(q *search.Query) error) error {
 	q, err := search.Parse(x.Body.Get("query"), searchOptions(x))
 	if err != nil {
@@ -40,7 +40,7 @@ func withQuery(x *call.Call, answer func(q *search.Query) error) error {
 	return answerEmbedded(x, q, jobs, places, func() error { return answer(q) })
 }
 
-// searchOptions returns the context of the application's queries.
+// searchOptions returns the options for parsing the application's queries.
 func searchOptions(x *call.Call) search.Options {
 	return search.Options{
 		Names: x.Net.Models.Names(), Language: x.App.Language,
@@ -58,8 +58,8 @@ func searchOptions(x *call.Call) search.Options {
 	}
 }
 
-// picturesOf returns the jobs of a query's pictures and their places among them. A stored input that was analysed uncropped, as it is,
-// needs no job.
+// picturesOf returns the jobs for a query's pictures, and the index in q.Pictures of each job's picture. A stored input without a crop
+// whose whole picture was analysed needs no job.
 func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, err error) {
 	for i := range q.Pictures {
 		p := &q.Pictures[i]
@@ -91,7 +91,7 @@ func picturesOf(x *call.Call, q *search.Query) (jobs []call.Job, places []int, e
 	return jobs, places, nil
 }
 
-// embed gives a query's pictures their embeddings.
+// embed sets the embeddings of a query's pictures from the results.
 func embed(q *search.Query, places []int, results []call.Result) error {
 	if len(results) < len(places) {
 		return call.ErrNoResult
@@ -109,8 +109,8 @@ func embed(q *search.Query, places []int, results []call.Result) error {
 	return nil
 }
 
-// answerEmbedded has the query's pictures analysed and then answers. Should the
-// application have gone over to another network meanwhile, they are analysed by that one.
+// answerEmbedded waits for the analyses of the query's pictures and then answers. If the
+// application has changed its network meanwhile, the new network analyses them again.
 func answerEmbedded(x *call.Call, q *search.Query, jobs []call.Job, places []int, answer func() error) error {
 	return x.Ask(jobs, func(results []call.Result) error {
 		if err := embed(q, places, results); err != nil {
@@ -124,11 +124,11 @@ func answerEmbedded(x *call.Call, q *search.Query, jobs []call.Job, places []int
 	})
 }
 
-// errMoved is for embeddings by another network than the one that serves now.
+// errMoved is the error for embeddings of another network than the one that serves now.
 var errMoved = errors.New("the application now uses another network")
 
-// stay holds what is answered next to the network of the moment that v shows. The error is errMoved
-// where the query has an embedding by another.
+// stay sets x.Net to the network of the application in v. If the query has embeddings of another network, the error is
+// errMoved.
 func stay(x *call.Call, q *search.Query, v *partition.View) (err error) {
 	was := x.Net
 	if x.Net, err = x.Host.NetworkOf(v.Reader); err != nil {
@@ -172,7 +172,7 @@ func answerHits(x *call.Call, q *search.Query, p call.Page) error {
 	})
 }
 
-// Feedback stores which hit of a search a user looked at.
+// Feedback stores a user's feedback on a hit of a search.
 func Feedback(x *call.Call) error {
 	var err error
 	input := call.Read(&err, x.Body.Object, "input")

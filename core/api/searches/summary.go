@@ -18,8 +18,8 @@ const (
 	maxUTCOffset = 24 * 60 // minutes
 )
 
-// Summarise answers with figures of all the matches of a search instead of a page of them: their number, their scores, their days and
-// their places.
+// Summarise answers with figures about all matches of a search instead of a page of them: their number, scores, days and
+// places.
 func Summarise(x *call.Call) error {
 	ask, err := readSummary(x)
 	if err != nil {
@@ -28,7 +28,7 @@ func Summarise(x *call.Call) error {
 	return withQuery(x, func(q *search.Query) error { return answerSummary(x, q, ask) })
 }
 
-// readSummary reads the member "summary"; what is not named in it is not answered.
+// readSummary reads the member "summary". The answer has only the figures that it lists.
 func readSummary(x *call.Call) (ask search.Ask, err error) {
 	asked, err := x.Body.Object("summary")
 	if err != nil {
@@ -55,7 +55,7 @@ func readSummary(x *call.Call) (ask search.Ask, err error) {
 	return ask, err
 }
 
-// readWithin reads a whole number of a member that is an object.
+// readWithin reads an integer from least to most in an object member. If it is absent, it returns absent.
 func readWithin(o call.Object, member, name string, least, most, absent int64) (int, error) {
 	inner, err := o.Object(member)
 	if err != nil {
@@ -74,7 +74,7 @@ func readWithin(o call.Object, member, name string, least, most, absent int64) (
 	return int(n), nil
 }
 
-// readBox reads places.box: [south, west, north, east]. West of 180° it may begin east of where it ends.
+// readBox reads places.box: [south, west, north, east]. A box across 180° has a west edge that is greater than its east edge.
 func readBox(o call.Object) (*search.Box, error) {
 	places, err := o.Object("places")
 	if err != nil || !places.Has("box") {
@@ -104,7 +104,7 @@ func readBox(o call.Object) (*search.Box, error) {
 	return b, nil
 }
 
-// answerSummary runs a query and answers with figures of its matches.
+// answerSummary runs a query and answers with figures about its matches.
 func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 	v := x.View()
 	if err := stay(x, q, v); err != nil {
@@ -142,7 +142,7 @@ func answerSummary(x *call.Call, q *search.Query, ask search.Ask) error {
 	})
 }
 
-// learnFrom returns the data from which cut-offs in an answer may be learned: not those that the key may not read.
+// learnFrom returns the data from which the search may learn cut-offs. It excludes data that the key may not read.
 func learnFrom(x *call.Call) search.Learn {
 	return search.Learn{
 		Labels:      x.Shows(auth.ConceptsGet),
@@ -180,7 +180,7 @@ func writeDays(w *jsonio.Writer, days []search.Day) {
 	})
 }
 
-// writePlaces writes clusters; ids are those of inputs that are alone.
+// writePlaces writes clusters. ids are the input ids of clusters with one input, empty for others.
 func writePlaces(w *jsonio.Writer, places []search.Cluster, ids []string) {
 	w.Objects("places", len(places), func(i int) {
 		w.Name("latitude")

@@ -12,12 +12,12 @@ import (
 type Action int
 
 const (
-	Merge     Action = iota // add, or change
-	Remove                  // take away
-	Overwrite               // have these and no others
+	Merge     Action = iota // add or change
+	Remove                  // remove
+	Overwrite               // replace the list
 )
 
-// ReadAction reads a PATCH's action; what says none merges.
+// ReadAction reads the action of a PATCH. An absent action is Merge.
 func ReadAction(x *call.Call, known map[string]Action) (Action, error) {
 	name, err := x.Body.Text("action")
 	if err != nil {
@@ -30,10 +30,10 @@ func ReadAction(x *call.Call, known map[string]Action) (Action, error) {
 	return a, nil
 }
 
-// Actions are those of most calls, by name.
+// Actions are the actions of most calls, by name.
 var Actions = map[string]Action{"merge": Merge, "remove": Remove, "overwrite": Overwrite}
 
-// ConceptActions are those of the calls of 2016, which change the concepts of one thing.
+// ConceptActions are the actions of the calls from 2016, which change the concepts of one thing.
 var ConceptActions = map[string]Action{
 	"merge_concepts": Merge, "delete_concepts": Remove, "merge": Merge, "remove": Remove, "overwrite": Overwrite,
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Concept is a concept as answers show it: public or the application's own.
+// Concept is a public or custom concept as answers show it.
 type Concept struct {
 	ID, Name, language string
 	created, updated   time.Time
 	Public             bool
 }
 
-// PublicConcept is a public concept in a language. Its dates are those of the model that
-// brought it.
+// PublicConcept returns a public concept with its name in a language. Its dates are the dates of
+// the model that has it.
 func PublicConcept(x *call.Call, p call.Public, language string) Concept {
 	return Concept{
 		ID: p.Concept.ID, Name: conceptName(x, p.Concept, language), language: language,
@@ -30,7 +30,7 @@ func PublicConcept(x *call.Call, p call.Public, language string) Concept {
 	}
 }
 
-// OwnConcept is a concept of the application's own, which has one name in all languages.
+// OwnConcept returns a custom concept, which has one name in all languages.
 func OwnConcept(x *call.Call, c *catalog.Concept) Concept {
 	language := c.Language
 	if language == "" {
@@ -39,8 +39,8 @@ func OwnConcept(x *call.Call, c *catalog.Concept) Concept {
 	return Concept{ID: c.ID, Name: c.Name, language: language, created: c.Created.Time(), updated: c.Updated.Time()}
 }
 
-// ConceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
-// neither public nor the application's.
+// ConceptNamed returns the concept with an id. For an id that is neither public nor
+// the application's, the error is catalog.ErrNotFound.
 func ConceptNamed(x *call.Call, v *partition.View, id, language string) (Concept, error) {
 	if p, ok := x.Net.Concepts[id]; ok {
 		return PublicConcept(x, p, language), nil
@@ -52,7 +52,7 @@ func ConceptNamed(x *call.Call, v *partition.View, id, language string) (Concept
 	return OwnConcept(x, &c), nil
 }
 
-// ConceptsNamed finds concepts by id, in the order of ids.
+// ConceptsNamed returns the concepts with ids, in the order of ids.
 func ConceptsNamed(x *call.Call, v *partition.View, ids []string, language string) ([]Concept, error) {
 	all := make([]Concept, 0, len(ids))
 	for _, id := range ids {
@@ -65,7 +65,7 @@ func ConceptsNamed(x *call.Call, v *partition.View, ids []string, language strin
 	return all, nil
 }
 
-// ConceptForm is the form of a concept: searches add when it was last changed.
+// ConceptForm is the form of a concept in an answer. Searches (Found) add the time of the last change.
 type ConceptForm bool
 
 const (
@@ -73,8 +73,8 @@ const (
 	Found ConceptForm = true
 )
 
-// WriteConcept writes a concept as reads and searches show it. Clients that want the app_id
-// "main" fail on updated_at.
+// WriteConcept writes a concept in the form of reads or searches. It omits updated_at if the public app_id is "main",
+// because clients that expect that id fail on updated_at.
 func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) {
 	w.Object()
 	w.Text("id", c.ID)
@@ -92,7 +92,7 @@ func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) 
 // WriteAppOf writes the member app_id of a concept.
 func WriteAppOf(x *call.Call, w *jsonio.Writer, c *Concept) { writeApp(x, w, c.Public) }
 
-// writeApp writes the member app_id: what is public has everyone's.
+// writeApp writes the member app_id. Public things have the public id.
 func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
 	if public {
 		WritePublicApp(x, w)
@@ -101,7 +101,7 @@ func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
 	}
 }
 
-// WritePublicApp writes the member app_id of public things.
+// WritePublicApp writes the member app_id of public things. It is null if the host has no public id.
 func WritePublicApp(x *call.Call, w *jsonio.Writer) {
 	w.Name("app_id")
 	if id := x.Host.PublicAppID; id != "" {
@@ -111,7 +111,7 @@ func WritePublicApp(x *call.Call, w *jsonio.Writer) {
 	}
 }
 
-// conceptName returns the name of a concept in a language, or the English name if there is none, as for colours.
+// conceptName returns the name of a concept in a language. Without a name in the language, as for colours, it returns the English name.
 func conceptName(x *call.Call, c *predict.Concept, language string) string {
 	if language != lang.English {
 		if name, ok := x.Net.Models.Names().Name(c.ID, language); ok {
@@ -121,8 +121,8 @@ func conceptName(x *call.Call, c *predict.Concept, language string) string {
 	return c.Name
 }
 
-// LanguageOf is the language of a model's names in a request that sets none: the
-// application's, English for a model that does not speak it.
+// LanguageOf returns the language of a model's names in a request that sets none: the application's
+// language, or English if the model does not support it.
 func LanguageOf(x *call.Call, m *predict.Model) string {
 	if slices.Contains(m.Languages, x.App.Language) {
 		return x.App.Language
@@ -130,8 +130,8 @@ func LanguageOf(x *call.Call, m *predict.Model) string {
 	return lang.English
 }
 
-// ConceptNames are the names of the concepts that an answer's inputs are labelled with, read
-// once each.
+// ConceptNames caches the names of the concepts that label an answer's inputs, so that each is read
+// once.
 type ConceptNames struct {
 	known map[string]conceptLine
 	X     *call.Call
@@ -179,13 +179,13 @@ func (l *ConceptNames) Look(v *partition.View, id string) error {
 	}
 	c, err := v.Concept(id)
 	if errors.Is(err, catalog.ErrNotFound) {
-		c.Name, err = id, nil // of a bundle that is no longer there
+		c.Name, err = id, nil // the bundle with the public concept no longer exists
 	}
 	l.known[id] = conceptLine{c.Name, false}
 	return err
 }
 
-// write writes data.concepts, which an input without labels does not have.
+// write writes data.concepts. It writes nothing for an input without labels.
 func (l *ConceptNames) write(w *jsonio.Writer, in *catalog.Input) {
 	live := func(l catalog.Label) bool { return l.Value != log.Removed }
 	if !slices.ContainsFunc(in.Labels, live) {

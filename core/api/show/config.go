@@ -13,13 +13,13 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// Config has a predict call's settings of its outputs.
+// Config has the settings of the outputs of a predict call.
 type Config struct {
 	language string
-	Most     int     // concepts of an output; 0: all that were selected
-	least    float32 // value of a concept, reached or passed
-	SampleMS int     // milliseconds from one frame of a video to the next, unchecked
-	selected []int   // places in the model's concepts; nil: those that rank highest
+	Most     int     // maximum concepts of an output; 0: all selected concepts
+	least    float32 // minimum value of a concept in an output
+	SampleMS int     // milliseconds between two frames of a video, not range-checked
+	selected []int   // indices in the model's concepts; nil: the concepts with the highest values
 	Missing  []string
 }
 
@@ -43,7 +43,7 @@ func ConfigOf(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	return c, asArgument(err)
 }
 
-// asArgument makes an error of reading one of a model's arguments, with its own words. It leaves those that have that code alone.
+// asArgument changes the kind of err to ErrModelArgument and keeps its text. It does not change errors whose kind has the same code.
 func asArgument(err error) error {
 	if err == nil || call.StatusOf(err).Code == call.StatusOf(call.ErrModelArgument).Code {
 		return err
@@ -87,7 +87,7 @@ func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	return c, nil
 }
 
-// pick is the object that has a member: what the call says, else the model's settings.
+// pick returns the object that has a member: the call's settings o, or else the model's settings base.
 func pick(o, base call.Object, name string) call.Object {
 	if o.Has(name) {
 		return o
@@ -95,7 +95,7 @@ func pick(o, base call.Object, name string) call.Object {
 	return base
 }
 
-// readCount reads a number of concepts, 0 when absent.
+// readCount reads a number of concepts, 0 if absent.
 func readCount(o call.Object, name string) (int, error) {
 	n, err := o.Integer(name)
 	if err == nil && (n < 0 || n > call.MaxConcepts) {
@@ -104,7 +104,7 @@ func readCount(o call.Object, name string) (int, error) {
 	return int(n), err
 }
 
-// readSample reads a number of milliseconds, the default when absent. Only videos are held to its range.
+// readSample reads a number of milliseconds, or the default if absent. It does not check the range, which applies to videos only.
 func readSample(o call.Object, name string) (int, error) {
 	if !o.Has(name) {
 		return call.DefaultSampleMS, nil
@@ -113,7 +113,7 @@ func readSample(o call.Object, name string) (int, error) {
 	return int(min(max(n, math.MinInt32), math.MaxInt32)), err
 }
 
-// readShare reads a number from 0 to 1, 0 when absent.
+// readShare reads a number from 0 to 1, or 0 if absent.
 func readShare(o call.Object, name string) (float64, error) {
 	f, err := o.Number(name)
 	if err == nil && (f < 0 || f > 1) {
@@ -122,8 +122,8 @@ func readShare(o call.Object, name string) (float64, error) {
 	return f, err
 }
 
-// selectConcepts reads select_concepts: ids, or names in the call's language, compared
-// exactly. All unknown is an error; some unknown are remembered.
+// selectConcepts reads select_concepts: ids, or names in the call's language, which must match
+// exactly. If all are unknown, it returns an error. If some are, it adds them to c.Missing.
 func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error {
 	refs, err := readRefs(o, "select_concepts")
 	if err != nil || len(refs) == 0 {
@@ -148,10 +148,10 @@ func selectConcepts(x *call.Call, c *Config, o call.Object, p *Predictor) error 
 	return nil
 }
 
-// ref is a concept as a request refers to it: by id, or else by name.
+// ref is a reference to a concept in a request: an id, or else a name.
 type ref struct{ id, name string }
 
-// readRefs reads a list of concepts, none when absent.
+// readRefs reads a list of concepts. An absent list is empty.
 func readRefs(o call.Object, name string) ([]ref, error) {
 	list, n, err := o.Objects(name)
 	if err == nil && n > call.MaxSelected {
@@ -171,7 +171,7 @@ func readRefs(o call.Object, name string) ([]ref, error) {
 	return refs, nil
 }
 
-// namesOf are the places of the concepts by their names.
+// namesOf returns the indices of the concepts by name.
 func namesOf(x *call.Call, p *Predictor, language string) map[string]int {
 	names := make(map[string]int, p.size())
 	for i := range p.size() {
@@ -181,7 +181,7 @@ func namesOf(x *call.Call, p *Predictor, language string) map[string]int {
 	return names
 }
 
-// AbbreviateList returns the beginning of a list, for an error.
+// AbbreviateList returns the first elements of a list for an error text, and the number of the others.
 func AbbreviateList(all []string) string {
 	if n := len(all) - mostListed; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:mostListed], ", "), n)

@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// LoadInput reads an input that the answer lists. It does not read on for an answer that the host has no memory for, unless the call has
-// written and shows the inputs' ids.
+// LoadInput reads an input that the answer lists. If the host has no memory for the answer, it returns an error. It continues if the call
+// has written, since the answer then shows the inputs' ids.
 func LoadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, error) {
 	if err := x.Room(); err != nil {
 		return catalog.Input{}, err
@@ -29,10 +29,10 @@ func LoadInput(x *call.Call, v *partition.View, ord uint32) (catalog.Input, erro
 	return in, err
 }
 
-// labelBytes is less than a label takes in an answer, without its concept's id and name, and about what it takes in memory.
+// labelBytes is less than the size of a label in an answer without its concept's id and name, and about its size in memory.
 const labelBytes = 60
 
-// HoldInput counts what an input that the answer lists takes.
+// HoldInput counts the bytes of an input that the answer lists.
 func HoldInput(x *call.Call, in *catalog.Input) {
 	if !x.Shows(auth.ConceptsGet) {
 		in.Labels = nil
@@ -81,18 +81,18 @@ func AnswerInputs(x *call.Call, v *partition.View, s call.Status, inputs []catal
 	})
 }
 
-// InputBytes is the approximate size of an input in an answer: memory to reserve.
+// InputBytes is the approximate size of an input in an answer, for reserving memory.
 const InputBytes = 400
 
-// WriteInput writes a stored input as answers show it. data.image is in every one: clients
-// look for it without a check.
+// WriteInput writes a stored input as answers show it. It always writes data.image, because clients
+// read it without a check.
 func WriteInput(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, said *call.Status) {
 	w.Object()
 	WriteInputMembers(x, w, lines, in, said)
 	w.End('}')
 }
 
-// WriteInputMembers writes the members of an input, for an object that has more.
+// WriteInputMembers writes the members of an input into an object that has other members too.
 func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, said *call.Status) {
 	w.Text("id", in.ID)
 	if x.Brief {
@@ -120,7 +120,7 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 	}
 }
 
-// NameSameFile has the status of an input name the earliest input with the same file and crop.
+// NameSameFile writes the id of the earliest input with the same file and crop into the status of an input.
 func NameSameFile(x *call.Call, v *partition.View, in *catalog.Input) error {
 	if in.Code != catalog.InputReady {
 		return nil
@@ -149,7 +149,7 @@ func NameSameFile(x *call.Call, v *partition.View, in *catalog.Input) error {
 	return nil
 }
 
-// AddressOf is the address of an input's picture: the given one or, for bytes, one of this host. A deleted input has none.
+// AddressOf returns the URL of an input's picture: the given URL, or a URL of this host for a picture sent as bytes. It may be empty.
 func AddressOf(x *call.Call, in *catalog.Input) string {
 	if in.URL != "" || in.Hosted == [16]byte{} {
 		return in.URL
@@ -157,12 +157,12 @@ func AddressOf(x *call.Call, in *catalog.Input) string {
 	return HostedAddress(x, in.Hosted)
 }
 
-// HostedAddress is the address at which this host serves a picture.
+// HostedAddress returns the URL at which this host serves a picture.
 func HostedAddress(x *call.Call, name [16]byte) string {
 	return x.Host.PublicURL + call.HostedPath + hex.EncodeToString(name[:])
 }
 
-// WriteImage writes the member image: an address, and a crop where it is not all of the picture.
+// WriteImage writes the member image: a URL, and the crop unless it is the whole picture.
 func WriteImage(w *jsonio.Writer, address string, c raster.Crop) {
 	w.Begin("image")
 	Member(w, "url", address)
@@ -170,7 +170,7 @@ func WriteImage(w *jsonio.Writer, address string, c raster.Crop) {
 	w.End('}')
 }
 
-// writeCrop writes the member crop, unless it is all of the picture.
+// writeCrop writes the member crop, unless it is the whole picture.
 func writeCrop(w *jsonio.Writer, c raster.Crop) {
 	if c != (raster.Crop{}) {
 		edges := []float64{c.Top, c.Left, c.Bottom, c.Right}
@@ -189,7 +189,7 @@ func writeGeo(w *jsonio.Writer, p *log.Point) {
 	w.End('}')
 }
 
-// VerdictError returns the error of a verdict for its item; nil: it succeeded.
+// VerdictError returns the error of an item for a verdict, or nil if the item succeeded.
 func VerdictError(v *fold.Verdict) error {
 	switch v.Code {
 	case fold.OK, fold.Superseded:

@@ -13,18 +13,18 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Media is one picture or video of a predict call, in its own memory.
+// Media is one picture or video of a predict call. It owns its memory.
 type Media struct {
 	ID         string
 	Video      bool
-	URL        string // as given, or the hosted address of base64; empty when neither came about
+	URL        string // as given, or the hosted URL of base64; empty if neither exists
 	Crop       raster.Crop
-	Blob       blob.Hash // when it came as base64
-	Err        error     // why it must not be analysed
-	Downloaded bool      // its url may come with the downloaded picture
+	Blob       blob.Hash // of base64
+	Err        error     // reason why it cannot be analysed
+	Downloaded bool      // a url next to base64 is valid, since the client downloaded the picture
 }
 
-// ReadMedia decodes one element of inputs. A fault of the element is in its err, since the other inputs of the call continue; the
+// ReadMedia decodes one element of inputs. It reports a fault of the element in Err, since the other inputs of the call continue; the
 // returned error is internal.
 func ReadMedia(x *call.Call, o call.Object, malformed error) (Media, error) {
 	var in Media
@@ -48,7 +48,7 @@ func ReadMedia(x *call.Call, o call.Object, malformed error) (Media, error) {
 	return in, nil
 }
 
-// decode reads everything but base64.
+// decode reads everything except base64.
 func (in *Media) decode(o call.Object) error {
 	var err error
 	if in.ID, err = o.ID("id"); err != nil {
@@ -66,7 +66,7 @@ func (in *Media) decode(o call.Object) error {
 	return err
 }
 
-// media returns data.image or data.video, and notes which.
+// media returns data.image or data.video, and sets in.Video.
 func (in *Media) media(o call.Object) (call.Object, error) {
 	data, err := o.Object("data")
 	if err != nil {
@@ -81,7 +81,7 @@ func (in *Media) media(o call.Object) (call.Object, error) {
 	return data.Object(name)
 }
 
-// ReadAddress reads where the picture is and which part of it counts; inline: it is base64.
+// ReadAddress reads the URL and the crop. inline reports whether the picture comes as base64.
 func (in *Media) ReadAddress(image call.Object) (inline bool, err error) {
 	address, err := image.Text("url")
 	if err != nil {
@@ -102,11 +102,11 @@ func (in *Media) ReadAddress(image call.Object) (inline bool, err error) {
 	return true, nil
 }
 
-// IsInline reports whether an image, or a video, comes as base64. Some clients send an empty string where they mean nothing.
+// IsInline reports whether an image or a video comes as base64. Some clients send an empty string for a missing value.
 func IsInline(o call.Object) bool { return o.Has("base64") && string(o.Get("base64").Raw()) != `""` }
 
-// hostMedia decodes the base64 of an input, checks that it is a picture or a video, keeps it for a while
-// and gives it an address.
+// hostMedia decodes the base64 of an input, checks that it is a picture or a video, stores it for a limited time
+// and gives it a hosted URL.
 func hostMedia(x *call.Call, in *Media, o call.Object) error {
 	media, err := in.media(o)
 	if err != nil {
@@ -149,7 +149,7 @@ func DecodeImage(o call.Object, buf []byte) (picture []byte, contentType string,
 	return DecodePicture(buf, o.Get("base64"), o.At("base64"))
 }
 
-// DecodePicture decodes the base64 of a picture, which is at path, into the memory of buf.
+// DecodePicture decodes the base64 of a picture into the memory of buf. path is the place of text in the request, for errors.
 func DecodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, contentType string, err error) {
 	if picture, err = decodeMedia(buf, text, path, call.MaxPictureBytes); err != nil {
 		return picture, "", err
@@ -182,7 +182,7 @@ func decodeMedia(buf []byte, text jsonio.Value, path string, most int) ([]byte, 
 	return data, nil
 }
 
-// CheckURL checks the address of a picture, which is at path in the request.
+// CheckURL checks the URL of a picture. path is its place in the request, for errors.
 func CheckURL(path, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > call.MaxURLBytes {
@@ -191,7 +191,7 @@ func CheckURL(path, address string) error {
 	return nil
 }
 
-// ReadCrop reads [top, left, bottom, right]; absent and empty are all of the picture.
+// ReadCrop reads [top, left, bottom, right]. An absent or empty crop means the whole picture.
 func ReadCrop(o call.Object, name string) (raster.Crop, error) {
 	v := o.Get(name)
 	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
@@ -213,7 +213,7 @@ func ReadCrop(o call.Object, name string) (raster.Crop, error) {
 	return raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}, nil
 }
 
-// Write writes the input as answers echo it: base64 by its hosted address.
+// Write writes the input as answers echo it. A picture sent as base64 has its hosted URL.
 func (in *Media) Write(w *jsonio.Writer) {
 	w.Object()
 	w.Text("id", in.ID)
@@ -229,7 +229,7 @@ func (in *Media) Write(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// WriteStatus writes the status of an input among others.
+// WriteStatus writes the status of one input of a call.
 func (in *Media) WriteStatus(w *jsonio.Writer) {
 	if in.Err == nil {
 		call.WriteStatus(w, call.StatusOk, "")
@@ -243,7 +243,7 @@ func (in *Media) WriteStatus(w *jsonio.Writer) {
 	call.WriteStatus(w, s, details)
 }
 
-// ReadAllMedia reads the inputs of a call, 1 to most, and makes a job of each that has no error. Videos give a frame each sampleMS.
+// ReadAllMedia reads the inputs of a call, 1 to most. It returns a job for each input without an error. Videos have a frame each sampleMS.
 func ReadAllMedia(x *call.Call, most int, want predict.Want, sampleMS int) ([]Media, []call.Job, error) {
 	elements, n, err := x.Body.Some("inputs", most, call.ErrPredict)
 	if err != nil {
@@ -285,9 +285,9 @@ func ReadAllMedia(x *call.Call, most int, want predict.Want, sampleMS int) ([]Me
 	return inputs, jobs, nil
 }
 
-// MatchResults assigns results to their inputs: those without an error, in order. A failed
-// result is its input's error, and nil; good counts the others. The error is
-// one that ends the call, as for an analysis that lacks what one of the models needs.
+// MatchResults assigns results to the inputs that have no error, in order. For a failed result it sets
+// the input's Err, and seen has nil. good is the number of other results. The returned error
+// ends the call, for example if an analysis lacks data that a model needs.
 func MatchResults(x *call.Call, inputs []Media, results []call.Result, models []Predictor) (seen []*call.Result, good int, err error) {
 	seen = make([]*call.Result, len(inputs))
 	for i := range inputs {

@@ -16,14 +16,14 @@ import (
 
 // Model is the model in a path or a workflow: a public model, or a custom one at one version.
 type Model struct {
-	Public  *predict.Model   // nil: own
-	Own     *catalog.Model   // nil: public
-	Version *catalog.Version // of a custom one: the named version, otherwise the newest; nil: it has none
+	Public  *predict.Model   // nil for a custom model
+	Own     *catalog.Model   // nil for a public model
+	Version *catalog.Version // version of a custom model: the named version, otherwise the newest; nil if it has none
 	Named   bool             // the path names the version
 }
 
-// FindModel finds a model by id, and its version where one is named; version is empty
-// where none is. Errors are 404s and those of the store.
+// FindModel finds a model by id, and its version. If version is empty, it finds the newest
+// version. Errors are 404s and errors of the store.
 func FindModel(x *call.Call, v *partition.View, id, version string) (Model, error) {
 	if m, ok := x.Net.Models.Model(id); ok {
 		if version != "" && version != m.VersionID {
@@ -54,14 +54,14 @@ func FindModel(x *call.Call, v *partition.View, id, version string) (Model, erro
 	return m, nil
 }
 
-// ModelOfPath finds the model that the path names, and its version where it names one too. It returns the view from which they were read.
+// ModelOfPath finds the model in the path, and its version if the path names one. It also returns the view that it read.
 func ModelOfPath(x *call.Call) (*partition.View, Model, error) {
 	v := x.View()
 	m, err := FindModel(x, v, x.IDs["model_id"], x.IDs["version_id"])
 	return v, m, err
 }
 
-// OwnModel finds the application's own model that the path names. A public one is refused.
+// OwnModel finds the custom model in the path. For a public model it returns an error.
 func OwnModel(x *call.Call) (*partition.View, Model, error) {
 	v, m, err := ModelOfPath(x)
 	if err == nil && m.Public != nil {
@@ -70,12 +70,12 @@ func OwnModel(x *call.Call) (*partition.View, Model, error) {
 	return v, m, err
 }
 
-// RefusePublic is the error for a change of a public model.
+// RefusePublic returns the error for a change of a public model.
 func RefusePublic(id string) error {
 	return call.Refusef(call.ErrModelPermission, "model_id '%s' is public and cannot be changed.", id)
 }
 
-// Members are the ids of the concepts that belong to a model now, in the order of their
+// Members returns the ids of the concepts that belong to a model now, in the order of their
 // first addition.
 func Members(m *catalog.Model) []string {
 	var ids []string
@@ -87,8 +87,8 @@ func Members(m *catalog.Model) []string {
 	return ids
 }
 
-// InfoForm is the form of a model's output_info: a message everywhere but on the path
-// that the message names, which shows the concepts instead.
+// InfoForm is the form of a model's output_info: a message with a path, or the concepts, which
+// only that path shows.
 type InfoForm bool
 
 const (
@@ -96,14 +96,14 @@ const (
 	Concepts InfoForm = true
 )
 
-// ModelInfo is a model ready to be written.
+// ModelInfo is a model with the data that WriteModel needs.
 type ModelInfo struct {
 	Model
 	form     InfoForm
-	concepts []Concept // with the form concepts
+	concepts []Concept // set for the form Concepts
 }
 
-// InfoOf looks up what is needed to write a model.
+// InfoOf reads the data that WriteModel needs.
 func InfoOf(x *call.Call, v *partition.View, m Model, form InfoForm) (ModelInfo, error) {
 	s := ModelInfo{Model: m, form: form}
 	if form == Message {
@@ -125,8 +125,8 @@ func InfoOf(x *call.Call, v *partition.View, m Model, form InfoForm) (ModelInfo,
 	return s, err
 }
 
-// WriteModel writes a model; for a key that may not read models, its id and its type alone,
-// without which clients do not know what an output is of.
+// WriteModel writes a model. For a key that may not read models, it writes only the id and the type,
+// which clients need to interpret an output.
 func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	all := x.Shows(auth.ModelsGet)
 	id, name, created := "", "", time.Time{}
@@ -158,7 +158,7 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	w.End('}')
 }
 
-// ModelJSON returns the output of WriteModel for the model of an output. It is shared.
+// ModelJSON returns the output of WriteModel for the model of an output. Calls share the bytes, so the caller must not change them.
 func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 	var w jsonio.Writer
 	kept := x.Net.Written[s.Public]
@@ -210,7 +210,7 @@ func writeOutputInfo(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 	w.End('}')
 }
 
-// WritePublicVersion writes the one version of a public model.
+// WritePublicVersion writes the single version of a public model.
 func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.Object()
 	w.Text("id", m.VersionID)
@@ -222,7 +222,7 @@ func WritePublicVersion(w *jsonio.Writer, m *predict.Model) {
 	w.End('}')
 }
 
-// WriteVersion writes a version of a custom model; more adds members, when it is not nil.
+// WriteVersion writes a version of a custom model. more, if not nil, writes additional members.
 func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.Object()
 	w.Text("id", v.ID)
@@ -237,17 +237,17 @@ func WriteVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
 	w.End('}')
 }
 
-// versionStatus is the status of a version with a code.
+// versionStatus returns the status of a version with a code.
 func versionStatus(code int) call.Status {
 	s := call.StatusOfCode(code)
 	if s.Description == "" {
-		s.Description = call.StatusTrouble.Description // a later program's code
+		s.Description = call.StatusTrouble.Description // code of a later program
 	}
 	return s
 }
 
-// NewestTrained finds the version that predicts: the newest at 21100 with a stored manifest. A copy may have a version without one whose
-// deletion follows. The error is ErrUntrained or ErrQueued when there is none.
+// NewestTrained returns the version that predicts: the newest at 21100 with a stored manifest. A replica may have a version without
+// a manifest, which will be deleted. If there is none, the error is ErrUntrained or ErrQueued.
 func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error) {
 	var trained, newest *catalog.Version
 	var failed error
@@ -280,8 +280,8 @@ func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 	return catalog.Version{}, call.Refusef(call.ErrUntrained, "model_id '%s' is not trained. Train it with POST /v2/models/{model_id}/versions.", m.ID)
 }
 
-// TrainedVersion is NewestTrained where no version is named, else the named one, which
-// must be trained.
+// TrainedVersion returns the version named in the path, which must be trained. Without a named version it is
+// NewestTrained.
 func TrainedVersion(v *partition.View, m *Model) (catalog.Version, error) {
 	if !m.Named {
 		return NewestTrained(v, m.Own)

@@ -13,15 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// OpWriter writes operations for people: their author, time, subject and whole content. It learns each of them before it writes any.
+// OpWriter writes operations for users: author, time, subject and complete content. The caller must pass each operation to Learn first.
 type OpWriter struct {
 	X     *call.Call
 	View  *partition.View
-	names map[log.Dot]string // ids of the subjects, by operation
+	names map[log.Dot]string // ids of the subjects, by the dot of the operation
 	lines ConceptNames
 }
 
-// Learn looks up the names in an operation. id is the id of its subject, if the caller knows it.
+// Learn looks up the names in an operation. id is the id of its subject, or empty if the caller does not know it.
 func (t *OpWriter) Learn(op *log.Op, id string) (err error) {
 	if id == "" {
 		if id, err = t.X.App.Partition.NameOf(op.Body); err != nil {
@@ -43,7 +43,7 @@ func (t *OpWriter) Learn(op *log.Op, id string) (err error) {
 	return nil
 }
 
-// conceptsOf are the ids of the concepts that a body names.
+// conceptsOf returns the ids of the concepts in a body.
 func conceptsOf(body log.Body) (ids []string) {
 	labels := func(list []log.Label) {
 		for i := range list {
@@ -121,7 +121,7 @@ func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
 	}
 }
 
-// content writes the content of a body besides its subject. A body of another log, or of a later version, is written as it is stored.
+// content writes the content of a body without its subject. It writes a body of another log or of a later version as stored.
 func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
@@ -175,7 +175,7 @@ func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 		Member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 		return
 	}
-	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.X.Shows(auth.ConceptsGet) { // of a later version, and not to be read
+	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.X.Shows(auth.ConceptsGet) { // content of a later version
 		Member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 	}
 }
@@ -196,7 +196,7 @@ func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
 	Flag(w, "merge_if_equal", b.MergeIfEqual)
 }
 
-// labels writes labels of concepts: 1 or 0, and null for a removed one.
+// labels writes labels of concepts: 1 or 0, and null for a removed label.
 func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 	if len(labels) == 0 || !t.X.Shows(auth.ConceptsGet) {
 		return
@@ -213,7 +213,7 @@ func (t *OpWriter) labels(w *jsonio.Writer, labels []log.Label) {
 	})
 }
 
-// concept opens the object of a concept: its id and its name.
+// concept opens the object of a concept and writes its id and name.
 func (t *OpWriter) concept(w *jsonio.Writer, id string) {
 	w.Object()
 	w.Text("id", id)
@@ -247,12 +247,12 @@ func (t *OpWriter) edits(w *jsonio.Writer, edits []log.OutputEdit) {
 	})
 }
 
-// result writes what a download or a training came to.
+// result writes the result of a download or a training.
 func (t *OpWriter) result(w *jsonio.Writer, code int, detail string) {
 	call.WriteStatus(w, versionStatus(code), detail)
 }
 
-// metaActions are the names of the actions on a path, for people.
+// metaActions are the names of the actions on a path.
 var metaActions = map[log.MetaAction]string{log.MetaSet: "set", log.MetaRemove: "remove", log.MetaAppend: "append"}
 
 func writes(w *jsonio.Writer, list []log.MetaWrite) {
@@ -286,7 +286,7 @@ func nodes(w *jsonio.Writer, list []log.WorkflowNode) {
 	})
 }
 
-// raw writes JSON as it came, unless there is none.
+// raw writes JSON unchanged. It writes nothing if value is empty.
 func raw(w *jsonio.Writer, name string, value []byte) {
 	if len(value) > 0 {
 		w.Name(name)
@@ -294,7 +294,7 @@ func raw(w *jsonio.Writer, name string, value []byte) {
 	}
 }
 
-// valid returns valid JSON unchanged, and other bytes, which a refused operation may contain, as a string.
+// valid returns valid JSON unchanged. It returns other bytes, which a refused operation may contain, as a JSON string.
 func valid(value []byte) []byte {
 	var doc jsonio.Doc
 	if doc.Parse(value, jsonio.Limits{}) == nil {
@@ -316,7 +316,7 @@ func hash(w *jsonio.Writer, name string, h blob.Hash) {
 	}
 }
 
-// weighConfig returns the settings of an operation, counted.
+// weighConfig returns settings after it has counted them for the answer.
 func weighConfig(x *call.Call, list []log.Setting) []log.Setting {
 	list = slices.Clone(list)
 	for i := range list {
@@ -325,7 +325,7 @@ func weighConfig(x *call.Call, list []log.Setting) []log.Setting {
 	return list
 }
 
-// WeighOp counts an operation that the answer shows.
+// WeighOp counts the bytes of an operation that the answer shows.
 func WeighOp(x *call.Call, op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Overall is the status of a call whose items have their own.
+// Overall returns the status of a call whose items have separate statuses, and its details. good is the number of successful items.
 func Overall(good, all int, missing []string) (call.Status, string) {
 	switch {
 	case good == 0:
@@ -21,7 +21,7 @@ func Overall(good, all int, missing []string) (call.Status, string) {
 	return call.StatusOk, ""
 }
 
-// Approximate sizes of an output and of one of its concepts: memory to reserve.
+// Approximate sizes in bytes of an output and of one of its concepts, for reserving memory.
 const (
 	OutputBytes  = 400
 	ConceptBytes = 80
@@ -32,10 +32,10 @@ type Output struct {
 	ID    string
 	Input *Media
 	Seen  *call.Result // nil for a failed input
-	Model []byte       // as JSON
+	Model []byte       // the model as JSON
 }
 
-// WriteOutput writes an output with its status, and no data where its input failed.
+// WriteOutput writes an output with its status. The output of a failed input has no data.
 func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *Output) {
 	w.Object()
 	w.Text("id", out.ID)
@@ -57,7 +57,7 @@ func WriteOutput(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, out *O
 	w.End('}')
 }
 
-// writeFrames writes what the model gives for each frame of a video. Strict clients read index and time also when they are 0.
+// writeFrames writes the model's output for each frame of a video. It writes index and time even if they are 0, for strict clients.
 func writeFrames(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, frames []call.Frame) {
 	w.Objects("frames", len(frames), func(i int) {
 		w.Begin("frame_info")
@@ -70,7 +70,7 @@ func writeFrames(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, frames
 	})
 }
 
-// writeAnalysis writes what the model gives for a picture.
+// writeAnalysis writes the model's output for a picture.
 func writeAnalysis(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, a *predict.Analysis) {
 	switch p.Kind() {
 	case predict.TypeColor:
@@ -82,7 +82,7 @@ func writeAnalysis(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, a *p
 	}
 }
 
-// writeConcepts writes what the values come to: the list is there even when nothing passes.
+// writeConcepts writes the concepts of an output. It writes an empty list if no concept reaches the minimum value.
 func writeConcepts(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, values []float32) {
 	var places []int
 	if c.selected != nil {
@@ -108,7 +108,7 @@ func writeConcepts(x *call.Call, w *jsonio.Writer, p *Predictor, c *Config, valu
 	w.End(']')
 }
 
-// writeColors writes the colours, largest share first as the analysis has them.
+// writeColors writes the colours in the order of the analysis, largest share first.
 func (c *Config) writeColors(w *jsonio.Writer, m *predict.Model, shares []predict.ColorShare) {
 	w.Name("colors")
 	w.Array()

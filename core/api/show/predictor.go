@@ -12,12 +12,12 @@ import (
 // Predictor is the model of a predict call: a public model, or a trained version of a custom one.
 type Predictor struct {
 	ModelInfo
-	Head  *call.LoadedHead // of a custom model
-	names []Concept        // of a custom model's concepts, in the head's order
+	Head  *call.LoadedHead // nil for a public model
+	names []Concept        // concepts of a custom model, in the head's order
 }
 
-// FindPredictor finds a model that can predict, with the version named or else its newest
-// trained one. Errors are 404s, ErrUntrained and ErrQueued.
+// FindPredictor finds a model that can predict. It uses the version with an id, or the newest trained
+// version if version is empty. Errors are 404s, ErrUntrained and ErrQueued.
 func FindPredictor(x *call.Call, id, version string) (Predictor, error) {
 	if _, public := x.Net.Models.Model(id); public {
 		m, err := FindModel(x, nil, id, version)
@@ -41,7 +41,7 @@ func FindPredictor(x *call.Call, id, version string) (Predictor, error) {
 	return p, err
 }
 
-// Kind is the type of the outputs.
+// Kind returns the type of the model's outputs.
 func (p *Predictor) Kind() predict.Type {
 	if p.Public != nil {
 		return p.Public.Type
@@ -49,7 +49,7 @@ func (p *Predictor) Kind() predict.Type {
 	return predict.TypeConcept
 }
 
-// Want returns the parts that an analysis must have.
+// Want returns the parts of an analysis that the model's outputs need.
 func (p *Predictor) Want() predict.Want {
 	if p.Public != nil {
 		return p.Public.Want()
@@ -57,7 +57,7 @@ func (p *Predictor) Want() predict.Want {
 	return predict.WantConcepts
 }
 
-// languages are those that the names of the concepts can be asked in.
+// languages returns the supported languages of the concepts' names.
 func (p *Predictor) languages() []string {
 	if p.Public != nil {
 		return p.Public.Languages
@@ -67,7 +67,7 @@ func (p *Predictor) languages() []string {
 
 var english = []string{lang.English}
 
-// Place is that of a concept in the order of the values.
+// Place returns the index of a concept in the order of the values, and whether the model has the concept.
 func (p *Predictor) Place(n *call.Network, id string) (int, bool) {
 	if p.Public != nil {
 		i, ok := n.Places[p.Public][id]
@@ -77,7 +77,7 @@ func (p *Predictor) Place(n *call.Network, id string) (int, bool) {
 	return i, ok
 }
 
-// size is the number of concepts.
+// size returns the number of concepts.
 func (p *Predictor) size() int {
 	if p.Public != nil {
 		return len(p.Public.Concepts)
@@ -85,7 +85,7 @@ func (p *Predictor) size() int {
 	return len(p.names)
 }
 
-// Concept is the id and the name of the concept at a place, and whether it is public.
+// Concept returns the id and the name of the concept at an index, and whether it is public.
 func (p *Predictor) Concept(x *call.Call, i int, language string) (id, name string, public bool) {
 	if p.Public != nil {
 		c := &p.Public.Concepts[i]
@@ -95,7 +95,7 @@ func (p *Predictor) Concept(x *call.Call, i int, language string) (id, name stri
 	return c.ID, c.Name, c.Public
 }
 
-// values are those of the concepts; nil for an analysis that does not have them.
+// values returns the values of the concepts, or nil if the analysis lacks them.
 func (p *Predictor) values(a *predict.Analysis) []float32 {
 	if p.Public != nil {
 		return p.Public.Values(a)
@@ -103,7 +103,7 @@ func (p *Predictor) values(a *predict.Analysis) []float32 {
 	return p.Head.Values(nil, &a.Embedding)
 }
 
-// complete reports whether an analysis has what the model's outputs are made from.
+// complete reports whether an analysis has the parts that the model's outputs need.
 func (p *Predictor) complete(a *predict.Analysis) bool {
 	if a.Has&p.Want() != p.Want() {
 		return false
@@ -111,9 +111,9 @@ func (p *Predictor) complete(a *predict.Analysis) bool {
 	return p.Public == nil || p.Public.Type != predict.TypeConcept || len(p.Public.Values(a)) == len(p.Public.Concepts)
 }
 
-// rank returns the places of the concepts that an output lists when it selects none, by
-// value descending, equal values by id: of a public model, which has hundreds, the first n of at
-// least so much.
+// rank returns the indices of the concepts that an output lists if the call selects none. They are sorted by
+// descending value, and by id for equal values. For a public model, which has hundreds of concepts, it returns only the
+// first n with a value of at least least.
 func (p *Predictor) rank(values []float32, n int, least float32) []int {
 	if p.Public != nil {
 		return p.Public.Top(make([]int, 0, n), values, n, least)
@@ -126,7 +126,7 @@ func (p *Predictor) rank(values []float32, n int, least float32) []int {
 	return places
 }
 
-// sort puts places into the order of rank.
+// sort sorts places in the order of rank.
 func (p *Predictor) sort(places []int, values []float32) {
 	if p.Public != nil {
 		p.Public.Sort(places, values)
@@ -137,7 +137,7 @@ func (p *Predictor) sort(places []int, values []float32) {
 	})
 }
 
-// completes reports whether a result of a picture or of a video has what the model's outputs are made from.
+// completes reports whether the result for a picture or a video has the parts that the model's outputs need.
 func (p *Predictor) completes(r *call.Result, video bool) bool {
 	if !video {
 		return p.complete(&r.Analysis)

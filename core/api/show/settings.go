@@ -16,12 +16,12 @@ import (
 // setting is one field of a custom model's output_config.
 type setting struct {
 	name  string
-	empty string // what answers show where it is not set; empty: nothing
+	empty string // value that answers show if it is not set; empty: none
 	check func(call.Object, string) error
 }
 
-// settings are those that can be stored with a model. Answers repeat all of them unchanged. max_concepts, min_value and select_concepts
-// are the defaults of its predictions; the first two and hyper_parameters affect its training, and the others have no effect.
+// settings are the fields that can be stored with a model. Answers repeat all of them unchanged. max_concepts, min_value and
+// select_concepts are the defaults of its predictions. The first two and hyper_parameters affect its training. The others have no effect.
 var settings = []setting{
 	{"concepts_mutually_exclusive", "false", is(call.Object.Flag)},
 	{"closed_environment", "false", is(call.Object.Flag)},
@@ -35,11 +35,11 @@ var settings = []setting{
 	{"training_timeout", "", isWhole},
 }
 
-// settingSelected is the one that names concepts.
+// settingSelected is the name of the setting that lists concepts.
 const settingSelected = "select_concepts"
 
 // ReadSettings reads the fields of an output_config that a request sets, in the order of
-// the table. The values are copies.
+// the table. It copies the values.
 func ReadSettings(o call.Object) ([]log.Setting, error) {
 	var set []log.Setting
 	for _, s := range settings {
@@ -58,8 +58,8 @@ func ReadSettings(o call.Object) ([]log.Setting, error) {
 	return set, nil
 }
 
-// form is how a value is kept: as it was given, but 1 and 0 as true and false where those
-// are meant, and what is shown without a value as none.
+// form returns the stored form of a value. It converts 1 and 0 to true and false for flags, and returns nil
+// for the value that answers show if the setting is not set. Other values are unchanged.
 func (s *setting) form(o call.Object, raw []byte) []byte {
 	form := bytes.Clone(raw)
 	if s.empty == "false" {
@@ -72,7 +72,7 @@ func (s *setting) form(o call.Object, raw []byte) []byte {
 	return form
 }
 
-// is makes a check of a reader: its error is the reader's.
+// is returns a check that calls a reader and returns its error.
 func is[T any](read func(call.Object, string) (T, error)) func(call.Object, string) error {
 	return func(o call.Object, name string) error {
 		_, err := read(o, name)
@@ -120,7 +120,7 @@ func settingsOf(all []catalog.Setting) settingValues {
 	return s
 }
 
-// write writes an output_config: some fields always, the others where they are set.
+// write writes an output_config: fields with an empty value always, the others only if they are set.
 func (s settingValues) write(w *jsonio.Writer) {
 	w.Begin("output_config")
 	for _, known := range settings {
@@ -136,8 +136,8 @@ func (s settingValues) write(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// object is the settings as a request would say them, but the language: that is for each
-// call to say.
+// object returns the settings as an object like a request's, without the language, which each call
+// specifies.
 func (s settingValues) object(doc *jsonio.Doc) (call.Object, error) {
 	var w jsonio.Writer
 	w.Object()
@@ -154,7 +154,7 @@ func (s settingValues) object(doc *jsonio.Doc) (call.Object, error) {
 	return call.AsObject(doc.Root(), "output_config")
 }
 
-// Unset turns what a removing patch calls true into back to its default.
+// Unset resets each setting that a removing patch has as true to its default.
 func Unset(set []log.Setting) []log.Setting {
 	out := slices.Clone(set)
 	for i := range out {

@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// Timestamp is t as answers show it: UTC, six digits.
+// Timestamp returns t in the form of answers: UTC, six digits of a second.
 func Timestamp(t time.Time) string {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -33,20 +33,20 @@ func decimal(b []byte, n int) {
 	}
 }
 
-// Member writes a text, unless it is empty.
+// Member writes a string member, unless it is empty.
 func Member(w *jsonio.Writer, name, text string) {
 	if text != "" {
 		w.Text(name, text)
 	}
 }
 
-// Count writes a whole number.
+// Count writes an integer member.
 func Count[N ~int | ~int64 | ~uint8 | ~uint32 | ~uint64](w *jsonio.Writer, name string, n N) {
 	w.Name(name)
 	w.Int(int64(n))
 }
 
-// Share writes a number with the digits that single precision has.
+// Share writes a number with the digits of single precision.
 func Share[F float32 | float64](w *jsonio.Writer, name string, x F) {
 	w.Name(name)
 	w.Float32(float32(x))
@@ -59,7 +59,7 @@ func Moment(w *jsonio.Writer, name string, t time.Time) {
 	}
 }
 
-// Flag writes true, unless it is false.
+// Flag writes a member that is true. It writes nothing if set is false.
 func Flag(w *jsonio.Writer, name string, set bool) {
 	if set {
 		w.Name(name)

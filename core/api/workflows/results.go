@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Run runs the inputs of a call through every model of a workflow, each picture
+// Run runs the inputs of a call through every model of a workflow. Each picture is
 // analysed once.
 func Run(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
@@ -41,15 +41,15 @@ func Run(x *call.Call) error {
 	return x.Ask(jobs, func(results []call.Result) error { return answerResults(x, &run, inputs, results) })
 }
 
-// workflowRun is a workflow with its models ready.
+// workflowRun is a workflow with its loaded models.
 type workflowRun struct {
 	workflow
 	models  []show.Predictor
 	configs []show.Config
-	missing []string // concepts that were selected and are in none
+	missing []string // selected concepts that none of the models has
 }
 
-// answerResults answers a workflow call: a result for each input, with an output of each model.
+// answerResults answers a workflow call. It writes a result for each input, with an output of each model.
 func answerResults(x *call.Call, run *workflowRun, inputs []show.Media, results []call.Result) error {
 	seen, good, err := show.MatchResults(x, inputs, results, run.models)
 	if err != nil {

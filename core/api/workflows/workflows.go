@@ -1,5 +1,5 @@
-// Package workflows has the calls about workflows, each a list of models: making, listing and deleting them, and running pictures
-// through all models of one. A run analyses each picture once. Public workflows are shown and never changed.
+// Package workflows has the calls about workflows. A workflow is a list of models. The calls create, list and delete workflows, and run
+// pictures through all models of one. A run analyses each picture once. Public workflows cannot be changed.
 package workflows
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// publicWorkflow is the id of the one workflow that is everyone's: the general model.
+// publicWorkflow is the id of the only public workflow: the general model.
 const publicWorkflow = "General"
 
 // workflow is a workflow as answers show it.
@@ -38,8 +38,8 @@ func ownWorkflow(w *catalog.Workflow) workflow {
 	return workflow{w.ID, w.Created.Time(), w.Nodes, false}
 }
 
-// workflowOfPath finds the workflow that the path names, and its record when it is the
-// application's own.
+// workflowOfPath finds the workflow in the path. For a custom workflow it also returns the
+// record.
 func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
 	id := x.IDs["workflow_id"]
 	if id == publicWorkflow {
@@ -50,7 +50,7 @@ func workflowOfPath(x *call.Call) (workflow, *catalog.Workflow, error) {
 	return ownWorkflow(&own), &own, call.Unless(err, call.Unknown("workflow_id", id))
 }
 
-// Create makes workflows: all of the call's, or none when one cannot be.
+// Create creates all workflows in a call, or none if one is invalid.
 func Create(x *call.Call) error {
 	elements, n, err := x.Body.Some("workflows", call.MaxInputs, call.ErrWorkflow)
 	if err != nil {
@@ -98,8 +98,8 @@ func duplicateWorkflow(id string) error {
 	return call.Refusef(call.ErrWorkflowTaken, "workflow_id '%s' already exists.", id)
 }
 
-// newWorkflow reads one workflow to be made. Its models, and their versions where they are
-// fixed, must exist; they need not be trained yet.
+// newWorkflow reads one workflow to create. Its models must exist, and so must each fixed
+// version. They need not be trained yet.
 func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowCreate, error) {
 	id, err := call.NewThing(x, call.ErrWorkflow, o)
 	if err != nil {
@@ -136,7 +136,7 @@ func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowC
 	return create, nil
 }
 
-// readNode reads a step of a workflow. Its id is its model's unless it says another.
+// readNode reads a step of a workflow. Without an id the step has the id of its model.
 func readNode(o call.Object) (log.WorkflowNode, error) {
 	var err error
 	m := call.Read(&err, o.Object, "model")
@@ -173,7 +173,7 @@ func writeWorkflow(x *call.Call, w *jsonio.Writer, f *workflow, nodes bool) {
 	w.End('}')
 }
 
-// writeNode writes a step; its model by the id alone for a key that may not read models.
+// writeNode writes a step. For a key that may not read models it writes only the model's id.
 func writeNode(x *call.Call, w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Text("id", n.ID)
@@ -226,7 +226,7 @@ func Read(x *call.Call) error {
 	})
 }
 
-// Delete deletes a workflow of the application.
+// Delete deletes a custom workflow.
 func Delete(x *call.Call) error {
 	_, own, err := workflowOfPath(x)
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// ErrFault is the error of an operation that [FS.FailAt] made fail.
+// ErrFault is the error of an operation that fails because of [FS.FailAt].
 var ErrFault = errors.New("injected fault")
 
 // FS is a file system in memory that can fail and crash. It separates the visible state from that of the disk:
 //
 //	write            visible at once, lost in a crash unless Sync returned
-//	create, rename   visible at once, lost in a crash unless SyncDir of the folder (of a rename: the
-//	and remove       target's) returned; of each folder's changes since, a crash keeps the
-//	                 first few, of one folder more and of another fewer
+//	create, rename   visible at once, lost in a crash unless SyncDir of the folder returned (for a
+//	and remove       rename: of the target's folder); a crash keeps a random number of the first
+//	                 unsynced changes of each folder
 //
 // It is safe for concurrent use.
 type FS struct {
 	mu      sync.Mutex
-	files   map[string]*node // as seen
-	disk    map[string]*node // as synced
+	files   map[string]*node // visible state
+	disk    map[string]*node // state after a crash
 	folders map[string]bool
 	pending []change
 
-	ops    int // operations done
-	failAt int // the operation that fails, counted from 1; 0: none
+	ops    int // operations since FailAt
+	failAt int // number of the operation that fails, counted from 1; 0: none
 	forAll bool
 }
 
@@ -57,15 +57,15 @@ func NewFS() *FS {
 	return &FS{files: map[string]*node{}, disk: map[string]*node{}, folders: map[string]bool{".": true}}
 }
 
-// FailAt makes the n-th operation from now fail with ErrFault, counted from 1, and every one
-// after it too when forAll is set; 0 makes none fail. A write that fails writes half.
+// FailAt makes the n-th operation from now fail with ErrFault, counted from 1. With forAll all later
+// operations fail too. If n is 0, none fails. A failing write writes half of its bytes.
 func (f *FS) FailAt(n int, forAll bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ops, f.failAt, f.forAll = 0, n, forAll
 }
 
-// Ops returns the operations since FailAt.
+// Ops returns the number of operations since FailAt.
 func (f *FS) Ops() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,8 +81,8 @@ func (f *FS) step(op, name string) error {
 	return nil
 }
 
-// Crash forgets unsynced data: rng determines how many of the unsynced changes a folder keeps, and the content of a file that was not
-// synced. Files open for writing are lost.
+// Crash discards unsynced data. rng determines the number of unsynced changes that each folder keeps, and the content of unsynced
+// files. Files open for writing are lost.
 func (f *FS) Crash(rng *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *FS) Crash(rng *rand.Rand) {
 		if !bytes.Equal(old.data, old.synced) && rng.IntN(2) == 0 {
 			data = slices.Clone(old.data[:rng.IntN(len(old.data)+1)])
 			if rng.IntN(2) == 0 {
-				clear(data) // blocks allotted, never written
+				clear(data) // as if blocks were allocated and not written
 			}
 		}
 		f.files[name] = &node{data: data, synced: slices.Clone(data)}
@@ -113,7 +113,7 @@ func (f *FS) Crash(rng *rand.Rand) {
 	f.failAt = 0
 }
 
-// folder is the one whose sync saves the change.
+// folder returns the folder whose SyncDir makes the change durable.
 func (c *change) folder() string {
 	if c.to != "" {
 		return path.Dir(c.to)
@@ -121,7 +121,7 @@ func (c *change) folder() string {
 	return path.Dir(c.from)
 }
 
-// flush brings the first n pending changes of a folder to the disk; mu is held.
+// flush applies the first n pending changes of a folder to the disk; mu is held.
 func (f *FS) flush(folder string, n int) {
 	f.pending = slices.DeleteFunc(f.pending, func(c change) bool {
 		if c.folder() != folder || n == 0 {
@@ -136,8 +136,8 @@ func (f *FS) flush(folder string, n int) {
 	})
 }
 
-// Damage flips a bit of every file under prefix that is at least one byte long, and returns
-// how many there were.
+// Damage flips a bit of every file under prefix that is at least one byte long. It returns the
+// number of these files.
 func (f *FS) Damage(prefix string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -261,7 +261,7 @@ func (f *FS) Size(name string) (int64, error) {
 	return int64(len(n.data)), nil
 }
 
-// MkdirAll implements [blob.FS]. Folders are never lost.
+// MkdirAll implements [blob.FS]. A crash never loses folders.
 func (f *FS) MkdirAll(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -324,7 +324,7 @@ type reader struct {
 	bytes *bytes.Reader
 }
 
-// Read gives at most a few bytes at a time, as files may.
+// Read returns at most 1000 bytes at a time, since readers may return less than requested.
 func (r *reader) Read(p []byte) (int, error) {
 	r.fsys.mu.Lock()
 	defer r.fsys.mu.Unlock()

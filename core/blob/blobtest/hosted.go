@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// HostedNames runs the suite for hosted names. open returns an empty set of names and empty
-// blobs, made from o with FS and Blobs filled in; it need not last.
+// HostedNames runs the suite for hosted names. open returns an empty HostedNames and its empty
+// blobs, made from o with FS and Blobs filled in. They may be in memory.
 func HostedNames(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*blob.HostedNames, blob.Blobs)) {
 	tests := []struct {
 		name string
@@ -39,12 +39,12 @@ func HostedNames(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*b
 
 type opener = func(*testing.T, blob.HostedOptions) (*blob.HostedNames, blob.Blobs)
 
-// Random returns a source of names that is the same for the same seed.
+// Random returns a source of names that depends only on the seed.
 func Random(seed uint64) *rand.ChaCha8 {
 	return rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})
 }
 
-// Noon is the time at which tests begin.
+// Noon returns the time at which tests begin.
 func Noon() time.Time { return time.Date(2017, 7, 1, 12, 0, 0, 0, time.UTC) }
 
 func add(t testing.TB, h *blob.HostedNames, data []byte, expires time.Time) string {
@@ -90,7 +90,7 @@ func names(t *testing.T, open opener) {
 
 func expiry(t *testing.T, open opener) {
 	h, s := open(t, blob.HostedOptions{Random: Random(2)})
-	end := Noon().Add(1500 * time.Microsecond) // kept as 1 ms
+	end := Noon().Add(1500 * time.Microsecond) // rounded down to 1 ms
 	name, stays := add(t, h, []byte("goes"), end), add(t, h, []byte("stays"), time.Time{})
 	for _, tt := range []struct {
 		at   time.Duration
@@ -225,7 +225,7 @@ func collect(t *testing.T, open opener) {
 	holds(t, s, append(kept, []byte("named"))...)
 }
 
-// hold is for blobs on their way into records: Release and Drop ask Keep.
+// hold tests pinned blobs without a record: Unpin and Drop ask References.
 func hold(t *testing.T, open opener) {
 	data, claimed := []byte("a picture"), map[blob.Hash]bool{}
 	h, s := open(t, blob.HostedOptions{Random: Random(8), References: func(h blob.Hash) bool { return claimed[h] }})
@@ -279,7 +279,7 @@ func hold(t *testing.T, open opener) {
 	holds(t, s)
 }
 
-// againstModel does random things to names and to a plain list of them.
+// againstModel compares random operations on names with the same operations on a list.
 func againstModel(t *testing.T, open opener) {
 	type entry struct {
 		name string
@@ -362,7 +362,7 @@ func concurrentNames(t *testing.T, open opener) {
 					t.Errorf("Add: %v", err)
 					return
 				}
-				// A name that is held keeps its blob, whatever others remove.
+				// A name keeps its blob while other goroutines remove their names of it.
 				if got, err := s.Get(t.Context(), hash); err != nil || !bytes.Equal(got, data) {
 					t.Errorf("Get = %q, %v, want %q", got, err, data)
 				}

@@ -1,4 +1,4 @@
-// Package blobtest checks the contract of stores of blobs, and of hosted names: one suite for every implementation, and a file system
+// Package blobtest tests implementations of blob stores and of hosted names. It has one suite for all implementations, and a file system
 // that fails and crashes.
 package blobtest
 
@@ -16,10 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// MaxBytes is the largest blob that stores under test must be opened for.
+// MaxBytes is the size limit of blobs with which stores under test must be opened.
 const MaxBytes = 10_000
 
-// Blobs runs the suite for the port. open returns an empty store that takes blobs of up to
+// Blobs runs the suite for [blob.Blobs]. open returns an empty store that accepts blobs of up to
 // MaxBytes.
 func Blobs(t *testing.T, open func(t *testing.T) blob.Blobs) {
 	tests := []struct {
@@ -52,7 +52,7 @@ func put(t testing.TB, s blob.Blobs, data []byte) blob.Hash {
 	return h
 }
 
-// holds checks that s holds exactly these blobs, read in every way.
+// holds checks that s contains exactly the blobs in want, with every method that reads.
 func holds(t testing.TB, s blob.Blobs, want ...[]byte) {
 	t.Helper()
 	ctx := t.Context()

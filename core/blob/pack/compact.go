@@ -9,21 +9,21 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
-// compaction writes the folders and files that existed when it began, with their contents. It runs under the lock of the FS, with its
+// compaction writes the folders and files that existed when it began, with their contents. It runs under the lock of the FS, between
 // changes.
 type compaction struct {
 	fsys    *FS
-	folders []string   // still to be written, those above first
-	files   []liveFile // likewise, by id
-	begun   bool       // the first of files has its create written
+	folders []string   // folders to write, parents first
+	files   []liveFile // files to write, by id
+	begun   bool       // the create record of files[0] is written
 	since   map[int64]*extent
 }
 
-// liveFile is a file as it was.
+// liveFile is a file at the start of the compaction.
 type liveFile struct {
 	id      uint64
 	name    string
-	extents []*extent // still to be written
+	extents []*extent // extents to write
 }
 
 var _ journal.Source = (*compaction)(nil)
@@ -86,10 +86,10 @@ func (c *compaction) NoteMove(from, to int64) {
 	}
 }
 
-// errUnmoved says that a compaction has left out contents. It is a mistake of ours.
+// errUnmoved means that a compaction omitted contents, which is a bug of this package.
 var errUnmoved = errors.New("contents were not compacted")
 
-// Switch implements [journal.Source]. It reads open removed files that the new file does not contain.
+// Switch implements [journal.Source]. It reads removed files with an open reader into memory, since the new file does not contain them.
 func (c *compaction) Switch(read func(off int64, p []byte) error) error {
 	f := c.fsys
 	all := map[*extent]bool{}

@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// file is a file being written. Its bytes are gathered until there is an extent of them, or it is
-// synced or closed; until then they are not seen.
+// file is a file that is being written. It collects bytes until they fill an extent, or until Sync or
+// Close. Readers do not see collected bytes.
 type file struct {
 	fsys   *FS
 	node   *node
@@ -39,7 +39,7 @@ func (w *file) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// flush writes the collected bytes; mu is held. A removed file is not written any longer.
+// flush writes the collected bytes; mu is held. For a removed file it discards them.
 func (w *file) flush() error {
 	if len(w.buffer) == 0 {
 		return nil
@@ -77,12 +77,12 @@ func (w *file) Close() error {
 	return err
 }
 
-// reader reads a file as it was when it was opened.
+// reader reads the content that a file had when it was opened.
 type reader struct {
 	fsys *FS
 	name string
 	rest []*extent
-	at   int // in the first of them
+	at   int // offset in rest[0]
 }
 
 // Read implements [io.Reader].

@@ -1,16 +1,16 @@
-// Package pack is a [blob.FS] in a pair of numbered files: for a host whose files can be written at any place, but which has no folders,
-// such as a browser.
+// Package pack is a [blob.FS] in a pair of numbered files. It is for a host such as a browser, whose files can be written at any offset
+// but which has no folders.
 //
 //	create 7 blobs.new/0 │ data 7 ……… │ rename → blobs/3f/3f9a… │ remove … │ …   one journal
 //	                            ▲
 //	folders ── name ── node ── extents          in memory, read from the journal when it is opened
 //
-// Every change is a record of a [journal.Journal], in the order in which it was made, so a crash keeps a prefix of all changes: a file
-// system promises less. Contents are bodies of records, read from the file on request. Opening the pack does not read them, however many
-// there are. A compaction of the journal drops removed and replaced files. The idea is the log-structured file system of Rosenblum and
-// Ousterhout (1992).
+// Every change is a record of a [journal.Journal], in the order of the changes. So a crash keeps a prefix of all changes, which is
+// more than a file system promises. Contents are the bodies of records. The pack reads them from the file on request, so opening it does
+// not read them. A compaction of the journal drops removed and replaced files. The idea is the log-structured file system of
+// Rosenblum and Ousterhout (1992).
 //
-// The package does not check contents: its callers know the hashes of their pictures.
+// The package does not check contents, since its callers know the hashes of their pictures.
 package pack
 
 import (
@@ -27,15 +27,15 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
-// magic begins the files of a pack.
+// magic is the start of each file of a pack.
 var magic = [8]byte{'S', 'L', 'B', 'L', 'O', 'B', 'S', '1'}
 
-// Options are the files of a pack.
+// Options are the settings of a pack.
 type Options struct {
-	Files journal.Files // borrowed for as long as the pack is open
-	Pair  [2]int        // the two of them
+	Files journal.Files // borrowed while the pack is open
+	Pair  [2]int        // numbers of the pack's two files
 
-	Extent int   // bytes of a file's contents that are one record at most; 0 means 1 MB
+	Extent int   // maximum bytes of a file's contents in one record; 0 means 1 MB
 	Slack  int64 // bytes by which the files may exceed twice the live data; 0 means 16 MB, below 0 means fewer
 	Step   int   // see journal.Options
 }
@@ -46,18 +46,18 @@ type FS struct {
 
 	mu       sync.Mutex
 	journal  *journal.Journal
-	folders  map[string]map[string]*node // what is in each; nil for a folder in it
+	folders  map[string]map[string]*node // nodes by folder and name; nil for a folder in a folder
 	nodes    map[uint64]*node
 	last     uint64 // id of the newest node
-	seq      uint64 // of the newest record
-	live     int64  // bytes that the records of all live data take, about
+	seq      uint64 // number of the newest record
+	live     int64  // estimated bytes of the records of all live data
 	readers  map[*reader]bool
-	compacts *compaction // under way, or nil
+	compacts *compaction // the running compaction, or nil
 }
 
 var _ blob.FS = (*FS)(nil)
 
-// node is a file, whatever its name is.
+// node is a file. A rename does not change it.
 type node struct {
 	id      uint64
 	name    string
@@ -68,14 +68,14 @@ type node struct {
 
 // extent is a part of a file's contents.
 type extent struct {
-	at   int64 // where it lies in the journal
+	at   int64 // offset in the journal
 	n    int
-	next int64  // where it will lie after the compaction under way; 0: not yet known
-	data []byte // of a removed file that is still read
+	next int64  // offset after the running compaction; 0: not yet known
+	data []byte // contents of a removed file that a reader still reads
 }
 
-// Open opens a pack; empty files are an empty one. Errors: kv.ErrCorrupt, kv.ErrForeign and
-// those of the files.
+// Open opens a pack. Empty files make an empty pack. Open returns kv.ErrCorrupt, kv.ErrForeign and
+// errors of the files.
 func Open(o Options) (*FS, error) {
 	if o.Extent == 0 {
 		o.Extent = 1 << 20
@@ -101,14 +101,14 @@ func Open(o Options) (*FS, error) {
 	return f, nil
 }
 
-// Close makes durable what was done. Files that are open must not be used after it.
+// Close syncs all changes. The caller must not use open files after it.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.journal.Close()
 }
 
-// do makes a change: checks it, writes it, and only then has it seen.
+// do makes a change: it checks the change, writes its record, and only then applies it.
 func (f *FS) do(op string, r record, body []byte) error {
 	if _, ok := parse(r.encode()); !ok {
 		return &fs.PathError{Op: op, Path: r.name, Err: fs.ErrInvalid}
@@ -128,7 +128,7 @@ func (f *FS) do(op string, r record, body []byte) error {
 	return nil
 }
 
-// check is why a change cannot be made.
+// check returns the reason why a change is invalid, or nil.
 func (f *FS) check(r *record) error {
 	there := func(name string) (n *node, ok bool) {
 		n, ok = f.folders[path.Dir(name)][path.Base(name)]
@@ -169,10 +169,10 @@ func (f *FS) check(r *record) error {
 	return nil
 }
 
-// recordBytes is about the size of a record with a name, without its body.
+// recordBytes is an estimate of the size of a record with a name, without its body.
 const recordBytes = 120
 
-// apply makes a change that was checked; a body lies at a place in the journal.
+// apply makes a checked change in memory. at and n are the offset and the length of the record's body in the journal.
 func (f *FS) apply(r *record, at int64, n int) {
 	switch r.kind {
 	case kindCreate:
@@ -206,7 +206,7 @@ func (f *FS) apply(r *record, at int64, n int) {
 
 func (f *FS) put(n *node) { f.folders[path.Dir(n.name)][path.Base(n.name)] = n }
 
-// take takes a file out of its folder.
+// take removes a file from its folder and returns it.
 func (f *FS) take(name string) *node {
 	folder, base := f.folders[path.Dir(name)], path.Base(name)
 	n := folder[base]
@@ -214,7 +214,7 @@ func (f *FS) take(name string) *node {
 	return n
 }
 
-// forget drops a file that no name leads to.
+// forget removes a file that has no name from memory.
 func (f *FS) forget(n *node) {
 	n.deleted = true
 	delete(f.nodes, n.id)
@@ -265,7 +265,7 @@ func (f *FS) MkdirAll(name string) error {
 	return nil
 }
 
-// SyncDir implements [blob.FS]: all that was done, in whichever folder, outlives a crash.
+// SyncDir implements [blob.FS]. It syncs all changes, in every folder.
 func (f *FS) SyncDir(name string) error {
 	f.mu.Lock()
 	_, ok := f.folders[name]
@@ -292,7 +292,7 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 	return names, nil
 }
 
-// find is the file with a name; mu is held.
+// find returns the file with a name; mu is held.
 func (f *FS) find(op, name string) (*node, error) {
 	if n := f.folders[path.Dir(name)][path.Base(name)]; n != nil && fs.ValidPath(name) {
 		return n, nil
@@ -327,8 +327,8 @@ func (f *FS) Open(name string) (io.ReadCloser, error) {
 // Kinds of record.
 const (
 	kindCreate = 1 + iota // id, name
-	kindData              // id; the body is what comes next in the file
-	kindRename            // bytes of the name, name, to
+	kindData              // id; the body is the next part of the file's contents
+	kindRename            // length of the name in bytes, name, to
 	kindRemove            // name
 	kindFolder            // name
 )
@@ -351,7 +351,7 @@ func (r *record) encode() []byte {
 	return append(append(b, r.name...), r.to...)
 }
 
-// parse reads a record's head.
+// parse decodes the head of a record. ok is false for an invalid head.
 func parse(head []byte) (r record, ok bool) {
 	if len(head) == 0 || head[0] < kindCreate || head[0] > kindFolder {
 		return r, false

@@ -1,5 +1,5 @@
-// Package asm is what the generators of the kernels' assembly share. Each is a command that emits amd64 with
-// github.com/mmcloughlin/avo, and its package's go:generate line runs it.
+// Package asm has the common parts of the generators of the kernels' assembly. Each generator is a command that emits amd64 with
+// github.com/mmcloughlin/avo. A go:generate line of the kernel's package runs it.
 package asm
 
 import (
@@ -12,7 +12,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Generator runs emit and writes the assembly and the stubs where the flags of avo say.
+// Generator runs emit and writes the assembly and the stubs to the files that the flags of avo name.
 func Generator(emit func()) {
 	ConstraintExpr("!purego")
 	emit()
@@ -30,7 +30,7 @@ func Levels(emit map[string]func()) {
 	Generator(f)
 }
 
-// Begin begins a function that keeps none of its arguments.
+// Begin begins a function that retains none of its arguments.
 func Begin(name, signature string) {
 	TEXT(name, NOSPLIT, signature)
 	Pragma("noescape")
@@ -51,7 +51,7 @@ func Params(names ...string) []Register {
 	return out
 }
 
-// At is the memory disp bytes behind p.
+// At returns the memory at disp bytes after p.
 func At(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
 
 // Field returns a new register that holds the 8 bytes at disp of the struct that p points to.
@@ -61,7 +61,7 @@ func Field(p Register, disp int) GPVirtual {
 	return r
 }
 
-// Dwords is a constant of n times v.
+// Dwords returns a constant of n times v.
 func Dwords(name string, v uint32, n int) Mem {
 	m := GLOBL(name, RODATA|NOPTR)
 	for i := range n {

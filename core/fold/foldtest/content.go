@@ -1,5 +1,5 @@
-// Package foldtest has what tests of several packages and the simulator need to check folded states: a naive model of the fold, and a
-// digest of contents.
+// Package foldtest helps tests of several packages and the simulator to check folded states. It has a naive model of the fold, and a digest
+// of contents.
 package foldtest
 
 //go:generate go run ../../log/field/gen
@@ -19,9 +19,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// ContentDigest returns the SHA-256 of an application's contents as users see them: inputs in their order, and own
-// concepts, models and workflows by id. It leaves out sites, clocks, the application's id, versions of models and feedback.
-// An application keeps its digest through an export and an import.
+// ContentDigest returns the SHA-256 of an application's contents as users see them: inputs in their order, and custom concepts, models and
+// workflows by id. It excludes sites, clocks, the application's id, versions of models and feedback. An application keeps its digest
+// through an export and an import.
 func ContentDigest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
 	s := sum{sha256.New()}
 	c := catalog.Read(r, app)

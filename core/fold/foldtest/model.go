@@ -16,8 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Model is the naive meaning of a log: it has no store and looks through everything each time.
-// It shares no code with package fold.
+// Model is a naive implementation of the fold: it has no store and searches all its data each time. It shares no code with package fold.
 type Model struct {
 	app      catalog.AppID
 	inputs   []*being // in the order of creation, dead ones too
@@ -29,7 +28,7 @@ type Model struct {
 	flows    []*entity
 }
 
-// being is an input and its life.
+// being is an input, live or deleted.
 type being struct {
 	dot     log.Dot
 	id      string
@@ -54,7 +53,7 @@ type entity struct {
 	dead bool
 }
 
-// NewModel returns the meaning of an application's empty log.
+// NewModel returns the model of an application's empty log.
 func NewModel(app catalog.AppID) *Model {
 	return &Model{app: app, sites: map[log.Site]uint64{}, concepts: map[string]bool{}}
 }
@@ -90,7 +89,7 @@ func (m *Model) byDot(dot log.Dot) *being {
 	return m.live(func(b *being) bool { return b.dot == dot })
 }
 
-// Fold folds the next operation. It returns the verdict's code, 0 for an operation that it has no opinion on.
+// Fold folds the next operation. It returns the verdict's code, 0 for an operation that it does not judge.
 func (m *Model) Fold(op *log.Op) fold.Code {
 	switch last := m.sites[op.Dot.Site]; {
 	case op.Dot.Seq <= last:
@@ -134,7 +133,7 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 	return m.rest(op)
 }
 
-// field is the verdict on a write whose registers the model does not keep.
+// field returns the verdict on a write of a register that the model does not store.
 func (m *Model) field(op *log.Op, input log.Dot) fold.Code {
 	switch {
 	case m.byDot(input) == nil:
@@ -248,7 +247,7 @@ func (m *Model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
 	return code
 }
 
-// rest folds what is not about inputs.
+// rest folds operations that do not concern inputs.
 func (m *Model) rest(op *log.Op) fold.Code {
 	switch b := op.Body.(type) {
 	case *log.ModelCreate:
@@ -326,7 +325,7 @@ func (b *being) visibleLabels() (out []log.Label) {
 	return out
 }
 
-// Compare holds a state to the model.
+// Compare compares a state with the model. It returns an error for the first difference.
 func (m *Model) Compare(r catalog.Reader) error {
 	rest := m.living()
 	var wrong error

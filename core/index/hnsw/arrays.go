@@ -2,8 +2,7 @@ package hnsw
 
 import "unsafe"
 
-// upper keeps the links above level 0: a slot of level n has a block of n·budget words
-// in one array.
+// upper holds the links above level 0. A slot of level n has a block of n·budget words in one array.
 //
 //	at:    slot → 0, or 1 + the place of its block's first word
 //	words: │ level │ links of level 1 │ links of level 2 │ …
@@ -11,7 +10,7 @@ type upper struct {
 	budget int
 	at     []uint32
 	words  []uint32
-	free   [maxLevel + 1][]uint32 // blocks that can be used again, by level
+	free   [maxLevel + 1][]uint32 // free blocks, by level
 }
 
 func (u *upper) levels(slot uint32) int {
@@ -22,13 +21,13 @@ func (u *upper) levels(slot uint32) int {
 	return int(u.words[at-1])
 }
 
-// links must not be asked for a level that slot does not reach.
+// links returns the links of slot on a level, which must not be above the slot's own level.
 func (u *upper) links(slot uint32, level int) []uint32 {
 	at := int(u.at[slot]) + (level-1)*u.budget
 	return u.words[at : at+u.budget : at+u.budget]
 }
 
-// put gives slot, which has none, an empty block for a level.
+// put gives slot, which has no block, an empty block for a level.
 func (u *upper) put(slot uint32, level int) {
 	if level == 0 {
 		u.at[slot] = 0
@@ -48,7 +47,7 @@ func (u *upper) put(slot uint32, level int) {
 	u.at[slot] = uint32(at)
 }
 
-// drop takes the block of slot back.
+// drop frees the block of slot.
 func (u *upper) drop(slot uint32) {
 	level := u.levels(slot)
 	if level == 0 {
@@ -78,8 +77,7 @@ func (b bitset) has(i uint32) bool { return b[i>>6]>>(i&63)&1 != 0 }
 func (b bitset) set(i uint32)      { b[i>>6] |= 1 << (i & 63) }
 func (b bitset) drop(i uint32)     { b[i>>6] &^= 1 << (i & 63) }
 
-// nodeMap finds the slot of a node. Nodes are dense with holes: it is an array in pages,
-// and pages that hold nothing are let go.
+// nodeMap maps nodes to slots. Nodes are dense with holes, so it is an array in pages. It frees empty pages.
 type nodeMap struct {
 	pages     []*nodePage
 	pageCount int // pages that are not nil
@@ -89,7 +87,7 @@ const nodePageShift = 10
 
 type nodePage struct {
 	used  int
-	slots [1 << nodePageShift]uint32 // 1 + the slot, 0 where there is none
+	slots [1 << nodePageShift]uint32 // 1 + the slot, 0 if there is none
 }
 
 // get returns the slot of node, or noSlot.

@@ -11,13 +11,13 @@ import (
 //
 //	nodes     the live nodes are those of live (nil: not compared), each in one slot
 //	links     in range, to slots in use, none twice, none to itself, not to free slots
-//	mutual    99 % of the links are answered, or their target's budget is used up; Compact makes
-//	          it so, hence not while there are tombstones
+//	mutual    99 % of the links have a link back, or their target's budget is used up; not checked
+//	          while there are tombstones, because Compact adds the links
 //	reach     the entry point reaches every live node on level 0
 //	degree    99 % of the live nodes have links for half of the budget of level 0, or to all others
 //	counts    live nodes, tombstones, free slots and the entry point's level are as recorded
 //
-// Changes wait for it; searches do not.
+// Changes wait for Check; searches do not.
 func (g *Graph) Check(live *roaring.Bitmap) error {
 	g.writer.Lock()
 	defer g.writer.Unlock()

@@ -5,7 +5,7 @@ package hnsw
 //	links   links to tombstones become links to their hubs, and links are made mutual if there is space
 //	reach   slots that the entry point reaches on level 0 are marked; the others are linked again
 //
-// and then frees the slots that were tombstones when it began. Nothing leads to them any longer.
+// Then it frees the slots that were tombstones when it began. Nothing leads to them any longer.
 type sweep struct {
 	phase  phase
 	next   uint32 // slot
@@ -23,9 +23,8 @@ const (
 	searching
 )
 
-// Compact collects tombstones: it handles about n slots and reports whether there is nothing left to do. Its
-// steps may be spread over any time, between other changes; a graph that is opened again
-// begins a cycle again and finds what was done.
+// Compact collects tombstones: it handles about n slots and reports whether there is nothing left to do. Other changes may happen between
+// its steps. A graph that is opened again begins a new cycle, which finds the work that was done.
 func (g *Graph) Compact(n int) (done bool) {
 	g.writer.Lock()
 	defer g.writer.Unlock()
@@ -38,7 +37,7 @@ func (g *Graph) Compact(n int) (done bool) {
 	return g.sweep.phase == idle && g.tombs == 0
 }
 
-// begin starts a cycle. It reports false where there is nothing to collect.
+// begin starts a cycle. It returns false if there is nothing to collect.
 func (g *Graph) begin() bool {
 	if g.tombs == 0 {
 		return false
@@ -112,7 +111,7 @@ func (g *Graph) cleanSlot(slot uint32) {
 	}
 }
 
-// startReach begins to mark what the entry point reaches.
+// startReach begins to mark the slots that the entry point reaches.
 func (g *Graph) startReach() {
 	w := &g.sweep
 	w.phase, w.next, w.stack = reaching, 0, w.stack[:0]
@@ -186,7 +185,7 @@ func (w *sweep) hasReached(slot uint32) bool {
 	return int(slot>>6) < len(w.reach) && w.reach.has(slot)
 }
 
-// recordInsert tells the sweep of a slot that has just been linked, both ways.
+// recordInsert marks a slot as reached that has just been linked, in both directions.
 func (w *sweep) recordInsert(slot uint32) {
 	if w.phase == reaching || w.phase == searching {
 		w.reach.grow(int(slot) + 1)

@@ -2,10 +2,10 @@ package hnsw
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// Cosines appends to dst the cosines of the live ones among nodes to the query, exact and in the
-// order of nodes. It ranks nothing: for all of very many nodes that is most of the work of Scan.
+// Cosines appends to dst the exact cosines of the live nodes of nodes to the query, in the order of nodes. It does not rank them: for very
+// many nodes, ranking all is most of the work of Scan.
 //
-// Each block of nodes is read at one moment; changes may come between blocks.
+// Each block of nodes is read at one moment. Changes may happen between blocks.
 func (g *Graph) Cosines(dst []Hit, q []int16, scale float32, nodes *roaring.Bitmap) []Hit {
 	s := g.scratches.Get().(*scratch)
 	defer g.scratches.Put(s)
@@ -18,7 +18,7 @@ func (g *Graph) Cosines(dst []Hit, q []int16, scale float32, nodes *roaring.Bitm
 	return dst
 }
 
-// cosinesOf is Cosines of one block.
+// cosinesOf is Cosines for one block.
 func (g *Graph) cosinesOf(dst []Hit, s *scratch, nodes []uint32) []Hit {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -2,9 +2,8 @@ package hnsw
 
 import "slices"
 
-// Delete removes node; it is never found again. Its slot becomes a tombstone without a
-// vector that walks look through, its neighbours get other links at once, and Compact collects what is
-// left. A node that is not there is no error.
+// Delete removes node, so that no search returns it. Its slot becomes a tombstone without a vector, which walks look through. Its
+// neighbours get other links at once. Compact frees the slot later. Delete does nothing if node does not exist.
 func (g *Graph) Delete(node uint32) {
 	g.writer.Lock()
 	defer g.writer.Unlock()
@@ -37,8 +36,8 @@ func (g *Graph) remove(slot uint32) {
 	}
 }
 
-// entomb takes slot out of the live ones and takes the links to it out that leading knows, by level. It returns
-// what slot led to on level 0.
+// entomb turns slot into a tombstone and removes the links to it. leading has the slots with such links, by level. It returns the slots
+// that slot led to on level 0.
 func (g *Graph) entomb(slot uint32, leading [][]uint32) (beyond []uint32) {
 	g.slots.drop(g.nodes[slot])
 	g.dead.set(slot)
@@ -62,9 +61,8 @@ func (g *Graph) entomb(slot uint32, leading [][]uint32) (beyond []uint32) {
 	return beyond
 }
 
-// chooseAgain looks for neighbours of a slot on each of its levels as if it were inserted now, and
-// links it with them where they are better than what it has. Links that took the place of deleted ones came
-// out of the deleted ones' neighbours alone, so without this a graph would age.
+// chooseAgain searches neighbours for slot on each of its levels as if it were inserted now. It adds the links that are better than the
+// present ones. Links that replace deleted ones come only from the deleted slots' neighbours, so without this search a graph would degrade.
 func (g *Graph) chooseAgain(slot uint32) {
 	chosen := g.candidates(slot, g.levels(slot))
 	g.mu.Lock()
@@ -77,8 +75,8 @@ func (g *Graph) chooseAgain(slot uint32) {
 	}
 }
 
-// leadingTo returns slots that lead to slot on a level: all among its neighbours and their
-// neighbours. Others there may be; they are met by Compact.
+// leadingTo returns the slots that lead to slot on a level, found among its neighbours and their neighbours. Other slots may lead to it,
+// too; Compact finds those.
 func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	s := &g.work
 	s.visited.grow(len(g.nodes))
@@ -105,9 +103,9 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	return from
 }
 
-// bypass removes the links on level 0 from the given slots to the tombstone gone. One slot, the hub, must reach everything that gone led
-// to, and the others must reach the hub: torn returns the missing ways. The tombstone's first link then leads to its hub, for slots with
-// an unknown link to it; walks see no other. The remaining ways are candidates for Compact.
+// bypass removes the links on level 0 from the slots in from to the tombstone gone. One slot, the hub, is to reach everything that gone led
+// to. The first link of gone leads to the hub, for slots with an unknown link to gone; walks see no other link. The remaining links of gone
+// are candidates for Compact.
 func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
 	links := g.level0.At(gone)
 	hub := g.hubOf(from, beyond)
@@ -129,17 +127,17 @@ func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
 	}
 }
 
-// path is a way on level 0 that there has to be.
+// path is a connection on level 0 that must exist.
 type path struct{ from, to uint32 }
 
-// brokenPaths returns the ways through a tombstone that no longer exist: from the slots that led to it to its hub, and from there to those
-// beyond. Most lead to one another.
+// brokenPaths returns the connections through a tombstone that no longer exist: from the slots that led to it to its hub, and from the hub
+// to the slots beyond. Most of these slots lead to one another.
 func (g *Graph) brokenPaths(hub uint32, from, beyond []uint32) []path {
 	if hub == noSlot {
 		return nil
 	}
 	var torn []path
-	known := []uint32{hub} // to reach the hub
+	known := []uint32{hub} // slots that reach the hub
 	for _, p := range from {
 		if p == hub || g.dead.has(p) {
 			continue
@@ -151,7 +149,7 @@ func (g *Graph) brokenPaths(hub uint32, from, beyond []uint32) []path {
 			torn = append(torn, path{p, hub})
 		}
 	}
-	known = append(known[:0], hub) // to be reached from the hub
+	known = append(known[:0], hub) // slots that the hub reaches
 	for _, to := range beyond {
 		if to == hub {
 			continue
@@ -165,8 +163,8 @@ func (g *Graph) brokenPaths(hub uint32, from, beyond []uint32) []path {
 	return torn
 }
 
-// hubOf is the first live slot of those that lead to a tombstone, or else of those behind it; noSlot where
-// there is none, which is when nothing else lives.
+// hubOf returns the first live slot in from, or else the first slot in beyond. It returns noSlot if there is neither, which means that no
+// other node is live.
 func (g *Graph) hubOf(from, beyond []uint32) uint32 {
 	for _, p := range from {
 		if !g.dead.has(p) {
@@ -202,9 +200,9 @@ func clearLinks(links []uint32) {
 	}
 }
 
-// resolve follows the hubs of tombstones to a live slot. Each hub died after the tombstone it
-// serves, so the way has no circle and no freed slot on it. It may lead to the node that is
-// being removed, which has no hub yet and may lead back to where we came from: then it is noSlot.
+// resolve follows the hubs of tombstones to a live slot. Each hub was deleted after the tombstone it serves, so the path has no cycle and
+// no freed slot. If the path meets the node that is being removed, which has no hub yet and may lead back to the start, resolve returns
+// noSlot.
 func (g *Graph) resolve(slot uint32) uint32 {
 	for slot != noSlot && g.dead.has(slot) {
 		if slot+1 == g.removing {
@@ -215,7 +213,7 @@ func (g *Graph) resolve(slot uint32) uint32 {
 	return slot
 }
 
-// reaches reports whether slot leads to x on level 0 directly, over one other, or within a narrow walk towards x. A reached slot stays
+// reaches reports whether slot leads to x on level 0 directly, over one other slot, or within a narrow walk towards x. A reached slot stays
 // reachable: a link is dropped only for a detour.
 func (g *Graph) reaches(slot, x uint32) bool {
 	if g.leads(slot, x) {
@@ -228,15 +226,14 @@ func (g *Graph) reaches(slot, x uint32) bool {
 	return slices.Contains(s.list, x)
 }
 
-// leads reports whether slot leads to x on level 0, at once or over one other.
+// leads reports whether slot leads to x on level 0, directly or over one other slot.
 func (g *Graph) leads(slot, x uint32) bool {
 	links := full(g.level0.At(slot))
 	return slices.Contains(links, x) || g.isCovered(links, x, slot)
 }
 
-// lead makes slot lead to x on level 0, at once or over one other. It costs recall, for the link that it
-// takes the place of was better: it is for ways that [Graph.reaches] does not find. Where slot has no link to
-// give up, one that it leads to gives up one.
+// lead makes slot lead to x on level 0, directly or over one other slot. This costs recall, because the new link replaces a better one. So
+// it is for connections that [Graph.reaches] does not find. If slot has no link to give up, one of its neighbours gives up one.
 func (g *Graph) lead(slot, x uint32) {
 	if g.leads(slot, x) || g.accept(slot, x, 0, true) {
 		return
@@ -261,8 +258,8 @@ func (g *Graph) relink(slot uint32, level int, gone uint32) {
 	}
 }
 
-// unlink takes a link out and closes the gap. It may be out already: what another slot was led
-// to meanwhile can have taken its place.
+// unlink removes the link of slot to gone and closes the gap. It does nothing if there is none, since a call of lead may have replaced the
+// link.
 func (g *Graph) unlink(slot uint32, level int, gone uint32) {
 	links := g.links(slot, level)
 	at := slices.Index(links, gone)
@@ -274,8 +271,8 @@ func (g *Graph) unlink(slot uint32, level int, gone uint32) {
 	g.touch(slot)
 }
 
-// behind returns the live slots that a tombstone leads to on a level, over hubs where they are
-// tombstones themselves, without slot and those it leads to.
+// behind returns the live slots that the tombstone gone leads to on a level, without slot and those it leads to. On level 0 it replaces
+// tombstones among them by the live slots that their hubs lead to. slot may be noSlot.
 func (g *Graph) behind(slot uint32, level int, gone uint32) []uint32 {
 	s := &g.work
 	s.visited.grow(len(g.nodes))
@@ -305,8 +302,8 @@ func (s *scratch) pass(slot uint32) {
 	s.passed = append(s.passed, slot)
 }
 
-// refill adds links from slot to the nearest of candidates until it has want, those first that
-// none of its links occludes, and the links back where there is room.
+// refill adds links from slot to the nearest of candidates until slot has want links. It prefers candidates that no link of slot occludes.
+// It also adds the links back where there is room.
 func (g *Graph) refill(slot uint32, level int, candidates []uint32, want int) {
 	links := g.links(slot, level)
 	n := len(full(links))
@@ -348,8 +345,7 @@ func (g *Graph) isOccluded(s *scratch, k key, links []uint32) bool {
 	return false
 }
 
-// strengthen gives slot links up to half of the level's budget, out of a search for its
-// own vector.
+// strengthen searches for the vector of slot and links slot to the results, until it has half of the level's budget.
 func (g *Graph) strengthen(slot uint32, level int) {
 	if g.entry == noSlot || level > g.top {
 		return
@@ -368,8 +364,8 @@ func (g *Graph) strengthen(slot uint32, level int) {
 	g.refill(slot, level, found, len(links)/2)
 }
 
-// enterElsewhere chooses another entry point than the tombstone slot: its nearest neighbour on
-// the highest level, or else the highest node there is, the lowest in number among equals.
+// enterElsewhere replaces the entry point slot, which is a tombstone. The new one is the first live neighbour on the highest level, or else
+// the highest node; among equals that with the lowest number.
 func (g *Graph) enterElsewhere(slot uint32) {
 	g.entry = noSlot
 	for _, to := range full(g.links(slot, g.top)) {

@@ -8,8 +8,8 @@
 // A search enters at the top, walks greedily down, and widens to ef candidates at level 0. The walk measures only the high bytes of the
 // vectors; the last candidates are ranked by all 16 bits ([kernel]).
 //
-// Nodes are numbers of the caller, dense with holes. Internally each has a slot. Slots are reused, so the memory is proportional to the
-// live nodes:
+// The caller numbers the nodes, densely but with holes. Internally each node has a slot. Slots are reused, so the memory is proportional to
+// the live nodes:
 //
 //	slot      0         1         2         3
 //	node      7         –         12        9†      † tombstone, – free
@@ -22,16 +22,16 @@
 // detour of two links remains, so the graph stays connected. Levels come from a hash of the node's number and ties have an order, so the
 // same changes give the same graph on every host.
 //
-// Deleting leaves a tombstone, which is never returned. Slots that led to it get other links at once, and one of them, the hub, reaches
-// everything that it led to, mostly over others, since a link for that purpose would replace a better one. A slot with an unknown link to
-// the tombstone reaches the hub through it, until [Graph.Compact] collects it in steps. With each delete, one of the slots that led to
-// the tombstone chooses its links again, so a graph whose nodes are replaced does not degrade.
+// Deleting leaves a tombstone, which no search returns. Slots that led to it get other links at once. One of them, the hub, reaches
+// everything that the tombstone led to, mostly over other slots, since a direct link would replace a better one. A slot with an unknown
+// link to the tombstone reaches the hub through it, until [Graph.Compact] collects the tombstone in steps. With each delete, one of the
+// slots that led to the tombstone chooses its links again, so a graph whose nodes are replaced does not degrade.
 //
 // A filtered search is planned: few matches are scanned exactly, many filter the walk, which then looks behind excluded neighbours as
 // ACORN does (Patel and others 2024, arXiv:2403.04871).
 //
 // A store keeps the graph as pages of links; README.md specifies them. The caller keeps the vectors. The graph can be built from the
-// vectors again, so any doubt about its pages is [ErrCorrupt].
+// vectors again, so [Open] returns [ErrCorrupt] at any doubt about the pages.
 //
 // The package stores no vectors, starts no goroutines, and does not know inputs or concepts.
 package hnsw

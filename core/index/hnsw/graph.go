@@ -12,17 +12,17 @@ import (
 // vectors. Check wraps it. The caller then builds the graph again from the vectors.
 var ErrCorrupt = errors.New("graph is damaged")
 
-// Options are the parameters of a graph. A graph is opened with those it was made with.
+// Options are the parameters of a graph. A graph must be opened with the options that it was created with.
 type Options struct {
 	Dim            int // elements of a vector, a multiple of 32 up to kernel.MaxDim
 	M              int // links per node above level 0, 4 to 64; 0 means 16. Level 0 keeps 2·M.
 	EfConstruction int // candidates while inserting; 0 means 200
 }
 
-// Hit is one answer of a search.
+// Hit is one result of a search.
 type Hit struct {
 	Node   uint32
-	Cosine float64 // −1…1, exact: of all 16 bits
+	Cosine float64 // −1…1, exact: computed from all 16 bits
 }
 
 const (
@@ -31,23 +31,22 @@ const (
 	maxSlot = 1<<31 - 2 // slots share 32 bits with a flag in keys
 )
 
-// MaxNode is the largest number a node can have.
+// MaxNode is the largest number of a node.
 const MaxNode = noNode - 1
 
-// Graph is the index in memory. Searches may run at the same time as each other and as one change; changes
-// wait for each other. A search waits for a change only while links are being
-// written, never while their candidates are looked for.
+// Graph is the index in memory. Searches may run at the same time as each other and as one change. Changes wait for each other. A search
+// waits for a change only while the change writes links, never while it looks for candidates.
 type Graph struct {
 	m, ef int
 	m0    int // budget of level 0
 
-	// writer is held by the one change at a time. Its holder may read the fields that mu guards without mu, since nobody else writes.
+	// The running change holds writer. It may read the fields that mu guards without mu, since nobody else writes them.
 	writer  sync.Mutex
 	work    scratch
 	sweep   sweep
 	dirty   bitset   // pages changed since the last Flush
 	sums    []uint32 // checksums of the pages as flushed
-	pages   uint64   // their digest
+	pages   uint64   // digest of sums
 	seq     uint64
 	flushed bool // the pages in the store are this graph's
 
@@ -55,7 +54,7 @@ type Graph struct {
 
 	mu     sync.RWMutex
 	vec    *kernel.Vectors
-	nodes  []uint32 // of each slot: its node, or noNode while free or being linked
+	nodes  []uint32 // node of each slot; noNode while the slot is free or being linked
 	slots  nodeMap
 	level0 *kernel.Lists // links of level 0, by slot
 	upper  upper
@@ -64,12 +63,11 @@ type Graph struct {
 	top    int    // its level
 	live   int
 	tombs  int
-	free   int         // slots in use no longer
+	free   int         // number of free slots
 	first  uint32      // no slot below is free
-	worst  vectorError // of any row there has been
+	worst  vectorError // largest error of any row so far
 
-	// removing is one more than the slot of the node that is being removed, 0 while none is: a
-	// tombstone whose links lead to no hub yet.
+	// removing is one more than the slot of the node that is being removed, or 0. The links of this tombstone lead to no hub yet.
 	removing uint32
 }
 
@@ -94,14 +92,14 @@ func New(o Options) (*Graph, error) {
 	return g, nil
 }
 
-// Len is the number of live nodes.
+// Len returns the number of live nodes.
 func (g *Graph) Len() int {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.live
 }
 
-// Tombstones is the number of deleted nodes that Compact has not collected yet.
+// Tombstones returns the number of deleted nodes that Compact has not collected yet.
 func (g *Graph) Tombstones() int {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -115,15 +113,15 @@ func (g *Graph) Has(node uint32) bool {
 	return g.slots.get(node) != noSlot
 }
 
-// Bytes is the memory that the graph holds, vectors included, in bytes.
+// Bytes returns the memory that the graph holds, vectors included, in bytes.
 func (g *Graph) Bytes() int {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.vec.Bytes() + 4*cap(g.nodes) + g.slots.bytes() + g.level0.Bytes() + g.upper.bytes() + 8*cap(g.dead)
 }
 
-// levelOf is the level of a node: l or more with probability M⁻ˡ, drawn by a hash of its
-// number so that it is the same everywhere.
+// levelOf returns the level of a node: l or more with probability M⁻ˡ. A hash of the node's number determines it, so that it is the same
+// everywhere.
 func (g *Graph) levelOf(node uint32) int {
 	u := mix(uint64(node))
 	level := 0
@@ -133,10 +131,10 @@ func (g *Graph) levelOf(node uint32) int {
 	return level
 }
 
-// maxLevel bounds levels: nobody has 4¹⁶ inputs.
+// maxLevel is the maximum level. Nobody has the 4¹⁶ inputs that would need more.
 const maxLevel = 16
 
-// mix is the finaliser of splitmix64 (Steele, Lea and Flood 2014) of x + its increment.
+// mix returns the finaliser of splitmix64 (Steele, Lea and Flood 2014) of x + its increment.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -144,7 +142,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// links are the neighbours of slot on a level, noSlot after the last.
+// links returns the neighbours of slot on a level, with noSlot after the last.
 func (g *Graph) links(slot uint32, level int) []uint32 {
 	if level == 0 {
 		return g.level0.At(slot)
@@ -152,7 +150,7 @@ func (g *Graph) links(slot uint32, level int) []uint32 {
 	return g.upper.links(slot, level)
 }
 
-// levels is the highest level of a slot in use.
+// levels returns the highest level of a slot in use.
 func (g *Graph) levels(slot uint32) int { return g.upper.levels(slot) }
 
 // reserve returns the lowest free slot, with room for a node of the given level.
@@ -175,7 +173,7 @@ func (g *Graph) reserve(level int) uint32 {
 // isUsed reports whether a slot belongs to a node, live or dead.
 func (g *Graph) isUsed(slot uint32) bool { return g.nodes[slot] != noNode }
 
-// growTo makes slots below n exist.
+// growTo creates the slots below n.
 func (g *Graph) growTo(n int) {
 	if n > maxSlot {
 		panic("hnsw: too many nodes")

@@ -2,9 +2,8 @@ package hnsw
 
 import "slices"
 
-// Insert adds node with its vector: Dim elements q and the scale that makes them a unit
-// vector, or 0 for the zero vector, which is similar to nothing. A node that is there already gets the new vector.
-// q is borrowed until Insert returns.
+// Insert adds node with its vector: Dim elements q and the scale that makes them a unit vector. For the zero vector, which is similar to
+// nothing, the scale is 0. An existing node gets the new vector. q is borrowed until Insert returns.
 func (g *Graph) Insert(node uint32, q []int16, scale float32) {
 	if node > MaxNode || len(q) != g.vec.Dim() {
 		panic("hnsw: bad node or vector")
@@ -76,12 +75,11 @@ func (g *Graph) linkBack(slot uint32, neighbours []uint32, level int) {
 	}
 }
 
-// accept adds to slot a link to the new neighbour x. Where the budget is used up, the link
-// that pick would leave out last goes: the farthest of those that another link occludes, or
-// the farthest, which may be x itself unless forced.
+// accept adds to slot a link to the new neighbour x. If slot has no link left, it drops the link that pick would omit last: the farthest of
+// those that another link occludes, or else the farthest. That may be x itself unless forced.
 //
-// On level 0 a link to y goes only when y stays a neighbour's neighbour: a path over it can take
-// that detour, so whatever was reachable stays so.
+// On level 0 it drops a link to y only if y stays a neighbour's neighbour. A path over the link can take that detour, so reachable slots
+// stay reachable.
 func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
 	links := g.links(slot, level)
 	n := len(full(links))
@@ -139,8 +137,8 @@ func (g *Graph) measure(s *scratch, slot uint32, slots []uint32) {
 	slices.Sort(s.pool)
 }
 
-// isRedundant reports whether slot, which has the given links, can do without y once it leads to x: whether
-// it reaches y, or what is behind the tombstone y, over another link.
+// isRedundant reports whether slot, which has the given links, no longer needs its link to y once it leads to x. It does not need it if it
+// reaches y over another link. For a tombstone y, it must reach the slot behind y.
 func (g *Graph) isRedundant(slot uint32, links []uint32, y, x uint32) bool {
 	to := g.resolve(y)
 	if to != y && (to == noSlot || to == slot || to == x || slices.Contains(links, to)) {
@@ -149,8 +147,8 @@ func (g *Graph) isRedundant(slot uint32, links []uint32, y, x uint32) bool {
 	return g.isCovered(links, to, x)
 }
 
-// isCovered reports whether x, or another of links that is live, leads to y on level 0. A tombstone's links but the
-// first say only what its hub once reached.
+// isCovered reports whether x, or a live slot of links, leads to y on level 0. It ignores tombstones: their links except the first only
+// show what the hub once reached.
 func (g *Graph) isCovered(links []uint32, y, x uint32) bool {
 	if slices.Contains(g.level0.At(x), y) {
 		return true

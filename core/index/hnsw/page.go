@@ -26,8 +26,8 @@ type header struct {
 	live, tombs uint32
 	entry       uint32
 	seq         uint64
-	nodes       uint64 // digest
-	pages       uint64 // digest
+	nodes       uint64 // digest of the live nodes
+	pages       uint64 // digest of the pages
 }
 
 func (h *header) append(b []byte) []byte {
@@ -96,12 +96,12 @@ func (g *Graph) appendPage(b []byte, page int) []byte {
 	return b
 }
 
-// pageSum is the checksum of a page of at least pageHead bytes.
+// pageSum returns the checksum of a page of at least pageHead bytes.
 func pageSum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[pageHead:])
 }
 
-// readPage fills the slots of a page, which are free, from its bytes. The targets of links are checked after all pages.
+// readPage fills the slots of a page, which are free, from its bytes. The caller checks the targets of links after all pages.
 func (g *Graph) readPage(page int, b []byte) error {
 	if len(b) < pageHead || string(b[:4]) != "hnpg" {
 		return corrupt("page %d has no head in %d bytes", page, len(b))
@@ -126,7 +126,7 @@ func (g *Graph) readPage(page int, b []byte) error {
 	return nil
 }
 
-// readSlot fills one slot and returns the bytes behind it.
+// readSlot fills one slot and returns the bytes after it.
 func (g *Graph) readSlot(slot uint32, b []byte) (rest []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, false

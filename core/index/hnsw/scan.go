@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// scanning is the scratch of Scan.
+// scanning is the working memory of Scan.
 type scanning struct {
 	dots   []int64
 	batch  []uint32 // slots to measure
@@ -15,17 +15,17 @@ type scanning struct {
 	nearby []near   // nodes that may be among the k nearest
 }
 
-// near is a node by its distance on the high bytes.
+// near is a node with its distance, computed from the high bytes.
 type near struct{ distance, node uint32 }
 
-// scanBlock is the number of nodes that are measured before changes may continue.
+// scanBlock is the number of nodes that Scan measures before changes may continue.
 const scanBlock = 2048
 
-// Scan appends to dst the k live nodes nearest to the query out of nodes (nil: out of all), by
-// falling cosine and then by node number. It is exact: the high bytes rule out what cannot be among
-// them by the bound on their error, and the rest are measured on all 16 bits.
+// Scan appends to dst the k live nodes of nodes that are nearest to the query, by falling cosine and then by node number. A nil nodes means
+// all nodes. Scan is exact: the high bytes, with a bound on their error, exclude the nodes that cannot be among the nearest. It measures
+// the rest on all 16 bits.
 //
-// Each block of nodes is read at one moment; changes may come between blocks.
+// Each block of nodes is read at one moment. Changes may happen between blocks.
 func (g *Graph) Scan(dst []Hit, q []int16, scale float32, k int, nodes *roaring.Bitmap) []Hit {
 	if k <= 0 {
 		return dst
@@ -60,7 +60,7 @@ func (g *Graph) scanAll(s *scratch, k int, own vectorError, nodes *roaring.Bitma
 	}
 }
 
-// scanSlots measures a block of slots. It reports false behind the last.
+// scanSlots measures a block of slots. It returns false after the last slot.
 func (g *Graph) scanSlots(s *scratch, from uint32, k int, own vectorError) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -77,7 +77,7 @@ func (g *Graph) scanSlots(s *scratch, from uint32, k int, own vectorError) bool 
 	return true
 }
 
-// scanNodes measures a block of nodes; those that are not live are left out.
+// scanNodes measures a block of nodes, except those that are not live.
 func (g *Graph) scanNodes(s *scratch, nodes []uint32, k int, own vectorError) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -85,7 +85,7 @@ func (g *Graph) scanNodes(s *scratch, nodes []uint32, k int, own vectorError) {
 	g.scanBatch(s, k, own)
 }
 
-// gather makes the slots of those nodes that are live the batch.
+// gather sets the batch to the slots of the live nodes.
 func (g *Graph) gather(s *scratch, nodes []uint32) {
 	s.batch = s.batch[:0]
 	for _, node := range nodes {
@@ -117,7 +117,7 @@ func (g *Graph) scanBatch(s *scratch, k int, own vectorError) {
 	}
 }
 
-// bound is the largest distance that can belong to one of the k nearest.
+// bound returns the largest distance that one of the k nearest nodes can have.
 func (s *scratch) bound(k int, slack uint32) uint32 {
 	if len(s.best) < k {
 		return ^uint32(0)
@@ -125,7 +125,7 @@ func (s *scratch) bound(k int, slack uint32) uint32 {
 	return s.best[k-1] + slack
 }
 
-// settle ranks what is within the bound on all 16 bits. It returns how many of these are not live any more.
+// settle ranks the nodes within the bound on all 16 bits. gone is the number of these nodes that are no longer live.
 func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hit, gone int) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -144,13 +144,13 @@ func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hi
 	return g.rank(dst, s, s.batch, k), gone
 }
 
-// vectorError is the distance of the high bytes of vectors from the vectors.
+// vectorError bounds the difference between vectors and their high bytes.
 type vectorError struct {
-	length float64 // of the vector, times its scale: 1 but for rounding
+	length float64 // length of the vector, times its scale: 1 except for rounding
 	rest   float64 // length of the difference between it and its high bytes, times its scale
 }
 
-// errorOf measures one vector.
+// errorOf returns the error of one vector.
 func errorOf(q []int16, scale float32) vectorError {
 	all, rest := int64(0), int64(0)
 	for _, v := range q {
@@ -162,20 +162,20 @@ func errorOf(q []int16, scale float32) vectorError {
 	return vectorError{float64(math.Sqrt(float64(all)) * f), float64(math.Sqrt(float64(rest)) * f)}
 }
 
-// max is the worse of both.
+// max returns the larger of each value.
 func (e vectorError) max(o vectorError) vectorError {
 	return vectorError{max(e.length, o.length), max(e.rest, o.rest)}
 }
 
-// slack bounds twice the error of a distance on the high bytes: with a = A + r and
-// b = B + s, a·b − A·B = a·s + r·b − r·s, and Cauchy and Schwarz bound each product.
+// slack returns a bound on twice the error of a distance computed from the high bytes: with a = A + r and b = B + s, a·b − A·B = a·s + r·b
+// − r·s, and the inequality of Cauchy and Schwarz bounds each product.
 func (e vectorError) slack(o vectorError) uint32 {
-	const rounding = 1e-6 // of three float32 products and one rounding to a whole number, with room
+	const rounding = 1e-6 // of three float32 products and one rounding to an integer, with a margin
 	bound := float64(e.length*o.rest) + float64(e.rest*o.length) + float64(e.rest*o.rest)
 	return uint32(min(2*(bound+rounding)*(1<<29), 1<<31))
 }
 
-// set writes the vector of a slot.
+// set stores the vector of a slot.
 func (g *Graph) set(slot uint32, q []int16, scale float32) {
 	g.vec.Set(slot, q, scale)
 	g.worst = g.worst.max(errorOf(q, scale))

@@ -4,13 +4,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Search appends to dst the k live nodes nearest to the query that a walk finds, by falling
-// cosine and then by node number. The walk keeps ef candidates, at least k; 0 means 64. The
-// last 50 of them, or 2·k if more, are ranked by all 16 bits.
+// Search appends to dst the k nearest live nodes that a walk finds, by falling cosine and then by node number. The walk keeps ef
+// candidates, at least k; 0 means 64. The nearest 50 of them, or 2·k if more, are ranked by all 16 bits.
 //
-// allow, when not nil, restricts the answer to nodes in it. Few are scanned exactly, many
-// filter a walk, wider the rarer they are, whichever is expected to be cheaper. A walk that does not
-// find enough becomes a scan: a search never returns fewer than k nodes where there are k.
+// allow, if not nil, restricts the result to its nodes. Search scans few nodes exactly. For many nodes it filters a walk, which is wider
+// the rarer the nodes are. It chooses the method that should be cheaper. If a walk does not find enough, a scan follows: Search returns
+// fewer than k nodes only if there are fewer.
 //
 // q and allow are borrowed until Search returns. Search may run at the same time as other searches and a change.
 func (g *Graph) Search(dst []Hit, q []int16, scale float32, k, ef int, allow *roaring.Bitmap) []Hit {
@@ -47,8 +46,8 @@ const (
 	reranked  = 50
 )
 
-// searchWalk is Search by a walk. It reports false when the walk ended before it had filled its
-// candidates although there are more: what it did not reach could be nearer.
+// searchWalk is Search by a walk. It returns false if the walk ended with fewer candidates than there are, because the nodes that it did
+// not reach could be nearer.
 func (g *Graph) searchWalk(dst []Hit, s *scratch, k, ef int, allow *roaring.Bitmap) ([]Hit, bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -109,12 +108,12 @@ func (g *Graph) rank(dst []Hit, s *scratch, slots []uint32, k int) []Hit {
 	return dst
 }
 
-// before is the order of hits.
+// before reports whether h comes before o in the order of hits.
 func (h Hit) before(o Hit) bool {
 	return h.Cosine > o.Cosine || h.Cosine == o.Cosine && h.Node < o.Node
 }
 
-// resize returns s with length n; what it held may be lost.
+// resize returns s with length n. Its content may be lost.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/2)

@@ -14,9 +14,9 @@ type picking struct {
 	near           []uint32
 }
 
-// pick is the heuristic of the paper (algorithm 4). From keys, candidates for links of one node, nearest first, it takes a candidate
-// unless a previously taken one is nearer to it than the node is, or is a twin of it and of the node. It stops after m; s.picked and
-// s.pruned hold the two kinds in the order of keys.
+// pick is the heuristic of the paper (algorithm 4). keys are candidates for links of one node, nearest first. It takes a candidate unless a
+// previously taken one is nearer to it than the node is, or is a twin of it and of the node. It stops after m taken ones. s.picked gets the
+// taken candidates and s.pruned the others, in the order of keys.
 //
 // It asks each taken candidate which others it occludes, so that one call of the kernel measures many distances.
 func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
@@ -54,8 +54,8 @@ func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
 	slices.Sort(s.pruned)
 }
 
-// choose appends to dst up to m slots out of keys, nearest first: those that pick takes, then the
-// nearest of the others, so that no node is short of links.
+// choose appends to dst up to m slots of keys, nearest first: those that pick takes, then the nearest others, so that no node has too few
+// links.
 func (s *scratch) choose(dst []uint32, v *kernel.Vectors, keys []key, m int) []uint32 {
 	s.pick(v, keys, m)
 	for _, k := range s.picked {

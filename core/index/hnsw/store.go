@@ -8,15 +8,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Vectors yields the vectors of live nodes for Open, in any order, until yield returns false; q is borrowed. Open ignores those of other
-// nodes.
+// Vectors yields the vectors of live nodes for Open, in any order, until yield returns false. yield borrows q. Open ignores vectors of
+// other nodes.
 type Vectors func(yield func(node uint32, q []int16, scale float32) bool) error
 
-// Open reads the graph that Flush has written under prefix, and its vectors. Where there is
-// none it is empty and its [Graph.Seq] is 0.
+// Open reads the graph that Flush wrote under prefix, and its vectors. If there is none, the graph is empty and its [Graph.Seq] is 0.
 //
-// Open returns [ErrCorrupt] on any doubt about the pages: then make a graph with [New] and
-// insert all vectors; its first Flush removes the damaged pages. Other errors are those of r and vectors.
+// Open returns [ErrCorrupt] on any doubt about the pages. The caller then makes a graph with [New] and inserts all vectors; its first Flush
+// removes the damaged pages. Open also returns the errors of r and vectors.
 func Open(r kv.Reader, prefix []byte, o Options, vectors Vectors) (*Graph, error) {
 	g, err := New(o)
 	if err != nil {
@@ -45,7 +44,7 @@ func Open(r kv.Reader, prefix []byte, o Options, vectors Vectors) (*Graph, error
 	return g, g.load(vectors)
 }
 
-// readHeader returns nil where there is nothing under prefix.
+// readHeader returns nil if there is nothing under prefix.
 func readHeader(r kv.Reader, prefix []byte) (*header, error) {
 	b, err := kv.Find(r, headerKey(prefix))
 	if err != nil {
@@ -83,7 +82,7 @@ func (g *Graph) readPages(r kv.Reader, prefix []byte, h *header) error {
 		case string(key) != string(pageKey(prefix, next)):
 			return corrupt("page %d is missing", next)
 		}
-		// Slots come into being with their pages: a header alone reserves no memory.
+		// Slots are allocated with their pages, so that a header alone reserves no memory.
 		g.growTo(min(int(h.slots), (next+1)*pageSlots))
 		if err := g.readPage(next, value); err != nil {
 			return err
@@ -107,7 +106,7 @@ func (g *Graph) readPages(r kv.Reader, prefix []byte, h *header) error {
 
 func pageDigest(page int, sum uint32) uint64 { return mix(uint64(page)<<32 | uint64(sum)) }
 
-// count sets what the slots tell.
+// count computes the counts and the map of nodes from the slots.
 func (g *Graph) count() {
 	g.first = uint32(len(g.nodes))
 	for slot := range uint32(len(g.nodes)) {
@@ -171,7 +170,7 @@ func (g *Graph) load(vectors Vectors) error {
 	return nil
 }
 
-// Seq is the sequence that the graph includes: that of the last Flush.
+// Seq returns the sequence number of the last Flush. The graph includes all changes up to it.
 func (g *Graph) Seq() uint64 {
 	g.writer.Lock()
 	defer g.writer.Unlock()

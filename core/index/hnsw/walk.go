@@ -19,15 +19,15 @@ func distanceOf(k key) uint32         { return uint32(k >> 32) }
 
 const expanded = key(1)
 
-// scratch is the memory of one search, or of the one change.
+// scratch is the working memory of one search, or of the running change.
 type scratch struct {
 	query   kernel.Query
 	visited bitset   // by slot, empty between walks
 	list    []uint32 // slots measured by the walk, in order
-	passed  []uint32 // slots visited but not measured: tombstones, and what a filter excludes
+	passed  []uint32 // slots visited but not measured: tombstones, and slots that a filter excludes
 	through []uint32 // slots whose links one step follows
-	around  []uint32 // excluded neighbours of one step, whose links it looks at
-	alive   []uint32 // links that lead to no tombstones
+	around  []uint32 // excluded neighbours of one step, whose links the walk looks at
+	alive   []uint32 // links that do not lead to tombstones
 	dist    []uint32 // distances of the last step
 	pool    []key    // the nearest so far, nearest first
 	dense   []uint64 // the filter as an array of bits, by node
@@ -36,7 +36,7 @@ type scratch struct {
 	scanning
 }
 
-// filter is the set of nodes that a walk may keep; nil is all.
+// filter is the set of nodes that a walk may keep; nil means all nodes.
 type filter []uint64
 
 func (f filter) has(node uint32) bool {
@@ -44,7 +44,7 @@ func (f filter) has(node uint32) bool {
 	return w < len(f) && f[w]>>(node&63)&1 != 0
 }
 
-// greedy walks down from a slot on one level to a local minimum.
+// greedy walks from a slot on one level to a local minimum and returns it.
 func (g *Graph) greedy(s *scratch, z *kernel.Query, from uint32, level int) uint32 {
 	s.list = append(s.list[:0], from)
 	g.vec.Distances(s.distances(1), z, s.list)
@@ -63,7 +63,7 @@ func (g *Graph) greedy(s *scratch, z *kernel.Query, from uint32, level int) uint
 	}
 }
 
-// descend walks down from the entry point to a level.
+// descend walks down from the entry point to a level and returns the slot it reached.
 func (g *Graph) descend(s *scratch, z *kernel.Query, level int) uint32 {
 	at := g.entry
 	for l := g.top; l > level; l-- {
@@ -72,7 +72,7 @@ func (g *Graph) descend(s *scratch, z *kernel.Query, level int) uint32 {
 	return at
 }
 
-// full is the part of links in use.
+// full returns the part of links that is in use.
 func full(links []uint32) []uint32 {
 	for i, to := range links {
 		if to == noSlot {
@@ -91,14 +91,14 @@ func (s *scratch) distances(n int) []uint32 {
 	return s.dist
 }
 
-// walk collects in s.pool the up to ef slots nearest to z that the walk from a slot on a level
-// meets: live ones that the filter has. Tombstones, and on level 0 what the filter excludes, are
-// looked through: their neighbours count as neighbours of who leads to them.
+// walk collects in s.pool up to ef slots nearest to z that it meets, starting at from on a level. It keeps live slots that the filter
+// contains. It looks through tombstones and, on level 0, through excluded slots: their neighbours count as neighbours of the slots that
+// lead to them.
 func (g *Graph) walk(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) {
 	g.walkTo(s, z, from, level, ef, allow, noSlot)
 }
 
-// walkTo is walk that ends as soon as it meets the slot to, which may be noSlot.
+// walkTo is walk, but it ends as soon as it meets the slot to. With noSlot it does not end early.
 func (g *Graph) walkTo(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter, to uint32) {
 	s.visited.grow(len(g.nodes))
 	s.pool, s.list, s.passed = s.pool[:0], s.list[:0], s.passed[:0]
@@ -134,12 +134,12 @@ func (g *Graph) walkTo(s *scratch, z *kernel.Query, from uint32, level, ef int, 
 	s.leave()
 }
 
-// passes reports whether a slot may be kept.
+// passes reports whether a walk may keep a slot.
 func (g *Graph) passes(slot uint32, allow filter) bool {
 	return !g.dead.has(slot) && (allow == nil || allow.has(g.nodes[slot]))
 }
 
-// leave empties visited.
+// leave clears visited.
 func (s *scratch) leave() {
 	for _, slot := range s.list {
 		s.visited[slot>>6] = 0
@@ -157,7 +157,7 @@ func (s *scratch) collect(links []uint32) {
 		if to == noSlot {
 			break
 		}
-		// Without a branch: whether a neighbour is new is a coin toss.
+		// Without a branch: about half of the neighbours are new, so the processor would mispredict.
 		word := &s.visited[to>>6]
 		s.list[n] = to
 		n += int(^*word >> (to & 63) & 1)
@@ -166,8 +166,8 @@ func (s *scratch) collect(links []uint32) {
 	s.list = s.list[:n]
 }
 
-// admit measures s.list[start:] and merges what is near enough into the pool. It returns the
-// place of the first newcomer, or the pool's length.
+// admit measures s.list[start:] and merges the slots that are near enough into the pool. It returns the index of the first new slot in the
+// pool, or the pool's length.
 func (g *Graph) admit(s *scratch, z *kernel.Query, start, ef int) int {
 	batch := s.list[start:]
 	g.vec.Distances(s.distances(len(batch)), z, batch)
@@ -181,7 +181,7 @@ func (g *Graph) admit(s *scratch, z *kernel.Query, start, ef int) int {
 	if nearest >= bound {
 		return len(s.pool)
 	}
-	// It is followed next, unless one before it is left: its links are on their way meanwhile.
+	// The walk follows this slot next unless an earlier one is unexpanded. Its links load meanwhile.
 	g.level0.Fetch(slotOf(nearest))
 	for i, to := range batch {
 		k := keyOf(s.dist[i], to)
@@ -203,14 +203,14 @@ func place(keys []key, k key) int {
 	for n := len(keys); n > 0; {
 		half := (n + 1) / 2
 		n -= half
-		// Without a branch: which half it is is a coin toss.
+		// Without a branch: both halves are equally likely, so the processor would mispredict.
 		_, below := bits.Sub64(keys[at+half-1], k, 0)
 		at += half & -int(below)
 	}
 	return at
 }
 
-// out returns the links of a slot: of a tombstone only the one to its hub.
+// out returns the links of a slot. For a tombstone it returns only the link to its hub.
 func (g *Graph) out(slot uint32, level int) []uint32 {
 	links := g.links(slot, level)
 	if g.dead.has(slot) {
@@ -219,7 +219,7 @@ func (g *Graph) out(slot uint32, level int) []uint32 {
 	return links
 }
 
-// step is collect and admit where there are tombstones or a filter.
+// step is collect and admit for a graph with tombstones or a walk with a filter.
 func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) int {
 	start := len(s.list)
 	s.collect(g.out(from, level))

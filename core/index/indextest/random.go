@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// fresh is a random embedding, near another when that is given.
+// fresh returns a random embedding. If near is not nil, the embedding is close to near.
 func (w *World) fresh(near *predict.Embedding) predict.Embedding {
 	v := make([]float32, predict.Dim)
 	for i := range v {
@@ -28,7 +28,7 @@ func (w *World) fresh(near *predict.Embedding) predict.Embedding {
 	return e
 }
 
-// Embedding is one of few, or close to one of them.
+// Embedding returns one of few embeddings, or one that is close to them.
 func (w *World) Embedding() predict.Embedding {
 	e := w.pool[w.Rand.IntN(len(w.pool))]
 	if w.Rand.IntN(4) > 0 {
@@ -52,10 +52,10 @@ func (w *World) RandomDerived() *catalog.DerivedData {
 	return d
 }
 
-// URLs of random inputs.
+// urls is the number of different URLs of random inputs.
 const urls = 6
 
-// Input is a random input, not yet in the world.
+// Input returns a random input that is not in the world yet.
 func (w *World) Input() *catalog.Input {
 	in := &catalog.Input{Code: catalog.InputReady}
 	switch w.Rand.IntN(8) {
@@ -83,7 +83,7 @@ func (w *World) Input() *catalog.Input {
 	return in
 }
 
-// URL is one of few.
+// URL returns one of few URLs.
 func (w *World) URL() string { return fmt.Sprintf("https://example.com/%d.jpg", w.Rand.IntN(urls)) }
 
 // Concept returns the id of a public, a custom or an unknown concept.
@@ -92,7 +92,7 @@ func (w *World) Concept() string {
 	return all[w.Rand.IntN(len(all))]
 }
 
-// Relabel gives an input other labels.
+// Relabel replaces the labels of an input by random ones.
 func (w *World) Relabel(in *catalog.Input) {
 	in.Labels = nil
 	for range w.Rand.IntN(4) {
@@ -110,7 +110,7 @@ func (w *World) Edit(in *catalog.Input) {
 	in.Edits = append(in.Edits, e)
 }
 
-// Point is a place, often a special one.
+// Point returns a place, often a special one.
 func (w *World) Point() log.Point {
 	special := []log.Point{
 		{Longitude: 180},
@@ -135,12 +135,12 @@ func (w *World) Point() log.Point {
 	}
 }
 
-// Meta is a whole document.
+// Meta returns a random document of metadata.
 func (w *World) Meta() catalog.Meta {
 	return catalog.Meta{{JSON: []byte(w.JSON(4))}}
 }
 
-// JSON is a value of few names and scalars, in many shapes, nested up to depth.
+// JSON returns a random value of few names and scalars, in many shapes, nested up to depth.
 func (w *World) JSON(depth int) string {
 	scalars := []string{`1`, `1.0`, `10e-1`, `2`, `-0`, `0`, `true`, `false`, `null`, `"x"`, `"y"`, `"\u0078"`, `""`, `"1"`}
 	kind := w.Rand.IntN(6)

@@ -26,7 +26,7 @@ import (
 // Concepts are the ids of the general model in tests.
 var Concepts = []string{"ai_aa", "ai_bb", "ai_cc", "ai_dd", "ai_ee"}
 
-// Own are ids of concepts of the application's own.
+// Own are ids of custom concepts.
 var Own = []string{"cat", "dog", "emu"}
 
 // Base is the base model of tests.
@@ -57,7 +57,7 @@ func New(t testing.TB, seed uint64, store kv.Store) *World {
 		Rand: rand.New(rand.NewPCG(seed, 4)), Store: store, App: catalog.AppID{0xa9, 1},
 		Live: map[uint32]*catalog.Input{},
 	}
-	// Ordinals begin before the ends of blocks and chunks, so that few inputs cross them.
+	// Ordinals begin just before the ends of blocks and chunks, so that even a few inputs cross them.
 	w.header.Next = []uint32{0, 1010, 4085, 65_525}[w.Rand.IntN(4)]
 	w.Reopen(t, Options())
 	for range 8 {
@@ -76,13 +76,13 @@ func (w *World) Reopen(t testing.TB, o index.Options) {
 	w.Index = x
 }
 
-// Reader reads the application as it is now.
+// Reader returns a reader of the application's present state.
 func (w *World) Reader() catalog.Reader { return catalog.Read(w.Store, w.App) }
 
-// Ords is the live inputs in the order of creation.
+// Ords returns the ordinals of the live inputs in the order of creation.
 func (w *World) Ords() []uint32 { return slices.Sorted(maps.Keys(w.Live)) }
 
-// Next is the ordinal of the next input.
+// Next returns the ordinal of the next input.
 func (w *World) Next() uint32 { return w.header.Next }
 
 // Tx is a run of changes.
@@ -94,7 +94,7 @@ type Tx struct {
 	out fold.Outcome
 }
 
-// Commit makes what do changes visible: state and index in one batch. Where it fails the test ends.
+// Commit makes the changes of do visible: state and index in one batch. If that fails, the test ends.
 func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 	t.Helper()
 	overlay := kv.NewOverlay(w.Store)
@@ -112,7 +112,7 @@ func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 	w.Index.ConfirmStage()
 }
 
-// Insert adds an input, which gets its ordinal, with the derived record of its picture; nil: without.
+// Insert adds an input and sets its ordinal. d is the derived record of its picture, nil if there is none.
 func (tx *Tx) Insert(in *catalog.Input, d *catalog.DerivedData) *catalog.Input {
 	tx.w.header.Next++
 	return tx.InsertAt(tx.w.header.Next-1, in, d)
@@ -149,7 +149,7 @@ func (tx *Tx) derive(in *catalog.Input, d *catalog.DerivedData) {
 	}
 }
 
-// Update changes an input; d belongs to one that becomes ready.
+// Update changes an input. If the input becomes ready, d is its derived record.
 func (tx *Tx) Update(before *catalog.Input, d *catalog.DerivedData, change func(in *catalog.Input)) {
 	after := *before
 	after.Labels = slices.Clone(before.Labels)
@@ -178,7 +178,7 @@ func (tx *Tx) DeleteAll() {
 	tx.out = fold.Outcome{DeletedAll: true}
 }
 
-// Train makes a version at 21100 of a new model, with a random head.
+// Train adds a new model with a version at 21100, which has a random head.
 func (w *World) Train(t testing.TB, base [32]byte, concepts ...string) {
 	t.Helper()
 	head := &train.Head{Concepts: concepts, Exclusive: len(concepts) > 1 && w.Rand.IntN(2) == 0}

@@ -23,7 +23,7 @@ func repeatByte(name string, b byte) VecVirtual {
 	return v
 }
 
-// lanes is a register with the same 16 bytes in both lanes.
+// lanes returns a register with the same 16 bytes in both lanes.
 func lanes(name string, bytes ...int) VecVirtual {
 	m := GLOBL(name, RODATA|NOPTR)
 	for i := range 32 {
@@ -34,9 +34,8 @@ func lanes(name string, bytes ...int) VecVirtual {
 	return v
 }
 
-// plain looks at 64 bytes a step. A byte is special when, as a signed number, it is below
-// the space, which both control characters and bytes outside ASCII are, or when it is a
-// quote or a backslash.
+// plain emits plainAVX2, which checks 64 bytes per step. A byte is special if, as a signed number, it is below the space, or if it is a
+// quote or a backslash. Control characters and bytes outside ASCII are below the space.
 func plain() {
 	TEXT("plainAVX2", NOSPLIT, "func(b []byte) int")
 	Doc("plainAVX2 is plainGeneric over the whole blocks of 64 bytes of b; without a special",
@@ -83,9 +82,9 @@ func plain() {
 	RET()
 }
 
-// decode turns 32 characters a step into 24 bytes by Muła and Lemire's method (arXiv:1704.00605). The high nibble of a character selects
-// the number to add to make it a sextet. Two tables over both nibbles detect characters outside the standard alphabet. Two multiply-adds
-// join four sextets.
+// decode emits decodeAVX2, which turns 32 characters per step into 24 bytes by Muła and Lemire's method (arXiv:1704.00605). The high nibble
+// of a character selects the number to add to make it a sextet. Two tables over both nibbles detect characters outside the standard
+// alphabet. Two multiply-adds join four sextets.
 func decode() {
 	TEXT("decodeAVX2", NOSPLIT, "func(dst, src []byte) (ate, made int)")
 	Doc("decodeAVX2 decodes groups of 32 characters of the standard alphabet, as long as that",

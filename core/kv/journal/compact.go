@@ -7,25 +7,25 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// rewrite is a compaction under way.
+// rewrite is a running compaction.
 type rewrite struct {
 	tape   *tape
 	source Source
-	whole  bool  // all that was live is written
-	at     int64 // in the current file: records from here on are still to be copied
+	whole  bool  // all records that were live at the beginning are written
+	at     int64 // offset in the current file: records from here on are still to be copied
 	chain  uint32
 }
 
-// Copier is how a [Source] writes its records.
+// Copier writes the records of a [Source] to the new file.
 type Copier struct{ j *Journal }
 
 // Put writes a record and returns the offset that its body has after Switch.
 func (c *Copier) Put(head, body []byte) (int64, error) { return c.j.rewrite.tape.append(head, body) }
 
-// Read is [Journal.Read] of the journal before Switch.
+// Read is [Journal.Read] at offsets from before Switch.
 func (c *Copier) Read(off int64, p []byte) error { return c.j.read(off, p) }
 
-// Copy is Put with the n bytes of a body that lies at off.
+// Copy is Put with the body of n bytes at offset off.
 func (c *Copier) Copy(head []byte, off int64, n int) (int64, error) {
 	body := make([]byte, n)
 	if err := c.j.read(off, body); err != nil {
@@ -34,8 +34,7 @@ func (c *Copier) Copy(head []byte, off int64, n int) (int64, error) {
 	return c.Put(head, body)
 }
 
-// Due reports whether the journal has grown to more than twice what is live in it, and slack,
-// so that it should be compacted. live and slack are in bytes.
+// Due reports whether the journal should be compacted: it is larger than twice its live records plus slack. live and slack are in bytes.
 func (j *Journal) Due(live, slack int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -43,8 +42,8 @@ func (j *Journal) Due(live, slack int64) bool {
 	return j.rewrite == nil && j.err == nil && size > 2*live+slack && size > j.again
 }
 
-// Compact begins to write live records to the other file, unless a compaction runs; each Append continues it. The source must be of this
-// moment: it returns the content of all records up to now, and nothing of later ones.
+// Compact begins to write live records to the other file, unless a compaction runs; each Append continues it. The source must show the
+// moment of the call: it returns the content of all records up to now, and nothing of later ones.
 func (j *Journal) Compact(source Source) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -83,7 +82,7 @@ func (j *Journal) step(n int) error {
 	return nil
 }
 
-// copySince copies records that came after the compaction began, of about n bytes.
+// copySince copies about n bytes of the records that were appended since the compaction began.
 func (j *Journal) copySince(n int) error {
 	r := j.rewrite
 	for end := r.at + int64(n); r.at < min(end, j.now.end()); {
@@ -113,7 +112,7 @@ func (j *Journal) copySince(n int) error {
 	return nil
 }
 
-// finish has the other file take over.
+// finish makes the other file the current one.
 func (j *Journal) finish() error {
 	r := j.rewrite
 	if err := r.tape.flush(); err != nil {
@@ -138,13 +137,13 @@ func (j *Journal) finish() error {
 	return nil
 }
 
-// abandon gives a compaction up. It is tried again when the journal has grown by a quarter.
+// abandon gives up a compaction. The journal is due again when it has grown by a quarter.
 func (j *Journal) abandon() {
 	r := j.rewrite
 	j.rewrite = nil
 	j.again = j.now.end() + j.now.end()/4
 	r.source.Close()
-	// The rest of the file has no header and is emptied later otherwise; this frees its space now.
+	// A file without a header is emptied before its next use. This frees its space now.
 	if err := j.files.Truncate(r.tape.file, 0); err != nil {
 		j.again = max(j.again, 2*j.now.end())
 	}

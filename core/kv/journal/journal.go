@@ -21,47 +21,48 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Files are a host's numbered files. Calls do not overlap.
+// Files gives access to a host's numbered files. The journal makes one call at a time.
 type Files interface {
-	// Size returns the bytes of a file, 0 for one that was never written.
+	// Size returns the size of a file in bytes, 0 if the file was never written.
 	Size(file int) (int64, error)
-	// Read fills p from off, or fails.
+	// Read fills p with the bytes at off, or returns an error.
 	Read(file int, off int64, p []byte) error
-	// Write writes p at off, at most at the file's end. After an error any part may be written. kv.ErrFull: for lack of space.
+	// Write writes p at off, which is at most the file's size. After an error any part of p may be written. It returns kv.ErrFull if there
+	// is no space.
 	Write(file int, off int64, p []byte) error
 	Truncate(file int, size int64) error
 	// Sync makes a file durable. A crash may keep any part of the changes since the last Sync.
 	Sync(file int) error
 }
 
-// Source provides the live records of a compaction. Append calls its methods, under the journal's lock. They may use the journal only by
-// their arguments.
+// Source provides the live records of a compaction. Append calls its methods, under the journal's lock. They may use the journal only
+// through their arguments.
 type Source interface {
 	// Next writes records of about n bytes that were live when the compaction began, and reports whether those were the last.
 	Next(to *Copier, n int) (done bool, err error)
 
-	// NoteMove says that the body of a record which was appended since then also stands elsewhere.
+	// NoteMove reports that the new file also stores the body at from, which was appended since the compaction began, at to.
 	NoteMove(from, to int64)
 
-	// Switch is called when the records that Next wrote, and those that came since, are all
-	// there is: bodies lie where Copier and Moved have said. Until it returns, read reads
-	// bodies where they lay. With an error of it the journal stays as it was.
+	// Switch is called when the new file is complete: it has the records that Next wrote and those appended since. Their bodies are at the
+	// offsets that the Copier returned and NoteMove reported. Until Switch returns, read reads bodies at their old offsets. If Switch
+	// returns an error, the journal keeps the old file.
 	Switch(read func(off int64, p []byte) error) error
 
-	// Close is called once the compaction has ended, whether well or not.
+	// Close is called once the compaction has ended, successful or not.
 	Close()
 }
 
-// Options are the files and the owner of a journal.
+// Options are the files and settings of a journal.
 type Options struct {
-	Files Files   // borrowed for as long as it is used
-	Pair  [2]int  // its files
-	Magic [8]byte // whose records these are
+	Files Files   // borrowed for as long as the journal is used
+	Pair  [2]int  // numbers of the journal's two files
+	Magic [8]byte // identifies the owner of the records
 	Step  int     // bytes of a compaction that go with each record, besides twice the record's own; 0 means 64 kB
 
-	// Reserve is the number of bytes that the journal occupies in the file that is not the current one. It gives them up for a record that
-	// finds no space, and Room returns an error until it has them again. So a user that asks Room before records that can wait has space
-	// for the others.
+	// Reserve is the number of bytes that the journal occupies in the file that is not current. The journal gives them up for a record that
+	// finds no space. Room then returns an error until the journal has them again. So if a user calls Room before records that can wait,
+	// the other records have space.
 	Reserve int
 }
 
@@ -73,23 +74,21 @@ type Journal struct {
 	magic    [8]byte
 	pace     int
 	now      *tape
-	appended uint64 // records since the start
-	flushed  uint64 // the first so many of them are in the file
-	synced   uint64 // the first so many of them outlive a crash
+	appended uint64 // number of records since Open
+	flushed  uint64 // number of the last record in the file
+	synced   uint64 // number of the last record that survives a crash
 	rewrite  *rewrite
 	reserve  int   // bytes, see Options
-	reserved bool  // they are in the other file
-	again    int64 // size from which a compaction is tried again that has failed
-	err      error // what every write returns
+	reserved bool  // the reserve is in the other file
+	again    int64 // size at which a failed compaction is tried again
+	err      error // error of every further write
 }
 
-// Yield is called by [Open] with each record: its head, borrowed until it returns, and where
-// its body of n bytes lies.
+// Yield receives each record from [Open]: its head, borrowed until Yield returns, and the offset of its body of n bytes.
 type Yield func(head []byte, body int64, n int) error
 
-// Open opens the journal in a pair of files, empty ones for a new journal, and replays it.
-// Errors: kv.ErrCorrupt for damage, kv.ErrForeign for another's files, those of the files and of
-// yield.
+// Open opens the journal in a pair of files and replays it. Empty files become a new journal. Errors: kv.ErrCorrupt for damage,
+// kv.ErrForeign for files of another owner, and the errors of the files and of yield.
 func Open(o Options, yield Yield) (*Journal, error) {
 	if o.Step == 0 {
 		o.Step = 64 << 10
@@ -111,7 +110,7 @@ func (j *Journal) occupy() {
 		return
 	}
 	if j.reserved = j.files.Write(j.other(), 0, make([]byte, j.reserve)) == nil; !j.reserved {
-		_ = j.files.Truncate(j.other(), 0) // what is left has no header and is emptied when there is need
+		_ = j.files.Truncate(j.other(), 0) // the rest has no header; a later compaction empties the file
 	}
 }
 
@@ -125,7 +124,7 @@ func (j *Journal) release() bool {
 	return true
 }
 
-// Room returns kv.ErrFull while the journal has given up its reserve and finds no space for it.
+// Room returns kv.ErrFull while the journal has given up its reserve and finds no space to occupy it again.
 func (j *Journal) Room() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -138,10 +137,10 @@ func (j *Journal) Room() error {
 	return nil
 }
 
-// choose finds the current file, makes one where there is none, and empties the other.
+// choose finds the current file, creates it if there is none, and empties the other file.
 func (j *Journal) choose() error {
 	var tapes [2]*tape
-	frames := false // some file has more than a header
+	frames := false // a file has more than a header
 	for i, file := range j.pair {
 		size, err := j.files.Size(file)
 		if err != nil {
@@ -166,7 +165,7 @@ func (j *Journal) choose() error {
 	return empty(j.files, j.other())
 }
 
-// create makes the first file. Nothing was ever acknowledged where its header is missing.
+// create writes the first file. Without a header no record was ever acknowledged, so nothing is lost.
 func (j *Journal) create() error {
 	t := newTape(j.files, j.pair[0], 1)
 	if err := errors.Join(empty(j.files, j.pair[0]), empty(j.files, j.pair[1])); err != nil {
@@ -179,7 +178,7 @@ func (j *Journal) create() error {
 	return nil
 }
 
-// empty makes a file surely empty.
+// empty empties a file and makes that durable.
 func empty(files Files, file int) error {
 	size, err := files.Size(file)
 	if err != nil || size == 0 {
@@ -193,14 +192,14 @@ func empty(files Files, file int) error {
 
 func (j *Journal) other() int { return j.pair[0] + j.pair[1] - j.now.file }
 
-// Append adds a record, of which head and body are borrowed until it returns: not both are
-// empty. It returns where the body lies and the record's number, for SyncTo. With kv.ErrFull from the files nothing of the
-// record remains, and a later one may find space. After any other error, which wraps kv.ErrFailed, nothing more can be appended.
+// Append adds a record. It borrows head and body until it returns; one of them may be empty. It returns the offset of the body and the
+// record's number, for SyncTo. If the files return kv.ErrFull, nothing of the record remains, and a later record may find space. After any
+// other error, which wraps kv.ErrFailed, the journal accepts no more records.
 func (j *Journal) Append(head, body []byte) (at int64, seq uint64, err error) {
 	return j.add(head, body, false)
 }
 
-// Write is Append of a record that is in the file when Write returns, with all records before it: SyncTo then needs no space.
+// Write is Append, but the record and all before it are in the file when Write returns. SyncTo then needs no space.
 func (j *Journal) Write(head, body []byte) (at int64, seq uint64, err error) {
 	return j.add(head, body, true)
 }
@@ -211,7 +210,7 @@ func (j *Journal) add(head, body []byte, through bool) (at int64, seq uint64, er
 	if j.err != nil {
 		return 0, 0, j.err
 	}
-	// Before the record is written, so that Moved does not report its offset before Append returns it.
+	// Before the record is written, so that NoteMove does not report its offset before Append returns it.
 	if err := j.step(2*(len(head)+len(body)) + j.pace); err != nil {
 		return 0, 0, err
 	}
@@ -230,7 +229,7 @@ func (j *Journal) add(head, body []byte, through bool) (at int64, seq uint64, er
 			return 0, 0, j.fail(err)
 		}
 		if j.rewrite != nil {
-			j.abandon() // the record may fit in its space
+			j.abandon() // the record may fit into the freed space
 			continue
 		}
 		if !j.release() {
@@ -243,8 +242,8 @@ func (j *Journal) add(head, body []byte, through bool) (at int64, seq uint64, er
 	return at, j.appended, nil
 }
 
-// SyncTo returns once the record with a number, and all before it, outlive a crash. Records
-// that were appended meanwhile are synced with it. With kv.ErrFull a later call may succeed.
+// SyncTo returns once the record with number seq, and all before it, survive a crash. It also syncs records that were appended meanwhile.
+// After kv.ErrFull a later call may succeed.
 func (j *Journal) SyncTo(seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -273,7 +272,7 @@ func (j *Journal) SyncTo(seq uint64) error {
 	return nil
 }
 
-// Sync is SyncTo of all records.
+// Sync is SyncTo for all records.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	seq := j.appended
@@ -281,7 +280,7 @@ func (j *Journal) Sync() error {
 	return j.SyncTo(seq)
 }
 
-// Read fills p from a body, at off.
+// Read fills p with bytes of a body, starting at offset off of the journal.
 func (j *Journal) Read(off int64, p []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

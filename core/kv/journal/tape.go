@@ -10,26 +10,26 @@ import (
 
 const (
 	headerBytes = 64
-	sealedBytes = 28 // of the header, with its CRC
+	sealedBytes = 28 // part of the header that seal writes, with its CRC
 	markBytes   = 16
 	frameBytes  = 16
-	bufferBytes = 256 << 10 // gathered before they are written
+	bufferBytes = 256 << 10 // bytes gathered before a write
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func crc(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// tape is one of the files, as README.md lays it out.
+// tape is one of the two files. README.md specifies its layout.
 type tape struct {
 	files      Files
 	file       int
 	generation uint64
 	chain      uint32
 	written    int64  // bytes of the file
-	buffer     []byte // what follows them
-	durable    int64  // bytes that a sync has returned for
-	mark       int    // the next one to be written
+	buffer     []byte // bytes that follow, not written yet
+	durable    int64  // number of synced bytes
+	mark       int    // index of the next mark to write
 }
 
 func newTape(files Files, file int, generation uint64) *tape {
@@ -38,12 +38,12 @@ func newTape(files Files, file int, generation uint64) *tape {
 	return t
 }
 
-// seed is the chain before the first frame.
+// seed returns the chain before the first frame.
 func (t *tape) seed() uint32 { return crc(binary.LittleEndian.AppendUint64(nil, t.generation)) }
 
 func (t *tape) end() int64 { return t.written + int64(len(t.buffer)) }
 
-// readHeader reads a file's header; nil where there is none.
+// readHeader reads a file's header. It returns nil if there is no valid header.
 func readHeader(files Files, file int, size int64, magic [8]byte) (*tape, error) {
 	if size < headerBytes {
 		return nil, nil
@@ -71,14 +71,14 @@ func readHeader(files Files, file int, size int64, magic [8]byte) (*tape, error)
 	return t, nil
 }
 
-// markOf is the mark of a length.
+// markOf returns the mark of a length.
 func (t *tape) markOf(length int64) (m [markBytes]byte) {
 	binary.LittleEndian.PutUint64(m[:], uint64(length))
 	binary.LittleEndian.PutUint32(m[8:], crc(append(binary.LittleEndian.AppendUint64(nil, t.generation), m[:8]...)))
 	return m
 }
 
-// append adds a frame to the buffer and returns where its body lies.
+// append adds a frame to the buffer and returns the offset of its body.
 func (t *tape) append(head, body []byte) (int64, error) {
 	var f [frameBytes]byte
 	binary.LittleEndian.PutUint32(f[:], uint32(len(head)))
@@ -119,8 +119,8 @@ func (t *tape) flush() error {
 	return nil
 }
 
-// rewind takes back what was appended after an end, with the chain there, and what a failed write left in the file. It
-// syncs, because a crash must not bring back a record that was refused.
+// rewind removes the frames appended after end, and what a failed write left in the file. chain is the chain at end. It syncs, because a
+// crash must not restore a refused record.
 func (t *tape) rewind(end int64, chain uint32) error {
 	t.buffer = t.buffer[:max(0, end-t.written)]
 	t.written, t.chain = min(t.written, end), chain
@@ -130,7 +130,7 @@ func (t *tape) rewind(end int64, chain uint32) error {
 	return t.files.Sync(t.file)
 }
 
-// sync makes all frames in the file durable, and marks it.
+// sync makes all frames in the file durable, and writes a mark.
 func (t *tape) sync() error {
 	if err := t.files.Sync(t.file); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (t *tape) sync() error {
 	return nil
 }
 
-// seal makes the frames durable and then the header, which has the file count.
+// seal makes the frames durable and then writes the header, which makes the file valid.
 func (t *tape) seal(magic [8]byte) error {
 	if err := t.flush(); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (t *tape) seal(magic [8]byte) error {
 	return nil
 }
 
-// replay calls yield with the frames, and cuts off a torn tail.
+// replay calls yield with each frame, and cuts off a torn tail.
 func (t *tape) replay(yield Yield) error {
 	w := window{files: t.files, file: t.file, size: t.written}
 	at := int64(headerBytes)
@@ -196,15 +196,15 @@ func (t *tape) replay(yield Yield) error {
 	return nil
 }
 
-// frame is a frame as it is in the file.
+// frame is a frame in the file.
 type frame struct {
-	head  []byte // the window's
-	body  int64  // where the body lies
-	n     int    // its bytes
+	head  []byte // borrowed from the window
+	body  int64  // offset of the body
+	n     int    // bytes of the body
 	chain uint32
 }
 
-// frame reads the frame at a place; ok reports whether there is one. It does not read a synced body.
+// frame reads the frame at an offset. ok is false if there is no valid frame. It does not read a synced body.
 func (t *tape) frame(w *window, at int64) (f frame, ok bool, err error) {
 	if at+frameBytes > w.size {
 		return f, false, nil
@@ -237,7 +237,7 @@ func (t *tape) frame(w *window, at int64) (f frame, ok bool, err error) {
 	return f, crc(h[frameBytes+head:]) == want, nil
 }
 
-// window reads a file ahead, more and more while it is read in order.
+// window reads a file ahead. It reads more and more at once while reads are in order.
 type window struct {
 	files Files
 	file  int
@@ -252,7 +252,7 @@ const (
 	mostAhead  = 1 << 20
 )
 
-// bytes are n bytes at a place within the file, until the next call.
+// bytes returns n bytes at an offset of the file, valid until the next call.
 func (w *window) bytes(at int64, n int) ([]byte, error) {
 	end := w.from + int64(len(w.data))
 	if at >= w.from && at+int64(n) <= end {

@@ -12,9 +12,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Crasher is a disk that loses its power.
+// Crasher is a disk that can lose its power.
 type Crasher interface {
-	// Open opens the store that is on the disk; an empty disk has an empty one.
+	// Open opens the store on the disk. An empty disk has an empty store.
 	Open() (kv.Store, error)
 
 	// Crash returns the disk after a loss of power at this moment: with all durable data and with percent of the others. The store still
@@ -22,8 +22,8 @@ type Crasher interface {
 	Crash(percent int, rng *rand.Rand) Crasher
 }
 
-// Crashes runs one round for each seed: a session whose power fails at random moments, after each of
-// which the store must hold a prefix of the batches that reaches to the last one waited for.
+// Crashes runs one round for each seed: a session whose power fails at random moments. After each of them the store must hold a prefix of
+// the batches, at least up to the last one whose wait returned.
 func Crashes(t *testing.T, seeds iter.Seq[uint64], blank func() Crasher) {
 	for seed := range seeds {
 		crashRound(t, seed, blank())
@@ -102,7 +102,8 @@ func (w watchedStore) Commit(b *kv.Batch) (func() error, error) {
 	return w.Store.Commit(b)
 }
 
-// CommitNothing applies batches, commits an empty one and loses all data that are not durable. The applied batches are stored.
+// CommitNothing applies batches, commits an empty one and loses all data that are not durable. The store must still have the applied
+// batches.
 func CommitNothing(t *testing.T, blank func() Crasher) {
 	disk := blank()
 	store, err := disk.Open()
@@ -137,8 +138,8 @@ func CommitNothing(t *testing.T, blank func() Crasher) {
 	}
 }
 
-// CommitOrder has several goroutines commit at once and cuts the power: what is left is a prefix
-// of the order in which Commit was called, with all that was waited for.
+// CommitOrder lets several goroutines commit at once and cuts the power. The store must have a prefix of the order in which Commit was
+// called, with all batches whose wait returned.
 func CommitOrder(t *testing.T, seeds iter.Seq[uint64], blank func() Crasher) {
 	for seed := range seeds {
 		commitOrder(t, seed, blank())

@@ -10,21 +10,21 @@ import (
 // ErrDisk is the error of reads of a [Failing] store.
 var ErrDisk = errors.New("disk of the server")
 
-// Failing is a store whose reads, and those of its snapshots, fail after a number of them.
+// Failing is a store whose reads, and those of its snapshots, fail after a number of reads.
 type Failing struct {
 	kv.Store
-	Left atomic.Int64 // reads until then; less than 0 when one has failed
-	Once bool         // that one alone fails, and those after it succeed
+	Left atomic.Int64 // number of reads that still succeed; negative once one has failed
+	Once bool         // only one read fails, and later ones succeed
 }
 
-// NewFailing returns a store over another, whose reads succeed until Left is set.
+// NewFailing returns a store over another one. Reads succeed until the caller sets Left.
 func NewFailing(store kv.Store) *Failing {
 	f := &Failing{Store: store}
 	f.Heal()
 	return f
 }
 
-// Heal lets reads succeed again.
+// Heal makes reads succeed again.
 func (f *Failing) Heal() { f.Left.Store(1 << 40) }
 
 func (f *Failing) over(r kv.Reader) failingReader { return failingReader{r, f} }

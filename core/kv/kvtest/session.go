@@ -24,16 +24,15 @@ type Session struct {
 	states []kv.Snapshot // [n] is after the first n batches
 }
 
-// step is a batch and how it is given to the store.
+// step is a batch and the way to write it to the store.
 type step struct {
 	batch  *kv.Batch
-	commit bool // and not merely applied
-	wait   bool // at once
-	read   bool // afterwards
+	commit bool // by Commit instead of Apply
+	wait   bool // call wait at once
+	read   bool // read from the store afterwards
 }
 
-// NewSession draws a session of calls batches: puts of 0 to maxValue bytes, deletes and
-// range deletes over a few hundred keys.
+// NewSession returns a session of calls random batches: puts of 0 to maxValue bytes, deletes and range deletes over a few hundred keys.
 func NewSession(seed uint64, calls, maxValue int) *Session {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	model := memkv.New()
@@ -80,8 +79,8 @@ type Progress struct {
 	Given   atomic.Int64 // batches that a crash may keep: the last handed to the store
 }
 
-// Run gives the store the session's batches from number `from`+1 on, and stops with the first error that lasts:
-// kv.ErrFull is answered by asking for room a few times.
+// Run writes the session's batches to the store, starting with number `from`+1. It stops at the first lasting error. After kv.ErrFull it
+// asks for room a few times.
 func (s *Session) Run(store kv.Store, from int, p *Progress) error {
 	var waits []func() error
 	for i := from; i < len(s.steps); i++ {
@@ -119,7 +118,7 @@ func (s *Session) Run(store kv.Store, from int, p *Progress) error {
 	return nil
 }
 
-// give hands over one batch, again while the store is full and room does not come.
+// give writes one batch to the store. While the store is full and has no room, it tries again.
 func (s *Session) give(store kv.Store, st step) (wait func() error, err error) {
 	for range 4 {
 		if st.commit {
@@ -137,7 +136,7 @@ func (s *Session) give(store kv.Store, st step) (wait func() error, err error) {
 	return wait, err
 }
 
-// read compares a part of the store with the state of batch n.
+// read compares a part of the store with the state after batch n.
 func (s *Session) read(store kv.Store, st step, n int) error {
 	if !st.read {
 		return nil
@@ -146,8 +145,8 @@ func (s *Session) read(store kv.Store, st step, n int) error {
 	return errors.Join(same(snap, s.states[n], []byte("key-1"), []byte("key-2")), snap.Close())
 }
 
-// Check finds the number n of batches whose state r has, and compares all of it. It returns an error for another state, and for one
-// outside least ≤ n ≤ most.
+// Check returns the number n of batches in r, and compares all of r with the state after batch n. It returns an error if they differ, and
+// if n is not within least ≤ n ≤ most.
 func (s *Session) Check(r kv.Reader, least, most int64) (n int, err error) {
 	value, err := r.Get(counter)
 	switch {
@@ -165,13 +164,13 @@ func (s *Session) Check(r kv.Reader, least, most int64) (n int, err error) {
 	return n, same(r, s.states[n], nil, nil)
 }
 
-// Len is the number of batches.
+// Len returns the number of batches.
 func (s *Session) Len() int { return len(s.steps) }
 
-// errWrong means data that differ from the written ones, without an error of the store.
+// errWrong reports data that differ from the written data although the store returned no error.
 var errWrong = errors.New("wrong data")
 
-// IsWrong reports whether an error of Check or Run means that a store gave wrong data without an error.
+// IsWrong reports whether an error of Check or Run means that a store returned wrong data without an error.
 func IsWrong(err error) bool { return errors.Is(err, errWrong) }
 
 // same compares two readers forwards and backwards.

@@ -68,7 +68,7 @@ func apply(t testing.TB, s kv.Store, b *kv.Batch) {
 	}
 }
 
-// list is the keys and values of a scan, "k=v k=v"; a bound "" is nil.
+// list returns the keys and values of a scan as "k=v k=v". An empty bound means nil.
 func list(t testing.TB, scan func(lo, hi []byte, yield func(k, v []byte) bool) error, lo, hi string) string {
 	t.Helper()
 	var out []byte
@@ -327,7 +327,7 @@ func commitNothing(t *testing.T, s kv.Store) {
 	expect(t, list(t, s.Scan, "", ""), "a=1")
 }
 
-// concurrent writers move one coin each between two keys of theirs; readers always see all coins.
+// concurrent starts writers that move one coin each between two keys. Readers must always see all coins.
 func concurrent(t *testing.T, s kv.Store) {
 	const writers, rounds = 4, 50
 	var group sync.WaitGroup

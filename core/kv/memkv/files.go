@@ -19,58 +19,58 @@ var magic = [8]byte{'S', 'L', 'S', 'T', 'O', 'R', 'E', '1'}
 // compactSlack is the number of bytes by which a journal may exceed twice its live records.
 const compactSlack = 4 << 20
 
-// farBytes is the least of a value that stays in the files: what a page's index keeps of a picture, not what folding
-// reads of an input.
+// farBytes is the minimum size of a value that stays in the files. Folding reads smaller values, such as inputs. Larger values are for
+// example the index data of a picture.
 const farBytes = 512
 
-// Files are the files of a store: a pair of numbered files, as in a browser's private file system. A batch is a record of a
-// [journal.Journal], which is compacted as it grows, a little with each batch. Values of Far bytes and more stay there, and are read on
+// Files configures the storage of a store in a pair of numbered files, as in a browser's private file system. A batch is a record of a
+// [journal.Journal], which each batch compacts a little. Values of Far bytes and more stay in the files, and the store reads them on
 // request.
 type Files struct {
 	Disk  journal.Files // borrowed for as long as the store is open
-	Pair  [2]int        // the two of them
-	Far   int           // bytes of the least value that stays there; 0 means 512
+	Pair  [2]int        // numbers of the two files
+	Far   int           // minimum bytes of a value that stays in the files; 0 means 512
 	Slack int64         // bytes by which the files may exceed twice the live records; 0 means 4 MB, below 0 means fewer
 	Step  int           // see journal.Options
 
-	// Reserve is the number of bytes that the files keep for batches that make room, see journal.Options. Room returns
-	// kv.ErrFull once other batches have used them.
+	// Reserve is the number of bytes that the files reserve for batches that free space; see journal.Options. Room returns kv.ErrFull once
+	// other batches have used them.
 	Reserve int
 }
 
-// fileStore is the journal of a store in files, with the values that stay there.
+// fileStore is the journal of a store in files, with the places of the values that stay in the files.
 type fileStore struct {
 	o       Files
 	journal *journal.Journal
-	buffers sync.Pool // of *[]byte, into which scans read
+	buffers sync.Pool // of *[]byte, buffers for the reads of scans
 
-	mu     sync.RWMutex // taken before the journal's own
+	mu     sync.RWMutex // locked before the journal's own lock
 	places places
 }
 
-// far is a value in the files.
+// far is a value that stays in the files.
 type far struct {
 	place place
 	n     uint32 // bytes
 	crc   uint32
 }
 
-// farOp is the far value of an operation of a batch.
+// farOp is the far value of one operation in a batch.
 type farOp struct {
 	far
 	op int
 }
 
-// A record's head is a batch, or where values of it stay in the record's body:
+// A record's head is a batch. If values of the batch stay in the record's body, the head is:
 //
 //	1     2, which begins no batch
-//	1..5  how many values, as a uvarint; and for each
-//	1..5    uvarint: how many operations stand before its own, behind the one of the value before
-//	1..5    uvarint: its bytes
-//	4       their CRC
+//	1..5  uvarint: number of values; then for each value
+//	1..5    uvarint: number of operations between that of the previous value and its own
+//	1..5    uvarint: bytes of the value
+//	4       CRC of the value
 //	…     the batch, in which these values are empty
 //
-// The body is the values, one after another.
+// The body has the values, one after another.
 const farVersion = 2
 
 func newFileStore(o Files) *fileStore {
@@ -78,7 +78,7 @@ func newFileStore(o Files) *fileStore {
 	return &fileStore{o: o}
 }
 
-// open replays the files: yield borrows a batch, with the values of its operations that are far.
+// open replays the files. It calls yield with each batch, borrowed until yield returns, and with the far values of the batch.
 func (f *fileStore) open(yield func(b *kv.Batch, values []farOp)) (err error) {
 	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step, Reserve: f.o.Reserve}
 	f.journal, err = journal.Open(o, func(head []byte, body int64, n int) error {
@@ -140,7 +140,7 @@ func (f *fileStore) parse(head []byte, body int64, n int) (*kv.Batch, []farOp, e
 	return b, values, nil
 }
 
-// record is a batch as it is written.
+// record is a batch in the form that the journal stores.
 type record struct {
 	head, body []byte
 	batch      kv.Batch // without its far values
@@ -152,13 +152,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func crc(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// far says that the next operation has a value in the body.
+// far adds a far value for the next operation.
 func (r *record) far(n, crc uint32) {
 	r.values = append(r.values, farOp{far{n: n, crc: crc}, r.n})
 	r.n++
 }
 
-// encode makes the head.
+// encode sets the head.
 func (r *record) encode() {
 	if len(r.values) == 0 {
 		r.head = r.batch.Bytes()
@@ -175,7 +175,7 @@ func (r *record) encode() {
 	r.head = append(r.head, r.batch.Bytes()...)
 }
 
-// split puts the far values of a batch into a body.
+// split returns a batch as a record, with its far values in the body.
 func (f *fileStore) split(b *kv.Batch) *record {
 	size := 0
 	for op := range b.Each {
@@ -209,7 +209,8 @@ func (f *fileStore) split(b *kv.Batch) *record {
 
 func (f *fileStore) isFar(op kv.Op) bool { return op.Kind == kv.KindPut && len(op.Value) >= f.o.Far }
 
-// append writes a batch by a method of the journal and returns where its far values lie.
+// append writes a batch with write, a method of the journal. It returns the far values with their places, and a function that waits until
+// the batch is durable.
 func (f *fileStore) append(b *kv.Batch, write func(head, body []byte) (int64, uint64, error)) (values []farOp, wait func() error, err error) {
 	r := f.split(b)
 	f.mu.Lock()
@@ -226,14 +227,14 @@ func (f *fileStore) append(b *kv.Batch, write func(head, body []byte) (int64, ui
 	return r.values, func() error { return f.journal.SyncTo(seq) }, nil
 }
 
-// drop says that a value is replaced.
+// drop releases the place of a value that is no longer in the tree.
 func (f *fileStore) drop(v far) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.places.drop(v.place, int(v.n))
 }
 
-// enter and leave are called around the reading of a tree that others may change meanwhile.
+// enter and leave bracket the reading of a tree while other goroutines change the store.
 func (f *fileStore) enter() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,10 +247,10 @@ func (f *fileStore) leave() {
 	f.places.leave()
 }
 
-// errValue says that a value in the files is not what was written.
+// errValue reports that the checksum of a value in the files is wrong.
 var errValue = fmt.Errorf("%w: checksum of a value", kv.ErrCorrupt)
 
-// read returns a value.
+// read returns a far value.
 func (f *fileStore) read(v far) ([]byte, error) {
 	value := make([]byte, v.n)
 	f.mu.RLock()
@@ -263,10 +264,10 @@ func (f *fileStore) read(v far) ([]byte, error) {
 	return value, nil
 }
 
-// due reports whether the files should be compacted, where so many bytes are live.
+// due reports whether the files should be compacted. live is the size of the live records in bytes.
 func (f *fileStore) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
 
-// compact begins to write a whole tree to another file.
+// compact starts to write the tree live to the other file.
 func (f *fileStore) compact(live *tree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -274,16 +275,16 @@ func (f *fileStore) compact(live *tree) {
 	f.journal.Compact(&source{store: f, live: live})
 }
 
-// source is a tree as the batches that make it. It runs under the lock of fileStore, with an Append.
+// source provides a tree as batches that rebuild it. The journal calls it during an Append, under the lock of fileStore.
 type source struct {
 	store *fileStore
 	live  *tree
-	next  []byte // the first key that is not written yet
+	next  []byte // first key that is not written yet
 }
 
 var _ journal.Source = (*source)(nil)
 
-// batchBytes is about how much of a tree is one batch.
+// batchBytes is the approximate number of bytes of a tree in one batch.
 const batchBytes = 32 << 10
 
 // Next implements [journal.Source].

@@ -6,8 +6,8 @@
 //	                                        ├──▶ Snapshot
 //	                                        └──▶ Scan
 //
-// With [Files] it survives its process, as in a browser's private file system. Large values then stay in the files, so that memory has
-// keys, small values and the places of the others. With a [Journal] it survives, too: a test uses a slice that can be cut anywhere.
+// With [Files] the store survives its process, as in a browser's private file system. Large values then stay in the files, and memory has
+// keys, small values and the places of large values. With a [Journal] it survives, too: a test uses a slice that can be cut anywhere.
 // Without either, wait returns at once, since nothing survives.
 //
 // The tree's leaves are in a B-tree of tidwall's. The store is not a cache: it never drops data, and reads values in files each time.
@@ -21,23 +21,23 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Journal keeps encoded batches, in order, where they outlive the process.
+// Journal stores encoded batches in order, so that they survive the process.
 type Journal interface {
-	// Replay calls yield with all batches kept, until it returns an error, which Replay
-	// returns. A batch is borrowed until yield returns.
+	// Replay calls yield with all stored batches in order. It stops at the first error of yield and returns it. A batch is borrowed until
+	// yield returns.
 	Replay(yield func(batch []byte) error) error
 
-	// Append keeps the batch after all before. The batch is borrowed until Append returns;
-	// wait returns nil once it, and all before it, outlive a crash; it may be called any number of
-	// times. Calls of Append do not overlap. After kv.ErrFull nothing of the batch is kept.
+	// Append stores the batch after all earlier ones. The batch is borrowed until Append returns. wait returns nil once the batch, and all
+	// before it, survive a crash; it may be called any number of times. Calls of Append do not overlap. After kv.ErrFull nothing of the
+	// batch is stored.
 	Append(batch []byte) (wait func() error, err error)
 }
 
-// Options are the storage of a store.
+// Options select where a store keeps its data.
 type Options struct {
-	Files    *Files  // nil keeps the store in memory only,
-	Journal  Journal // unless there is a journal
-	MaxBytes int64   // of keys and values, above which Room returns kv.ErrFull; 0 means no limit
+	Files    *Files  // storage in files; nil if there are none
+	Journal  Journal // used if Files is nil; if both are nil, the store is in memory only
+	MaxBytes int64   // bytes of keys and values above which Room returns kv.ErrFull; 0 means no limit
 }
 
 // Store is a store in memory. Its methods may be called concurrently.
@@ -47,10 +47,10 @@ type Store struct {
 
 	mu     sync.RWMutex
 	tree   *tree
-	frozen *tree        // a copy of tree, made for the first reader since the last change; or nil
+	frozen *tree        // copy of tree for readers, made by the first one since the last change; or nil
 	bytes  int64        // of all keys and values
 	last   func() error // the journal's wait for the newest batch, or nil
-	err    error        // what every write returns: closed or failed
+	err    error        // error of every further write: closed or failed
 	closed bool
 }
 
@@ -121,10 +121,10 @@ func (s *Store) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) erro
 	return v.ScanBack(lo, hi, yield)
 }
 
-// enter returns the store as it is now, to be read until leave is called.
+// enter returns the present content of the store. The caller may read it until it calls leave.
 func (s *Store) enter() (view, error) {
 	if s.files != nil {
-		s.files.enter() // first, so that nothing goes that the tree has
+		s.files.enter() // first, so that the files keep all values of the tree
 	}
 	t, err := s.freeze()
 	v := view{tree: t, files: s.files}
@@ -134,7 +134,7 @@ func (s *Store) enter() (view, error) {
 	return v, err
 }
 
-// freeze returns a tree that does not change.
+// freeze returns a copy of the tree that does not change.
 func (s *Store) freeze() (*tree, error) {
 	s.mu.RLock()
 	t, closed := s.frozen, s.closed
@@ -180,10 +180,11 @@ func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
 	}, nil
 }
 
-// isFull reports whether an error leaves the store as it was, so that a later write may find space.
+// isFull reports whether err leaves the store unchanged, so that a later write may find space.
 func isFull(err error) bool { return errors.Is(err, kv.ErrFull) && !errors.Is(err, kv.ErrFailed) }
 
-// write writes a batch, of a Commit to the files at once: while it can be refused it is not yet seen.
+// write writes a batch to the journal and the tree. A Commit reaches the files at once, because they must reject a batch before readers see
+// it.
 func (s *Store) write(b *kv.Batch, commits bool) (wait func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,10 +221,10 @@ func (s *Store) write(b *kv.Batch, commits bool) (wait func() error, err error) 
 	return s.last, nil
 }
 
-// journalBytes is about what a journal spends on a key and its value besides their bytes.
+// journalBytes is the approximate overhead of a journal for a key and its value, in bytes.
 const journalBytes = 6
 
-// compact has files compacted that ask for it; mu is held.
+// compact starts a compaction of the files if one is due. The caller holds mu.
 func (s *Store) compact() {
 	if s.files != nil && s.files.due(s.bytes+journalBytes*int64(s.tree.n)) {
 		s.files.compact(s.tree.copy())
@@ -239,7 +240,7 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// apply changes the tree; mu is held. values are those of its operations that are in the files.
+// apply changes the tree. values are the values of b that stay in the files. The caller holds mu.
 func (s *Store) apply(b *kv.Batch, values []farOp) {
 	s.frozen = nil
 	i := 0
@@ -265,7 +266,7 @@ func (s *Store) apply(b *kv.Batch, values []farOp) {
 	}
 }
 
-// drop counts a pair out that is no longer in the tree.
+// drop subtracts a pair that is no longer in the tree from the counts.
 func (s *Store) drop(key []byte, v value) {
 	s.bytes -= int64(len(key)) + v.size()
 	if v.away {

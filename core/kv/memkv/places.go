@@ -8,25 +8,24 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
-// place is the number of bytes that lie in a journal: a body, or a part of one. It is the same wherever compactions
-// move them.
+// place identifies bytes in a journal: a body, or a part of one. It stays the same when compactions move the bytes.
 type place uint32
 
-// places are the offsets of values that stay in the files and are read on request. They follow a compaction between begin and end, which
-// count as a reader. A dropped value stays readable until the last of the present readers leaves.
+// places maps places to the offsets of values that stay in the files and are read on request. Between begin and end it follows a
+// compaction, which counts as a reader. A dropped value stays readable until the last reader has left.
 //
-// A lock that is also held in each Append guards them.
+// The caller holds a lock that it also holds during each Append.
 type places struct {
-	at       []int64 // by place
-	free     []place // to be given again
-	next     []int64 // by place: where it will lie after the compaction under way, 0 as long as that is not known; nil without
+	at       []int64 // offset, by place
+	free     []place // places for reuse
+	next     []int64 // by place: offset after the running compaction, 0: not known yet; nil without a compaction
 	since    map[int64][]place
 	readers  int
-	dead     map[place]int    // dropped while there were readers: its bytes
-	retained map[place][]byte // those of dead that are no more in the file
+	dead     map[place]int    // bytes of places that were dropped while there were readers
+	retained map[place][]byte // contents of those dead places that the file no longer has
 }
 
-// errUnmoved says that a compaction has left out a place. It is a mistake of ours.
+// errUnmoved is returned if a compaction has left out a place, which is a bug in this package.
 var errUnmoved = errors.New("compaction skipped a value in use")
 
 // add returns a place for the bytes at off, in the body that was appended at body.
@@ -47,7 +46,7 @@ func (p *places) add(body, off int64) (id place) {
 	return id
 }
 
-// drop takes back the place of n bytes.
+// drop releases the place of n bytes for reuse.
 func (p *places) drop(id place, n int) {
 	if p.readers == 0 {
 		p.free = append(p.free, id)
@@ -59,10 +58,10 @@ func (p *places) drop(id place, n int) {
 	p.dead[id] = n
 }
 
-// enter notes that a reader begins.
+// enter counts a new reader.
 func (p *places) enter() { p.readers++ }
 
-// leave says that somebody has read.
+// leave ends a reader. After the last one, dropped places may be reused.
 func (p *places) leave() {
 	if p.readers--; p.readers > 0 {
 		return
@@ -81,13 +80,13 @@ func (p *places) where(id place) (off int64, data []byte) {
 	return p.at[id], nil
 }
 
-// begin is called with the start of a compaction.
+// begin starts a compaction.
 func (p *places) begin() {
 	p.enter()
 	p.next, p.since = make([]int64, len(p.at)), map[int64][]place{}
 }
 
-// noteCopy notes the offset of a place after the compaction.
+// noteCopy sets the offset of a place after the compaction.
 func (p *places) noteCopy(id place, off int64) { p.next[id] = off }
 
 // noteMove implements [journal.Source].
@@ -97,7 +96,8 @@ func (p *places) noteMove(from, to int64) {
 	}
 }
 
-// switchFile implements [journal.Source]: what was dropped before the compaction began, and is still read, is read now.
+// switchFile implements [journal.Source]. It reads values into memory that were dropped before the compaction began and that readers may
+// still need.
 func (p *places) switchFile(read func(off int64, p []byte) error) error {
 	free := map[place]bool{}
 	for _, id := range p.free {
@@ -126,13 +126,13 @@ func (p *places) switchFile(read func(off int64, p []byte) error) error {
 	return nil
 }
 
-// end is called when the compaction has ended, whether well or not.
+// end ends a compaction, whether it succeeded or failed.
 func (p *places) end() {
 	p.next, p.since = nil, nil
 	p.leave()
 }
 
-// read fills data from a place.
+// read fills data with the bytes of a place.
 func (p *places) read(j *journal.Journal, id place, data []byte) error {
 	at, kept := p.where(id)
 	if kept == nil {

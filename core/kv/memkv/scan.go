@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	groupPairs = 128       // at most, that are read together
-	groupBytes = 256 << 10 // of them, about
-	gapBytes   = 4 << 10   // useless bytes that are read instead of reading twice
+	groupPairs = 128       // maximum number of pairs that are read together
+	groupBytes = 256 << 10 // approximate maximum of their far values, in bytes
+	gapBytes   = 4 << 10   // unneeded bytes that one read may include to avoid a second read
 )
 
-// group yields pairs in the order of a scan, and reads far values together: more of them the longer the scan is.
+// group yields pairs in the order of a scan, and reads far values together. It reads more of them at once in a longer scan.
 type group struct {
 	files *fileStore
 	yield func(key, value []byte) bool
-	pairs []pair // not yet yielded; the first is far
-	keys  []byte // of them
-	bytes int    // of their far values
-	most  int    // pairs
+	pairs []pair // not yet yielded; the first one is far
+	keys  []byte // keys of pairs
+	bytes int    // bytes of their far values
+	most  int    // maximum number of pairs
 	err   error
 	ended bool // yield has returned false
 
@@ -31,7 +31,7 @@ type group struct {
 	buffer *[]byte
 }
 
-// pair is one of a scan.
+// pair is one pair of a scan.
 type pair struct {
 	key []byte
 	value
@@ -40,11 +40,11 @@ type pair struct {
 // pendingRead is a far value of a group.
 type pendingRead struct {
 	far
-	i  int // in pairs
+	i  int // index in pairs
 	at int64
 }
 
-// take is called with each pair of a scan.
+// take adds a pair of a scan, and may yield pairs. It returns false if the scan must end.
 func (g *group) take(key []byte, v value) bool {
 	if !v.away && len(g.pairs) == 0 {
 		g.ended = !g.yield(key, v.near)
@@ -64,7 +64,7 @@ func (g *group) take(key []byte, v value) bool {
 	return g.flush()
 }
 
-// flush reads what is wanted and yields all.
+// flush reads the far values and yields all pairs.
 func (g *group) flush() bool {
 	if len(g.pairs) == 0 {
 		return true
@@ -86,7 +86,7 @@ func (g *group) flush() bool {
 	return true
 }
 
-// read reads what is wanted, neighbours at once.
+// read reads the far values, with one read for neighbours.
 func (g *group) read() error {
 	f := g.files
 	f.mu.RLock()
@@ -103,7 +103,7 @@ func (g *group) read() error {
 	}
 	all := slices.DeleteFunc(g.wanted, func(w pendingRead) bool { return g.values[w.i] != nil })
 	slices.SortFunc(all, func(a, b pendingRead) int { return cmp.Compare(a.at, b.at) })
-	room := 0 // what all runs take together
+	room := 0 // total bytes of all runs
 	ends := make([]int, 0, len(all))
 	for from := 0; from < len(all); {
 		to := run(all[from:]) + from
@@ -139,7 +139,7 @@ func (g *group) read() error {
 
 func (w pendingRead) end() int64 { return w.at + int64(w.n) }
 
-// run returns how many of all, which are in order, are neighbours, starting at the first.
+// run returns the number of neighbours at the beginning of all, which is sorted by offset.
 func run(all []pendingRead) int {
 	n := 1
 	for n < len(all) && all[n].at <= all[n-1].end()+gapBytes {
@@ -148,11 +148,11 @@ func run(all []pendingRead) int {
 	return n
 }
 
-// view reads a tree that does not change. It is a snapshot.
+// view reads a tree that does not change. It implements [kv.Snapshot].
 type view struct {
 	tree  *tree
-	files *fileStore // of far values; or nil
-	err   error      // kv.ErrClosed, once that is so
+	files *fileStore // files of the far values; nil: none
+	err   error      // kv.ErrClosed once the view is closed
 }
 
 // Close implements [kv.Snapshot].
@@ -205,7 +205,7 @@ func (v *view) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error
 	})
 }
 
-// each yields the pairs that walk has a group take.
+// each yields the pairs that walk passes to the group.
 func (v *view) each(yield func(key, value []byte) bool, walk func(g *group)) error {
 	if v.err != nil {
 		return v.err

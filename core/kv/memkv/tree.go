@@ -11,38 +11,38 @@ import (
 // leafBytes is the maximum size of a leaf with more than one pair.
 const leafBytes = 2 << 10
 
-// tree is an ordered set of pairs. They are packed in leaves, which a B-tree holds by their first key: neither a pair nor its key is a
-// separate object. A copy is free, since a tree changes in place only leaves that it has made since.
+// tree is an ordered set of pairs. Leaves contain the packed pairs, so neither a pair nor its key is a separate object. A B-tree orders the
+// leaves by their first key. A copy is free, since a tree changes in place only leaves that it has made since the copy.
 //
-// Its results are borrowed: a key until yield returns, a value until the tree is changed.
+// Results of its methods are borrowed: a key until yield returns, a value until the tree is changed.
 type tree struct {
-	leaves *btree.BTreeG[ref] // of which the first, if there is one, begins with the least key of all
+	leaves *btree.BTreeG[ref] // the first leaf, if any, has the empty low key
 	mine   *owner
-	n      int    // pairs
-	spare  []byte // of a deleted leaf, for the next one
+	n      int    // number of pairs
+	spare  []byte // memory of a deleted leaf, for the next one
 }
 
 // owner marks the leaves that a tree may change.
 type owner struct{ _ byte }
 
-// ref is a leaf and the least key that it may hold. It holds those below the next one's.
+// ref is a leaf and its least possible key. The keys of the leaf are below the next ref's low.
 type ref struct {
 	low  []byte
 	leaf *leaf
 }
 
-// leaf is pairs in order, whose keys all begin alike. A pair is
+// leaf is a list of pairs in order, whose keys have a common prefix. The format of a pair:
 //
-//	1..5  uvarint: bytes of the key behind what all begin with
-//	…     those
+//	1..5  uvarint: bytes of the key after the prefix
+//	…     these bytes
 //	1     0 near    …  the value
 //	1     1 far     4  its place    4  its bytes    4  their CRC
 type leaf struct {
 	owner  *owner
-	prefix []byte   // what the keys begin with, as far as that is made use of
-	data   []byte   // the pairs
-	starts []uint16 // where in data each begins; only one that stands alone may be longer than leafBytes
-	last   int      // the pair that was put last
+	prefix []byte   // a common prefix of the keys, not always the longest
+	data   []byte   // encoded pairs
+	starts []uint16 // offset of each pair in data; data exceeds leafBytes only if it is a single pair
+	last   int      // pair that was put last
 }
 
 const (
@@ -50,14 +50,14 @@ const (
 	tagFar
 )
 
-// value is that of a pair, or where it lies.
+// value is the value of a pair, or its place.
 type value struct {
 	near []byte
 	far  far
-	away bool // it is far
+	away bool // the value is in far, not in near
 }
 
-// size is in bytes.
+// size returns the number of bytes.
 func (v *value) size() int64 {
 	if v.away {
 		return int64(v.far.n)
@@ -70,13 +70,13 @@ func newTree() *tree {
 	return &tree{leaves: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), mine: new(owner)}
 }
 
-// copy returns a tree of the same pairs. Either may be changed.
+// copy returns a tree of the same pairs. The caller may change both trees.
 func (t *tree) copy() *tree {
 	t.mine = new(owner)
 	return &tree{leaves: t.leaves.Copy(), mine: new(owner), n: t.n}
 }
 
-// get returns the value of a key, and whether the key exists.
+// get returns the value of a key, and reports whether the key exists.
 func (t *tree) get(key []byte) (value, bool) {
 	l := t.find(key).leaf
 	if l == nil {
@@ -90,7 +90,7 @@ func (t *tree) get(key []byte) (value, bool) {
 	return v, true
 }
 
-// find returns the leaf that may hold a key; there is none in an empty tree.
+// find returns the leaf that may have a key. In an empty tree, leaf is nil.
 func (t *tree) find(key []byte) (found ref) {
 	t.leaves.Descend(ref{low: key}, func(r ref) bool {
 		found = r
@@ -99,7 +99,7 @@ func (t *tree) find(key []byte) (found ref) {
 	return found
 }
 
-// ascend yields the pairs, starting at a key, in order.
+// ascend yields the pairs in ascending order, starting at lo.
 func (t *tree) ascend(lo []byte, yield func(key []byte, v value) bool) {
 	var key []byte
 	t.leaves.Ascend(t.find(lo), func(r ref) bool {
@@ -114,7 +114,7 @@ func (t *tree) ascend(lo []byte, yield func(key []byte, v value) bool) {
 	})
 }
 
-// descend yields the pairs below a key, or all where it is nil, in descending order.
+// descend yields the pairs below hi in descending order. If hi is nil, it yields all pairs.
 func (t *tree) descend(hi []byte, yield func(key []byte, v value) bool) {
 	var key []byte
 	down := func(r ref) bool {
@@ -137,7 +137,7 @@ func (t *tree) descend(hi []byte, yield func(key []byte, v value) bool) {
 	t.leaves.Descend(ref{low: hi}, down)
 }
 
-// put sets the value of a key. It returns the size and the place of the previous value, if there was one.
+// put sets the value of a key. It returns the size and the place of the previous value, and whether the key existed.
 func (t *tree) put(key []byte, v value) (old value, was bool) {
 	r := t.find(key)
 	if r.leaf == nil {
@@ -161,7 +161,7 @@ func (t *tree) put(key []byte, v value) (old value, was bool) {
 	return old, was
 }
 
-// delete removes a key. It returns the size and the place of its value, if there was one.
+// delete removes a key. It returns the size and the place of its value, and whether the key existed.
 func (t *tree) delete(key []byte) (old value, was bool) {
 	r := t.find(key)
 	if r.leaf == nil {
@@ -178,7 +178,7 @@ func (t *tree) delete(key []byte) (old value, was bool) {
 	return old, true
 }
 
-// deleteRange removes the keys from lo to before hi, and yields each before it removes it.
+// deleteRange removes the keys with lo ≤ key < hi, and yields each before it removes it.
 func (t *tree) deleteRange(lo, hi []byte, yield func(key []byte, v value)) {
 	var of []ref
 	t.leaves.Ascend(t.find(lo), func(r ref) bool {
@@ -208,7 +208,7 @@ func (t *tree) deleteRange(lo, hi []byte, yield func(key []byte, v value)) {
 	}
 }
 
-// add inserts a leaf, or replaces the one that begins at low.
+// add inserts a leaf, or replaces the one with the same low.
 func (t *tree) add(low []byte, l *leaf) ref {
 	l.owner = t.mine
 	r := ref{low, l}
@@ -216,7 +216,7 @@ func (t *tree) add(low []byte, l *leaf) ref {
 	return r
 }
 
-// own makes a leaf one that may be changed.
+// own returns a leaf that the tree may change: the leaf of r, or a copy that replaces it.
 func (t *tree) own(r *ref) *leaf {
 	if r.leaf.owner != t.mine {
 		l := *r.leaf
@@ -226,8 +226,8 @@ func (t *tree) own(r *ref) *leaf {
 	return r.leaf
 }
 
-// split makes two leaves of one that has no room for a key, which belongs before pair i, and returns the one that
-// has this place. Keys that come in order leave full leaves behind.
+// split splits a leaf that lacks space for a key before pair i. It returns the leaf and the index for the key. If keys come in ascending
+// order, split leaves full leaves behind.
 func (t *tree) split(r ref, i int, key []byte) (ref, int) {
 	l, n := r.leaf, len(r.leaf.starts)
 	if i == n {
@@ -250,7 +250,7 @@ func (t *tree) split(r ref, i int, key []byte) (ref, int) {
 	return left, i
 }
 
-// widen has the pairs of a leaf share n bytes of their keys only.
+// widen shortens the common prefix of a leaf's pairs to n bytes.
 func (t *tree) widen(l *leaf, n int) {
 	wider := leaf{prefix: l.prefix[:n], data: t.room(), starts: make([]uint16, 0, len(l.starts)+1)}
 	wider.take(l, 0, len(l.starts))
@@ -258,7 +258,7 @@ func (t *tree) widen(l *leaf, n int) {
 	l.prefix, l.data, l.starts = wider.prefix, wider.data, wider.starts
 }
 
-// room is for the pairs of a leaf.
+// room returns empty memory for the pairs of a leaf.
 func (t *tree) room() (data []byte) {
 	if data, t.spare = t.spare, nil; data == nil {
 		return make([]byte, 0, leafBytes)
@@ -266,14 +266,14 @@ func (t *tree) room() (data []byte) {
 	return data[:0]
 }
 
-// reuse keeps the room of a leaf for the next one, unless it was for one long pair.
+// reuse stores the memory of a leaf for the next one, unless it was for one long pair.
 func (t *tree) reuse(data []byte) {
 	if cap(data) == leafBytes {
 		t.spare = data
 	}
 }
 
-// shrunk drops a leaf that has become empty, and joins one that has little left with the next.
+// shrunk removes a leaf that has become empty, and merges a nearly empty one with the next leaf.
 func (t *tree) shrunk(r ref) {
 	if len(r.leaf.starts) == 0 && len(r.low) > 0 {
 		t.leaves.Delete(r)
@@ -296,7 +296,7 @@ func (t *tree) shrunk(r ref) {
 	}
 }
 
-// search returns where a key is, or belongs.
+// search returns the index of a key, or the index at which it belongs.
 func (l *leaf) search(key []byte) (i int, found bool) {
 	rest, ok := bytes.CutPrefix(key, l.prefix)
 	if !ok {
@@ -319,7 +319,7 @@ func (l *leaf) end(i int) int {
 	return len(l.data)
 }
 
-// pair returns the key of pair i, behind the prefix, and its value.
+// pair returns the key of pair i, without the prefix, and its value.
 func (l *leaf) pair(i int) (rest []byte, v value) {
 	rest, data := cutKey(l.data[l.starts[i]:l.end(i)])
 	if data[0] == tagNear {
@@ -332,7 +332,7 @@ func (l *leaf) pair(i int) (rest []byte, v value) {
 	}}
 }
 
-// cutKey cuts the key, behind the prefix, from a pair.
+// cutKey splits a pair into the key, without the prefix, and the rest.
 func cutKey(pair []byte) (rest, after []byte) {
 	if n := int(pair[0]); n < 0x80 {
 		return pair[1 : 1+n], pair[1+n:]
@@ -341,13 +341,13 @@ func cutKey(pair []byte) (rest, after []byte) {
 	return pair[size:][:n], pair[size+int(n):]
 }
 
-// whole returns the key of pair i, in the room of another, and its value.
+// whole returns the complete key of pair i and its value. The key reuses the memory of room.
 func (l *leaf) whole(room []byte, i int) (key []byte, v value) {
 	rest, v := l.pair(i)
 	return append(append(room[:0], l.prefix...), rest...), v
 }
 
-// appendPair appends a pair, of which all but rest is in the prefix.
+// appendPair appends a pair to to. rest is its key without the prefix.
 func appendPair(to, rest []byte, v *value) []byte {
 	to = append(binary.AppendUvarint(to, uint64(len(rest))), rest...)
 	if !v.away {
@@ -370,13 +370,13 @@ func pairBytes(n int, v *value) int {
 	return size
 }
 
-// fits reports whether there is space for a pair. The other keys may then need a shorter common prefix.
+// fits reports whether there is space for a pair. Its key may shorten the common prefix of the others.
 func (l *leaf) fits(key []byte, v *value) bool {
 	n, common := len(l.starts), commonPrefixLen(l.prefix, key)
 	return n == 0 || len(l.data)+n*(len(l.prefix)-common)+pairBytes(len(key)-common, v) <= leafBytes
 }
 
-// insert puts a pair before pair i. Its key begins as the others do.
+// insert inserts a pair before pair i. Its key has the leaf's prefix.
 func (l *leaf) insert(i int, key []byte, v *value) {
 	if len(l.starts) == 0 {
 		l.prefix = bytes.Clone(key)
@@ -396,7 +396,7 @@ func (l *leaf) insert(i int, key []byte, v *value) {
 	l.last = i
 }
 
-// cut removes the pairs from i on and before j.
+// cut removes the pairs i to j-1.
 func (l *leaf) cut(i, j int) {
 	from, to := int(l.starts[i]), l.end(j-1)
 	l.data = slices.Delete(l.data, from, to)
@@ -406,7 +406,7 @@ func (l *leaf) cut(i, j int) {
 	}
 }
 
-// part returns the pairs from i on and before j as a leaf, which has their room.
+// part returns a leaf with the pairs i to j-1. It uses the memory of room.
 func (l *leaf) part(i, j int, room []byte) *leaf {
 	part := &leaf{data: room, starts: make([]uint16, 0, len(l.starts)), last: l.last - i}
 	if i < j {
@@ -418,7 +418,7 @@ func (l *leaf) part(i, j int, room []byte) *leaf {
 	return part
 }
 
-// mergeLeaves returns the pairs of two neighbours as a leaf, or nil where they are too many to have room to grow.
+// mergeLeaves returns a leaf with the pairs of two neighbours, or nil if the result would be more than half full.
 func mergeLeaves(a, b *leaf) *leaf {
 	if len(a.starts) == 0 || len(b.starts) == 0 {
 		return nil
@@ -439,7 +439,7 @@ func mergeLeaves(a, b *leaf) *leaf {
 	return both
 }
 
-// take appends the pairs from i on and before j of another leaf, whose keys begin as those here do.
+// take appends the pairs i to j-1 of another leaf, whose keys have this leaf's prefix.
 func (l *leaf) take(from *leaf, i, j int) {
 	var key []byte
 	for ; i < j; i++ {

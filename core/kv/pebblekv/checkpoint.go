@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Checkpoint copies the store as it is now to the folder dir, which must not exist, on the same file system: durable, sealed, and ready
-// for [Open]. It links tables instead of copying them, so it is fast and small. Reads and writes continue meanwhile.
+// Checkpoint copies the current store to the folder dir, which must not exist, on the same file system. The copy is durable, sealed, and
+// ready for [Open]. Checkpoint links tables instead of copying them, so it is fast and small. Reads and writes continue meanwhile.
 func (s *Store) Checkpoint(dir string) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -30,14 +30,14 @@ func (s *Store) Checkpoint(dir string) error {
 	return nil
 }
 
-// Metrics are figures of a store.
+// Metrics are measurements of a store.
 type Metrics struct {
-	DiskBytes uint64 // all files
-	LogBytes  uint64 // logs that a start would replay
-	ReadAmp   int    // tables that a Get may have to ask
+	DiskBytes uint64 // size of all files
+	LogBytes  uint64 // size of the logs that a start would replay
+	ReadAmp   int    // tables that a Get may have to read
 }
 
-// Metrics returns the figures of this moment, all zero once the store is closed.
+// Metrics returns the current measurements. They are all zero once the store is closed.
 func (s *Store) Metrics() Metrics {
 	if s.enter() != nil {
 		return Metrics{}

@@ -9,18 +9,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system that Pebble uses. An error on a log, a manifest or a folder stops the store and is hidden from Pebble, which
-// would panic while it holds its locks, or try again for ever. From then on no file changes that a start relies on, since everything
-// after a lost write must be lost as well. No table is begun while there is no space for it.
+// disk is the file system that Pebble uses. An error on a log, a manifest or a folder stops the store. disk hides it from Pebble, which
+// would panic while it holds its locks, or retry forever. Afterwards disk changes no file that a start relies on, since everything after a
+// lost write must be lost as well. disk creates no table while there is no space.
 type disk struct {
 	vfs.FS
-	dir    string // the store's: what goes to another folder is a checkpoint, which may fail alone
+	dir    string // the store's folder; files in another folder belong to a checkpoint, which may fail without the store
 	health *health
-	listed atomic.Bool // once, at least
+	listed atomic.Bool // List has succeeded at least once
 }
 
-// List implements [vfs.FS]. Pebble's Open lists the folder first and last; when it gives up
-// after the first time, it leaves goroutines that panic.
+// List implements [vfs.FS]. Pebble's Open lists the folder twice, first and last. If the second call fails, Pebble leaves goroutines that
+// panic, so List hides the error.
 func (d *disk) List(dir string) ([]string, error) {
 	names, err := d.FS.List(dir)
 	if err != nil && d.listed.Load() && !d.health.isServing() {
@@ -35,14 +35,14 @@ func (d *disk) List(dir string) ([]string, error) {
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
 		if d.health.failure() != nil && !d.health.isServing() {
-			return nullFile(), nil // a flush that fails is what Pebble's Open would wait for
+			return nullFile(), nil // Pebble's Open would wait for a failed flush
 		}
 		if err := d.health.waitSpace(); err != nil {
 			return nil, err
 		}
 	}
 	if strings.HasPrefix(d.PathBase(name), "marker.") {
-		// The name of this file selects the manifest: it must not be durable before the manifest's name is.
+		// The name of this file selects the manifest, so the manifest's name must be durable first.
 		d.do(func() error { return syncDir(d.FS, d.PathDir(name)) })
 	}
 	if !d.isLog(name) && (d.health.isServing() || strings.HasSuffix(name, ".sst")) {
@@ -91,8 +91,8 @@ func (d *disk) Link(oldname, newname string) error {
 	return d.change(func() error { return d.FS.Link(oldname, newname) })
 }
 
-// change runs op unless the store has failed. Pebble's Open panics on some of its errors, and
-// leaves goroutines that do, so it sees none.
+// change runs op unless the store has failed. During Pebble's Open it hides errors, since some of them make Open panic, or leave goroutines
+// that panic.
 func (d *disk) change(op func() error) error {
 	if !d.health.isServing() {
 		d.do(op)
@@ -109,7 +109,7 @@ func (d *disk) isLog(name string) bool {
 	return (strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-")) && name == d.PathJoin(d.dir, base)
 }
 
-// logFile opens one, or a file that holds nothing once the store has failed.
+// logFile opens a log file. Once the store has failed, it returns an empty file in memory.
 func (d *disk) logFile(open func() (vfs.File, error)) (vfs.File, error) {
 	f := nullFile()
 	d.do(func() error {
@@ -122,7 +122,7 @@ func (d *disk) logFile(open func() (vfs.File, error)) (vfs.File, error) {
 	return &logFile{File: f, disk: d}, nil
 }
 
-// do runs op unless the store has failed; an error fails it.
+// do runs op unless the store has failed. If op returns an error, the store fails.
 func (d *disk) do(op func() error) {
 	if d.health.failure() != nil {
 		return
@@ -132,8 +132,7 @@ func (d *disk) do(op func() error) {
 	}
 }
 
-// logFile is a log, a manifest, or a folder, on whose durability every acknowledgement rests.
-// To Pebble, all succeeds.
+// logFile is a log, a manifest, or a folder. Acknowledged writes rely on its durability. Pebble sees no errors of it.
 type logFile struct {
 	vfs.File
 	disk *disk
@@ -194,7 +193,7 @@ var (
 	_ vfs.File = (*logFile)(nil)
 )
 
-// nullFile returns an empty file in memory. Once the store has failed, Pebble may write to it what nobody reads.
+// nullFile returns an empty file in memory. Once the store has failed, Pebble writes to it, and nobody reads it.
 func nullFile() vfs.File {
 	f, _ := vfs.NewMem().Create("null", vfs.WriteCategoryUnspecified)
 	return f

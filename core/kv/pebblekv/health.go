@@ -14,26 +14,26 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// health is the state of the store: whether it has failed, is damaged, or has no space. Its methods may be called with any of Pebble's
-// locks held.
+// health is the state of the store: whether it has failed, is damaged, or has no space. Pebble may call its methods while it holds any of
+// its locks.
 type health struct {
 	log     *slog.Logger
 	fatal   func(error)
 	free    func() (int64, error) // or nil
-	least   int64                 // bytes that must be free
-	last    int64                 // without a ballast, bytes that new batches leave to the log and the tables
-	reserve func() error          // sets the ballast aside again
+	least   int64                 // bytes that must be free for Room
+	last    int64                 // bytes that new batches leave free for the log and the tables once the ballast was released
+	reserve func() error          // creates the ballast file again
 
 	mu      sync.Mutex
-	changed sync.Cond // of what follows
-	failed  error     // kv.ErrFailed with its cause, for ever
-	damaged error     // kv.ErrCorrupt with its cause, for ever
-	short   bool      // the last look at the disk found less than must be free
-	low     bool      // the disk was full, and the ballast was freed
-	out     bool      // … and a write failed for lack of space all the same
+	changed sync.Cond // signals changes of the fields below
+	failed  error     // kv.ErrFailed with its cause; permanent
+	damaged error     // kv.ErrCorrupt with its cause; permanent
+	short   bool      // the last check found less than the required free space
+	low     bool      // the disk was full, and the ballast was released
+	out     bool      // … and a write still failed for lack of space
 	serving bool      // Open is about to return
 	closing bool
-	moves   uint64 // of memtables: filled or flushed
+	moves   uint64 // number of memtables that were filled or flushed
 }
 
 func newHealth(o *Options) *health {
@@ -42,7 +42,7 @@ func newHealth(o *Options) *health {
 	return h
 }
 
-// fail stops the store for good.
+// fail stops the store permanently.
 func (h *health) fail(cause error) {
 	h.mu.Lock()
 	tell := h.failed == nil && h.serving
@@ -57,7 +57,7 @@ func (h *health) fail(cause error) {
 	}
 }
 
-// damage notes that stored bytes are not what they were. A failed store lacks files that it could not write, which is another matter.
+// damage records that stored bytes have changed. It ignores the error in a failed store, which lacks files that it could not write.
 func (h *health) damage(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,12 +70,12 @@ func (h *health) damage(cause error) {
 	h.log.Error("the store is damaged", "err", cause)
 }
 
-// background takes an error of a flush or a compaction, which Pebble tries again at once.
+// background handles an error of a flush or a compaction. Pebble retries it at once.
 func (h *health) background(err error) {
 	switch {
 	case errors.Is(err, errClosing):
 	case !h.isServing():
-		h.fail(err) // Pebble's Open would try for ever
+		h.fail(err) // Pebble's Open would retry forever
 	case errors.Is(err, syscall.ENOSPC):
 		h.mu.Lock()
 		h.low, h.out = true, true
@@ -89,7 +89,7 @@ func (h *health) background(err error) {
 	}
 }
 
-// diskFull notes that a write found no space; the ballast has just been given up.
+// diskFull records that a write found no space, and that the ballast has just been released.
 func (h *health) diskFull() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *health) diskFull() {
 	h.log.Error("the disk is full: the reserved space was released")
 }
 
-// serve says that Open is about to return, unless the store has failed before.
+// serve marks the store as serving, just before Open returns. It returns the error if the store has already failed.
 func (h *health) serve() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,15 +111,14 @@ func (h *health) isServing() bool {
 	return h.serving
 }
 
-// failure is nil, or kv.ErrFailed with its cause.
+// failure returns nil, or kv.ErrFailed with its cause.
 func (h *health) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.failed
 }
 
-// writable is nil when a batch may be handed to Pebble. A log that finds no space fails the store, so the last space is not for new
-// batches.
+// writable returns nil if Pebble may get a batch. A log that finds no space fails the store, so new batches do not get the last space.
 func (h *health) writable() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,7 +137,7 @@ func (h *health) writable() error {
 	return h.failed
 }
 
-// room is nil while the store asks for more data. With space again, it ends what the lack of it began.
+// room returns nil if the store accepts more data. Once there is space again, it ends the state of a full disk.
 func (h *health) room() error {
 	free, known := int64(0), false
 	if h.free != nil {
@@ -171,13 +170,13 @@ func (h *health) room() error {
 	h.low, h.out = false, false
 	h.changed.Broadcast()
 	h.spacious(free)
-	if !known { // it was a try: the next call shows its result
+	if !known { // without Free this only ends the wait: the next call shows the result
 		return fmt.Errorf("%w: trying again", kv.ErrFull)
 	}
 	return nil
 }
 
-// spacious notes that there is enough space. mu is held.
+// spacious records that there is enough space. The caller holds mu.
 func (h *health) spacious(free int64) {
 	if h.short {
 		h.short = false
@@ -189,8 +188,8 @@ var errNoSpace = fmt.Errorf("%w: waiting for space", kv.ErrFull)
 
 var errClosing = errors.New("store is closing")
 
-// waitSpace holds a flush or a compaction that cannot succeed, which would be tried again
-// and again: until there is space, or for ever after a failure. It returns an error on closing.
+// waitSpace blocks a flush or a compaction that would fail and be retried again and again. It returns once there is space. After a failure
+// of the store it blocks until closing. It returns an error on closing.
 func (h *health) waitSpace() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -203,7 +202,7 @@ func (h *health) waitSpace() error {
 	return nil
 }
 
-// countMove notes that a memtable was filled or flushed.
+// countMove records that a memtable was filled or flushed.
 func (h *health) countMove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -211,14 +210,14 @@ func (h *health) countMove() {
 	h.changed.Broadcast()
 }
 
-// moveCount returns the number of moved memtables.
+// moveCount returns the number of memtables that were filled or flushed.
 func (h *health) moveCount() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.moves
 }
 
-// waitMove holds a writer until memtables have moved since count; an error ends the wait.
+// waitMove blocks a writer until the number of moves differs from count, or an error ends the wait.
 func (h *health) waitMove(count uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

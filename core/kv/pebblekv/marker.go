@@ -17,16 +17,16 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// The marker is a text file, replaced whole by renaming:
+// The marker is a text file. writeMarker replaces it by renaming:
 //
-//	sightline store              what this is
-//	format 1                     of the store: our keys' container, not Pebble's format
+//	sightline store              identifies the file
+//	format 1                     format of the store around Pebble, not Pebble's own
 //	state sealed                 creating, open or sealed
 //	file 000004.log 52 1b2c3d4f  when sealed, one line for each file: name, bytes, CRC-32C
 //	sum 9f8e7d6c                 CRC-32C of the lines above
 //
-// Tables are not listed: the manifest, which is, knows their number and length, which Pebble
-// compares at open, and their blocks carry checksums, which it compares at each read.
+// Tables are not listed. The listed manifest has their number and lengths, which Pebble compares when it opens the store. Their blocks have
+// checksums, which Pebble compares at each read.
 const (
 	markerName  = "SIGHTLINE"
 	markerTemp  = "SIGHTLINE.tmp"
@@ -37,16 +37,16 @@ const (
 	markerFormat = 1
 )
 
-// The states of a store in its marker.
+// States of a store in its marker.
 const (
 	stateCreating = "creating" // nothing was acknowledged yet
 	stateOpen     = "open"     // in use, or stopped by a crash
-	stateSealed   = "sealed"   // stopped cleanly, or a checkpoint: the files are as listed
+	stateSealed   = "sealed"   // closed cleanly, or a checkpoint: the files are as listed
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealedFile is a file in the seal.
+// sealedFile is a file that the seal lists.
 type sealedFile struct {
 	name  string
 	bytes int64
@@ -62,7 +62,7 @@ func marker(state string, files []sealedFile) []byte {
 	return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli))
 }
 
-// writeMarker replaces the marker; it is durable when writeMarker returns.
+// writeMarker replaces the marker. It is durable when writeMarker returns nil.
 func writeMarker(fsys vfs.FS, dir, state string, files []sealedFile) error {
 	temp := fsys.PathJoin(dir, markerTemp)
 	f, err := fsys.Create(temp, vfs.WriteCategoryUnspecified)
@@ -90,7 +90,7 @@ func syncDir(fsys vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// readMarker returns the state and the files, or an empty state where there is no marker.
+// readMarker returns the state and the files, or an empty state if the marker does not exist.
 func readMarker(fsys vfs.FS, dir string) (state string, files []sealedFile, err error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, markerName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func readMarker(fsys vfs.FS, dir string) (state string, files []sealedFile, err 
 	return parseMarker(data)
 }
 
-// parseMarker reads a marker. One that is not exactly as writeMarker would write it is refused.
+// parseMarker reads a marker. It rejects one that differs from the output of marker.
 func parseMarker(data []byte) (state string, files []sealedFile, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(markerMagic))
 	if !ok {
@@ -139,7 +139,7 @@ func parseMarker(data []byte) (state string, files []sealedFile, err error) {
 	return state, files, nil
 }
 
-// seal writes the marker of a store at rest.
+// seal writes the marker of a closed store or checkpoint, with the checksums of its files.
 func seal(fsys vfs.FS, dir string) error {
 	files, err := sumAll(fsys, dir, vfs.File.Sync)
 	if err != nil {
@@ -148,7 +148,7 @@ func seal(fsys vfs.FS, dir string) error {
 	return writeMarker(fsys, dir, stateSealed, files)
 }
 
-// sumAll describes the files of a store at rest that a seal lists, by name, and visits each.
+// sumAll returns the files that a seal lists, by name, for a store at rest. It calls visit with each open file.
 func sumAll(fsys vfs.FS, dir string, visit func(vfs.File) error) ([]sealedFile, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -191,12 +191,12 @@ func isSealedName(name string) bool {
 	return strings.HasSuffix(name, ".log")
 }
 
-// ownFile reports whether the name belongs to a file that a store may leave before its marker exists.
+// ownFile reports whether the store creates a file of that name before its marker exists.
 func ownFile(name string) bool {
 	return slices.Contains([]string{markerName, markerTemp, ballastName, lockName}, name)
 }
 
-// checkSeal compares the files with those that the seal lists. Others do no harm.
+// checkSeal compares the files with those that the seal lists. It ignores other files.
 func checkSeal(fsys vfs.FS, dir string, want []sealedFile) error {
 	got, err := sumAll(fsys, dir, func(vfs.File) error { return nil })
 	if err != nil {
@@ -214,7 +214,7 @@ func checkSeal(fsys vfs.FS, dir string, want []sealedFile) error {
 	return nil
 }
 
-// checkEmpty returns kv.ErrForeign for a folder without a marker that holds anything.
+// checkEmpty returns kv.ErrForeign for a folder without a marker that has any other file.
 func checkEmpty(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -237,8 +237,8 @@ func checkEmpty(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// removeTorn removes what a creation that was cut short left of Pebble's files, of which it
-// may not find all that it expects. Nothing had been acknowledged.
+// removeTorn removes Pebble's files after an interrupted creation, because Pebble may not find all that it expects. The store had
+// acknowledged nothing.
 func removeTorn(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -255,7 +255,7 @@ func removeTorn(fsys vfs.FS, dir string) error {
 	return syncDir(fsys, dir)
 }
 
-// makeDir makes the folder and those above it, durably.
+// makeDir creates the folder and its missing parents, durably.
 func makeDir(fsys vfs.FS, dir string) error {
 	made := []string{}
 	for at := dir; ; at = fsys.PathDir(at) {

@@ -13,25 +13,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options are the storage and the limits of a store. The zero value is a store on the operating system's files without limits of disk
-// space.
+// Options are the settings and limits of a store. The zero value is a store on the operating system's files without limits of disk space.
 type Options struct {
 	FS     vfs.FS       // nil means the operating system's
 	Logger *slog.Logger // nil logs nothing
 
-	// Fatal is called once, from any goroutine, with locks held, when the store has failed:
-	// the process should exit at once without another answer and start again. nil does nothing.
+	// Fatal is called once if the store fails, from any goroutine, with locks held. The process should exit at once without answering
+	// requests, and restart. nil does nothing.
 	Fatal func(error)
 
-	// Free returns the bytes that the disk has left for this process. nil means unknown:
-	// then only a failed write says that the disk is full.
+	// Free returns the free bytes of the disk for this process. If it is nil, the store notices a full disk only by a failed write.
 	Free func() (int64, error)
 
-	Watermark int64 // bytes free below which Room returns kv.ErrFull; 0 means 512 MiB
-	Ballast   int64 // bytes to set aside for the moment when the disk is full; 0 means none
+	Watermark int64 // free bytes below which Room returns kv.ErrFull; 0 means 512 MiB
+	Ballast   int64 // bytes that the store reserves for a full disk; 0 means none
 
-	CacheBytes    int64 // of uncompressed blocks, shared by all reads; 0 means 64 MiB
-	MemTableBytes int   // of a memtable, of which four may be in memory; 0 means 32 MiB
+	CacheBytes    int64 // bytes of uncompressed blocks, shared by all reads; 0 means 64 MiB
+	MemTableBytes int   // bytes of a memtable; memory may have four; 0 means 32 MiB
 	MaxOpenFiles  int   // 0 means 1,000
 }
 
@@ -57,10 +55,10 @@ func setDefault[T int | int64](v *T, value T) {
 	}
 }
 
-// maxMemTables is the maximum number of memtables in memory, at their full size, including the one that is being filled.
+// maxMemTables is the maximum number of full memtables in memory, including the one in use.
 const maxMemTables = 4
 
-// pebbleOptions are Pebble's for many small values and records of 0.5 to 3 KB.
+// pebbleOptions returns Pebble's options for many small values and records of 0.5 to 3 KB.
 func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          s.disk,
@@ -71,7 +69,7 @@ func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options
 		EventListener:               s.events(),
 		CacheSize:                   s.options.CacheBytes,
 		MemTableSize:                uint64(s.options.MemTableBytes),
-		MemTableStopWritesThreshold: 16 * maxMemTables, // never: makeRoom holds writers before
+		MemTableStopWritesThreshold: 16 * maxMemTables, // never reached: makeRoom blocks writers before
 		MaxOpenFiles:                s.options.MaxOpenFiles,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
@@ -88,7 +86,7 @@ func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options
 	return o
 }
 
-// events takes what Pebble notices in the background.
+// events returns the handlers of Pebble's background events.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: s.health.background,
@@ -107,7 +105,7 @@ func (s *Store) events() *pebble.EventListener {
 	}
 }
 
-// logger hands Pebble's words to slog. Its routine is debugging to us.
+// logger writes Pebble's messages to slog. Its routine messages get the level debug.
 type logger struct{ s *Store }
 
 // Infof implements [pebble.Logger].
@@ -122,7 +120,7 @@ func (l logger) Errorf(format string, args ...any) {
 	l.s.options.Logger.Error("pebble", "says", fmt.Sprintf(format, args...))
 }
 
-// Fatalf implements [pebble.Logger]. Pebble does not expect it to return: the store has failed.
+// Fatalf implements [pebble.Logger]. Pebble does not expect it to return. It marks the store as failed.
 func (l logger) Fatalf(format string, args ...any) {
 	l.s.health.fail(fmt.Errorf(format, args...))
 }

@@ -23,19 +23,19 @@ func (s *Store) Snapshot() kv.Snapshot {
 	return snap
 }
 
-// reader reads the store, or a snapshot of it. enter begins a use, which lasts until exit, and fails once it is closed.
+// reader reads the store or a snapshot. enter begins a read, which lasts until exit. enter fails once the store or snapshot is closed.
 type reader struct {
 	enter func() error
 	exit  func()
 	of    func() pebble.Reader
 }
 
-// snapshot is the store at one moment.
+// snapshot is the state of the store at one moment.
 type snapshot struct {
 	reader
 	store  *Store
 	pebble *pebble.Snapshot
-	closed bool // store.mu
+	closed bool // guarded by store.mu
 }
 
 func (s *snapshot) enter() error {
@@ -84,7 +84,7 @@ func (s *snapshot) Close() error {
 	return s.pebble.Close()
 }
 
-// iterate yields the keys lo ≤ key < hi in the order of an iterator that begins with start. It closes the iterator, panic or not.
+// iterate yields the keys lo ≤ key < hi in the order of start and next. It closes the iterator even if yield panics.
 func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool, yield func(key, value []byte) bool) (err error) {
 	if err := r.enter(); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Store is a store in a folder. Its methods may be called concurrently.
+// Store is a store in a folder. Its methods are safe for concurrent use.
 type Store struct {
 	reader
 	dir     string
@@ -25,12 +25,12 @@ type Store struct {
 	health  *health
 	db      *pebble.DB
 
-	write sync.Mutex // held while a batch enters Pebble: batches are in the order of the calls
-	moves uint64     // of memtables, when there was room for another; guarded by write
+	write sync.Mutex // held while a batch enters Pebble, so that batches are in the order of the calls
+	moves uint64     // health's count of memtable moves at the last check of memory; guarded by write
 
 	mu        sync.Mutex
-	idle      sync.Cond // users is 0
-	users     int       // reads and writes under way
+	idle      sync.Cond // signals that users is 0
+	users     int       // running reads and writes
 	snapshots map[*snapshot]struct{}
 	closed    bool
 }
@@ -40,10 +40,10 @@ var (
 	_ kv.Snapshot = (*snapshot)(nil)
 )
 
-// Open opens the store in the folder dir, which is made where it is missing.
+// Open opens the store in the folder dir. It creates a missing folder.
 //
-// It returns kv.ErrForeign for a folder that holds something else, kv.ErrNewer for the store of a newer
-// version, kv.ErrInUse while it is open elsewhere, and kv.ErrCorrupt for one that is damaged: none of these changes anything.
+// It returns kv.ErrForeign for a folder with other contents, kv.ErrNewer for the store of a newer version, kv.ErrInUse while it is open
+// elsewhere, and kv.ErrCorrupt for a damaged store. With these errors nothing is changed.
 func Open(dir string, o Options) (_ *Store, err error) {
 	o.setDefaults()
 	s := &Store{dir: dir, options: o, health: newHealth(&o), snapshots: map[*snapshot]struct{}{}}
@@ -107,8 +107,8 @@ func (s *Store) open() error {
 		return err
 	}
 	if !mustExist {
-		// The log that Pebble begins while it creates a database has an older format, which does not contain the durable length. So the
-		// store writes to the next one.
+		// Pebble creates a database with a log in an older format, which does not contain the durable length. So the store opens the
+		// database again, and writes to the next log.
 		if err := s.db.Close(); err != nil {
 			return translate(err)
 		}
@@ -130,7 +130,7 @@ func (s *Store) open() error {
 	return nil
 }
 
-// openPebble opens the database and asserts its format.
+// openPebble opens the database and checks its format.
 func (s *Store) openPebble(lock *pebble.Lock, mustExist bool) error {
 	db, err := openDB(s.dir, s.pebbleOptions(lock, mustExist))
 	switch {
@@ -152,7 +152,7 @@ func (s *Store) openPebble(lock *pebble.Lock, mustExist bool) error {
 	return nil
 }
 
-// openDB is pebble.Open, which panics on some errors of files.
+// openDB calls pebble.Open and returns its panics, which some file errors cause, as errors.
 func openDB(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -169,7 +169,7 @@ func lockError(err error) error {
 	return err
 }
 
-// translate gives Pebble's errors our names.
+// translate returns the error of package kv for an error of Pebble.
 func translate(err error) error {
 	switch {
 	case err == nil:
@@ -222,7 +222,7 @@ func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
 	}
 	defer s.exit()
 	pb := s.batch(b)
-	if pb.Empty() { // Pebble would not sync
+	if pb.Empty() { // Pebble would not sync an empty batch
 		if err := pb.LogData(nil, nil); err != nil {
 			return nil, err
 		}
@@ -240,9 +240,9 @@ func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
 	}, nil
 }
 
-// put hands a batch to Pebble, one at a time.
+// put writes a batch to Pebble, one at a time.
 func (s *Store) put(apply func() error) (err error) {
-	if err := s.health.writable(); err != nil { // without waiting for one that waits for space
+	if err := s.health.writable(); err != nil { // returns at once, even if another call waits for space
 		return err
 	}
 	s.write.Lock()
@@ -256,8 +256,8 @@ func (s *Store) put(apply func() error) (err error) {
 	return s.health.failure()
 }
 
-// makeRoom waits until there is memory for another memtable, of which Pebble makes small ones
-// first. Pebble would wait as well, but without an end when flushes fail for lack of space. write is held.
+// makeRoom waits until there is memory for another memtable. Pebble's first memtables are small. Pebble would wait as well, but forever if
+// flushes fail for lack of space. The caller holds write.
 func (s *Store) makeRoom() error {
 	for {
 		if err := s.health.writable(); err != nil {
@@ -277,7 +277,7 @@ func (s *Store) makeRoom() error {
 	}
 }
 
-// batch is b in Pebble's form.
+// batch returns b as a batch of Pebble.
 func (s *Store) batch(b *kv.Batch) *pebble.Batch {
 	pb := s.db.NewBatchWithSize(len(b.Bytes()) + 16)
 	for op := range b.Each {
@@ -291,13 +291,13 @@ func (s *Store) batch(b *kv.Batch) *pebble.Batch {
 			err = pb.DeleteRange(op.Key, op.Value, nil)
 		}
 		if err != nil {
-			panic(err) // of batches of another kind only
+			panic(err) // only another kind of Pebble batch returns an error
 		}
 	}
 	return pb
 }
 
-// Room implements [kv.Store]. It also returns kv.ErrCorrupt once damage was noticed in the background.
+// Room implements [kv.Store]. It also returns kv.ErrCorrupt once the store has noticed damage in the background.
 func (s *Store) Room() error {
 	if err := s.enter(); err != nil {
 		return err
@@ -306,17 +306,17 @@ func (s *Store) Room() error {
 	return s.health.room()
 }
 
-// Fail stops the store until it is opened again. A caller reports a failed sync of files that records name: the store then
-// behaves as after a failed sync of its log. Fail returns kv.ErrFailed with the cause of the first failure.
+// Fail stops the store until it is opened again. A caller reports a failed sync of files that records name. The store then behaves as after
+// a failed sync of its log. Fail returns kv.ErrFailed with the cause of the first failure.
 func (s *Store) Fail(cause error) error {
 	s.health.fail(cause)
 	return s.health.failure()
 }
 
-// Failure returns nil, or kv.ErrFailed with its cause once the store has failed.
+// Failure returns kv.ErrFailed with its cause if the store has failed, otherwise nil.
 func (s *Store) Failure() error { return s.health.failure() }
 
-// Close implements [kv.Store]. Snapshots that are still open are closed with it.
+// Close implements [kv.Store]. It also closes open snapshots.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -350,7 +350,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// reserveBallast sets the ballast aside.
+// reserveBallast creates the ballast file, which reserves disk space.
 func (s *Store) reserveBallast() error {
 	fsys := s.options.FS
 	if s.options.Ballast <= 0 {
@@ -372,7 +372,7 @@ func (s *Store) reserveBallast() error {
 	return errors.Join(f.Preallocate(0, s.options.Ballast), f.Sync(), f.Close())
 }
 
-// releaseBallast gives its space to others.
+// releaseBallast deletes the ballast file to free its space.
 func (s *Store) releaseBallast() {
 	err := s.options.FS.Remove(s.options.FS.PathJoin(s.dir, ballastName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -16,20 +16,20 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Every chunk of a log contains the length of the log that was durable when the chunk was written. Pebble takes a damaged chunk for the
-// end of a log that a crash cut off, unless a later chunk disproves it, and looks for one only from the next block of 32 KB. So damage in
-// the last block would drop everything after it without an error. Therefore, after a crash the store first checks the logs, every byte
+// Every chunk of a log contains the durable length of the log at the time of the write. Pebble takes a damaged chunk for the end of a log
+// that a crash cut off, unless a later chunk disproves it. But Pebble looks for a later chunk only from the next block of 32 KB. So damage
+// in the last block would drop everything after it without an error. Therefore, after a crash the store first checks every byte of the logs
 // after the first bad chunk.
 //
 //	chunk  0 CRC-32C, masked · 4 length · 6 kind · 7 number of the log · 11 durable up to · 19 payload
 const (
 	logBlock    = 32 << 10
 	chunkHeader = 19
-	chunkFirst  = 9 // kinds of chunks: whole, first, middle and last of a record
+	chunkFirst  = 9 // kinds of chunks: full record, first, middle and last part of a record
 	chunkLast   = 12
 )
 
-// checkTails returns kv.ErrCorrupt for a log whose end is not one that a crash leaves.
+// checkTails returns kv.ErrCorrupt for a log with an end that a crash alone cannot cause.
 func checkTails(fsys vfs.FS, dir string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -64,8 +64,8 @@ func readLog(fsys vfs.FS, name string) (data []byte, err error) {
 	return io.ReadAll(f)
 }
 
-// checkTail follows the chunks of a log to the first bad one, at at. ok: nothing behind it says
-// that it had been durable.
+// checkTail follows the chunks of a log to the first bad one, at offset at. ok is false if a later chunk shows that the bad one had been
+// durable.
 func checkTail(data []byte, number uint32) (at int, ok bool) {
 	for {
 		if rest := logBlock - at%logBlock; rest < chunkHeader {
@@ -85,7 +85,7 @@ func checkTail(data []byte, number uint32) (at int, ok bool) {
 	return at, true
 }
 
-// chunkAt reads the chunk that begins at p: up to where the log was durable, and its size.
+// chunkAt reads the chunk at offset p: the durable length in it, and its size.
 func chunkAt(data []byte, p int, number uint32) (durable uint64, size int, good bool) {
 	if p+chunkHeader > len(data) {
 		return 0, 0, false

@@ -1,16 +1,16 @@
-// Package field writes and reads the fields of a message in the protobuf wire format, without
-// reflection: operations, records and manifests are such messages after a version byte.
+// Package field writes and reads the fields of messages in the protobuf wire format, without reflection. Operations, records and manifests
+// are such messages, after a version byte.
 //
 //	1       version, 1
-//	then for each field, in ascending order of its number as we write them:
+//	then for each field, in the ascending order of numbers in which Encoder writes them:
 //	1..5    tag: number << 3 | wire type
 //	…       varint, 4 or 8 bytes little-endian, or a length and bytes
 //
-// A field whose value is zero is not written. Unknown fields are kept and written after the others, so that a record of a later
-// version passes through an older one unchanged. A message inside a message keeps them only if its struct has a field for them.
+// A zero field is not written. Unknown fields are stored and written after the others, so that a record of a later version passes through
+// an older one unchanged. A nested message keeps unknown fields only if its struct has a field for them.
 //
-// The wire format is that of Protocol Buffers, read and written with protowire. The package has only the types that our messages
-// need. The command gen generates the codecs that call it from the tags of structs.
+// The wire format is that of Protocol Buffers, read and written with protowire. The package has only the types that our messages need. The
+// command gen generates codecs that call the package, from the tags of structs.
 package field
 
 import (
@@ -21,19 +21,19 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrFormat is returned for bytes that are not a message, and for a message of a newer version.
+// ErrFormat is returned for bytes that are not a message, and for a message of a newer version of the format.
 var ErrFormat = errors.New("malformed record")
 
 // Version is the first byte of a message.
 const Version = 1
 
-// Encoder writes one message. The zero value is ready.
+// Encoder writes one message. The zero value is ready for use.
 type Encoder struct{ buf []byte }
 
-// Reset starts another message in buf's memory.
+// Reset starts another message, which reuses the memory of buf.
 func (e *Encoder) Reset(buf []byte) { e.buf = append(buf[:0], Version) }
 
-// Bytes returns the message, with the unknown fields that its reader kept.
+// Bytes returns the message followed by extra, the unknown fields that its reader stored. The message shares the encoder's memory.
 func (e *Encoder) Bytes(extra []byte) []byte {
 	if len(e.buf) == 0 {
 		e.buf = append(e.buf, Version)
@@ -57,7 +57,7 @@ func (e *Encoder) Uint(number int, v uint64) {
 	}
 }
 
-// Bool writes true; false is its absence.
+// Bool writes v, unless it is false.
 func (e *Encoder) Bool(number int, v bool) {
 	if v {
 		e.Uint(number, 1)
@@ -90,7 +90,7 @@ func (e *Encoder) Text(number int, s string) {
 	}
 }
 
-// Element writes s, which may be empty: an element of a list.
+// Element writes s, even if it is empty, as an element of a list.
 func (e *Encoder) Element(number int, s string) {
 	e.tag(number, protowire.BytesType)
 	e.buf = protowire.AppendString(e.buf, s)
@@ -114,7 +114,7 @@ func (e *Encoder) Hash(number int, p []byte) {
 	}
 }
 
-// Open begins a message inside this one, which Close ends:
+// Open begins a nested message. Close ends it:
 //
 //	at := e.Open(3)
 //	e.Uint(1, x)
@@ -125,7 +125,7 @@ func (e *Encoder) Open(number int) (at int) {
 	return len(e.buf)
 }
 
-// Close writes the length of the message that began at at.
+// Close writes the length of the nested message that began at at.
 func (e *Encoder) Close(at int) {
 	n := len(e.buf) - at
 	if n < 0x80 {
@@ -140,10 +140,10 @@ func (e *Encoder) Close(at int) {
 	protowire.AppendVarint(e.buf[:at-1], uint64(n))
 }
 
-// Append adds fields that are encoded already.
+// Append appends encoded fields.
 func (e *Encoder) Append(fields []byte) { e.buf = append(e.buf, fields...) }
 
-// Decoder reads the fields of one message, as generated code does:
+// Decoder reads the fields of one message. Generated code uses it like this:
 //
 //	d := field.Decode(data)
 //	for d.Next() {
@@ -156,23 +156,23 @@ func (e *Encoder) Append(fields []byte) { e.buf = append(e.buf, fields...) }
 //	}
 //	return d.Err()
 //
-// A method that reads a field of another type returns zero, and Err returns the error.
+// A method that reads a field of another type returns zero, and makes Err return an error.
 type Decoder struct {
-	Number int // of the field
+	Number int // number of the current field
 
 	rest  []byte
 	typ   protowire.Type
-	num   uint64 // of a field that is a number
-	buf   []byte // of a field that has a length
-	whole []byte // tag and value
+	num   uint64 // value of a numeric field
+	buf   []byte // value of a field with a length
+	whole []byte // tag and value of the current field
 	extra []byte
 	err   error
 }
 
-// Outer is the rest of a message whose inner message is being read.
+// Outer is the unread part of a message while the reader reads a nested message.
 type Outer struct{ rest, extra []byte }
 
-// Decode reads a message that an Encoder wrote. Bytes that it returns share the memory of data.
+// Decode returns a decoder of a message that an Encoder wrote. Results of Raw share the memory of data.
 func Decode(data []byte) *Decoder {
 	if len(data) == 0 || data[0] != Version {
 		return &Decoder{err: fmt.Errorf("%w: version", ErrFormat)}
@@ -180,7 +180,7 @@ func Decode(data []byte) *Decoder {
 	return &Decoder{rest: data[1:]}
 }
 
-// Fields reads fields without a version before them.
+// Fields returns a decoder of fields without a version byte before them.
 func Fields(data []byte) *Decoder { return &Decoder{rest: data} }
 
 // Next reads the next field. It returns false after the last one, and after an error.
@@ -219,10 +219,10 @@ func (d *Decoder) Next() bool {
 // Err returns ErrFormat, wrapped, for a malformed message, once Next has returned false.
 func (d *Decoder) Err() error { return d.err }
 
-// Extra returns the fields that were kept.
+// Extra returns the fields that Keep has stored.
 func (d *Decoder) Extra() []byte { return d.extra }
 
-// Keep keeps a field that the reader does not know.
+// Keep stores the current field, because the reader does not know it.
 func (d *Decoder) Keep() { d.extra = append(d.extra, d.whole...) }
 
 // Malformed makes Err report an invalid value.
@@ -275,7 +275,7 @@ func (d *Decoder) Bool() bool {
 	return v == 1
 }
 
-// Fixed64 returns eight bytes as a number.
+// Fixed64 returns the number in eight bytes.
 func (d *Decoder) Fixed64() uint64 {
 	if !d.is(protowire.Fixed64Type) {
 		return 0
@@ -283,7 +283,7 @@ func (d *Decoder) Fixed64() uint64 {
 	return d.num
 }
 
-// Float returns eight bytes as a number.
+// Float returns the floating-point number in eight bytes.
 func (d *Decoder) Float() float64 { return math.Float64frombits(d.Fixed64()) }
 
 // Float32 returns four bytes as a number.
@@ -294,7 +294,7 @@ func (d *Decoder) Float32() float32 {
 	return math.Float32frombits(uint32(d.num))
 }
 
-// Text returns a string of any bytes.
+// Text returns a string, which may not be valid UTF-8.
 func (d *Decoder) Text() string {
 	if !d.is(protowire.BytesType) {
 		return ""
@@ -302,7 +302,7 @@ func (d *Decoder) Text() string {
 	return string(d.buf)
 }
 
-// Raw returns bytes, never nil, borrowed from the message.
+// Raw returns bytes, never nil, which share the memory of the message.
 func (d *Decoder) Raw() []byte {
 	if !d.is(protowire.BytesType) {
 		return []byte{}
@@ -313,7 +313,7 @@ func (d *Decoder) Raw() []byte {
 	return d.buf[:len(d.buf):len(d.buf)]
 }
 
-// Hash copies bytes to dst, which has their length.
+// Hash copies the field's bytes to dst. Err reports an error if their lengths differ.
 func (d *Decoder) Hash(dst []byte) {
 	if !d.is(protowire.BytesType) {
 		return
@@ -325,8 +325,8 @@ func (d *Decoder) Hash(dst []byte) {
 	copy(dst, d.buf)
 }
 
-// Open begins the message inside the current field, which Close ends. Errors in it are those of the whole message. It takes no
-// memory, since a hostile message may have an inner one for every two bytes:
+// Open begins the nested message in the current field. Close ends it. Err also reports errors of the nested message. Open allocates no
+// memory, since a hostile message may have a nested one for every two bytes:
 //
 //	at := d.Open()
 //	for d.Next() {
@@ -341,7 +341,7 @@ func (d *Decoder) Open() Outer {
 	return at
 }
 
-// Close continues with the message around the one that Open began. It is not inlined: at 110 places that would make the module 31 KB
+// Close continues with the message around the nested one that Open began. It is not inlined: at 110 calls that would make the module 31 KB
 // larger.
 //
 //go:noinline

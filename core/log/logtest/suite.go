@@ -10,8 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Log runs the suite. open opens the log that disk holds: the same log each time, an empty
-// one on a new disk.
+// Log runs the suite. disk returns a function that opens the log of one new disk: an empty log at first, and the same log each time.
 func Log(t *testing.T, disk func() (open func(t testing.TB) (log.Log, kv.Reader))) {
 	tests := []struct {
 		name string
@@ -32,7 +31,7 @@ func Log(t *testing.T, disk func() (open func(t testing.TB) (log.Log, kv.Reader)
 	}
 }
 
-// Ops returns n operations of a site, its first being number from.
+// Ops returns n operations of a site. The first one has the sequence number from.
 func Ops(site log.Site, from, n int) []log.Op {
 	ops := make([]log.Op, n)
 	for i := range ops {
@@ -44,7 +43,7 @@ func Ops(site log.Site, from, n int) []log.Op {
 	return ops
 }
 
-// Add appends operations and waits until they outlive a crash.
+// Add appends operations and waits until they are durable.
 func Add(t testing.TB, l log.Log, ops []log.Op) (first uint64) {
 	t.Helper()
 	first, wait, err := l.Append(ops, nil)
@@ -57,7 +56,7 @@ func Add(t testing.TB, l log.Log, ops []log.Op) (first uint64) {
 	return first
 }
 
-// Read returns the dots of the entries, starting at one, and fails if their numbers have a gap.
+// Read returns the dots of the entries starting at from, and fails the test if their numbers have a gap.
 func Read(t testing.TB, l log.Log, from uint64) (dots []log.Dot) {
 	t.Helper()
 	err := l.Read(from, func(e log.Entry) bool {
@@ -123,7 +122,7 @@ func appendAndRead(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-// onlyDurable reads while a sync is under way.
+// onlyDurable reads during a sync.
 func onlyDurable(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	l, _ := open(t)
 	Add(t, l, Ops(1, 1, 2))
@@ -142,7 +141,7 @@ func onlyDurable(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-// also tests writes that go with an append.
+// also tests writes in the same batch as an append.
 func also(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	l, store := open(t)
 	var b kv.Batch
@@ -159,7 +158,7 @@ func also(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	}
 }
 
-// chain tells logs apart that differ in one operation, from there on.
+// chain checks that two logs with one different operation have different chains from that operation onwards.
 func chain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	l, _ := open(t)
 	seen := map[log.Chain]bool{}

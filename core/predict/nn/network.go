@@ -6,42 +6,42 @@ import (
 	"slices"
 )
 
-// The limits of a network. Its values and weights have the limits of [Options] besides.
+// The limits of a network. [Options] limit its values and weights further.
 const (
 	maxNodes    = 1 << 12
 	maxOutputs  = 1 << 8
 	maxName     = 1 << 8  // bytes
-	maxElements = 1 << 28 // of one value, so that no product of shapes overflows
+	maxElements = 1 << 28 // of one value, so that products of dimensions do not overflow
 )
 
-// Levels are how integers are stored: a number is (stored - Zero) · Scale. Floats have the zero value.
+// Levels describe how integers are stored: a stored number means (stored - Zero) · Scale. Floats have the zero value.
 type Levels struct {
 	Scale float32
 	Zero  int32
 }
 
-// Value is an array that a network takes, computes or gives.
+// Value is an input, an intermediate result or an output of a network.
 type Value struct {
-	Name  string // of inputs and outputs
+	Name  string // set for inputs and outputs
 	Type  Type
-	Shape []int // (N, C, H, W), or (N, C) behind Flatten
+	Shape []int // (N, C, H, W), or (N, C) after Flatten
 	Levels
 }
 
 // Kind is the operation of a node.
 type Kind uint8
 
-// Kinds of nodes. The operand's type decides between the two forms of each.
+// Kinds of nodes. The operand's type selects the float or the integer form.
 const (
 	// Conv is a convolution, perhaps with a residual: floats to floats, or bytes to bytes.
 	Conv Kind = 1 + iota
 	// Add is the sum of two values of one shape: of floats, or of bytes.
 	Add
-	// Pool is the mean over the pixels, (N, C, H, W) to (N, C, 1, 1). Of bytes it is their exact sum, in uint16.
+	// Pool is the mean over the pixels, (N, C, H, W) to (N, C, 1, 1). For bytes it is their exact sum, in uint16.
 	Pool
-	// Flatten is (N, C, H, W) to (N, C·H·W).
+	// Flatten changes the shape (N, C, H, W) to (N, C·H·W).
 	Flatten
-	// Gemm is the product of rows with weights: floats to floats, or sums of Pool to floats.
+	// Gemm is the product of rows with weights: floats to floats, or the sums of Pool to floats.
 	Gemm
 	tiled // convolutions that run together: see block.go
 )
@@ -55,11 +55,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Node is one step of a network. Numbers name its operands: the input is value 1, and the node i, counted from 0, computes
-// value i+2.
+// Node is one step of a network. Numbers identify its operands: value 1 is the input, and node i, counted from 0, computes value i+2.
 type Node struct {
 	Kind Kind
-	Of   int // number of its operand
+	Of   int // number of the operand
 	With int // number of the second operand: of an Add, or the residual of a Conv; 0: none
 
 	// Conv: rows, then columns; the padding is top, left, bottom, right.
@@ -68,20 +67,20 @@ type Node struct {
 	Pad              [4]int
 
 	// Conv and Gemm.
-	Shape [4]int // of the weights: outputs, inputs of a group, rows, columns; 1 row and 1 column of a Gemm
+	Shape [4]int // of the weights: outputs, inputs of a group, rows, columns; a Gemm has 1 row and 1 column
 
-	// Conv and Gemm of floats. A bound may be infinite.
+	// Conv and Gemm of floats. Lo and Hi may be infinite.
 	Weights []float32
 	Bias    []float32 // one for each output
-	Lo, Hi  float32   // the result stays within; a residual is added before
+	Lo, Hi  float32   // bounds of the result, after the residual was added
 
 	// Conv and Gemm of integers.
 	Bytes   []int8
 	Scales  []float32 // of the weights, one for each output
 	Offsets []int32   // the bias of each output in steps of its scale times the operand's
 
-	To     Levels // of a Conv and an Add of bytes
-	Before Levels // of a Conv of bytes with a residual: of its result before the sum
+	To     Levels // of the result of a Conv or Add of bytes
+	Before Levels // of a Conv of bytes with a residual: levels of the convolution's result before the sum
 }
 
 // Output is a value that a network gives.
@@ -93,7 +92,7 @@ type Output struct {
 // Network is a list of nodes that fit together. Build one with NewNetwork, Append and Give, or with Read.
 type Network struct {
 	nodes   []Node
-	values  []Value // by number less 1
+	values  []Value // at index number - 1
 	outputs []Output
 }
 
@@ -119,7 +118,7 @@ func (n *Network) Nodes() []Node { return n.nodes }
 // Outputs returns the network's outputs. The caller must not change them.
 func (n *Network) Outputs() []Output { return n.outputs }
 
-// Value returns the value of a number.
+// Value returns the value with the given number, and false if there is none.
 func (n *Network) Value(number int) (Value, bool) {
 	if number < 1 || number > len(n.values) {
 		return Value{}, false
@@ -141,7 +140,7 @@ func (n *Network) Append(node Node) (int, error) {
 	return len(n.values), nil
 }
 
-// Give makes the value of a number an output.
+// Give makes the value with the given number an output.
 func (n *Network) Give(name string, number int) error {
 	_, ok := n.Value(number)
 	switch {
@@ -168,7 +167,7 @@ func isValidShape(shape []int) bool {
 	return true
 }
 
-// fits reports whether l are levels of t: those of floats are 0.
+// fits reports whether l are valid levels for values of type t. Floats must have the zero value.
 func (l Levels) fits(t Type) bool {
 	if t == Float32 {
 		return l == Levels{}

@@ -5,18 +5,18 @@
 //	            └─ Marshal ──┘                     ▼ NewSession
 //	                                            Session ── Run ──▶ outputs
 //
-// A [Network] is a list of steps: convolutions, sums, a mean over the pixels, products. Package models/compile makes one of an
-// ONNX file; a plan file holds one. A [Plan] is immutable and shared; a [Session] is one thread's arena, taken in one piece when
-// it is made. [Session.Run] walks the steps and allocates nothing.
+// A [Network] is a list of steps: convolutions, sums, a mean over the pixels, products. Package models/compile makes a network from an
+// ONNX file; a plan file stores one. A [Plan] is immutable and shared. A [Session] is one thread's arena; NewSession allocates it in one
+// piece. [Session.Run] executes the steps and allocates nothing.
 //
-// Shapes are (N, C, H, W) in a network, as in ONNX. In memory, values of rank four lie as (N, H, W, C), with a halo already around
-// them where the next convolution pads, so that no kernel knows of borders. The picture that Run takes lies so too.
+// Shapes are (N, C, H, W) in a network, as in ONNX. In memory, values of rank four are (N, H, W, C). If the next convolution pads, the
+// value
+// already has a border, so that no kernel handles padding. The picture that Run takes has the same order.
 //
 // Integers have the rounding that core/predict/nn/kernel defines, so a network in integers gives the same bytes on every machine.
 // Float results agree between machines to rounding only: kernels sum in different orders and fuse multiply and add where the
-// processor does. Expect 1e-5 relative to the largest value. The bake measures ranges in floats; bundles ship integers.
-//
-// The host must be little-endian, as every target of Go that we build for is.
+// processor does. Expect differences of 1e-5 relative to the largest value. The bake measures ranges in floats; bundles contain integers.
+// The host must be little-endian, as all our Go targets are.
 package nn
 
 import (
@@ -24,7 +24,7 @@ import (
 	"fmt"
 )
 
-// ErrFormat is returned by Read for bytes that are not a plan file, and by a Network for a node that its operands do not fit.
+// ErrFormat is returned by Read for bytes that are not a plan file, and by a Network for a node that does not fit its operands.
 var ErrFormat = errors.New("malformed plan")
 
 // ErrUnsupported is returned by Compile for a valid network that this package does not run, and by [Session.Cells] for a plan
@@ -37,16 +37,15 @@ var ErrMemory = errors.New("network needs more memory than allowed")
 // ErrWork is returned by Compile when one run would take more multiply-adds than Options allow.
 var ErrWork = errors.New("network needs more work than allowed")
 
-// ErrInput is returned by Run for a tensor whose type or shape is not what the plan takes.
+// ErrInput is returned by Run for a tensor whose type or shape differs from the plan's.
 var ErrInput = errors.New("input does not fit the network")
 
-// Options limit a plan. The zero value is good.
+// Options limit a plan. The zero value selects the defaults.
 type Options struct {
-	// Memory bounds the bytes of packed weights and one session's arena together; 0 means 1 GiB. It is checked before any of it
-	// is taken.
+	// Memory bounds the bytes of packed weights and one session's arena together; 0 means 1 GiB. Compile checks it before it allocates.
 	Memory int64
 
-	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default network's. A node without weights
+	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times those of the default network. A node without weights
 	// counts the elements that it reads. A run is never interrupted, so this bounds its time.
 	Work int64
 
@@ -99,7 +98,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Tensor is a dense row-major array. Exactly the field of its Type is set.
+// Tensor is a dense row-major array. Only the field of its Type is set.
 type Tensor struct {
 	Type  Type
 	Shape []int
@@ -108,7 +107,7 @@ type Tensor struct {
 	U16   []uint16
 }
 
-// Len returns the number of elements that Shape asks for.
+// Len returns the number of elements in an array of this Shape.
 func (t *Tensor) Len() int { return volume(t.Shape) }
 
 func volume(shape []int) int {

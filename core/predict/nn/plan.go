@@ -6,18 +6,18 @@ import (
 )
 
 // Plan is a compiled network: steps in order, weights packed for the kernels, and the arena's
-// map. It is immutable; any number of sessions may use it at once.
+// layout. It is immutable; any number of sessions may use it at once.
 type Plan struct {
 	input   Value
 	outputs []Value
-	in      *value // what Run's tensor becomes
+	in      *value // value that holds Run's tensor
 	outs    []*value
 	steps   []step
 	blocks  []*block  // by value id; nil for the input
 	arena   int64     // bytes
 	weights int64     // bytes
 	work    int64     // multiply-adds
-	pooled  *lastPool // nil: the plan has no map for Session.Cells
+	pooled  *lastPool // nil: Session.Cells is not supported
 }
 
 // Input returns the value that Run takes, in the shape (N, H, W, C). The caller must not change it.
@@ -31,13 +31,13 @@ type compiler struct {
 	plan    *Plan
 	options Options
 	values  []*value // by id
-	err     error    // of the first value that is too large
+	err     error    // reports the first value that is too large
 }
 
-// Compile turns n into a plan. n is not changed and not kept.
+// Compile compiles n into a plan. It does not change or keep n.
 //
-// It returns ErrUnsupported for a network that it does not run, ErrWork for one over Options.Work, and ErrMemory for one over
-// Options.Memory, before it takes that memory.
+// It returns ErrUnsupported for a network that this package does not run, ErrWork for a network that exceeds Options.Work, and ErrMemory
+// for one that exceeds Options.Memory, before it allocates that memory.
 func Compile(n *Network, o Options) (*Plan, error) {
 	o = o.orDefault()
 	if len(n.outputs) == 0 {
@@ -94,7 +94,7 @@ func (c *compiler) lower(n *node) error {
 	return err
 }
 
-// budget counts what n will take of the limits on memory and work, before anything is packed.
+// budget adds the memory and work that n needs to the plan, before any weights are packed. It returns an error above a limit.
 func (c *compiler) budget(n *node) error {
 	for _, p := range n.parts {
 		if err := c.budget(p); err != nil {
@@ -114,7 +114,7 @@ func (c *compiler) budget(n *node) error {
 	return c.reserve(n, total, outs)
 }
 
-// spend counts results of some multiply-adds each.
+// spend adds the work of n to the plan: the given number of results, with each multiply-adds per result.
 func (c *compiler) spend(n *node, results, each int64) error {
 	if results > c.options.Work/each {
 		return fmt.Errorf("%s: %d results of %d multiply-adds: %w", n, results, each, ErrWork)
@@ -125,10 +125,10 @@ func (c *compiler) spend(n *node, results, each int64) error {
 	return nil
 }
 
-// groupBytes is the memory that each group of a convolution takes besides its weights.
+// groupBytes is the memory that each group of a convolution takes in addition to its weights.
 const groupBytes = 512
 
-// reserve counts the memory that n's weights will take once packed: output channels in panels of
+// reserve adds the memory that the packed weights of n need: output channels in panels of
 // 16, each row of the kernel in groups of four.
 func (c *compiler) reserve(n *node, total, outs int64) error {
 	size, groups := int64(n.in.typ.Size()), int64(1)
@@ -155,7 +155,7 @@ func (c *compiler) reserve(n *node, total, outs int64) error {
 	return nil
 }
 
-// enter makes v the parameter of Run, which lies as pixels without a halo.
+// enter makes v the parameter of Run. Its memory has the order of pixels, (N, H, W, C), without a halo.
 func (c *compiler) enter(v *value, public Value) {
 	from := v.fresh()
 	from.nhwc = true
@@ -170,7 +170,7 @@ func (c *compiler) enter(v *value, public Value) {
 	c.copyStep("Input", v, from)
 }
 
-// leave makes v, row-major, a result of Run. It is a copy where v is also the parameter.
+// leave makes v, row-major, a result of Run. If v is also the parameter, the result is a copy.
 func (c *compiler) leave(v *value, name string) {
 	c.memory(v)
 	p := c.plain("Output", v)
@@ -193,7 +193,7 @@ func (c *compiler) emit(st step) {
 	c.plan.steps = append(c.plan.steps, st)
 }
 
-// memory gives v's root an id: a block of the arena to be mapped.
+// memory gives v's root an id: the number of its block in the arena.
 func (c *compiler) memory(v *value) {
 	v = v.root()
 	if v.id < len(c.values) && c.values[v.id] == v {
@@ -208,7 +208,7 @@ func (c *compiler) memory(v *value) {
 	c.plan.blocks = append(c.plan.blocks, &block{bytes: bytes, first: math.MaxInt, last: -1})
 }
 
-// mapArena finds when every block lives and where it lies.
+// mapArena finds the lifetime of every block and its offset in the arena.
 func (c *compiler) mapArena() {
 	p := c.plan
 	var blocks []*block

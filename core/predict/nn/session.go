@@ -14,7 +14,7 @@ type step struct {
 	name string // node and operator
 	out  []*value
 	in   []*value
-	temp []*value // scratch, alive in this step alone
+	temp []*value // scratch, used in this step only
 	run  func(s *Session)
 }
 
@@ -24,14 +24,14 @@ type Session struct {
 	plan *Plan
 	mem  [][]byte // by value id: a slice of the arena, a constant of the plan, or the caller's input
 	outs []Tensor
-	add  kernel.Add // of the product that is running: here, so that it need not be allocated
-	cell int        // 0, or 1 more than the one pixel that the last Pool takes in: see Cells
+	add  kernel.Add // of the running product; a field here so that it is not allocated
+	cell int        // 0, or 1 more than the index of the one pixel that the last Pool reads: see Cells
 
-	// Pause is called before each step, and the run continues when it returns; nil: never.
+	// Pause, if not nil, is called before each step. The run continues when it returns.
 	Pause func()
 }
 
-// NewSession takes the arena in one allocation, of Plan.SessionBytes.
+// NewSession allocates the arena, of Plan.SessionBytes, in one piece.
 func (p *Plan) NewSession() *Session {
 	s := &Session{plan: p, mem: make([][]byte, len(p.blocks))}
 	arena := alignedBytes(p.arena)
@@ -46,8 +46,9 @@ func (p *Plan) NewSession() *Session {
 	return s
 }
 
-// Run executes the plan on in, which is as Plan.Input says. The tensor is borrowed until Run returns; the result, one per
-// Plan.Outputs, belongs to the session and is overwritten by its next Run. Run allocates nothing.
+// Run executes the plan on in, whose type and shape must be those of Plan.Input. Run borrows the tensor until it returns. The result has
+// one
+// tensor per Plan.Outputs; it belongs to the session, and the next Run overwrites it. Run allocates nothing.
 //
 // It returns ErrInput for a tensor of another type or shape.
 func (s *Session) Run(in Tensor) ([]Tensor, error) {
@@ -60,7 +61,7 @@ func (s *Session) Run(in Tensor) ([]Tensor, error) {
 	return s.outs, nil
 }
 
-// runSteps runs the steps from one up to another.
+// runSteps runs the steps from to to-1.
 func (s *Session) runSteps(from, to int) {
 	for i := from; i < to; i++ {
 		if s.Pause != nil {
@@ -79,7 +80,7 @@ func (s *Session) runStep(st *step) {
 	st.run(s)
 }
 
-// release forgets the caller's tensor.
+// release drops the reference to the caller's tensor.
 func (s *Session) release() { s.mem[s.plan.in.id] = nil }
 
 // feed makes t the input of the next steps.
@@ -99,7 +100,7 @@ func (s *Session) feed(t *Tensor) error {
 	return nil
 }
 
-// output returns the tensor that shows v's memory.
+// output returns a tensor that shares v's memory.
 func (s *Session) output(v *value) Tensor {
 	t := Tensor{Type: v.typ, Shape: slices.Clone(v.shape)}
 	n := volume(v.shape)

@@ -1,7 +1,7 @@
 package raster
 
-// axis is one direction of a resize: for every pixel of the result the samples it takes
-// and their weights. Every pixel takes equally many; some weights are zero.
+// axis is one direction of a resize. It holds, for every pixel of the result, the source samples
+// and their weights. Every pixel has the same number of samples; some weights are zero.
 type axis struct {
 	taps  int
 	first []int32  // (n) first sample of each pixel, counted from lo; first+taps ≤ hi-lo
@@ -10,16 +10,16 @@ type axis struct {
 	lo    int      // samples lo…hi-1 of the plane are touched
 	hi    int
 
-	groups groups // the same for eight pixels at a time, where a vector unit uses it
+	groups groups // the same weights for eight pixels at a time, if a vector unit uses them
 }
 
 // span describes an axis. build computes its weights from it.
 type span struct {
-	lo, hi int  // full-size interval wanted, in units of 1/unit of a pixel
+	lo, hi int  // full-size interval, in units of 1/unit of a pixel
 	n      int  // pixels of the result
 	origin int  // full-size position of the plane's first sample, in pixels
-	pitch  int  // full-size pixels a sample covers
-	box    bool // where it shrinks, count centres and not areas
+	pitch  int  // full-size pixels that a sample covers
+	box    bool // if the axis shrinks, count centres instead of areas
 }
 
 // build computes the weights for s, reusing a's memory.
@@ -37,7 +37,7 @@ func (a *axis) build(s span) {
 	}
 }
 
-// reset makes room for n pixels of at most taps samples, and none that is not touched.
+// reset allocates weights for n pixels of at most taps samples, and limits the taps to the touched samples.
 func (a *axis) reset(n, taps int) {
 	a.taps = min(taps, a.hi-a.lo)
 	a.first = resize(a.first, n)
@@ -74,12 +74,12 @@ func (a *axis) area(s span) {
 	}
 }
 
-// maxBox is the limit of full-size pixels to one pixel of the result in a box, which keeps the sums of weights small. At this ratio a
-// pixel's fraction hardly counts, so build computes areas instead.
+// maxBox is the maximum number of full-size pixels per result pixel in a box. It keeps the sums of weights small. At this ratio a
+// pixel's fraction hardly matters, so build computes areas instead.
 const maxBox = 1 << 10
 
-// box sets how many full-size pixels of each sample have their centres in each pixel's
-// interval, where few is the number that every interval holds and some hold one more.
+// box sets the weight of a sample in a result pixel to the number of its full-size pixels whose centres lie in that pixel's
+// interval. Every interval holds few or few+1 centres.
 func (a *axis) box(s span, few int) {
 	taps, anyFew, anyMore := 1, false, false
 	for i := range s.n {
@@ -133,7 +133,7 @@ func (s *span) centres(i int) (from, to int) {
 	return from, to
 }
 
-// floorDiv is a/b towards minus infinity, for b > 0.
+// floorDiv returns a/b rounded towards minus infinity, for b > 0.
 func floorDiv(a, b int) int {
 	q := a / b
 	if q*b > a {
@@ -142,7 +142,8 @@ func floorDiv(a, b int) int {
 	return q
 }
 
-// bilinear sets the two nearest samples of each pixel's centre, in units of 1/(2·unit·n·pitch), divided by their common divisor.
+// bilinear sets the weights of the two samples nearest each pixel's centre, in units of 1/(2·unit·n·pitch), divided by their common
+// divisor.
 func (a *axis) bilinear(s span) {
 	size, whole := s.hi-s.lo, 2*unit*s.n*s.pitch
 	at := 2*(s.lo-unit*s.origin)*s.n + size - unit*s.n*s.pitch

@@ -3,9 +3,9 @@ package raster
 import "image/color"
 
 // Colours are converted after the resize, since few pixels are left then. An average of YCbCr is the YCbCr of the average, except where
-// the conversion clamps. Averages of CMYK are those of the ink.
+// the conversion clamps. CMYK is averaged as amounts of ink.
 
-// rowRGB takes one lane of interleaved RGB.
+// rowRGB is a rowWriter for one lane of interleaved RGB.
 func rowRGB(dst []byte, at, step int, rows *[4][]byte, n int) {
 	row := rows[0][:3*n]
 	for i := 0; i < len(row); i += 3 {
@@ -15,7 +15,7 @@ func rowRGB(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// rowGray takes one lane of grey.
+// rowGray is a rowWriter for one lane of grey.
 func rowGray(dst []byte, at, step int, rows *[4][]byte, n int) {
 	for _, v := range rows[0][:n] {
 		out := dst[at:][:3]
@@ -24,7 +24,7 @@ func rowGray(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// rowPlanes takes a lane each of red, green and blue.
+// rowPlanes is a rowWriter for one lane each of red, green and blue.
 func rowPlanes(dst []byte, at, step int, rows *[4][]byte, n int) {
 	r, g, b := rows[0][:n], rows[1][:n], rows[2][:n]
 	for i, v := range r {
@@ -34,7 +34,7 @@ func rowPlanes(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// A Matrix is the standard by which YCbCr was made of RGB.
+// A Matrix is the standard that defines the conversion of RGB to YCbCr.
 type Matrix uint8
 
 // The matrices. An unknown one is BT.709 for pictures of 720 lines and more, and BT.601 for others.
@@ -56,8 +56,8 @@ type ycbcr struct {
 }
 
 // conversions has the limited and the full range of each matrix. The limited range rounds half up. The full range has
-// the luma of color.YCbCrToRGB: it adds 257·Y instead of a half, which keeps every grey. BT.601 of full range has all
-// of that function's numbers.
+// the luma of color.YCbCrToRGB: it adds 257·Y instead of a half, which preserves every grey. BT.601 of full range has all
+// constants of that function.
 var conversions = [...][2]ycbcr{
 	BT601: {
 		{76309, 1<<15 - 16*76309, 104597, 25675, 53279, 132201},
@@ -91,7 +91,7 @@ func (c *ycbcr) row(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// gray is a rowWriter for a lane of Y alone.
+// gray is a rowWriter for a lane of Y only.
 func (c *ycbcr) gray(dst []byte, at, step int, rows *[4][]byte, n int) {
 	for _, v := range rows[0][:n] {
 		out := dst[at:][:3]
@@ -101,7 +101,7 @@ func (c *ycbcr) gray(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// rowYCbCr takes lanes of JFIF's YCbCr and gives the bytes of color.YCbCrToRGB.
+// rowYCbCr is a rowWriter for lanes of JFIF's YCbCr. It writes the bytes of color.YCbCrToRGB.
 func rowYCbCr(dst []byte, at, step int, rows *[4][]byte, n int) {
 	if step != 3 {
 		jfif.row(dst, at, step, rows, n)
@@ -112,7 +112,7 @@ func rowYCbCr(dst []byte, at, step int, rows *[4][]byte, n int) {
 	jfif.row(dst, at+3*done, step, &[4][]byte{y[done:], cb[done:], cr[done:]}, n-done)
 }
 
-// clamp16 is v >> 16 within a byte.
+// clamp16 returns v >> 16, clamped to a byte.
 func clamp16(v int32) byte {
 	if uint32(v)&0xff000000 == 0 {
 		return byte(v >> 16)
@@ -120,7 +120,7 @@ func clamp16(v int32) byte {
 	return byte(^(v >> 31))
 }
 
-// rowWebP takes lanes of WebP's YCbCr, which unlike JFIF's leaves head and foot room.
+// rowWebP is a rowWriter for lanes of WebP's YCbCr, which unlike JFIF's has limited range.
 func rowWebP(dst []byte, at, step int, rows *[4][]byte, n int) {
 	y, cb, cr := rows[0][:n], rows[1][:n], rows[2][:n]
 	for i, v := range y {
@@ -138,12 +138,12 @@ func webpRGB(y, cb, cr byte) (r, g, b byte) {
 		clamp6(yy + u*33050>>8 - 17685)
 }
 
-// clamp6 is v >> 6 within a byte.
+// clamp6 returns v >> 6, clamped to a byte.
 func clamp6(v int32) byte {
 	return byte(min(max(v>>6, 0), 255))
 }
 
-// rowCMYK takes lanes of Adobe's CMYK, in which 255 means no ink, and writes the bytes of color.CMYKToRGB.
+// rowCMYK is a rowWriter for lanes of Adobe's CMYK, in which 255 means no ink. It writes the bytes of color.CMYKToRGB.
 func rowCMYK(dst []byte, at, step int, rows *[4][]byte, n int) {
 	c, m, y, k := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n]
 	for i := range c {
@@ -153,7 +153,7 @@ func rowCMYK(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// rowYCCK takes lanes of Adobe's YCCK: CMY as RGB are coded as YCbCr, and K as in CMYK.
+// rowYCCK is a rowWriter for lanes of Adobe's YCCK: CMY, taken as RGB, is coded as YCbCr, and K is as in CMYK.
 func rowYCCK(dst []byte, at, step int, rows *[4][]byte, n int) {
 	y, cb, cr, k := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n]
 	for i := range y {

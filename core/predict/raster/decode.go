@@ -26,10 +26,10 @@ type Decoder struct {
 	lanes   [4]lane
 	sources [4]source
 	deep    [3]deepRows // the loaders of sources with more than 8 bits
-	made    [4][]byte   // the row that each lane made last
+	made    [4][]byte   // the last row of each lane
 	rows    pictureRows
 	canvas  canvas
-	win     window // the wanted part of the current picture
+	win     window // the selected part of the current picture
 	pix     []byte // the result
 }
 
@@ -38,11 +38,11 @@ func NewDecoder(l Limits) *Decoder {
 	return &Decoder{limits: l.WithDefaults()}
 }
 
-// Decode returns the part of a picture that v names. It returns the first frame of an animation.
+// Decode returns the part of a picture that v selects. For an animation it uses the first frame.
 // An animation with more frames than the limit is an error.
 //
 // The error wraps ErrUnsupported, ErrTooLarge, ErrCorrupt or ErrExpired, unless v itself
-// makes no sense.
+// is invalid.
 func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
 	if img, done, err := d.decodeElsewhere(picture, v); done {
 		return img, err
@@ -127,10 +127,10 @@ type guardedReader struct {
 	r       bytes.Reader
 	expired func() bool
 	stopped bool
-	until   int // bytes that may be read before the clock is asked again
+	until   int // bytes until the next call of expired
 }
 
-// guardedBytes is the number of bytes between two looks at the clock. A deflate stream expands them to at most 4 MB.
+// guardedBytes is the number of bytes between two calls of expired. A deflate stream expands them to at most 4 MB.
 const guardedBytes = 4096
 
 func (r *guardedReader) check(n int) error {
@@ -187,7 +187,7 @@ func (d *Decoder) library(b []byte, decode func(io.Reader) (image.Image, error))
 	return m, nil
 }
 
-// libraryError sorts the errors of the libraries' decoders.
+// libraryError converts an error of a library's decoder to an error of this package.
 func libraryError(err error, expired bool) error {
 	var (
 		ofPNG  png.UnsupportedError
@@ -203,15 +203,15 @@ func libraryError(err error, expired bool) error {
 	return fmt.Errorf("%w: %v", ErrCorrupt, err)
 }
 
-// forget drops what was borrowed from a library or a caller, which may be large.
+// forget drops references to memory of a library or a caller, which may be large.
 func (d *Decoder) forget() {
 	d.rows = pictureRows{}
 	d.sources = [4]source{}
 	d.deep = [3]deepRows{}
 }
 
-// keepBytes is the size up to which scratch memory is kept for the next picture. Common pictures need less. Larger memory is released, so
-// that one large picture does not occupy it for ever.
+// keepBytes is the maximum size of a scratch buffer that is kept for the next picture. Common pictures need less. Larger buffers are
+// released, so that one large picture does not occupy them for ever.
 const keepBytes = 4 << 20
 
 // trim releases large scratch memory, except the result.

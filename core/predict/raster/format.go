@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// format is a kind of picture file, recognised by content.
+// format is a kind of picture file, recognised by its content.
 type format uint8
 
 const (
@@ -23,7 +23,7 @@ var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff"}
 
 func (f format) String() string { return formatNames[f] }
 
-// A Kind is a use of a file. Kinds combine with |: an animation is both.
+// A Kind is a use of a file. Kinds combine with |: an animation is a Picture and a Video.
 type Kind uint8
 
 // The kinds.
@@ -34,8 +34,8 @@ const (
 
 // FileType describes a file, recognised by its first bytes.
 type FileType struct {
-	Name      string // of a supported picture as in Info, of others such as "MP4"; "": unknown
-	MediaType string // such as "video/mp4"; "": unknown
+	Name      string // for a supported picture as in Info, for others for example "MP4"; "": unknown
+	MediaType string // for example "video/mp4"; "": unknown
 	Kind      Kind   // 0: neither
 	Supported bool   // this package reads the picture, or the video decoder reads the video
 }
@@ -46,7 +46,7 @@ type signature struct {
 	FileType
 }
 
-// signatures are tried in order. Recognise has more code for ftyp, MPEG-TS and SVG.
+// Recognise tries the signatures in order. It has more code for ftyp, MPEG-TS and SVG.
 var signatures = [...]signature{
 	{"\xff\xd8\xff", FileType{"jpeg", "image/jpeg", Picture, true}},
 	{"\x89PNG\r\n\x1a\n", FileType{"png", "image/png", Picture, true}},
@@ -57,7 +57,7 @@ var signatures = [...]signature{
 	{"II*\x00", FileType{"tiff", "image/tiff", Picture, true}},
 	{"MM\x00*", FileType{"tiff", "image/tiff", Picture, true}},
 
-	{"\x00???moov", quickTime}, // from before ftyp
+	{"\x00???moov", quickTime}, // older files without ftyp
 	{"\x00???mdat", quickTime},
 	{"\x00???wide", quickTime},
 	{"\x1a\x45\xdf\xa3", FileType{"Matroska", "video/x-matroska", Video, true}},
@@ -86,7 +86,7 @@ var (
 	svg       = FileType{"SVG (a drawing, not a picture)", "image/svg+xml", 0, false}
 )
 
-// Recognise returns the type of a file that begins with b. 4,096 bytes suffice. A GIF and an animated WebP are both
+// Recognise returns the type of a file that begins with b. The first 4,096 bytes suffice. A GIF and an animated WebP are both
 // Picture and Video.
 func Recognise(b []byte) FileType {
 	if has(b, 4, "ftyp") { // first: the length before it may look like another signature
@@ -116,8 +116,8 @@ func Recognise(b []byte) FileType {
 	return FileType{}
 }
 
-// InspectVideo returns the type of a file that begins with b, as a video: still pictures are videos of one frame. The error
-// wraps ErrUnsupported, or ErrCorrupt for no bytes.
+// InspectVideo returns the type of a file that begins with b, as a video. Still pictures count as videos of one frame. The error
+// wraps ErrUnsupported, or ErrCorrupt if b is empty.
 func InspectVideo(b []byte) (FileType, error) {
 	t := Recognise(b)
 	switch {
@@ -131,7 +131,7 @@ func InspectVideo(b []byte) (FileType, error) {
 	return t, fmt.Errorf("unknown file type: %w: send MP4, MOV, 3GP, WebM, MKV, AVI, WMV or GIF", videoFormat{})
 }
 
-// videoFormat is ErrUnsupported of a video.
+// videoFormat is the ErrUnsupported of a video.
 type videoFormat struct{}
 
 // Error implements error.
@@ -141,7 +141,7 @@ func (videoFormat) Error() string { return "video format not supported" }
 func (videoFormat) Unwrap() error { return ErrUnsupported }
 
 // sniff recognises the format of a picture. For other files the error has the name of their type, if it is known, and
-// advice.
+// advice to the user.
 func sniff(b []byte) (format, error) {
 	const advice = "convert it to JPEG, PNG, GIF, WebP, BMP or TIFF"
 	t := Recognise(b)
@@ -177,7 +177,7 @@ func begins(b []byte, magic string) bool {
 	return true
 }
 
-// brandType returns the type of a file of ISO/IEC 14496-12, which may have a picture or a video, by the brands of its
+// brandType returns the type of an ISO/IEC 14496-12 file, which may contain a picture or a video. It reads the brands of the
 // first box.
 func brandType(b []byte) FileType {
 	size := int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
@@ -209,8 +209,8 @@ func brandType(b []byte) FileType {
 	return t
 }
 
-// isMPEGTS reports whether b begins with three packets of an MPEG transport stream, of 188 bytes or with 4 bytes of
-// time before each.
+// isMPEGTS reports whether b begins with three packets of an MPEG transport stream: of 188 bytes, or of 192 with a
+// time of 4 bytes before each.
 func isMPEGTS(b []byte) bool {
 	const sync = "\x47"
 	return has(b, 0, sync) && has(b, 188, sync) && has(b, 376, sync) ||

@@ -8,8 +8,8 @@ import (
 )
 
 // Frames reads a GIF or WebP as a video: the pictures on screen at the times 0, sample, 2·sample and so on, up to the
-// time of the last frame. A picture is the frame with the greatest time that is not later. A still picture is on screen
-// at 0 only. Make it with [Decoder.Frames].
+// time of the last frame. The picture at a time is the last frame that begins at that time or earlier. A still picture is on screen
+// at 0 only. [Decoder.Frames] creates a Frames.
 //
 // The time of a frame is the sum of the delays before it. A delay of 10 ms or less counts as 100 ms, as in browsers and
 // ffmpeg. The canvas begins white, and an area that a frame clears becomes white.
@@ -20,10 +20,10 @@ type Frames struct {
 	sample  time.Duration
 	decode  func() (shownFrame, error) // the next frame; nil: a still picture
 
-	frame   shownFrame    // the frame on the canvas, but for its pixels
-	decoded int           // frames
-	at, end time.Duration // when frame appears, and when the next one would
-	given   int           // pictures
+	frame   shownFrame    // the frame on the canvas, without its pixels
+	decoded int           // number of decoded frames
+	at, end time.Duration // time at which frame appears, and at which the next one would
+	given   int           // number of pictures that Next returned
 	err     error         // of the last Next
 }
 
@@ -33,8 +33,8 @@ var (
 )
 
 // Frames reads the headers of a picture or animation. sample is the time between two pictures. The result decodes one
-// frame at a time, so its memory is that of one frame and the canvas. It uses d: after any other call of d it is
-// invalid. The result borrows picture.
+// frame at a time, so it needs memory for one frame and the canvas only. It uses d: any other call of d makes the
+// result invalid. The result borrows picture.
 //
 // The error wraps ErrUnsupported, ErrTooLarge or ErrCorrupt, unless sample is not positive.
 func (d *Decoder) Frames(picture []byte, sample time.Duration) (*Frames, error) {
@@ -49,7 +49,7 @@ func (d *Decoder) Frames(picture []byte, sample time.Duration) (*Frames, error) 
 	if h.frames == 1 && !h.cut {
 		return f, nil
 	}
-	// A frame and perhaps the canvas before it are held, besides the canvas.
+	// Next to the canvas, memory holds a frame and perhaps the canvas before it.
 	err = h.check(d.limits, d.limits.Pixels, 20)
 	if err == nil && h.painted > d.limits.FramePixels {
 		err = fmt.Errorf("%w: frames of %d pixels together, at most %d", ErrTooLarge, h.painted, d.limits.FramePixels)
@@ -64,7 +64,7 @@ func (d *Decoder) Frames(picture []byte, sample time.Duration) (*Frames, error) 
 	return f, nil
 }
 
-// Len returns the number of pictures that Next returns, by the headers of the frames. It stops counting at a damaged
+// Len returns the number of pictures that Next returns, according to the headers of the frames. It stops counting at a damaged
 // header.
 func (f *Frames) Len() int {
 	if f.decode == nil {
@@ -75,9 +75,9 @@ func (f *Frames) Len() int {
 
 // Next moves to the next picture and returns its time. It returns io.EOF after the last one.
 //
-// A damaged frame is an error that wraps ErrCorrupt or ErrUnsupported, at the first time that is not before the frame's.
-// The pictures before it have been returned. Next decodes every frame before it returns io.EOF, so damage that no
-// picture shows is an error too. Next returns ErrExpired as Decode does. A still picture is decoded by Image.
+// For a damaged frame Next returns an error that wraps ErrCorrupt or ErrUnsupported, at the first sampled time at or after the frame's
+// time. It has returned the pictures before. Next decodes every frame before it returns io.EOF, so it also reports damage that no
+// picture shows. Next returns ErrExpired as Decode does. Image, not Next, decodes a still picture.
 func (f *Frames) Next() (time.Duration, error) {
 	t := time.Duration(f.given) * f.sample
 	if f.err == nil {
@@ -116,7 +116,7 @@ func (f *Frames) seek(t time.Duration) error {
 	return nil
 }
 
-// isLast reports whether the frame on the canvas is the last one. Frames behind damage were not counted.
+// isLast reports whether the frame on the canvas is the last one. The count does not include frames after damage.
 func (f *Frames) isLast() bool { return f.decoded == f.head.frames && !f.head.cut }
 
 // advance decodes the next frame and paints it.
@@ -156,11 +156,11 @@ func (f *Frames) Image(v View) (Image, error) {
 	return d.render(1, rowRGB, &d.win)
 }
 
-// timeline sums up the headers of an animation's frames.
+// timeline summarises the headers of an animation's frames.
 type timeline struct {
 	frames  int
-	last    time.Duration // when the last frame appears
-	end     time.Duration // when its delay is over
+	last    time.Duration // time at which the last frame appears
+	end     time.Duration // time at which the last frame's delay ends
 	painted int64         // pixels of all frames
 }
 
@@ -170,7 +170,7 @@ func (t *timeline) add(w, h int, delay time.Duration) {
 	t.painted += int64(w) * int64(h)
 }
 
-// shownFor returns the time that a frame with this delay is shown. Old writers left the delay out or wrote 1/100 s, so
+// shownFor returns the time for which a frame with this delay is shown. Old writers left the delay out or wrote 1/100 s, so
 // browsers and ffmpeg show such frames for 100 ms.
 func shownFor(delay time.Duration) time.Duration {
 	if delay <= 10*time.Millisecond {
@@ -179,19 +179,19 @@ func shownFor(delay time.Duration) time.Duration {
 	return delay
 }
 
-// shownFrame is a decoded frame, with the way to paint it and to dispose of it.
+// shownFrame is a decoded frame, with its rows to paint and its disposal method.
 type shownFrame struct {
 	x, y, w, h int
 	rows       interface {
 		rowLoader
 		over(dst []byte, y, x0, x1 int)
 	}
-	replaces bool // its place is cleared before it is painted
+	replaces bool // its area is cleared before it is painted
 	disposal byte
 	duration time.Duration
 }
 
-// errFrames is an end before the frames that the headers declared.
+// errFrames reports an animation that ends before the frames that its headers declared.
 var errFrames = fmt.Errorf("%w: no picture", ErrCorrupt)
 
 // frameSource returns a function that decodes the next frame.
@@ -245,7 +245,7 @@ func (d *Decoder) nextWebP(file *webpFile) (shownFrame, error) {
 type canvas struct {
 	w, h  int
 	pix   []byte // (h, w, 3)
-	saved []byte // the place of the last frame before it, (f.h, f.w, 3)
+	saved []byte // the area of the last frame before it was painted, (f.h, f.w, 3)
 }
 
 func (c *canvas) reset(w, h int) {
@@ -258,7 +258,7 @@ func (c *canvas) source() source {
 	return source{pix: c.pix, stride: 3 * c.w, channels: 3, pitchX: 1, pitchY: 1, width: c.w, height: c.h}
 }
 
-// row returns row y of f's place.
+// row returns row y of f's area.
 func (c *canvas) row(f shownFrame, y int) []byte {
 	at := 3 * ((f.y+y)*c.w + f.x)
 	return c.pix[at : at+3*f.w]
@@ -281,7 +281,7 @@ func (c *canvas) show(f shownFrame) {
 	}
 }
 
-// dispose undoes f as it asked.
+// dispose undoes f according to its disposal method.
 func (c *canvas) dispose(f shownFrame) {
 	for y := range f.h {
 		switch f.disposal {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// The container of GIF is read here rather than by image/gif, which can give the first
-// frame or all of them at once, but not one after the other in one frame's memory. The
-// pixels come from compress/lzw, as there, and what image/gif refuses in a first frame is
-// refused here; the tests hold the two together.
+// This file reads the GIF container itself, because image/gif returns the first frame or all frames at once,
+// never one after the other in the memory of one frame. compress/lzw decodes the
+// pixels, as in image/gif. This reader refuses every first frame that image/gif refuses; the tests
+// compare the two.
 
 // gifReader walks the blocks of a GIF file.
 type gifReader struct {
@@ -26,14 +26,14 @@ type gifReader struct {
 	transparent int // palette index, -1: none
 }
 
-// gifFrame is one picture in a GIF file, its pixels still coded.
+// gifFrame is one picture in a GIF file. Its pixels are still compressed.
 type gifFrame struct {
 	x, y, w, h  int
 	interlaced  bool
 	palette     []byte // (n, 3)
 	transparent int    // palette index, -1: none
 	disposal    byte
-	delay       time.Duration // by shownFor
+	delay       time.Duration // as shownFor returns it
 	codeBits    int
 }
 
@@ -73,12 +73,12 @@ func (g *gifReader) take(n int) ([]byte, error) {
 	return g.b[g.pos-n : g.pos], nil
 }
 
-// table reads a colour table of the size in fields.
+// table reads a colour table whose size is in fields.
 func (g *gifReader) table(fields byte) ([]byte, error) {
 	return g.take(3 << (1 + fields&7))
 }
 
-// skipBlocks passes over data blocks up to and with the empty one.
+// skipBlocks skips data blocks up to and including the empty one.
 func (g *gifReader) skipBlocks() error {
 	for {
 		n, err := g.take(1)
@@ -94,7 +94,7 @@ func (g *gifReader) skipBlocks() error {
 	}
 }
 
-// next returns the next frame up to its codes; io.EOF after the last. The caller moves
+// next returns the next frame and leaves g at its codes. After the last frame it returns io.EOF. The caller moves
 // past the codes by decoding them or by skipBlocks.
 func (g *gifReader) next() (gifFrame, error) {
 	for {
@@ -118,7 +118,7 @@ func (g *gifReader) next() (gifFrame, error) {
 	}
 }
 
-// extension passes over an extension, but for the graphic control of the next frame.
+// extension skips an extension. It reads only the graphic control of the next frame.
 func (g *gifReader) extension() error {
 	label, err := g.take(1)
 	if err != nil {
@@ -170,7 +170,7 @@ func (g *gifReader) frame() (gifFrame, error) {
 		interlaced: d[8]&0x40 != 0, palette: g.global,
 		transparent: g.transparent, disposal: g.disposal, delay: shownFor(g.delay),
 	}
-	// A graphic control holds for one frame.
+	// A graphic control applies to one frame.
 	g.transparent, g.delay, g.disposal = -1, 0, 0
 	if f.x+f.w > g.width || f.y+f.h > g.height {
 		return gifFrame{}, fmt.Errorf("%w: frame outside the screen", ErrCorrupt)
@@ -194,7 +194,7 @@ func (g *gifReader) frame() (gifFrame, error) {
 	return f, nil
 }
 
-// readTimeline reads the headers of a GIF's frames up to one beyond most, or up to damage. whole reports whether it
+// readTimeline reads the headers of at most most+1 frames of a GIF, or up to damage. whole reports whether it
 // reached the end mark.
 func (g *gifReader) readTimeline(most int) (t timeline, whole bool) {
 	for t.frames <= most {
@@ -216,7 +216,7 @@ func (h *header) readGIF(b []byte, l Limits) error {
 		return err
 	}
 	h.width, h.height = g.width, g.height
-	// One frame's indices, and once more while an interlaced one is put in order.
+	// One frame's indices, and a copy of them while an interlaced frame is put in order.
 	if err := h.check(l, l.Pixels, 4); err != nil {
 		return err
 	}
@@ -233,10 +233,10 @@ func tooManyFrames(l Limits) error {
 	return fmt.Errorf("%w: more than %d frames", ErrTooLarge, l.Frames)
 }
 
-// gifCodes gives compress/lzw the codes of a frame without the lengths between them.
+// gifCodes gives compress/lzw the codes of a frame without the block lengths between them.
 type gifCodes struct {
 	g       *gifReader
-	block   []byte // what is left of the current block
+	block   []byte // rest of the current block
 	err     error  // io.EOF after the empty block
 	expired func() bool
 }
@@ -271,7 +271,7 @@ func (c *gifCodes) ReadByte() (byte, error) {
 	return v, nil
 }
 
-// Read implements io.Reader; compress/lzw reads bytes only.
+// Read implements io.Reader. compress/lzw calls only ReadByte.
 func (c *gifCodes) Read(p []byte) (int, error) {
 	for i := range p {
 		v, err := c.ReadByte()
@@ -283,7 +283,7 @@ func (c *gifCodes) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// finish passes the end of the codes, and allows what image/gif allows: the rest of one
+// finish checks that the codes end, and accepts the same leftovers as image/gif: the rest of one
 // block, or one more block of one byte.
 func (c *gifCodes) finish() error {
 	if c.err == nil && len(c.block) == 0 {
@@ -304,18 +304,18 @@ func (c *gifCodes) finish() error {
 
 var errGIFTooMuch = fmt.Errorf("%w: too many pixels", ErrCorrupt)
 
-// gifDecoder decodes frames into memory that it keeps.
+// gifDecoder decodes frames and reuses its memory for the next ones.
 type gifDecoder struct {
 	codes  gifCodes
 	lzw    *lzw.Reader
 	pix    []byte // (h, w) palette indices of the last frame
-	passes []byte // the same before an interlaced frame is put in order
+	passes []byte // the palette indices before an interlaced frame is put in order
 }
 
 // decode decodes f's palette indices into d.pix and moves g past them.
 func (d *gifDecoder) decode(g *gifReader, f *gifFrame, expired func() bool) error {
 	n := f.w * f.h
-	// A code is at least codeBits+1 bits and makes at most 4,096 pixels.
+	// A code has at least codeBits+1 bits and yields at most 4,096 pixels.
 	if int64(n) > int64(len(g.b)-g.pos)*8/int64(f.codeBits+1)*4096 {
 		return fmt.Errorf("%w: not enough pixels", ErrCorrupt)
 	}
@@ -364,7 +364,7 @@ func (d *gifDecoder) decode(g *gifReader, f *gifFrame, expired func() bool) erro
 	return nil
 }
 
-// deinterlace copies the rows of d.passes to where they belong in d.pix.
+// deinterlace copies the rows of d.passes to their places in d.pix.
 func (d *gifDecoder) deinterlace(f *gifFrame) {
 	d.pix = resize(d.pix, len(d.passes))
 	from := d.passes
@@ -388,7 +388,7 @@ func (p gifPicture) row(dst []byte, y, x0, x1 int) {
 	p.over(dst, y, x0, x1)
 }
 
-// over paints row y of the screen onto dst, which holds pixels x0…x1-1, leaving what is
+// over paints row y of the screen onto dst, which holds pixels x0…x1-1. It does not change pixels that are
 // transparent or outside the frame.
 func (p gifPicture) over(dst []byte, y, x0, x1 int) {
 	f := p.frame

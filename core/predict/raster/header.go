@@ -14,14 +14,14 @@ type header struct {
 	format        format
 	width, height int  // stored way round, ≥ 1
 	orientation   int  // 1 to 8
-	timeline           // of an animation's frames; frames ≥ 1
-	cut           bool // an animation's frames could not be counted to the end
+	timeline           // of the animation's frames; frames ≥ 1
+	cut           bool // not all frames of the animation could be counted
 	jpeg          jpg.Config
 	planes        bool // a TIFF of YCbCr or JPEG
 }
 
-// Inspect reads a picture's headers: nothing is decoded, and nothing in proportion to
-// the declared size is allocated. It returns ErrTooLarge where the headers pass the
+// Inspect reads a picture's headers. It decodes nothing and allocates nothing in proportion to
+// the declared size. It returns ErrTooLarge if the headers exceed the
 // default limits.
 func Inspect(picture []byte) (Info, error) {
 	if info, done := inspectElsewhere(picture); done {
@@ -71,7 +71,7 @@ func inspect(picture []byte, l Limits) (header, error) {
 	return h, nil
 }
 
-// checkSides refuses pictures without pixels and sides that pass the limit.
+// checkSides returns an error for pictures without pixels and for sides above the limit.
 func (h *header) checkSides(l Limits) error {
 	if h.width <= 0 || h.height <= 0 {
 		return fmt.Errorf("%w: %d × %d pixels", ErrCorrupt, h.width, h.height)
@@ -82,11 +82,11 @@ func (h *header) checkSides(l Limits) error {
 	return nil
 }
 
-// pixels is the declared area; sides are below 2^31, so it cannot overflow.
+// pixels returns the declared area. Sides are below 2^31, so it cannot overflow.
 func (h *header) pixels() int64 { return int64(h.width) * int64(h.height) }
 
-// check refuses what passes the sides, the pixels, or the bytes that decoding holds:
-// halves is that in half bytes a pixel, and 4 bytes of each allowed pixel may be used.
+// check returns an error if the sides, the pixels, or the bytes that decoding holds exceed the limits.
+// halves is the memory in half bytes per pixel. The limit is 4 bytes for each allowed pixel.
 func (h *header) check(l Limits, pixels int64, halves int64) error {
 	if err := h.checkSides(l); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (h *header) readJPEG(b []byte, l Limits) error {
 	return nil
 }
 
-// jpegBlocks is the number of 8×8 blocks of all components.
+// jpegBlocks returns the number of 8×8 blocks of all components.
 func jpegBlocks(c jpg.Config) int64 {
 	hMax, vMax, perMCU := 1, 1, 0
 	for i := range c.Components {
@@ -136,7 +136,7 @@ func jpegBlocks(c jpg.Config) int64 {
 	return int64(across) * int64(down) * int64(perMCU)
 }
 
-// jpegError turns an error of package jpg into ours.
+// jpegError converts an error of package jpg to an error of this package.
 func jpegError(err error) error {
 	switch {
 	case errors.Is(err, jpg.ErrExpired):
@@ -149,7 +149,7 @@ func jpegError(err error) error {
 	return fmt.Errorf("%w: %v", ErrCorrupt, err)
 }
 
-// maxInflation is the maximum number of bytes that one byte of deflate expands to: two bits give at most 258 bytes, so a byte gives 1032.
+// maxInflation is an upper bound for the bytes that one byte of deflate expands to: two bits give at most 258 bytes, so a byte gives 1032.
 const maxInflation = 1040
 
 // readPNG reads the IHDR chunk, which must be first, and looks for eXIf.
@@ -167,8 +167,8 @@ func (h *header) readPNG(b []byte, l Limits) error {
 	if !known || depth == 0 || depth > 16 {
 		return fmt.Errorf("%w: colour type %d of %d bits", ErrUnsupported, colour, depth)
 	}
-	// What image/png holds: a byte of each index, else up to four samples a pixel, for a
-	// tRNS chunk may add alpha. An interlaced picture's largest pass is held besides.
+	// image/png holds a byte of each index, or up to four samples a pixel, because a
+	// tRNS chunk may add alpha. It also holds the largest pass of an interlaced picture.
 	halves := int64(8)
 	switch {
 	case depth == 16:
@@ -205,7 +205,7 @@ func pngOrientation(b []byte) int {
 	return upright
 }
 
-// readBMP reads the two headers that golang.org/x/image/bmp takes.
+// readBMP reads the two headers that golang.org/x/image/bmp supports.
 func (h *header) readBMP(b []byte, l Limits) error {
 	if len(b) < 14+40 {
 		return fmt.Errorf("%w: no header", ErrCorrupt)
@@ -226,7 +226,7 @@ func (h *header) readBMP(b []byte, l Limits) error {
 	if err := h.check(l, l.TightPixels, halves); err != nil {
 		return err
 	}
-	// Only uncompressed rows are read, so their length is known.
+	// The library reads only uncompressed rows, so their length is known.
 	row := (w*depth + 31) / 32 * 4
 	if le.Uint32(b[30:]) == 0 && row*ht > int64(len(b)) {
 		return fmt.Errorf("%w: %d bytes of pixels declared, %d in all", ErrCorrupt, row*ht, len(b))

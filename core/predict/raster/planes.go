@@ -4,8 +4,8 @@ import "fmt"
 
 // Planes is a frame of a video as video decoders return it: a plane of luma and two of chroma.
 //
-// Pix has the rows of Y, then those of Cb, then those of Cr, without padding. A sample of 8 bits is a byte, a deeper
-// one is two bytes, the low one first. A call borrows Pix until it returns.
+// Pix has the rows of Y, then those of Cb, then those of Cr, without padding. A sample of 8 bits is one byte. A deeper
+// sample is two bytes, the low byte first. A call borrows Pix until it returns.
 type Planes struct {
 	Width    int    `wire:"1"` // stored way round, that is before Rotation
 	Height   int    `wire:"2"` // stored way round, that is before Rotation
@@ -18,10 +18,10 @@ type Planes struct {
 	Pix      []byte
 }
 
-// NoChroma is the SubX and SubY of a frame of Y alone.
+// NoChroma is the value of SubX and SubY for a frame with Y only.
 const NoChroma = 3
 
-// Size returns the number of bytes that Pix must have. It returns ErrUnsupported for values other than those above,
+// Size returns the number of bytes that Pix must have. It returns ErrUnsupported for values that the fields do not allow,
 // ErrCorrupt for a frame without pixels, and ErrTooLarge for a side of more than 65,535.
 func (p *Planes) Size() (int, error) {
 	gray := p.SubX == NoChroma && p.SubY == NoChroma
@@ -47,7 +47,7 @@ func (p *Planes) Size() (int, error) {
 	return n * p.sampleBytes(), nil
 }
 
-// chroma is the size of a chroma plane.
+// chroma returns the size of a chroma plane.
 func (p *Planes) chroma() (w, h int) {
 	return (p.Width + 1<<p.SubX - 1) >> p.SubX, (p.Height + 1<<p.SubY - 1) >> p.SubY
 }
@@ -59,7 +59,7 @@ func (p *Planes) sampleBytes() int {
 	return 1
 }
 
-// conversion returns the colours of p, which has a valid Matrix.
+// conversion returns the colour conversion for p. p.Matrix must be valid.
 func (p *Planes) conversion() *ycbcr {
 	m := p.Matrix
 	switch {
@@ -75,14 +75,13 @@ func (p *Planes) conversion() *ycbcr {
 	return &conversions[m][0]
 }
 
-// Planes renders a view of a frame. It allocates nothing after the first frame of a size, and checks p before it
-// allocates.
+// Planes renders a view of a frame. It checks p before it allocates. For further frames of the same size it allocates nothing.
 //
-// The planes are resized at their own resolution, and colours are converted when few pixels are left, as for a JPEG. A
+// It resizes the planes at their own resolution and converts colours when few pixels are left, as for a JPEG. A
 // sample v of d bits counts as min(255, (v + 2^(d-9)) >> (d-8)). A chroma sample is in the middle of its pixels.
 //
-// The error wraps ErrUnsupported, ErrTooLarge, ErrExpired, or ErrCorrupt where Pix has more or fewer bytes than the
-// frame, unless v itself makes no sense.
+// The error wraps ErrUnsupported, ErrTooLarge or ErrExpired, or ErrCorrupt if Pix has more or fewer bytes than the
+// frame needs, unless v itself is invalid.
 func (d *Decoder) Planes(p Planes, v View) (Image, error) {
 	size, err := p.Size()
 	if err != nil {
@@ -114,7 +113,7 @@ func (d *Decoder) Planes(p Planes, v View) (Image, error) {
 	return d.render(3, c.row, &d.win)
 }
 
-// plane makes a source of the plane of w × h samples that p.Pix begins with, and takes it off.
+// plane makes a source of the plane of w × h samples at the start of p.Pix, and removes the plane from p.Pix.
 func (d *Decoder) plane(i int, p *Planes, w, h, subX, subY int) {
 	s := source{channels: 1, pitchX: 1 << subX, pitchY: 1 << subY, width: w, height: h}
 	n := w * h * p.sampleBytes()
@@ -127,11 +126,11 @@ func (d *Decoder) plane(i int, p *Planes, w, h, subX, subY int) {
 	d.sources[i], p.Pix = s, p.Pix[n:]
 }
 
-// deepRows is a plane of more than 8 bits a sample, as rows of bytes.
+// deepRows loads a plane of more than 8 bits per sample as rows of bytes.
 type deepRows struct {
 	pix   []byte
 	width int
-	shift uint // bits more than 8
+	shift uint // bits of a sample beyond 8
 }
 
 // row implements rowLoader.

@@ -38,22 +38,21 @@ import "errors"
 // message names the format or feature and what to do.
 var ErrUnsupported = errors.New("picture format not supported")
 
-// ErrTooLarge is returned when a picture declares more than the [Limits] allow. It is
-// found from headers, before memory is taken.
+// ErrTooLarge is returned when a picture declares more than the [Limits] allow. The
+// decoder checks the headers before it allocates memory.
 var ErrTooLarge = errors.New("picture too large")
 
 // ErrCorrupt is returned when a picture is damaged or ends too early.
 var ErrCorrupt = errors.New("picture corrupt or truncated")
 
-// ErrExpired is returned when [Limits.Expired] said that time was up.
+// ErrExpired is returned when [Limits.Expired] returned true.
 var ErrExpired = errors.New("picture took too long to decode")
 
 // Crop is the part of the upright picture to use, in fractions of its height and width
-// measured from the top left corner. The zero value is all of it.
+// measured from the top left corner. The zero value selects the whole picture.
 //
-// Each edge is rounded half up to a pixel: floor(fraction·side + 1/2); at least one
-// pixel remains. Fractions outside 0…1, or with Top ≥ Bottom or Left ≥ Right, are the
-// caller's mistake and give an error.
+// Each edge is rounded half up to a pixel: floor(fraction·side + 1/2). At least one
+// pixel remains. Fractions outside 0…1, Top ≥ Bottom and Left ≥ Right are errors.
 type Crop struct {
 	Top    float64 `wire:"1"`
 	Left   float64 `wire:"2"`
@@ -65,15 +64,15 @@ type Crop struct {
 type View struct {
 	Crop Crop
 
-	// Centre is the side of the centred square that is kept after the crop, in sixteenths of the short side, 1 to 16; 0 keeps the whole
+	// Centre is the side of the centred square that remains after the crop, in sixteenths of the short side, 1 to 16. 0 keeps the whole
 	// crop. Nothing is rounded: side and offset are multiples of 1/16 and 1/32 of a pixel.
 	Centre int
 
-	// Box chooses what an axis that shrinks does. Averages weigh a pixel of the
-	// picture by how much of it lies in a pixel of the result: false. Or it counts
-	// wholly where its centre lies, and nowhere else: true, which is the filter BOX of
-	// Pillow, by which networks are often trained. The two are far apart only while
-	// the picture is less than about four times as large as the result.
+	// Box selects the filter for an axis that shrinks. If it is false, each source pixel has
+	// the weight of its overlap with the result pixel (area average). If it is true, a source
+	// pixel counts fully in the result pixel that contains its centre, as in Pillow's BOX
+	// filter, which training of networks often uses. The results differ much only
+	// while the source is less than about four times as large as the result.
 	Box bool
 
 	// Width and Height, when positive, are the exact size of the result, at most
@@ -81,17 +80,17 @@ type View struct {
 	// square and are normally equal.
 	Width, Height int
 
-	// MaxSide is used when Width and Height are zero: the longest side of the result,
-	// the other in proportion (rounded half up, at least 1). Never enlarged beyond the
-	// source, a square's fraction of a pixel left out.
+	// MaxSide is used when Width and Height are zero: the longest side of the result.
+	// The other side is in proportion, rounded half up, at least 1. The result is never larger than
+	// the source; a square's fraction of a pixel is dropped.
 	MaxSide int
 }
 
 // MaxResultSide is the largest Width, Height or MaxSide of a [View], in pixels.
 const MaxResultSide = 8192
 
-// Image is a picture of (Height, Width, 3) bytes: RGB, interleaved, row-major. Pix is
-// owned by the [Decoder] that made it, until its next call.
+// Image is a picture of (Height, Width, 3) bytes: RGB, interleaved, row-major. The [Decoder]
+// that made it owns Pix and overwrites it in its next call.
 type Image struct {
 	Width, Height int
 	Pix           []byte // (Height, Width, 3)
@@ -105,10 +104,10 @@ type Info struct {
 	Frames        int    // 1, or the frames of a GIF or WebP animation (counted, not decoded)
 }
 
-// Limits bound the cost of a picture. The zero value of a field means its default.
+// Limits bound the cost of a picture. A zero field means its default.
 type Limits struct {
 	Bytes             int64       // encoded size; default 20 MB (20,000,000)
-	Pixels            int64       // pixels held decoded (of a JPEG: after DCT scaling); default 40 MP
+	Pixels            int64       // pixels in memory when decoded (of a JPEG: after DCT scaling); default 40 MP
 	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
 	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
 	TightPixels       int64       // declared pixels of a TIFF, BMP or WebP; default 20 MP
@@ -118,10 +117,10 @@ type Limits struct {
 	Frames            int         // frames of an animation; default 1,000
 	FramePixels       int64       // pixels of all frames that Frames decodes; default 2,000 MP
 	Expired           func() bool // polled while decoding; true stops with ErrExpired; nil: never
-	Pause             func()      // called between the steps of a network, which continues when it returns; nil: never
+	Pause             func()      // called between the steps of a network, which waits until it returns; nil: never
 }
 
-// WithDefaults returns l with every zero field replaced.
+// WithDefaults returns l with every zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
 	l.Bytes = orDefault(l.Bytes, 20_000_000)
 	l.Pixels = orDefault(l.Pixels, 40_000_000)
@@ -139,7 +138,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// maxSide is the largest side that the arithmetic of a resize allows for.
+// maxSide is the largest side for which the arithmetic of a resize does not overflow.
 const maxSide = 65_535
 
 func orDefault[T int | int64](v, def T) T {

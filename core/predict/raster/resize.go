@@ -11,43 +11,43 @@ import (
 // for a centred square, multiples of 1/32 of a pixel. A plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its
 // pitch, the subsampling times the DCT scale, and o its origin.
 //
-//	S ≥ n  area: pixel i of the result is the interval [lo+i·S/n, lo+(i+1)·S/n); a
-//	       sample weighs as much as it overlaps it. In units of 1/(32·n) of a pixel
-//	       all overlaps are integers, and they add up to 32·S.
-//	       box: a sample weighs as many as there are full-size pixels under it whose
-//	       centres lie in the interval. With k = floor(S/n) those are k or k+1 of
-//	       them, and a weight for either makes the sums of all pixels equal.
-//	S < n  bilinear: pixel i is at the centre of that interval, and the two samples
-//	       whose centres are around it weigh by their nearness, in units of
-//	       1/(64·n·p); beyond the last centre of the samples that the wanted part
-//	       touches, that sample weighs all.
+//    S ≥ n  area: pixel i of the result is the interval [lo+i·S/n, lo+(i+1)·S/n).
+//           A sample's weight is its overlap with the interval. In units of 1/(32·n)
+//           of a pixel all overlaps are integers, and they add up to 32·S.
+//           box: a sample's weight is the number of full-size pixels under it whose
+//           centres lie in the interval. With k = floor(S/n) the interval has k or k+1
+//           such pixels, and a factor for each case makes the sums of all pixels equal.
+//    S < n  bilinear: pixel i is at the centre of that interval. The two samples
+//           whose centres are around it have weights by their nearness, in units of
+//           1/(64·n·p). Beyond the last centre of the samples that the wanted part
+//           touches, that sample has all the weight.
 //
 // So an axis has integer weights with a fixed sum D, and a pixel of the result is
 //
 //	floor(Σ wy·wx·sample / (Dy·Dx) + 1/2)
 //
-// computed exactly: sums are integers that fit, and the one division is exact too. There
-// is nothing to tune and nothing that could differ between two hosts. A picture and its
-// mirrored or turned copy give mirrored or turned results.
+// computed exactly: the sums are integers that fit, and the one division is exact too.
+// So no parameter needs tuning, and two hosts cannot differ. A mirrored or turned picture
+// gives the mirrored or turned result.
 //
 // An area average or a box of a subsampled plane equals that of the plane with its samples
-// repeated, which is how image/jpeg's colours are defined.
+// repeated. image/jpeg defines its colours in this way.
 
-// divider divides by one number, rounding half up, where the quotient is a byte.
+// divider divides by one number, rounding half up. The quotient must fit a byte.
 //
 // With x = s + d/2 ≤ 255.5·d the quotient floor(x/d) is floor(x·m / 2^k) for
-// m = ceil(2^k / d) as long as x·d < 2^k (Granlund and Montgomery, 1994). Below 2^24 a
-// product of 64 bits with k = 56 is enough; above, one of 128 bits with k = 80, and from
-// 2^36 on with k = 96.
+// m = ceil(2^k / d) as long as x·d < 2^k (Granlund and Montgomery, 1994). For d below 2^24 a
+// product of 64 bits with k = 56 is enough. Larger d need a product of 128 bits with k = 80, and with
+// k = 96 if d is at least 2^36.
 type divider struct {
 	d, half, m uint64
 	shift      uint // k - 64, where the product has 128 bits
 }
 
-// An axis' sum of weights is below 1<<21. The sum of an area is at most 30·maxSide: a
-// square's side is 2·Centre units for a pixel, and what is not a square, or all of it, has
-// a factor of 16 in common with the rest. That of a box is less than maxBox², and
-// a bilinear one's at most 32·MaxResultSide·4, half of its unit, 4 being the largest
+// An axis' sum of weights is below 1<<21. For an area it is at most 30·maxSide: a
+// square's side is 2·Centre units for a pixel, and every other part (or the whole picture)
+// has a common factor of 16. For a box it is less than maxBox². For bilinear it
+// is at most 32·MaxResultSide·4, half of its unit, because 4 is the largest
 // pitch of a plane that is enlarged.
 
 // narrowSum is the divisor below which all sums of a pixel fit 32 bits.
@@ -74,9 +74,9 @@ func (v *divider) wide(s uint64) byte {
 	return byte(hi >> (v.shift & 63))
 }
 
-// source is the samples that a resize reads: one plane, or three interleaved ones.
+// source describes the samples that a resize reads: one plane, or three interleaved ones.
 type source struct {
-	pix      []byte // rows of samples, or nil where rows are made by load
+	pix      []byte // rows of samples; nil if load makes the rows
 	stride   int
 	channels int // 1, or 3 interleaved
 	load     rowLoader
@@ -86,13 +86,13 @@ type source struct {
 	width, height    int // samples
 }
 
-// rowLoader makes rows of samples: RGB out of a library's picture, or bytes out of a plane of more than 8 bits.
+// rowLoader makes rows of samples: RGB from a library's picture, or bytes from a plane of more than 8 bits.
 type rowLoader interface {
-	// row writes the samples x0…x1-1 of row y to dst, (x1-x0, channels).
+	// row writes the samples x0…x1-1 of row y to dst, which has the shape (x1-x0, channels).
 	row(dst []byte, y, x0, x1 int)
 }
 
-// lane resizes one source, row by row of the result, and keeps its scratch for the next.
+// lane resizes one source, row by row of the result. It reuses its scratch memory for the next source.
 type lane struct {
 	src     *source
 	x, y    axis
@@ -100,10 +100,10 @@ type lane struct {
 	sums    []uint32  // (touched columns · channels) vertical sums of one row, ≤ 255·y.sum
 	out     []byte    // (n · channels) one row of the result
 	rows    [2][]byte // the last two rows that were loaded
-	rowHeld [2]int    // which rows those are, -1: none
+	rowHeld [2]int    // numbers of the rows in rows; -1: none
 }
 
-// start prepares l to give win's part of src. It reports whether src covers that part.
+// start prepares l for the part of src in win. It reports whether src covers that part.
 func (l *lane) start(src *source, win *window) bool {
 	l.src = src
 	l.x.build(span{lo: win.x0, hi: win.x1, n: win.tw, origin: src.originX, pitch: src.pitchX, box: win.box})
@@ -124,13 +124,12 @@ func (l *lane) start(src *source, win *window) bool {
 	return true
 }
 
-// resize returns b with n elements, whatever they are.
+// resize returns a slice of n elements with arbitrary values. It reuses b's memory if that is large enough.
 func resize[T any](b []T, n int) []T {
 	return slices.Grow(b[:0], n)[:n]
 }
 
-// loadRow returns the touched samples of row y, made once for the two results that share
-// a row.
+// loadRow returns the touched samples of row y. It keeps the last two rows, because two rows of the result may share one.
 func (l *lane) loadRow(y int) []byte {
 	k := y & 1
 	if l.rowHeld[k] != y {

@@ -46,10 +46,10 @@ const (
 
 // readTIFF reads the first directory.
 //
-// golang.org/x/image/tiff holds the picture, and the data of one strip or tile, which a
-// hostile one can swell to 8 bytes a pixel in a buffer that grows by doubling: 24 bytes
-// a pixel of the strip, for a moment. Both count. Our own reader of planes holds 3 bytes a
-// pixel of either.
+// golang.org/x/image/tiff holds the picture and the data of one strip or tile. A hostile file
+// can expand a strip to 8 bytes a pixel in a buffer that grows by doubling: 24 bytes
+// a pixel of the strip, for a moment. The limit counts both. Our own reader of planes holds 3 bytes a
+// pixel of the picture and of a strip.
 func (h *header) readTIFF(b []byte, l Limits) error {
 	f := openTIFF(b)
 	if len(f.dir) == 0 {
@@ -96,7 +96,7 @@ func (h *header) readTIFF(b []byte, l Limits) error {
 	return nil
 }
 
-// tiffBytes is the number of bytes that decoding a TIFF may hold.
+// tiffBytes returns the maximum number of bytes that decoding a TIFF may hold.
 func tiffBytes(l Limits) int64 { return 6 * l.Pixels }
 
 // tiffLeast returns the minimum number of bytes of uncompressed pixels.
@@ -115,8 +115,8 @@ func openTIFF(b []byte) tiffFile {
 	return tiffFile{b: b, dir: dir, order: order}
 }
 
-// value is the first value of a directory entry, or absent. Values beyond 2^31 are
-// returned as 2^31-1, which no limit allows.
+// value returns the first value of a directory entry, or absent if there is none. It returns values beyond 2^31
+// as 2^31-1, which no limit allows.
 func (f *tiffFile) value(tag uint16, absent int) int {
 	v := f.values(tag)
 	if v.n == 0 || v.size == 8 {
@@ -127,13 +127,13 @@ func (f *tiffFile) value(tag uint16, absent int) int {
 
 // tiffValues are the numbers of a directory entry.
 type tiffValues struct {
-	data  []byte // of n values, at least
+	data  []byte // holds at least n values
 	n     int    // values that lie inside the file
-	size  int    // bytes of one
+	size  int    // bytes of one value
 	order binary.ByteOrder
 }
 
-// values returns the numbers of a directory entry, none if it is absent or of a type that holds others.
+// values returns the numbers of a directory entry. It returns none if the entry is absent or its type is not one of these.
 func (f *tiffFile) values(tag uint16) tiffValues {
 	for dir := f.dir; len(dir) >= 12; dir = dir[12:] {
 		if f.order.Uint16(dir) != tag {
@@ -162,7 +162,7 @@ func (f *tiffFile) values(tag uint16) tiffValues {
 	return tiffValues{}
 }
 
-// at is value i, at most 2^31-1, unless the values are RATIONAL.
+// at returns value i, at most 2^31-1. The values must not be RATIONAL.
 func (v *tiffValues) at(i int) int {
 	value := v.data[i*v.size:]
 	switch v.size {

@@ -19,12 +19,12 @@ import (
 //   - strips or tiles that are each a JPEG (compression 7): YCbCr, RGB or grey.
 //
 // A file of n bytes costs the work of decoding n bytes, and no more pixels than it declares: the bytes of all strips
-// together are at most those of the file, and a strip's pixels are known before it is decompressed.
+// together are at most those of the file, and the reader knows a strip's pixels before it decompresses the strip.
 
-// maxJPEGTables is more than four tables of each kind take.
+// maxJPEGTables is the maximum length of the JPEG tables in bytes. Four tables of each kind need less.
 const maxJPEGTables = 4096
 
-// tiffPlanes is the picture in planes, and the scratch memory to read it.
+// tiffPlanes holds the picture in planes, and the scratch memory to read it.
 type tiffPlanes struct {
 	file            tiffFile
 	width, height   int
@@ -34,21 +34,21 @@ type tiffPlanes struct {
 	tiled           bool
 	compression     int
 	photometric     int
-	predicted       bool // each sample is the difference to that of the pixel before
+	predicted       bool // each sample is the difference to the previous pixel's sample
 	offsets, counts tiffValues
-	tables          []byte // of all JPEGs, from their start marker on and without an end marker
+	tables          []byte // of all JPEGs, with a start marker and without an end marker
 	n               int    // planes
-	subX, subY      int    // pixels that a chroma sample covers; 0 until the first JPEG shows them
+	subX, subY      int    // pixels that a chroma sample covers; 0 until the first JPEG declares them
 	blocks          int64  // of all scans of the JPEGs so far
-	left            int64  // bytes of the file that no strip has used
+	left            int64  // bytes of the file that no strip has used yet
 
 	plane   [3]tiffPlane
 	pix     []byte // of all planes
-	segment []byte // a strip or tile, decompressed, or with its tables
+	segment []byte // a strip or tile, decompressed, or a JPEG with its tables
 	inflate io.ReadCloser
 }
 
-// tiffPlane has whole units of subX × subY pixels.
+// tiffPlane is one plane. It has whole units of subX × subY pixels.
 type tiffPlane struct {
 	pix           []byte
 	stride        int
@@ -61,7 +61,7 @@ func (d *Decoder) decodeTIFFPlanes(picture []byte, h *header, win *window) (Imag
 	t := &d.tiff
 	defer func() {
 		d.forget()
-		if 16*int64(t.segmentWidth)*int64(t.segmentHeight) > 4*keepBytes { // what package jpg may hold of a strip
+		if 16*int64(t.segmentWidth)*int64(t.segmentHeight) > 4*keepBytes { // memory that package jpg may keep for a strip
 			d.jpeg = jpg.Decoder{}
 		}
 		*t = tiffPlanes{pix: t.pix, segment: t.segment}
@@ -90,7 +90,7 @@ func (d *Decoder) decodeTIFFPlanes(picture []byte, h *header, win *window) (Imag
 	return d.render(t.n, write, win)
 }
 
-// open reads the directory and checks that the file is one we read.
+// open reads the directory and checks that this package supports the file.
 func (t *tiffPlanes) open(picture []byte, h *header) error {
 	f := openTIFF(picture)
 	*t = tiffPlanes{
@@ -147,7 +147,7 @@ func (t *tiffPlanes) open(picture []byte, h *header) error {
 	return t.allocate(subX, subY)
 }
 
-// layOut finds the strips or tiles.
+// layOut reads the offsets and sizes of the strips or tiles.
 func (t *tiffPlanes) layOut() error {
 	f := &t.file
 	offsets, counts := uint16(tagStripOffsets), uint16(tagStripCounts)
@@ -171,11 +171,11 @@ func (t *tiffPlanes) layOut() error {
 	return nil
 }
 
-// isTileSide reports whether tiles of this side may divide a picture's: multiples of 16, which pass a small picture at
-// most by so much as golang.org/x/image/tiff allows, so that a strip takes memory in proportion to the picture.
+// isTileSide reports whether a tile may have this side: a multiple of 16. In a small picture it may exceed the picture's side only by as
+// much as golang.org/x/image/tiff allows, so that a strip takes memory in proportion to the picture.
 func isTileSide(n, picture int) bool { return n > 0 && n%16 == 0 && n <= max(picture+16, 1024) }
 
-// allocate makes the planes, whose chroma samples cover subX × subY pixels.
+// allocate makes the planes. A chroma sample covers subX × subY pixels.
 func (t *tiffPlanes) allocate(subX, subY int) error {
 	if !isSubsampling(subX) || !isSubsampling(subY) {
 		return fmt.Errorf("%w: chroma subsampling of %d × %d", ErrUnsupported, subX, subY)
@@ -242,14 +242,14 @@ func (d *Decoder) tiffSegment(i int) error {
 	return nil
 }
 
-// unitRow is the number of bytes of a row of units in a strip or tile, each subX × subY samples of Y, one of Cb and one of Cr.
+// unitRow returns the number of bytes of a row of units in a strip or tile. A unit is subX × subY samples of Y, one of Cb and one of Cr.
 func (t *tiffPlanes) unitRow() int {
 	return (t.segmentWidth + t.subX - 1) / t.subX * (t.subX*t.subY + 2)
 }
 
 func (t *tiffPlanes) unitRows(rows int) int { return (rows + t.subY - 1) / t.subY }
 
-// unpack copies the units of a strip or tile at (x, y) that lie in the picture.
+// unpack copies the units of a strip or tile at (x, y) that lie inside the picture.
 func (t *tiffPlanes) unpack(b []byte, x, y int) {
 	luma, cb, cr := &t.plane[0], &t.plane[1], &t.plane[2]
 	size := t.subX*t.subY + 2
@@ -268,7 +268,7 @@ func (t *tiffPlanes) unpack(b []byte, x, y int) {
 	}
 }
 
-// decompress fills dst from b. More bytes than dst has room for are not decompressed.
+// decompress fills dst from b. It stops when dst is full.
 func (d *Decoder) decompress(dst, b []byte) error {
 	t := &d.tiff
 	if t.compression == compressionPackBits {
@@ -301,7 +301,7 @@ func (d *Decoder) decompress(dst, b []byte) error {
 	return nil
 }
 
-// unpackBits fills dst from the PackBits of section 9.
+// unpackBits fills dst from b, compressed by PackBits (section 9).
 func unpackBits(dst, b []byte) error {
 	for len(dst) > 0 {
 		if len(b) < 2 {
@@ -328,7 +328,7 @@ func unpackBits(dst, b []byte) error {
 	return nil
 }
 
-// tiffJPEG reads a strip or tile of JPEG, rows of which may lie in the picture.
+// tiffJPEG reads a strip or tile of JPEG. The given number of rows may lie inside the picture.
 func (d *Decoder) tiffJPEG(b []byte, x, y, rows int) error {
 	t := &d.tiff
 	if len(t.tables) > 0 && len(b) > 2 {
@@ -382,13 +382,13 @@ func (t *tiffPlanes) colours() (rowWriter, error) {
 	case t.photometric == photometricRGB:
 		return rowPlanes, nil
 	case t.compression == compressionJPEG:
-		return rowYCbCr, nil // as the JPEG says
+		return rowYCbCr, nil // the JPEG declares its colours
 	}
 	return t.file.ycbcr()
 }
 
 // ycbcr returns the writer for the file's weights of red, green and blue in Y, and for the codes of black and white in
-// each plane, section 20. Without either they are those of JFIF.
+// each plane, section 20. If the file has no weights or codes, JFIF's apply.
 func (f *tiffFile) ycbcr() (rowWriter, error) {
 	const one = 1 << 16
 	weights := [3]int64{19595, 38470, 7471} // 0.299, 0.587 and 0.114
@@ -419,7 +419,7 @@ func (f *tiffFile) ycbcr() (rowWriter, error) {
 			return nil, fmt.Errorf("%w: black and white of YCbCr", ErrCorrupt)
 		}
 	}
-	// Each table has what a code adds to a colour, in 16.16.
+	// Each table holds the addend of a code to a colour, in 16.16.
 	var luma, redCr, blueCb, greenCr, greenCb [256]int32
 	for i := range 256 {
 		y := scaleFixed(int64(i)*one-codes[0], 255, codes[1]-codes[0])
@@ -446,5 +446,5 @@ func scaleFixed(v, top, span int64) int64 {
 	return min(max(v*top<<16/span, -4096<<16), 4096<<16)
 }
 
-// within keeps a sum of three in 32 bits.
+// within limits v so that a sum of three fits 32 bits.
 func within(v int64) int32 { return int32(min(max(v, -1<<29), 1<<29)) }

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// errView and errCrop are the caller's mistakes; what a user may send is checked where
-// it enters.
+// errView and errCrop report mistakes of the caller. Input of users is checked before it
+// reaches this package.
 var (
 	errView = errors.New("view has no pixels or too many")
 	errCrop = errors.New("crop must be four fractions with top < bottom and left < right")
@@ -14,18 +14,18 @@ var (
 
 // window is a [View] of one picture in stored coordinates, that is before Orientation.
 type window struct {
-	x0, y0, x1, y1 int // part wanted, in units of 1/unit of a stored pixel
+	x0, y0, x1, y1 int // selected part, in units of 1/unit of a stored pixel
 	tw, th         int // size of the result, stored way round
 	width, height  int // size of the result, upright
 
 	box bool // View.Box
 
-	// Where the result's stored pixel (i, j) goes: Pix[base+i*stepX+j*stepY].
+	// The result's stored pixel (i, j) goes to Pix[base+i*stepX+j*stepY].
 	base, stepX, stepY int
 }
 
 // unit is the number of parts of a pixel in which a window's edges are counted: sixteenths of a square's side, halved by the centring. A
-// picture's edges are multiples of it.
+// picture's own edges are multiples of it.
 const unit = 32
 
 // pixels returns the stored pixels that the window touches.
@@ -61,7 +61,7 @@ func (v View) window(w, h, orientation int) (window, error) {
 		win.tw, win.th = height, width
 	}
 	p := placements[orientation]
-	// The upright rectangle, each axis perhaps mirrored, then perhaps exchanged.
+	// The code mirrors each axis of the upright rectangle if needed, then exchanges the axes if needed.
 	if p.mirrorX {
 		left, right = w-right, w-left
 	}
@@ -84,8 +84,8 @@ func (v View) window(w, h, orientation int) (window, error) {
 	return win, nil
 }
 
-// Part returns what of an upright picture v shows, in fractions of its height and width: the crop with
-// its edges rounded, and the centred square of it. It reads headers alone; its errors are Decode's.
+// Part returns the part of an upright picture that v shows, in fractions of its height and width. It rounds
+// the crop's edges, then takes the centred square. It reads headers only; its errors are Decode's.
 func (d *Decoder) Part(picture []byte, v View) (Crop, error) {
 	info, err := inspect(picture, d.limits)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c Crop) pixels(w, h int) (left, top, right, bottom int, err error) {
 	if c == (Crop{}) {
 		return 0, 0, w, h, nil
 	}
-	// Written so that NaN fails.
+	// The conditions are written so that NaN fails.
 	if !(c.Top >= 0 && c.Top < c.Bottom && c.Bottom <= 1 && c.Left >= 0 && c.Left < c.Right && c.Right <= 1) {
 		return 0, 0, 0, 0, errCrop
 	}
@@ -130,7 +130,7 @@ func (c Crop) pixels(w, h int) (left, top, right, bottom int, err error) {
 	return left, top, right, bottom, nil
 }
 
-// edges rounds two fractions of side half up, and keeps at least one pixel.
+// edges rounds two fractions of side half up to pixels. The result has at least one pixel.
 func edges(from, to float64, side int) (lo, hi int) {
 	lo = int(math.Floor(float64(from*float64(side)) + 0.5))
 	hi = int(math.Floor(float64(to*float64(side)) + 0.5))
@@ -138,8 +138,9 @@ func edges(from, to float64, side int) (lo, hi int) {
 	return lo, max(hi, lo+1)
 }
 
-// centre returns the centred square with sixteenths of the short side. All numbers are in units of 1/unit of a pixel. Since the given
-// edges are multiples of unit, nothing is rounded.
+// centre returns the centred square, whose side is sixteenths/16 of the short side. All numbers are in units of 1/unit of a pixel. The
+// given
+// edges are multiples of unit, so nothing is rounded.
 func centre(left, top, right, bottom, sixteenths int) (int, int, int, int) {
 	w, h := right-left, bottom-top
 	side := min(w, h) / 16 * sixteenths
@@ -148,8 +149,8 @@ func centre(left, top, right, bottom, sixteenths int) (int, int, int, int) {
 	return left, top, left + side, top + side
 }
 
-// size returns the result's size for a part of w × h upright pixels, before the centred
-// square is taken of it.
+// size returns the result's size for a part of w × h upright pixels. The part is given before View.Centre
+// takes the square.
 func (v View) size(w, h int) (width, height int, err error) {
 	if v.Width != 0 || v.Height != 0 {
 		if min(v.Width, v.Height) < 1 || max(v.Width, v.Height) > MaxResultSide {

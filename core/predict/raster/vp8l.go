@@ -2,28 +2,28 @@ package raster
 
 import "fmt"
 
-// A lossless WebP names, for each tile of its pixels, one of up to 65,536 groups of five prefix codes. A small separate image before the
-// codes holds these names. The library allocates all groups, 5.3 KB each, before it reads the first: a file of 750 bytes takes 340 MB. So
-// this file reads the part before the codes first, to count the groups:
+// A lossless WebP selects, for each tile of its pixels, one of up to 65,536 groups of five prefix codes. A small separate image before the
+// codes holds the group of each tile. The library allocates all groups, 5.3 KB each, before it reads the first: a file of 750 bytes takes
+// 340 MB. So this file reads the part before the codes first, to count the groups:
 //
 //	size ─ transforms, three of them with a small image ─ [colour cache] ─ [image of groups] ─ codes, pixels
 //	╰─────────────────────────── groupsOf ─────────────────────────────╯
 //
-// The format is the WebP container specification's; libwebp writes at most 2,600 groups.
+// The WebP container specification defines the format. libwebp writes at most 2,600 groups.
 
-// maxGroups bounds the groups of prefix codes of one picture: 14 MB, 59 MB with the longest codes.
+// maxGroups is the maximum number of groups of prefix codes of one picture: 14 MB, 59 MB with the longest codes.
 const maxGroups = 2600
 
-// groupBits is the least that a group takes in the file: five codes of one symbol.
+// groupBits is the minimum number of bits of a group in the file: five codes of one symbol.
 const groupBits = 5 * 4
 
 // checkLossless returns ErrTooLarge for a lossless picture that would take more memory than
-// its pixels, ErrCorrupt for one that ends early or contradicts itself before its pixels.
-// coded is the payload of VP8L, or what follows the first byte of ALPH when headed is false.
+// its pixels, and ErrCorrupt for one that ends early or contradicts itself before its pixels.
+// coded is the payload of VP8L. If headed is false, it is the payload of ALPH without its first byte.
 func checkLossless(coded []byte, w, h int, headed bool) error {
 	r := bitReader{b: coded}
 	if headed {
-		r.read(8) // signature, which the caller knows
+		r.read(8) // signature, which the caller has checked
 		w, h = int(r.read(14))+1, int(r.read(14))+1
 		r.read(1 + 3) // alpha hint, version
 	}
@@ -37,8 +37,8 @@ func checkLossless(coded []byte, w, h int, headed bool) error {
 	return nil
 }
 
-// bitReader reads bits, the lowest of each byte first. After a malformed value, or the end,
-// it is bad and gives zeros.
+// bitReader reads bits, the lowest of each byte first. After a malformed value or the end of b
+// it sets bad and returns zeros.
 type bitReader struct {
 	b    []byte
 	pos  int
@@ -65,7 +65,7 @@ func (r *bitReader) read(n uint) uint32 {
 
 func tiles(size int, bits uint) int { return (size + 1<<bits - 1) >> bits }
 
-// groupsOf returns the number of groups of the picture w × h whose transforms are next.
+// groupsOf returns the number of groups of the picture w × h. The picture's transforms must be next in r.
 func (r *bitReader) groupsOf(w, h int) int {
 	for seen := uint32(0); r.read(1) == 1 && !r.bad; {
 		kind := r.read(2)
@@ -114,7 +114,7 @@ func (r *bitReader) cacheBits() uint {
 	return bits
 }
 
-// small reads one of the small images, which have a single group, as ARGB.
+// small reads one of the small images, which have a single group, and returns its pixels as ARGB.
 func (r *bitReader) small(w, h int) []uint32 {
 	cacheBits := r.cacheBits()
 	var codes [5]prefixCode
@@ -164,7 +164,7 @@ func (r *bitReader) parameter(symbol uint32) uint32 {
 	return (2+symbol&1)<<extra + r.read(extra) + 1
 }
 
-// nearby holds the places of the first 120 distances: rows up in the high four bits, 8 minus the columns to the left in the low four.
+// nearby holds the offsets of the first 120 distances: rows up in the high four bits, 8 minus the columns to the left in the low four.
 var nearby = [120]uint8{
 	0x18, 0x07, 0x17, 0x19, 0x28, 0x06, 0x27, 0x29, 0x16, 0x1a, 0x26, 0x2a, 0x38, 0x05, 0x37, 0x39, 0x15, 0x1b, 0x36, 0x3a,
 	0x25, 0x2b, 0x48, 0x04, 0x47, 0x49, 0x14, 0x1c, 0x35, 0x3b, 0x46, 0x4a, 0x24, 0x2c, 0x58, 0x45, 0x4b, 0x34, 0x3c, 0x03,
@@ -183,7 +183,7 @@ func backward(w, code int) int {
 	return max(1, place>>4*w+8-place&15)
 }
 
-// maxCodeBits is the length of the longest prefix.
+// maxCodeBits is the maximum length of a prefix code, in bits.
 const maxCodeBits = 15
 
 // prefixCode is a canonical prefix code: its symbols by length, then by number.
@@ -211,7 +211,8 @@ func (c *prefixCode) next(r *bitReader) uint32 {
 	return 0
 }
 
-// set makes the code of the lengths of its symbols; no symbol may be the start of another.
+// set builds the code from the lengths of its symbols. It sets r.bad if there are no symbols, or if one code would be the prefix of
+// another.
 func (c *prefixCode) set(r *bitReader, lengths []uint8) {
 	*c = prefixCode{}
 	for n := uint8(1); n <= maxCodeBits; n++ {
@@ -233,9 +234,9 @@ func (c *prefixCode) set(r *bitReader, lengths []uint8) {
 	}
 }
 
-// read reads a code for an alphabet of so many symbols.
+// read reads a code for an alphabet of the given number of symbols.
 func (c *prefixCode) read(r *bitReader, symbols int) {
-	if r.read(1) == 1 { // one or two symbols, told as they are
+	if r.read(1) == 1 { // one or two symbols, listed directly
 		n := 1 + int(r.read(1))
 		c.symbols = append(c.symbols[:0], uint16(r.read(1+7*uint(r.read(1)))))
 		if n == 2 {
@@ -264,7 +265,7 @@ func (c *prefixCode) read(r *bitReader, symbols int) {
 	}
 }
 
-// lengths reads the lengths of another code's symbols, which are coded with this code.
+// lengths reads the lengths of another code's symbols. They are coded with c.
 func (c *prefixCode) lengths(r *bitReader, symbols int) []uint8 {
 	most := symbols
 	if r.read(1) == 1 {

@@ -17,9 +17,9 @@ import (
 //	                    └─ ANIM, ANMF { [ALPH] VP8 | VP8L }…  animated
 //
 // The library gets each picture as a separate file, simple or extended. It cannot be stopped once it has its data, and pixels may need no
-// data: 34 bytes make 40 MP of one colour in 2.5 s. So WebP has the tight limit, at which that is 1.2 s.
+// data: it takes 2.5 s to turn 34 bytes into 40 MP of one colour. So WebP has the limit TightPixels, at which that takes 1.2 s.
 
-// webpAnimated is the bit of the first byte of VP8X that an animation has.
+// webpAnimated is the bit of VP8X's first byte that marks an animation.
 const webpAnimated = 0x02
 
 // webpFile is a parsed WebP container.
@@ -27,24 +27,24 @@ type webpFile struct {
 	width, height int // of the canvas
 	animated      bool
 	exif          []byte
-	still         webpFrame // where not animated
-	chunks        []byte    // where animated: what follows VP8X
+	still         webpFrame // unless animated
+	chunks        []byte    // if animated: the chunks after VP8X
 }
 
-// webpFrame is one picture: its place on the canvas and its coded data.
+// webpFrame is one picture: its position on the canvas and its coded data.
 type webpFrame struct {
 	x, y, w, h int
 	alpha      []byte        // payload of ALPH, nil: none
 	kind       string        // "VP8 " or "VP8L"
 	data       []byte        // payload of VP8 or VP8L
-	duration   time.Duration // by shownFor
-	clears     bool          // the frame's place becomes transparent after it
+	duration   time.Duration // as shownFor returns it
+	clears     bool          // the frame's area becomes transparent after it
 	replaces   bool          // alpha is copied, not blended
 }
 
 var errWebPShort = fmt.Errorf("%w: it ends early", ErrCorrupt)
 
-// riffChunk splits the first chunk off b. A missing last padding byte is forgiven.
+// riffChunk splits the first chunk off b. It accepts a missing padding byte at the end.
 func riffChunk(b []byte) (id string, payload, rest []byte, err error) {
 	if len(b) < 8 {
 		return "", nil, nil, errWebPShort
@@ -56,7 +56,7 @@ func riffChunk(b []byte) (id string, payload, rest []byte, err error) {
 	return string(b[:4]), b[8 : 8+n], b[min(int64(len(b)), 8+n+n&1):], nil
 }
 
-// parseWebP reads the container up to the pixels, and on to EXIF in an extended file.
+// parseWebP reads the container up to the pixels. In an extended file it also looks for EXIF.
 func parseWebP(b []byte) (webpFile, error) {
 	_, b, _, err := riffChunk(b)
 	if err != nil {
@@ -179,7 +179,7 @@ func webpDelay(p []byte) time.Duration {
 
 func (h *header) readWebP(b []byte, l Limits) error {
 	f, err := parseWebP(b)
-	if f.width > 0 { // a canvas that is too large counts before what is wrong in it
+	if f.width > 0 { // report a canvas that is too large before other errors
 		h.width, h.height = f.width, f.height
 		err = cmp.Or(h.check(l, l.TightPixels, 8), err)
 	}
@@ -235,7 +235,7 @@ func appendChunk(buf []byte, id string, payload []byte) []byte {
 	return buf
 }
 
-// checkGroups checks the parts of f that are lossless.
+// checkGroups checks the lossless parts of f.
 func (f *webpFrame) checkGroups() error {
 	const lossless = 1 // the lowest two bits of ALPH's first byte
 	if f.kind == "VP8L" {

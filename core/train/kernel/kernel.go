@@ -1,4 +1,4 @@
-// Package kernel is the arithmetic of training in float32, to the same bits on every host.
+// Package kernel computes the arithmetic of training in float32, with the same bits on every host.
 //
 //	B, packed in panels of 32 columns         A·B, one panel after the other
 //
@@ -19,18 +19,18 @@ import "github.com/sightline-dev/sightline/core/cpu"
 
 //go:generate go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
 
-// Lanes is the width of a panel, and what lengths are multiples of.
+// Lanes is the number of columns of a panel. The lengths of slices are multiples of it.
 const Lanes = 32
 
-// Levels is the level that the functions of this package work at. They give the same results
-// at each.
+// Levels selects the instruction set of the functions of this package. They give the same results
+// at each level.
 var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512, cpu.NEON, cpu.Lent)
 
 // Product computes one panel of a matrix product:
 //
 //	dst[i*ldd+j] = Σ a[i*lda+p]·panel[p*32+j] over p < k, for i < m, j < 32
 //
-// dst must hold (m-1)*ldd+32 elements, a (m-1)*lda+k and panel k*32. It panics where they do not.
+// dst must hold (m-1)*ldd+32 elements, a (m-1)*lda+k and panel k*32. Product panics if one is shorter.
 func Product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k int) {
 	if m <= 0 {
 		return
@@ -45,11 +45,11 @@ func Product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k
 	product(dst, ldd, a, lda, m, panel, k)
 }
 
-// isGeneric reports whether plain Go computes n elements. The other levels read the addresses of their operands' first ones, so
-// it takes none as well.
+// isGeneric reports whether plain Go code computes n elements. The other levels read the address of an operand's first element, so
+// plain Go code also handles n = 0.
 func isGeneric(n int) bool { return n == 0 || Levels.Now() == cpu.Generic }
 
-// Dot returns Σ a[i]·b[i] in 32 lanes. The lengths are one multiple of 32.
+// Dot returns Σ a[i]·b[i] in 32 lanes. The lengths are equal and a multiple of 32.
 func Dot(a, b []float32) float32 {
 	b = whole(a, b)
 	if isGeneric(len(a)) {
@@ -58,7 +58,7 @@ func Dot(a, b []float32) float32 {
 	return dot(a, b)
 }
 
-// Axpy adds f·x[i] to y[i]. The lengths are one multiple of 32.
+// Axpy adds f·x[i] to y[i]. The lengths are equal and a multiple of 32.
 func Axpy(y []float32, f float32, x []float32) {
 	x = whole(y, x)
 	if isGeneric(len(y)) {
@@ -72,7 +72,7 @@ func Axpy(y []float32, f float32, x []float32) {
 //
 //	r[i] = w[i]·(sigmoid(z[i]+bias) − y[i])
 //
-// The lengths are one multiple of 32; r may be z. The sigmoid is within 3·10⁻⁷ of the true one.
+// The lengths are equal and a multiple of 32; r may be z. The sigmoid is within 3·10⁻⁷ of the true value.
 func Residual(r, z []float32, bias float32, w, y []float32) {
 	z, w, y = whole(r, z), whole(r, w), whole(r, y)
 	if isGeneric(len(r)) {
@@ -82,7 +82,7 @@ func Residual(r, z []float32, bias float32, w, y []float32) {
 	residual(r, z, bias, w, y)
 }
 
-// Max raises top[i] to z[i]+bias where that is larger. The lengths are one multiple of 32.
+// Max raises top[i] to z[i]+bias if that is larger. The lengths are equal and a multiple of 32.
 func Max(top, z []float32, bias float32) {
 	z = whole(top, z)
 	if isGeneric(len(z)) {
@@ -93,7 +93,7 @@ func Max(top, z []float32, bias float32) {
 }
 
 // Exp replaces z[i] by e^(z[i]+bias−top[i]) and adds it to sum[i]. The exponent is clipped to
-// −87…87; the result is within 3·10⁻⁷ relative. The lengths are one multiple of 32.
+// −87…87; the result is within 3·10⁻⁷ relative. The lengths are equal and a multiple of 32.
 func Exp(z []float32, bias float32, top, sum []float32) {
 	top, sum = whole(z, top), whole(z, sum)
 	if isGeneric(len(z)) {
@@ -103,8 +103,8 @@ func Exp(z []float32, bias float32, top, sum []float32) {
 	exp(z, bias, top, sum)
 }
 
-// Share writes the slope of the weighted cross entropy of a softmax whose exponentials and their
-// sum are known: r[i] = w[i]·(e[i]/sum[i] − y[i]). The lengths are one multiple of 32; r may be e.
+// Share writes the slope of the weighted cross entropy of a softmax, from its exponentials and their sum:
+// r[i] = w[i]·(e[i]/sum[i] − y[i]). The lengths are equal and a multiple of 32; r may be e.
 func Share(r, e, sum, w, y []float32) {
 	e, sum, w, y = whole(r, e), whole(r, sum), whole(r, w), whole(r, y)
 	if isGeneric(len(r)) {
@@ -130,7 +130,7 @@ func Rows(dst, w []float32, q []int16) {
 	rows(dst, w, q)
 }
 
-// whole checks that a's length is a multiple of 32 and b's the same, and returns b.
+// whole returns b. It panics unless a and b have the same length, a multiple of 32.
 func whole(a, b []float32) []float32 {
 	if len(a)%Lanes != 0 || len(a) != len(b) {
 		panic("kernel: lengths differ or are not multiples of 32")

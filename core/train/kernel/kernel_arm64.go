@@ -50,10 +50,10 @@ func rows(dst, w []float32, q []int16) {
 	rowsNEON(g.ptr())
 }
 
-// exponentials are the constants of [exponential], as the assembly reads them.
+// exponentials are the constants of [exponential], in the order in which the assembly reads them.
 var exponentials = [...]float32{-expLimit, expLimit, log2e, shifter, ln2Hi, ln2Lo, expC6, expC5, expC4, expC3, expC2, 1}
 
-// onSlices returns the operands of a function on slices.
+// onSlices returns the common operands of a function on slices.
 func onSlices(dst, a []float32, f float32) args {
 	return args{
 		dst: unsafe.Pointer(&dst[0]), a: unsafe.Pointer(&a[0]), n: len(dst), f: uint64(math.Float32bits(f)),

@@ -67,7 +67,7 @@ const (
 	expC2    = float32(0.5)
 )
 
-// exponential is eˣ with x clipped to ±87: x = k·ln 2 + r, Taylor to the sixth power.
+// exponential returns eˣ with x clipped to ±87: x = k·ln 2 + r, with a Taylor series in r up to the sixth power.
 func exponential(x float32) float32 {
 	x = clip(x)
 	k := float32(float32(x*log2e)+shifter) - shifter
@@ -83,7 +83,7 @@ func exponential(x float32) float32 {
 	return math.Float32frombits(math.Float32bits(p) + uint32(int32(k))<<23)
 }
 
-// clip is min(87, max(−87, x)) as the processor's two instructions do it: NaN gives −87.
+// clip returns min(87, max(−87, x)) like the processor's two instructions: NaN gives −87.
 func clip(x float32) float32 {
 	if !(x > -expLimit) {
 		x = -expLimit

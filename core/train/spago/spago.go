@@ -1,5 +1,5 @@
-// Package spago writes a head as a model of spago (github.com/nlpodyssey/spago v1.1), which a Go program loads and trains further, and
-// reads one that comes back.
+// Package spago writes a head as a model of spago (github.com/nlpodyssey/spago v1.1), which a Go program can load and train further. It
+// also reads such a model.
 //
 //	train.Head ──Write──▶ file ──nn.Load──▶ Model ──spago's optimisers──▶ nn.Dump ──▶ file ──Read──▶ train.Head
 //
@@ -24,14 +24,14 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// Model is a head as a spago model: a linear layer with W (outputs, 256) and B (outputs), and the sigmoid or the softmax behind it. The
-// arithmetic is spago's and differs in the last bits between machines: a served value comes from [train.Head] alone.
+// Model is a head as a spago model: a linear layer with W (outputs, 256) and B (outputs), followed by the sigmoid or the softmax. spago's
+// arithmetic differs in the last bits between machines, so served values come only from [train.Head].
 type Model struct {
 	nn.Module
 	Linear     *linear.Model
 	Activation *activation.Model
-	Concepts   []string // ids, in the order of the outputs. A softmax may have one output more, for none of them
-	Embedding  string   // identity of the embeddings that it takes, in hex
+	Concepts   []string // IDs, in the order of the outputs. A softmax may have one more output, for pictures without any
+	Embedding  string   // identity of the embeddings that the model needs, in hex
 }
 
 // Forward returns the values of the outputs for each unit embedding.
@@ -39,7 +39,7 @@ func (m *Model) Forward(xs ...mat.Tensor) []mat.Tensor {
 	return m.Activation.Forward(m.Linear.Forward(xs...)...)
 }
 
-// Write writes a head that takes the embeddings of an identity.
+// Write writes a head. embedding is the identity of the embeddings that the head needs.
 func Write(w io.Writer, h *train.Head, embedding string) error {
 	n := h.Outputs()
 	l := linear.New[float32](predict.Dim, n)
@@ -52,7 +52,7 @@ func Write(w io.Writer, h *train.Head, embedding string) error {
 	return nn.Dump(&Model{Linear: l, Activation: activation.New(a), Concepts: h.Concepts, Embedding: embedding}, w)
 }
 
-// storedModel is a [Model] as it is read: the state of an optimiser is skipped.
+// storedModel is a [Model] as Read decodes it. It skips the state of an optimiser.
 type storedModel struct {
 	Linear     struct{ W, B struct{ Matrix matrix } }
 	Activation *struct{ Activation activation.Activation }
@@ -60,7 +60,7 @@ type storedModel struct {
 	Embedding  string
 }
 
-// Read reads a model from a file and returns its head and the identity of the embeddings that it takes. float64 parameters are rounded.
+// Read reads a model from a file. It returns its head and the identity of the embeddings that the head needs. It rounds float64 parameters.
 // The error wraps [train.ErrHead]. The file need not be trusted: memory is proportional to its size.
 func Read(file []byte) (h *train.Head, embedding string, err error) {
 	defer func() { // gob and flatbuffers panic on some malformed files
@@ -107,8 +107,8 @@ func (m *storedModel) head() (*train.Head, error) {
 	return h, nil
 }
 
-// names are the gob names of spago's matrices in a file by those of the types that read them here. They are of equal length, so that a
-// file stays one when they are exchanged. spago's own types make room for as many dimensions as a file claims, up to 32 GB.
+// names maps the gob names of the types that read matrices here to the names of spago's types in a file. Both have the same length, so
+// that replacing them keeps a file valid. spago's own types allocate as many dimensions as a file claims, up to 32 GB.
 var names = map[string]string{"*our.Dense[float32]": "*mat.Dense[float32]", "*our.Dense[float64]": "*mat.Dense[float64]"}
 
 func init() {
@@ -150,7 +150,7 @@ func (d *dense64) UnmarshalBinary(b []byte) error {
 	return d.read(raw.ShapeLength(), raw.Shape, raw.DataLength(), func(i int) float32 { return float32(raw.Data(i)) }, len(b)/8)
 }
 
-// read reads a matrix of at most that many values.
+// read reads a matrix of at most most values.
 func (t *tensor) read(dims int, shape func(int) int32, n int, value func(int) float32, most int) error {
 	if dims < 1 || dims > 2 || n > most {
 		return fmt.Errorf("matrix of %d dimensions and %d values: %w", dims, n, train.ErrHead)

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/models/onnx"
 )
 
-// The numbers of the schema, onnx.proto.
+// Numbers in the schema, onnx.proto.
 const (
 	float32Type                                   = 1
 	attrFloat, attrInt, attrFloats, attrInts      = 1, 2, 6, 7
@@ -20,7 +20,7 @@ const (
 	graphNode, graphInit, graphInput, graphOutput = 1, 5, 11, 12
 )
 
-// message is the fields of a message.
+// message has the encoded fields of a message.
 type message []byte
 
 func (m *message) number(field protowire.Number, v int) {
@@ -41,7 +41,7 @@ func (m *message) within(field protowire.Number, f func(m *message)) {
 	m.text(field, string(inner))
 }
 
-// Marshal returns g as a file. Its input has an open first dimension.
+// Marshal returns g as an ONNX file. Its input has an open first dimension.
 func Marshal(t testing.TB, g *onnx.Graph) []byte {
 	t.Helper()
 	var m message

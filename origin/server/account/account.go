@@ -1,4 +1,4 @@
-// Package account manages people: their sign-in, their number of calls, and the log of their actions.
+// Package account manages user accounts: their sign-in, their number of calls, and the log of their actions.
 //
 //	sign-up ─▶ ┌──────────────── Registry ────────────────┐
 //	sign-in ─▶ │ accounts   name, address, argon2id hash  │──▶ Sender: codes, links
@@ -9,25 +9,25 @@
 //	           └───────────────────┬──────────────────────┘
 //	                               ▼ kv.Store, table u
 //
-// It is a table of the origin and not in the applications' logs, so that names, addresses and passwords reach no edge and can be erased.
-// It does not list an account's applications: their records in the control log name their owner.
+// The registry is a table of the origin and not in the applications' logs. So names, email addresses and passwords reach no edge and can be
+// erased. The registry does not list an account's applications: their records in the control log name their owner.
 //
-// Signing up makes an account. The first one is made with a link that the server prints at its start, needs no verification, and is the
-// operator's: it also sees the applications that the command line made, whose owner is "". Until it is made nobody else can sign up, so
-// no stranger can be first.
+// Signing up creates an account. The first account needs a link that the server prints at its start, and no verification. It is the
+// operator's account: it also sees the applications that the command line created, whose owner is "". Until it exists nobody else can sign
+// up, so no stranger can be first.
 //
-// [Registry.Spend] counts calls. An account that has not verified its address may make [TrialCalls] in total; after that its plan has a
-// monthly number. If few calls are left, each is made durable before it is allowed. If many are left, a block of them is made durable and
-// handed out from memory, so that a crash costs calls and never gives any.
+// [Registry.Spend] counts calls. An account without a verified email address may make [TrialCalls] in total. After that its plan has a
+// monthly limit. If few calls are left, the registry stores each call durably before it allows it. If many are left, the registry stores a
+// block of calls as used and allows them from memory. So a crash costs the account some calls and never adds any.
 //
-// [Registry.StorageLimits] limits the storage of all applications of an account. The engine counts it from the applications themselves. A
-// client address signs up at most [Options].SignUps times in any hour.
+// [Registry.StorageLimits] limits the storage of all applications of an account. The engine measures the storage from the applications
+// themselves. From one client address at most [Options].SignUps accounts sign up in an hour.
 //
-// Failed passwords slow down further tries by network, and by account and network, so that nobody can lock an account's owner out from
-// another network.
+// Failed passwords slow down further tries by network, and by account and network. So nobody can lock an account's owner out from another
+// network.
 //
-// No answer and no amount of work shows a stranger whether an address is registered. Any number of accounts may claim an address, and
-// each can sign in. The one that verifies it first owns it; its owner gets a mail when another account claims the address.
+// Neither an answer nor its time shows a stranger whether an email address is registered. Any number of accounts may claim an address, and
+// each can sign in. The account that verifies the address first owns it. Its owner gets an email when another account claims the address.
 package account
 
 import (
@@ -46,50 +46,50 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Errors of people's requests. Their texts are for people.
+// Errors of requests by users. Users read their texts.
 var (
-	// ErrName is returned for a name that cannot be one.
+	// ErrName is returned for an invalid name.
 	ErrName = errors.New("a name must have 1 to 100 characters and no control characters")
-	// ErrEmail is returned for an invalid e-mail address.
+	// ErrEmail is returned for an invalid email address.
 	ErrEmail = errors.New("not a valid email address")
-	// ErrTaken is returned to a caller who can read the mails to an address that another account has verified.
+	// ErrTaken is returned if another account has verified the email address. Only a caller who can read emails to that address gets it.
 	ErrTaken = errors.New("an account with this email address already exists: sign in, or reset the password")
-	// ErrPassword is returned for a password that is too short, too long or too well known.
+	// ErrPassword is returned for a password that is too short, too long or too common.
 	ErrPassword = errors.New("password not allowed")
-	// ErrWrongPassword is returned when the old password is not the account's.
+	// ErrWrongPassword is returned if the given old password is wrong.
 	ErrWrongPassword = errors.New("wrong password")
-	// ErrCode is returned for a code that does not verify an address.
+	// ErrCode is returned for a code that does not verify the email address.
 	ErrCode = errors.New("invalid code: check it, or request a new one")
-	// ErrLink is returned for a token of a link that is not open any more.
+	// ErrLink is returned for a link's token that is invalid, used or expired.
 	ErrLink = errors.New("this link is no longer valid: request a new one")
-	// ErrSignUp is returned when nobody can sign up, or the first account lacks its link.
+	// ErrSignUp is returned when nobody can sign up, or when the first sign-up lacks the operator's link.
 	ErrSignUp = errors.New("sign-up is closed; you need a link from the operator")
 	// ErrUnknown is returned for an account that does not exist.
 	ErrUnknown = errors.New("account not found")
 )
 
-// Plan has the limits of an account.
+// Plan holds the limits of an account.
 type Plan struct {
 	Name  string
-	Calls int64 // a month; 0: any number
+	Calls int64 // a month; 0: unlimited
 }
 
 // Options are the settings of a [Registry]. Store, Now, Random and Log are required.
 type Options struct {
 	Store     kv.Store
 	Now       func() time.Time
-	Random    io.Reader // fit for secrets
+	Random    io.Reader // source of secrets
 	Log       *slog.Logger
-	Mail      Sender // sends mails; nil: Log gets them
-	PublicURL string // start of the links in mails
-	Plan      Plan   // of every account; without a name: one without limits
+	Mail      Sender // sends emails; nil: Log gets them
+	PublicURL string // start of the links in emails
+	Plan      Plan   // plan of every account; without a name: unlimited
 	Storage   struct{ Unverified, Verified Storage }
-	SignUps   int  // an hour of one client address; 0: any number
-	Closed    bool // nobody signs up but with the operator's link
-	Demo      bool // mails are kept for the page, see Mails, and Demo signs in
+	SignUps   int  // sign-ups from one client address in an hour; 0: unlimited
+	Closed    bool // only the operator's link allows signing up
+	Demo      bool // stores emails for the page, see Mails, and enables the sign-in by Demo
 }
 
-// Registry is everything that is known of accounts. It is safe for concurrent use.
+// Registry manages all accounts. It is safe for concurrent use.
 type Registry struct {
 	o        Options
 	hashing  gate
@@ -98,12 +98,12 @@ type Registry struct {
 	usage    usage
 	post     mailQueue
 
-	mu    sync.Mutex // of everything that reads records and writes them again
-	audit head       // of the audit log, as the store has it
-	ended time.Time  // when sessions that are over were removed last
+	mu    sync.Mutex // held while records are read and written again
+	audit head       // end of the audit log, as stored
+	ended time.Time  // time when expired sessions were last removed
 
 	erasures atomic.Int64 // number of erased accounts
-	settled  atomic.Int64 // 1 + erasures before the operator's account was found last; 0: it was not
+	settled  atomic.Int64 // 1 + erasures when the operator's account was last found; 0: it was not found
 }
 
 var (
@@ -112,28 +112,28 @@ var (
 	_ api.Storage  = (*Registry)(nil)
 )
 
-// Account is one account, as others see it.
+// Account is the public part of an account.
 type Account struct {
 	ID       string // 32 hex digits
 	Name     string
 	Email    string // normalised
-	Verified bool   // the address is the account's
-	Operator bool   // the operator's: applications without an owner are this account's too
+	Verified bool   // the account has verified its email address
+	Operator bool   // the operator's account, which also has the applications without an owner
 	Plan     string
 	Created  time.Time
 }
 
-// record is an account as it is kept.
+// record is an account as stored.
 type record struct {
 	Account
 	Password string    // argon2id, in the PHC string format
-	Code     *code     `json:",omitempty"` // that verifies the address
-	Mailed   codesSent // how many codes were sent
+	Code     *code     `json:",omitempty"` // verifies the email address
+	Mailed   codesSent // number of codes that were sent
 	Reset    []byte    `json:",omitempty"` // hash of the token of the newest reset link
-	ResetEnd time.Time // when that link ends
+	ResetEnd time.Time // time when that link expires
 }
 
-// Open opens the registry that a store holds.
+// Open opens the registry in o.Store.
 func Open(o Options) (*Registry, error) {
 	if o.Store == nil || o.Now == nil || o.Random == nil || o.Log == nil {
 		return nil, errors.New("account: Store, Now, Random and Log are required")
@@ -153,17 +153,16 @@ func Open(o Options) (*Registry, error) {
 	return r, err
 }
 
-// Close writes what is only in memory. Nothing is spent after it.
+// Close writes data that is only in memory. After Close, Spend fails.
 func (r *Registry) Close() error { return errors.Join(r.meters.close(), r.usage.flush()) }
 
-// Flush writes usage and ends what is over: sessions, days of usage, idle meters. A host calls it
-// every few seconds.
+// Flush writes usage and removes expired sessions, old days of usage and idle meters. A host calls it every few seconds.
 func (r *Registry) Flush() error {
 	now := r.o.Now()
 	return errors.Join(r.usage.flush(), r.usage.prune(now), r.meters.rest(), r.endSessions(now))
 }
 
-// change is one change of records, with the audit records that go with it.
+// change is one change of records, together with its audit records.
 type change struct {
 	kv.Batch
 	store kv.Store
@@ -171,7 +170,7 @@ type change struct {
 	audit head
 }
 
-// change runs do alone, and makes durable what it has written. When do fails nothing is.
+// change runs do and commits its writes durably. One change runs at a time. If do fails, change writes nothing.
 func (r *Registry) change(do func(c *change) error) error {
 	wait, err := r.begin(do)
 	if err != nil {
@@ -194,13 +193,13 @@ func (r *Registry) begin(do func(c *change) error) (wait func() error, err error
 	return wait, nil
 }
 
-// Account returns an account by its id. The error is ErrUnknown.
+// Account returns the account with the given id, or ErrUnknown.
 func (r *Registry) Account(id string) (Account, error) {
 	rec, err := load(r.o.Store, id)
 	return rec.Account, err
 }
 
-// Allowance returns the number of calls that an account may still make, and its limit. Negative: unlimited.
+// Allowance returns the number of calls that an account may still make, and its limit. Negative numbers mean unlimited.
 func (r *Registry) Allowance(id string) (left, limit int64, err error) {
 	err = r.meters.with(id, r.o.Now(), func(m *meter) error {
 		left, limit = m.allowance()
@@ -209,7 +208,7 @@ func (r *Registry) Allowance(id string) (left, limit int64, err error) {
 	return left, limit, err
 }
 
-// Rename gives an account another name.
+// Rename changes the name of an account.
 func (r *Registry) Rename(_ context.Context, id, name, remote string) (Account, error) {
 	name, err := checkName(name)
 	if err != nil {
@@ -221,7 +220,7 @@ func (r *Registry) Rename(_ context.Context, id, name, remote string) (Account, 
 	})
 }
 
-// edit changes one account's record.
+// edit changes the record of one account.
 func (r *Registry) edit(id string, do func(c *change, rec *record) error) (Account, error) {
 	var out Account
 	err := r.change(func(c *change) error {
@@ -238,7 +237,7 @@ func (r *Registry) edit(id string, do func(c *change, rec *record) error) (Accou
 	return out, err
 }
 
-// load reads a record.
+// load reads the record of an account.
 func load(store kv.Reader, id string) (rec record, err error) {
 	if !isID(id) {
 		return rec, ErrUnknown
@@ -246,7 +245,7 @@ func load(store kv.Reader, id string) (rec record, err error) {
 	return rec, get(store, accountKey(id), &rec)
 }
 
-// find reads the record of the holder of an address, see address.go; the zero record: it has none.
+// find reads the record of the account that owns an email address, see address.go. It returns the zero record if no account does.
 func find(store kv.Reader, email string) (rec record, err error) {
 	id, err := kv.Find(store, emailKey(email))
 	if id != nil {
@@ -258,7 +257,7 @@ func find(store kv.Reader, email string) (rec record, err error) {
 	return rec, err
 }
 
-// get reads a value in JSON. The error is ErrUnknown where there is none.
+// get reads a JSON value into v. It returns ErrUnknown if the key does not exist.
 func get(store kv.Reader, key []byte, v any) error {
 	b, err := kv.Find(store, key)
 	if err != nil {
@@ -273,7 +272,7 @@ func get(store kv.Reader, key []byte, v any) error {
 	return nil
 }
 
-// put writes a value as JSON.
+// put adds a value as JSON to the change.
 func (c *change) put(key []byte, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// An address has one holder: the account that has verified it, or else the first that claims it. Further accounts may claim it
-// too, so that an answer to a stranger is the same for every address. They stay unverified while the holder is verified.
+// An email address has one holder: the account that has verified it, or else the first account that claims it. Further accounts may claim
+// it too, so that an answer to a stranger is the same for every address. They stay unverified while the holder is verified.
 //
-// The password hashes of all unverified accounts with an address have the same salt. A sign-in thus hashes a password twice, once
-// for the holder and once for all further claims, whatever their number.
+// The password hashes of all unverified accounts with an address have the same salt. So a sign-in hashes a password only twice: once for
+// the holder and once for all further claims.
 
-// claim is an account that claims an address that another one holds.
+// claim is an account that claims an email address that another account holds.
 type claim struct {
 	key      []byte
 	id       string
-	password string // its hash
+	password string // the account's password hash
 }
 
-// firstClaim returns the oldest account that claims an address in addition to its holder; if there is none, the zero claim.
+// firstClaim returns the oldest account that claims an email address in addition to its holder. If none does, it returns the zero claim.
 func firstClaim(store kv.Reader, email string) (first claim, err error) {
 	for k, v := range kv.All(store, claimsKey(email), &err) {
 		return claim{bytes.Clone(k), claimID(k), string(v)}, nil
@@ -30,7 +30,7 @@ func firstClaim(store kv.Reader, email string) (first claim, err error) {
 	return first, err
 }
 
-// claimHash returns the password hash of one of the unverified accounts with an address; empty: there is none.
+// claimHash returns the password hash of an unverified account with an email address, or "" if no unverified account has it.
 func claimHash(store kv.Reader, email string) (string, error) {
 	holder, err := find(store, email)
 	if err != nil || holder.ID != "" && !holder.Verified {
@@ -40,7 +40,7 @@ func claimHash(store kv.Reader, email string) (string, error) {
 	return first.password, err
 }
 
-// claim adds an unverified account to its address, or updates its password there.
+// claim makes an unverified account a holder or claimant of its email address, or updates its stored password.
 func (c *change) claim(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	switch {
@@ -54,7 +54,7 @@ func (c *change) claim(rec *record) error {
 	return nil
 }
 
-// own makes an account the verified holder of its address. The errors are ErrTaken and the store's.
+// own makes an account the verified holder of its email address. The errors are ErrTaken and the store's.
 func (c *change) own(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	switch {
@@ -72,7 +72,7 @@ func (c *change) own(rec *record) error {
 	return nil
 }
 
-// leave removes an account from its address. If it is the holder, the first claim holds the address next.
+// leave removes an account from its email address. If it is the holder, the first claim becomes the holder.
 func (c *change) leave(rec *record) error {
 	holder, err := find(c.store, rec.Email)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *change) leave(rec *record) error {
 // errSalt is returned when an account with another salt has claimed the address since a password was hashed.
 var errSalt = errors.New("another account claimed the address")
 
-// changeClaim hashes the password of a claim to an address and runs do as change does.
+// changeClaim hashes the password of a claim to an email address and runs do like change.
 func (r *Registry) changeClaim(ctx context.Context, email, password string, do func(c *change, hashed string) error) error {
 	for {
 		like, err := claimHash(r.o.Store, email)
@@ -125,9 +125,9 @@ func (r *Registry) changeClaim(ctx context.Context, email, password string, do f
 	}
 }
 
-// match returns the account with an address and a password; its ID is empty if there is none. owner is the ID of the account that has
-// verified the address, or empty. The work is the same for every address and password. If several accounts match, match returns the
-// verified one, or else the newest.
+// match returns the account with an email address and a password. If none matches, its ID is empty. owner is the id of the account that has
+// verified the address, or "". The work is the same for every address and password. If several accounts match, match returns the verified
+// one, or else the newest.
 func (r *Registry) match(ctx context.Context, email, password string) (rec record, owner string, err error) {
 	s := r.o.Store.Snapshot()
 	defer func() { err = errors.Join(err, s.Close()) }()

@@ -16,7 +16,7 @@ import (
 // Action is the action of an audit record.
 type Action string
 
-// The actions of accounts. Those of a register are [register.Action], those of calls are in [api.AuditEvent].
+// Actions on accounts. [register.Action] has the actions of a register and [api.AuditEvent] those of calls.
 const (
 	AccountCreate   Action = "account.create"
 	AccountName     Action = "account.name"
@@ -37,20 +37,19 @@ const (
 // ByOperator is the actor of commands on the command line.
 const ByOperator = "operator"
 
-// Event is something that somebody did. It carries no secret, no name and no address: what an
-// account is called can be erased, the audit log cannot.
+// Event is an action in the audit log. It contains no secret, no name and no email address: the data of an account can be erased, but not
+// the audit log.
 type Event struct {
-	Seq    uint64    `json:"seq"` // from 1
+	Seq    uint64    `json:"seq"` // counts from 1
 	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"` // an account's id, ByOperator, or empty: a stranger
+	Actor  string    `json:"actor"` // id of an account, or ByOperator; empty: anonymous
 	Action Action    `json:"action"`
-	Target string    `json:"target"` // id of an account or application, and the start of a key's hash, or an edge's id, after a '/'
-	Remote string    `json:"remote"` // network that it came from
-	Hash   string    `json:"-"`      // SHA-256 of the record before it and of this one, in hex
+	Target string    `json:"target"` // id of an account or application; after a '/', the start of a key's hash or the id of an edge
+	Remote string    `json:"remote"` // network of the caller
+	Hash   string    `json:"-"`      // SHA-256 of the previous record's hash and this record, in hex
 }
 
-// AuditHead is returned by VerifyAudit: how long the log is and its last hash. A copy of it elsewhere shows
-// later whether somebody replaced the log.
+// AuditHead is the length of the audit log and its last hash. A copy stored elsewhere shows later whether somebody replaced the log.
 type AuditHead struct {
 	Count uint64
 	Hash  string
@@ -96,7 +95,7 @@ func (c *change) event(e Event) error {
 	return nil
 }
 
-// chain is the hash of a record after another.
+// chain returns the hash of a record. before is the hash of the previous record.
 func chain(before hash, text []byte) hash {
 	h := sha256.New()
 	h.Write(before[:])
@@ -104,19 +103,18 @@ func chain(before hash, text []byte) hash {
 	return hash(h.Sum(nil))
 }
 
-// Record makes something that a host did, or is about to do, part of the audit log. It is durable when
-// Record returns.
+// Record adds an action that a host did, or is about to do, to the audit log. The record is durable when Record returns.
 func (r *Registry) Record(e Event) error {
 	return r.change(func(c *change) error { return c.event(e) })
 }
 
-// Audit records what a register does, see [register.Options]. The operator's command line has no account.
+// Audit records an action of a register, see [register.Options]. An action without an account is the operator's.
 func (r *Registry) Audit(by register.Caller, a register.Action, target string) error {
 	return r.Record(Event{Actor: cmp.Or(by.Account, ByOperator), Action: Action(a), Target: target, Remote: by.Remote})
 }
 
-// Events returns up to n events by or on an account, newest first, before the number before; 0 starts with the newest. ByOperator means
-// the command line.
+// Events returns up to n events by or on an account, newest first. It returns only events with a Seq below before; 0 means all. ByOperator
+// selects the command line's events.
 func (r *Registry) Events(account string, before uint64, n int) ([]Event, error) {
 	lo := key(tableAudits, bytesOf(account))
 	hi := kv.After(lo)
@@ -152,7 +150,7 @@ func (r *Registry) Events(account string, before uint64, n int) ([]Event, error)
 	return events, nil
 }
 
-// parseEvent reads a record and returns its text too.
+// parseEvent returns the event in a record, and the JSON text of the event.
 func parseEvent(seq uint64, b []byte) (e Event, text []byte, err error) {
 	if len(b) < sha256.Size {
 		return e, nil, fmt.Errorf("%w: record %d has %d bytes", ErrAudit, seq, len(b))
@@ -165,8 +163,7 @@ func parseEvent(seq uint64, b []byte) (e Event, text []byte, err error) {
 	return e, text, nil
 }
 
-// VerifyAudit reads the audit log of a store from its first record and compares every hash and the length.
-// The error is ErrAudit, or the store's.
+// VerifyAudit reads the whole audit log of a store and compares every hash and the length. The error is ErrAudit, or the store's.
 func VerifyAudit(store kv.Reader) (AuditHead, error) {
 	want, err := readHead(store)
 	if err != nil {
@@ -197,7 +194,7 @@ func VerifyAudit(store kv.Reader) (AuditHead, error) {
 	return AuditHead{got.count, fmt.Sprintf("%x", got.hash)}, nil
 }
 
-// VerifyAudit is the function of that name on the registry's own store, at one moment of it.
+// VerifyAudit verifies the audit log in a snapshot of the registry's store.
 func (r *Registry) VerifyAudit() (_ AuditHead, err error) {
 	s := r.o.Store.Snapshot()
 	defer func() { err = errors.Join(err, s.Close()) }()

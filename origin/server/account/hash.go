@@ -13,32 +13,32 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// cost is that of one password: 19 MB, twice over (OWASP's second choice for argon2id).
+// cost is the cost of hashing one password: 19 MB of memory and two passes (OWASP's second choice for argon2id).
 var cost = &argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// nobody is a hash of no password, at the cost of one: what is compared for unknown addresses.
+// nobody returns a hash that no password matches, with the same cost. It is compared for unknown email addresses.
 func nobody() string {
 	zeros := func(n uint32) string { return base64.RawStdEncoding.EncodeToString(make([]byte, n)) }
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, cost.Memory, cost.Iterations, cost.Parallelism, zeros(cost.SaltLength), zeros(cost.KeyLength))
 }
 
 const (
-	mostHashing = 2  // at a time: 38 MB
-	mostWaiting = 64 // for their turn, some three seconds of it
+	mostHashing = 2  // passwords hashed at once, with 38 MB in total
+	mostWaiting = 64 // callers that wait, for about three seconds
 )
 
-// gate lets few hash passwords at a time.
+// gate limits the number of passwords that are hashed at once.
 type gate struct {
 	turn    chan struct{}
 	waiting chan struct{}
-	done    *atomic.Int64 // how many passwords were hashed, for tests
+	done    *atomic.Int64 // number of hashed passwords, for tests
 }
 
 func newGate() gate {
 	return gate{make(chan struct{}, mostHashing), make(chan struct{}, mostWaiting), new(atomic.Int64)}
 }
 
-// enter waits for a turn. The error is api.ErrBusy when too many wait, or the context's.
+// enter waits for a turn. The caller must call leave. If too many callers wait, the error is api.ErrBusy; otherwise it is the context's.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case g.waiting <- struct{}{}:
@@ -55,7 +55,7 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// hash returns what a password is kept as. Parameters and salt are those of the hash like; if that is empty, the salt is new.
+// hash returns the stored form of a password. It uses the parameters and the salt of the hash like. If like is empty, the salt is new.
 func (g *gate) hash(ctx context.Context, password, like string) (string, error) {
 	leave, err := g.enter(ctx)
 	if err != nil {
@@ -73,10 +73,10 @@ func (g *gate) hash(ctx context.Context, password, like string) (string, error) 
 	return saltOf(like) + base64.RawStdEncoding.EncodeToString(key), nil
 }
 
-// saltOf returns the parameters and the salt of a hash: all of it but the key.
+// saltOf returns the parameters and the salt of a hash, without the key.
 func saltOf(hash string) string { return hash[:strings.LastIndexByte(hash, '$')+1] }
 
-// same reports whether a password is that of a hash; an empty hash is nobody's and takes as long.
+// same reports whether a password matches a hash. An empty hash matches no password and takes as long.
 func (g *gate) same(ctx context.Context, password, hash string) (bool, error) {
 	leave, err := g.enter(ctx)
 	if err != nil {

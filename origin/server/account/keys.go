@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// The layout of table u. Numbers are big-endian; id is an account's or application's 16 bytes, n a
-// number of 4 bytes, N one of 8, and hash the SHA-256 of a secret's text.
+// Layout of table u. Numbers are big-endian. id is the 16 bytes of an account's or application's id, n is a number of 4 bytes and N a
+// number of 8 bytes. hash is the SHA-256 of a secret's text.
 //
 //	u a id             → record        an account, JSON
-//	u e address        → id            holders of normalised addresses, in hex, see address.go
-//	u c address 0 N id → hash          further claims to an address by the time N when the account was made, in Unix nanoseconds
+//	u e address        → id            owners of normalised email addresses, in hex, see address.go
+//	u c address 0 N id → hash          further claims to an address; N is the time when the account was created, in Unix nanoseconds
 //	u s hash           → session       JSON
 //	u S id hash        →               sessions by account
 //	u r hash           → id            reset links, in hex
-//	u z                → link          the first account's, JSON
-//	u q id             → quota         20 bytes, see quota.go
+//	u z                → link          link for the first account, JSON
+//	u q id             → quota         28 bytes, see quota.go
 //	u d n id by 0 route → N            calls of day n since 1970, by application, key and endpoint
-//	u k id by          → N N           calls of a key ever, and its last in Unix seconds
+//	u k id by          → N N           total calls of a key, and its last call in Unix seconds
 //	u b app edge       → N             calls of an application that an edge has reported, see report.go
-//	u l N              → hash, JSON    the audit log, from 1; hash is over the record before it and the JSON
-//	u L id N           →               records of the audit log by account; the command line's is zeros
-//	u h                → N, hash       how long the audit log is, and its last hash
+//	u l N              → hash, JSON    the audit log, from 1; hash covers the previous record's hash and the JSON
+//	u L id N           →               records of the audit log by account; the command line's id is zeros
+//	u h                → N, hash       length of the audit log, and its last hash
 const (
 	table         = 'u'
 	tableAccount  = 'a'
@@ -42,7 +42,7 @@ const (
 	tableHead     = 'h'
 )
 
-// hash is the stored form of a secret: its SHA-256, which needs no salt since the secret has 256 random bits.
+// hash is the stored form of a secret: its SHA-256. It needs no salt, since the secret has 256 random bits.
 type hash = [sha256.Size]byte
 
 func hashOf(secret string) hash { return sha256.Sum256([]byte(secret)) }
@@ -52,11 +52,11 @@ func isID(id string) bool {
 	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// bytesOf returns the bytes of an id, and zeros for an invalid one.
+// bytesOf returns the bytes of an id. For an invalid id it returns zeros.
 func bytesOf(id string) []byte {
 	b := make([]byte, 16)
 	if isID(id) {
-		_, _ = hex.Decode(b, []byte(id)) // it is hex
+		_, _ = hex.Decode(b, []byte(id)) // isID has checked the digits
 	}
 	return b
 }
@@ -84,7 +84,7 @@ func claimKey(rec *record) []byte {
 	return append(binary.BigEndian.AppendUint64(claimsKey(rec.Email), uint64(rec.Created.UnixNano())), bytesOf(rec.ID)...)
 }
 
-// claimID returns the account of a key that claimKey made.
+// claimID returns the account id in a key from claimKey.
 func claimID(k []byte) string { return hex.EncodeToString(k[len(k)-16:]) }
 
 func auditKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(key(tableAudit), seq) }

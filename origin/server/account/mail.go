@@ -14,30 +14,30 @@ import (
 	"github.com/wneessen/go-mail"
 )
 
-// Mail is one mail, in plain text.
+// Mail is an email in plain text.
 type Mail struct {
 	To, Subject, Text string
-	At                time.Time // when it was written
+	At                time.Time // time when it was queued
 }
 
-// Sender sends mails.
+// Sender sends emails.
 type Sender interface {
-	// Send returns when the mail was taken or refused. Its error holds no secret.
+	// Send returns once the mail server has accepted or refused the email. Its error contains no secret.
 	Send(ctx context.Context, m Mail) error
 }
 
-// SMTP is how mails are sent to a server.
+// SMTP holds the settings of a mail server.
 type SMTP struct {
-	Address        string // host and port; TLS from the start at port 465, STARTTLS else
+	Address        string // host and port; with port 465 TLS from the start, otherwise STARTTLS
 	User, Password string // empty: no authentication
 	From           string // "Sightline <noreply@example.org>"
 	TLS            *tls.Config
 
-	// Plain lets mails go out without TLS where the server offers none: for one on the same machine.
+	// Plain allows sending without TLS if the server offers none, for a server on the same machine.
 	Plain bool
 }
 
-// NewSMTP returns a sender that gives each mail to a server. It connects when there is a mail.
+// NewSMTP returns a sender that uses a mail server. It connects for each email. NewSMTP returns an error for invalid settings.
 func NewSMTP(s SMTP) (Sender, error) {
 	host, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
@@ -63,7 +63,7 @@ func NewSMTP(s SMTP) (Sender, error) {
 	if err := mail.NewMsg().From(s.From); err != nil {
 		return nil, fmt.Errorf("smtp: sender %q: %w", s.From, err)
 	}
-	// A client serves one connection at a time; the settings are checked here once.
+	// A client serves one connection at a time, so Send makes one for each email. This call only checks the settings.
 	if _, err := mail.NewClient(host, options...); err != nil {
 		return nil, fmt.Errorf("smtp: %w", err)
 	}
@@ -76,7 +76,7 @@ type smtpSender struct {
 	from    string
 }
 
-// mailTimeout is that of one mail.
+// mailTimeout is the time limit for sending one email.
 const mailTimeout = 20 * time.Second
 
 // Send implements [Sender].
@@ -102,7 +102,7 @@ func (s *smtpSender) Send(ctx context.Context, m Mail) error {
 	return client.DialAndSendWithContext(ctx, msg)
 }
 
-// logSender writes mails to the log. The operator passes them on.
+// logSender writes emails to the log. The operator forwards them.
 type logSender struct{ log *slog.Logger }
 
 // Send implements [Sender].
@@ -112,14 +112,14 @@ func (l logSender) Send(_ context.Context, m Mail) error {
 }
 
 const (
-	mostPosted     = 256 // mails that wait
-	maxRecentMails = 50  // mails for the page
+	mostPosted     = 256 // maximum number of queued emails
+	maxRecentMails = 50  // number of emails stored for the page
 	mailTries      = 3
-	mailPause      = 5 * time.Second // after the first failure; each further one doubles it
+	mailPause      = 5 * time.Second // after the first failure; doubles after each further one
 )
 
-// mailQueue sends the registry's mails in the background. So a slow mail server delays no answer, and the time of an answer does not reveal
-// whether an account exists. Waiting mails are lost with the process; a person who misses one asks again.
+// mailQueue sends the registry's emails in the background. So a slow mail server delays no answer, and the time of an answer does not
+// reveal whether an account exists. If the process ends, queued emails are lost. A user who misses one requests another.
 type mailQueue struct {
 	queue  chan Mail
 	sender Sender
@@ -128,10 +128,10 @@ type mailQueue struct {
 
 	keep   bool
 	mu     sync.Mutex
-	recent []Mail // the newest last
+	recent []Mail // newest last
 }
 
-// send queues a mail; the zero Mail is none.
+// send queues an email. It ignores the zero Mail. If the queue is full, send drops the email and logs that.
 func (p *mailQueue) send(m Mail) {
 	if m.To == "" {
 		return
@@ -150,7 +150,7 @@ func (p *mailQueue) send(m Mail) {
 	}
 }
 
-// Mails are the newest mails of a demo, newest first; there are none elsewhere.
+// Mails returns the recent emails of a demo, newest first. For other servers it returns none.
 func (r *Registry) Mails() []Mail {
 	r.post.mu.Lock()
 	defer r.post.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *Registry) Mails() []Mail {
 	return mails
 }
 
-// MailsBy is how mails go out: "page" in a demo, "smtp", or "log".
+// MailsBy returns the way of sending emails: "page" in a demo, "smtp", or "log".
 func (r *Registry) MailsBy() string {
 	_, logged := r.o.Mail.(logSender)
 	switch {
@@ -171,7 +171,7 @@ func (r *Registry) MailsBy() string {
 	return "smtp"
 }
 
-// Deliver sends mails until ctx ends. A mail that cannot be sent is tried again, and then dropped with a line in the log.
+// Deliver sends queued emails until ctx ends. It retries an email that fails, up to mailTries attempts, and then drops and logs it.
 func (r *Registry) Deliver(ctx context.Context, pause func(context.Context, time.Duration)) {
 	for {
 		select {

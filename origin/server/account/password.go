@@ -12,8 +12,8 @@ import (
 // resetLife is the time for which a reset link is valid.
 const resetLife = time.Hour
 
-// ChangePassword gives an account another password. All its sessions end; the token of a new one is
-// returned. The errors are ErrWrongPassword, ErrPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
+// ChangePassword changes an account's password. It ends all its sessions and returns the token of a new one. The errors are
+// ErrWrongPassword, ErrPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) ChangePassword(ctx context.Context, id, old, password, remote string) (token string, a Account, err error) {
 	rec, err := r.confirm(ctx, id, old, remote)
 	if err != nil {
@@ -25,8 +25,8 @@ func (r *Registry) ChangePassword(ctx context.Context, id, old, password, remote
 	return r.setPassword(ctx, &rec, password, remote, AccountPassword)
 }
 
-// confirm loads an account whose owner has typed the password again. The errors are ErrWrongPassword, ErrUnknown,
-// *auth.RateError, api.ErrBusy and the store's.
+// confirm loads an account and checks the password that its owner has typed. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,
+// api.ErrBusy and the store's.
 func (r *Registry) confirm(ctx context.Context, id, password, remote string) (record, error) {
 	both := remote + "\x00" + id
 	if err := r.throttle.account.take(both, r.o.Now()); err != nil {
@@ -47,9 +47,9 @@ func (r *Registry) confirm(ctx context.Context, id, password, remote string) (re
 	return rec, nil
 }
 
-// setPassword changes a password, unless the record was changed meanwhile.
+// setPassword changes a password. It fails if the password, or the used reset link, has changed meanwhile.
 func (r *Registry) setPassword(ctx context.Context, was *record, password, remote string, action Action) (token string, a Account, err error) {
-	like := "" // claims to an address share their salt
+	like := "" // all claims to an address share a salt
 	if action == AccountPassword && !was.Verified {
 		like = was.Password
 	}
@@ -67,7 +67,7 @@ func (r *Registry) setPassword(ctx context.Context, was *record, password, remot
 		}
 		rec.Password = hashed
 		place := c.claim
-		if action == PasswordReset || rec.Verified { // the link came to the address
+		if action == PasswordReset || rec.Verified { // the user received the link at this address
 			place = c.own
 		}
 		if err := place(rec); err != nil {
@@ -91,14 +91,14 @@ func (r *Registry) setPassword(ctx context.Context, was *record, password, remot
 	return token, a, nil
 }
 
-// resets reports whether a hash is that of the account's reset link.
+// resets reports whether h is the hash of the account's valid reset link.
 func (rec *record) resets(h []byte, now time.Time) bool {
 	return h != nil && bytes.Equal(rec.Reset, h) && now.Before(rec.ResetEnd)
 }
 
-// MailReset mails a link with which the owner of an address sets another password. If no account has verified the address, the link is
-// for the first that claims it. Whether there is such an account
-// shows neither in the error nor in the work. The errors are *auth.RateError and the store's.
+// MailReset sends a link by email with which the owner of an email address sets a new password. If no account has verified the address, the
+// link is for the first account that claims it. Neither the error nor its time shows whether such an account exists. The errors are
+// *auth.RateError and the store's.
 func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 	now := r.o.Now()
 	if err := r.throttle.mails.take(remote, now); err != nil {
@@ -119,13 +119,13 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 		if err != nil {
 			return err
 		}
-		if rec.Password == "" { // of nobody, or of the demo's account
+		if rec.Password == "" { // no account, or the demo's
 			return c.event(Event{Action: PasswordMail, Remote: remote})
 		}
 		c.dropReset(&rec)
 		rec.Reset, rec.ResetEnd = h[:], c.now.Add(resetLife)
 		target := ""
-		if rec.Verified { // another's claim must not see that the address is its own
+		if rec.Verified { // an account that only claims the address must not see that it is registered
 			target = rec.ID
 		}
 		c.Put(resetKey(h[:]), []byte(rec.ID))
@@ -141,12 +141,13 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 	return err
 }
 
-// Reset takes the token of a link and sets a password. The address is verified by it, all sessions end, and the token
-// of a new one is returned. The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy, the store's, revoke's, and ErrTaken if
-// another account has verified the address since the link was mailed.
+// Reset sets a new password with the token of a link. It verifies the email address, ends all sessions and returns the token of a new one.
+// The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy, the store's and revoke's. If another account has verified the address
+// since the link was sent, the error is ErrTaken.
 //
-// If nobody had verified the address, a stranger may have made the account. revoke then ends the account's other credentials: before the
-// password changes, so that none outlives a crash, and after the sessions ended, for those made in between. revoke may be nil.
+// If nobody had verified the address, a stranger may have created the account. Reset then calls revoke to end the account's other
+// credentials. It calls revoke before the password changes, so that none outlives a crash. It calls revoke again after the sessions have
+// ended, for credentials created in between. revoke may be nil.
 func (r *Registry) Reset(
 	ctx context.Context, token, password, remote string, revoke func(ctx context.Context, id string) error,
 ) (session string, a Account, err error) {

@@ -16,23 +16,23 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TrialCalls is the number of calls that an account may ever make while its address is not verified.
+// TrialCalls is the total number of calls that an account may make before it verifies its email address.
 const TrialCalls = 100
 
 const (
-	mostReserved = 1024 // calls made durable at once
-	shareOfLeft  = 64   // of the calls left, one in so many is made durable at once
-	mostMeters   = 4096 // in memory, but for those that are in use
+	mostReserved = 1024 // maximum number of calls stored as used at once
+	shareOfLeft  = 64   // at once at most 1/shareOfLeft of the calls left are stored as used
+	mostMeters   = 4096 // maximum number of meters in memory, without meters in use
 )
 
-// quota is an account's counters, as they are kept: 28 bytes, of the numbers in their order. Older records lack the last.
+// quota holds an account's counters. Stored, they take 28 bytes in the order of the fields. Older records lack predicted.
 type quota struct {
-	trial uint64 // calls while the address was not verified
+	trial uint64 // calls made before the email address was verified
 	month uint32 // months since year 0
-	used  uint64 // calls of that month, those reserved among them
+	used  uint64 // calls of that month, including reserved ones
 
-	// predicted is the time at which the bucket of predicted pictures is empty, in ns since 1970. The bucket drains
-	// steadily: by the account's limit of bytes in the life of such a picture.
+	// predicted is the time at which the bucket of predicted pictures is empty, in ns since 1970. The bucket drains at a constant rate: the
+	// account's limit in bytes during the lifetime of a predicted picture.
 	predicted int64
 }
 
@@ -63,7 +63,7 @@ func monthOf(t time.Time) uint32 {
 	return uint32(t.Year())*12 + uint32(t.Month()) - 1
 }
 
-// Spend implements [api.Calls]. An account that may make any number of calls costs no write.
+// Spend implements [api.Calls]. For an account with unlimited calls it writes nothing.
 func (r *Registry) Spend(_ context.Context, c api.CountedCall) (left int64, err error) {
 	now := r.o.Now()
 	left = -1
@@ -76,7 +76,7 @@ func (r *Registry) Spend(_ context.Context, c api.CountedCall) (left int64, err 
 	return left, nil
 }
 
-// meters count the calls of the accounts that make some.
+// meters holds the meters of the accounts that make calls.
 type meters struct {
 	r *Registry
 
@@ -84,29 +84,29 @@ type meters struct {
 	byID map[string]*meter
 }
 
-// meter counts one account's calls.
+// meter counts the calls of one account.
 //
 //	stored:   used ──────────────┐
 //	          0 ……………… handed out │ block ▏ …………… limit
 //
-// The block was made durable as used, and is handed out from memory.
+// The block is stored as used. The meter hands out its calls from memory.
 type meter struct {
 	store kv.Store
 	plan  Plan
 	id    string
-	free  atomic.Bool // any number of calls; nothing else need be looked at
-	busy  atomic.Bool // used since the last rest
+	free  atomic.Bool // the account has unlimited calls; the other fields do not matter
+	busy  atomic.Bool // used since the last call of rest
 
 	mu       sync.Mutex
-	known    bool // what follows is as the store has it
+	known    bool // the following fields match the store
 	closed   bool // another meter may count for the account
 	verified bool
-	limit    int64 // a month; 0: any number
+	limit    int64 // a month; 0: unlimited
 	quota    quota
-	block    int64 // calls of quota.used that were not made yet
+	block    int64 // calls in quota.used that have not been made yet
 }
 
-// of returns an account's meter.
+// of returns the meter of an account. It creates one if needed.
 func (ms *meters) of(id string) *meter {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -134,10 +134,10 @@ func (ms *meters) spend(id string, now time.Time) (left int64, err error) {
 	}
 }
 
-// errMeterClosed is returned by a meter that no longer counts.
+// errMeterClosed is returned by a meter that was evicted.
 var errMeterClosed = errors.New("the meter was put away")
 
-// spend counts a call. It holds the lock while it reserves more, since others would find nothing left.
+// spend counts a call. It holds the lock while it reserves more calls, because other callers would find none left.
 func (m *meter) spend(now time.Time) (int64, error) {
 	m.mu.Lock()
 	if err := m.ready(now); err != nil {
@@ -151,7 +151,7 @@ func (m *meter) spend(now time.Time) (int64, error) {
 		return -1, nil
 	case m.block > 0 && m.verified:
 		m.block--
-		left := max(limit-int64(*used)+m.block, 0) // edges may have reported more than were left
+		left := max(limit-int64(*used)+m.block, 0) // edges may report more calls than were left
 		m.mu.Unlock()
 		return left, nil
 	}
@@ -162,7 +162,7 @@ func (m *meter) spend(now time.Time) (int64, error) {
 	}
 	n := min(max(room/shareOfLeft, 1), mostReserved)
 	wait, err := m.add(used, n)
-	if n == 1 || err != nil { // racing callers share a sync
+	if n == 1 || err != nil { // concurrent callers share a sync
 		m.mu.Unlock()
 		if err == nil {
 			err = wait()
@@ -177,7 +177,7 @@ func (m *meter) spend(now time.Time) (int64, error) {
 	return room - 1, nil
 }
 
-// ready brings the meter up to date: it is read, and a new month begins. The clock going back begins none.
+// ready loads the meter if needed and begins a new month. If the clock goes back, the month stays.
 func (m *meter) ready(now time.Time) error {
 	if m.closed {
 		return errMeterClosed
@@ -210,7 +210,7 @@ func (m *meter) load() (err error) {
 	return nil
 }
 
-// counter returns the counter of a call, and its limit; 0: unlimited.
+// counter returns the counter for a new call and its limit. A limit of 0 means unlimited.
 func (m *meter) counter() (used *uint64, limit int64) {
 	if m.verified {
 		return &m.quota.used, m.limit
@@ -218,14 +218,14 @@ func (m *meter) counter() (used *uint64, limit int64) {
 	return &m.quota.trial, TrialCalls
 }
 
-// add writes n more calls.
+// add commits n more calls.
 func (m *meter) add(used *uint64, n int64) (wait func() error, err error) {
 	before := m.quota
 	*used += uint64(n)
 	return m.commit(&kv.Batch{}, before)
 }
 
-// commit writes the counters together with a batch. If they cannot be written, they are what they were before.
+// commit writes the counters together with batch b. If that fails, it restores the counters to before.
 func (m *meter) commit(b *kv.Batch, before quota) (wait func() error, err error) {
 	b.Put(quotaKey(m.id), m.quota.encode())
 	if wait, err = m.store.Commit(b); err != nil {
@@ -242,7 +242,7 @@ func (m *meter) over(now time.Time) error {
 	return fmt.Errorf("%w: your plan allows %d a month; the next month begins on %s", auth.ErrQuota, m.limit, nextMonth(now).Format(time.DateOnly))
 }
 
-// nextMonth returns the time when the next month begins, in UTC.
+// nextMonth returns the start of the next month, in UTC.
 func nextMonth(now time.Time) time.Time {
 	t := now.UTC()
 	return time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)
@@ -260,7 +260,7 @@ func (m *meter) allowance() (left, limit int64) {
 	return max(left, 0), limit
 }
 
-// invalidate has an account's meter read its record again.
+// invalidate makes an account's meter load its record again.
 func (ms *meters) invalidate(id string) {
 	ms.mu.Lock()
 	m := ms.byID[id]
@@ -274,7 +274,7 @@ func (ms *meters) invalidate(id string) {
 	m.free.Store(false)
 }
 
-// rest puts away meters that have not been used since the last rest, when there are many.
+// rest evicts meters that have not been used since the last call of rest, if more than mostMeters exist.
 func (ms *meters) rest() error {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -287,14 +287,14 @@ func (ms *meters) rest() error {
 	return ms.evict(func(m *meter) bool { return !m.busy.Swap(false) })
 }
 
-// close gives back what is reserved.
+// close evicts all meters, which returns their reserved calls.
 func (ms *meters) close() error {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	return ms.evict(func(*meter) bool { return true })
 }
 
-// evict gives back what meters have reserved, in one batch, and forgets them.
+// evict removes the idle meters and returns their reserved calls to the store, in one batch.
 func (ms *meters) evict(idle func(*meter) bool) error {
 	var b kv.Batch
 	for _, m := range slices.Collect(maps.Values(ms.byID)) {

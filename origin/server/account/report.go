@@ -11,14 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// byEdge is the key and the endpoint under which usage counts the calls of edges: an edge reports only how many there were.
+// byEdge is the key and the endpoint under which usage counts the calls of edges, because an edge reports only their number.
 const byEdge = "edge"
 
-// Report adds the calls of an application that an edge answered to the calls of the account. count counts all calls that the edge ever
-// answered, so the same report may come again. The account has no calls left until over; if over is zero, it has some. An edge answers
-// until it receives over, so edges may pass the limit of an account by their calls between two reports.
+// Report adds the calls of an application that an edge answered to the calls of the account. count is the number of all calls that the edge
+// ever answered, so repeating a report is harmless. If the account has calls left, over is zero; otherwise over is the time when it has
+// calls again. An edge answers until it receives over, so edges may exceed the limit of an account by their calls between two reports.
 //
-// A count falls only when the folder of an edge was restored. The next report then counts from the lower one.
+// A count falls only if the folder of an edge was restored. The next report then counts from the lower count.
 func (r *Registry) Report(account, app, edge string, count uint64) (over time.Time, err error) {
 	now := r.o.Now()
 	var added uint64
@@ -39,8 +39,8 @@ func (r *Registry) Report(account, app, edge string, count uint64) (over time.Ti
 	return over, err
 }
 
-// report adds what is new in a count, and returns how much that is and whether the account has calls left. The meter is up to date and
-// locked.
+// report adds the calls since the last report, and returns their number and whether the account has calls left. The caller holds the lock
+// of the meter, which is up to date.
 func (m *meter) report(key []byte, count uint64) (added uint64, left bool, err error) {
 	last, err := readReport(m.store, key)
 	if err != nil {
@@ -64,10 +64,10 @@ func (m *meter) report(key []byte, count uint64) (added uint64, left bool, err e
 	return added, limit == 0 || *used < uint64(limit), nil
 }
 
-// leaseBytes is the length of a lease of calls. Earlier programs kept leases under the keys of counts.
+// leaseBytes is the length of a lease of calls. Earlier programs stored leases under the keys of counts.
 const leaseBytes = 44
 
-// readReport reads the last count of an edge; 0: it has reported none.
+// readReport returns the last count that an edge reported, or 0 if it has reported none.
 func readReport(store kv.Reader, key []byte) (uint64, error) {
 	b, err := kv.Find(store, key)
 	switch {

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Limits of texts that people enter.
+// Limits of texts that users enter.
 const (
 	maxNameRunes     = 100
-	maxEmailBytes    = 254 // of RFC 5321
+	maxEmailBytes    = 254 // limit of RFC 5321
 	maxLocalBytes    = 64
 	minPasswordRunes = 10
 	maxPasswordBytes = 1 << 10
 )
 
-// checkName returns a name without space around it.
+// checkName returns name without surrounding spaces, or ErrName.
 func checkName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxNameRunes || strings.ContainsFunc(name, unicode.IsControl) {
@@ -31,8 +31,8 @@ func checkName(name string) (string, error) {
 	return name, nil
 }
 
-// checkEmail returns the form in which addresses are compared and written to: lower case, the
-// domain in ASCII. Nothing that it lets through can end a line or begin another recipient.
+// checkEmail returns the normalised form of an email address, which is stored, compared and sent to: lower case, with the domain in ASCII.
+// A normalised address cannot end a header line or begin another recipient.
 func checkEmail(email string) (string, error) {
 	email = strings.TrimSpace(email)
 	at := strings.LastIndexByte(email, '@')
@@ -40,7 +40,7 @@ func checkEmail(email string) (string, error) {
 		return "", ErrEmail
 	}
 	domain, err := idna.Lookup.ToASCII(email[at+1:])
-	if again, same := idna.Lookup.ToASCII(domain); same != nil || again != domain { // not every one it makes it takes
+	if again, same := idna.Lookup.ToASCII(domain); same != nil || again != domain { // ToASCII rejects some of its results
 		return "", ErrEmail
 	}
 	if err != nil || !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "[]") {
@@ -58,7 +58,7 @@ func checkEmail(email string) (string, error) {
 	return email, nil
 }
 
-// invalidInAddress reports characters that an address without quotes cannot contain.
+// invalidInAddress reports whether c is invalid in an email address without quotes.
 func invalidInAddress(c rune) bool {
 	return c > unicode.MaxASCII || c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", c)
 }
@@ -66,11 +66,11 @@ func invalidInAddress(c rune) bool {
 //go:embed worst.txt
 var worstText string
 
-// worst are passwords of ten characters and more that guesses begin with, in lower case.
+// worst lists common passwords of ten characters and more, in lower case.
 var worst = strings.Fields(worstText)
 
-// checkPassword returns the form of a password that is hashed, the same for every keyboard. The password must not be one of about: the
-// name and the address.
+// checkPassword returns the form of a password that is hashed, which is the same for every keyboard. The password must not equal one of the
+// texts about: the name and the email address.
 func checkPassword(password string, about ...string) (string, error) {
 	password = formPassword(password)
 	switch n := utf8.RuneCountInString(password); {
@@ -92,10 +92,10 @@ func checkPassword(password string, about ...string) (string, error) {
 	return password, nil
 }
 
-// formPassword is NFKC, as NIST SP 800-63B says.
+// formPassword returns a password in the normal form NFKC, as NIST SP 800-63B recommends.
 func formPassword(password string) string {
 	if len(password) > 4*maxPasswordBytes {
-		return password[:maxPasswordBytes+1] // which is too long
+		return password[:maxPasswordBytes+1] // longer than checkPassword allows
 	}
 	return norm.NFKC.String(strings.ToValidUTF8(password, "\uFFFD"))
 }

@@ -14,41 +14,41 @@ import (
 )
 
 const (
-	// SessionLife is the time after its last use for which a session is valid.
+	// SessionLife is the time for which a session stays valid after its last use.
 	SessionLife = 30 * 24 * time.Hour
 
-	seenEvery    = time.Hour // a session's last use is noted this often
-	mostSessions = 64        // of one account; the least used gives way
-	secretBytes  = 32        // of sessions and links
+	seenEvery    = time.Hour // interval at which a session's last use is recorded
+	mostSessions = 64        // maximum number of an account's sessions; a new one replaces the least recently used
+	secretBytes  = 32        // size of the secrets of sessions and links
 )
 
-// Session is an open session, as it is kept.
+// Session is an open session as stored.
 type Session struct {
 	Account string
 	Created time.Time
-	Seen    time.Time // used last, to the hour
-	Remote  string    // network that it was opened from
+	Seen    time.Time // last use, to the hour
+	Remote  string    // network of the sign-in
 	hash    hash      // of its token
 }
 
-// ID is the start of the token's hash, 16 hex digits.
+// ID returns the start of the token's hash, 16 hex digits.
 func (s *Session) ID() string { return hex.EncodeToString(s.hash[:8]) }
 
-// Is reports whether a token is that of the session.
+// Is reports whether token belongs to the session.
 func (s *Session) Is(token string) bool { return s.hash == hashOf(token) }
 
 func (s *Session) over(now time.Time) bool { return now.Sub(s.Seen) > SessionLife }
 
-// NewToken returns a secret of 256 bits in hex, such as a session's before anybody signs in.
+// NewToken returns a secret of 256 bits in hex, for example for a cookie before a sign-in.
 func (r *Registry) NewToken() (string, error) { return r.random(secretBytes) }
 
-// SignIn opens a session and returns its token. The errors are auth.ErrLogin, *auth.RateError, api.ErrBusy and
-// the store's. An unknown address costs what a known one does.
+// SignIn opens a session and returns its token. The errors are auth.ErrLogin, *auth.RateError, api.ErrBusy and the store's. An unknown
+// email address takes as much time as a known one.
 func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (token string, a Account, err error) {
 	now := r.o.Now()
 	normal, err := checkEmail(email)
 	both := remote + "\x00" + normal
-	if err != nil { // normal is empty: no account has it
+	if err != nil { // normal is empty and matches no account
 		both = remote + "\x00" + email
 	}
 	if err := r.throttle.network.take(remote, now); err != nil {
@@ -71,7 +71,7 @@ func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (
 			if err != nil && !errors.Is(err, ErrUnknown) {
 				return err
 			}
-			same = err == nil && again.Password == rec.Password // it was changed meanwhile
+			same = err == nil && again.Password == rec.Password // false if the password was changed meanwhile
 		}
 		if !same { // an account that only claims the address must not see whether it is registered
 			return c.event(Event{Action: SignInFailed, Target: owner, Remote: remote})
@@ -98,7 +98,7 @@ func (r *Registry) Login(ctx context.Context, email, password, remote string) (s
 	return token, a.ID, err
 }
 
-// Enter opens a session without a password: a host has decided that this is the account's owner.
+// Enter opens a session without a password. The host must have made sure that the caller is the account's owner.
 func (r *Registry) Enter(id, remote string) (token string, err error) {
 	if token, err = r.NewToken(); err != nil {
 		return "", err
@@ -124,7 +124,7 @@ func (c *change) open(id, token, remote string) error {
 	return c.put(sessionKey(h), Session{Account: id, Created: c.now, Seen: c.now, Remote: remote})
 }
 
-// crowd makes room for one more session.
+// crowd removes the least recently used sessions of an account, to make room for one more.
 func (c *change) crowd(id string) error {
 	open, err := sessions(c.store, id)
 	if err != nil || len(open) < mostSessions {
@@ -142,7 +142,7 @@ func (c *change) end(id string, h hash) {
 	c.Delete(sessionsKey(id, h))
 }
 
-// endAll ends an account's sessions but one; the zero hash is none's.
+// endAll ends all sessions of an account except but. The zero hash matches no session.
 func (c *change) endAll(id string, but hash) error {
 	open, err := sessions(c.store, id)
 	for _, s := range open {
@@ -153,7 +153,7 @@ func (c *change) endAll(id string, but hash) error {
 	return err
 }
 
-// sessions are those of an account.
+// sessions returns the sessions of an account.
 func sessions(store kv.Reader, id string) (open []Session, err error) {
 	prefix := key(tableSessions, bytesOf(id))
 	for k := range kv.All(store, prefix, &err) {
@@ -199,13 +199,13 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 	return s.Account, nil
 }
 
-// see notes that a session is used. It ignores errors of the store.
+// see records that a session was used. It ignores errors of the store.
 func (r *Registry) see(h hash, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var s Session
 	if err := get(r.o.Store, sessionKey(h), &s); err != nil {
-		return // it was ended meanwhile
+		return // the session ended meanwhile
 	}
 	s.Seen = now
 	var b kv.Batch
@@ -217,7 +217,7 @@ func (r *Registry) see(h hash, now time.Time) {
 	}
 }
 
-// SignOut ends a session. One that is not open is no error.
+// SignOut ends a session. If the session is not open, SignOut returns nil.
 func (r *Registry) SignOut(token, remote string) error {
 	h := hashOf(token)
 	return r.change(func(c *change) error {
@@ -233,7 +233,7 @@ func (r *Registry) SignOut(token, remote string) error {
 	})
 }
 
-// EndSession ends one of an account's sessions by its id. The error is ErrUnknown.
+// EndSession ends the session of an account with the given id. It returns ErrUnknown if the account has no such session.
 func (r *Registry) EndSession(account, id, remote string) error {
 	return r.change(func(c *change) error {
 		open, err := sessions(c.store, account)
@@ -250,10 +250,10 @@ func (r *Registry) EndSession(account, id, remote string) error {
 	})
 }
 
-// endEvery bounds how often sessions that are over are looked for.
+// endEvery is the minimum time between two removals of expired sessions.
 const endEvery = time.Hour
 
-// endSessions removes the sessions that are over.
+// endSessions removes the expired sessions.
 func (r *Registry) endSessions(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,15 +12,14 @@ import (
 // SetupLife is the time for which the link for the first account is valid.
 const SetupLife = 24 * time.Hour
 
-// link is the first account's, as it is kept.
+// link is the stored link for the first account.
 type link struct {
 	Hash []byte
 	End  time.Time
 }
 
-// SetupLink makes the link for the first account and returns its address, which the host shows to the person who
-// started the server. The previous link ends. If the operator has an account, or in a demo, there is no link and
-// SetupLink returns "".
+// SetupLink creates the link for the first account and returns its URL. The host shows the URL to the person who started the server. The
+// previous link becomes invalid. SetupLink returns "" if the operator has an account, or in a demo.
 func (r *Registry) SetupLink() (string, error) {
 	if r.o.Demo {
 		return "", nil
@@ -40,8 +39,8 @@ func (r *Registry) SetupLink() (string, error) {
 	return r.o.PublicURL + "/sign-up?setup=" + token, err
 }
 
-// empty reports whether no account is the operator's. The demo's, which nobody can sign in to with a
-// password, does not count: a folder may be a demo's first and then be served.
+// empty reports whether no operator's account exists. The demo's account does not count, because nobody can sign in to it with a password.
+// A folder may first serve a demo and then be used normally.
 func (r *Registry) empty() (bool, error) {
 	now := r.erasures.Load() + 1
 	if r.settled.Load() == now {
@@ -51,14 +50,14 @@ func (r *Registry) empty() (bool, error) {
 	for _, v := range kv.All(r.o.Store, key(tableAccount), &err) {
 		var rec record
 		if json.Unmarshal(v, &rec) == nil && rec.Operator && rec.Password != "" {
-			r.settled.Store(now) // an account that was erased meanwhile makes it void
+			r.settled.Store(now) // erasing an account invalidates this
 			return false, nil
 		}
 	}
 	return true, err
 }
 
-// SignUp returns who may sign up: "first" only with the printed link, "open" everybody, "closed" nobody.
+// SignUp returns who may sign up: "first" (only with the printed link), "open" (everyone) or "closed" (nobody).
 func (r *Registry) SignUp() (string, error) {
 	empty, err := r.empty()
 	switch {
@@ -72,15 +71,15 @@ func (r *Registry) SignUp() (string, error) {
 	return "open", nil
 }
 
-// New is the form of a person who signs up.
+// New is the sign-up form.
 type New struct {
 	Name, Email, Password string
-	Setup                 string // token of the first account's link, or empty
+	Setup                 string // token of the setup link, or empty
 }
 
-// Create makes an account and opens a session for it. A code to verify the address is mailed, but to the
-// first account, which is verified and the operator's. Whether another account has the address shows neither in the answer nor in the
-// work: its owner gets a mail instead of the code. The errors are ErrName, ErrEmail, ErrPassword, ErrSignUp, *auth.RateError,
+// Create creates an account and opens a session for it. It sends an email with a code to verify the address. The first account needs no
+// code: it is verified and the operator's. Neither the answer nor its time shows whether another account has verified the address: the
+// owner of that account gets an email instead of the code. The errors are ErrName, ErrEmail, ErrPassword, ErrSignUp, *auth.RateError,
 // api.ErrBusy, the store's, and for the first account ErrTaken.
 func (r *Registry) Create(ctx context.Context, n New, remote string) (token string, a Account, err error) {
 	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
@@ -98,7 +97,7 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 	if err := r.throttle.signUps.take(remote, r.o.Now()); err != nil {
 		return "", a, err
 	}
-	if err := r.mayCreate(n); err != nil { // before the hash is paid for
+	if err := r.mayCreate(n); err != nil { // before the expensive hash
 		return "", a, err
 	}
 	rec := record{Account: Account{Name: n.Name, Email: n.Email, Plan: r.o.Plan.Name}}
@@ -132,7 +131,7 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 	return token, rec.Account, nil
 }
 
-// mayCreate reports why an account cannot be made.
+// mayCreate returns ErrSignUp if the account may not be created.
 func (r *Registry) mayCreate(n New) error {
 	state, err := r.SignUp()
 	if err != nil {
@@ -144,7 +143,7 @@ func (r *Registry) mayCreate(n New) error {
 	return nil
 }
 
-// opens reports whether a token is that of the first account's link.
+// opens reports whether token is the token of the valid setup link.
 func (r *Registry) opens(token string) bool {
 	var l link
 	if token == "" || get(r.o.Store, setupKey(), &l) != nil {
@@ -154,7 +153,8 @@ func (r *Registry) opens(token string) bool {
 	return subtle.ConstantTimeCompare(h[:], l.Hash) == 1 && r.o.Now().Before(l.End)
 }
 
-// create writes a new account and its first session. The errors are ErrTaken, for a verified account, and the store's.
+// create writes a new account and its first session. Without a token it opens no session. The errors are the store's and, for a verified
+// account, ErrTaken.
 func (c *change) create(rec *record, token, remote string) error {
 	rec.Created = c.now.UTC()
 	place := c.claim
@@ -174,11 +174,10 @@ func (c *change) create(rec *record, token, remote string) error {
 	return c.open(rec.ID, token, remote)
 }
 
-// DemoEmail is the address of the demo's account. Nothing is sent to it.
+// DemoEmail is the email address of the demo's account. The server sends no email to it.
 const DemoEmail = "demo@sightline.example"
 
-// Demo returns the account that a demo signs in, which is made when it is missing: verified, the operator's,
-// and without a password that anybody knows.
+// Demo returns the account of a demo. If it is missing, Demo creates it: verified, the operator's, and without a password.
 func (r *Registry) Demo() (Account, error) {
 	rec, err := find(r.o.Store, DemoEmail)
 	if err != nil || rec.Verified {
@@ -198,8 +197,8 @@ func (r *Registry) Demo() (Account, error) {
 	return rec.Account, err
 }
 
-// Leave is Erase by the account's owner, who types the password once more. The errors are ErrWrongPassword,
-// ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
+// Leave erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,
+// api.ErrBusy and the store's.
 func (r *Registry) Leave(ctx context.Context, id, password, remote string) error {
 	if _, err := r.confirm(ctx, id, password, remote); err != nil {
 		return err
@@ -207,8 +206,8 @@ func (r *Registry) Leave(ctx context.Context, id, password, remote string) error
 	return r.Erase(id, id, remote)
 }
 
-// Erase deletes an account and its data. Its records in the audit log stay, and have only its id. The caller deletes its applications
-// before. The error is ErrUnknown.
+// Erase deletes an account and its data. Its records in the audit log stay, but contain only its id. The caller must delete its
+// applications first. It returns ErrUnknown if the account does not exist.
 func (r *Registry) Erase(actor, id, remote string) error {
 	err := r.change(func(c *change) error {
 		rec, err := load(c.store, id)

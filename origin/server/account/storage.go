@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Storage limits what all applications of an account store. A zero field is no limit.
+// Storage limits the data of all applications of an account. A zero field means no limit.
 type Storage struct {
 	Inputs int64
-	Bytes  int64 // of pictures and records
+	Bytes  int64 // size of pictures and records
 }
 
 // StorageLimits implements [api.Storage]. An account that no longer exists has no limits.
@@ -37,7 +37,7 @@ func (r *Registry) StorageLimits(id string) (api.StorageLimits, error) {
 	return api.StorageLimits{Inputs: o.Unverified.Inputs, Bytes: o.Unverified.Bytes, Advice: "verify its email address to store more, or delete inputs"}, nil
 }
 
-// KeepPicture implements [api.Storage]. The count survives a restart. A power cut may lose that of the calls under way.
+// KeepPicture implements [api.Storage]. The count survives a restart. A power failure may lose the counts of calls in progress.
 func (r *Registry) KeepPicture(id string, bytes int64, life time.Duration) (fits bool, err error) {
 	limits, err := r.StorageLimits(id)
 	if err != nil || limits.Bytes == 0 {
@@ -46,7 +46,7 @@ func (r *Registry) KeepPicture(id string, bytes int64, life time.Duration) (fits
 	now := r.o.Now()
 	err = r.meters.with(id, now, func(m *meter) error {
 		empty := max(m.quota.predicted, now.UnixNano())
-		empty = min(empty, now.Add(life).UnixNano()) // the clock went back
+		empty = min(empty, now.Add(life).UnixNano()) // if the clock went back
 		empty += int64(float64(bytes) / float64(limits.Bytes) * float64(life))
 		if fits = empty <= now.Add(life).UnixNano(); !fits {
 			return nil
@@ -59,7 +59,7 @@ func (r *Registry) KeepPicture(id string, bytes int64, life time.Duration) (fits
 	return fits, err
 }
 
-// with calls do with the account's meter, which is up to date and locked.
+// with calls do with the account's meter, which is locked and up to date.
 func (ms *meters) with(id string, now time.Time, do func(*meter) error) error {
 	for {
 		m := ms.of(id)

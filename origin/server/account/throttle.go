@@ -7,16 +7,16 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// throttles limit the requests of strangers. Keys are hashed, and each limit remembers a bounded number of them.
+// throttles limit the requests of anonymous callers. Keys are hashed, and each limit stores a bounded number of keys.
 type throttles struct {
 	network limit  // sign-ins by network
-	account limit  // sign-ins by address and network
-	signUp  limit  // attempts to sign up by network
-	signUps window // complete ones of an hour by network
-	mails   limit  // reset mails by network
-	address limit  // reset mails by address
-	codes   limit  // mails about accounts that claim an address after its holder, by address
-	guess   limit  // links and codes by network
+	account limit  // sign-ins by email address and network
+	signUp  limit  // attempts to sign up, by network
+	signUps window // successful sign-ups in an hour, by network
+	mails   limit  // reset emails by network
+	address limit  // reset emails by email address
+	codes   limit  // emails about further accounts that claim an owned email address, by email address
+	guess   limit  // attempts with links and codes, by network
 }
 
 func newThrottles(signUps int) throttles {
@@ -33,11 +33,11 @@ func newThrottles(signUps int) throttles {
 	}
 }
 
-// remembered is the number of keys that a limit remembers: 40 bytes each, and the map's.
+// remembered is the maximum number of keys in each limit. A key takes 40 bytes plus the map's overhead.
 const remembered = 1 << 14
 
-// limit is a token bucket for each key: burst tries at once, then one each every. A key is remembered
-// by the moment at which its bucket is full again.
+// limit is a token bucket for each key: burst tries at once, then one per interval every. full is the time when a key's bucket is full
+// again.
 type limit struct {
 	every time.Duration
 	burst int
@@ -46,7 +46,7 @@ type limit struct {
 	full map[hash]time.Time
 }
 
-// take takes a token. The error is *auth.RateError.
+// take takes a token. If the bucket is empty, it returns *auth.RateError.
 func (l *limit) take(key string, now time.Time) error {
 	h := hashOf(key)
 	l.mu.Lock()
@@ -73,7 +73,7 @@ func (l *limit) take(key string, now time.Time) error {
 	return nil
 }
 
-// back gives a token back.
+// back returns a token to the bucket of a key.
 func (l *limit) back(key string) {
 	h := hashOf(key)
 	l.mu.Lock()
@@ -83,8 +83,8 @@ func (l *limit) back(key string) {
 	}
 }
 
-// forget makes room: keys whose buckets are full, or else the fullest of a few that the map
-// happens to yield first.
+// forget makes room for a key. It looks at a few keys in the map's order and deletes those whose buckets are full. If none is full, it
+// deletes the fullest.
 func (l *limit) forget(now time.Time) {
 	const looked = 16
 	var (
@@ -106,7 +106,7 @@ func (l *limit) forget(now time.Time) {
 	delete(l.full, fullest)
 }
 
-// window allows most uses in any span of each key. It remembers the keys of a span, and a bounded number of them.
+// window allows at most most uses of each key in any period of length span. It stores a bounded number of keys.
 type window struct {
 	span time.Duration
 	most int // 0: any number
@@ -115,7 +115,7 @@ type window struct {
 	uses map[hash][]time.Time // oldest first
 }
 
-// take takes a use. The error is *auth.RateError.
+// take records a use. If the key has no use left, it returns *auth.RateError.
 func (w *window) take(key string, now time.Time) error {
 	if w.most == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (w *window) take(key string, now time.Time) error {
 	return nil
 }
 
-// back gives the newest use back.
+// back removes the newest use of a key.
 func (w *window) back(key string) {
 	h := hashOf(key)
 	w.mu.Lock()
@@ -147,7 +147,7 @@ func (w *window) back(key string) {
 	}
 }
 
-// recent returns the uses of the last span. If the clock went back, later uses count as made now.
+// recent returns the uses of the last span. If the clock went back, uses in the future count as made now.
 func (w *window) recent(h hash, now time.Time) []time.Time {
 	uses := w.uses[h]
 	for i := range uses {
@@ -161,7 +161,8 @@ func (w *window) recent(h hash, now time.Time) []time.Time {
 	return uses
 }
 
-// forget makes room: the keys whose uses are over among a few that the map happens to yield first, or else one of those.
+// forget makes room for a key. It looks at a few keys in the map's order and deletes those without recent uses. If none qualifies and the
+// map is full, it deletes one of them.
 func (w *window) forget(now time.Time) {
 	const looked = 16
 	var last hash

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	usageDays = 400     // that usage is kept
-	mostCells = 1 << 16 // counters between two flushes
+	usageDays = 400     // number of days for which usage is stored
+	mostCells = 1 << 16 // maximum number of counters between two flushes
 )
 
-// usage counts calls for pages: in memory, written every few seconds. A crash loses what was not
-// written, which costs nobody a call: quotas are counted apart.
+// usage counts calls for display. It counts in memory and writes every few seconds. A crash loses counts that were not written. No account
+// loses calls by that, because quotas are counted separately.
 type usage struct {
 	store kv.Store
 
 	mu     sync.Mutex
 	cells  map[cellKey]*cell
-	pruned uint32 // day on which days were last removed
+	pruned uint32 // day of the last removal of old days
 
 	flushing sync.Mutex
 }
 
-// cellKey is the key under which calls are counted.
+// cellKey is the key of a counter.
 type cellKey struct {
 	app, by, route string
 	day            uint32 // since 1970
@@ -43,7 +43,7 @@ const secondsPerDay = 24 * 60 * 60
 
 func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
 
-// count counts calls. When more is told apart than memory has room for, what is new is counted by its application alone.
+// count adds calls to a counter. If memory has too many counters, a new combination is counted for its application only.
 func (u *usage) count(c *api.CountedCall, calls uint64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
 	u.mu.Lock()
@@ -54,7 +54,7 @@ func (u *usage) count(c *api.CountedCall, calls uint64, now time.Time) {
 	u.add(k, cell{int64(calls), now.Unix()})
 }
 
-// add adds to a counter, which is made when it is missing. The lock is held.
+// add adds to a counter, and creates it if it is missing. The caller holds mu.
 func (u *usage) add(k cellKey, more cell) {
 	c := u.cells[k]
 	if c == nil {
@@ -65,7 +65,7 @@ func (u *usage) add(k cellKey, more cell) {
 	c.last = max(c.last, more.last)
 }
 
-// flush adds the counts to the store. Counts that it cannot write are kept.
+// flush adds the counts to the store. Counts that it cannot write stay in memory.
 func (u *usage) flush() error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
@@ -110,7 +110,7 @@ func (u *usage) write(cells map[cellKey]*cell) error {
 	return u.store.Apply(tx.Batch())
 }
 
-// number reads the numbers of 8 bytes at a key; zeros where there is none.
+// number returns the stored 8-byte numbers at key k, size bytes in total. It returns zeros if the key does not exist.
 func number(r kv.Reader, k []byte, size int) ([]uint64, error) {
 	n := make([]uint64, size/8)
 	b, err := kv.Find(r, k)
@@ -133,7 +133,7 @@ func numbers(n []uint64) (b []byte) {
 	return b
 }
 
-// prune removes the days that are kept no longer, once a day.
+// prune removes days older than usageDays, once a day.
 func (u *usage) prune(now time.Time) error {
 	today := dayOf(now)
 	u.mu.Lock()
@@ -148,27 +148,27 @@ func (u *usage) prune(now time.Time) error {
 	return u.store.Apply(&b)
 }
 
-// Day is the calls of one day.
+// Day holds the number of calls of one day.
 type Day struct {
 	Date  string `json:"date"` // 2006-01-02, UTC
 	Calls int64  `json:"calls"`
 }
 
-// Count is the calls of one key or endpoint.
+// Count holds the number of calls of one key or endpoint.
 type Count struct {
 	Name  string
 	Calls int64
 }
 
-// Usage is the calls of an application over some days.
+// Usage holds the calls of an application over some days.
 type Usage struct {
 	Total     int64
-	Days      []Day   // each, the oldest first
-	Keys      []Count // by the start of the key's hash, "token", "session" or "edge"; most first
-	Endpoints []Count // by method and path of the route table, or "edge"; most first
+	Days      []Day   // every day, oldest first
+	Keys      []Count // by start of the key's hash, "token", "session" or "edge"; most calls first
+	Endpoints []Count // by method and path of the route table, or "edge"; most calls first
 }
 
-// Usage returns the calls of an application over the last days, today among them.
+// Usage returns the calls of an application in the last days, including today.
 func (r *Registry) Usage(app string, days int) (Usage, error) {
 	now := r.o.Now()
 	if err := r.usage.flush(); err != nil {
@@ -194,7 +194,7 @@ func (r *Registry) Usage(app string, days int) (Usage, error) {
 	return out, nil
 }
 
-// day adds up one day.
+// day returns the calls of an application on one day, and adds them to keys and endpoints.
 func (u *usage) day(day uint32, app string, keys, endpoints map[string]int64) (calls int64, err error) {
 	prefix := dayKey(day, bytesOf(app))
 	for k, v := range kv.All(u.store, prefix, &err) {
@@ -226,7 +226,7 @@ type KeyUse struct {
 	Last  time.Time
 }
 
-// KeyUses returns how much the keys of an application were used, by the start of their hashes.
+// KeyUses returns the usage of an application's keys, by the start of their hashes.
 func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 	if err := r.usage.flush(); err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 	return uses, err
 }
 
-// DropUsage forgets the calls of an application that was deleted, and what edges reported of them.
+// DropUsage deletes the counts of a deleted application, including those that edges reported.
 func (r *Registry) DropUsage(app string) error {
 	now := r.o.Now()
 	if err := r.usage.flush(); err != nil {

@@ -15,26 +15,26 @@ const (
 	codeLife  = 30 * time.Minute
 	codeTries = 5
 
-	// Mails with codes to one account: each gives five guesses at a million, so fifty a day.
+	// Limits of emails with codes to one account: a code allows five guesses in a million, so an account has fifty guesses a day.
 	mailEvery    = time.Minute
 	mailsPerDay  = 10
 	mailsPerTime = 24 * time.Hour
 )
 
-// code is one that verifies an address.
+// code is a code that verifies an email address.
 type code struct {
-	Hash  []byte // with the account's id before it
+	Hash  []byte // hash of the account's id and the digits
 	End   time.Time
-	Tries int // wrong ones
+	Tries int // number of wrong guesses
 }
 
-// codesSent is the number of codes that an account was sent.
+// codesSent counts the codes that were sent to an account.
 type codesSent struct {
 	Last, Since time.Time
-	Count       int // since Since
+	Count       int // number of codes since Since
 }
 
-// newCode makes six digits.
+// newCode returns six random digits.
 func (r *Registry) newCode() (string, error) {
 	const digits = 1_000_000
 	for {
@@ -42,15 +42,15 @@ func (r *Registry) newCode() (string, error) {
 		if _, err := io.ReadFull(r.o.Random, b[:]); err != nil {
 			return "", fmt.Errorf("random source: %w", err)
 		}
-		if n := binary.BigEndian.Uint32(b[:]); n < 1<<32/digits*digits { // each digit is as likely as another
+		if n := binary.BigEndian.Uint32(b[:]); n < 1<<32/digits*digits { // makes all codes equally likely
 			return fmt.Sprintf("%06d", n%digits), nil
 		}
 	}
 }
 
-// code gives an account a code and returns the mail with it. If another account has verified the address, the mail is to its owner and
-// no digits match the code. Beyond the limit of an address, which all accounts share that claim it after its holder, there is no mail.
-// The account sees neither, since a stranger may have made it.
+// code sets a new code for an account and returns the email with it. If another account has verified the address, the email goes to that
+// account's owner instead, and no digits match the code. All accounts that claim an owned address share a limit of emails; beyond it the
+// email is zero. The account sees neither, since a stranger may have created it.
 func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
 	secret, err := r.newCode()
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
 	return mail, nil
 }
 
-// code makes a code of a secret, for a mail that goes out now.
+// code returns the stored form of the code secret, and counts an email that is sent now.
 func (c *change) code(rec *record, secret string) *code {
 	if c.now.Sub(rec.Mailed.Since) >= mailsPerTime {
 		rec.Mailed = codesSent{Since: c.now}
@@ -90,7 +90,7 @@ func (c *change) code(rec *record, secret string) *code {
 	return &code{Hash: h[:], End: c.now.Add(codeLife)}
 }
 
-// wait reports whether an account has to wait for another mail. The error is *auth.RateError.
+// wait returns *auth.RateError if the account must wait before the next email.
 func (m *codesSent) wait(now time.Time) error {
 	if after := mailEvery - now.Sub(m.Last); after > 0 {
 		return &auth.RateError{Wait: min(after, mailEvery)}
@@ -101,7 +101,7 @@ func (m *codesSent) wait(now time.Time) error {
 	return nil
 }
 
-// SendCode mails another code; the one before ends. An account that is verified gets none, and no error.
+// SendCode sends another code by email. The previous code becomes invalid. For a verified account SendCode does nothing and returns nil.
 // The errors are ErrUnknown, *auth.RateError and the store's.
 func (r *Registry) SendCode(_ context.Context, id string) error {
 	var mail Mail
@@ -121,8 +121,8 @@ func (r *Registry) SendCode(_ context.Context, id string) error {
 	return err
 }
 
-// Verify takes the code that was mailed. The errors are ErrCode, ErrUnknown, *auth.RateError, the store's, and ErrTaken for the right
-// code of an address that another account has verified meanwhile.
+// Verify verifies the account's email address if digits is the code from the email. The errors are ErrCode, ErrUnknown, *auth.RateError and
+// the store's. If another account has verified the address meanwhile, the error for the right code is ErrTaken.
 func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account, error) {
 	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
 		return Account{}, err
@@ -155,9 +155,9 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 	return a, nil
 }
 
-// ChangeEmail gives an account another address, which it must verify again. If the old address was verified, it gets a mail. Links
-// that were mailed to it end. Whether another account has the new address shows neither in the answer nor in the work. The errors
-// are ErrEmail, ErrWrongPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
+// ChangeEmail changes an account's email address, which the user must verify again. If the old address was verified, it gets an email.
+// Links that were sent to the old address become invalid. Neither the answer nor its time shows whether another account has the new
+// address. The errors are ErrEmail, ErrWrongPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote string) (Account, error) {
 	email, err := checkEmail(email)
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote 
 			return err
 		}
 		if rec.Password != before.Password || rec.Email != before.Email {
-			return ErrWrongPassword // it was changed meanwhile
+			return ErrWrongPassword // the account was changed meanwhile
 		}
 		if err := rec.Mailed.wait(c.now); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote 
 	return rec.Account, nil
 }
 
-// dropReset ends an account's reset link.
+// dropReset deletes an account's reset link.
 func (c *change) dropReset(rec *record) {
 	if rec.Reset != nil {
 		c.Delete(resetKey(rec.Reset))

@@ -1,4 +1,4 @@
-// Package certificate is where a server's TLS certificates come from.
+// Package certificate provides a server's TLS certificates.
 //
 //	files ──▶ Files    two PEM files, read again when they change
 //	        │ autocert (golang.org/x/crypto) is used as it is
@@ -16,14 +16,13 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// maxFile bounds a PEM file.
+// maxFile is the maximum size of a PEM file.
 const maxFile = 1 << 20
 
 // recheck is the minimum time between two checks of the files.
 const recheck = time.Second
 
-// Files is a certificate in two files, which who renews it replaces while the server runs. It
-// is safe for concurrent use.
+// Files is a certificate in two files, which another program may replace while the server runs. It is safe for concurrent use.
 type Files struct {
 	certificate, key string
 	now              func() time.Time
@@ -31,17 +30,17 @@ type Files struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	state   [2]state // of both files, when they were last read or tried to be
+	state   [2]state // state of both files at the last attempt to read them
 	checked time.Time
 }
 
-// state changes when a file does.
+// state identifies a version of a file.
 type state struct {
 	changed time.Time
 	size    int64
 }
 
-// OpenFiles reads a certificate chain, the server's own first, and its private key, both PEM.
+// OpenFiles reads a PEM certificate chain, the server's certificate first, and its PEM private key.
 func OpenFiles(certificate, key string, now func() time.Time, log *slog.Logger) (*Files, error) {
 	f := &Files{certificate: certificate, key: key, now: now, log: log, checked: now()}
 	var err error
@@ -52,15 +51,15 @@ func OpenFiles(certificate, key string, now func() time.Time, log *slog.Logger) 
 	return f, err
 }
 
-// Current is the certificate as of the last look.
+// Current returns the certificate of the last check.
 func (f *Files) Current() *tls.Certificate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.current
 }
 
-// Certificate is for tls.Config.GetCertificate. It checks the files at most once a second.
-// It ignores files that do not match, as between the replacements of the two.
+// Certificate implements tls.Config.GetCertificate. It checks the files at most once a second. While the two files do not match, for
+// example between their replacements, it returns the previous certificate.
 func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +82,7 @@ func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	case err == nil:
 		f.current = read
 		f.log.Info("certificate loaded", "names", read.Leaf.DNSNames, "until", read.Leaf.NotAfter.UTC().Format(time.RFC3339))
-	case fresh: // told once for each change
+	case fresh: // report each change once
 		f.log.Error("cannot load certificate files; still using the previous certificate", "error", err)
 	}
 	return f.current, nil

@@ -33,16 +33,15 @@ const (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 397 * 24 * time.Hour
-	dated           = time.Hour // back, for clocks that are behind
+	dated           = time.Hour // how far certificates are backdated, for clocks that are slow
 )
 
-// ErrHost is returned for a text that is neither a host's name nor an IP address.
+// ErrHost is returned for a text that is neither a host name nor an IP address.
 var ErrHost = errors.New("not a host name or IP address")
 
-// Local makes a certificate for hosts and for loopback, signed by an authority of the folder's
-// own, and returns whether the authority is new too, so that people must trust it first. The authority
-// may sign for these hosts alone, so that trusting it gives nobody more than them; it is used
-// again as long as it covers the hosts and outlives the certificate.
+// Local creates a certificate for hosts and for loopback, signed by an authority in the folder dir. fresh reports whether the authority is
+// new too, so that users must trust it first. The authority can only sign for these hosts, so trusting it is safe for all other hosts.
+// Local uses the authority again as long as it covers the hosts and outlives the certificate.
 func Local(dir string, hosts []string, now time.Time, random io.Reader) (fresh bool, err error) {
 	names, addresses, err := split(hosts)
 	if err != nil {
@@ -64,7 +63,7 @@ func Local(dir string, hosts []string, now time.Time, random io.Reader) (fresh b
 	return fresh, a.issue(dir, names, addresses, now, random)
 }
 
-// split parts names from addresses, and adds those of loopback.
+// split separates names from addresses, and adds the names and addresses of loopback.
 func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
 	addresses = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 	for _, host := range append([]string{"localhost"}, hosts...) {
@@ -81,7 +80,7 @@ func split(hosts []string) (names []string, addresses []netip.Addr, err error) {
 	return slices.Compact(names), slices.Compact(addresses), nil
 }
 
-// hostName reports whether name is labels of letters, digits and hyphens, parted by dots.
+// hostName reports whether name consists of labels of letters, digits and hyphens, separated by dots.
 func hostName(name string) bool {
 	if len(name) > 253 {
 		return false
@@ -100,7 +99,7 @@ type authority struct {
 	key         crypto.Signer
 }
 
-// openAuthority reads a folder's authority; it is nil where there is none.
+// openAuthority returns the authority in a folder, or nil if the folder has none.
 func openAuthority(dir string) (*authority, error) {
 	certificate, err := readPEM(filepath.Join(dir, AuthorityFile), "CERTIFICATE")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +110,7 @@ func openAuthority(dir string) (*authority, error) {
 	}
 	key, err := readPEM(filepath.Join(dir, AuthorityKeyFile), "PRIVATE KEY")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // taken away, as it may be: then there is a new authority
+		return nil, nil // the user may have removed the key: Local then creates a new authority
 	}
 	if err != nil {
 		return nil, err
@@ -184,7 +183,7 @@ func (a *authority) issue(dir string, names []string, addresses []netip.Addr, no
 	return errors.Join(writeKey(filepath.Join(dir, KeyFile), key), writeCertificate(filepath.Join(dir, CertificateFile), der))
 }
 
-// sign makes a certificate with a new key, signed by an authority; nil: by its own key.
+// sign creates a certificate with a new key. The authority by signs it. If by is nil, the new key signs it itself.
 func sign(template *x509.Certificate, by *authority, random io.Reader) (der []byte, key *ecdsa.PrivateKey, err error) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), random); err != nil {
 		return nil, nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// withFolder runs do on a data folder, which a server may have open.
+// withFolder runs do on a data folder. A server may have the folder open.
 func withFolder(ctx context.Context, dir string, env *server.Env, u server.Use, do func(control.Folder) error) error {
 	if dir == "" {
 		return server.Usagef("--data is required")
@@ -28,7 +28,7 @@ func withFolder(ctx context.Context, dir string, env *server.Env, u server.Use, 
 		return err
 	}
 	err = do(s)
-	if _, other := s.(*control.Caller); other && system.IsNotListening(err) { // who had the folder has ended before it was asked
+	if _, other := s.(*control.Caller); other && system.IsNotListening(err) { // the process with the folder has just ended
 		return errors.Join(done(), withFolder(ctx, dir, env, u, do))
 	}
 	if control.IsMistake(err) {
@@ -41,7 +41,7 @@ const FolderHelp = `
 
 Works directly on the data folder, whether or not a server is running.`
 
-// FolderCommand has the flags of every command about applications, keys, edges and heads.
+// FolderCommand holds the common flags of commands about applications, keys, edges and heads.
 type FolderCommand struct {
 	Env    *server.Env
 	cmd    *cobra.Command
@@ -50,7 +50,7 @@ type FolderCommand struct {
 	AsJSON bool
 }
 
-// OnFolder completes a command that runs do on a data folder. what describes the output of --json.
+// OnFolder completes a command that runs do on a data folder. what describes the output with --json.
 func OnFolder(
 	env *server.Env, u server.Use, cmd *cobra.Command, what string,
 	do func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error,
@@ -62,7 +62,7 @@ func OnFolder(
 	return c.Flags(cmd, what)
 }
 
-// Flags gives a command the flags. It is for a command that [OnFolder] does not suit, since it has work before the folder is opened.
+// Flags adds the common flags to a command. It is for commands that do some work before they open the folder; for others use [OnFolder].
 func (c *FolderCommand) Flags(cmd *cobra.Command, what string) *cobra.Command {
 	c.cmd = cmd
 	cmd.Flags().StringVar(&c.dir, "data", "", "data `folder`")
@@ -75,7 +75,7 @@ func (c *FolderCommand) With(cmd *cobra.Command, do func(context.Context, contro
 	return withFolder(cmd.Context(), c.dir, c.Env, c.use, func(s control.Folder) error { return do(cmd.Context(), s) })
 }
 
-// OneArgument is a check for exactly one argument.
+// OneArgument returns a check for exactly one argument. what describes the argument.
 func OneArgument(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -88,7 +88,7 @@ func OneArgument(what string) cobra.PositionalArgs {
 // pair is a name and a value that a command prints.
 type pair struct{ name, value string }
 
-// print prints one thing: as a JSON object, or as lines.
+// print prints pairs as a JSON object, or as lines.
 func (c *FolderCommand) print(pairs ...pair) error {
 	if c.AsJSON {
 		object := map[string]string{}
@@ -105,7 +105,7 @@ func (c *FolderCommand) print(pairs ...pair) error {
 	return nil
 }
 
-// Print prints v as a JSON object, or else a line.
+// Print prints v as a JSON object with --json, and otherwise a formatted line.
 func (c *FolderCommand) Print(v any, format string, args ...any) error {
 	if c.AsJSON {
 		return server.NewJSON(c.Env.Stdout).Encode(v)
@@ -114,7 +114,7 @@ func (c *FolderCommand) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// Group is a command that has others below it.
+// Group returns a command with subcommands.
 func Group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long + FolderHelp,
@@ -124,7 +124,7 @@ func Group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// showHelp shows the help of a command that only has others below it.
+// showHelp shows the help of a command that only has subcommands.
 func showHelp(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return server.Usagef("unknown command %q", args[0])
@@ -289,7 +289,7 @@ func (c *FolderCommand) deleteApp(ctx context.Context, s control.Folder, name, i
 	return c.Print(deletedApp{app.ID, app.Name, contents}, "deleted %s (%s) with %s\n", server.Printable(app.Name), app.ID, formatContents(contents))
 }
 
-// findApp finds an application by its id.
+// findApp returns the application with the given id.
 func findApp(ctx context.Context, s control.Folder, id string) (control.App, error) {
 	apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 	if err != nil {
@@ -302,7 +302,7 @@ func findApp(ctx context.Context, s control.Folder, id string) (control.App, err
 	return apps[i], nil
 }
 
-// confirm has the application's name typed.
+// confirm asks the user to type the application's name. It returns an error if the user types anything else.
 func (c *FolderCommand) confirm(ctx context.Context, name string, app control.App, contents register.Contents) error {
 	fmt.Fprintf(c.Env.Stderr, `%s will be permanently deleted, with %s.
 To keep a copy, stop here (Ctrl-C) and run:
@@ -311,7 +311,7 @@ To keep a copy, stop here (Ctrl-C) and run:
 
 Type the application's name to delete it: `, server.Printable(app.Name), formatContents(contents), name, app.ID, server.Quote(c.dir))
 	typed := make(chan string, 1)
-	go func() { // which nothing but a line, or the process's end, ends
+	go func() { // ends only with a line or with the process
 		line, _ := bufio.NewReader(c.Env.Stdin).ReadString('\n')
 		typed <- line
 	}()
@@ -375,7 +375,7 @@ func newAppRevoke(env *server.Env) *cobra.Command {
 	})
 }
 
-// List prints rows as a table, or as JSON one a line.
+// List prints rows as a table, or with --json as one JSON object per line.
 func List[T any](c *FolderCommand, rows []T, head string, row func(T) string) error {
 	w := c.Env.Stdout
 	if c.AsJSON {

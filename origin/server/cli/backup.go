@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// copyProgress shows how far a copy of a folder has come.
+// copyProgress shows the progress of copying a folder.
 type copyProgress struct {
 	*Progress
 	env   *server.Env
@@ -94,7 +94,7 @@ key that it is known by there. Its files are readable by their owner alone; keep
 	return cmd
 }
 
-// verifyBackup checks a backup as a data folder.
+// verifyBackup checks a backup like a data folder.
 func verifyBackup(ctx context.Context, name string) (err error) {
 	space, err := modelSpace()
 	if err != nil {
@@ -163,7 +163,7 @@ keeps it as conflicts.`,
 	return cmd
 }
 
-// modelSpace is the space of the indexes that this program makes.
+// modelSpace returns the space of this program's indexes.
 func modelSpace() (index.Space, error) {
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -242,7 +242,7 @@ func (f *doctorFlags) run(ctx context.Context, env *server.Env) error {
 	return nil
 }
 
-// check checks the folder itself or, where another process has it open, a copy of the store.
+// check checks the folder. If another process has the folder open, it checks a copy of the store.
 func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *server.Env) (report data.Report, err error) {
 	options := env.Data
 	options.Log = slog.New(slog.DiscardHandler)
@@ -254,7 +254,7 @@ func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *serve
 	case errors.Is(err, data.ErrUnwritable):
 		return report, err
 	case !errors.Is(err, system.ErrLocked):
-		// A store that cannot be opened is the finding.
+		// If the store does not open, that is the finding.
 		return data.Report{Findings: []data.Finding{{Part: "store", Text: err.Error()}}}, nil
 	case f.repair:
 		return report, fmt.Errorf("--repair: stop the server first: %w", err)

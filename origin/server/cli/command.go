@@ -1,4 +1,4 @@
-// Package cli has the commands that all programs have, and what runs any command of a program: exit codes, progress, tables.
+// Package cli has the commands that all programs share, and runs any command of a program: exit codes, progress, tables.
 //
 //	main ─▶ Run ─┬─▶ serve ─▶ [server.Options] of the program
 //	             ├─▶ import, search, export, train ─▶ a session: a server's /v2, or a data folder
@@ -21,15 +21,15 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Program describes a program, with the parts that only it has. In help texts {prog} is its name.
+// Program describes a program with the parts that differ between programs. In help texts {prog} is its name.
 type Program struct {
 	Name, Short, Long string
-	Serve             string                                 // paragraphs of the help of serve
-	Commands          func(env *server.Env) []*cobra.Command // that no other program has
+	Serve             string                                 // paragraphs in the help of serve
+	Commands          func(env *server.Env) []*cobra.Command // commands of this program only
 	Server            server.Options
 }
 
-// Main is the main function of a program.
+// Main runs the command of the process and exits. It is a program's main function.
 func Main(p Program) {
 	ctx, stop := system.CancelOnSignal(context.Background())
 	system.IgnoreBrokenPipes()
@@ -40,12 +40,12 @@ func Main(p Program) {
 	os.Exit(code)
 }
 
-// Run runs one command of a program and returns the exit code of the process: 0 when all went well, 1 when it
-// failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
+// Run runs one command of a program and returns the exit code of the process: 0 for success, 1 for a failure, 2 for a usage error, and 3 if
+// some of several items failed.
 func Run(ctx context.Context, p Program, env server.Env) int {
 	env.Options = p.Server
 	root := p.command(&env)
-	root.SetArgs(append([]string{}, env.Args...)) // never nil, which would mean the process's own
+	root.SetArgs(append([]string{}, env.Args...)) // never nil: cobra would use the process's arguments
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
@@ -78,7 +78,7 @@ func (p *Program) command(env *server.Env) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetGlobalNormalizationFunc(server.FlagName)
-	// Old names of commands work, but help does not show them.
+	// Old names of commands work, but the help does not show them.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if gt (len .Aliases) 0}}\n\nAliases:\n  {{.NameAndAliases}}{{end}}", "", 1))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return server.UsageError{Err: err} })
 	root.AddCommand(server.NewServe(env, p.Serve), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
@@ -87,7 +87,7 @@ func (p *Program) command(env *server.Env) *cobra.Command {
 	return root
 }
 
-// insertProgramName replaces {prog} by a program's name in the help of a command and of its subcommands.
+// insertProgramName replaces {prog} by the program's name in the help of a command and of its subcommands.
 func insertProgramName(name string, cmd *cobra.Command) {
 	r := strings.NewReplacer("{prog}", name)
 	cmd.Short, cmd.Long, cmd.Example = r.Replace(cmd.Short), r.Replace(cmd.Long), r.Replace(cmd.Example)

@@ -59,8 +59,8 @@ Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2
 	return cmd
 }
 
-// createTarget makes a new folder or archive. finish ends it: with whole it gets its name,
-// otherwise it is removed.
+// createTarget creates a new folder or archive. The caller must call finish. With whole, a new archive gets its name; otherwise finish
+// removes what was written.
 func createTarget(name string) (t collection.Target, finish func(whole bool) error, err error) {
 	if strings.EqualFold(filepath.Ext(name), ".zip") {
 		f, finish, err := system.CreateFile(name)
@@ -77,7 +77,7 @@ func createTarget(name string) (t collection.Target, finish func(whole bool) err
 		return nil, nil, err
 	}
 	return collection.NewFolder(f), func(whole bool) (err error) {
-		if !whole { // an import would take its pictures, without their labels
+		if !whole { // an import would add its pictures without their labels
 			err = f.Clear()
 		}
 		return errors.Join(err, f.Close())
@@ -110,7 +110,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 	return server.ExitError(server.ExitSome)
 }
 
-// ExportApp writes an application of a data folder as the command export does, as a zip file.
+// ExportApp writes an application of an open data folder to w as a zip file, with the same content as the command export.
 func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
 	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(nopWriteCloser{w}), system.Spool)}
 	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
@@ -120,23 +120,23 @@ func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) e
 	return err
 }
 
-// nopWriteCloser is a writer whose owner closes it.
+// nopWriteCloser is a writer that its owner closes.
 type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
 
-// exporter writes an application's content.
+// exporter writes an application's data to a collection.
 type exporter struct {
 	session  Session
 	to       *collection.Writer
 	progress *Progress
-	missing  int // pictures that could not be read
+	missing  int // number of pictures that could not be read
 }
 
-// rows of a page.
+// exportRows is the number of elements on a page.
 const exportRows = 500
 
-// run writes everything; begin gets the number of inputs.
+// run writes all data. It first calls begin with the number of inputs.
 func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 	n, err := countInputs(ctx, ex.session)
 	if err != nil {
@@ -151,13 +151,13 @@ func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 	return ex.to.Close()
 }
 
-// Pages calls visit with the elements of all pages of a list, in their order.
+// Pages calls visit with the elements of all pages of a list, in order.
 func Pages[T any](ctx context.Context, s Session, path, list string, visit func(*T) error) error {
 	for n := 1; ; n++ {
 		var answer map[string]json.RawMessage
 		err := Ask(ctx, s, "GET", path+"?"+page(n, exportRows), nil, &answer)
 		if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusMultiStatus {
-			err = nil // a page with inputs that could not be downloaded
+			err = nil // the page contains inputs whose download failed
 		}
 		if err != nil {
 			return err
@@ -177,10 +177,10 @@ func Pages[T any](ctx context.Context, s Session, path, list string, visit func(
 	}
 }
 
-// isPublic reports whether a concept or model is not the application's own.
+// isPublic reports whether a concept or model does not belong to the application itself.
 func isPublic(appID string) bool { return appID == "" || appID == "main" }
 
-// exportOwn writes those elements of a list that are the application's own as lines of a file.
+// exportOwn writes the application's own elements of a list as lines of a file.
 func exportOwn[Line any](ctx context.Context, ex *exporter, list, file string) error {
 	return Pages(ctx, ex.session, "/v2/"+list, list, func(element *json.RawMessage) error {
 		var owner struct {
@@ -229,7 +229,7 @@ func (ex *exporter) workflows(ctx context.Context) error {
 	return exportOwn[workflowLine](ctx, ex, "workflows", collection.WorkflowsFile)
 }
 
-// exportedInput is an input as it is answered.
+// exportedInput is an input in an answer.
 type exportedInput struct {
 	ID   string
 	Data struct {
@@ -242,7 +242,7 @@ type exportedInput struct {
 	}
 }
 
-// fetchedInput is an input with its picture, or why there is none.
+// fetchedInput is an input with its picture, or with the reason why it has none.
 type fetchedInput struct {
 	input       *exportedInput
 	source      inputSource
@@ -252,7 +252,7 @@ type fetchedInput struct {
 	err         error
 }
 
-// inputSource is the answer of /v2 at an input's source.
+// inputSource is the answer of /v2 about an input's source.
 type inputSource struct {
 	URL     string
 	Picture string
@@ -260,7 +260,7 @@ type inputSource struct {
 	Edits   json.RawMessage
 }
 
-// ahead is the number of pictures that are read at once.
+// ahead is the number of pictures read in parallel.
 const ahead = 8
 
 func (ex *exporter) inputs(ctx context.Context) error {
@@ -290,7 +290,7 @@ func (ex *exporter) inputs(ctx context.Context) error {
 	return errors.Join(err, flush())
 }
 
-// fetch reads an input's source and picture. One that was never downloaded has no picture.
+// fetch reads an input's source and picture. An input whose download never succeeded has no picture.
 func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetchedInput {
 	got := fetchedInput{input: in}
 	var answer struct{ Source *inputSource }
@@ -305,7 +305,7 @@ func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetchedInput {
 	return got
 }
 
-// input writes one input. One whose picture cannot be read has none.
+// input writes one input. If its picture cannot be read, input writes it without the picture.
 func (ex *exporter) input(got *fetchedInput) error {
 	if got.err != nil {
 		return fmt.Errorf("input %s: %w", got.input.ID, got.err)

@@ -74,7 +74,7 @@ error; 3 some inputs failed.` + whereHelp,
 	return cmd
 }
 
-// openSource opens what a person named.
+// openSource opens the folder, archive or file with the given name. The caller must call done.
 func openSource(name string, o collection.Options) (s *collection.Source, done func() error, err error) {
 	files := collection.Files{IsPicture: IsPicture}
 	done = func() error { return nil }
@@ -152,11 +152,11 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 
 // importSummary is the result of an import.
 type importSummary struct {
-	Inputs    int `json:"inputs"`  // looked at
-	Added     int `json:"added"`   // now
-	Existing  int `json:"there"`   // before
-	Failed    int `json:"failed"`  // told, one by one
-	Pending   int `json:"pending"` // of the added: not downloaded yet
+	Inputs    int `json:"inputs"`  // number of inputs in the source that were handled
+	Added     int `json:"added"`   // added by this import
+	Existing  int `json:"there"`   // already in the application
+	Failed    int `json:"failed"`  // failed; each failure is reported
+	Pending   int `json:"pending"` // added inputs that are not downloaded yet
 	Concepts  int `json:"concepts,omitempty"`
 	Models    int `json:"models,omitempty"`
 	Workflows int `json:"workflows,omitempty"`
@@ -190,7 +190,7 @@ func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// MaxPictureBytes is the largest picture that the interface takes.
+// MaxPictureBytes is the largest picture that the API accepts.
 const MaxPictureBytes = 20 << 20
 
 // IsPicture reports whether a file that begins with b is a picture or a video, supported or not.

@@ -17,10 +17,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Bounds of one call that adds inputs.
+// Limits of one call that adds inputs.
 const (
 	batchInputs = 128
-	batchBytes  = 24 << 20 // of pictures, before base64
+	batchBytes  = 24 << 20 // bytes of pictures, before base64
 )
 
 // importer adds a source's inputs to an application.
@@ -28,26 +28,26 @@ const (
 //	source ─▶ batches ─▶ existing ones? ─▶ read pictures ─▶ POST /v2/inputs ─▶ results
 //	          one goroutine, one batch ahead                parallel senders
 //
-// It asks the application for existing inputs, so it remembers nothing between runs.
+// The importer asks the application for its existing inputs, so it stores nothing between runs.
 type importer struct {
 	session  Session
 	source   *collection.Source
 	parallel int
 	fresh    bool // the application had no inputs at the start
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	progress *Progress
 	sum      importSummary
 	waiting  []string // ids of added inputs whose pictures are being downloaded
 }
 
-// batch is a call about to be made.
+// batch is a call that is ready to send.
 type batch struct {
 	inputs []collection.Input
 	body   []byte
 }
 
-// run imports everything. Its error is the reason why it stopped; failures of inputs are reported separately.
+// run imports everything. Its error is the reason why the import stopped. Failures of single inputs are reported separately.
 func (im *importer) run(ctx context.Context, wait bool) error {
 	if err := im.concepts(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (im *importer) run(ctx context.Context, wait bool) error {
 	return nil
 }
 
-// counts are an application's inputs by state.
+// counts are the numbers of an application's inputs by state.
 type counts struct {
 	Processed int `json:"processed"`
 	ToProcess int `json:"to_process"`
@@ -117,7 +117,7 @@ func (im *importer) inputs(ctx context.Context) error {
 	return err
 }
 
-// batches makes calls of the source's inputs.
+// batches reads the source, and calls yield with each batch of inputs that the application lacks.
 func (im *importer) batches(ctx context.Context, yield func(batch) error) error {
 	var todo []collection.Input
 	var b batch
@@ -188,13 +188,13 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 	return err
 }
 
-// inputJSON is an input as POST /v2/inputs takes it.
+// inputJSON returns an input in the form that POST /v2/inputs accepts.
 func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 	image := Object{}
 	if in.URL != "" {
 		image["url"] = in.URL
 		image["allow_duplicate_url"] = in.AllowDuplicateURL
-		image["downloaded"] = data != nil // the picture is what the address gave
+		image["downloaded"] = data != nil // the picture was downloaded from the URL
 	}
 	if data != nil {
 		image["base64"] = base64.StdEncoding.EncodeToString(data)
@@ -217,15 +217,15 @@ func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 	if err != nil || in.Metadata == nil {
 		return b, err
 	}
-	// Metadata goes as it came, to the space: an encoder would shorten it.
+	// Send the metadata byte for byte: an encoder would remove its spaces.
 	rest := bytes.TrimPrefix(b, []byte(`{"data":{`))
 	return slices.Concat([]byte(`{"data":{"metadata":`), in.Metadata, []byte{','}, rest), nil
 }
 
-// inputAnswer is an input as it is answered.
+// inputAnswer is an input in an answer.
 type inputAnswer struct{ Status Status }
 
-// lookUp asks for an input. A missing one has the zero status.
+// lookUp returns the status of an input of the application. For a missing input it returns the zero status.
 func (im *importer) lookUp(ctx context.Context, id string) (Status, error) {
 	var answer struct{ Input inputAnswer }
 	err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id), nil, &answer)
@@ -242,16 +242,15 @@ const (
 	downloading     = 30003
 )
 
-// isThere reports whether an input with this status need not be sent again. One whose
-// download failed is replaced.
+// isThere reports whether the application already has an input with this status. An input whose download failed is sent again.
 func isThere(s Status) bool {
 	return s.Code == downloaded || s.Code == downloadPending || s.Code == downloading
 }
 
-// askers is the number of inputs that are asked for at once.
+// askers is the number of parallel look-ups of inputs.
 const askers = 8
 
-// missing returns those inputs that the application does not hold.
+// missing returns the inputs that the application lacks.
 func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]collection.Input, error) {
 	if im.fresh {
 		return inputs, nil
@@ -284,7 +283,7 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 	return out, nil
 }
 
-// countInput counts an existing input.
+// countInput counts an input in *what, a field of im.sum.
 func (im *importer) countInput(what *int) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -293,7 +292,7 @@ func (im *importer) countInput(what *int) {
 	im.progress.Step(nil)
 }
 
-// reportFailure tells and counts an input that is not.
+// reportFailure reports and counts an input that failed.
 func (im *importer) reportFailure(in *collection.Input, err error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -303,7 +302,7 @@ func (im *importer) reportFailure(in *collection.Input, err error) {
 	im.progress.Step(err)
 }
 
-// send makes one call and reads the result of each input.
+// send makes one call and handles the result of each input.
 func (im *importer) send(ctx context.Context, b *batch) error {
 	code, body, err := persist(ctx, im.session, "POST", "/v2/inputs", b.body)
 	if err != nil {
@@ -317,7 +316,7 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", code)
 	}
 	if len(answer.Inputs) != len(b.inputs) {
-		return &StatusError{code, answer.Status} // about the whole call
+		return &StatusError{code, answer.Status} // the answer concerns the whole call
 	}
 	for i := range b.inputs {
 		in, got := &b.inputs[i], answer.Inputs[i].Status
@@ -335,7 +334,7 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 			im.waiting = append(im.waiting, in.ID)
 			im.mu.Unlock()
 		default:
-			// It may be there all the same: when the answer to a first attempt was lost.
+			// The input may exist: an earlier attempt may have succeeded although its answer was lost.
 			now, err := im.lookUp(ctx, in.ID)
 			if err != nil {
 				return err
@@ -350,7 +349,7 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// edit changes an input's predictions as the source says, which may be done twice.
+// edit applies the source's changes to an input's predictions. Applying them twice has no further effect.
 func (im *importer) edit(ctx context.Context, in *collection.Input) error {
 	if in.Edits == nil {
 		return nil

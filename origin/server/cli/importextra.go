@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/collection"
 )
 
-// The lines of an export besides its inputs.
+// Lines of an export's other files.
 type (
 	conceptLine struct {
 		ID       string `json:"id"`
@@ -43,7 +43,7 @@ type (
 	}
 )
 
-// Exists reports whether a GET finds something.
+// Exists reports whether a GET request for path finds an object.
 func Exists(ctx context.Context, s Session, path string) (bool, error) {
 	err := Ask(ctx, s, "GET", path, nil, nil)
 	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
@@ -52,7 +52,7 @@ func Exists(ctx context.Context, s Session, path string) (bool, error) {
 	return err == nil, err
 }
 
-// extras makes what the lines of a file describe and the application does not hold, by calls of a path.
+// extras creates the objects in a file of lines that the application lacks, by calls of path. It adds their number to count.
 func extras[T any](ctx context.Context, im *importer, file, path string, count *int, id func(*T) string, body func(*T) any) error {
 	return im.source.Extra(file, func(raw json.RawMessage) error {
 		var line T
@@ -71,7 +71,7 @@ func extras[T any](ctx context.Context, im *importer, file, path string, count *
 	})
 }
 
-// name returns a name that the interface accepts. It accepted control characters once: they become spaces.
+// name returns a name that the API accepts. Old servers accepted control characters: name replaces them by spaces.
 func (im *importer) name(s string) string {
 	if !strings.ContainsFunc(s, unicode.IsControl) {
 		return s

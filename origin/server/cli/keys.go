@@ -50,7 +50,7 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 	return cmd
 }
 
-// tellKey prints a key that was made: alone, so that a script can take it as it is.
+// tellKey prints a new key alone on a line, so that a script can read it.
 func (c *FolderCommand) tellKey(k control.CreatedKey) error {
 	return c.Print(map[string]string{"key": k.Key, "key_id": k.Record.ID, "app_id": k.Record.App}, "%s\n", k.Key)
 }
@@ -118,7 +118,7 @@ old key as for '{prog} key delete'.` + FolderHelp,
 	})
 }
 
-// findKey returns the key of a data folder that the operator means, see chosenKey.
+// findKey returns the key in a data folder that text identifies, see chosenKey.
 func findKey(ctx context.Context, s control.Folder, text string) (control.Key, error) {
 	keys, err := control.Keys.Do(ctx, s, control.ID{})
 	if err != nil {
@@ -127,12 +127,11 @@ func findKey(ctx context.Context, s control.Folder, text string) (control.Key, e
 	return chosenKey(keys, text)
 }
 
-// chosenKey finds the key that the operator means: by the key itself, or by the beginning of
-// its id, at least 8 digits of it.
+// chosenKey returns the key that text identifies: the key itself, or at least 8 digits of the start of its id.
 func chosenKey(keys []control.Key, text string) (control.Key, error) {
 	id := strings.ToLower(strings.TrimSpace(text))
 	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 {
-		return control.Key{}, server.Usagef("not a key or key ID (8 to 16 hex digits; see 'key list')") // nor is it repeated
+		return control.Key{}, server.Usagef("not a key or key ID (8 to 16 hex digits; see 'key list')") // text may be a key
 	}
 	hash := auth.HashKey(id)
 	own := auth.By(hash)
@@ -144,7 +143,7 @@ func chosenKey(keys []control.Key, text string) (control.Key, error) {
 	}
 	switch {
 	case len(found) == 0 && len(id) == 32:
-		return control.Key{}, server.Usagef("key not found in this folder (see 'key list')") // which is not repeated
+		return control.Key{}, server.Usagef("key not found in this folder (see 'key list')") // the error does not repeat the key
 	case len(found) == 0:
 		return control.Key{}, server.Usagef("no key with ID %s in this folder (see 'key list')", id)
 	case len(found) > 1:

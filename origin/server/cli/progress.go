@@ -12,25 +12,25 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Progress shows on standard error how many things are done, how fast, how long the rest will take, and what failed. The bar is for
-// terminals. The last line is for everyone who sent more than one.
+// Progress shows on standard error the number of finished items, the rate, the remaining time and the failures. Only terminals show the
+// bar. Finish writes a summary line if there is more than one item.
 type Progress struct {
 	ProgressOptions
 	w      io.Writer
-	bar    *progressbar.ProgressBar // nil: none
+	bar    *progressbar.ProgressBar // nil: no bar
 	screen bool                     // w is a terminal
 	Done   int
 	errors int
 	start  time.Time
 }
 
-// ProgressOptions describe the counted things.
+// ProgressOptions describe the counted items.
 type ProgressOptions struct {
 	Verb   string // such as "predicting"
 	Noun   string // in the plural, such as "pictures"
 	Total  int
-	Quiet  bool // only failures are written
-	Shared bool // the answers go to a terminal too: the bar must get out of their way
+	Quiet  bool // report only failures
+	Shared bool // the answers go to the same terminal, so Clear removes the bar before each
 }
 
 func NewProgress(w io.Writer, o ProgressOptions) *Progress {
@@ -55,14 +55,14 @@ func newBar(w io.Writer, verb, noun string, total int) *progressbar.ProgressBar 
 	)
 }
 
-// Clear makes room for an answer where the bar stands.
+// Clear removes the bar, so that the caller can write an answer.
 func (p *Progress) Clear() {
 	if p.bar != nil && p.Shared {
-		_ = p.bar.Clear() // a bar that cannot be cleared is only ugly
+		_ = p.bar.Clear() // a remaining bar is only ugly
 	}
 }
 
-// Failure reports that a picture failed, and why.
+// Failure reports that an item failed, and why.
 func (p *Progress) Failure(name string, err error) {
 	if p.bar != nil {
 		_ = p.bar.Clear()
@@ -70,21 +70,21 @@ func (p *Progress) Failure(name string, err error) {
 	fmt.Fprintf(p.w, "%s: %s\n", server.Printable(name), server.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
-// Step counts one thing that is done, or has failed with an error.
+// Step counts one finished item. err is nil, or the reason why the item failed.
 func (p *Progress) Step(err error) {
 	p.Done++
 	if err != nil {
 		p.errors++
 	}
-	if p.bar != nil && p.Total > 1 { // else it shows the frames of a video
-		if err != nil { // only then: what it draws keeps the next from being drawn
+	if p.bar != nil && p.Total > 1 { // otherwise the bar shows the frames of a video
+		if err != nil { // only after a failure: a description suppresses the next drawing
 			p.bar.Describe(fmt.Sprintf("%s, %d failed", p.Verb, p.errors))
 		}
 		_ = p.bar.Add(1)
 	}
 }
 
-// Finish tells the sum.
+// Finish writes the summary line.
 func (p *Progress) Finish() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
@@ -96,8 +96,8 @@ func (p *Progress) Finish() {
 	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f per second\n", p.Done, p.Noun, p.errors, took.Seconds(), float64(p.Done)/max(took.Seconds(), 1e-3))
 }
 
-// Frame reports the frames of a video that are done. A video that is the only file has a bar of its frames. frame may be called by
-// the worker of that video at any time before the worker's answer.
+// Frame reports progress in the frames of a video. If the video is the only file, the bar shows its frames. The worker of a video may call
+// Frame at any time before its answer.
 func (p *Progress) Frame(name string, done, of int) {
 	switch {
 	case p.Total > 1:

@@ -19,8 +19,8 @@ import (
 
 type searchFlags struct {
 	target
-	concepts, notConcepts []string // predicted
-	labels, notLabels     []string // given
+	concepts, notConcepts []string // predicted concepts
+	labels, notLabels     []string // concepts that users labelled
 	metadata              []string
 	urls, ids             []string
 	near, box             string
@@ -60,7 +60,7 @@ or, with id:, a stored input. Repeat a flag to require several concepts, labels 
 	}
 	f.flags(cmd, env)
 	flags := cmd.Flags()
-	// Names, metadata and addresses may hold commas.
+	// Names, metadata and URLs may contain commas.
 	flags.StringArrayVar(&f.concepts, "concept", nil, "`name` or ID of a predicted concept")
 	flags.StringArrayVar(&f.notConcepts, "not-concept", nil, "`name` or ID of a concept that is not predicted")
 	flags.StringArrayVar(&f.labels, "label", nil, "`name` or ID of a concept labelled as present")
@@ -80,7 +80,7 @@ or, with id:, a stored input. Repeat a flag to require several concepts, labels 
 	return cmd
 }
 
-// query is the body of the search.
+// query returns the body of the search request.
 func (f *searchFlags) query() (Object, error) {
 	ands := []Object{}
 	input := func(member string, v any) { ands = append(ands, Object{"input": Object{"data": Object{member: v}}}) }
@@ -139,7 +139,7 @@ func (f *searchFlags) query() (Object, error) {
 	return Object{"query": query, "pagination": Object{"page": f.page, "per_page": f.perPage}}, nil
 }
 
-// reference names a concept: public ids begin with ai_, everything else is a name.
+// reference returns a reference to a concept. Public ids begin with ai_; any other text is a name.
 func reference(name string, value bool) Object {
 	if strings.HasPrefix(name, "ai_") {
 		return Object{"id": name, "value": value}
@@ -149,7 +149,7 @@ func reference(name string, value bool) Object {
 
 func point(lat, lon float64) Object { return Object{"longitude": lon, "latitude": lat} }
 
-// units are the interface's names of those of a radius.
+// units lists the API's names of the units of a radius.
 var units = []struct{ suffix, name string }{
 	{"km", "withinKilometers"}, {"mi", "withinMiles"}, {"deg", "withinDegrees"}, {"rad", "withinRadians"},
 }
@@ -169,7 +169,7 @@ func near(text string) (Object, error) {
 	return Object{"geo_point": point(n[0], n[1]), "geo_limit": Object{"type": unit, "value": n[2]}}, nil
 }
 
-// numbers reads a list of n numbers.
+// numbers reads a list of exactly n numbers.
 func numbers(flag, text string, n int) ([]float64, error) {
 	var out []float64
 	for part := range strings.SplitSeq(text, ",") {
@@ -185,7 +185,7 @@ func numbers(flag, text string, n int) ([]float64, error) {
 	return out, nil
 }
 
-// like is the input of a clause of likeness.
+// like returns the query input of a search for similar pictures.
 func (f *searchFlags) like() (Object, error) {
 	in, image := Object{}, Object{}
 	if f.crop != "" {
@@ -213,7 +213,7 @@ func (f *searchFlags) like() (Object, error) {
 	return in, nil
 }
 
-// hit is one result.
+// hit is one search result.
 type hit struct {
 	Score float64
 	Input struct {

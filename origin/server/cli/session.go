@@ -21,17 +21,17 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Object is a JSON object on its way out.
+// Object is a JSON object in a request.
 type Object = map[string]any
 
 // target selects the application of a command.
 type target struct {
-	url, key string // a server and a key of the application, or
-	data     string // a data folder, and
-	app      string // the application's id where the folder holds several
+	url, key string // URL of a server and key of the application; or
+	data     string // path of a data folder, and
+	app      string // id of the application, if the folder has several
 }
 
-// whereHelp ends the help of every command that works on an application.
+// whereHelp is the end of the help of each command that works on an application.
 const whereHelp = `
 
 Give --key to use a server (--url), or --data to work directly on a data folder without a key,
@@ -57,17 +57,16 @@ func (w *target) flags(cmd *cobra.Command, env *server.Env) {
 	}
 }
 
-// Session speaks /v2 with one application, wherever it is.
+// Session sends /v2 requests to one application, of a server or of a data folder.
 type Session interface {
-	// call sends one request and returns the answer with its HTTP status. An error says that
-	// there was no answer.
+	// call sends one request and returns the answer with its HTTP status. An error means that no answer came.
 	call(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
-	// picture reads the original of a hosted picture by the address and the SHA-256 that an answer gave.
+	// picture reads the original of a hosted picture. address and sha256 come from an answer.
 	picture(ctx context.Context, address, sha256 string) (data []byte, contentType string, err error)
 	close() error
 }
 
-// open begins a session.
+// open starts a session with the selected application.
 func (w *target) open(ctx context.Context, env *server.Env) (Session, error) {
 	if w.data != "" {
 		service, done, err := server.Attach(ctx, w.data, env, server.Use{Work: true})
@@ -91,7 +90,7 @@ func (w *target) open(ctx context.Context, env *server.Env) (Session, error) {
 	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}}, nil
 }
 
-// ChooseApp returns the ID of the application that --app names, or of the only one.
+// ChooseApp returns the id of the application that --app names. For an empty id it returns the only application.
 func ChooseApp(ctx context.Context, s control.Folder, id string) (string, error) {
 	apps, err := control.Apps.Do(ctx, s, control.Nothing{})
 	if err != nil {
@@ -115,12 +114,12 @@ func ChooseApp(ctx context.Context, s control.Folder, id string) (string, error)
 	return "", server.Usagef("--app is required: the folder has several applications:\n%s", strings.Join(known, "\n"))
 }
 
-// LocalSession is a session with an application of a data folder that somebody else closes.
+// LocalSession returns a session with an application of an open data folder. The caller closes the folder.
 func LocalSession(f control.Folder, app string) Session {
 	return &local{f, app, func() error { return nil }}
 }
 
-// local is a session with a data folder.
+// local is a session with an application of a data folder.
 type local struct {
 	service control.Folder
 	app     string
@@ -149,7 +148,7 @@ type remote struct {
 	client    *http.Client
 }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the maximum number of bytes of an answer.
 const maxAnswer = 256 << 20
 
 func (r *remote) call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
@@ -168,7 +167,7 @@ func (r *remote) call(ctx context.Context, method, path string, body []byte) (in
 	return res.StatusCode, answer, nil
 }
 
-// picture asks the server that the session is with, whatever name it gives itself.
+// picture downloads from the session's server, even if address has another host.
 func (r *remote) picture(ctx context.Context, address, sha256 string) ([]byte, string, error) {
 	_, name, ok := strings.Cut(address, api.HostedPath)
 	if !ok {
@@ -202,7 +201,7 @@ func (r *remote) close() error {
 	return nil
 }
 
-// StatusError is a refusal of the interface.
+// StatusError is an answer of the API other than a success.
 type StatusError struct {
 	HTTP int
 	Status
@@ -210,8 +209,8 @@ type StatusError struct {
 
 func (w *StatusError) Error() string { return w.Err().Error() }
 
-// Ask sends a request, retries it while the server is busy or restarts, and decodes the
-// answer into out. An answer that is not a success is a *wireStatus, and decoded all the same.
+// Ask sends a request and retries it while the server is busy or restarts. It decodes the answer into out. For an answer other than a
+// success it also returns a *StatusError.
 func Ask(ctx context.Context, s Session, method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -239,13 +238,13 @@ func Ask(ctx context.Context, s Session, method, path string, in, out any) error
 	return nil
 }
 
-// Waits between attempts: they double, and end with the last error.
+// Pauses between attempts: they double up to lastWait. Then persist returns the last error.
 const (
 	firstWait = 250 * time.Millisecond
 	lastWait  = 16 * time.Second
 )
 
-// persist sends a request until there is an answer that is not "busy", for half a minute.
+// persist sends a request until the answer is not "busy", for about half a minute.
 func persist(ctx context.Context, s Session, method, path string, body []byte) (code int, answer []byte, err error) {
 	for wait := firstWait; ; wait *= 2 {
 		code, answer, err = s.call(ctx, method, path, body)
@@ -257,13 +256,13 @@ func persist(ctx context.Context, s Session, method, path string, body []byte) (
 	}
 }
 
-// transient reports whether an error may pass: the server is restarting, or the line is bad.
+// transient reports whether a retry may succeed: the server is restarting, or the connection is bad.
 func transient(err error) bool {
 	var wrong server.UsageError
 	return err == nil || !errors.As(err, &wrong) && !control.IsMistake(err)
 }
 
-// page is the query of the n-th page, from 1.
+// page returns the query for page n, counted from 1.
 func page(n, rows int) string {
 	return "page=" + strconv.Itoa(n) + "&per_page=" + strconv.Itoa(rows)
 }
@@ -275,7 +274,7 @@ type Status struct {
 	Details     string
 }
 
-// Err is a status as an error.
+// Err returns the status as an error.
 func (s Status) Err() error {
 	if s.Details == "" {
 		return fmt.Errorf("%s (%d)", s.Description, s.Code)

@@ -52,7 +52,7 @@ Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage
 	return cmd
 }
 
-// askStatus asks the process that has the folder open.
+// askStatus returns the status of the process that has the folder open.
 func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	if !system.IsDir(dir) {
 		return s, fmt.Errorf("data folder %s does not exist", dir)
@@ -66,7 +66,7 @@ func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	return s, err
 }
 
-// printStatus prints it in lines.
+// printStatus prints a status in lines.
 func printStatus(w io.Writer, s *control.Status) error {
 	takes := "yes"
 	if s.Refuses != "" {
@@ -100,7 +100,7 @@ func printStatus(w io.Writer, s *control.Status) error {
 	return table.Flush()
 }
 
-// keysAge returns the age of a copy's keys in words, and its consequence.
+// keysAge returns a description of the age of a replica's keys and of the consequence.
 func keysAge(c *control.ReplicaStatus) string {
 	age := "never"
 	if d := time.Duration(c.KeysAge) * time.Second; d < 10*365*24*time.Hour {
@@ -116,7 +116,7 @@ func keysAge(c *control.ReplicaStatus) string {
 	return age
 }
 
-// formatReplica returns the status of a replica in words.
+// formatReplica returns a description of a replica's status.
 func formatReplica(c *control.ReplicaStatus) string {
 	as := "not in sync since the start"
 	if !c.AsOf.IsZero() {

@@ -53,7 +53,7 @@ Exit codes: 0 trained; 1 training failed; 2 usage error.` + whereHelp,
 	return cmd
 }
 
-// Statuses of versions.
+// Status codes of model versions.
 const (
 	trained       = 21100
 	training      = 21101
@@ -63,7 +63,7 @@ const (
 // suggested is the number of pictures of a concept that make a good start.
 const suggested = 10
 
-// modelVersion is a model version as it is answered.
+// modelVersion is a model version in an answer.
 type modelVersion struct {
 	ID      string
 	Digest  string
@@ -86,7 +86,7 @@ type modelVersion struct {
 	}
 }
 
-// cutOff returns the figures at the cut-off of a concept. Older servers send none.
+// cutOff returns the metrics of a concept at its cut-off. Older servers send none, so the metrics are nil.
 func (v *modelVersion) cutOff(concept int) cutOffMetrics {
 	if all := v.Metrics.Extension.Concepts; concept < len(all) {
 		return all[concept]
@@ -94,13 +94,13 @@ func (v *modelVersion) cutOff(concept int) cutOffMetrics {
 	return cutOffMetrics{}
 }
 
-// cutOffMetrics are the figures of one concept at its cut-off; nil where they are unknown.
+// cutOffMetrics holds the metrics of one concept at its cut-off. Unknown metrics are nil.
 type cutOffMetrics struct {
 	Precision, Recall *float64
 	Supported         *float64 `json:"supported_precision"`
 }
 
-// conceptMetrics is how well a version tells one concept.
+// conceptMetrics holds the metrics of a version for one concept.
 type conceptMetrics struct {
 	Positives int     `json:"num_pos"`
 	Negatives int     `json:"num_neg"`
@@ -145,7 +145,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 	if err := Ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics", nil, &answer); err != nil {
 		return err
 	}
-	answer.Version.Digest = v.Digest // also of a version without an evaluation
+	answer.Version.Digest = v.Digest // a version without an evaluation has a digest too
 	if err := printEvaluation(env.Stdout, &answer.Version); err != nil || f.quiet {
 		return err
 	}
@@ -153,7 +153,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 	return nil
 }
 
-// printEvaluation prints how good a version is.
+// printEvaluation prints the metrics of a version.
 func printEvaluation(w io.Writer, v *modelVersion) error {
 	fmt.Fprintf(w, "version %s, trained on %d inputs\n", v.ID, v.Inputs)
 	fmt.Fprintf(w, "digest %s\n\n", v.Digest)
@@ -190,7 +190,7 @@ func printEvaluation(w io.Writer, v *modelVersion) error {
 	return nil
 }
 
-// advise points out concepts with few pictures, and cut-offs that do not keep their promise.
+// advise points out concepts with few pictures, and cut-offs that do not reach the promised precision.
 func advise(w io.Writer, v *modelVersion) {
 	for i, c := range v.Metrics.Concepts {
 		if c.Positives < suggested {

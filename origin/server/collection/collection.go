@@ -1,5 +1,5 @@
-// Package collection reads and writes collections of inputs outside a server: what import
-// takes and export makes.
+// Package collection reads and writes collections of inputs outside a server. The import command reads a collection and the export command
+// writes one.
 //
 //	photos/               pictures in folders            ┐
 //	inputs.jsonl          one input a line, as in /v2    ├─ Open ──▶ Source ──▶ Input, Input, …
@@ -15,13 +15,12 @@
 //	                      in JSON's shortest form stands in a text, "metadata_text"
 //	  pictures/3f/3f9a….jpg
 //
-// A folder or archive that holds inputs.jsonl or inputs.csv is read by it; pictures that it
-// does not name are left out. Without one every picture is an input whose id is its path. An
-// input without an id gets one that depends on nothing but the source, so that reading
-// the source again, after an interruption, names the same inputs.
+// If a folder or archive contains inputs.jsonl or inputs.csv, that file lists the inputs; other pictures are left out. Without it every
+// picture is an input, and its path is the input's id. The package derives missing ids from the source alone. So reading the source again
+// after an interruption gives the same ids.
 //
-// The package reads through [fs.FS] and writes through functions that it is given. It checks
-// no more than it must: what an input may hold is the interface's to judge.
+// The package reads through [fs.FS] and writes through functions from its caller. It checks only what it needs itself. The API decides
+// whether an input is valid.
 package collection
 
 import (
@@ -51,10 +50,10 @@ const (
 // ErrFormat is returned for a source in an unknown format, or malformed as a whole.
 var ErrFormat = errors.New("invalid import source")
 
-// ErrPicture is returned for a picture whose bytes are not those that the source announces.
+// ErrPicture is returned if a picture's bytes do not match the SHA-256 in the source.
 var ErrPicture = errors.New("the picture does not match its SHA-256")
 
-// MaxPictureBytes is the interface's bound of one picture.
+// MaxPictureBytes is the API's limit for one picture.
 const MaxPictureBytes = 20_000_000
 
 // Concept is a label of an input.
@@ -66,46 +65,45 @@ type Concept struct {
 // Input is one input of a collection.
 type Input struct {
 	ID       string
-	Name     string // what a person finds it by: a path, or a file and line
-	URL      string // its picture's address, or
-	Path     string // its picture's file, or
-	Picture  []byte // its picture
+	Name     string // name for a user: a path, or a file and line
+	URL      string // URL of its picture; an input has one of URL, Path and Picture
+	Path     string // file of its picture
+	Picture  []byte // bytes of its picture
 	Hash     blob.Hash
-	Crop     json.RawMessage // the others as /v2 takes them; nil: none
+	Crop     json.RawMessage // Crop, Metadata, Geo: as in /v2; nil: none
 	Concepts []Concept
 	Metadata json.RawMessage
 	Geo      json.RawMessage
-	Edits    json.RawMessage // of its predictions: [{"id","value","removed"}…]; ours, not /v2's
+	Edits    json.RawMessage // changes to its predictions: [{"id","value","removed"}…]; an extension of /v2
 
 	AllowDuplicateURL bool
 
-	Err error // it could not be read; the rest of the source may be missing
+	Err error // why the input could not be read; the rest of the source may be missing
 }
 
 // Files are the files of a source.
 type Files struct {
 	FS fs.FS
-	// ReadFile reads a picture that a manifest names, of at most limit bytes; nil: only what FS
-	// holds can be named.
+	// ReadFile reads a picture that a manifest names, of at most limit bytes. nil: a manifest can only name files in FS.
 	ReadFile func(name string, limit int64) ([]byte, error)
 	// IsPicture reports whether a file that starts with these bytes, at most 1 KB, is a picture.
 	IsPicture func(start []byte) bool
 }
 
-// Source is a collection that is read.
+// Source is a collection to read.
 type Source struct {
 	files    Files
-	manifest string   // the file that lists the inputs; empty: each picture is one
-	pictures []string // without a manifest
+	manifest string   // the file that lists the inputs; empty: each picture is an input
+	pictures []string // paths of the pictures, if no manifest exists
 	options  Options
 }
 
-// Options are a person's options for a source.
+// Options are the user's options for a source.
 type Options struct {
 	FolderConcepts bool // the first folder below the source names a concept of the pictures in it
 }
 
-// Open finds out what files hold. name is a manifest among them, or empty to look for one.
+// Open detects the format of files. name is the path of a manifest in files. If name is empty, Open looks for one.
 func Open(files Files, name string, o Options) (*Source, error) {
 	s := &Source{files: files, manifest: name, options: o}
 	if name != "" {
@@ -146,8 +144,8 @@ func firstBytes(fsys fs.FS, name string) (start []byte, err error) {
 	return start, errors.Join(err, f.Close())
 }
 
-// Inputs calls yield with every input, in the source's order, until it returns an error,
-// which Inputs returns. One that is malformed is passed on with its Err.
+// Inputs calls yield with every input in the source's order. If yield returns an error, Inputs stops and returns it. A malformed input has
+// Err set.
 func (s *Source) Inputs(yield func(Input) error) error {
 	if s.manifest == "" {
 		return s.folder(yield)
@@ -170,7 +168,7 @@ func (s *Source) Inputs(yield func(Input) error) error {
 	return errors.Join(read(f, path.Base(s.manifest), named), f.Close())
 }
 
-// Count returns how many inputs there are.
+// Count returns the number of inputs in the source.
 func (s *Source) Count() (n int, err error) {
 	if s.manifest == "" {
 		return len(s.pictures), nil
@@ -192,7 +190,7 @@ func (s *Source) folder(yield func(Input) error) error {
 	return nil
 }
 
-// Read returns the bytes of an input's picture, nil for one with a URL and no file.
+// Read returns the bytes of an input's picture. It returns nil if the input has a URL and no file.
 func (s *Source) Read(in *Input) ([]byte, error) {
 	data := in.Picture
 	if data == nil && in.Path != "" {
@@ -222,8 +220,7 @@ func (s *Source) readFile(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Extra calls yield with each line of one of the other files of an export, such as
-// ModelsFile; a source without it has none.
+// Extra calls yield with each line of another file of an export, such as ModelsFile. If the source lacks the file, Extra does nothing.
 func (s *Source) Extra(name string, yield func(line json.RawMessage) error) error {
 	if s.manifest != InputsFile {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxIDBytes is the interface's bound of an id.
+// maxIDBytes is the API's maximum length of an id.
 const maxIDBytes = 128
 
-// pathID is the id of a picture that only its path names: the path, where it can be an id.
+// pathID returns the id of a picture without another id: its path if that is a valid id, otherwise a digest of the path.
 func pathID(name string) string {
 	if len(name) <= maxIDBytes && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && name != "status" && name != "searches" {
 		return name
@@ -20,7 +20,7 @@ func pathID(name string) string {
 	return digest("path", name, 0)
 }
 
-// namer names inputs without an id by their content, and equal ones by their number.
+// namer names inputs without an id by their content. It numbers inputs with equal content.
 type namer map[string]int
 
 func (n namer) name(in *Input) string {
@@ -42,7 +42,7 @@ func (n namer) name(in *Input) string {
 	return digest(kind, what, n[key]-1)
 }
 
-// digest makes an id of 32 hex digits.
+// digest returns an id of 32 hex digits. nth distinguishes inputs with equal content.
 func digest(kind, what string, nth int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s", kind, nth, what))
 	return hex.EncodeToString(sum[:16])

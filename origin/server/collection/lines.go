@@ -15,7 +15,7 @@ import (
 // maxLine is the maximum size of a line: a picture in base64 and its data.
 const maxLine = 32 << 20
 
-// lines calls yield with every line that is not blank and its number, from 1.
+// lines calls yield with every non-blank line and its number, counted from 1.
 func lines(r io.Reader, yield func(n int, line []byte) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
@@ -33,7 +33,7 @@ func lines(r io.Reader, yield func(n int, line []byte) error) error {
 	return s.Err()
 }
 
-// image is the place of a picture; the members of /v2 and two of ours.
+// image locates a picture. It has the members of /v2 and two further ones, path and sha256.
 type image struct {
 	URL               string          `json:"url,omitempty"`
 	Base64            string          `json:"base64,omitempty"`
@@ -43,16 +43,16 @@ type image struct {
 	Crop              json.RawMessage `json:"crop,omitempty"`
 }
 
-// annotations has the labels of a picture.
+// annotations holds the labels and other data of a picture.
 type annotations struct {
 	Concepts []label         `json:"concepts,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
-	Text     string          `json:"metadata_text,omitempty"` // the metadata in a text, which keeps its spaces
+	Text     string          `json:"metadata_text,omitempty"` // the metadata as text, which preserves its spaces
 	Geo      json.RawMessage `json:"geo,omitempty"`
 	Edits    json.RawMessage `json:"edits,omitempty"`
 }
 
-// record is a line: an input as in /v2, or the same without its folds, as an export writes it.
+// record is a line: an input in the form of /v2 with "data", or in the flat form that an export writes.
 type record struct {
 	ID string `json:"id"`
 	image
@@ -63,10 +63,10 @@ type record struct {
 	} `json:"data,omitempty"`
 }
 
-// label is a concept of an input: an id, or an object with a value that is 1 when absent.
+// label is a concept of an input: an id, or an object with an id and a value. A missing value means 1.
 type label struct{ Concept }
 
-// labelObject is a label that is an object.
+// labelObject is a label in the form of an object.
 type labelObject struct {
 	ID    string `json:"id"`
 	Value any    `json:"value"`
@@ -108,7 +108,7 @@ func (l *label) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readLines reads inputs that stand one a line.
+// readLines reads inputs from lines of JSON.
 func readLines(r io.Reader, name string, yield func(Input) error) error {
 	return lines(r, func(n int, line []byte) error {
 		in, err := parseLine(line)
@@ -162,7 +162,7 @@ func parseLine(line []byte) (Input, error) {
 	return in, nil
 }
 
-// some is a copy of raw, nil for null.
+// some returns a copy of raw, or nil for null.
 func some(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// column is the meaning of a table's column for an input.
+// column sets an input's data from a cell of one column.
 type column func(in *row, cell string) error
 
-// row is an input under construction.
+// row is an input while its row is read.
 type row struct {
 	Input
 	lat, lon string
 	meta     map[string]any
 }
 
-// columns are the columns with fixed names.
+// columns maps the fixed column names to their columns.
 var columns = map[string]column{
 	"id":           func(in *row, cell string) error { in.ID = cell; return nil },
 	"url":          func(in *row, cell string) error { in.URL = cell; return nil },
@@ -32,7 +32,7 @@ var columns = map[string]column{
 	"lon":          func(in *row, cell string) error { in.lon = cell; return nil },
 }
 
-// label adds the concepts of a cell; they are separated by semicolons.
+// label adds the concepts in a cell. Semicolons separate them.
 func (in *row) label(cell string, absent bool) {
 	for id := range strings.SplitSeq(cell, ";") {
 		if id = strings.TrimSpace(id); id != "" {
@@ -41,7 +41,7 @@ func (in *row) label(cell string, absent bool) {
 	}
 }
 
-// metadata returns the column that sets the member at a dotted path.
+// metadata returns the column that sets the metadata member at a dotted path.
 func metadata(name string) (column, error) {
 	names := strings.Split(name, ".")
 	for _, part := range names {
@@ -73,7 +73,7 @@ func metadata(name string) (column, error) {
 	}, nil
 }
 
-// scalar reads a cell: a JSON number, true or false, and everything else as text.
+// scalar returns the value of a cell: a JSON number, true or false, or else the text.
 func scalar(cell string) any {
 	if cell == "true" || cell == "false" {
 		return cell == "true"
@@ -161,7 +161,7 @@ func (in *row) fill(set []column, cells []string) error {
 		}
 		geo, err := json.Marshal(map[string]any{"geo_point": map[string]any{"longitude": lon, "latitude": lat}})
 		if err != nil {
-			return err // not a number
+			return err // NaN or infinity
 		}
 		in.Geo = geo
 	}
@@ -171,7 +171,7 @@ func (in *row) fill(set []column, cells []string) error {
 	return nil
 }
 
-// skipMark leaves out the byte order mark that spreadsheets put first.
+// skipMark skips the byte order mark that spreadsheets write first.
 func skipMark(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
 	if start, _ := b.Peek(3); string(start) == "\xef\xbb\xbf" { // reading the rest returns the error again

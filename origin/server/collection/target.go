@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// folder is a target in a folder.
+// folder is a target that writes files into a folder.
 type folder struct {
 	to   blob.FS
 	made map[string]bool
@@ -21,7 +21,7 @@ func NewFolder(to blob.FS) Target {
 	return &folder{to: to, made: map[string]bool{".": true}}
 }
 
-// Create implements [Target]. The file is synced when it is closed.
+// Create implements [Target]. Close of the file syncs it.
 func (f *folder) Create(name string) (io.WriteCloser, error) {
 	dir := path.Dir(name)
 	if !f.made[dir] {
@@ -50,18 +50,18 @@ type syncedFile struct{ blob.File }
 
 func (s syncedFile) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
-// archive is a target in a zip file.
+// archive is a target that writes a zip file.
 type archive struct {
 	to  io.Closer
 	zip *zip.Writer
 }
 
-// NewZip returns a target that writes an archive to to and closes it.
+// NewZip returns a target that writes a zip archive to to. Close closes to.
 func NewZip(to io.WriteCloser) Target {
 	return &archive{to: to, zip: zip.NewWriter(to)}
 }
 
-// Create implements [Target]. Pictures are stored as they are, since they are compressed.
+// Create implements [Target]. It stores pictures uncompressed, since their formats are compressed.
 func (a *archive) Create(name string) (io.WriteCloser, error) {
 	method := zip.Deflate
 	if strings.HasPrefix(name, PicturesDir+"/") {

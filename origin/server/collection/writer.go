@@ -13,11 +13,11 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Target is the target of an export: a folder or an archive. Files are written one at a time.
+// Target is the target of an export: a folder or an archive. The writer writes one file at a time.
 type Target interface {
-	// Create begins a file, which ends with Close.
+	// Create creates a file. The caller must close it before the next Create.
 	Create(name string) (io.WriteCloser, error)
-	// Close ends the export: whole after a nil error.
+	// Close ends the export. If it returns nil, the export is complete.
 	Close() error
 }
 
@@ -25,7 +25,7 @@ type Target interface {
 type Manifest struct {
 	Format  string         `json:"format"` // formatName
 	Version int            `json:"version"`
-	Counts  map[string]int `json:"counts"` // lines of each file, and pictures
+	Counts  map[string]int `json:"counts"` // number of lines of each file, and of pictures
 }
 
 const (
@@ -33,16 +33,17 @@ const (
 	formatVersion = 1
 )
 
-// Writer writes an export: first lines of any kind, in any order among the kinds, then Close.
+// Writer writes an export. Call Line and Input in any order, then Close.
 type Writer struct {
 	to       Target
 	spool    func() (*os.File, error)
 	spools   map[string]*os.File
 	counts   map[string]int
-	pictures map[blob.Hash]string // to their paths
+	pictures map[blob.Hash]string // paths of the written pictures
 }
 
-// Create begins an export. spool makes a file for lines until Close writes them, which is deleted when it is closed.
+// Create starts an export. spool returns a temporary file for lines, which Close copies to the export. Closing a temporary file must delete
+// it.
 func Create(to Target, spool func() (*os.File, error)) *Writer {
 	return &Writer{to: to, spool: spool, spools: map[string]*os.File{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
 }
@@ -50,12 +51,12 @@ func Create(to Target, spool func() (*os.File, error)) *Writer {
 // Abandon closes the files of a failed export.
 func (w *Writer) Abandon() {
 	for _, spool := range w.spools {
-		_ = spool.Close() // the error was returned before
+		_ = spool.Close() // earlier calls returned the errors
 	}
 	_ = w.to.Close()
 }
 
-// Line writes an element to one of the files of lines.
+// Line writes an element to a file of lines, such as ConceptsFile.
 func (w *Writer) Line(file string, element any) error {
 	spool, ok := w.spools[file]
 	if !ok {
@@ -76,7 +77,7 @@ func (w *Writer) Line(file string, element any) error {
 	return nil
 }
 
-// Marshal is json.Marshal that leaves <, > and & as they are: what was given is given on.
+// Marshal works like json.Marshal, but leaves <, > and & unchanged.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -87,7 +88,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// Input writes an input and its picture; one whose picture was never got has none.
+// Input writes an input and its picture. picture is nil if it was never downloaded.
 func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
 	line := record{
 		ID: in.ID, image: image{URL: in.URL, AllowDuplicateURL: in.AllowDuplicateURL, Crop: in.Crop},
@@ -95,7 +96,7 @@ func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, in.Metadata); in.Metadata != nil && (err != nil || !bytes.Equal(compact.Bytes(), in.Metadata)) {
-		line.Metadata, line.Text = nil, string(in.Metadata) // a line has no room for its spaces and line ends
+		line.Metadata, line.Text = nil, string(in.Metadata) // a line cannot contain its spaces and line ends
 	}
 	for _, c := range in.Concepts {
 		line.Concepts = append(line.Concepts, label{c})
@@ -114,7 +115,7 @@ func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
 	return w.Line(InputsFile, line)
 }
 
-// picture writes a picture once and returns its path.
+// picture writes a picture unless it was written before, and returns its path.
 func (w *Writer) picture(h blob.Hash, data []byte, contentType string) (string, error) {
 	if name, ok := w.pictures[h]; ok {
 		return name, nil
@@ -144,7 +145,7 @@ func extension(contentType string) string {
 	return ""
 }
 
-// Close writes the collected tables, and the manifest last: an export without it is incomplete.
+// Close writes the files of lines, and the manifest last: an export without a manifest is incomplete.
 func (w *Writer) Close() error {
 	for _, name := range []string{ConceptsFile, ModelsFile, WorkflowsFile, InputsFile} {
 		if err := w.unspool(name); err != nil {

@@ -32,7 +32,7 @@ var (
 	errClient      = errors.New("this application has no client secret yet; create one first")
 )
 
-// status is the form of an error on the wire. Pages choose their text by reason; details are in English.
+// status is the JSON form of an error. Pages choose their text by reason. Details are in English.
 type status struct {
 	err         error
 	http        int
@@ -41,7 +41,7 @@ type status struct {
 	reason      string
 }
 
-// statuses are the errors that are not in /v2's table, which answers the rest.
+// statuses lists the errors that are not in /v2's table. /v2's table answers all others.
 var statuses = []status{
 	{errMissing, 404, 11101, "Resource does not exist", "missing"},
 	{register.ErrApplication, 404, 11101, "Resource does not exist", "missing"},
@@ -85,13 +85,13 @@ type envelope struct {
 
 const contentType = "application/json; charset=UTF-8"
 
-// stream is an answer that is no JSON.
+// stream is an answer that is not JSON.
 type stream struct {
 	contentType, name string
 	write             func(w io.Writer) error
 }
 
-// answer makes the answer from the result of a route.
+// answer returns the answer for the result of a route.
 func (c *call) answer(v any, err error) api.Response {
 	var res api.Response
 	switch s, streams := v.(*stream); {
@@ -111,7 +111,7 @@ func (c *call) answer(v any, err error) api.Response {
 	return res
 }
 
-// refuse answers an error: by the rows above, or as /v2 does.
+// refuse answers an error by the table statuses, or as /v2 does.
 func (c *call) refuse(err error) api.Response {
 	for _, s := range statuses {
 		if !errors.Is(err, s.err) {
@@ -119,7 +119,7 @@ func (c *call) refuse(err error) api.Response {
 		}
 		details := err.Error()
 		if s.code == 11101 {
-			details = errMissing.Error() // the same text for missing things and for those of another account
+			details = errMissing.Error() // the same text for missing objects and for those of another account
 		}
 		res := respond(s.http, envelope{s.code, s.description, details, s.reason}, nil)
 		var wait *auth.RateError
@@ -141,7 +141,7 @@ func (c *call) refuse(err error) api.Response {
 	return res
 }
 
-// respond makes an answer of a status and the members of v, which is an object or nil.
+// respond returns an answer with a status and the members of v. v is an object or nil.
 func respond(http int, s envelope, v any) api.Response {
 	b, err := json.Marshal(struct {
 		Status envelope `json:"status"`
@@ -153,15 +153,15 @@ func respond(http int, s envelope, v any) api.Response {
 		}
 	}
 	if err != nil {
-		panic(err) // what we answer always encodes
+		panic(err) // answers always encode
 	}
 	return api.Response{Status: http, ContentType: contentType, Body: b}
 }
 
-// maxBody is that of a request's body.
+// maxBody is the maximum size of a request's body.
 const maxBody = 64 << 10
 
-// read decodes a request's body, which has the members of v and no others. An empty body is an empty object.
+// read decodes a request's body into v. The body must not have members that v lacks. An empty body counts as an empty object.
 func (c *call) read(v any) error {
 	body := bytes.TrimSpace(c.r.Body)
 	if len(body) > maxBody {
@@ -176,7 +176,7 @@ func (c *call) read(v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if d.Decode(v) != nil {
-		return errBody // the decoder's words repeat what was sent
+		return errBody // the decoder's error repeats the request's text
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errBody
@@ -184,5 +184,5 @@ func (c *call) read(v any) error {
 	return nil
 }
 
-// timestamp is t as answers show it: UTC, six digits.
+// timestamp returns t in the form of answers: UTC, six decimals.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

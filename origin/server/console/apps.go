@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// appView is an application as it is shown.
+// appView is an application in an answer.
 type appView struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
@@ -29,8 +29,8 @@ func viewOf(a *catalog.App) appView {
 	return appView{a.ID, a.Name, a.Language, a.DefaultModel, timestamp(a.Created.Time()), a.LocalOnly}
 }
 
-// owns reports whether an application is the account's; the operator's account has those of nobody too, and who
-// comes to an edge of a demonstration has all.
+// owns reports whether an application belongs to the account. Applications without an owner belong to the operator's account. At a demo's
+// edge every visitor has all applications.
 func (c *call) owns(a *catalog.App) bool {
 	if c.o.Edge != nil {
 		return c.o.Edge.Open
@@ -38,7 +38,7 @@ func (c *call) owns(a *catalog.App) bool {
 	return a.Owner == c.account.ID || a.Owner == "" && c.account.Operator
 }
 
-// mine is the application that the path names. One of another's is missing.
+// mine returns the application in the path. For an application of another account it returns errMissing.
 func (c *call) mine() (catalog.App, error) {
 	a, err := c.o.Register.App(c.id)
 	if err == nil && !c.owns(&a) {
@@ -47,7 +47,7 @@ func (c *call) mine() (catalog.App, error) {
 	return a, err
 }
 
-// by returns the caller.
+// by returns the caller of a change.
 func (c *call) by() register.Caller {
 	return register.Caller{Account: c.account.ID, Remote: c.r.Remote}
 }
@@ -64,7 +64,7 @@ func (c *call) ownedApps() ([]catalog.App, error) {
 
 func (c *call) apps() (any, error) { return c.listApps(c.ownedApps()) }
 
-// listApps shows applications with how many inputs each has.
+// listApps returns applications with the number of inputs of each.
 func (c *call) listApps(apps []catalog.App, err error) (any, error) {
 	type view struct {
 		appView
@@ -74,7 +74,7 @@ func (c *call) listApps(apps []catalog.App, err error) (any, error) {
 	for i := range apps {
 		n, err := c.o.Register.Contents(apps[i].ID)
 		if errors.Is(err, register.ErrApplication) {
-			continue // deleted since
+			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (c *call) createApp(in register.NewApp) (any, error) {
 	return map[string]any{"app": viewOf(&a), "client": client}, err
 }
 
-// app shows an application with the sizes of its data.
+// app returns an application with the sizes of its data.
 func (c *call) app(a *catalog.App) (any, error) {
 	n, err := c.o.Register.Contents(a.ID)
 	if err != nil {
@@ -108,13 +108,13 @@ func (c *call) app(a *catalog.App) (any, error) {
 		Client string            `json:"client_id"`
 		Counts register.Contents `json:"counts"`
 	}{appView: viewOf(a), Counts: n}
-	if client, err := c.o.Register.Client(a.ID); err == nil { // one from before there were clients has none
+	if client, err := c.o.Register.Client(a.ID); err == nil { // an application from before clients existed has none
 		view.Client = client.ID
 	}
 	return map[string]any{"app": view}, nil
 }
 
-// appChange is a change of an application by a page.
+// appChange is a page's change to an application.
 type appChange struct {
 	Name         *string
 	DefaultModel *string `json:"default_model"`
@@ -127,7 +127,7 @@ func (c *call) changeApp(a *catalog.App, in appChange) (any, error) {
 	return map[string]any{"app": viewOf(&changed)}, err
 }
 
-// deleteApp deletes an application whose name was typed.
+// deleteApp deletes an application if the user has typed its name.
 func (c *call) deleteApp(a *catalog.App, in struct{ Name string }) (any, error) {
 	if in.Name != a.Name {
 		return nil, errName
@@ -149,7 +149,7 @@ func (c *call) export(a *catalog.App) (any, error) {
 	return &stream{"application/zip", fileName(a.Name), func(w io.Writer) error { return c.o.Export(c.ctx, a.ID, w) }}, nil
 }
 
-// fileName is a name that every system takes.
+// fileName returns a file name that every operating system accepts.
 func fileName(name string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
@@ -161,7 +161,7 @@ func fileName(name string) string {
 	return cmp.Or(safe, "application") + ".zip"
 }
 
-// usageDays are those that pages show.
+// usageDays is the number of days of usage that pages show.
 const usageDays = 30
 
 func (c *call) usage(a *catalog.App) (any, error) {

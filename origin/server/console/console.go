@@ -4,12 +4,12 @@
 //	          rebinding,                          └───▶ Engine             applications, keys, clients
 //	          other sites                               every action of a person is in the audit log
 //
-// It shares the envelope and the codes of /v2, but not its credentials: a key or a token opens nothing here, and a cookie opens nothing
-// there. A page with a copy of an application gets an access token to it here. For things of another account the answer is the same, byte
-// for byte, as for missing ones.
+// The console shares the envelope and the codes of /v2, but not its credentials. A key or a token gives no access here, and a cookie gives
+// no access there. A page with a replica of an application gets its access token here. An object of another account gets the same answer,
+// byte for byte, as a missing object.
 //
-// A cookie is 256 random bits. Before a sign-in it belongs to nobody and only carries the page's CSRF token, which is a hash of it;
-// signing in and changing a password replace it.
+// A cookie is 256 random bits. Before a sign-in it belongs to no account and only carries the page's CSRF token, which is a hash of it.
+// Signing in and changing a password replace it.
 package console
 
 import (
@@ -27,32 +27,32 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// Model is a public model that an application may begin with.
+// Model is a public model that a user can choose as an application's first default model.
 type Model struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// Tokens is the used part of [api.Tokens].
+// Tokens is the part of [api.Tokens] that the console uses.
 type Tokens interface {
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
 }
 
-// Options are the settings of a [Handler]. Accounts, but at an edge, Register, Refuse and PublicURL are required.
+// Options are the settings of a [Handler]. Register, Refuse and PublicURL are required, and Accounts unless Edge is set.
 type Options struct {
 	Accounts  *account.Registry
 	Register  *register.Register
-	Refuse    func(r *api.Request, err error) api.Response // answers in the interface's form; see [api.Service.Refuse]
-	PublicURL string                                       // where people reach the server; https makes the cookie Secure
-	Origins   []string                                     // other origins that are the server's own, such as http://localhost:8080
+	Refuse    func(r *api.Request, err error) api.Response // answers in the API's form; see [api.Service.Refuse]
+	PublicURL string                                       // URL of the server for users; https makes the cookie Secure
+	Origins   []string                                     // further origins of the server, such as http://localhost:8080
 	Version   string
 	Models    []Model
-	Demo      bool                                            // sign the demo's account in by itself: on loopback only
-	Tokens    Tokens                                          // for copies of applications in pages; nil: there are none
-	Stored    func(account string) (core.StorageUsage, error) // what an account with limits stores; nil: accounts have none
+	Demo      bool                                            // sign in to the demo's account automatically; only on loopback
+	Tokens    Tokens                                          // issues tokens for replicas in pages; nil: pages have none
+	Stored    func(account string) (core.StorageUsage, error) // returns the storage use of an account; nil: accounts have no storage limits
 	Edge      *Edge                                           // nil: this is an origin
 
-	// Export writes everything that an application holds as a zip file; nil: it cannot be had.
+	// Export writes all data of an application as a zip file. nil: no export.
 	Export func(ctx context.Context, app string, w io.Writer) error
 }
 
@@ -62,17 +62,17 @@ const Prefix = "/console"
 // Handler answers requests below [Prefix]. It is safe for concurrent use.
 type Handler struct {
 	o      Options
-	own    map[string]bool // origins
+	own    map[string]bool // the server's origins
 	hosts  map[string]bool
 	secure bool
-	cookie string // its name
+	cookie string // name of the cookie
 	routes []route
 }
 
-// New checks the options.
+// New returns a handler, or an error if the options are invalid.
 func New(o Options) (*Handler, error) {
 	if o.Accounts == nil && o.Edge == nil || o.Register == nil || o.Refuse == nil {
-		return nil, errors.New("console: Accounts and Engine are required")
+		return nil, errors.New("console: Accounts or Edge, Register and Refuse are required")
 	}
 	h := &Handler{o: o, own: map[string]bool{}, hosts: map[string]bool{}, cookie: "sightline", routes: routes}
 	if o.Edge != nil {
@@ -92,17 +92,17 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// call is one request on its way to its answer.
+// call is one request in progress.
 type call struct {
 	*Handler
 	ctx     context.Context
 	r       *api.Request
-	token   string // of the cookie: the sent one, or the new one
+	token   string // token of the sent or the new cookie
 	set     bool   // the answer sets the cookie
 	account account.Account
-	id      string // what the path names
-	key     string // likewise, after id
-	allow   string // methods of the path, if the request has none of them
+	id      string // id in the path
+	key     string // second id in the path
+	allow   string // allowed methods of the path, if the request's method is not among them
 }
 
 // Serve answers a request.
@@ -136,7 +136,7 @@ func (c *call) serve() (any, error) {
 	return route.serve(c)
 }
 
-// Caller returns the account that a request's cookie is of, from the request's head; empty: none.
+// Caller returns the id of the account that the request's cookie identifies, or "" if it identifies none.
 func (h *Handler) Caller(ctx context.Context, r *api.Request) (string, error) {
 	c := &call{Handler: h, ctx: ctx, r: r}
 	if h.o.Edge != nil || c.enter() != nil {
@@ -145,7 +145,7 @@ func (h *Handler) Caller(ctx context.Context, r *api.Request) (string, error) {
 	return c.account.ID, nil
 }
 
-// Refuse is the answer to a request that the server does not let through.
+// Refuse returns the answer to a request that the server rejects with err.
 func (h *Handler) Refuse(r *api.Request, err error) api.Response {
 	c := &call{Handler: h, r: r}
 	return c.answer(nil, err)

@@ -10,37 +10,36 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// Edge has a [Handler] answer at an edge, where nobody has an account and no cookie is set: pages show the key, or the
-// token, that a person has pasted, and hear which application it opens.
+// Edge holds the settings of a [Handler] at an edge, where users have no accounts and the handler sets no cookie. A page shows the key or
+// the token that a user has pasted, and gets the application that it gives access to.
 //
 //	page ──▶ host, origin ─▶ route ─┬─▶ session: whose edge this is
 //	                                ├─▶ apps: those that a credential opens
 //	                                ├─▶ keys-age: how old what is known of one's keys is, and may be
 //	                                └─▶ page-token: of a demonstration alone
 //
-// Another site gets no answer here, as at an origin; what another program on this machine may ask, it may ask at
-// the origin of a demonstration too.
+// As at an origin, pages of other sites get no answer. At a demo's edge other programs on this machine do, as they do at a demo's origin.
 type Edge struct {
-	// The name of the edge and the URL of its origin, if known. Without an origin both are empty.
+	// The function returns the name of the edge and the URL of its origin, if known. Without an origin both are empty.
 	Who func() (name, origin string)
 
-	// Of returns the application that the credential of a request is good for; empty: it is good for none.
+	// Of returns the application that the request's credential gives access to, or "" if it gives none.
 	Of func(ctx context.Context, r *api.Request) (app string)
 
-	// Keys returns the age of the keys of an application that has an origin; false: the application exists only at the edge.
+	// Keys returns the age of an application's keys at the edge. ok is false if the application has no origin and exists only at the edge.
 	Keys func(app string) (KeysAge, bool)
 
-	Open bool // a demonstration's: every visitor has its applications; on loopback only
+	Open bool // in a demo, on loopback only: every visitor has access to all applications
 }
 
-// KeysAge is the age of an edge's knowledge of an application's keys, and its limit.
+// KeysAge is the age of an application's keys at an edge, with its limits.
 type KeysAge struct {
-	Known  time.Time     // when the origin last said that there is nothing else to be known; zero: never
-	Writes time.Duration // for so long after it writes are taken
-	Reads  time.Duration // and for so long anything is answered
+	Known  time.Time     // when the origin last confirmed that the edge has all keys; zero: never
+	Writes time.Duration // time after Known for which the edge accepts writes
+	Reads  time.Duration // time after Known for which the edge answers at all
 }
 
-// edgeRoutes are all there are at an edge.
+// edgeRoutes are all routes at an edge.
 var edgeRoutes = []route{
 	{"GET", "/session", anybody, (*call).edgeSession},
 	{"GET", "/apps", anybody, (*call).edgeApps},
@@ -65,7 +64,7 @@ func (c *call) edgeSession() (any, error) {
 	}}, nil
 }
 
-// edgeApps lists the application that a credential opens; without one, at a demonstration's edge, all there are.
+// edgeApps lists the application that the credential gives access to. At a demo's edge without a credential it lists all applications.
 func (c *call) edgeApps() (any, error) {
 	if c.r.Authorization == "" {
 		if !c.o.Edge.Open {
@@ -84,8 +83,7 @@ func (c *call) edgeApps() (any, error) {
 	return c.listApps([]catalog.App{a}, nil)
 }
 
-// edgeKeys returns how old the edge's copy of an application's keys is. The caller needs a credential of the
-// application, except at a demonstration's edge.
+// edgeKeys returns the age of an application's keys at the edge. The caller needs a credential of the application, except at a demo's edge.
 func (c *call) edgeKeys() (any, error) {
 	if !c.o.Edge.Open || c.r.Authorization != "" {
 		if c.r.Authorization == "" {
@@ -106,7 +104,7 @@ func (c *call) edgeKeys() (any, error) {
 	}{age.Known, int64(age.Writes / time.Second), int64(age.Reads / time.Second)}}, nil
 }
 
-// edgeToken gives a page of a demonstration's edge an access token of an application, as pages get theirs at an origin.
+// edgeToken issues an access token of an application to a page of a demo's edge, like pageToken at an origin.
 func (c *call) edgeToken() (any, error) {
 	if !c.o.Edge.Open {
 		return nil, errMissing

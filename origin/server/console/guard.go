@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// checkOrigin refuses requests that another site made a browser send: under a name that is not the server's, such as one that was changed
-// to our address; or from a page of another site. strict requires proof that the page is ours.
+// checkOrigin refuses requests that another site made a browser send. The Host header must be one of the server's, so that a foreign name
+// that resolves to this server is refused. Pages of other sites are refused too. strict requires proof that the page is the server's.
 func (c *call) checkOrigin(strict bool) error {
 	if !c.hosts[strings.ToLower(c.header("Host"))] {
 		return errHost
@@ -37,7 +37,7 @@ func (c *call) header(name string) string {
 	return c.r.Header(name)
 }
 
-// enter finds the session of the cookie. It makes a missing cookie, which belongs to nobody.
+// enter loads the account of the request's cookie. Without a valid session the call has no account, and enter returns nil.
 func (c *call) enter() error {
 	c.token = c.requestCookie()
 	if c.token == "" {
@@ -50,7 +50,7 @@ func (c *call) enter() error {
 	return err
 }
 
-// signedIn finds the account whose session the token is of.
+// signedIn loads the account of the session with the call's token.
 func (c *call) signedIn() error {
 	id, err := c.o.Accounts.Session(c.ctx, c.token)
 	if err == nil {
@@ -59,10 +59,10 @@ func (c *call) signedIn() error {
 	return err
 }
 
-// give sets the cookie.
+// give makes the answer set the cookie to token.
 func (c *call) give(token string) { c.token, c.set = token, true }
 
-// meet has a page without a session carry a cookie, and signs the demo's account in.
+// meet gives a page without a session a new cookie. In a demo it signs in the demo's account.
 func (c *call) meet() error {
 	if c.account.ID != "" {
 		return nil
@@ -84,7 +84,7 @@ func (c *call) meet() error {
 	return err
 }
 
-// adopt makes the call that of the session which was just opened.
+// adopt switches the call to a session that was just opened.
 func (c *call) adopt(token string, err error) error {
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *call) adopt(token string, err error) error {
 // tokenDigits is the length of a cookie's value.
 const tokenDigits = 64
 
-// requestCookie returns the cookie that came, or empty.
+// requestCookie returns the value of the request's cookie, or "" if it is missing or malformed.
 func (c *call) requestCookie() string {
 	for part := range strings.SplitSeq(c.header("Cookie"), ";") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -107,7 +107,7 @@ func (c *call) requestCookie() string {
 	return ""
 }
 
-// setCookie is the header that sets the cookie.
+// setCookie returns the header that sets the cookie.
 func (c *call) setCookie() api.Field {
 	value := c.cookie + "=" + c.token + "; Path=/; Max-Age=" + strconv.Itoa(int(account.SessionLife.Seconds())) + "; HttpOnly; SameSite=Lax"
 	if c.secure {
@@ -116,15 +116,15 @@ func (c *call) setCookie() api.Field {
 	return api.Field{Name: "Set-Cookie", Value: value}
 }
 
-// csrf is the token that a page sends with each change. A page of another site does not know it, because it cannot
-// read the answers to this cookie.
+// csrf returns the token that a page must send with each change. A page of another site does not know it, because it cannot read the
+// answers to this cookie.
 func (c *call) csrf() string {
 	sum := sha256.Sum256([]byte("sightline csrf\x00" + c.token))
 	return hex.EncodeToString(sum[:])
 }
 
-// checkChange refuses a change that is not JSON or, at an origin, lacks the page's token. An edge sets no cookie that another site could
-// use.
+// checkChange refuses a change that is not JSON or, at an origin, lacks the page's CSRF token. An edge sets no cookie that another site
+// could use.
 func (c *call) checkChange() error {
 	kind, _, err := mime.ParseMediaType(c.header("Content-Type"))
 	if err != nil || kind != "application/json" {

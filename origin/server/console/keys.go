@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// keyView is a key as it is shown.
+// keyView is a key in an answer.
 type keyView struct {
 	ID          string   `json:"id"` // start of its hash
 	Description string   `json:"description"`
@@ -23,7 +23,7 @@ type keyView struct {
 	Created     string   `json:"created_at"`
 	Used        string   `json:"last_used_at,omitempty"`
 	Calls       int64    `json:"calls"`
-	Key         string   `json:"key,omitempty"` // in the one answer that shows it
+	Key         string   `json:"key,omitempty"` // the key itself, only in the answer that creates it
 }
 
 func keyOf(k *catalog.Key, use account.KeyUse) keyView {
@@ -53,7 +53,7 @@ func (c *call) keys(a *catalog.App) (any, error) {
 	return map[string]any{"keys": views}, nil
 }
 
-// wantedKey is a key to be made.
+// wantedKey describes a key to create.
 type wantedKey struct {
 	Description string
 	Scopes      []string
@@ -70,7 +70,7 @@ func (c *call) createKey(a *catalog.App, in wantedKey) (any, error) {
 	return newKey(c.o.Register.CreateKey(c.ctx, c.by(), register.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description}))
 }
 
-// newKey answers with a new key, which is not shown again.
+// newKey answers with a new key, which no later answer shows.
 func newKey(key string, record catalog.Key, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func newKey(key string, record catalog.Key, err error) (any, error) {
 	return map[string]any{"key": v}, nil
 }
 
-// findKey returns the key of an application that the path names.
+// findKey returns the application's key with the id in the path.
 func (c *call) findKey(a *catalog.App) (catalog.Key, error) {
 	keys, err := c.o.Register.Keys(a.ID)
 	if err != nil {
@@ -119,8 +119,9 @@ func (c *call) revokeTokens(a *catalog.App) (any, error) {
 	return nil, c.o.Register.RevokeTokens(c.ctx, c.by(), a.ID)
 }
 
-// pageToken gives a page an access token of the application, like its client's, for a copy in the browser to show to the origin. Its
-// reads do not count as calls of the account. It has the lifetime of other tokens, also beyond the session, and ends together with them.
+// pageToken returns an access token of the application for a replica in the browser, which uses it at the origin. The token is like the
+// client's tokens, but its reads do not count as calls of the account. It has the lifetime of other tokens, even if the session ends
+// earlier, and is revoked together with them.
 func (c *call) pageToken(a *catalog.App) (any, error) {
 	if c.o.Tokens == nil {
 		return nil, errMissing
@@ -136,7 +137,7 @@ func (c *call) pageToken(a *catalog.App) (any, error) {
 	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, err
 }
 
-// edges lists the edges that have enrolled and hold the application, by name. Each learns of a key at its next contact.
+// edges lists the enrolled edges that hold the application, by name. Each receives a new key at its next contact.
 func (c *call) edges(a *catalog.App) (any, error) {
 	type edge struct {
 		ID   string `json:"id"`
@@ -156,7 +157,7 @@ func (c *call) edges(a *catalog.App) (any, error) {
 	return map[string]any{"edges": edges}, nil
 }
 
-// scopes lists what a key may be allowed, and what each scope is of no use without.
+// scopes lists the possible scopes of a key, with the scopes that each one needs.
 func (c *call) scopes() (any, error) {
 	type scope struct {
 		ID    string   `json:"id"`

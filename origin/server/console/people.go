@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// person is the account of a session.
+// person is the signed-in account as pages see it.
 type person struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -22,16 +22,16 @@ type person struct {
 	Verified bool   `json:"verified"`
 	Operator bool   `json:"operator"`
 	Plan     string `json:"plan"`
-	Left     *int64 `json:"calls_left"`  // null: any number
-	Limit    *int64 `json:"calls_limit"` // likewise
+	Left     *int64 `json:"calls_left"`  // null: unlimited
+	Limit    *int64 `json:"calls_limit"` // null: unlimited
 
-	Inputs      *int64 `json:"inputs"`       // stored; null: neither inputs nor bytes are limited
-	InputsLimit *int64 `json:"inputs_limit"` // null: any number
-	Bytes       *int64 `json:"bytes"`        // likewise
-	BytesLimit  *int64 `json:"bytes_limit"`  // likewise
+	Inputs      *int64 `json:"inputs"`       // stored inputs; null: neither inputs nor bytes are limited
+	InputsLimit *int64 `json:"inputs_limit"` // null: unlimited
+	Bytes       *int64 `json:"bytes"`        // stored bytes; null: neither inputs nor bytes are limited
+	BytesLimit  *int64 `json:"bytes_limit"`  // null: unlimited
 }
 
-// session is the facts about the session for a page.
+// session describes the server and the signed-in account to a page.
 type session struct {
 	Account   *person  `json:"account"`
 	CSRF      string   `json:"csrf"`
@@ -43,7 +43,7 @@ type session struct {
 	Languages []string `json:"languages"`
 }
 
-// session answers with the session as it is now.
+// session returns the current session.
 func (c *call) session() (any, error) {
 	signUp, err := c.o.Accounts.SignUp()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *call) session() (any, error) {
 	return map[string]any{"session": s}, nil
 }
 
-// storage adds what the account stores, if that is limited.
+// storage sets the storage use and limits of the account, if the storage is limited.
 func (c *call) storage(p *person) error {
 	if c.o.Stored == nil {
 		return nil
@@ -99,7 +99,7 @@ func (c *call) getSession() (any, error) {
 	return c.session()
 }
 
-// replaceSession answers with the session that was just opened. The one before ends.
+// replaceSession returns the session with the given new token. It ends the previous session.
 func (c *call) replaceSession(token string, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (c *call) signOut() (any, error) {
 	return c.nobody()
 }
 
-// nobody answers with a session of nobody's.
+// nobody replaces the cookie and returns a session without an account.
 func (c *call) nobody() (any, error) {
 	token, err := c.o.Accounts.NewToken()
 	if err != nil {
@@ -145,10 +145,10 @@ func (c *call) signUp(in account.New) (any, error) {
 	return c.replaceSession(token, err)
 }
 
-// accountChange is one of three changes of an account.
+// accountChange is a change of the name, the email address or the password; exactly one of them is set.
 type accountChange struct {
 	Name, Email *string
-	Confirm     string // the password, where the address changes
+	Confirm     string // the password, to change the email address
 	Password    *struct{ Old, New string }
 }
 
@@ -172,7 +172,7 @@ func (c *call) changeAccount(in accountChange) (any, error) {
 	return c.session()
 }
 
-// leave erases the account for good, once it has no applications left.
+// leave erases the account permanently. It fails while the account has applications.
 func (c *call) leave(in struct{ Password string }) (any, error) {
 	apps, err := c.ownedApps()
 	if err != nil {
@@ -208,7 +208,7 @@ func (c *call) reset(in struct{ Token, Password string }) (any, error) {
 	return c.replaceSession(token, err)
 }
 
-// revokeAll deletes the keys of an account's applications. Their clients get other secrets, which also ends their access tokens.
+// revokeAll deletes the keys of an account's applications. It also replaces the secrets of their clients, which ends their access tokens.
 func (c *call) revokeAll(ctx context.Context, id string) error {
 	apps, err := c.o.Register.Apps()
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *call) revokeAll(ctx context.Context, id string) error {
 	return nil
 }
 
-// mails shows a demo's mails to everybody who reaches it.
+// mails returns a demo's emails to everyone who can reach it.
 func (c *call) mails() (any, error) {
 	if c.o.Accounts.MailsBy() != "page" {
 		return nil, errMissing
@@ -261,7 +261,7 @@ func (c *call) sessions() (any, error) {
 		Created string `json:"created_at"`
 		Seen    string `json:"last_used_at"`
 		Remote  string `json:"remote"`
-		This    bool   `json:"this"` // the one that asks
+		This    bool   `json:"this"` // the session of this request
 	}
 	list, err := c.o.Accounts.Sessions(c.account.ID)
 	sessions := []open{}
@@ -275,11 +275,11 @@ func (c *call) endSession() (any, error) {
 	return nil, c.o.Accounts.EndSession(c.account.ID, c.id, c.r.Remote)
 }
 
-// eventsShown is a page of audit records.
+// eventsShown is the number of audit records on a page.
 const eventsShown = 100
 
-// audit shows the account's audit records, newest first; ?before=seq returns the next page. The operator's account shows those of the
-// command line too.
+// audit returns the account's audit records, newest first; ?before=seq returns the next page. The operator's account also gets the records
+// of the command line.
 func (c *call) audit() (any, error) {
 	var before uint64
 	query, err := url.ParseQuery(c.r.Query)

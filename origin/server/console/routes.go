@@ -8,26 +8,26 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 )
 
-// caller may ask.
+// caller defines who may call a route.
 type caller int
 
 const (
-	anybody  caller = iota // signed in or not
-	signedIn               // with an account
+	anybody  caller = iota // with or without an account
+	signedIn               // only with an account
 )
 
 // route is one row of the table.
 type route struct {
 	method string
-	path   string // below Prefix; {id} and {key} match any segment
+	path   string // path below Prefix; {id} and {key} match any segment
 	caller caller
 	serve  handler
 }
 
-// handler answers a call with the members of an object.
+// handler returns the answer of a call: an object, or an error.
 type handler = func(c *call) (any, error)
 
-// routes are all there are at an origin.
+// routes lists all routes at an origin.
 var routes = []route{
 	{"GET", "/session", anybody, (*call).getSession},
 	{"POST", "/session", anybody, body((*call).signIn)},
@@ -64,7 +64,7 @@ var routes = []route{
 	{"GET", "/scopes", signedIn, (*call).scopes},
 }
 
-// body returns a handler of requests whose body has the members of In and no others.
+// body returns a handler that decodes the request's body into an In. The body must not have other members.
 func body[In any](serve func(c *call, in In) (any, error)) handler {
 	return func(c *call) (any, error) {
 		var in In
@@ -75,12 +75,12 @@ func body[In any](serve func(c *call, in In) (any, error)) handler {
 	}
 }
 
-// empty returns a handler of requests whose body has no members.
+// empty returns a handler of requests with an empty body.
 func empty(serve handler) handler {
 	return body(func(c *call, _ struct{}) (any, error) { return serve(c) })
 }
 
-// ofApp returns a handler of requests about the application that the path names.
+// ofApp returns a handler of requests about the application in the path.
 func ofApp(serve func(c *call, a *catalog.App) (any, error)) handler {
 	return func(c *call) (any, error) {
 		a, err := c.mine()
@@ -91,14 +91,14 @@ func ofApp(serve func(c *call, a *catalog.App) (any, error)) handler {
 	}
 }
 
-// bodyOfApp is [body] and then [ofApp].
+// bodyOfApp combines [body] and [ofApp].
 func bodyOfApp[In any](serve func(c *call, a *catalog.App, in In) (any, error)) handler {
 	return body(func(c *call, in In) (any, error) {
 		return ofApp(func(c *call, a *catalog.App) (any, error) { return serve(c, a, in) })(c)
 	})
 }
 
-// find finds the route of a request, and what its path names.
+// find returns the route of a request, and sets the call's id and key from the path.
 func (c *call) find() (*route, error) {
 	path := strings.TrimPrefix("/"+strings.TrimLeft(c.r.Path, "/"), Prefix)
 	segments := strings.Split(strings.Trim(path, "/"), "/")
@@ -126,7 +126,7 @@ func (c *call) find() (*route, error) {
 	return nil, errMethod
 }
 
-// fits reports whether a path is the route's, and notes what it names.
+// fits reports whether a path matches a route, and sets the call's id and key from it.
 func (c *call) fits(r *route, segments []string) bool {
 	pattern := strings.Split(r.path[1:], "/")
 	return slices.EqualFunc(pattern, segments, func(p, segment string) bool {

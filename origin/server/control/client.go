@@ -14,14 +14,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Caller is the folder at the other end of a socket. It is safe for concurrent use.
+// Caller is the client of a folder that another process has open. It is safe for concurrent use.
 type Caller struct {
 	http http.Client
 }
 
 var _ Folder = (*Caller)(nil)
 
-// NewCaller makes a caller of the socket that dial connects to. It connects when it is used.
+// NewCaller returns a client of the socket that dial connects to. It connects at the first request.
 func NewCaller(dial func(context.Context) (net.Conn, error)) *Caller {
 	t := &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
@@ -31,7 +31,7 @@ func NewCaller(dial func(context.Context) (net.Conn, error)) *Caller {
 	return &Caller{http: http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Close closes the connections that nobody uses.
+// Close closes the idle connections.
 func (c *Caller) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
@@ -50,7 +50,7 @@ func (c *Caller) Do(ctx context.Context, name string, in, out any) error {
 	return nil
 }
 
-// send makes a request. A refusal is an error; otherwise the caller closes the answer's body.
+// send sends a request. It returns a refusal as an error. Otherwise the caller must close the body of the answer.
 func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -74,7 +74,7 @@ func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.R
 	return res, nil
 }
 
-// checkResponse returns the error in an answer.
+// checkResponse returns the error in an answer, or nil for a success.
 func checkResponse(res *http.Response) error {
 	if res.StatusCode == http.StatusOK {
 		return nil

@@ -11,13 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// kind is an error by its name on the socket.
+// kind is an error with its name on the socket.
 type kind struct {
 	name string
 	err  error
 }
 
-// mistakes are the errors that the caller of an operation can avoid. On the other side, the first error of a name is what errors.Is finds.
+// mistakes lists the errors that the caller of an operation can avoid. For the client, errors.Is matches the first error with the name.
 var mistakes = []kind{
 	{"unknown-app", register.ErrApplication},
 	{"unknown-key", register.ErrNoKey},
@@ -31,7 +31,7 @@ var mistakes = []kind{
 	{"argument", lang.ErrUnknown},
 }
 
-// kinds are all errors that the caller of an operation can tell apart.
+// kinds lists all errors that the caller of an operation can distinguish.
 var kinds = append(slices.Clip(mistakes),
 	kind{"no-picture", blob.ErrNotFound},
 	kind{"full", kv.ErrFull},
@@ -47,13 +47,13 @@ func find(kinds []kind, err error) (k kind, ok bool) {
 	return kinds[i], true
 }
 
-// IsMistake reports whether the caller of an operation can avoid an error: the argument is invalid, or names something that does not exist.
+// IsMistake reports whether the caller can avoid an error: the argument is invalid, or names an object that does not exist.
 func IsMistake(err error) bool {
 	_, is := find(mistakes, err)
 	return is
 }
 
-// remoteError is an error that the other end reported.
+// remoteError is an error that the process at the other end of the socket reported.
 type remoteError struct {
 	kind error
 	text string

@@ -14,14 +14,14 @@ import (
 type Head struct {
 	Model     string      `json:"model_id"`
 	Version   string      `json:"version_id"`
-	Embedding string      `json:"embedding"` // identity of the embeddings, in hex: a head is of no use with others
+	Embedding string      `json:"embedding"` // identity of the matching embeddings, in hex
 	Exclusive bool        `json:"concepts_mutually_exclusive"`
 	Concepts  []string    `json:"concepts"` // IDs, in the order of the outputs
-	Weights   [][]float32 `json:"weights"`  // 256 of each output; softmax may have one output more, the last, for none of the concepts
-	Biases    []float32   `json:"biases"`   // of each output
+	Weights   [][]float32 `json:"weights"`  // 256 weights for each output; with softmax a last output may represent none of the concepts
+	Biases    []float32   `json:"biases"`   // one for each output
 }
 
-// HeadOf returns the head of a version. Its weights are those of h.
+// HeadOf returns the exported form of h. The result shares the weights of h.
 func HeadOf(h *training.ModelHead) Head {
 	out := Head{
 		Model: h.Model, Version: h.Version, Embedding: hex.EncodeToString(h.Base[:]),
@@ -33,7 +33,7 @@ func HeadOf(h *training.ModelHead) Head {
 	return out
 }
 
-// ModelHead returns what [HeadOf] takes. The error wraps train.ErrHead.
+// ModelHead converts h back to the argument of [HeadOf]. The error wraps train.ErrHead.
 func (h *Head) ModelHead() (*training.ModelHead, error) {
 	out := &training.ModelHead{Model: h.Model, Version: h.Version}
 	base, err := hex.DecodeString(h.Embedding)

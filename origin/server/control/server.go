@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// maxBody bounds a request: /v2's largest body.
+// maxBody is the maximum size of a request's body: /v2's largest body.
 const maxBody = 96 << 20
 
 // Server offers a folder on one listener.
@@ -22,7 +22,7 @@ type Server struct {
 	http   http.Server
 }
 
-// NewServer makes a server of f. operation makes pointers to an operation's argument and result; see [Table.New].
+// NewServer returns a server of f. operation returns pointers to an operation's argument and result; see [Table.New].
 func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Server {
 	srv := &Server{folder: f}
 	mux := http.NewServeMux()
@@ -38,7 +38,7 @@ func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Se
 	})
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerApp) != "" {
-			srv.call(w, r) // before the mux, which would tidy the path
+			srv.call(w, r) // before the mux, which would clean the path
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -47,7 +47,7 @@ func NewServer(f Folder, operation func(name string) (in, out any, ok bool)) *Se
 	return srv
 }
 
-// Serve answers on l until Close, and closes l.
+// Serve answers requests on l until Close, and closes l.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -55,7 +55,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Close stops listening and waits for the calls under way until ctx ends; then it cuts them off.
+// Close stops listening and waits for the calls in progress. When ctx ends, it cuts them off.
 func (s *Server) Close(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(err, s.http.Close())
@@ -73,7 +73,7 @@ func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // a client that has closed the connection reads no error either
 }
 
-// operate does an operation.
+// operate runs an operation.
 func (s *Server) operate(w http.ResponseWriter, r *http.Request, in, out any) {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	d.DisallowUnknownFields()
@@ -91,14 +91,14 @@ func (s *Server) operate(w http.ResponseWriter, r *http.Request, in, out any) {
 	_ = json.NewEncoder(w).Encode(out) // a client that has closed the connection reads no error either
 }
 
-// refuse answers an error.
+// refuse answers with an error.
 func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnprocessableEntity)
 	_ = json.NewEncoder(w).Encode(failureOf(err))
 }
 
-// backup answers with lines of progress; the last one has the result.
+// backup answers with lines of progress. The last line has the result.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	var in Target
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
@@ -119,7 +119,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	tell(last)
 }
 
-// call passes a /v2 request on.
+// call answers a /v2 request.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	if res.ContentType != "" {
 		h.Set("Content-Type", res.ContentType)
 	}
-	h.Set(headerApp, r.Header.Get(headerApp)) // tells the client that this is /v2's answer
+	h.Set(headerApp, r.Header.Get(headerApp)) // marks this as /v2's answer
 	w.WriteHeader(res.Status)
 	_, _ = w.Write(res.Body)
 }

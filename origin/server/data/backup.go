@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// backupFile describes a backup. It is written last: a folder without it is incomplete.
+// backupFile is the file that describes a backup. Backup writes it last: a folder without it is incomplete.
 const backupFile = "BACKUP"
 
 // ErrBackup is returned for a folder that is not a complete backup.
@@ -37,9 +37,9 @@ const (
 	backupVersion = 1
 )
 
-// Backup copies the folder into the new folder to: a data folder that nobody has open. The
-// store's copy is one moment's; pictures that are added later may be in it too. Nothing may
-// delete pictures meanwhile, which the caller sees to. Every picture is checked as it is copied. After an error the new folder is empty.
+// Backup copies the folder into the new folder to, which is then a closed data folder. The store's copy is from one moment; the pictures
+// may include later additions. The caller must prevent deletions of pictures meanwhile. Backup verifies every picture as it copies it.
+// After an error the new folder is empty.
 func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	if !filepath.IsAbs(to) {
 		return control.BackupStats{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
@@ -77,7 +77,7 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 	return m.Blobs, err
 }
 
-// closeNew closes a new folder. It empties one that is half written because of an error: its space may be what a full disk lacks.
+// closeNew closes a new folder. After an error it also empties the folder, because a full disk may need the space.
 func closeNew(target *system.Folder, err error) error {
 	if err != nil {
 		err = errors.Join(err, target.Clear())
@@ -85,7 +85,7 @@ func closeNew(target *system.Folder, err error) error {
 	return errors.Join(err, target.Close())
 }
 
-// copyBlobs copies all blobs of from, without syncs, and checks each.
+// copyBlobs copies all blobs of from, without syncs, and verifies each.
 func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, progress func(done, total control.BackupStats)) (done control.BackupStats, err error) {
 	var total control.BackupStats
 	err = from.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
@@ -122,8 +122,8 @@ func copyBlobs(ctx context.Context, target *system.Folder, from blob.Blobs, prog
 // namesDir is the folder in which package blob keeps the names of temporary pictures.
 const namesDir = "names"
 
-// copyTree copies a file, or a folder and everything below it, if it exists, and returns the number of files. It leaves out files
-// that are deleted meanwhile.
+// copyTree copies a file or a whole folder, if it exists, and returns the number of copied files. It skips files that are deleted
+// meanwhile.
 func copyTree(target, from *system.Folder, name string) (n int, err error) {
 	err = fs.WalkDir(from.FS(), name, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -141,7 +141,7 @@ func copyTree(target, from *system.Folder, name string) (n int, err error) {
 	return n, err
 }
 
-// CredentialFile has the identity of an edge at its origin, with its private key, for the folder's user alone.
+// CredentialFile holds an edge's identity at its origin and its private key. Only the folder's user can read it.
 const CredentialFile = "edge.json"
 
 func copyFile(target, from *system.Folder, name string) (err error) {
@@ -164,10 +164,10 @@ const (
 	restoringFile = "RESTORING"
 )
 
-// errRestoring is returned for half a restored folder.
+// errRestoring is returned for a folder whose restore is incomplete.
 var errRestoring = errors.New("incomplete restore: delete the folder and restore the backup again")
 
-// checkRestored refuses a folder that a killed Restore left.
+// checkRestored refuses a folder whose restore was interrupted.
 func (f *Folder) checkRestored() error {
 	_, err := system.ReadIn(f.folder, restoringFile, maxNote)
 	switch {
@@ -179,9 +179,9 @@ func (f *Folder) checkRestored() error {
 	return fmt.Errorf("%s: %w", f.Dir, err)
 }
 
-// Restore makes the new data folder dir of a backup. Every picture is checked as it is copied.
-// The logs begin another life, so that replicas of the folder that was backed up notice; a replica in it takes another
-// site at its next contact with its origin, since the one that was backed up may be in use. After an error the new folder is empty.
+// Restore creates the new data folder dir from a backup. It verifies every picture as it copies it. All logs get a new epoch, so that
+// replicas of the backed-up folder notice the restore. A replica in the folder takes a new site number at its next contact with its origin,
+// because the backed-up replica may still be in use. After an error the new folder is empty.
 func Restore(ctx context.Context, backup, dir string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	from, err := openBackup(backup)
 	if err != nil {
@@ -239,7 +239,7 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	return copied, target.SyncDir(".")
 }
 
-// openBackup opens a whole backup.
+// openBackup opens a complete backup. For any other folder it returns ErrBackup.
 func openBackup(name string) (*system.Folder, error) {
 	if !system.IsDir(name) {
 		return nil, fmt.Errorf("%s: %w", name, ErrBackup)
@@ -265,7 +265,7 @@ func openBackup(name string) (*system.Folder, error) {
 	return f, nil
 }
 
-// renew gives every log of a store another epoch.
+// renew gives every log of a store a new epoch.
 func renew(dir string) (err error) {
 	store, err := pebblekv.Open(dir, pebblekv.Options{FS: storeFS})
 	if err != nil {

@@ -12,19 +12,18 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Copies of pictures that come with predict calls are not synced: six syncs a picture took
-// longer than the prediction. They outlive the process but, when power fails, the newest may
-// be left empty or in part. The folder therefore notes the machine's boot; when that has
-// changed, every copy is read once and what is damaged is removed, before anything is served.
-// Pictures of inputs are synced: they are left alone, and Check reads them.
+// The server does not sync copies of pictures from predict calls: six syncs per picture took longer than the prediction. The copies outlive
+// the process, but a power failure may leave the newest ones empty or incomplete. The folder therefore stores the machine's boot id. When
+// the boot id has changed, the server reads every copy once and removes damaged ones before it answers requests. Pictures of inputs are
+// synced, so only Check reads them.
 
 const bootFile = "BOOT"
 
-// maxNote is the maximum number of bytes in a note: a small file about the folder.
+// maxNote is the maximum number of bytes of a note, which is a small file about the folder.
 const maxNote = 1 << 10
 
-// CheckAfterPowerLoss deletes damaged copies if the machine was restarted since the folder was last used, and notes the present boot.
-// keep reports the blobs that are not copies.
+// CheckAfterPowerLoss deletes damaged copies if the machine was restarted since the folder was last used, and stores the current boot id.
+// keep reports whether a blob is not a copy.
 func (f *Folder) CheckAfterPowerLoss(ctx context.Context, boot string, keep func(blob.Hash) bool, log *slog.Logger) error {
 	before, err := system.ReadIn(f.folder, bootFile, maxNote)
 	switch {
@@ -66,7 +65,7 @@ func removeDamaged(ctx context.Context, blobs blob.Blobs, keep func(blob.Hash) b
 	return nil
 }
 
-// verify reads a blob to its end.
+// verify reads a blob to its end, which checks its hash.
 func verify(ctx context.Context, blobs blob.Blobs, h blob.Hash) error {
 	r, err := blobs.Open(ctx, h)
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// The folder keeps the bundles of every network that serves an application. A program with another network serves the application with
-// the old one until it has changed over.
+// The folder stores the bundles of every network that serves an application. A program with another network serves the application with the
+// old network until the change to the new one is complete.
 //
 //	DIR/bundles/HASH/       the bundles of the network whose base has this hash
-//	DIR/bundles.new/        being written
+//	DIR/bundles.new/        bundles while they are being written
 
 const (
 	bundlesDir    = "bundles"
 	newBundlesDir = "bundles.new"
 )
 
-// KeepBundles copies the bundles of a network into the folder, unless it has a copy with the same manifests. A copy with other
-// manifests is an earlier form of the same network: KeepBundles replaces it. A crash leaves all of the bundles or none, and the next
-// call copies missing ones.
+// KeepBundles stores the bundles of a network in the folder, unless the folder has them with the same manifests. Stored bundles with other
+// manifests are an earlier form of the same network: KeepBundles replaces them. A crash leaves all of the bundles or none, and the next
+// call stores missing ones.
 func (f *Folder) KeepBundles(base [32]byte, bundles fs.FS) error {
 	err := keepBundles(f.folder, base, bundles)
 	if err != nil {
@@ -98,7 +98,7 @@ func sameManifests(folder *system.Folder, dir string, bundles fs.FS) (bool, erro
 	return true, nil
 }
 
-// Bundles returns the bundles of a network that KeepBundles stored. Without them the error is fs.ErrNotExist.
+// Bundles returns the bundles of a network that KeepBundles stored. If they are missing, the error is fs.ErrNotExist.
 func (f *Folder) Bundles(base [32]byte) (fs.FS, error) {
 	dir := path.Join(bundlesDir, hex.EncodeToString(base[:]))
 	if _, err := f.folder.ReadDir(dir); err != nil {
@@ -116,7 +116,7 @@ func (f *Folder) DropBundles(keep func(base [32]byte) bool) error {
 	for _, name := range names {
 		var base [32]byte
 		if n, err := hex.Decode(base[:], []byte(name)); err != nil || n != len(base) || keep(base) {
-			continue // not ours to remove, or wanted
+			continue // not a folder of bundles, or still needed
 		}
 		if err := f.folder.RemoveAll(path.Join(bundlesDir, name)); err != nil {
 			return err

@@ -20,18 +20,18 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Finding is something that is wrong with a data folder.
+// Finding is a fault in a data folder.
 type Finding struct {
 	Part     string `json:"part"`          // store, audit, log, state, index, pictures, names
 	App      string `json:"app,omitempty"` // id of the application it concerns, or control
 	Text     string `json:"text"`
-	Harmless bool   `json:"harmless,omitempty"` // nothing that was acknowledged is missing or wrong
+	Harmless bool   `json:"harmless,omitempty"` // no acknowledged data is missing or wrong
 	Repaired bool   `json:"repaired,omitempty"`
 
 	lost bool // an input's picture is missing
 }
 
-// CheckCounts counts what was read.
+// CheckCounts counts the data that a check has read.
 type CheckCounts struct {
 	Apps     int    `json:"applications"`
 	Keys     int    `json:"keys"`
@@ -41,38 +41,38 @@ type CheckCounts struct {
 	Bytes    int64  `json:"picture_bytes"`
 }
 
-// Report has the findings of a check.
+// Report holds the findings of a check.
 type Report struct {
 	Findings []Finding   `json:"findings"`
 	Checked  CheckCounts `json:"checked"`
 }
 
-// OK reports whether nothing that was acknowledged is missing or wrong, or is not any more.
+// OK reports whether all acknowledged data is complete and correct, possibly after repairs.
 func (r *Report) OK() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired })
 }
 
 // CheckOptions are the options of a check.
 type CheckOptions struct {
-	Space    index.Space       // of the base model that the indexes are made with
-	Repair   bool              // mend what can be mended without losing anything; for a folder that nobody has open
-	Progress func(part string) // called at each part of the check; nil: nobody
+	Space    index.Space       // space of the base model of the indexes
+	Repair   bool              // repair faults that can be repaired without losing data; only for a folder that no process has open
+	Progress func(part string) // called at the start of each part of the check; nil: not called
 }
 
-// checker is a check under way.
+// checker is a check in progress.
 type checker struct {
 	CheckOptions
 	store   kv.Store
 	blobs   blob.Blobs
 	report  Report
 	missing []missingPicture
-	used    map[blob.Hash]bool // pictures that something of an application names, of all of them
-	local   map[blob.Hash]bool // those among them that no origin could send
+	used    map[blob.Hash]bool // pictures that any application's data names
+	local   map[blob.Hash]bool // those of them that no origin can send
 	good    map[blob.Hash]bool // existing, undamaged pictures
-	damaged []blob.Hash        // pictures that are not what their names say
+	damaged []blob.Hash        // pictures whose bytes do not match their hashes
 }
 
-// Check reads all data of an open folder and reports the faults. With Repair nothing else in this process may use the folder either. An
+// Check reads all data of an open folder and reports the faults. With Repair nothing else in this process may use the folder meanwhile. An
 // error means that the check itself failed.
 func (f *Folder) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	c := newChecker(f.Store, f.Blobs, o)
@@ -80,8 +80,8 @@ func (f *Folder) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	return c.report, err
 }
 
-// CheckInUse checks the folder dir, which another process has open, by checkpoints of its store that the process makes. It reads pictures
-// in the folder. Additions and deletions meanwhile are not faults.
+// CheckInUse checks the folder dir, which another process has open. That process makes checkpoints of its store for the check. CheckInUse
+// reads pictures in the folder itself. Additions and deletions in the meantime are not faults.
 func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) error, o CheckOptions) (_ Report, err error) {
 	folder, err := system.OpenFolder(dir)
 	if err != nil {
@@ -104,7 +104,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 	if err != nil || len(missing) == 0 {
 		return r, err
 	}
-	// Pictures of inputs that were deleted meanwhile, or that the origin has accepted, are not lost: check again.
+	// Pictures are not lost if their inputs were deleted meanwhile, or if the origin has accepted them. So check the missing ones again.
 	again, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
 		c := newChecker(store, blobs, o)
 		for _, m := range missing {
@@ -123,7 +123,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 	return r, err
 }
 
-// withCheckpoint calls do with a checkpoint, which is removed afterwards.
+// withCheckpoint calls do with a checkpoint of the store, and removes the checkpoint afterwards.
 func withCheckpoint(parent string, checkpoint func(to string) error, do func(kv.Store) (Report, error)) (r Report, err error) {
 	dir, done, err := system.TempFolder(parent)
 	if err != nil {
@@ -148,7 +148,7 @@ func newChecker(store kv.Store, blobs blob.Blobs, o CheckOptions) *checker {
 	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, local: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
 }
 
-// run checks everything.
+// run runs all parts of the check.
 func (c *checker) run(ctx context.Context, files blob.FS) error {
 	for _, part := range []struct {
 		name string
@@ -166,7 +166,7 @@ func (c *checker) run(ctx context.Context, files blob.FS) error {
 	return c.orphans(ctx, files)
 }
 
-// missingPicture is a picture that an input should have; without an id, one that a conflict should.
+// missingPicture is a picture that an input needs. If id is empty, a pending or rejected write needs it.
 type missingPicture struct {
 	app  catalog.AppID
 	dot  log.Dot
@@ -174,7 +174,7 @@ type missingPicture struct {
 	blob blob.Hash
 }
 
-// needs reports whether a picture that was missing is still to be there.
+// needs reports whether the application still needs a picture that was missing.
 func (c *checker) needs(m missingPicture) (bool, error) {
 	copied, err := c.isReplica(m.app)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *checker) needs(m missingPicture) (bool, error) {
 	return err == nil && in.Blob == m.blob, err
 }
 
-// pictureSet returns the pictures that list yields of an application.
+// pictureSet returns the set of an application's pictures that list yields.
 func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.AppID, func(blob.Hash) bool) error) (map[blob.Hash]bool, error) {
 	all := map[blob.Hash]bool{}
 	err := list(c.store, app, func(h blob.Hash) bool {
@@ -203,7 +203,7 @@ func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.App
 
 func (c *checker) lose(m missingPicture) { c.missing = append(c.missing, m) }
 
-// reportMissing turns the pictures that are missing into findings.
+// reportMissing adds a finding for each missing picture, up to mostTold.
 func (c *checker) reportMissing() {
 	for i, m := range c.missing {
 		if i == mostTold {
@@ -220,7 +220,7 @@ func (c *checker) reportMissing() {
 
 func (c *checker) addFinding(f Finding) { c.report.Findings = append(c.report.Findings, f) }
 
-// damage turns an error of damaged data into a finding, and passes any other on.
+// damage adds a finding for err and returns nil. If err means that the context has ended, damage returns err.
 func (c *checker) damage(part, app string, err error) error {
 	switch {
 	case err == nil:
@@ -232,7 +232,7 @@ func (c *checker) damage(part, app string, err error) error {
 	return nil
 }
 
-// scan reads every key, which checks every block of the store.
+// scan reads every key. Reading verifies the checksum of every block of the store.
 func (c *checker) scan(ctx context.Context) error {
 	err := c.store.Scan(nil, nil, func(_, _ []byte) bool {
 		c.report.Checked.Keys++
@@ -244,18 +244,18 @@ func (c *checker) scan(ctx context.Context) error {
 	return c.damage("store", "", err)
 }
 
-// audit follows the chain of the audit log.
+// audit verifies the hash chain of the audit log.
 func (c *checker) audit(context.Context) error {
 	_, err := account.VerifyAudit(c.store)
 	return c.damage("audit", "", err)
 }
 
-// pictures reads every blob and compares its hash.
+// pictures reads every blob and verifies its hash.
 func (c *checker) pictures(ctx context.Context) error {
 	return c.blobs.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
 		err := verify(ctx, c.blobs, h)
 		if errors.Is(err, blob.ErrNotFound) {
-			return nil // it was deleted meanwhile
+			return nil // deleted meanwhile
 		}
 		c.report.Checked.Pictures++
 		if errors.Is(err, blob.ErrCorrupt) {
@@ -310,7 +310,7 @@ func (c *checker) partition(ctx context.Context, app catalog.AppID) error {
 	return c.inputs(ctx, app)
 }
 
-// log reads every entry and follows the chain of their digests.
+// log reads every log entry and verifies the chain of their digests.
 func (c *checker) log(ctx context.Context, l *log.Store, app catalog.AppID) error {
 	next := l.Floor()
 	err := l.Read(next, func(e log.Entry) bool {
@@ -334,13 +334,13 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 		return c.damage("state", title(app), err)
 	}
 	if copied, err := c.isReplica(app); copied || err != nil {
-		return err // its state belongs to the origin's log, with which sync compares it
+		return err // the state results from the origin's log, and sync compares it
 	}
 	if header.Seq > l.Head() {
 		return c.damage("state", title(app), fmt.Errorf("the state includes %d log entries, but the log has only %d", header.Seq, l.Head()))
 	}
 	if l.Floor() > 1 {
-		return nil // the log's beginning was trimmed: the state cannot be made again from it
+		return nil // the start of the log was trimmed, so the state cannot be derived again
 	}
 	dir, done, err := system.TempFolder("")
 	if err != nil {
@@ -369,7 +369,7 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 	return c.replaceState(ctx, app, scratch, err)
 }
 
-// isReplica reports whether what a partition holds was taken from an origin, and not only from its own log.
+// isReplica reports whether a partition's data comes from an origin and not only from its own log.
 func (c *checker) isReplica(app catalog.AppID) (bool, error) {
 	r := catalog.Read(c.store, catalog.Control)
 	if app == catalog.Control {
@@ -379,7 +379,7 @@ func (c *checker) isReplica(app catalog.AppID) (bool, error) {
 	return seq > 0, err
 }
 
-// replaceState replaces a state that differs from its log.
+// replaceState replaces a stored state that differs from its log by the state in scratch.
 func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch kv.Store, wrong error) error {
 	var b kv.Batch
 	if err := catalog.ReplaceState(&b, scratch, app); err != nil {
@@ -399,7 +399,7 @@ func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch k
 	return x.Rebuild(ctx)
 }
 
-// index compares the index with the records.
+// index compares the index with the records. With Repair it rebuilds an index that differs.
 func (c *checker) index(ctx context.Context, app catalog.AppID) error {
 	x, err := index.Open(c.store, app, index.Options{Space: c.Space})
 	if err == nil {
@@ -416,13 +416,13 @@ func (c *checker) index(ctx context.Context, app catalog.AppID) error {
 	return nil
 }
 
-// inputs looks for the picture of every input and of every write that waits or was refused, and counts. A copy has
-// the origin's pictures only when somebody has asked for them.
+// inputs looks for the picture of every input and of every pending or rejected write, and counts the inputs. A replica stores a picture of
+// the origin only after a request for it.
 func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	copied, err1 := c.isReplica(app)
 	claimed, err2 := c.pictureSet(app, partition.Claims)
-	unsent, err3 := c.pictureSet(app, partition.Unsent) // which the copy alone may have
-	lacks, err4 := partition.LostPictures(c.store, app) // and people know of it
+	unsent, err3 := c.pictureSet(app, partition.Unsent) // pictures that may exist only in this replica
+	lacks, err4 := partition.LostPictures(c.store, app) // lost pictures that users have been informed of
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return c.damage("state", title(app), err)
 	}
@@ -486,23 +486,23 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	return c.damage("state", title(app), err)
 }
 
-// mostTold bounds findings of one kind.
+// mostTold is the maximum number of findings of one kind.
 const mostTold = 20
 
-// readAll reports whether all that may need a picture could be read, or was mended. Nothing is removed elsewhere.
+// readAll reports whether the check could read or repair all data that may reference a picture. Otherwise no picture is removed.
 func (c *checker) readAll() bool {
 	return !slices.ContainsFunc(c.report.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired && !f.lost })
 }
 
-// unreferenced reports damaged pictures without a loss: those that nothing names, and those of a copy that its origin sends again once they
-// are deleted.
+// unreferenced reports damaged pictures that cause no loss: pictures that nothing references, and pictures that a replica can download from
+// its origin again once they are deleted.
 func (c *checker) unreferenced(ctx context.Context) error {
 	known := c.readAll()
 	for _, h := range c.damaged {
 		f := Finding{Part: "pictures", Text: fmt.Sprintf("%s is damaged", h)}
 		switch {
 		case c.local[h]:
-			continue // it is lost, and reported
+			continue // already reported as lost
 		case known:
 			f.Text += ", but it can be downloaded again or is not needed"
 			f.Harmless, f.Repaired = true, c.Repair
@@ -517,7 +517,7 @@ func (c *checker) unreferenced(ctx context.Context) error {
 	return nil
 }
 
-// orphans looks for pictures that nothing needs.
+// orphans reports pictures that nothing references. With Repair it removes them.
 func (c *checker) orphans(ctx context.Context, files blob.FS) error {
 	names, err := blob.OpenHosted(blob.HostedOptions{FS: files, Blobs: c.blobs, Random: system.Random, References: func(h blob.Hash) bool { return c.used[h] }})
 	if err != nil {

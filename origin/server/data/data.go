@@ -34,23 +34,23 @@ import (
 // storeDir is the folder of the store.
 const storeDir = "store"
 
-// DefaultMinFree is the default of the free space that stays on a disk.
+// DefaultMinFree is the default number of bytes that stay free on a disk.
 const DefaultMinFree = 512 << 20
 
 // Options are the settings of a folder.
 type Options struct {
-	MinFree int64        // bytes of the disk below which nothing more is written; 0 means DefaultMinFree
-	Fatal   func(error)  // called once when a write has failed for good, from any goroutine; the process should end. nil: nobody
+	MinFree int64        // free bytes on the disk below which the folder refuses writes; 0 means DefaultMinFree
+	Fatal   func(error)  // called once if a write has failed for good, from any goroutine; the process should then end. nil: not called
 	Log     *slog.Logger // nil: nothing is logged
 
-	Free    func() (int64, error) // bytes free; nil: those of the folder's disk
-	StoreFS vfs.FS                // of the store; nil: the operating system's
-	BlobFS  func(blob.FS) blob.FS // wraps the files of the blobs; nil: as they are
+	Free    func() (int64, error) // returns the number of free bytes; nil: of the folder's disk
+	StoreFS vfs.FS                // file system of the store; nil: the operating system's
+	BlobFS  func(blob.FS) blob.FS // wraps the files of the blobs; nil: unwrapped
 }
 
 // Folder is an open data folder.
 type Folder struct {
-	Dir    string // absolute
+	Dir    string // absolute path
 	Files  blob.FS
 	Store  *pebblekv.Store
 	Blobs  *blob.Folder
@@ -58,9 +58,9 @@ type Folder struct {
 	unlock func() error
 }
 
-// Open locks and opens the data folder dir, and creates it if it is missing. It returns system.ErrLocked for a folder that another
-// process has open, ErrUnwritable for one that does not accept writes, and package kv's errors for a store that is foreign, newer, or
-// damaged; then nothing has changed.
+// Open locks and opens the data folder dir, and creates it if it is missing. It returns system.ErrLocked for a folder that another process
+// has open, and ErrUnwritable for one that does not accept writes. It returns package kv's errors for a store that is foreign, newer or
+// damaged. After an error the folder is unchanged.
 func Open(dir string, o Options) (_ *Folder, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -107,19 +107,19 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	return f, err
 }
 
-// ErrUnwritable is returned by [Open] for a folder that cannot be opened because it takes no writes.
+// ErrUnwritable is returned by [Open] if the folder cannot be opened because it does not accept writes.
 var ErrUnwritable = errors.New("the data folder takes no writes")
 
-// unwritable is an ErrUnwritable with its cause and with what to do.
+// unwritable is an ErrUnwritable with its cause. Its text contains the fix.
 type unwritable struct {
 	error
 	cause error
 }
 
-// Unwrap returns both.
+// Unwrap returns ErrUnwritable and the cause.
 func (u unwritable) Unwrap() []error { return []error{ErrUnwritable, u.cause} }
 
-// explain adds to why a folder does not open what to do about it.
+// explain adds the fix to the error of opening the folder dir.
 func explain(dir string, err error) error {
 	switch {
 	case errors.Is(err, kv.ErrFull), system.IsFull(err):
@@ -130,11 +130,10 @@ func explain(dir string, err error) error {
 	return fmt.Errorf("data folder: %w", err)
 }
 
-// Ready returns why the folder takes no writes: its disk is nearly full, or the store is
-// damaged or has failed.
+// Ready returns the reason why the folder refuses writes, or nil. The disk is nearly full, or the store is damaged or has failed.
 func (f *Folder) Ready() error { return f.Store.Room() }
 
-// Close closes the folder and gives it to the next process.
+// Close closes the folder and releases its lock.
 func (f *Folder) Close() error {
 	var errs []error
 	if f.Store != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// partitions returns those of a store: the control partition and every application's.
+// partitions returns the partitions of a store: the control partition and each application's partition.
 func partitions(store kv.Store) ([]catalog.AppID, error) {
 	all := []catalog.AppID{catalog.Control}
 	var failed error
@@ -23,7 +23,7 @@ func partitions(store kv.Store) ([]catalog.AppID, error) {
 	return all, errors.Join(err, failed)
 }
 
-// title names a partition for people.
+// title returns the name of a partition for messages.
 func title(app catalog.AppID) string {
 	if app == catalog.Control {
 		return "control"
@@ -31,7 +31,7 @@ func title(app catalog.AppID) string {
 	return app.String()
 }
 
-// openLog opens a partition's log. It is no way to begin one.
+// openLog opens the existing log of a partition. Do not use it to start a new log.
 func openLog(store kv.Store, app catalog.AppID) (*log.Store, error) {
 	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// private makes folders and files of a store for this user alone, with modes 0700 and 0600. Pebble makes them with 0755 and
-// 0644, and a checkpoint may go to a folder that others can enter.
+// private restricts the files and folders of a store to the current user, with modes 0600 and 0700. Pebble creates them with 0644 and 0755,
+// and a checkpoint may go to a folder that other users can enter.
 type private struct{ vfs.FS }
 
-// storeFS is the operating system's files for a store.
+// storeFS is the operating system's file system, with access restricted, for a store.
 var storeFS = private{vfs.Default}
 
 var _ vfs.FS = private{}
@@ -49,7 +49,7 @@ func (p private) MkdirAll(dir string, _ os.FileMode) error { return p.FS.MkdirAl
 // Unwrap implements [vfs.FS].
 func (p private) Unwrap() vfs.FS { return p.FS }
 
-// restrict sets the mode of a file that was just opened.
+// restrict sets the mode of a file that was just opened. If that fails, it closes the file.
 func restrict[T io.Closer](f T, name string, err error) (T, error) {
 	if err != nil {
 		return f, err

@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// spaceGuard refuses new files while the disk has no room, and gives a full disk the store's error, kv.ErrFull.
-// A failed sync of a file stops the store, and a failed store stops all changes of files. The reason: after
-// a failed sync the next one may succeed although the first write is lost.
+// spaceGuard refuses new files while the disk has too little free space. It reports a full disk as the store's error, kv.ErrFull. A failed
+// sync of a file stops the store, and a failed store stops all changes to files. The reason: after a failed sync the next sync may succeed
+// although the first write is lost.
 type spaceGuard struct {
 	blob.FS
 	store *pebblekv.Store
@@ -59,8 +59,8 @@ func (r spaceGuard) change(op func() error) error {
 	return full(op())
 }
 
-// sync runs op, a sync, and stops the store if it fails. A full disk and a folder that cannot be opened do not stop it: the call
-// is refused, and nothing that was acknowledged rests on it.
+// sync runs op, a sync, and stops the store if op fails. A full disk and a folder that cannot be opened do not stop the store: the call
+// fails, and no acknowledged data depends on it.
 func (r spaceGuard) sync(op func() error) error {
 	err := r.change(op)
 	if err == nil || errors.Is(err, kv.ErrFull) || errors.Is(err, fs.ErrNotExist) || system.IsTooManyFiles(err) {
@@ -86,7 +86,7 @@ func (f roomyFile) Sync() error { return f.fsys.sync(f.File.Sync) }
 // Close implements [blob.File].
 func (f roomyFile) Close() error { return full(f.File.Close()) }
 
-// full gives the disk's own error the store's name.
+// full adds kv.ErrFull to the operating system's error for a full disk.
 func full(err error) error {
 	if system.IsFull(err) {
 		return fmt.Errorf("%w: %w", kv.ErrFull, err)
@@ -94,8 +94,7 @@ func full(err error) error {
 	return err
 }
 
-// readOnly has files that another process uses. It changes nothing, and leaves out the tidying
-// of an opening.
+// readOnly gives access to files that another process uses. It changes nothing, and skips the cleanup when a blob folder opens.
 type readOnly struct{ blob.FS }
 
 // Create implements [blob.FS].

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// special4 are the IPv4 blocks without public hosts: IANA's special-purpose registry (RFC 6890 and its successors), multicast, the
-// reserved class, and the one address in public space that a cloud uses for its hosts.
+// special4 lists the IPv4 blocks without public hosts: IANA's special-purpose registry (RFC 6890 and its successors), multicast and the
+// reserved class. It also contains one public address that a cloud uses for its own service.
 var special4 = prefixes(
 	"0.0.0.0/8",          // this network
 	"10.0.0.0/8",         // private
@@ -30,11 +30,11 @@ var special4 = prefixes(
 	"255.255.255.255/32", // broadcast
 )
 
-// global6 is the only IPv6 space that is routed as global unicast. Addresses outside need no list: loopback, link-local, site-local,
-// unique local and multicast addresses, v4-compatible ones, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), the discard block, segment routing.
+// global6 is the only IPv6 space that is routed as global unicast. Addresses outside it need no list: loopback, link-local, site-local,
+// unique local, multicast and v4-compatible addresses, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), the discard block and segment routing.
 var global6 = netip.MustParsePrefix("2000::/3")
 
-// special6 are the blocks inside global6 without public hosts.
+// special6 lists the blocks inside global6 without public hosts.
 var special6 = prefixes(
 	"2001::/23",         // protocol assignments: Teredo, benchmarks, ORCHID, drone ids
 	"2001:db8::/32",     // documentation
@@ -52,11 +52,11 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// Public reports whether a is the address of a public host: global unicast, in no special block. An IPv4 address inside an IPv6 one
-// (::ffff:a.b.c.d) is judged as IPv4; every other way of embedding one (NAT64, 6to4, Teredo, ISATAP, v4-compatible) is not public.
+// Public reports whether a is the address of a public host: global unicast and in no special block. An IPv4 address inside an IPv6 address
+// (::ffff:a.b.c.d) is checked as IPv4. All other embeddings of IPv4 addresses (NAT64, 6to4, Teredo, ISATAP, v4-compatible) are not public.
 //
-// The standard library's IsGlobalUnicast and IsPrivate cannot replace it: together they accept 192.0.0.192, 100.100.100.200 and all of
-// the above.
+// The standard library's IsGlobalUnicast and IsPrivate cannot replace Public: together they accept 192.0.0.192, 100.100.100.200 and all of
+// these embeddings.
 func Public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false
@@ -72,8 +72,7 @@ func within(a netip.Addr, blocks []netip.Prefix) bool {
 	return slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Contains(a) })
 }
 
-// isatap reports whether the interface identifier is 0000:5efe or 0200:5efe followed by an
-// IPv4 address (RFC 5214).
+// isatap reports whether the interface identifier is 0000:5efe or 0200:5efe, followed by an IPv4 address (RFC 5214).
 func isatap(a netip.Addr) bool {
 	b := a.As16()
 	return b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe

@@ -1,16 +1,16 @@
-// Package fetch downloads pictures and videos from strangers' addresses, without giving strangers access to the server's network.
+// Package fetch downloads pictures and videos from untrusted URLs, without giving their authors access to the server's network.
 //
 //	URL ──▶ Parse ──▶ resolve once ──▶ every answer public? ──▶ dial the checked address
 //	          ▲        (or literal)                                 │ socket asks again
 //	          │                                                     ▼
 //	          └───────────── redirect, at most five ◀──────── headers ──▶ body, bounded
 //
-// The rules are those of the OWASP notes on server-side request forgery, with the address blocks of IANA's special-purpose registries. It
-// permits only http and https, no user information, ports 80 and 443, no proxy from the environment, and only global unicast addresses.
-// It connects to the very address that was checked. Size, time and redirects are limited, and nothing is decompressed. Every failure has
-// the same text, so that answers reveal nothing about the network behind the server.
+// The rules follow the OWASP notes on server-side request forgery, with the address blocks of IANA's special-purpose registries. Package
+// fetch permits only http and https, no user information, ports 80 and 443, no proxy from the environment, and only global unicast
+// addresses. It connects to exactly the address that it has checked. It limits size, time and redirects, and decompresses nothing. Every
+// failure has the same text, so that answers reveal nothing about the network behind the server.
 //
-// It is not a browser: no cookies, no credentials, no cache, no HTTP/2.
+// The fetcher is not a browser: it has no cookies, no credentials, no cache and no HTTP/2.
 package fetch
 
 import (
@@ -35,20 +35,20 @@ const (
 	maxRedirects   = 5
 	maxHeaderBytes = 64 << 10
 	headerTimeout  = 10 * time.Second // from the start of the fetch to the last response's headers
-	timeout        = 30 * time.Second // of a whole Fetch
+	timeout        = 30 * time.Second // limit of a whole Fetch
 )
 
-// Failure is the error of every fetch that fails. Its text is always the same, because it
-// goes to the caller that named the URL; Cause is for the log of the operator.
+// Failure is the error of every failed fetch. Its text is always the same, because it goes to the caller that named the URL. Cause is for
+// the operator's log.
 type Failure struct{ cause error }
 
-// Error returns the one text of all failures.
+// Error returns the same text for all failures.
 func (*Failure) Error() string { return "the picture could not be downloaded" }
 
-// Cause returns what really happened. It may name private addresses: log it, never answer it.
+// Cause returns the actual error. It may contain private addresses, so log it and never send it to the caller.
 func (f *Failure) Cause() error { return f.cause }
 
-// Passing reports whether the same URL may succeed a little later: nothing answered, or the answer was an error of the server. A refusal
+// Passing reports whether a later fetch of the same URL may succeed: no server answered, or the server reported that it failed. A refusal
 // by the rules is permanent.
 func (f *Failure) Passing() bool {
 	rules := []error{errURL, errAddress, errNoAddress, errRedirects, errTooLarge, errEncoding, errEmpty}
@@ -68,23 +68,22 @@ func (f *Failure) Passing() bool {
 	return true
 }
 
-// TooLarge reports whether the file has more bytes than were wanted.
+// TooLarge reports whether the file exceeds the limit in bytes.
 func (f *Failure) TooLarge() bool { return errors.Is(f.cause, errTooLarge) }
 
-// Is reports whether target is context.Canceled and the fetch was abandoned by its caller.
-// Everything else about a failure stays behind Cause.
+// Is reports whether target is context.Canceled and the caller abandoned the fetch. Only Cause reveals other reasons.
 func (f *Failure) Is(target error) bool {
 	return target == context.Canceled && errors.Is(f.cause, context.Canceled)
 }
 
-// Options are the fetcher's rules and what it borrows from the process. Resolve and Dial are required.
+// Options are the fetcher's rules and the functions that it needs from the process. Resolve and Dial are required.
 type Options struct {
 	Policy
 
-	// Resolve returns the addresses of a name. Each request asks once.
+	// Resolve returns the IP addresses of a host name. The fetcher calls it once for each request.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial connects to an IP address and port. It calls control with the address that its socket connects to, before any packet leaves,
-	// and gives up when control returns an error.
+	// Dial connects to an IP address and port. Before any packet leaves, it must call control with the address that its socket connects to.
+	// If control returns an error, Dial fails.
 	Dial func(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error)
 }
 
@@ -94,7 +93,7 @@ type Fetcher struct {
 	client *http.Client
 }
 
-// New returns a fetcher under the rules o. It panics without Resolve or Dial.
+// New returns a fetcher with the rules o. It panics if Resolve or Dial is nil.
 func New(o Options) *Fetcher {
 	if o.Resolve == nil || o.Dial == nil {
 		panic("fetch: Options without Resolve or Dial")
@@ -102,7 +101,7 @@ func New(o Options) *Fetcher {
 	f := &Fetcher{o: o}
 	f.client = &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  nil, // the environment's proxies would dial for us, unchecked
+			Proxy:                  nil, // the environment's proxies would connect for us, unchecked
 			DialContext:            f.dial,
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
@@ -114,9 +113,8 @@ func New(o Options) *Fetcher {
 	return f
 }
 
-// Fetch returns the picture behind rawURL, whose bytes belong to the caller. A file of another
-// type is cut after its first kilobyte: enough for a decoder to recognise it, and useless for
-// reading other things. Every error is a *Failure.
+// Fetch returns the picture at rawURL. The bytes belong to the caller. A file of another type is cut after its first kilobyte: enough for a
+// decoder to recognise it, and useless for reading other data. Every error is a *Failure.
 func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
 	var picture bytes.Buffer
 	if err := f.Download(ctx, rawURL, Limits{raster.Picture, MaxBytes, timeout}, &picture); err != nil {
@@ -125,14 +123,14 @@ func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
 	return picture.Bytes(), nil
 }
 
-// Limits is the permitted content of a download.
+// Limits are the limits of a download.
 type Limits struct {
 	Kind    raster.Kind   // a file of another kind is cut after its first kilobyte
-	Bytes   int64         // the most; see [Failure.TooLarge]
-	Timeout time.Duration // of the whole download
+	Bytes   int64         // maximum size; see [Failure.TooLarge]
+	Timeout time.Duration // limit of the whole download
 }
 
-// Download writes the file behind rawURL to to. Every error is a *Failure.
+// Download writes the file at rawURL to to. Every error is a *Failure.
 func (f *Fetcher) Download(ctx context.Context, rawURL string, w Limits, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
@@ -142,7 +140,7 @@ func (f *Fetcher) Download(ctx context.Context, rawURL string, w Limits, to io.W
 	return nil
 }
 
-// follow walks from rawURL through the allowed number of redirects to a response, and has it read.
+// follow requests rawURL, follows up to maxRedirects redirects, and calls read with the final response.
 func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Response) error) error {
 	headers, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -12,22 +12,22 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxURLBytes bounds a URL, as browsers and proxies do.
+// maxURLBytes is the maximum length of a URL; browsers and proxies have similar limits.
 const maxURLBytes = 8 << 10
 
 // errURL is returned for a URL that the policy refuses.
 var errURL = errors.New("the URL is not allowed")
 
-// Policy checks which URLs may be fetched, before anything is resolved.
+// Policy checks whether a URL may be fetched, before its host name is resolved.
 type Policy struct {
-	AllowPrivate bool     // any address and any port: for tests and closed networks only
-	Ports        []uint16 // allowed besides 80 and 443
+	AllowPrivate bool     // any address and any port; only for tests and closed networks
+	Ports        []uint16 // allowed in addition to 80 and 443
 }
 
-// Parse reads rawURL by rules narrower than net/url's, so that no other reader of the same text sees another host in it. It permits http
-// or https, no user information, no backslash, space or control character, and an allowed port. The host must be a plain IP address or a
-// name of letters, digits, hyphens and underscores whose last label is not a number. International names are mapped to ASCII. Spaces
-// around the URL are dropped.
+// Parse reads rawURL by stricter rules than net/url, so that no other reader of the same text sees another host in it. It permits http or
+// https, no user information, no backslash, space or control character, and an allowed port. The host must be a plain IP address or a name
+// of letters, digits, hyphens and underscores whose last label is not a number. Parse maps international names to ASCII, and removes spaces
+// around the URL.
 func (p Policy) Parse(rawURL string) (*url.URL, error) {
 	rawURL = strings.Trim(rawURL, " ")
 	if err := plain(rawURL); err != nil {
@@ -40,7 +40,7 @@ func (p Policy) Parse(rawURL string) (*url.URL, error) {
 	return p.parse(u)
 }
 
-// plain refuses text that readers of URLs disagree about.
+// plain refuses text that different readers of URLs interpret differently.
 func plain(rawURL string) error {
 	if len(rawURL) > maxURLBytes {
 		return fmt.Errorf("%w: %d bytes are too many", errURL, len(rawURL))
@@ -53,7 +53,7 @@ func plain(rawURL string) error {
 	return nil
 }
 
-// parse checks a URL that net/url has read and returns it in its only spelling.
+// parse checks a URL that net/url has read and returns its canonical form.
 func (p Policy) parse(u *url.URL) (*url.URL, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -80,7 +80,7 @@ func (p Policy) parse(u *url.URL) (*url.URL, error) {
 	if port != defaultPort(u.Scheme) {
 		out.Host += ":" + strconv.Itoa(int(port))
 	}
-	if err := plain(out.String()); err != nil { // encoding may have made it longer
+	if err := plain(out.String()); err != nil { // encoding may have lengthened it
 		return nil, err
 	}
 	return &out, nil
@@ -116,8 +116,7 @@ func (p Policy) port(n uint16) error {
 	return fmt.Errorf("%w: port %d is not permitted", errURL, n)
 }
 
-// canonicalHost returns host as it goes into a dial: an IP literal, in brackets when it is
-// IPv6, or an ASCII name in lower case.
+// canonicalHost returns host in the form for a dial: an IP literal, in brackets if it is IPv6, or an ASCII name in lower case.
 func canonicalHost(host string, bracketed bool) (string, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
@@ -135,7 +134,7 @@ func canonicalHost(host string, bracketed bool) (string, error) {
 	}
 	ascii, err := idna.Lookup.ToASCII(host)
 	if err != nil {
-		// Names with underscores or of one label "a_b" are invalid in IDNA, but resolve.
+		// Names with an underscore, such as "a_b", are invalid in IDNA but resolve.
 		ascii = strings.ToLower(host)
 	}
 	if err := checkName(ascii); err != nil {
@@ -144,8 +143,8 @@ func canonicalHost(host string, bracketed bool) (string, error) {
 	return ascii, nil
 }
 
-// checkName accepts names of the DNS alone: whatever an old resolver might read as a number
-// ("127.1", "0x7f.1", "2130706433") is refused.
+// checkName accepts only names of the DNS. It refuses every name that an old resolver may read as a number ("127.1", "0x7f.1",
+// "2130706433").
 func checkName(name string) error {
 	trimmed := strings.TrimSuffix(name, ".")
 	if trimmed == "" || len(trimmed) > 253 {

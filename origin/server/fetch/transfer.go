@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// The errors behind a [Failure].
+// Causes of a [Failure].
 var (
 	errAddress     = errors.New("the address is not public")
 	errNoAddress   = errors.New("the host name has no IP address")
@@ -27,12 +27,12 @@ var (
 	errEmpty       = errors.New("the response is empty")
 )
 
-// statusError is an answer that has no picture.
+// statusError is an HTTP status without a picture.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string { return "HTTP status " + strconv.Itoa(e.code) }
 
-// get asks for target. The response's body must be closed.
+// get sends a request for target. The caller must close the response's body.
 func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -44,9 +44,8 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, err
 	return f.client.Do(req)
 }
 
-// dial is the transport's way out: address is the "host:port" of a URL that passed the
-// policy. It resolves once, refuses when any answer is not public, and connects to one of
-// the addresses it has just checked.
+// dial connects to address, the "host:port" of a URL that has passed the policy. It resolves the host once and refuses if any of the IP
+// addresses is not public. Then it connects to one of the checked addresses.
 func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -73,8 +72,8 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 	return nil, failures
 }
 
-// addresses resolves host, or reads it as a literal, and checks all of the answers: a name
-// that has one public and one private address has been made for an attack.
+// addresses resolves host, or parses it as a literal, and checks all addresses. A name with both a public and a private address indicates
+// an attack.
 func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	if literal, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{literal.Unmap()}, f.check(literal)
@@ -86,7 +85,7 @@ func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.Addr, err
 	if len(answers) == 0 {
 		return nil, errNoAddress
 	}
-	const tried = 4 // each may take the time of a connection
+	const tried = 4 // each attempt may take a connection's time limit
 	var addresses []netip.Addr
 	for _, a := range answers {
 		if err := f.check(a); err != nil {
@@ -105,7 +104,7 @@ func (f *Fetcher) check(a netip.Addr) error {
 	return fmt.Errorf("%v: %w", a, errAddress)
 }
 
-// control looks once more at what the socket really connects to.
+// control checks the address that the socket actually connects to.
 func (f *Fetcher) control(_, address string) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -117,7 +116,7 @@ func (f *Fetcher) control(_, address string) error {
 	return f.o.port(ap.Port())
 }
 
-// read writes the body of a final response, and closes it.
+// read writes the body of a final response to to, and closes the body.
 func read(res *http.Response, w Limits, to io.Writer) (err error) {
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if res.StatusCode != http.StatusOK {
@@ -137,7 +136,7 @@ func read(res *http.Response, w Limits, to io.Writer) (err error) {
 		return errEmpty
 	}
 	if b, ok := to.(*bytes.Buffer); ok && res.ContentLength > 0 {
-		b.Grow(int(min(res.ContentLength, 1<<20)) + bytes.MinRead) // what is declared is not yet sent
+		b.Grow(int(min(res.ContentLength, 1<<20)) + bytes.MinRead) // the declared length may be false
 	}
 	if _, err := to.Write(head); err != nil || raster.Recognise(head).Kind&w.Kind == 0 {
 		return err
@@ -158,7 +157,7 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// location returns the target of a redirect, resolved against its source.
+// location returns the target of a redirect, resolved against the redirecting URL.
 func location(res *http.Response) (*url.URL, error) {
 	values := res.Header.Values("Location")
 	if len(values) != 1 {
@@ -174,5 +173,5 @@ func location(res *http.Response) (*url.URL, error) {
 	return next, nil
 }
 
-// sniffed is the number of bytes of a body that decide whether it may be the wanted content.
+// sniffed is the number of bytes of a body from which read recognises the kind of the file.
 const sniffed = 1 << 10

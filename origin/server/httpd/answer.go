@@ -11,9 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// protection are headers of every answer. Unless a handler says otherwise nothing here is a
-// page, so nothing may run, frame or sniff it; and any page may read it, since the interface has
-// no cookies to abuse.
+// protection lists the headers of every answer. Unless a handler sets other headers, an answer is not a page, so browsers must not run,
+// frame or sniff it. Any page may read it, since the API has no cookies to abuse.
 var protection = []api.Field{
 	{Name: "X-Content-Type-Options", Value: "nosniff"},
 	{Name: "Referrer-Policy", Value: "no-referrer"},
@@ -22,24 +21,24 @@ var protection = []api.Field{
 	{Name: exposeHeaders, Value: ownExposed + api.ExposedHeaders},
 }
 
-// exposeHeaders names the headers that scripts of other sites may read: ours, and those of the answer.
+// exposeHeaders is the header that names the headers readable by scripts of other sites: this package's and the answer's.
 const (
 	exposeHeaders = "Access-Control-Expose-Headers"
 	ownExposed    = "X-Request-Id, "
 )
 
-// strict is a year of HTTPS alone.
+// strict requires HTTPS for a year.
 const strict = "max-age=31536000"
 
 const (
 	apiPolicy    = "default-src 'none'; frame-ancestors 'none'"
 	hostedPolicy = "sandbox; default-src 'none'; frame-ancestors 'none'"
-	// A browser that opens a video makes a page of it, which loads the video from its own origin: sandbox alone would give the page another
-	// one. No script runs in that page.
+	// A browser shows a video in a page that it creates, and that page loads the video from its own origin. With sandbox alone the page
+	// would have another origin. No script runs in that page.
 	videoPolicy = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; frame-ancestors 'none'"
 )
 
-// write turns an answer into the library's, and returns its status.
+// write copies an answer into the library's response, and returns its status.
 func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) int {
 	h := &ctx.Response.Header
 	ctx.SetStatusCode(res.Status)
@@ -59,7 +58,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 	return res.Status
 }
 
-// common sets the headers of every answer.
+// common sets the headers that every answer has.
 func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 	h := &ctx.Response.Header
 	h.Set("X-Request-Id", id)
@@ -71,7 +70,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 	}
 }
 
-// keepToOwn takes back that scripts of other sites may read an answer.
+// keepToOwn removes the permission for scripts of other sites to read an answer.
 func (s *Server) keepToOwn(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Del("Access-Control-Allow-Origin")
@@ -79,7 +78,7 @@ func (s *Server) keepToOwn(ctx *fasthttp.RequestCtx) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// finish counts and logs an answer. The query is not logged: people put keys there.
+// finish counts and logs an answer. It does not log the query, because users put keys there.
 func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, status int, received time.Time) {
 	took := s.now().Sub(received)
 	s.metrics.requests.WithLabelValues(methodLabel(r.Method), strconv.Itoa(status)).Inc()
@@ -102,7 +101,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, sta
 	)
 }
 
-// methodLabel keeps strangers from inventing labels.
+// methodLabel returns the metric label of a method. It maps unknown methods to "other", so that clients cannot add labels.
 func methodLabel(method string) string {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
@@ -111,8 +110,8 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// redactedPath returns the part of a client's path for a log line: its start, with every part that may be a secret cut to eight letters. The
-// names of hosted pictures give access, and people put keys where an id belongs; eight digits of an id still identify it.
+// redactedPath returns the start of a client's path for a log line. It cuts every segment that may be a secret to eight characters: names
+// of hosted pictures give access, and users write keys where ids belong. Eight digits still identify an id.
 func redactedPath(path string) string {
 	const most, shown = 200, 8
 	parts := strings.Split(path[:min(len(path), most)], "/")
@@ -127,8 +126,7 @@ func redactedPath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// libraryLog is the library's logger: its messages are about connections, none is worth
-// more than Debug to an operator, and all carry addresses.
+// libraryLog is the library's logger. Its messages concern connections and contain addresses. Most are logged only at Debug.
 type libraryLog struct{ log *slog.Logger }
 
 // Printf implements fasthttp.Logger.

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	firstBytes      = 16 << 10 // of a body's buffer, which then doubles
-	maxStrangerBody = 1 << 20  // of a caller that is not known: to sign up, to log in, to get a token
+	firstBytes      = 16 << 10 // initial size of a body's buffer, which then doubles
+	maxStrangerBody = 1 << 20  // maximum size of a body of an anonymous caller: to sign up, to log in, to get a token
 )
 
-// source gives a body its memory.
+// source is the budget that a body takes its memory from.
 type source struct {
 	shares *shares.Shares
 	caller string
-	most   int64 // bytes of one body
+	most   int64 // maximum size of one body
 }
 
-// admissible decides about a body before it is read, from the request's head: who sends it, and how much.
+// admissible decides whether the server accepts a body before reading it, by the caller and the size in the request's head.
 func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
 	n := int64(ctx.Request.Header.ContentLength())
 	switch {
@@ -41,7 +41,7 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, e
 	case n > from.most:
 		return from, errLarge
 	case s.draining.Load():
-		return from, nil // accepted before the end: it is answered
+		return from, nil // accepted before draining began, so it is answered
 	case s.o.Full(from.caller) != nil:
 		return from, errBusy
 	case n > 0 && !from.shares.Fits(from.caller, n):
@@ -50,7 +50,7 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, e
 	return from, nil
 }
 
-// sourceOf finds out who sends a body.
+// sourceOf returns the budget for the body of a request, by its caller.
 func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
 	if m := s.mount(r.Path); m != nil {
 		if m.Live {
@@ -67,9 +67,8 @@ func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, err
 	return source{s.unknown, r.Remote, min(s.o.MaxBody, maxStrangerBody)}, nil
 }
 
-// discardSmallBody reports whether a refused request has been read to its end all the same: a body
-// that fits the library's first read, or none. Then the connection may carry another, which
-// makes refusing under load cheap. After anything ambiguous it never does.
+// discardSmallBody reports whether the server has read a refused request to its end: a body that fits the library's first read, or none.
+// Then the connection stays usable, which makes refusing under load cheap. After an ambiguous request discardSmallBody returns false.
 func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, why error) bool {
 	const firstRead = 8 << 10
 	var who *strangerError
@@ -101,7 +100,7 @@ func (s *Server) release(b *body) {
 	*b = body{}
 }
 
-// grow makes room for more bytes, up to length. The budget counts what the body has, not what its header declares.
+// grow enlarges the buffer, up to length bytes. The budget counts the buffer's size, not the size that the header declares.
 func (b *body) grow(length int64) error {
 	size := min(length, max(firstBytes, 2*int64(cap(b.bytes))))
 	if !b.from.shares.Try(b.from.caller, size-b.taken) {
@@ -112,8 +111,8 @@ func (b *body) grow(length int64) error {
 	return nil
 }
 
-// readBody reads the body under the budget, the size limit, the deadline and the least rate.
-// On an error what it has taken is in b all the same.
+// readBody reads the body within the budget, the size limit, the deadline and the minimum rate. Even after an error, b holds memory of the
+// budget, which the caller must release.
 func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *body) (err error) {
 	if b.from, err = s.admissible(ctx, request); err != nil {
 		return err
@@ -153,12 +152,11 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	return nil
 }
 
-// pacedReader reads a body whose client must finish before the deadline and, after a grace, have
-// sent at the least rate all along.
+// pacedReader reads a body. The client must finish before the deadline and, after a grace period, always keep the minimum rate.
 //
 //	bytes ▲             ╱ received: above the line, or cut
 //	      │           ╱
-//	      │ ________╱──── least rate
+//	      │ ________╱──── minimum rate
 //	      └─────────┴──────────────┴──▶ time
 //	          grace            deadline
 type pacedReader struct {
@@ -183,5 +181,5 @@ func (p *pacedReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end takes the deadline away: it must not strike while the request is handled.
+// end removes the deadline, so that it does not fire while the request is handled.
 func (p *pacedReader) end() { _ = p.conn.SetReadDeadline(time.Time{}) }

@@ -7,12 +7,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// client returns the address of the caller: the connection's peer or, if that is our proxy, the address that it names.
+// client returns the IP address of the client: the connection's peer or, if the peer is the operator's proxy, the address that it names.
 //
 //	X-Forwarded-For: any text of the client, 203.0.113.7
 //	                                          └ written by the proxy itself, the last of the last line
 //
-// A proxy that names nobody counts as the client: a shared limit errs on the safe side.
+// If the proxy names no address, the proxy counts as the client, so its clients share one limit.
 func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	peer := address(ctx.RemoteAddr().String())
 	if !s.o.BehindProxy || !peer.IsLoopback() && !peer.IsPrivate() {
@@ -26,7 +26,7 @@ func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	return peer
 }
 
-// address reads "ip:port", as connections name their ends. It returns the zero Addr for an invalid text.
+// address parses "ip:port", the form of a connection's ends. It returns the zero Addr for an invalid text.
 func address(text string) netip.Addr {
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil {
@@ -35,8 +35,8 @@ func address(text string) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-// network is the text that limits are kept by: an IPv4 address, or the /64 that an IPv6 client
-// may choose its addresses from. It is empty for no address.
+// network returns the key of per-client limits: an IPv4 address, or the /64 network of an IPv6 address, since an IPv6 client may choose any
+// address in it. It returns "" for the zero address.
 func network(a netip.Addr) string {
 	switch {
 	case !a.IsValid():

@@ -12,16 +12,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// gate is the listener of a server. It bounds connections, for each client and in all, and
-// when there are too many it closes the one that has kept us waiting longest: a flood of
-// silent or dripping connections loses its own, and a client that sends a request gets in.
+// gate is the listener of a server. It limits the number of connections, for each client and in total. If there are too many in total, it
+// closes the connection that has kept the server waiting longest. So a flood of silent or slow connections only loses its own connections,
+// and a client that sends a request gets through.
 //
 //	accept ──▶ silent ──▶ arriving ──▶ serving ──▶ writing ──▶ silent …
 //	           └──── in waiting ────┘              └─── in waiting ──┘
 //	                                                  too many: oldest closed
 type gate struct {
 	net.Listener
-	most, mostPerIP int         // 0: no bound per client
+	most, mostPerIP int         // maximum number of open connections, in total and per client; mostPerIP 0: no limit
 	secure          *tls.Config // nil: plain HTTP
 	now             func() time.Time
 	metrics         *metrics
@@ -29,11 +29,11 @@ type gate struct {
 
 	mu      sync.Mutex
 	open    int
-	perIP   map[string]int // by network
-	waiting *list.List     // of *conn, the one that waits longest in front
+	perIP   map[string]int // number of open connections by network
+	waiting *list.List     // of *conn; the longest waiting connection is first
 }
 
-// newGate makes a gate, which Serve gives its listener.
+// newGate returns a gate without a listener, which Serve sets.
 func newGate(o *Options, m *metrics) *gate {
 	g := &gate{
 		most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m, log: o.Log,
@@ -47,35 +47,35 @@ func newGate(o *Options, m *metrics) *gate {
 
 // conn is one connection of a gate.
 type conn struct {
-	net.Conn // raw, or TLS on it
+	net.Conn // raw, or TLS over it
 	raw      net.Conn
 	gate     *gate
-	client   string       // network that it counts for
-	drain    bool         // read on after the last answer, so that the client gets it
+	client   string       // the client's network, for perIP
+	drain    bool         // keep reading after the last answer, so that the client receives it
 	phase    atomic.Int32 // silent, arriving, serving or writing
-	unserved func()       // ends a call whose WebSocket never began; nil: there is none
-	answer   *share       // memory of the answer that is made or sent; nil: of none
+	unserved func()       // ends a call whose WebSocket has not begun; nil: none
+	answer   *share       // memory of the current answer; nil: none
 
-	// Deadlines of the answer that is sent; see Write.
-	each  time.Duration // for the client to take one piece; 0: the library's deadlines count
-	grace time.Duration // until the client must have kept the least rate; 0: any rate
+	// Deadlines of the current answer; see Write.
+	each  time.Duration // time for the client to take one chunk; 0: the library's deadlines apply
+	grace time.Duration // time until the minimum rate applies; 0: it never does
 	began time.Time
 	sent  int64
 
 	// Guarded by gate.mu.
-	place  *list.Element // in gate.waiting; nil while a request is served
+	place  *list.Element // place in gate.waiting; nil while a request is served
 	closed bool
 }
 
 // Phases of a connection.
 const (
-	silent   = iota // nothing of the next request has come
-	arriving        // some of it has
-	serving         // it is worked on
-	writing         // its answer is on the way
+	silent   = iota // no byte of the next request has arrived
+	arriving        // the request is arriving
+	serving         // the handler is working
+	writing         // the answer is being sent
 )
 
-// Accept waits for a connection that is within the bounds.
+// Accept waits for a connection within the limits, and closes connections beyond them.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		raw, err := g.Listener.Accept()
@@ -87,9 +87,9 @@ func (g *gate) Accept() (net.Conn, error) {
 			c.Conn = &handshaking{Conn: tls.Server(raw, g.secure), raw: raw, gate: g}
 		}
 		if refused := g.admit(c); refused != nil {
-			if g.secure == nil { // a handshake would be the work that is refused
+			if g.secure == nil { // a TLS handshake would be the work that is refused
 				_ = raw.SetWriteDeadline(g.now().Add(100 * time.Millisecond))
-				_, _ = raw.Write(refused) // an error here reaches nobody
+				_, _ = raw.Write(refused) // best effort: the connection is closed anyway
 			}
 			_ = raw.Close()
 			continue
@@ -98,7 +98,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts c in, and returns what to answer when it may not come in.
+// admit counts c. If the limits do not allow c, admit returns the answer that refuses it.
 func (g *gate) admit(c *conn) (refused []byte) {
 	g.mu.Lock()
 	if g.mostPerIP > 0 && g.perIP[c.client] >= g.mostPerIP {
@@ -123,12 +123,12 @@ func (g *gate) admit(c *conn) (refused []byte) {
 	g.mu.Unlock()
 	if evicted != nil {
 		g.metrics.evicted.Inc()
-		_ = evicted.raw.Close() // TLS would first write a farewell, and wait for who does not read it
+		_ = evicted.raw.Close() // a TLS close would first write an alert and wait for a client that does not read it
 	}
 	return nil
 }
 
-// forget takes c out of all counts. The caller holds mu.
+// forget removes c from all counts. The caller holds mu.
 func (g *gate) forget(c *conn) {
 	if c.closed {
 		return
@@ -144,7 +144,7 @@ func (g *gate) forget(c *conn) {
 	}
 }
 
-// closeSilent closes every connection that has nothing of a request under way.
+// closeSilent closes every connection on which no request has begun.
 func (g *gate) closeSilent() {
 	g.mu.Lock()
 	var all []*conn
@@ -162,8 +162,8 @@ func (g *gate) closeSilent() {
 	}
 }
 
-// enter moves c to a phase. While its request is served it is never closed for others; in
-// the other phases it waits for its client, the longer the more likely to be closed.
+// enter moves c to a phase. While its request is served, the gate never closes c in favour of others. In the other phases c waits for its
+// client and moves towards the front of the waiting list.
 func (c *conn) enter(phase int32) {
 	c.phase.Store(phase)
 	c.gate.mu.Lock()
@@ -177,7 +177,7 @@ func (c *conn) enter(phase int32) {
 	}
 }
 
-// Read notices the first byte of a request.
+// Read moves the connection to the phase arriving at the first byte of a request.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -186,19 +186,19 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pieceBytes is the number of bytes of an answer between two deadlines.
+// pieceBytes is the number of bytes of an answer that share a deadline.
 const pieceBytes = 64 << 10
 
-// pace sets the deadlines of an answer. late writes it, if it is a stream.
+// pace sets the time limits of an answer. late is the stream that writes the answer, or nil.
 func (c *conn) pace(late *stream) {
 	c.each, c.grace, c.began, c.sent = stallTimeout, writeTimeout, c.gate.now(), 0
 	if late != nil {
-		c.each, c.grace = late.each, 0 // it takes the time that its handler takes
+		c.each, c.grace = late.each, 0 // the handler determines the stream's duration
 	}
 }
 
-// Write writes an answer in pieces. The client must take each in time and, after the grace, all of them at the least rate: the
-// network's buffers take megabytes, so a rate alone would not notice for minutes that a client reads nothing.
+// Write writes an answer in chunks. The client must take each chunk within c.each and, after c.grace, all of them at the minimum rate. A
+// rate alone is not enough: the network's buffers take megabytes, so it would take minutes to notice that a client reads nothing.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(n+pieceBytes, len(p))]
@@ -211,11 +211,11 @@ func (c *conn) Write(p []byte) (n int, err error) {
 		if err != nil || n == len(p) {
 			return n, err
 		}
-		c.enter(writing) // a client that takes what it gets is not the one that waits longest
+		c.enter(writing) // move to the back of the waiting list, since the client reads
 	}
 }
 
-// schedule sets the deadline of the next piece.
+// schedule sets the deadline of the next chunk.
 func (c *conn) schedule() error {
 	if c.each == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (c *conn) schedule() error {
 	return c.Conn.SetWriteDeadline(deadline)
 }
 
-// onState hears from the library that an answer has been written.
+// onState handles a state change from the library. It releases the memory of an answer that has been written.
 func onState(c net.Conn, state fasthttp.ConnState) {
 	mine := c.(*conn)
 	if mine.answer != nil && (state == fasthttp.StateIdle || state == fasthttp.StateClosed) {
@@ -250,7 +250,7 @@ const (
 	lingerTime  = time.Second
 )
 
-// Close closes the connection. If a request was refused before its body had come, it first sends the answer and reads for a while.
+// Close closes the connection. After refusing a request before its body has arrived, it first sends the answer and reads for a while.
 func (c *conn) Close() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.drain && half.CloseWrite() == nil {
 		linger(c.Conn, c.gate.now())
@@ -261,10 +261,10 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// connOf is the gate's connection behind a request.
+// connOf returns the gate's connection of a request.
 func connOf(ctx *fasthttp.RequestCtx) *conn { return ctx.Conn().(*conn) }
 
-// linger closes the connection after the answer, reading on for a while.
+// linger closes the connection after the answer, and keeps reading for a while.
 func (s *Server) linger(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	connOf(ctx).drain = true

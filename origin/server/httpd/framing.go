@@ -10,23 +10,23 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// maxFields bounds the lines of a header; the bytes are bounded by the read buffer.
+// maxFields is the maximum number of header lines. The size of the read buffer limits the bytes.
 const maxFields = 100
 
 // framing is the part of a header that determines the end of its body.
 type framing struct {
 	contentLength, transferEncoding, host int
-	single                                [len(single)]bool // those that have come
+	single                                [len(single)]bool // single header lines that have occurred
 }
 
-// single are the other lines that must occur exactly once: a program that reads the first and one that reads the last would see another
-// user, another origin, another request.
+// single lists further header lines that must not occur twice. Otherwise a program that reads the first and one that reads the last line
+// would see another user, another origin or another request.
 var single = [...]string{
 	"authorization", "x-clarifai-session-token", "cookie", "origin", "sec-fetch-site", "x-sightline-csrf", "content-type", "expect",
 }
 
-// checkFraming refuses a request whose header two readers could understand differently: a proxy between us and the client may see another
-// body, another host or another user in it. The server library alone accepts both lengths at once, "identity", folded lines, spaces in
+// checkFraming refuses a request whose header two programs could read differently: a proxy between the server and the client may see
+// another body, another host or another user in it. The library alone accepts both lengths at once, "identity", folded lines, spaces in
 // names and repeated credentials.
 //
 // header is the block of header lines with its final empty line, unchanged; http11 reports whether the request line claims HTTP/1.1.
@@ -105,13 +105,13 @@ func (f *framing) line(line []byte) error {
 		if text != "" && !strings.EqualFold(text, "identity") {
 			return errEncoding
 		}
-	case "content_length", "transfer_encoding": // some gateways make hyphens of underscores
+	case "content_length", "transfer_encoding": // some gateways convert hyphens to underscores
 		return fmt.Errorf("%w: underscore in %s", errFraming, name)
 	}
 	return nil
 }
 
-// checkConnection refuses options that ask the next hop to drop lines we rely on.
+// checkConnection refuses Connection options that ask the next hop to drop a header line that the server needs.
 func checkConnection(value string) error {
 	for option := range strings.SplitSeq(value, ",") {
 		option = strings.ToLower(strings.Trim(option, " \t"))
@@ -126,7 +126,7 @@ func checkConnection(value string) error {
 	return nil
 }
 
-// verdict judges the lines together.
+// verdict checks the combination of all header lines.
 func (f *framing) verdict(http11 bool) error {
 	switch {
 	case f.contentLength > 1, f.transferEncoding > 1, f.host > 1:
@@ -141,7 +141,7 @@ func (f *framing) verdict(http11 bool) error {
 	return nil
 }
 
-// checkTarget refuses an invalid path. It returns the path and the query, still encoded, of an origin-form or absolute-form target.
+// checkTarget refuses an invalid path. It returns the encoded path and query of an origin-form or absolute-form target.
 func checkTarget(method, target string) (path, query string, err error) {
 	if target == "*" && method == "OPTIONS" {
 		return "*", "", nil
@@ -175,7 +175,7 @@ func checkTarget(method, target string) (path, query string, err error) {
 	return path, query, nil
 }
 
-// fields yields the values of the lines of a name in a header that has passed [checkFraming].
+// fields yields the values of the lines with a given name, in a header that has passed [checkFraming].
 func fields(header []byte, name string) iter.Seq[string] {
 	return func(yield func(value string) bool) {
 		for len(header) > 0 {
@@ -189,7 +189,7 @@ func fields(header []byte, name string) iter.Seq[string] {
 	}
 }
 
-// field returns the value of the first line; empty: there is none.
+// field returns the value of the first line with the given name, or "" if the header has none.
 func field(header []byte, name string) string {
 	for value := range fields(header, name) {
 		return value
@@ -197,7 +197,7 @@ func field(header []byte, name string) string {
 	return ""
 }
 
-// lastField returns the value of the last line; empty: there is none.
+// lastField returns the value of the last line with the given name, or "" if the header has none.
 func lastField(header []byte, name string) (value string) {
 	for value = range fields(header, name) {
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/sightline-dev/sightline/web/static"
 )
 
-// Picture is a hosted picture or video on its way out.
+// Picture is a hosted picture or video to send.
 type Picture struct {
 	ContentType string
-	Tag         string        // entity tag of the bytes, in quotes; empty: none
-	Size        int64         // bytes of Body
-	Body        io.ReadCloser // returns an error instead of io.EOF when the bytes are damaged
+	Tag         string        // entity tag of the bytes, in quotes; empty: no tag
+	Size        int64         // number of bytes of Body
+	Body        io.ReadCloser // returns an error instead of io.EOF if the bytes are damaged
 }
 
-// hostedCache lets any cache keep a picture, and makes it ask before each use: a picture can be deleted. Its tag answers without
-// the bytes.
+// hostedCache lets any cache store a picture, and makes it ask before each use, since a picture can be deleted. Such a request is answered
+// by the tag, without the bytes.
 const hostedCache = "public, no-cache"
 
-// serveHostedFile answers a picture or a video, a part of it, or 304 to a cache that has it. A browser shows raster pictures and videos
-// only.
+// serveHostedFile answers with a picture or a video, a part of it, or 304 to a cache that stores it. Browsers display only raster pictures
+// and videos.
 func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := s.refuse(r, errMethod)
@@ -39,7 +39,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		return s.write(ctx, id, &res)
 	}
 	if err != nil {
-		panic(fmt.Errorf("hosted picture: %w", err)) // answered and counted as any bug or damage of ours
+		panic(fmt.Errorf("hosted picture: %w", err)) // answered and counted like any bug or damage
 	}
 	h := &ctx.Response.Header
 	s.common(ctx, id)
@@ -91,10 +91,10 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	return status
 }
 
-// matchesIfRange reports whether an If-Range permits a part: it is absent, or equals the tag, which a weak one never does.
+// matchesIfRange reports whether an If-Range header permits a partial answer: it is absent or equals the tag. A weak tag never equals it.
 func matchesIfRange(header, tag string) bool { return header == "" || header == tag && tag != "" }
 
-// isRenderable reports whether a browser may render a type: raster pictures, and so never SVG, and the videos that package raster supports.
+// isRenderable reports whether a browser may display a type: raster pictures, but never SVG, and the videos that package raster supports.
 func isRenderable(contentType string) bool {
 	switch strings.ToLower(contentType) {
 	case "image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff",
@@ -104,8 +104,8 @@ func isRenderable(contentType string) bool {
 	return false
 }
 
-// completeBody holds the last byte back until the source has confirmed all of them, so that a damaged picture arrives short, which every
-// client notices.
+// completeBody delays the last byte until the source has confirmed all bytes. So a damaged picture arrives incomplete, which every client
+// notices.
 type completeBody struct {
 	io.Closer
 	from *bufio.Reader

@@ -1,4 +1,4 @@
-// Package httpd serves the interface over HTTP/1.1. It is the only user of fasthttp.
+// Package httpd serves the API over HTTP/1.1. It is the only package that uses fasthttp.
 //
 //	accept ─▶ gate ─▶ (TLS) ─▶ header ─▶ framing ─▶ admission ─▶ body ─▶ handler ─▶ answer
 //	           │      └──── 10 s ────┘   strict     caller,      60 s,     │        request id,
@@ -7,16 +7,16 @@
 //	             and in all: the longest                         share       recover share,
 //	             waiting is closed                                                   least rate
 //
-// The caller is known before the body is read, so that strangers share a little memory apart from that of others. Bodies and answers take
-// memory as they grow, and each caller has a fair share; see package shares.
+// The server identifies the caller before it reads the body. So anonymous callers share a small part of the memory and leave the rest to
+// others. Bodies and answers take memory as they grow, and each caller has a fair share; see package shares.
 //
-// The library streams bodies and leaves the rest to us: it reserves the declared size when it buffers, accepts ambiguous framing, has no
-// defence against slow clients, does not recover panics, and does not read the rest of a body that its handler left. This package does
-// all of that, and [TestHostileFraming] checks it with a corpus.
+// The library streams bodies and leaves the rest to this package. The library reserves the declared size when it buffers, accepts ambiguous
+// framing, has no defence against slow clients, and does not recover panics. It also does not read the rest of a body that its handler
+// left. [TestHostileFraming] checks this package's defences with a corpus.
 //
-// Bytes of a request are invalid after the library's handler, so data that go inward are copied. Answers have the interface's envelope in
-// every case. In addition to the mounts the server answers /healthz, /readyz, /metrics and /version. With TLS the same port refuses a
-// request in the clear, and never redirects it: its credential has been shown already. There is no HTTP/2 here.
+// Bytes of a request are invalid after the library's handler returns, so this package copies data that it passes on. All answers have the
+// API's envelope. In addition to the mounts the server answers /healthz, /readyz, /metrics and /version. With TLS the same port refuses an
+// unencrypted request and never redirects it, because the request has already exposed its credential. HTTP/2 is not supported.
 package httpd
 
 import (
@@ -42,81 +42,82 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
-// Handler answers requests. r and its bytes belong to the handler until it returns, the response to the server from then on. It is called
-// concurrently.
+// Handler answers requests. r and its bytes belong to the handler until Serve returns. The response belongs to the server from then on. The
+// server calls a handler concurrently.
 //
 // If a response has a Stream, ctx and r are valid until the stream has returned. The client has writeTimeout to take each chunk of its
 // output. A stream needs HTTP/1.1.
 type Handler interface {
 	Serve(ctx context.Context, r *api.Request) api.Response
-	// Refuse is the answer to a request that the server does not let through.
+	// Refuse returns the answer to a request that the server rejects with err.
 	Refuse(r *api.Request, err error) api.Response
 }
 
-// Mount is a handler and the start of the paths that it answers: "/v2" takes /v2 and
-// /v2/…, and any number of slashes before them.
+// Mount is a handler with the prefix of the paths that it answers. The prefix "/v2" matches /v2 and /v2/…, with any number of slashes
+// before them.
 type Mount struct {
 	Prefix  string
 	Handler Handler
 
-	// Own answers are for pages of this server alone: scripts of other sites may not read them.
-	// All others are for everybody, since no browser sends a credential along by itself.
+	// Own limits the answers to pages of this server: scripts of other sites cannot read them. Scripts of all sites can read the answers of
+	// other mounts, since no browser sends a credential there by itself.
 	Own bool
 
-	// Caller returns the application or the account that a request speaks for, from its head. The body and the answer take its share of
-	// memory. It is empty for a stranger. An error refuses the request before its body is read. nil: all are strangers.
+	// Caller returns the application or the account that makes a request, from the request's head. The body and the answer take its share
+	// of memory. Caller returns "" for an anonymous request. If it fails, the server refuses the request before reading the body. nil: all
+	// requests are anonymous.
 	Caller func(ctx context.Context, r *api.Request) (string, error)
 
-	Static bool // bodies of answers are memory that all requests share, which is not counted
+	Static bool // bodies of answers are memory shared by all requests, which the server does not count
 
-	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means 5 min
+	CallTimeout time.Duration // time limit of the work behind one request, including a stream; 0 means 5 min
 
-	// Live answers are streams that last and mostly wait. Their calls end when the server begins to
-	// drain, each piece has stallTimeout, and a client may have one as a WebSocket; see socket.go.
+	// Live marks mounts whose answers are long streams that mostly wait. Their calls end when the server begins to drain. The client has
+	// stallTimeout to take each chunk, and may receive the stream as a WebSocket; see socket.go.
 	Live bool
 }
 
-// Times and rates that a client must keep.
+// Time limits and rates for a client.
 const (
 	headerTimeout = 10 * time.Second // from the first byte to the end of a header
-	bodyTimeout   = time.Minute      // of a whole body
-	bodyGrace     = 5 * time.Second  // until a body must keep the least rate
-	minRate       = 16 << 10         // bytes a second, of a body and of an answer
-	writeTimeout  = time.Minute      // until an answer must keep the least rate, and of one piece of a stream
-	stallTimeout  = 10 * time.Second // to take a piece of an answer, unless a stream that is not live writes it
+	bodyTimeout   = time.Minute      // for a whole body
+	bodyGrace     = 5 * time.Second  // until a body must have the minimum rate
+	minRate       = 16 << 10         // bytes a second, for a body and for an answer
+	writeTimeout  = time.Minute      // until an answer must have the minimum rate; also for one chunk of a stream that is not live
+	stallTimeout  = 10 * time.Second // to take one chunk of any other answer
 	idleTimeout   = time.Minute      // between requests
 )
 
-// callTimeout is the time of the work behind one request, where the mount has no other.
+// callTimeout is the default time limit of the work behind one request.
 const callTimeout = 5 * time.Minute
 
-// Options are the settings of a [Server]. All are required, but for those that name a meaning of nil or 0.
+// Options are the settings of a [Server]. All are required, except those whose comment gives a meaning of nil or 0.
 type Options struct {
-	Mounts []Mount // the first whose prefix fits answers
+	Mounts []Mount // the first mount with a matching prefix answers
 
-	// Hosted returns the picture or video of a name at /hosted/. It wraps blob.ErrNotFound for an unknown, malformed or expired name.
-	// nil: there are none.
+	// Hosted returns the picture or video with the given name below /hosted/. It wraps blob.ErrNotFound for an unknown, malformed or
+	// expired name. nil: the server has no hosted files.
 	Hosted func(ctx context.Context, name string) (Picture, error)
 
-	MaxBody       int64 // bytes of one body
-	BodyBudget    int64 // bytes of all bodies at once. Those of strangers have a 16th of it besides
-	AnswerBudget  int64 // bytes of all answers at once, but for 64 KB of each
-	MaxConns      int   // open connections
-	MaxConnsPerIP int   // of one client; 0 means no bound
+	MaxBody       int64 // maximum size of one body
+	BodyBudget    int64 // bytes of all bodies at once; bodies of anonymous callers have 1/16 of it in addition
+	AnswerBudget  int64 // bytes of all answers at once, without the first 64 KB of each
+	MaxConns      int   // maximum number of open connections
+	MaxConnsPerIP int   // maximum number of open connections of one client; 0: no limit
 
 	TLS         *tls.Config // nil: plain HTTP. Its protocols are http/1.1 and, for ACME, acme-tls/1
-	Strict      bool        // tells browsers to come over HTTPS alone, for a year
-	BehindProxy bool        // a peer on loopback or of a private network names its client in X-Forwarded-For
+	Strict      bool        // requires browsers to use only HTTPS, for a year (HSTS)
+	BehindProxy bool        // a peer on loopback or in a private network names its client in X-Forwarded-For
 
-	Full    func(caller string) error            // an error: no more work of a caller is taken now; asked before a body is read
-	Ready   func() error                         // nil or a reason why requests should go elsewhere
-	Version string                               // of the program
-	Module  string                               // SHA-256 of the module that answers; empty: none does
-	Metrics *prometheus.Registry                 // where the server registers its own, and what /metrics shows
+	Full    func(caller string) error            // returns an error if no more work of caller is accepted; called before a body is read
+	Ready   func() error                         // returns nil, or a reason why requests should go elsewhere
+	Version string                               // version of the program
+	Module  string                               // SHA-256 of the answering WebAssembly module; empty: the core runs natively
+	Metrics *prometheus.Registry                 // registry for the server's metrics, which /metrics shows
 	Now     func() time.Time                     // the clock
-	Random  io.Reader                            // request ids come from it
-	Log     *slog.Logger                         // access log at Info, trouble above
-	Pause   func(context.Context, time.Duration) // waits, until its context ends
+	Random  io.Reader                            // source of request ids
+	Log     *slog.Logger                         // access log at Info, problems above
+	Pause   func(context.Context, time.Duration) // waits for a duration or until the context ends
 }
 
 func (o *Options) check() error {
@@ -130,28 +131,28 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Server serves mounts until it is drained. It serves one listener, once.
+// Server serves mounts until Drain. It serves one listener, once.
 type Server struct {
 	o        Options
 	fast     *fasthttp.Server
 	metrics  *metrics
 	gate     *gate
-	bodies   *shares.Shares // of callers that are known
-	unknown  *shares.Shares // bodies of strangers, by their networks
+	bodies   *shares.Shares // memory of bodies of identified callers
+	unknown  *shares.Shares // memory of bodies of anonymous callers, by network
 	answers  *shares.Shares
 	draining atomic.Bool
 
-	ctx    context.Context // of all calls; ends when draining gives up on them
+	ctx    context.Context // parent of all calls' contexts; ends when Drain gives up on them
 	cancel context.CancelFunc
-	live   context.Context // of live calls; ends when draining begins
+	live   context.Context // parent of live calls' contexts; ends when Drain begins
 	still  context.CancelFunc
 
-	sockets atomic.Int64 // WebSockets that are open
+	sockets atomic.Int64 // number of open WebSockets
 
 	randomMu sync.Mutex // guards reads of o.Random
 }
 
-// New checks the options.
+// New returns a server, or an error if the options are invalid.
 func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func New(o Options) (*Server, error) {
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxRequestsPerConn:           10_000,
-		Concurrency:                  4*o.MaxConns + 1000, // the gate's bound is the one that counts
+		Concurrency:                  4*o.MaxConns + 1000, // only the gate's limit has an effect
 		MaxIdleWorkerDuration:        time.Second,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -192,16 +193,16 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// maxHeaderBytes bounds a request's header; it is the library's read buffer.
+// maxHeaderBytes is the maximum size of a request's header. It is the size of the library's read buffer.
 const maxHeaderBytes = 8 << 10
 
-// Serve answers on l until Drain, and returns the listener's error or nil.
+// Serve answers requests on l until Drain. It returns the listener's error or nil.
 func (s *Server) Serve(l net.Listener) error {
 	s.gate.Listener = l
 	return s.fast.Serve(s.gate)
 }
 
-// onHeader gives the library's first read of a body, of at most 8 KB, the grace.
+// onHeader limits the library's first read of a body, of at most 8 KB, to bodyGrace.
 func (s *Server) onHeader(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 }
@@ -214,10 +215,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		status   = fasthttp.StatusInternalServerError
 		received = s.now()
 		id       = s.newID()
-		late     *stream // writes the answer's body after all here
+		late     *stream // writes the answer's body after handle has returned
 	)
 	c := connOf(ctx)
-	c.phase.CompareAndSwap(silent, arriving) // a pipelined request was read with the one before
+	c.phase.CompareAndSwap(silent, arriving) // a pipelined request was read with the previous one
 	s.metrics.inFlight.Inc()
 	defer func() {
 		if p := recover(); p != nil {
@@ -246,7 +247,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	if err != nil {
 		if !s.discardSmallBody(ctx, err) {
-			s.linger(ctx) // the body's rest would be read as the next request
+			s.linger(ctx) // otherwise the library reads the rest of the body as the next request
 		}
 		res := s.refuse(&r, err)
 		status = s.write(ctx, id, &res)
@@ -257,7 +258,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	status, late = s.route(ctx, id, &r)
 }
 
-// head reads the header into r, and refuses ambiguous ones.
+// head reads the request's header into r, and refuses ambiguous headers.
 func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	h := &ctx.Request.Header
 	r.Method, r.Path = string(h.Method()), "/"
@@ -278,7 +279,7 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	if err := checkFraming(h.RawHeaders(), h.IsHTTP11()); err != nil {
 		return err
 	}
-	raw := h.RawHeaders() // lives as long as the request
+	raw := h.RawHeaders() // valid as long as the request
 	r.Authorization = field(raw, "Authorization")
 	r.Session = field(raw, "X-Clarifai-Session-Token")
 	r.Remote = network(s.client(ctx))
@@ -286,8 +287,7 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	return nil
 }
 
-// route finds who answers r and writes the answer. It returns its status, and the stream
-// that is to write its body, if one does.
+// route finds the handler for r and writes the answer. It returns the answer's status, and the stream that will write its body or nil.
 func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int, *stream) {
 	if status, done := s.operation(ctx, id, r); done {
 		return status, nil
@@ -319,7 +319,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	c := connOf(ctx)
 	if !m.Static {
 		c.answer = &share{of: s.answers, caller: func() string {
-			caller, _ := m.caller(call, r) // who has none is a stranger
+			caller, _ := m.caller(call, r) // without a caller the request is anonymous
 			return caller
 		}}
 		r.Memory, r.Watch = c.answer, c.watch
@@ -366,7 +366,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	return status, late
 }
 
-// caller is Caller, or nobody.
+// caller returns the caller of r, or "" if the mount has no Caller.
 func (m *Mount) caller(ctx context.Context, r *api.Request) (string, error) {
 	if m.Caller == nil {
 		return "", nil
@@ -374,7 +374,7 @@ func (m *Mount) caller(ctx context.Context, r *api.Request) (string, error) {
 	return m.Caller(ctx, r)
 }
 
-// withhold replaces an answer that finds no memory. A call that has written has succeeded all the same.
+// withhold replaces an answer for which no memory is left. A successful write still gets a success status.
 func (s *Server) withhold(r *api.Request, res api.Response) api.Response {
 	if res.Status < 300 && api.Writes(r.Method, r.Path) {
 		return api.Withheld(r, res)
@@ -382,7 +382,7 @@ func (s *Server) withhold(r *api.Request, res api.Response) api.Response {
 	return s.refuse(r, errSending)
 }
 
-// mount finds whose path it is.
+// mount returns the mount that answers path, or nil.
 func (s *Server) mount(path string) *Mount {
 	path = "/" + strings.TrimLeft(path, "/")
 	for i := range s.o.Mounts {
@@ -393,13 +393,13 @@ func (s *Server) mount(path string) *Mount {
 	return nil
 }
 
-// reportPanic reports a panic, from where it is recovered.
+// reportPanic counts and logs a panic with its stack. The recovering function calls it.
 func (s *Server) reportPanic(id string, p any) {
 	s.metrics.panics.Inc()
 	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
-// answerPanic answers a panic with the interface's internal error.
+// answerPanic answers a panic with the API's internal error.
 func (s *Server) answerPanic(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
 	s.reportPanic(id, p)
 	ctx.Response.Reset()
@@ -410,7 +410,7 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx, id string, r *api.Request
 
 func (s *Server) now() time.Time { return s.o.Now() }
 
-// newID makes a request's id: 32 hex digits.
+// newID returns a random request id of 32 hex digits.
 func (s *Server) newID() string {
 	var b [16]byte
 	s.randomMu.Lock()
@@ -422,12 +422,11 @@ func (s *Server) newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// lameDuck is the time for which a draining server still accepts, so that connections that are just being made are answered rather than
-// reset.
+// lameDuck is the time for which a draining server still accepts connections, so that connections in progress get an answer and no reset.
 const lameDuck = 250 * time.Millisecond
 
-// Drain stops the server: readiness ends, every answer closes its connection, the listener closes, accepted requests are answered, idle
-// connections close. When ctx ends before that, running calls are cancelled and have [lastMoments] to answer; Drain then returns ctx's
+// Drain stops the server. Readiness ends, every answer closes its connection, and the listener closes. Accepted requests get their answers,
+// and idle connections close. If ctx ends before that, Drain cancels running calls, gives them [lastMoments] to answer and returns ctx's
 // error.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
@@ -435,7 +434,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	s.o.Pause(ctx, lameDuck)
 	silenced := make(chan struct{})
 	shut, cancel := context.WithCancel(ctx)
-	go func() { // the library waits five seconds for clients that have connected and send nothing
+	go func() { // the library waits five seconds for clients that connect and send nothing
 		defer close(silenced)
 		for s.o.Pause(shut, lameDuck); shut.Err() == nil; s.o.Pause(shut, lameDuck) {
 			s.gate.closeSilent()
@@ -444,17 +443,17 @@ func (s *Server) Drain(ctx context.Context) error {
 	err := s.fast.ShutdownWithContext(ctx)
 	cancel()
 	<-silenced
-	for s.sockets.Load() > 0 && ctx.Err() == nil { // the library knows nothing of them
+	for s.sockets.Load() > 0 && ctx.Err() == nil { // the library does not track them
 		s.o.Pause(ctx, lastMoments/20)
 	}
 	s.cancel()
 	if err != nil {
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastMoments)
 		defer stop()
-		_ = s.fast.ShutdownWithContext(last) // the first error is the one to tell
+		_ = s.fast.ShutdownWithContext(last) // return the first error
 	}
 	return err
 }
 
-// lastMoments is the time in which cancelled calls must answer.
+// lastMoments is the time that cancelled calls have to answer.
 const lastMoments = time.Second

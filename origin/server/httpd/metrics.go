@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// metrics are the figures for an operator.
+// metrics holds the server's Prometheus metrics.
 type metrics struct {
 	requests *prometheus.CounterVec // by method and status
 	refused  *prometheus.CounterVec // by reason
@@ -64,7 +64,7 @@ func (s *Server) openConnections() int {
 	return s.gate.open
 }
 
-// exposition asks prometheus' own handler, which speaks net/http.
+// exposition answers with the output of Prometheus's own handler, which uses net/http.
 func (s *Server) exposition(ctx *fasthttp.RequestCtx, id string) int {
 	w := recorder{header: http.Header{}, status: 200}
 	request := &http.Request{Method: "GET", Header: http.Header{}}
@@ -72,7 +72,7 @@ func (s *Server) exposition(ctx *fasthttp.RequestCtx, id string) int {
 	return s.write(ctx, id, &api.Response{Status: w.status, ContentType: w.header.Get("Content-Type"), Body: w.body.Bytes()})
 }
 
-// recorder is the smallest http.ResponseWriter.
+// recorder is a minimal http.ResponseWriter.
 type recorder struct {
 	header http.Header
 	status int

@@ -11,12 +11,13 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// operations are the answers to an operator: is the process alive, should it get requests, what does it measure, what is it.
+// operations maps the operator's paths to their answers: whether the process is alive, whether it should get requests, its metrics, and its
+// version.
 var operations = map[string]func(s *Server, ctx *fasthttp.RequestCtx, id string) int{
 	"/healthz": (*Server).health, "/readyz": (*Server).readiness, "/metrics": (*Server).exposition, "/version": (*Server).version,
 }
 
-// operation answers a request of an operator.
+// operation answers a request for one of the operator's paths. done is false for other paths.
 func (s *Server) operation(ctx *fasthttp.RequestCtx, id string, r *api.Request) (status int, done bool) {
 	answer, ok := operations[r.Path]
 	if !ok {
@@ -36,8 +37,7 @@ func (s *Server) text(ctx *fasthttp.RequestCtx, id string, status int, text stri
 	return s.write(ctx, id, &api.Response{Status: status, ContentType: "text/plain; charset=utf-8", Body: []byte(text)})
 }
 
-// readiness says 503 while draining, while not even a new caller finds a place for work, and while Ready has
-// a reason.
+// readiness answers 503 in three cases: the server is draining, even a new caller would find no place for work, or Ready returns a reason.
 func (s *Server) readiness(ctx *fasthttp.RequestCtx, id string) int {
 	if s.draining.Load() {
 		return s.text(ctx, id, 503, "draining\n")
@@ -65,7 +65,7 @@ func (s *Server) version(ctx *fasthttp.RequestCtx, id string) int {
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings always encode
+		panic(err) // a struct of strings always encodes
 	}
 	return s.write(ctx, id, &api.Response{Status: 200, ContentType: "application/json", Body: append(body, '\n')})
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// span is a part of size bytes, from its first byte to before its end.
+// span is the part of a file from byte from to before byte end.
 type span struct{ from, end int64 }
 
-// rangeOf reads a Range of one part (RFC 9110, section 14.2). It returns all of the bytes for a header that has several parts, another
-// unit or a mistake. ok is false for a part that has none of the bytes.
+// rangeOf reads a Range header with one part (RFC 9110, section 14.2). For a header with several parts, another unit or a mistake, it
+// returns the whole file. ok is false if the part contains none of the bytes.
 func rangeOf(header string, size int64) (part span, partial, ok bool) {
 	all := span{0, size}
 	unit, value, _ := strings.Cut(header, "=")
@@ -36,18 +36,18 @@ func rangeOf(header string, size int64) (part span, partial, ok bool) {
 
 func isDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// number is the value of digits, or the largest number for those that are beyond it.
+// number returns the value of digits, limited to the largest int64.
 func number(digits string) int64 {
-	n, _ := strconv.ParseInt(digits, 10, 64) // the error is ErrRange, and n the largest
+	n, _ := strconv.ParseInt(digits, 10, 64) // on ErrRange n is the largest int64
 	return n
 }
 
-// section is a part of a source. It reads all of the source, which reports damage at its end only. A hosted picture or video has
-// at most 20 MB.
+// section reads a part of a source. It always reads the whole source, because the source reports damage only at its end. A hosted picture
+// or video has at most 20 MB.
 type section struct {
 	from io.ReadCloser
-	skip int64 // bytes before the part that were not read
-	left int64 // bytes of the part that were not read
+	skip int64 // unread bytes before the part
+	left int64 // unread bytes of the part
 }
 
 func (s *section) Read(p []byte) (int, error) {
@@ -71,7 +71,7 @@ func (s *section) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutShort is the error of a source that ends too early.
+// cutShort returns the error for a source that ends too early.
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

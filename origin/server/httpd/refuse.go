@@ -11,13 +11,12 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// refusal is an error of this package: what it means for the interface, which HTTP status
-// goes with it, and what the metrics call it.
+// refusal is an error of this package, with its HTTP status, its meaning in the API and its metric label.
 type refusal struct {
 	status int
-	kind   error  // a row of the interface's status table
+	kind   error  // a row of the API's status table
 	reason string // label of the metric
-	text   string // for the caller
+	text   string // text for the client
 }
 
 func (r *refusal) Error() string { return r.text }
@@ -43,7 +42,7 @@ var (
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
 
-// refusalOf finds the refusal in err; anything else is a bug of ours.
+// refusalOf returns the refusal in err. Any other error is a bug and returns errPanic.
 func refusalOf(err error) *refusal {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -52,7 +51,7 @@ func refusalOf(err error) *refusal {
 	return errPanic
 }
 
-// refuse is the answer of the mount that r belongs to, or of the first one.
+// refuse returns the error answer of the mount that serves r's path, or of the first mount.
 func (s *Server) refuse(r *api.Request, err error) api.Response {
 	m := s.mount(r.Path)
 	if m == nil {
@@ -72,13 +71,13 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 	return res
 }
 
-// strangerError is why a mount does not know the caller of a request. The mount's handler answers it, with its status.
+// strangerError is the error of a mount that cannot identify the caller of a request. The mount's handler answers it, with its status.
 type strangerError struct{ err error }
 
 func (e *strangerError) Error() string { return e.err.Error() }
 
-// onError answers what the library could not read. Its errors carry the client's bytes, so
-// they are neither answered nor logged.
+// onError answers a request that the library could not read. The library's errors contain the client's bytes, so onError neither answers
+// with them nor logs them.
 func (s *Server) onError(ctx *fasthttp.RequestCtx, err error) {
 	var (
 		small    *fasthttp.ErrSmallBuffer
@@ -123,8 +122,8 @@ func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
 	return res.Status
 }
 
-// atOnce returns the bytes for a connection that is refused: they are written without the library, before anything is read. header has
-// more lines.
+// atOnce returns the bytes that answer a refused connection. The server writes them without the library, before it reads anything. header
+// contains further header lines.
 func atOnce(status, header, envelope string) []byte {
 	body := `{"status":{` + envelope + `}}`
 	return []byte("HTTP/1.1 " + status + "\r\n" +

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/crypto/acme"
 )
 
-// hardenTLS returns a TLS configuration with our rules, whatever else is in it: TLS 1.2 at least, and HTTP/1.1 as the only protocol, since
-// the library has no other. A client that checks whether we hold a name, as certificate authorities do, may complete the handshake and
-// nothing else.
+// hardenTLS returns a copy of c with this package's rules: TLS 1.2 or later, and HTTP/1.1 as the only protocol, since the library supports
+// no other. A certificate authority that checks whether this server controls a name may complete the handshake and do nothing else.
 func hardenTLS(c *tls.Config, now func() time.Time) *tls.Config {
 	c = c.Clone()
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
@@ -27,18 +26,17 @@ func hardenTLS(c *tls.Config, now func() time.Time) *tls.Config {
 	return c
 }
 
-// handshaking is a connection that shakes hands at its first read, in the goroutine and under
-// the deadline of its first header: a stalled handshake is a stalled header.
+// handshaking is a TLS connection that performs the handshake at its first read. That read has the goroutine and the deadline of the first
+// header, so a stalled handshake counts as a stalled header.
 type handshaking struct {
 	*tls.Conn
 	raw    net.Conn
 	gate   *gate
 	shaken atomic.Bool
-	failed bool // used by the reading goroutine alone
+	failed bool // used only by the reading goroutine
 }
 
-// Read implements net.Conn. A handshake that fails reads like a client that has gone: there
-// is nobody who could understand an answer.
+// Read implements net.Conn. A failed handshake reads like a closed connection, because the client could not understand an answer.
 func (h *handshaking) Read(p []byte) (int, error) {
 	if h.failed {
 		return 0, io.EOF
@@ -53,7 +51,7 @@ func (h *handshaking) Read(p []byte) (int, error) {
 	return h.Conn.Read(p)
 }
 
-// shake shakes hands, and reports whether there is a client to serve after it.
+// shake performs the handshake, and reports whether the client sends requests after it.
 func (h *handshaking) shake() bool {
 	if h.raw.SetWriteDeadline(h.gate.now().Add(headerTimeout)) != nil {
 		return false
@@ -73,7 +71,7 @@ func (h *handshaking) shake() bool {
 	return false
 }
 
-// startsRequest reports whether what should be TLS is a request in the clear.
+// startsRequest reports whether b, which should be TLS, begins an unencrypted HTTP request.
 func startsRequest(b [5]byte) bool {
 	switch string(b[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO":
@@ -82,7 +80,7 @@ func startsRequest(b [5]byte) bool {
 	return false
 }
 
-// refuse tells a client that has sent a request in the clear, and so perhaps a key, what to do.
+// refuse answers a client that has sent an unencrypted request, which may contain a key.
 func (h *handshaking) refuse() {
 	if _, err := h.raw.Write(overClear); err != nil {
 		return
@@ -92,15 +90,14 @@ func (h *handshaking) refuse() {
 	}
 }
 
-// linger reads on for a while: a close with bytes unread resets the connection, and the client
-// would lose the answer.
+// linger keeps reading for a while. Closing a connection with unread bytes would reset it, and the client would lose the answer.
 func linger(c net.Conn, now time.Time) {
 	if c.SetReadDeadline(now.Add(lingerTime)) == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(c, lingerBytes)) // whatever comes is not wanted
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, lingerBytes)) // the bytes do not matter
 	}
 }
 
-// CloseWrite says that nothing more will be written, once anything could be.
+// CloseWrite closes the writing side. Before the handshake is complete, it returns an error.
 func (h *handshaking) CloseWrite() error {
 	if !h.shaken.Load() {
 		return net.ErrClosed

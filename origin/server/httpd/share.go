@@ -2,18 +2,18 @@ package httpd
 
 import "github.com/sightline-dev/sightline/origin/server/shares"
 
-// smallAnswer is the number of bytes of each answer that no share counts: the bound on connections bounds them.
+// smallAnswer is the number of bytes of each answer that shares do not count. The limit on connections bounds their sum.
 const smallAnswer = 64 << 10
 
-// share is the memory of one answer, until it is sent. It is used by the goroutine of its connection.
+// share is the memory of one answer until it is sent. Only the goroutine of its connection uses it.
 type share struct {
 	of     *shares.Shares
-	caller func() string // the answer's; called once, when the share is first asked
-	name   string        // what it returned
+	caller func() string // returns the answer's caller; called once, at the first use of the share; then nil
+	name   string        // result of caller
 	taken  int64
 }
 
-// Reserve implements [api.Memory]: it makes the share total bytes, if it is smaller.
+// Reserve implements [api.Memory]. It grows the share to total bytes, if it is smaller.
 func (a *share) Reserve(total int64) bool {
 	n := total - smallAnswer - a.taken
 	if n <= 0 {
@@ -29,7 +29,7 @@ func (a *share) Reserve(total int64) bool {
 // Room implements [api.Memory].
 func (a *share) Room() int64 { return smallAnswer + a.taken + a.of.Room(a.owner()) }
 
-// owner is the caller that the share counts for.
+// owner returns the caller that the share counts for.
 func (a *share) owner() string {
 	if a.caller != nil {
 		a.name, a.caller = a.caller(), nil
@@ -37,7 +37,7 @@ func (a *share) owner() string {
 	return a.name
 }
 
-// settle makes the share total bytes, if it is larger.
+// settle shrinks the share to total bytes, if it is larger.
 func (a *share) settle(total int64) {
 	if n := a.taken - max(total-smallAnswer, 0); n > 0 {
 		a.of.Give(a.name, n)

@@ -14,22 +14,22 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// A live answer is sent over a WebSocket (RFC 6455) if the client asks for one. The output of its handler between two flushes is one
-// binary message. Messages of the client are read and dropped, except for a close, which ends the call. A page cannot set headers on a
-// WebSocket, so the credential may be among the protocols that it offers:
+// If the client asks for a WebSocket, the server sends a live answer over it (RFC 6455). The output of the handler between two flushes is
+// one binary message. The server reads and drops messages of the client, except for a close, which ends the call. A page cannot set headers
+// on a WebSocket, so the credential may be among the protocols that it offers:
 //
 //	new WebSocket(url, ["sightline.sync", "authorization." + base64url("Bearer …")])
 //
-// There are no cookies here, so pages of any site may connect, as they may call.
+// This API uses no cookies, so pages of any site may connect, as they may send requests.
 
 const (
-	socketProtocol = "sightline.sync" // the one that is chosen
-	socketSecret   = "authorization." // begins the offer that is a credential
-	socketReceives = 4 << 10          // bytes of a message that a client may send
-	socketFarewell = 2 * time.Second  // to take the last message and answer it
-	socketGathered = liveChunkBytes   // bytes that are kept for the next message
-	socketMost     = 1 << 20          // bytes of a message: more is sent without a flush
-	socketBuffers  = liveChunkBytes   // of the library, each way
+	socketProtocol = "sightline.sync" // the protocol that the server selects
+	socketSecret   = "authorization." // prefix of an offered protocol that contains the credential
+	socketReceives = 4 << 10          // maximum number of bytes of a client's message
+	socketFarewell = 2 * time.Second  // time for the client to take the last message and to answer it
+	socketGathered = liveChunkBytes   // bytes that stay allocated for the next message
+	socketMost     = 1 << 20          // maximum size of a message; more output is sent without a flush
+	socketBuffers  = liveChunkBytes   // size of each of the library's two buffers
 	codeWhole      = websocket.CloseNormalClosure
 	codeCut        = websocket.CloseInternalServerErr
 )
@@ -44,7 +44,7 @@ var upgrader = websocket.FastHTTPUpgrader{
 // wantsSocket reports whether a request asks for a WebSocket.
 func wantsSocket(ctx *fasthttp.RequestCtx) bool { return websocket.FastHTTPIsWebSocketUpgrade(ctx) }
 
-// authorizeSocket takes the credential of a WebSocket from where a page can put it.
+// authorizeSocket sets r.Authorization to the credential in the protocols that a WebSocket request offers.
 func authorizeSocket(ctx *fasthttp.RequestCtx, r *api.Request) {
 	if r.Authorization != "" || !wantsSocket(ctx) {
 		return
@@ -61,25 +61,25 @@ func authorizeSocket(ctx *fasthttp.RequestCtx, r *api.Request) {
 	}
 }
 
-// socket goes over to the WebSocket protocol, in which t is then written.
+// socket switches the connection to the WebSocket protocol. The library then calls t.serve.
 func (s *Server) socket(ctx *fasthttp.RequestCtx, id string, t *stream, res *api.Response) (status int, err error) {
 	if s.draining.Load() {
 		return 0, errBusy
 	}
 	s.write(ctx, id, &api.Response{Status: res.Status, Header: res.Header})
 	serve := func(k *websocket.Conn) {
-		ctx.Request.Header = fasthttp.RequestHeader{} // 3 KB, which the library would keep
+		ctx.Request.Header = fasthttp.RequestHeader{} // releases 3 KB that the library would keep
 		t.serve(k)
 	}
 	if err := upgrader.Upgrade(ctx, serve); err != nil {
 		ctx.Response.Reset()
 		return 0, errSocket
 	}
-	connOf(ctx).unserved = sync.OnceFunc(func() { _ = t.Close() }) // the library drops those that come as it stops
+	connOf(ctx).unserved = sync.OnceFunc(func() { _ = t.Close() }) // the library drops connections that switch during its shutdown
 	return fasthttp.StatusSwitchingProtocols, nil
 }
 
-// serve writes the stream as messages. The library has a goroutine for it.
+// serve writes the stream as messages. The library calls it on a separate goroutine.
 func (t *stream) serve(k *websocket.Conn) {
 	t.conn.each = 0 // Flush sets the deadlines of messages
 	t.s.sockets.Add(1)
@@ -96,12 +96,12 @@ func (t *stream) serve(k *websocket.Conn) {
 		code = codeCut
 	}
 	until := t.s.now().Add(socketFarewell)
-	_ = k.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), until) // it may have gone
+	_ = k.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), until) // the client may have disconnected
 	_ = k.SetReadDeadline(until)
 	<-heard
 }
 
-// listen drops what the client says, answers its pings, and ends the call when it leaves.
+// listen drops the client's messages and answers its pings. When the client disconnects, listen ends the call.
 func (t *stream) listen(k *websocket.Conn) {
 	defer t.cancel()
 	k.SetReadLimit(socketReceives)
@@ -112,13 +112,13 @@ func (t *stream) listen(k *websocket.Conn) {
 	}
 }
 
-// messages sends what was written with each flush, within the time of one piece.
+// messages sends the data written since the last flush as one message. The client has t.each to take it.
 type messages struct {
 	t       *stream
 	k       *websocket.Conn
 	pending []byte
 	sent    int64
-	err     error // the first; there is nothing after it
+	err     error // first error; nothing is sent after it
 }
 
 func (m *messages) Write(p []byte) (int, error) {
@@ -132,7 +132,7 @@ func (m *messages) Write(p []byte) (int, error) {
 	return len(p), m.Flush()
 }
 
-// Flush sends a message, if there is anything to say.
+// Flush sends a message unless nothing is pending.
 func (m *messages) Flush() error {
 	if m.err != nil || len(m.pending) == 0 {
 		return m.err

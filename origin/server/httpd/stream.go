@@ -10,26 +10,26 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// chunkBytes is the size at which a stream sends its output; a live stream sends each piece.
+// A stream sends its output in chunks of chunkBytes. A live stream sends its output at each flush, and after liveChunkBytes.
 const (
 	chunkBytes     = 32 << 10
 	liveChunkBytes = 1 << 10
 )
 
-// stream is an answer's body that is written while it goes out. The library runs it after the
-// handler has returned, in the connection's own goroutine.
+// stream is an answer's body that is written while it is sent. The library runs it on the connection's goroutine after the handler has
+// returned.
 type stream struct {
 	s      *Server
 	conn   *conn
 	id     string
 	body   func(io.Writer) error
-	gather int                // bytes before it sends
-	each   time.Duration      // for one piece to be taken
-	cancel context.CancelFunc // of the call's context
-	end    func()             // counts and logs the request; called once, with the stream's end
+	gather int                // size of a chunk
+	each   time.Duration      // time for the client to take a chunk
+	cancel context.CancelFunc // cancels the call's context
+	end    func()             // counts and logs the request; called once, when the stream ends
 }
 
-// newStream is the stream of a mount's answer.
+// newStream returns the stream for a mount's answer. body writes the answer.
 func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, m *Mount, body func(io.Writer) error, cancel context.CancelFunc) *stream {
 	t := &stream{s: s, conn: connOf(ctx), id: id, body: body, gather: chunkBytes, each: writeTimeout, cancel: cancel}
 	if m.Live {
@@ -40,27 +40,26 @@ func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, m *Mount, body f
 
 var errCut = errors.New("the answer was cut off")
 
-// SupportsBodyWriteTo tells the library to call WriteTo.
+// SupportsBodyWriteTo makes the library call WriteTo instead of Read.
 func (t *stream) SupportsBodyWriteTo() bool { return true }
 
-// Read is never called, since WriteTo is.
+// Read always fails. The library calls WriteTo instead.
 func (t *stream) Read([]byte) (int, error) { return 0, errCut }
 
-// WriteTo writes the body. Its error makes the library close the connection before the last
-// chunk, which every client notices.
+// WriteTo writes the body. If it returns an error, the library closes the connection before the last chunk, which every client notices.
 func (t *stream) WriteTo(w io.Writer) (n int64, err error) {
 	out := &chunks{t: t, w: w}
 	err = t.write(bufio.NewWriterSize(out, t.gather), func() (int64, error) { return out.sent, out.err })
 	return out.sent, err
 }
 
-// flusher sends what was written when it is told to.
+// flusher is a writer that sends its pending output on Flush.
 type flusher interface {
 	io.Writer
 	Flush() error
 }
 
-// write writes the body to w. gone returns the number of sent bytes, and the reason why the rest was not taken.
+// write writes the body to w. gone returns the number of sent bytes, and an error if the rest was not sent.
 func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -73,7 +72,7 @@ func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 		err = w.Flush()
 	}
 	switch sent, why := gone(); {
-	case why != nil: // the client has gone, or is too slow, or this server stops
+	case why != nil: // the client has disconnected or is too slow, or this server stops
 		t.s.o.Log.Debug("the client did not read the answer", "id", t.id, "sent", sent, "error", why)
 		return why
 	case err != nil:
@@ -82,7 +81,7 @@ func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	return err
 }
 
-// Close ends the request. The library calls it in any case.
+// Close ends the request. The library always calls it.
 func (t *stream) Close() error {
 	t.cancel()
 	if t.end != nil {
@@ -92,12 +91,12 @@ func (t *stream) Close() error {
 	return nil
 }
 
-// chunks writes what is gathered, each piece with a deadline; see conn.Write.
+// chunks writes each chunk with a deadline; see conn.Write.
 type chunks struct {
 	t    *stream
 	w    io.Writer
 	sent int64
-	err  error // the first; there is nothing after it
+	err  error // first error; nothing is written after it
 }
 
 func (c *chunks) Write(p []byte) (n int, err error) {
@@ -107,7 +106,7 @@ func (c *chunks) Write(p []byte) (n int, err error) {
 	if c.err != nil {
 		return 0, c.err
 	}
-	c.t.conn.enter(writing) // a client that takes what it gets is not the one that waits longest
+	c.t.conn.enter(writing) // move to the back of the waiting list, since the client reads
 	n, c.err = c.w.Write(p)
 	c.sent += int64(n)
 	return n, c.err

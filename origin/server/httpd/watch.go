@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// watch is [api.Request.Watch] of the request that is served. Nothing else reads from the connection meanwhile.
+// watch implements [api.Request.Watch] for the current request. Nothing else may read from the connection until the caller calls stop.
 func (c *conn) watch(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancel(ctx)
 	socket, ok := c.raw.(syscall.Conn)
@@ -28,9 +28,9 @@ func (c *conn) watch(ctx context.Context) (watched context.Context, stop func())
 		}
 	}()
 	return watched, func() {
-		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // ends the Read; a closed connection has ended it
+		_ = c.raw.SetReadDeadline(time.Unix(1, 0)) // ends the Read unless a closed connection has already ended it
 		<-done
-		_ = c.raw.SetReadDeadline(time.Time{}) // the library sets the next request's
+		_ = c.raw.SetReadDeadline(time.Time{}) // the library sets a deadline for the next request
 		cancel()
 	}
 }

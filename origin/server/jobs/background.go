@@ -13,18 +13,18 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Engine is the engine as the background drives it.
+// Engine is the part of an engine that the background work needs.
 type Engine interface {
-	// Take hands out at most n tasks that are due, even with an error.
+	// Take returns at most n tasks that are due. Even with an error it may return tasks.
 	Take(now time.Time, n int) ([]core.Task, error)
-	// Done hands a task's result back.
+	// Done gives a task's result to the engine.
 	Done(ctx context.Context, t core.Task, r core.Result) error
-	// Step does a little maintenance and reports whether more is due.
+	// Step does some maintenance and reports whether more is due.
 	Step(ctx context.Context, now time.Time) (more bool, err error)
 }
 
-// Background does what no request waits for: it takes an engine's tasks to the pool, hands
-// the results back, and lets the engine step.
+// Background does work that no request waits for. It runs an engine's tasks on the pool, returns the results, and calls the engine's
+// maintenance steps.
 type Background struct {
 	Engine Engine
 	Pool   *Pool
@@ -34,12 +34,11 @@ type Background struct {
 }
 
 const (
-	atOnce = 32                    // tasks under way, most of which wait for downloads
-	idle   = 20 * time.Millisecond // between two looks at an engine that had nothing to do
+	atOnce = 32                    // maximum number of tasks in progress, most of which wait for downloads
+	idle   = 20 * time.Millisecond // pause before asking an idle engine again
 )
 
-// Run works until ctx ends, which also cancels the running tasks, and waits for them. The engine hands them out again after the next
-// start.
+// Run works until ctx ends. Then it cancels the running tasks and waits for them. The engine hands them out again after the next start.
 func (b *Background) Run(ctx context.Context) {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -51,7 +50,7 @@ func (b *Background) Run(ctx context.Context) {
 			b.Log.Error("cannot take background tasks", "error", err)
 		}
 		for _, t := range taken {
-			begun <- struct{}{} // there is room: only this loop begins tasks
+			begun <- struct{}{} // never blocks: only this loop starts tasks
 			tasks.Go(func() {
 				defer func() { <-begun }()
 				b.do(ctx, t)
@@ -59,14 +58,14 @@ func (b *Background) Run(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-			b.Pause(ctx, time.Second) // it may pass
+			b.Pause(ctx, time.Second) // a retry may succeed
 		case len(taken) == 0:
 			b.Pause(ctx, idle)
 		}
 	}
 }
 
-// do does one task. A panic of ours costs the task, not the program.
+// do runs one task. A panic costs the task, not the program.
 func (b *Background) do(ctx context.Context, t core.Task) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -98,8 +97,8 @@ func (b *Background) logPanic(v any) {
 	b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 }
 
-// train runs a training to its end, giving way to requests between its steps. A panic
-// ends the training with an error. The goroutine may have a low priority afterwards, and must end soon.
+// train runs a training to its end and lets requests go first between its steps. If a step panics, train returns an error. The goroutine
+// may have a low priority afterwards, so it must end soon.
 func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -111,7 +110,7 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 		return err
 	}
 	defer b.Pool.trainings.Give("", 1)
-	if _, native := run.(*training.Run); native { // one in a guest keeps calls from it during a step
+	if _, native := run.(*training.Run); native { // a training in a guest blocks the guest's calls during a step, so it keeps its priority
 		b.Pool.lower()
 	}
 	return b.Pool.Behind(ctx, func(yield func(worked time.Duration) error) {
@@ -129,7 +128,7 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	})
 }
 
-// steps lets the engine step, without a pause while there is more to do and no request needs the processors.
+// steps calls the engine's maintenance steps until ctx ends. It pauses if there is nothing to do or requests need the processors.
 func (b *Background) steps(ctx context.Context) {
 	for ctx.Err() == nil {
 		more, err := b.step(ctx)
@@ -138,14 +137,14 @@ func (b *Background) steps(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-			b.Pause(ctx, time.Second) // it may pass
+			b.Pause(ctx, time.Second) // a retry may succeed
 		case !more:
 			b.Pause(ctx, idle)
 		}
 	}
 }
 
-// step lets the engine step once. If there is more to do, it gives way to requests afterwards.
+// step calls one maintenance step of the engine. If there is more to do, it then waits while requests need the processors.
 func (b *Background) step(ctx context.Context) (more bool, err error) {
 	b.Pool.gate.move(0, 1)
 	defer b.Pool.gate.move(0, -1)

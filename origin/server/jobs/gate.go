@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// gate holds back other work while calls that go first need the processors. One processor stays free, because such a call also reads, decodes
-// and answers. Other work asks the gate between its steps, and waits in the middle of a picture or a training.
+// gate pauses other work while calls that go first need the processors. One processor stays free, because such a call also reads, decodes
+// and answers. Other work calls the gate between its steps, and may wait in the middle of a picture or a training.
 type gate struct {
 	workers int
 
 	mu    sync.Mutex
-	calls int           // calls under way that go first
-	other int           // pieces of other work that run
-	fewer chan struct{} // closed when there are fewer of either; nil: nothing waits for it
+	calls int           // calls in progress that go first
+	other int           // running pieces of other work
+	fewer chan struct{} // closed when calls or other falls; nil: nothing waits for it
 }
 
-// Other work waits after each workTime for at most waitShare times as long, so that it also ends while there are calls all the time.
+// After at least workTime of work, other work waits at most waitShare times as long. So it also ends while calls never stop.
 const (
 	workTime  = time.Millisecond
-	longWork  = 10 * time.Millisecond // a longer step counts as this
+	longWork  = 10 * time.Millisecond // a longer step counts as longWork
 	waitShare = 10
 )
 
-// move changes the numbers of calls that go first and of pieces of other work.
+// move adds to the numbers of calls that go first and of pieces of other work.
 func (g *gate) move(calls, other int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -36,7 +36,7 @@ func (g *gate) move(calls, other int) {
 	}
 }
 
-// full reports whether one of the pieces of other work that run has to wait.
+// full reports whether a running piece of other work must wait.
 func (g *gate) full() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,8 +45,8 @@ func (g *gate) full() bool {
 
 func (g *gate) narrow() bool { return g.calls > 0 && g.calls+g.other >= g.workers }
 
-// wait holds back a piece of other work that has worked for a time since it began or waited last. It returns at once if the piece has not
-// worked for workTime, or may continue.
+// wait pauses a piece of other work while calls need the processors. worked is the time since it began or last waited. wait returns at once
+// if worked is less than workTime or the processors are free.
 func (g *gate) wait(worked time.Duration) (waited bool) {
 	if worked < workTime || !g.full() {
 		return false

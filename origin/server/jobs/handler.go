@@ -8,26 +8,26 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Service is the engine as the pool drives it.
+// Service is the part of an engine that the handler needs.
 type Service interface {
 	Begin(ctx context.Context, r *api.Request) *api.Exchange
-	// Caller returns the account or the application that a request speaks for, from its head.
+	// Caller returns the account or the application that makes a request, from the request's head.
 	Caller(ctx context.Context, r *api.Request) (string, error)
-	// Refuse answers a request that is not let through.
+	// Refuse returns the answer to a request that the server rejects with err.
 	Refuse(r *api.Request, err error) api.Response
 }
 
-// Handler answers requests with a service and runs what its calls wait for on a pool.
+// Handler answers requests with a service, and runs the jobs of their calls on a pool.
 type Handler struct {
 	Service
 	Pool    *Pool
-	Timeout time.Duration // of a call without a video; 0, or a call with one: as long as its context
+	Timeout time.Duration // limit of a call without a video; 0, or a call with a video: only the context limits it
 
-	// Audit notes what a call did, before it is answered. An error is the answer. nil: nothing is noted.
+	// Audit records a call's action before the answer. If it fails, the answer is its error. nil: no recording.
 	Audit func(r *api.Request, did api.AuditEvent) error
 }
 
-// Serve answers r. Requests with a body may mean work, so only so many are begun at once, which callers share.
+// Serve answers r. Requests with a body may cause work, so the pool limits their number, and callers share the limit.
 func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	entered := len(r.Body) > 0
 	if entered {
@@ -68,7 +68,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	return res
 }
 
-// work runs jobs. Those with a video may take longer, and end when the client has gone.
+// work runs jobs. A call with a video may take longer, and ends when the client disconnects.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
 	if !slices.ContainsFunc(todo, func(j api.Job) bool { return j.Video.SampleMS > 0 }) {
 		return h.Pool.run(short, r.Caller, todo, entered)

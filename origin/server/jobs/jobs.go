@@ -1,29 +1,27 @@
-// Package jobs fetches and analyses the pictures that calls of the interface wait for.
+// Package jobs fetches and analyses pictures on behalf of API calls.
 //
 //	call ── jobs ──▶ few at a time of one call ──▶ blobs ──────▶ analysers, one a core ──▶ results
 //	 │                                        └──▶ downloads ──▲   first come, first served
 //	 └ Enter: bounded calls, else busy                         │
 //	                          large calls, films, background ──┴▶ other analysers, one a core, behind a gate
 //
-// Calls of few pictures go first. All other work has its own analysers, on threads of low priority, so no such call waits for one. It
-// also pauses in the middle of a picture or a training while such calls need the cores, but never for more than ten times as long as it
-// works.
+// Calls with few pictures go first. All other work has its own analysers, on threads of low priority, so such a call never waits for one.
+// Other work also pauses in the middle of a picture or a training while calls with few pictures need the cores. A pause takes at most ten
+// times as long as the work before it.
 //
-// Callers, which are accounts and applications of the operator, share the calls and the pictures that
-// may be under way, and take turns at the analysers. So a flood of one caller neither takes all places
-// nor makes the others wait behind it.
+// The callers are accounts and applications of the operator. They share the calls and the pictures that may be in progress, and take turns
+// at the analysers. So a flood of one caller neither takes all places nor makes the others wait behind it.
 //
-// A call that waits for downloads is not work: it counts neither against maxCalls nor against
-// maxPictures. Downloads have their own bounds, which callers share: one caller takes at
-// most half of the places that the others leave. So the slow URLs of one caller delay its own
-// calls only.
+// A call that waits for downloads is not work: it counts neither against maxCalls nor against maxPictures. Downloads have their own limits,
+// which callers share: one caller takes at most half of the places that the others leave. So the slow URLs of one caller delay only its own
+// calls.
 //
-// The engine is one thread and starts nothing, so this package provides its parallelism. A picture uses one core from its bytes to its
-// concepts, and so stays in that core's cache. Several pictures use several cores. One call never has more than a few pictures in the
-// queue, so a call of 128 does not hold up a call of one; pictures that cost as much as a hundred photos use half of the cores at most.
-// Fetching and analysing go picture by picture: the bytes of a call's pictures are never all in memory.
+// The engine has one thread and starts no others, so this package provides its parallelism. One core does all work on a picture, from its
+// bytes to its concepts, so the picture stays in that core's cache. Several pictures use several cores. One call never has more than a few
+// pictures in the queue, so a call of 128 does not hold up a call of one. Pictures that cost as much as a hundred photos use at most half
+// of the cores. The pool fetches and analyses picture by picture, so the bytes of a call's pictures are never all in memory.
 //
-// A panic of an analysis costs that picture and its analyser, which is replaced.
+// If an analysis panics, only its picture fails. The pool replaces the analyser.
 package jobs
 
 import (
@@ -47,7 +45,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
-// Analyser turns pictures into analyses, one at a time; *predict.Analyser is one.
+// Analyser turns pictures into analyses, one at a time. *predict.Analyser implements it.
 type Analyser interface {
 	Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error)
 	AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error)
@@ -56,50 +54,50 @@ type Analyser interface {
 
 var _ Analyser = (*predict.Analyser)(nil)
 
-// Pinner keeps pictures in the blobs until the receiver of a result claims them; *blob.HostedNames is one.
+// Pinner keeps pictures in the blobs until the receiver of a result claims them. *blob.HostedNames implements it.
 type Pinner interface {
-	// Pin keeps data durably until it is unpinned.
+	// Pin stores data durably and keeps it until Unpin.
 	Pin(ctx context.Context, data []byte) (blob.Hash, error)
 	Unpin(ctx context.Context, h blob.Hash) error
 }
 
 var _ Pinner = (*blob.HostedNames)(nil)
 
-// Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required,
-// and Keeper where jobs ask to keep.
+// Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required. Pinner is required if a job sets Keep, and
+// Videos if a job has a video.
 type Options struct {
-	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
-	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
-	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture from our store or an origin: api.ErrFetch if unavailable
-	HasPicture  func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
+	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of the network base for one thread
+	Fetch       func(ctx context.Context, url string) ([]byte, error)  // downloads a picture
+	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // reads a stored or an origin's picture; api.ErrFetch if unavailable
+	HasPicture  func(h blob.Hash) bool                                 // reports whether Blob needs no download; nil: it never downloads
 	Pinner      Pinner                                                 // keeps the pictures of inputs
-	Videos      Videos                                                 // decodes videos of calls
+	Videos      Videos                                                 // decodes the videos of calls
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
-	Base      [32]byte // the newest network
-	Workers   int      // analyses at once; 0 means 1
-	Fetches   int      // pictures from the blobs in memory; 0 means 16
-	Downloads int      // pictures of calls being downloaded, or downloaded and waiting; 0 means 16
+	Base      [32]byte // base model of the newest network
+	Workers   int      // number of analyses at once; 0 means 1
+	Fetches   int      // number of pictures from the blobs in memory; 0 means 16
+	Downloads int      // number of pictures of calls being downloaded, or downloaded and waiting; 0 means 16
 
-	// Spent is the processor time that the calling thread has used. A picture's time is
-	// measured by it, so that a busy machine fails no picture that an idle one analyses; ten
-	// times as long by the clock ends it as well. nil: the clock alone.
+	// Spent returns the processor time that the calling thread has used. The pool limits a picture's processor time, so a busy machine
+	// fails no picture that an idle one analyses. The limit by the clock is ten times as long. nil: the pool limits the time by the clock
+	// alone.
 	Spent func() time.Duration
 
-	// Lower gives the calling thread a low priority for good. Pictures that are not in the front lane, and trainings, have such threads.
-	// Steps of an engine have none: they hold locks for which calls wait. nil: no thread has one.
+	// Lower gives the calling thread a low priority for good. The pool calls it for pictures outside the front lane and for trainings.
+	// Steps of an engine keep their priority, because they hold locks that calls wait for. nil: all threads keep their priority.
 	Lower func()
 }
 
-// Bounds of a pool.
+// Limits of a pool.
 const (
-	perCall     = 8                       // pictures of one call at once, and downloads of one call besides
-	fewPictures = 4                       // of a call that goes first
-	maxCalls    = 32                      // calls for each worker, without those that wait for downloads
-	maxPictures = 512                     // pictures of calls for each worker that are not done, without downloads
-	maxWaiting  = 2048                    // pictures of calls that wait for downloads, at least perCall a call
-	pictureTime = 1500 * time.Millisecond // of one analysis, by Spent
+	perCall     = 8                       // pictures of one call at once, and as many downloads of it
+	fewPictures = 4                       // maximum number of pictures of a call that goes first
+	maxCalls    = 32                      // calls for each worker, without calls that wait for downloads
+	maxPictures = 512                     // unfinished pictures of calls for each worker, without downloads
+	maxWaiting  = 2048                    // pictures of calls that wait for downloads; a call counts as at least perCall
+	pictureTime = 1500 * time.Millisecond // limit of one analysis, measured by Spent
 )
 
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
@@ -108,36 +106,36 @@ type Pool struct {
 	turns     fairQueue      // hands out analysers to the front lane
 	later     fairQueue      // hands out analysers to the other lanes
 	gate      gate           // holds back the other lanes
-	fetches   *shares.Shares // a place for each picture from the blobs in memory; one caller may have all
-	downloads *shares.Shares // a place for each picture of a call that is downloaded
-	behind    *shares.Shares // a place for each picture of the background in memory
-	waiting   *shares.Shares // a place for each picture of the calls that wait for downloads
-	heavy     *shares.Shares // a place for each heavy picture being analysed; one caller may have all
-	trainings *shares.Shares // a place for each training under way; one caller may have all
-	calls     *shares.Shares // a place for each call, by caller
-	pictures  *shares.Shares // a place for each picture, by caller
+	fetches   *shares.Shares // places for pictures from the blobs in memory; one caller may have all
+	downloads *shares.Shares // places for pictures of calls that are downloaded
+	behind    *shares.Shares // places for background pictures in memory
+	waiting   *shares.Shares // places for pictures of calls that wait for downloads
+	heavy     *shares.Shares // places for heavy pictures being analysed; one caller may have all
+	trainings *shares.Shares // places for trainings in progress; one caller may have all
+	calls     *shares.Shares // places for calls, by caller
+	pictures  *shares.Shares // places for pictures, by caller
 	done      atomic.Int64
 
 	mu     sync.Mutex
-	unread map[blob.Hash]bool // pictures that could not be read, each of which is logged once
+	unread map[blob.Hash]bool // unreadable pictures that were logged, so that each is logged once
 }
 
-// maxUnread is the maximum number of unread pictures that are logged. The log of a store without any would be as long as the store.
+// maxUnread is the maximum number of unread pictures that are logged as errors. Otherwise a store that lost all pictures would log each
+// one.
 const maxUnread = 10_000
 
-// worker is an analyser of each network that was asked for, and when it must give up on its
-// picture.
+// worker holds an analyser for each requested network, and the time limits of its current picture.
 type worker struct {
 	pool      *Pool
 	analysers map[[32]byte]Analyser
 	limits    raster.Limits
-	deadline  time.Time     // by the clock
-	budget    time.Duration // by Spent
+	deadline  time.Time     // time limit by the clock
+	budget    time.Duration // time limit by Spent
 
-	begun time.Time // of its picture, or when that continued after a wait; zero: the gate does not hold it back
+	begun time.Time // start of its picture, or the end of its last pause; zero: the gate does not pause it
 }
 
-// New makes a pool and its analysers.
+// New returns a pool with one analyser of the base network for each worker.
 func New(o Options) *Pool {
 	o.Workers, o.Fetches, o.Downloads = cmp.Or(o.Workers, 1), cmp.Or(o.Fetches, 16), cmp.Or(o.Downloads, 16)
 	workers, fetches, half := int64(o.Workers), int64(o.Fetches), max(1, int64(o.Workers)/2)
@@ -149,7 +147,7 @@ func New(o Options) *Pool {
 	}
 	for range o.Workers {
 		w := p.newWorker()
-		p.analyser(w, o.Base) // before the first picture asks for it
+		p.analyser(w, o.Base) // load it before the first picture needs it
 		p.turns.give(w)
 		p.later.give(p.newWorker())
 	}
@@ -162,14 +160,14 @@ func (p *Pool) newWorker() *worker {
 	return w
 }
 
-// isExpired reports whether the time of the worker's picture is over.
+// isExpired reports whether the time limit of the worker's picture has passed. It first pauses if the gate requires it.
 func (w *worker) isExpired() bool {
 	w.pause()
 	o := &w.pool.o
 	return o.Now().After(w.deadline) || o.Spent != nil && o.Spent() > w.budget
 }
 
-// pause holds up the worker's picture where the gate holds it back.
+// pause waits while the gate pauses the worker's picture, and extends the picture's deadline by the pause.
 func (w *worker) pause() {
 	if w.begun.IsZero() {
 		return
@@ -181,7 +179,7 @@ func (w *worker) pause() {
 	}
 }
 
-// of returns the turns of a lane.
+// of returns the queue for the analysers of lane l.
 func (p *Pool) of(l lane) *fairQueue {
 	if l == front {
 		return &p.turns
@@ -189,7 +187,7 @@ func (p *Pool) of(l lane) *fairQueue {
 	return &p.later
 }
 
-// analyser is the worker's of a network.
+// analyser returns the worker's analyser for the network base. It makes the analyser on first use. A zero base means the pool's network.
 func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
 	if base == [32]byte{} {
 		base = p.o.Base
@@ -202,7 +200,7 @@ func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
 	return a
 }
 
-// Full returns an error while no more calls of a caller are taken.
+// Full returns an error that wraps api.ErrBusy if the pool accepts no more calls of the caller.
 func (p *Pool) Full(caller string) error {
 	if !p.calls.Fits(caller, 1) {
 		return p.full(caller)
@@ -210,13 +208,12 @@ func (p *Pool) Full(caller string) error {
 	return nil
 }
 
-// full returns why no more calls of a caller are taken.
+// full returns the error for a call that the pool does not accept.
 func (p *Pool) full(caller string) error {
 	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.TotalInUse(), p.calls.InUse(caller), api.ErrBusy)
 }
 
-// Enter counts a call in, or returns an error that wraps api.ErrBusy. Every call that came
-// in must leave.
+// Enter counts a call of the caller, or returns an error that wraps api.ErrBusy. After a success the caller of Enter must call leave.
 func (p *Pool) Enter(caller string) (leave func(), err error) {
 	if !p.calls.Try(caller, 1) {
 		return nil, p.full(caller)
@@ -224,19 +221,17 @@ func (p *Pool) Enter(caller string) (leave func(), err error) {
 	return func() { p.calls.Give(caller, 1) }, nil
 }
 
-// Waiting returns the places that calls take which wait for downloads; see maxWaiting.
+// Waiting returns the number of places in use by calls that wait for downloads; see maxWaiting.
 func (p *Pool) Waiting() int64 { return p.waiting.TotalInUse() }
 
-// Load returns the calls and pictures under way without those that wait for downloads, and the
-// pictures done since the start.
+// Load returns the calls and pictures in progress, without those that wait for downloads, and the number of pictures done since the start.
 func (p *Pool) Load() (calls, pictures, done int64) {
 	return p.calls.TotalInUse(), p.pictures.TotalInUse(), p.done.Load()
 }
 
-// Run runs the jobs of one call, which all have its caller, and returns their results in order. Its error is for the
-// whole call: it wraps api.ErrBusy when too many pictures wait, or when ctx was cancelled,
-// auth.ErrRate when too many downloads of the caller wait, and api.ErrTimeout when
-// ctx's time was over.
+// Run runs the jobs of one call and returns their results in order. The first job's caller counts for all. An error concerns the whole
+// call. It wraps api.ErrBusy if too many pictures wait or ctx was cancelled, auth.ErrRate if too many downloads of the caller wait, and
+// api.ErrTimeout if ctx's deadline has passed.
 func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
 	caller := ""
 	if len(jobs) > 0 {
@@ -245,8 +240,8 @@ func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
 	return p.run(ctx, caller, jobs, false)
 }
 
-// run is Run for a call of a caller that has entered the pool or not. While the call waits for downloads it is
-// not counted in.
+// run implements Run. entered reports whether the caller has already called Enter for this call. While the call waits for downloads, the
+// pool does not count it.
 func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered bool) ([]api.Result, error) {
 	var near, far []int
 	for i := range jobs {
@@ -277,13 +272,13 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 		if pending > 0 {
 			return nil, fmt.Errorf("%d pictures are waiting: %w", pending, api.ErrBusy)
 		}
-		p.pictures.Force(caller, n) // alone it may be larger than its share
+		p.pictures.Force(caller, n) // a single call may be larger than the caller's share
 	}
 
 	results := make([]api.Result, len(jobs))
 	var wg sync.WaitGroup
 	p.each(&wg, near, func(i int) {
-		defer p.pictures.Give(caller, 1) // not at the end of the call, which may wait for downloads
+		defer p.pictures.Give(caller, 1) // return each place at once, because the call may still wait for downloads
 		results[i] = p.one(ctx, l, &jobs[i], false)
 	})
 	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, l, &jobs[i], true) })
@@ -295,7 +290,7 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 	return results, err
 }
 
-// each does the jobs of one call at the given places, a few at a time.
+// each calls do for each of the places, a few at a time, on goroutines of wg.
 func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
 	next := new(atomic.Int64)
 	for range min(perCall, len(places)) {
@@ -307,7 +302,7 @@ func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
 	}
 }
 
-// far reports whether a job waits for the network.
+// far reports whether the picture of a job must be downloaded.
 func (p *Pool) far(job *api.Job) bool {
 	if job.Data != nil {
 		return false
@@ -315,12 +310,12 @@ func (p *Pool) far(job *api.Job) bool {
 	return job.URL != "" || p.o.HasPicture != nil && !p.o.HasPicture(job.Blob)
 }
 
-// goesFirst reports whether a call with these jobs holds back other work: it has few pictures, and waits for nothing else.
+// goesFirst reports whether a call with these jobs goes before other work: it has few pictures, no videos and no downloads.
 func (p *Pool) goesFirst(jobs []api.Job) bool {
 	return len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Video.SampleMS > 0 || p.far(&j) })
 }
 
-// wait counts a call of a caller in that waits for n downloads.
+// wait reserves places for a call that waits for n downloads. leave returns the places.
 func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 	places := int64(max(n, perCall)) // each call holds a connection and goroutines
 	switch {
@@ -332,7 +327,7 @@ func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 	return nil, fmt.Errorf("%w: too many pictures of this application wait for their downloads", auth.ErrRate)
 }
 
-// release releases the pictures of results that nobody takes.
+// release unpins the pictures of results that no caller receives.
 func (p *Pool) release(ctx context.Context, results []api.Result) {
 	for i := range results {
 		if h := results[i].Blob; !h.IsZero() {
@@ -343,7 +338,7 @@ func (p *Pool) release(ctx context.Context, results []api.Result) {
 	}
 }
 
-// gaveUp returns the reason why a context has ended, as an error of the interface.
+// gaveUp returns an API error with the reason why ctx has ended, or nil if it has not.
 func gaveUp(ctx context.Context) error {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -354,9 +349,8 @@ func gaveUp(ctx context.Context) error {
 	return nil
 }
 
-// Picture does one job of the background, after everything that requests wait for. It waits
-// for its turn while as many as may be are under way. When ctx ends the result's error
-// wraps api.ErrBusy, and nothing is held.
+// Picture does one background job. Jobs of requests go first. It waits until the background has a free place. If ctx ends, the result's
+// error wraps api.ErrBusy, and no picture stays pinned.
 func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 	r := p.one(ctx, back, job, true)
 	if err := gaveUp(ctx); err != nil {
@@ -366,9 +360,9 @@ func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 	return r
 }
 
-// Behind runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few milliseconds,
-// where it can pause, f calls yield with the time that it has worked since its start or its last pause. The worker is free during yield.
-// yield returns an error when ctx has ended, and f should then return.
+// Behind runs background work other than pictures on one worker. f runs while no other lane wants the worker. Every few milliseconds, where
+// it can pause, f must call yield with the time that it has worked since its start or its last pause. The worker is free during yield. If
+// ctx has ended, yield returns an error, and f should then return.
 func (p *Pool) Behind(ctx context.Context, f func(yield func(worked time.Duration) error)) error {
 	w, err := p.later.take(ctx, back, "")
 	if err != nil {
@@ -393,7 +387,7 @@ func (p *Pool) Behind(ctx context.Context, f func(yield func(worked time.Duratio
 	return ctx.Err()
 }
 
-// one fetches and analyses one picture.
+// one fetches and analyses the picture of a job. far reports whether the picture must be downloaded.
 func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.Result) {
 	if job.Video.SampleMS > 0 {
 		return p.video(ctx, job, far)
@@ -407,7 +401,7 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 	if err != nil {
 		return api.Result{Err: err, Passing: passing}
 	}
-	if l != back && far { // from here on it is work
+	if l != back && far { // from here on the picture counts as work
 		p.pictures.Force(job.Caller, 1)
 		defer p.pictures.Give(job.Caller, 1)
 	}
@@ -418,7 +412,7 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 	return r
 }
 
-// room waits for a place in memory for a picture.
+// room waits for a place in memory for a picture. leave returns the place.
 func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave func(), err error) {
 	places := p.downloads
 	if l == back {
@@ -432,7 +426,7 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 	return func() { places.Give(job.Caller, 1) }, nil
 }
 
-// inTurn analyses a picture when a worker is free.
+// inTurn analyses a picture once a worker is free.
 func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
 	if weight := weigh(picture); weight > heavyPixels {
 		if p.heavy.Take(ctx, job.Caller) != nil {
@@ -440,7 +434,7 @@ func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job)
 		}
 		defer func() {
 			if weight > hugePixels {
-				runtime.GC() // or the garbage of this one adds to the memory of the next
+				runtime.GC() // otherwise this picture's garbage adds to the memory of the next
 			}
 			p.heavy.Give(job.Caller, 1)
 		}()
@@ -448,7 +442,7 @@ func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job)
 	return p.analyse(ctx, l, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.Analyse(picture, job.Crop, job.Want) })
 }
 
-// keep holds an analysed picture. The worker is somebody else's by now: this waits for disks.
+// keep pins an analysed picture. The worker is already free, because keep waits for disks.
 func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
 	info, err := raster.Inspect(picture)
 	if err == nil {
@@ -465,17 +459,16 @@ func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
 	}
 }
 
-// A picture that weighs more than heavyPixels takes the heavy lane. One of more than hugePixels leaves 64 MB of garbage or more, so the
-// garbage is collected at once.
+// A picture that weighs more than heavyPixels needs a place in Pool.heavy. A picture of more than hugePixels leaves at least 64 MB of
+// garbage, which is collected at once.
 const (
 	heavyPixels = 4 << 20
 	hugePixels  = 16 << 20
 )
 
-// weigh returns the pixels that a picture costs: heavy ones many times what a photo does,
-// hundreds of megabytes and up to seconds. Those use half of the workers, so that however
-// many come, the others are analysed at once. A JPEG is decoded at an eighth of its size or
-// less and keeps to a few rows; of the other formats libraries keep all pixels.
+// weigh returns the number of pixels that picture costs. A heavy picture costs many times as much as a photo: hundreds of megabytes and up
+// to seconds. Heavy pictures use half of the workers, so the others are analysed at once. The decoder reduces a JPEG to an eighth of its
+// size or less and keeps only a few rows. For the other formats libraries keep all pixels.
 func weigh(picture []byte) int64 {
 	info, err := raster.Inspect(picture)
 	if err != nil {
@@ -488,7 +481,7 @@ func weigh(picture []byte) int64 {
 	return pixels
 }
 
-// bytes gets a job's picture. After an error, passing reports whether a later try may succeed.
+// bytes returns the picture of a job. After an error, passing reports whether a later try may succeed.
 func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing bool, err error) {
 	if job.Data != nil {
 		return job.Data, false, nil
@@ -496,7 +489,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 	if job.URL == "" {
 		b, err := p.o.Blob(ctx, job.Blob)
 		switch {
-		case errors.Is(err, api.ErrFetch): // the picture of another node, unavailable now
+		case errors.Is(err, api.ErrFetch): // another node has the picture, and it is unavailable now
 			p.o.Log.Debug("cannot get picture", "hash", job.Blob.String(), "error", err)
 		case err != nil:
 			p.o.Log.Log(ctx, p.unreadLevel(job.Blob), "cannot read picture", "hash", job.Blob.String(), "error", err)
@@ -508,7 +501,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 	return b, passing, err
 }
 
-// unreadLevel is the level at which a failed read of a picture is logged: Error the first time, Debug afterwards.
+// unreadLevel returns the level for logging a failed read of a picture: Error the first time, Debug afterwards.
 func (p *Pool) unreadLevel(h blob.Hash) slog.Level {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -519,7 +512,7 @@ func (p *Pool) unreadLevel(h blob.Hash) slog.Level {
 	return slog.LevelError
 }
 
-// downloadError turns the error of a download into one for the caller. passing reports whether a later try may succeed.
+// downloadError converts the error of a download into one for the API. passing reports whether a later try may succeed.
 func (p *Pool) downloadError(ctx context.Context, url string, err error) (passing bool, _ error) {
 	if err == nil {
 		return false, nil
@@ -538,7 +531,7 @@ func (p *Pool) downloadError(ctx context.Context, url string, err error) (passin
 	return errors.As(err, &failure) && failure.Passing(), api.ErrFetch
 }
 
-// analyse has an analyser do work when a worker is free. One that panics is replaced.
+// analyse calls work with an analyser once a worker is free. If work panics, the worker is replaced.
 func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*worker, Analyser) (predict.Analysis, error)) (r api.Result) {
 	turns := p.of(l)
 	w, err := turns.take(ctx, l, job.Caller)
@@ -565,7 +558,8 @@ func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*wor
 	return r
 }
 
-// lower gives the calling goroutine a thread of low priority, which ends with it: an ordinary user cannot raise the priority again.
+// lower gives the calling goroutine's thread a low priority. The thread ends with the goroutine, because an ordinary user cannot raise the
+// priority again.
 func (p *Pool) lower() {
 	if p.o.Lower != nil {
 		runtime.LockOSThread()
@@ -573,7 +567,7 @@ func (p *Pool) lower() {
 	}
 }
 
-// attempt has the analyser of a worker do work within the time of a picture. It replaces the worker if that panics.
+// attempt calls work with the worker's analyser, within the time limit of a picture. If work panics, attempt replaces the worker.
 func (p *Pool) attempt(w **worker, job *api.Job, work func(*worker, Analyser) (predict.Analysis, error)) (a predict.Analysis, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -584,7 +578,7 @@ func (p *Pool) attempt(w **worker, job *api.Job, work func(*worker, Analyser) (p
 	}()
 	(*w).deadline = p.o.Now().Add(pictureTime)
 	if p.o.Spent != nil {
-		runtime.LockOSThread() // Spent is the thread's
+		runtime.LockOSThread() // Spent measures the calling thread
 		defer runtime.UnlockOSThread()
 		(*w).deadline = p.o.Now().Add(10 * pictureTime)
 		(*w).budget = p.o.Spent() + pictureTime

@@ -9,14 +9,14 @@ import (
 	"github.com/sightline-dev/sightline/core"
 )
 
-// Renewing is an engine as [Renewals] asks it.
+// Renewing is the part of an engine that [Renewals] needs.
 type Renewing interface {
 	// Renewals lists the applications that an older network still serves.
 	Renewals() ([]core.Progress, error)
 }
 
-// Renewals tells in the log how far applications are on their way to the newest network: when
-// one is first seen on it, from time to time, and when it has gone over.
+// Renewals logs the progress of applications that change to the newest network: when it first sees an application, from time to time, and
+// when the application has changed.
 type Renewals struct {
 	Engine Renewing
 	Now    func() time.Time
@@ -29,16 +29,16 @@ type Renewals struct {
 // renewalProgress holds the last log line about an application, and its progress when it was first seen.
 type renewalProgress struct {
 	begunAt, reportedAt time.Time
-	from                uint64 // done when it was first seen
+	from                uint64 // value of Done when the application was first seen
 	last                core.Progress
 }
 
 const (
-	look      = time.Second      // between two looks at the engine
-	tellEvery = 10 * time.Second // between two lines about an application
+	look      = time.Second      // time between two reads of the engine's progress
+	tellEvery = 10 * time.Second // minimum time between two lines about an application
 )
 
-// Run tells until ctx ends.
+// Run logs progress until ctx ends.
 func (r *Renewals) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.look()
@@ -80,8 +80,8 @@ func (r *Renewals) look() {
 	}
 }
 
-// speed returns the number of inputs analysed per second since the application was first seen, to a tenth, and the time that the rest
-// will take. Both are 0 while they are unknown.
+// speed returns the number of inputs analysed per second since the application was first seen, rounded to a tenth, and the remaining time.
+// Both are 0 while they are unknown.
 func (s *renewalProgress) speed(now time.Time) (perSecond float64, left time.Duration) {
 	took := now.Sub(s.begunAt).Seconds()
 	if took <= 0 || s.last.Done <= s.from {

@@ -6,43 +6,43 @@ import (
 	"sync"
 )
 
-// lane is a queue for workers: pictures of small calls before those of large ones, these before frames of videos, and these before
-// the background. The front lane has its own workers.
+// lane is a priority of waiting work. Pictures of small calls come first, then pictures of large calls, then frames of videos, then
+// background work. The front lane has its own workers.
 type lane int
 
 const (
-	front lane = iota // a picture of a call that has few
-	bulk              // a picture of a call that has many
+	front lane = iota // a picture of a call with few pictures
+	bulk              // a picture of a call with many pictures
 	films             // a frame of a video
-	back              // the background
+	back              // background work
 	lanes
 )
 
-// patience is the maximum number of workers in a row that pass a waiting lane. The next worker goes to that lane, so that its work
-// proceeds on a busy server too.
+// patience is the maximum number of workers in a row that pass a waiting lane. The next worker goes to that lane, so its work also proceeds
+// on a busy server.
 const patience = 64
 
-// fairQueue hands workers to pictures that wait: the first lane first. In each lane callers take turns, and the pictures of one come in
-// their order, so a picture waits for one of each other caller at most.
+// fairQueue gives workers to waiting pictures, first lane first. In each lane the callers take turns, and the pictures of one caller keep
+// their order. So a picture waits for at most one picture of each other caller.
 type fairQueue struct {
 	mu      sync.Mutex
 	idle    []*worker
-	waiting [lanes][]claim          // by lane, in the order of their coming
-	served  [lanes]map[string]int64 // by lane and caller that waits: the count of turns at its last one
-	count   int64                   // of turns
-	passed  [lanes]int              // turns of the lanes before this one while it waited
+	waiting [lanes][]claim          // by lane, in order of arrival
+	served  [lanes]map[string]int64 // by lane and waiting caller: value of count at the caller's last turn
+	count   int64                   // number of turns
+	passed  [lanes]int              // turns of earlier lanes while this lane waited
 }
 
-// claim is a picture, or a training, that waits for a worker.
+// claim is a picture, or other work, that waits for a worker.
 type claim struct {
 	caller string
-	mine   chan *worker // takes one worker
+	mine   chan *worker // receives one worker
 }
 
-// take waits for a worker for a caller until ctx ends.
+// take waits for a worker for a caller until ctx ends. The caller must return the worker with give.
 func (t *fairQueue) take(ctx context.Context, l lane, caller string) (*worker, error) {
 	t.mu.Lock()
-	if n := len(t.idle); n > 0 { // then nobody waits
+	if n := len(t.idle); n > 0 { // then nothing waits
 		w := t.idle[n-1]
 		t.idle = t.idle[:n-1]
 		t.mu.Unlock()
@@ -62,13 +62,13 @@ func (t *fairQueue) take(ctx context.Context, l lane, caller string) (*worker, e
 		t.remove(l, i)
 	}
 	t.mu.Unlock()
-	if i < 0 { // it came at the last moment
+	if i < 0 { // a worker was assigned just before ctx ended
 		t.give(<-mine)
 	}
 	return nil, ctx.Err()
 }
 
-// give hands a worker on.
+// give passes a free worker to the next claim, or keeps it as idle.
 func (t *fairQueue) give(w *worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *fairQueue) give(w *worker) {
 	c.mine <- w
 }
 
-// first returns the lane that is served next, and whether something waits at all.
+// first returns the lane to serve next. waits is false if nothing waits.
 func (t *fairQueue) first() (l lane, waits bool) {
 	for other := lanes - 1; other >= front; other-- {
 		if len(t.waiting[other]) > 0 {
@@ -111,7 +111,7 @@ func (t *fairQueue) first() (l lane, waits bool) {
 	return l, waits
 }
 
-// remove takes a claim out of a lane. A caller of which nothing else waits is forgotten.
+// remove removes a claim from a lane. It forgets the turn of a caller without further claims.
 func (t *fairQueue) remove(l lane, i int) {
 	caller := t.waiting[l][i].caller
 	t.waiting[l] = slices.Delete(t.waiting[l], i, i+1)

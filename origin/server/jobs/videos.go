@@ -19,23 +19,23 @@ import (
 
 // Videos downloads and decodes videos.
 type Videos interface {
-	// Fetch writes the video behind a URL, and is as Options.Fetch.
+	// Fetch writes the video at a URL to to. Its errors are those of Options.Fetch.
 	Fetch(ctx context.Context, url string, to io.Writer) error
-	// Spool makes a file without a name and has it written.
+	// Spool creates a file without a name and calls write with it.
 	Spool(write func(to io.Writer) error) (*os.File, error)
-	// Enter waits for a place among the videos that are decoded at once.
+	// Enter waits until another video may be decoded. leave returns the place.
 	Enter(ctx context.Context, caller string) (leave func(), err error)
 	// Frames decodes a video; see [video.Decoder].
 	Frames(ctx context.Context, film *os.File, v api.Video) iter.Seq2[video.Frame, error]
 }
 
-// video analyses the frames of one video as they are decoded, one at a time. A picture that waits goes first.
+// video analyses the frames of one video, one at a time as they are decoded. Waiting pictures go first.
 func (p *Pool) video(ctx context.Context, job *api.Job, far bool) api.Result {
 	film, passing, err := p.film(ctx, job, far)
 	if err != nil {
 		return api.Result{Err: err, Passing: passing}
 	}
-	defer film.Close() // it has no name, and was only read
+	defer film.Close() // only closes: the file has no name and was only read
 	leave, err := p.o.Videos.Enter(ctx, job.Caller)
 	if err != nil {
 		return api.Result{Err: cmp.Or(gaveUp(ctx), fmt.Errorf("%w: %w", api.ErrBusy, err))}
@@ -53,20 +53,20 @@ func (p *Pool) video(ctx context.Context, job *api.Job, far bool) api.Result {
 	return api.Result{Frames: frames, Err: err}
 }
 
-// film gets a job's video as a file. A download has its place in memory only while it lasts.
+// film returns a job's video as a file. A download occupies its place in memory only until it is complete.
 func (p *Pool) film(ctx context.Context, job *api.Job, far bool) (film *os.File, passing bool, err error) {
 	leave, err := p.room(ctx, films, job, far)
 	if err != nil {
 		return nil, false, gaveUp(ctx)
 	}
 	defer leave()
-	var failed error // to get the bytes
+	var failed error // error of getting the bytes
 	film, err = p.o.Videos.Spool(func(to io.Writer) error {
 		if job.URL != "" && job.Data == nil {
 			disk := storing{to: to}
 			err := p.o.Videos.Fetch(ctx, job.URL, &disk)
 			if disk.err != nil {
-				return disk.err // no fault of the download
+				return disk.err // writing failed, not the download
 			}
 			passing, failed = p.downloadError(ctx, job.URL, err)
 			return failed
@@ -88,7 +88,7 @@ func (p *Pool) film(ctx context.Context, job *api.Job, far bool) (film *os.File,
 	return film, false, nil
 }
 
-// storing is a writer that remembers its last error.
+// storing is a writer that stores its last error.
 type storing struct {
 	to  io.Writer
 	err error
@@ -100,8 +100,8 @@ func (s *storing) Write(b []byte) (n int, err error) {
 	return n, s.err
 }
 
-// animationOf returns the bytes of a film that the core decodes by itself: a GIF, a WebP or another picture. It returns nil for other
-// videos, and an error for a file that is not a video.
+// animationOf returns the bytes of a film that the core decodes itself: a GIF, a WebP or another picture. It returns nil for other videos,
+// and an error for a file that is not a video.
 func animationOf(film *os.File) ([]byte, error) {
 	head := make([]byte, 4096)
 	n, err := film.ReadAt(head, 0)
@@ -126,9 +126,9 @@ func animationOf(film *os.File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// animation analyses what is on screen at the times of a GIF or a WebP.
+// animation analyses the visible picture of a GIF or a WebP at each sample time.
 func (p *Pool) animation(ctx context.Context, job *api.Job, picture []byte) (seen []api.Frame, err error) {
-	var mine *worker // of the frame that is decoded
+	var mine *worker // analyses the current frame
 	decoder := raster.NewDecoder(raster.Limits{Expired: func() bool { return mine != nil && mine.limits.Expired() }})
 	frames, err := decoder.Frames(picture, job.Video.Sample())
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *Pool) animation(ctx context.Context, job *api.Job, picture []byte) (see
 	}
 }
 
-// analyseFrames analyses frames as another process decodes them.
+// analyseFrames analyses frames while another process decodes them.
 func (p *Pool) analyseFrames(ctx context.Context, job *api.Job, film *os.File) (seen []api.Frame, err error) {
 	for f, err := range p.o.Videos.Frames(ctx, film, job.Video) {
 		if err != nil {
@@ -172,7 +172,7 @@ func (p *Pool) analyseFrames(ctx context.Context, job *api.Job, film *os.File) (
 	return seen, nil
 }
 
-// decodeError returns the error of a video that cannot be decoded, in the interface's words.
+// decodeError returns the API's error for a video that cannot be decoded.
 func (p *Pool) decodeError(ctx context.Context, err error) error {
 	for _, known := range []error{raster.ErrUnsupported, raster.ErrTooLarge, raster.ErrCorrupt} {
 		if errors.Is(err, known) {

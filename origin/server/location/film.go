@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// keptBoxes are the boxes of each box that players need; "" is the file itself. A box that is not a key here is kept as it is, with all
-// that is in it.
+// keptBoxes lists, for each kind of box, the boxes in it that players need; "" is the file itself. A needed box that is not a key of the
+// map stays unchanged with its whole content.
 var keptBoxes = map[string][]string{
 	"":     {"ftyp", "styp", "moov", "moof", "mdat", "sidx", "mfra"},
 	"moov": {"mvhd", "trak", "mvex"},
@@ -18,14 +18,15 @@ var keptBoxes = map[string][]string{
 	"traf": {"tfhd", "tfdt", "trun", "sdtp", "sbgp", "sgpd", "subs", "saiz", "saio", "senc"},
 }
 
-// players show tracks with these handlers. The samples of others may be places: cameras write them as data, or as subtitles.
+// players lists the handlers of tracks that players show. The samples of other tracks may contain places: cameras write them as data or
+// subtitles.
 var players = []string{"vide", "soun"}
 
 // box is a box of a film: size and kind, then the body.
 type box struct {
-	kind string // empty: the bytes here cannot be a box
+	kind string // empty: the bytes are not a box
 	at   int64  // offset of the box in the file
-	head int64  // bytes before the body
+	head int64  // number of bytes before the body
 	body []byte
 }
 
@@ -34,9 +35,9 @@ func IsFilm(start []byte) bool {
 	return len(start) >= 8 && (string(start[4:8]) == "ftyp" || string(start[4:8]) == "moov")
 }
 
-// Film returns the edits that remove the place from an MP4, QuickTime or 3GP file, which keep its length; none for another file.
-// Boxes that players do not need become boxes that they skip, full of zeros, and so do tracks without pictures or sound. The
-// samples of such a track are zeroed, but for those that a movie fragment has.
+// Film returns the edits that remove the place from an MP4, QuickTime or 3GP file. The edits keep the file's length. For another file Film
+// returns nil. Boxes that players do not need, and tracks without pictures or sound, become zeroed boxes that players skip. The samples of
+// such a track are zeroed too, except for those in movie fragments.
 func Film(data []byte) []Edit {
 	if !IsFilm(data) {
 		return nil
@@ -44,7 +45,7 @@ func Film(data []byte) []Edit {
 	f := film{size: int64(len(data)), hidden: map[uint32]bool{}}
 	f.reduce("", data, 0)
 	if len(f.edits) == maxEdits {
-		return []Edit{{Len: f.size}} // there are perhaps more, so nothing is sent
+		return []Edit{{Len: f.size}} // there may be more edits, so the whole file is zeroed
 	}
 	return f.edits
 }
@@ -56,7 +57,7 @@ type film struct {
 	hidden map[uint32]bool // ids of removed tracks
 }
 
-// boxes yields the boxes in data, which begins at an offset of the file. The last may be cut short.
+// boxes yields the boxes in data, which begins at offset at of the file. The last box may be truncated.
 func boxes(data []byte, at int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
 		for len(data) > 0 {
@@ -65,7 +66,7 @@ func boxes(data []byte, at int64) iter.Seq[box] {
 			if len(data) >= 8 {
 				b.kind, b.head = string(data[4:8]), 8
 				switch size := uint64(binary.BigEndian.Uint32(data)); {
-				case size == 0 && b.kind != "\x00\x00\x00\x00": // up to the end
+				case size == 0 && b.kind != "\x00\x00\x00\x00": // size 0: the box extends to the end
 				case size == 1 && len(data) >= 16:
 					b.head = 16
 					n = min(n, binary.BigEndian.Uint64(data[8:]))
@@ -85,7 +86,8 @@ func boxes(data []byte, at int64) iter.Seq[box] {
 	}
 }
 
-// find returns the body of a box in data, by the kinds of the boxes around it.
+// find returns the body of a box in data. kinds are the kinds of the enclosing boxes and, last, of the box itself. If there is no match,
+// find returns nil.
 func find(data []byte, kinds ...string) []byte {
 	for b := range boxes(data, 0) {
 		if b.kind != kinds[0] {
@@ -99,7 +101,7 @@ func find(data []byte, kinds ...string) []byte {
 	return nil
 }
 
-// reduce removes what players do not need from the body of a box of some kind.
+// reduce removes the boxes that players do not need from body, the body of a box of the given kind. at is the body's offset in the file.
 func (f *film) reduce(kind string, body []byte, at int64) {
 	for b := range boxes(body, at) {
 		switch {
@@ -123,7 +125,7 @@ func isPlayable(track []byte) bool {
 	return len(handler) >= 12 && slices.Contains(players, string(handler[8:12]))
 }
 
-// idOffset is the offset of a track's id in its header, after two times.
+// idOffset returns the offset of a track's id in its header, after two times.
 func idOffset(track []byte) int {
 	if header := find(track, "tkhd"); len(header) > 0 && header[0] == 1 {
 		return 4 + 2*8
@@ -131,7 +133,7 @@ func idOffset(track []byte) int {
 	return 4 + 2*4
 }
 
-// number is the big-endian number at an offset, or 0 where b is shorter.
+// number returns the big-endian number at offset at, or 0 if b is too short.
 func number(b []byte, at int) uint32 {
 	if len(b) < at+4 {
 		return 0
@@ -139,7 +141,7 @@ func number(b []byte, at int) uint32 {
 	return binary.BigEndian.Uint32(b[at:])
 }
 
-// remove makes a box one that players skip.
+// remove turns a box into one that players skip.
 func (f *film) remove(b box) {
 	if b.kind != "" {
 		f.edit(Edit{At: b.at + 4, Len: 4, By: []byte("free")})
@@ -147,16 +149,16 @@ func (f *film) remove(b box) {
 	f.blank(b.at+b.head, int64(len(b.body)))
 }
 
-// samples zeroes the samples of a track, which has a table of them.
+// samples zeroes the samples of a track. table is the track's stbl box.
 func (f *film) samples(table []byte) {
 	sizes, chunks, runs := find(table, "stsz"), find(table, "stco"), find(table, "stsc")
-	wide := 1 // numbers of an offset
+	wide := 1 // 32-bit words of a chunk's offset
 	if chunks == nil {
 		chunks, wide = find(table, "co64"), 2
 	}
-	each := int64(number(sizes, 4)) // 0: sizes has a number for each
-	next := 12                      // sample's number in sizes
-	perChunk, run := int64(0), 8    // of the run that has the chunk, and where the next run is in runs
+	each := int64(number(sizes, 4)) // size of each sample; 0: sizes lists each size
+	next := 12                      // offset of the next sample's size in sizes
+	perChunk, run := int64(0), 8    // of the current run, and the offset of the next run in runs
 	for i, at := 1, 8; at+4*wide <= len(chunks); i, at = i+1, at+4*wide {
 		if run+12 <= len(runs) && number(runs, run) <= uint32(i) {
 			perChunk, run = int64(number(runs, run+4)), run+12

@@ -7,10 +7,10 @@
 //	MP4    also QuickTime and 3GP: user data, metadata, unknown boxes, and tracks without pictures or sound become boxes that
 //	       players skip; their contents and samples are zeroed
 //
-// Pixels, colour profiles and the number of bytes stay, so that a reader passes a file on as it reads it. Cameras write places in
-// many forms, some in notes that only their maker documents. The package therefore keeps known parts and removes all others.
-// It passes other formats on: GIF and BMP, which cameras do not write, and Matroska, WebM, AVI and WMV, in which phones record no
-// films. It checks no picture.
+// Pixels, colour profiles and the number of bytes stay the same, so a reader can pass a file on while it reads. Cameras write places in
+// many forms, some in notes that only their maker documents. The package therefore keeps known parts and removes all others. It passes
+// other formats on unchanged: GIF and BMP, which cameras do not write, and Matroska, WebM, AVI and WMV, in which phones do not record
+// films. It does not check whether a picture is valid.
 package location
 
 import (
@@ -22,27 +22,27 @@ import (
 	"slices"
 )
 
-// maxPart is the number of bytes of a part that a reader can hold: a JPEG segment with its marker.
+// maxPart is the maximum number of bytes of a part that a reader can hold: a JPEG segment with its marker.
 const maxPart = 2 + 1<<16
 
-// rest is more bytes than any file has.
+// rest is a number of bytes larger than any file.
 const rest = 1 << 62
 
-// reader passes a file on. It gives as many bytes as its source, and ends with the source's error.
+// reader passes a file on without its place. It returns as many bytes as its source, and ends with the source's error.
 type reader struct {
 	from  *bufio.Reader
 	begun bool
 	next  func() // prepares the next bytes
-	ready []byte // bytes to give first
-	copy  int64  // then so many are copied
-	zero  int64  // then so many are zeroed
-	sum   uint32 // of the zeroed bytes of a PNG chunk, with its kind
-	sums  bool   // the sum comes next
-	left  int64  // bytes of a WebP file that its header counts and that are still to come
+	ready []byte // bytes to return first
+	copy  int64  // number of bytes to copy next
+	zero  int64  // number of bytes to zero after them
+	sum   uint32 // CRC of the zeroed bytes of a PNG chunk and its kind
+	sums  bool   // the CRC follows the zeroed bytes
+	left  int64  // remaining bytes of a WebP file by its header
 }
 
-// NewReader returns a reader of a JPEG, PNG or WebP file without the place, and of any other file as it is. A TIFF file needs
-// [TIFF], and an MP4 file [Film]: their parts are in no order.
+// NewReader returns a reader that removes the place from a JPEG, PNG or WebP file, and passes any other file on unchanged. A TIFF file
+// needs [TIFF], and an MP4 file [Film], because their parts have no fixed order.
 func NewReader(from io.Reader) io.Reader { return &reader{from: bufio.NewReaderSize(from, maxPart)} }
 
 // Read implements [io.Reader].
@@ -77,12 +77,12 @@ func (r *reader) Read(p []byte) (n int, err error) {
 		n += k
 	}
 	if n > 0 && err == io.EOF {
-		err = nil // the next call meets it again
+		err = nil // the next call returns io.EOF again
 	}
 	return n, err
 }
 
-// begin finds out the format.
+// begin detects the format.
 func (r *reader) begin() {
 	r.begun = true
 	start, _ := r.from.Peek(12)
@@ -98,7 +98,7 @@ func (r *reader) begin() {
 	}
 }
 
-// take returns the next n bytes, or as many as there are.
+// take returns the next n bytes, or fewer at the end of the file.
 func (r *reader) take(n int64) []byte {
 	b, _ := r.from.Peek(int(n))
 	b = slices.Clone(b)
@@ -106,10 +106,10 @@ func (r *reader) take(n int64) []byte {
 	return b
 }
 
-// end zeroes all that follows the picture.
+// end zeroes all bytes after the picture.
 func (r *reader) end() { r.zero = rest }
 
-// jpeg prepares a segment, or bytes up to the next marker. It looks for markers as decoders do, also between scans.
+// jpeg prepares a segment, or the bytes up to the next marker. It looks for markers in the same way as decoders, also between scans.
 func (r *reader) jpeg() {
 	b, _ := r.from.Peek(4)
 	switch {
@@ -124,7 +124,7 @@ func (r *reader) jpeg() {
 		}
 		return
 	}
-	n := int64(2) // with the marker
+	n := int64(2) // length including the marker
 	if len(b) == 4 {
 		n += int64(binary.BigEndian.Uint16(b[2:]))
 	}
@@ -145,22 +145,22 @@ func (r *reader) jpeg() {
 	}
 }
 
-// starts reports whether text follows at an offset.
+// starts reports whether text follows at offset at of the unread bytes.
 func (r *reader) starts(at int, text string) bool {
 	b, _ := r.from.Peek(at + len(text))
 	return len(b) == at+len(text) && string(b[at:]) == text
 }
 
-// ancillary are the PNG chunks that a decoder can do without and that concern how pixels look. It cannot do without those that begin with
-// a capital letter.
+// ancillary lists the PNG chunks that a decoder can do without and that affect the look of the pixels. Chunks whose kind begins with a
+// capital letter are required, and stay as well.
 var ancillary = []string{
 	"tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "cICP", "mDCV", "cLLI", "sBIT", "bKGD", "pHYs", "hIST", "sPLT", "acTL", "fcTL", "fdAT",
 }
 
-// unread is a kind of PNG chunk that is ancillary and private: every reader skips it.
+// unread is an ancillary, private kind of PNG chunk, which every reader skips.
 const unread = "skIp"
 
-// png prepares a chunk.
+// png prepares a PNG chunk.
 func (r *reader) png() {
 	b, _ := r.from.Peek(8)
 	if len(b) < 8 {
@@ -186,7 +186,7 @@ func (r *reader) png() {
 	}
 }
 
-// webp prepares a chunk.
+// webp prepares a WebP chunk.
 func (r *reader) webp() {
 	b, _ := r.from.Peek(8)
 	if len(b) < 8 || r.left < 8 {
@@ -200,7 +200,7 @@ func (r *reader) webp() {
 	case kind == "VP8X" && n <= maxPart:
 		r.ready = r.take(n)
 		if len(r.ready) > 8 {
-			r.ready[8] &^= 1 << 2 // it has XMP
+			r.ready[8] &^= 1 << 2 // clear the flag for XMP
 		}
 	case kind == "EXIF" && n <= maxPart:
 		r.ready = r.take(n)

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Tags of TIFF, which Exif is written in.
+// Tags of TIFF, which is also the format of Exif.
 const (
 	tagOrientation = 274
 	tagSubIFDs     = 330
@@ -19,15 +19,15 @@ const (
 
 const (
 	entryBytes = 12
-	maxFolders = 64 // image file directories of one file
+	maxFolders = 64 // maximum number of image file directories in a file
 	maxEdits   = 1 << 12
 )
 
-// directories are those of a file, or the Exif of a picture.
+// directories reads the directories of a TIFF file or of a picture's Exif.
 type directories struct {
 	data  []byte
 	order byteOrder
-	seen  map[int64]bool // offsets of directories
+	seen  map[int64]bool // offsets of the directories that were read
 	edits
 }
 
@@ -41,7 +41,7 @@ type byteOrder interface {
 	binary.AppendByteOrder
 }
 
-// openTIFF reads the header. at is the offset of the first directory.
+// openTIFF reads the header. at is the offset of the first directory. ok is false for other files.
 func openTIFF(data []byte) (t *directories, at int64, ok bool) {
 	if len(data) < 8 {
 		return nil, 0, false
@@ -58,7 +58,7 @@ func openTIFF(data []byte) (t *directories, at int64, ok bool) {
 	return t, int64(t.order.Uint32(data[4:])), true
 }
 
-// directory returns the entries of a directory that are in the file.
+// directory returns the bytes of the entries of the directory at an offset, as far as they are in the file.
 func (t *directories) directory(at int64) []byte {
 	if at < 8 || at+2 > int64(len(t.data)) {
 		return nil
@@ -68,10 +68,10 @@ func (t *directories) directory(at int64) []byte {
 	return t.data[from : to-(to-from)%entryBytes]
 }
 
-// sizes are the bytes of a value of each type.
+// sizes lists the number of bytes of a value of each type.
 var sizes = [...]int64{0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4}
 
-// value returns where the value of an entry is that does not fit into the entry.
+// value returns the offset and the length of an entry's value outside the entry. It returns zeros if the value is in the entry or invalid.
 func (t *directories) value(e []byte) (at, n int64) {
 	kind := int(t.order.Uint16(e[2:]))
 	if kind >= len(sizes) {
@@ -85,7 +85,7 @@ func (t *directories) value(e []byte) (at, n int64) {
 	return at, min(n, int64(len(t.data))-at)
 }
 
-// keepOrientation replaces Exif by one of the same length that has the orientation of the picture only.
+// keepOrientation replaces Exif data by data of the same length that only contains the picture's orientation.
 func keepOrientation(exif []byte) {
 	orientation := uint16(0)
 	if t, at, ok := openTIFF(exif); ok {
@@ -118,7 +118,7 @@ type Edit struct {
 	By      []byte // Len bytes; nil: zeros
 }
 
-// TIFF returns the edits that remove the place from a TIFF file, which keep its length; none for another file.
+// TIFF returns the edits that remove the place from a TIFF file. They keep the file's length. For another file TIFF returns nil.
 func TIFF(data []byte) []Edit {
 	t, at, ok := openTIFF(data)
 	if !ok {
@@ -128,7 +128,7 @@ func TIFF(data []byte) []Edit {
 	return t.edits
 }
 
-// chain removes entries from a directory and those that follow it.
+// chain removes entries from the directory at an offset and from the directories that follow it.
 func (t *directories) chain(at int64) {
 	for at != 0 && !t.seen[at] && len(t.seen) < maxFolders {
 		t.seen[at] = true
@@ -162,7 +162,7 @@ func (t *directories) chain(at int64) {
 	}
 }
 
-// below goes through the directories that an entry names.
+// below calls chain for the directories that entry e names.
 func (t *directories) below(e []byte) {
 	if t.order.Uint32(e[4:]) == 1 {
 		t.chain(int64(t.order.Uint32(e[8:])))
@@ -174,7 +174,7 @@ func (t *directories) below(e []byte) {
 	}
 }
 
-// forget zeroes a directory of Exif or GPS entries with all their values and the directories below it.
+// forget zeroes a directory of Exif or GPS entries, with all their values and the directories below it.
 func (t *directories) forget(at int64) {
 	if t.seen[at] || len(t.seen) >= maxFolders {
 		return
@@ -194,7 +194,7 @@ func (t *directories) forget(at int64) {
 	}
 }
 
-// edits are at most maxEdits edits of a file.
+// edits is a list of at most maxEdits edits of a file.
 type edits []Edit
 
 func (all *edits) blank(at, n int64) {
@@ -209,14 +209,14 @@ func (all *edits) edit(e Edit) {
 	}
 }
 
-// editReader is a file with edits.
+// editReader reads a file and applies edits.
 type editReader struct {
 	from  io.Reader
 	edits []Edit
 	at    int64
 }
 
-// NewEditReader returns a reader of a file with edits. Later edits win.
+// NewEditReader returns a reader of a file with the edits applied. If edits overlap, the later one in the list counts.
 func NewEditReader(from io.Reader, edits []Edit) io.Reader {
 	return &editReader{from: from, edits: edits}
 }

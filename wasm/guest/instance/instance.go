@@ -1,12 +1,12 @@
-// Package instance is the work of the module, apart from its calling convention: it maps envelopes to envelopes, and uses the host's
-// services by [hostapi.Imports]. So the same code answers in the module, and in tests that run natively.
+// Package instance does the work of the module without its calling convention: it maps envelopes to envelopes, and uses the host's
+// services through [hostapi.Imports]. So the same code runs in the module and in native tests.
 //
-//	Open(Settings) ──▶ engine over the host's store, or over one in memory · analyser
+//	Open(Settings) ──▶ engine over the host's store, or over a store in memory · analyser
 //	Serve(Request) ──▶ Response ─ or ─▶ Jobs of call n ──host──▶ Resume(Results of call n) ──▶ …
-//	Step           ──▶ tasks to do; a few milliseconds of a training, of the indexes, of cleaning up
+//	Step           ──▶ new tasks; a few milliseconds of a training, of the indexes, of cleaning up
 //	Analyse(Job)   ──▶ Result
 //	Ask(Question)  ──▶ Reply
-//	Sync(Event)    ──▶ Synced: the requests of a copy's machine, and its status
+//	Sync(Event)    ──▶ SyncResult: the requests of a replica's machine, and its status
 //
 // A panic fails only its request, task or picture, which is answered as an internal error; the instance continues. The host must handle a
 // trap of the module (memory at its end, a stack too deep).
@@ -25,37 +25,36 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
-// Instance is an engine, an analyser, or both, behind envelopes. The zero value with Imports is
-// ready to be opened. It is used by one thread; an argument is borrowed until the call returns,
-// an answer until the next.
+// Instance is an engine, an analyser, or both, behind envelopes. The zero value with Imports can be opened. Only one thread may use it. A
+// call borrows its argument until it returns. The caller may use an answer until the next call.
 type Instance struct {
 	Imports hostapi.Imports
 
 	settings abi.Settings
-	engine   *core.Engine // nil: not the role, or not open
+	engine   *core.Engine // nil if the instance has no engine role or is not open
 	network  [32]byte     // base of the network of Settings.Bundles
-	pictures *pictures    // the instance's own; nil: the host keeps them
+	pictures *pictures    // pictures in the instance's own store; nil: the host stores them
 	close    []func() error
-	door     *singleApp // nil: credentials identify the caller
+	door     *singleApp // access to a single application; nil: credentials identify the caller
 	analysts *analysts
-	machine  *replica.Machine // nil: the application is not a copy
+	machine  *replica.Machine // nil: the application is not a replica
 
-	calls     []underWay           // few at once
-	tasks     map[uint64]core.Task // handed out
-	trainings []core.Task          // done here, a little each step
-	number    uint64               // the last that a call or a task was given
+	calls     []underWay           // calls that wait for their jobs; few at a time
+	tasks     map[uint64]core.Task // tasks that were handed out, by number
+	trainings []core.Task          // trainings, of which each step does a part
+	number    uint64               // newest number of a call or a task
 
-	answer []byte // grows only
+	answer []byte // buffer of the answer; it only grows
 }
 
 // underWay is a call that waits for its jobs' results.
 type underWay struct {
 	number  uint64
 	call    *api.Exchange
-	request api.Request // without its body: to refuse it by
+	request api.Request // request without its body, for a refusal
 }
 
-// log levels, as in log/slog.
+// Levels of the log, as in log/slog.
 const (
 	levelWarn  = 4
 	levelError = 8
@@ -124,7 +123,7 @@ func (i *Instance) Resume(data []byte) []byte {
 	return i.answer
 }
 
-// continueCall answers a call that is done, or its jobs, under its number or a new one.
+// continueCall answers with the response of a call, or with its next jobs. A call without a number gets a new one.
 func (i *Instance) continueCall(u *underWay) {
 	if u.call.Done() {
 		r := u.call.Response()
@@ -149,7 +148,7 @@ func (i *Instance) continueCall(u *underWay) {
 // refuser answers requests that need no engine.
 var refuser api.Service
 
-// refuse answers a request that is not served.
+// refuse answers a request that the instance does not serve.
 func (i *Instance) refuse(r *api.Request, err error) []byte {
 	response := refuser.Refuse(r, err)
 	i.answer = abi.AppendResponse(i.answer, &response)

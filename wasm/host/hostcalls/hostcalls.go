@@ -3,7 +3,8 @@
 //	guest in wazero ──▶ package host: ranges of the guest's memory ──▶ Host ──▶ Services: store, pictures, files, clock, …
 //	package instance, run natively by tests ─────────────────────────▶ Host
 //
-// A function that fills dst returns the length. If dst is too small, nothing is written. A number below 0 is an [abi.Errno], negated.
+// A function that fills dst returns the length of the data. If dst is too small, the function writes nothing. A result below 0 is a negated
+// [abi.Errno].
 package hostcalls
 
 import (
@@ -27,7 +28,7 @@ import (
 // ErrNotProvided is the error of a function whose capability this host does not have.
 var ErrNotProvided = errors.New("not provided by the host")
 
-// ErrTooLong is the error of an answer that does not fit into the guest's buffer and that the guest may not request again.
+// ErrTooLong is returned if an answer does not fit into the guest's buffer and the guest may not request it again.
 var ErrTooLong = errors.New("answer is too long")
 
 // Pictures stores the pictures of calls. *blob.HostedNames implements it.
@@ -40,7 +41,7 @@ type Pictures interface {
 
 var _ Pictures = (*blob.HostedNames)(nil)
 
-// Files are the host's files for a guest's own store. They have the numbers 0 to 3 and are empty at first.
+// Files are the files in which a guest stores its data. They have the numbers 0 to 3. A new file is empty.
 type Files interface {
 	Size(file int) (int64, error)
 	Read(file int, offset int64, dst []byte) error // fills dst or returns an error
@@ -86,7 +87,7 @@ type Host struct {
 	scans     map[uint32]*scan
 }
 
-// New makes the host of an instance that serves app; empty: all applications.
+// New returns the host of an instance that serves app. If app is empty, the instance serves all applications.
 func New(services Services, app string) (*Host, error) {
 	if services.Log == nil {
 		services.Log = slog.New(slog.DiscardHandler)
@@ -151,7 +152,7 @@ func (h *Host) Older(base *[32]byte, name string, dst []byte) int64 {
 	return file(dst, files, name)
 }
 
-// file returns a file's content by put. A file that does not fit is not read.
+// file copies a file's content to dst, with the results of put. It does not read a file that does not fit.
 func file(dst []byte, files fs.FS, name string) int64 {
 	if files == nil {
 		return put(dst, nil, ErrNotProvided)

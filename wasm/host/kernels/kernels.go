@@ -13,7 +13,7 @@
 // If a range is outside of it or a shape is invalid, the instance ends with [abi.ErrWild].
 //
 // The costs that a guest can cause are bounded: the weights of an instance by [Options.Weights], the work of a call by [Options.Work], a
-// picture by raster's own limits and the time of the call it belongs to. Calls allocate nothing, but for packing and pictures.
+// picture by raster's own limits and the time of the call it belongs to. Only packing and pictures allocate.
 package kernels
 
 import (
@@ -40,8 +40,8 @@ const Module = "kernel"
 // Options are the settings of a [Native].
 type Options struct {
 	Weights int64         // bytes of packed weights that one instance may hold; 0 means DefaultWeights
-	Work    int64         // multiply-adds of one call, or what else it does most of; 0 means DefaultWork
-	Limits  raster.Limits // what a picture may cost, whatever a guest says; zero fields mean raster's defaults. Expired is not asked
+	Work    int64         // multiply-adds of one call, or its most frequent other operations; 0 means DefaultWork
+	Limits  raster.Limits // upper bounds of the guest's limits of a picture; zero fields mean raster's defaults; Expired is not used
 }
 
 // Native provides any number of instances with native kernels. It is safe for concurrent use.
@@ -50,7 +50,7 @@ type Native struct {
 	shared sharedWeights
 }
 
-// New returns a Native that holds nothing yet.
+// New returns a Native without weights.
 func New(o Options) *Native {
 	if o.Weights <= 0 {
 		o.Weights = DefaultWeights
@@ -62,7 +62,7 @@ func New(o Options) *Native {
 	return &Native{o: o}
 }
 
-// Instantiate makes module kernel in a runtime. It is done once, before guests are.
+// Instantiate adds module kernel to a runtime. The caller calls it once for each runtime, before it instantiates guests.
 func (n *Native) Instantiate(ctx context.Context, r wazero.Runtime) error {
 	b := r.NewHostModuleBuilder(Module)
 	for i := range imports {
@@ -75,13 +75,13 @@ func (n *Native) Instantiate(ctx context.Context, r wazero.Runtime) error {
 	return nil
 }
 
-// Open returns what one instance of a guest may use. Close it when the instance has ended.
+// Open returns the kernels for one instance of a guest. The caller closes them when the instance has ended.
 func (n *Native) Open() *Instance { return &Instance{native: n} }
 
-// function is one import.
+// function is one function of module kernel.
 type function struct {
 	name            string
-	params, results string // a letter each: i i32, I i64, f f32
+	params, results string // types, one letter each, as in Types
 	run             func(in *Instance, s []uint64)
 }
 
@@ -100,11 +100,11 @@ func (f *function) Call(ctx context.Context, m wapi.Module, s []uint64) {
 	}
 	in.ctx = ctx
 	f.run(in, s)
-	// Memory that has moved since must not stay alive for this.
+	// The old memory must not stay alive because of this view after the memory has moved.
 	in.mem, in.ctx = nil, nil
 }
 
-// Types reads parameters or results of an import, a letter each: i i32, I i64, f f32.
+// Types returns the types of an import's parameters or results. Each letter is a type: i means i32, I means i64, and f means f32.
 func Types(letters string) []wapi.ValueType {
 	t := make([]wapi.ValueType, len(letters))
 	for i, c := range letters {

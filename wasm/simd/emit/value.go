@@ -11,10 +11,10 @@ import (
 type Value struct {
 	typ   Type
 	code  []byte
-	local int // of a local: its index + 1
+	local int // index of a local, plus 1; 0: the Value is not a local
 }
 
-// Int is the constant v of type I32 or I64.
+// Int returns the constant v of type I32 or I64.
 func (t Type) Int(v int64) Value {
 	switch t {
 	case I32:
@@ -25,15 +25,16 @@ func (t Type) Int(v int64) Value {
 	panic("emit: an integer of type " + t.String())
 }
 
-// C is the constant v of type I32.
+// C returns the constant v of type I32.
 func C(v int) Value { return I32.Int(int64(v)) }
 
-// Float is the constant v of type F32.
+// Float returns the constant v of type F32.
 func Float(v float32) Value {
 	return Value{typ: F32, code: binary.LittleEndian.AppendUint32([]byte{0x43}, math.Float32bits(v))}
 }
 
-// value takes a Value of type t, or an int, a rune or a float32 as the constant of that type.
+// value returns v as a Value of type t. v is a Value of that type, or an int, a rune or a float32 for a constant. It panics if v has
+// another type.
 func value(t Type, v any) Value {
 	switch v := v.(type) {
 	case Value:
@@ -53,7 +54,7 @@ func value(t Type, v any) Value {
 	panic(fmt.Sprintf("emit: %T where %v is wanted", v, t))
 }
 
-// op is an instruction after its operands, which it takes from the stack in their order.
+// op returns the code of the operands, in their order on the stack, followed by an instruction that consumes them.
 func op(typ Type, code []byte, operands ...Value) Value {
 	var out []byte
 	for _, v := range operands {
@@ -62,7 +63,7 @@ func op(typ Type, code []byte, operands ...Value) Value {
 	return Value{typ: typ, code: append(out, code...)}
 }
 
-// binary applies the instruction of a's type; 0 is none.
+// binary applies the instruction for a's type to a and b. An opcode of 0 means that the type has no such instruction.
 func (a Value) binary(result Type, b any, i32, i64, f32 byte) Value {
 	code := map[Type]byte{I32: i32, I64: i64, F32: f32}[a.typ]
 	if code == 0 {
@@ -74,10 +75,10 @@ func (a Value) binary(result Type, b any, i32, i64, f32 byte) Value {
 	return op(result, []byte{code}, a, value(a.typ, b))
 }
 
-// Arithmetic on I32, I64 and, where it has it, F32. The operand b is a [Value] of the same type, or an int or
-// float32 for a constant.
+// The following methods compute on I32, I64 and, if WebAssembly has the instruction, F32. The operand b is a [Value] of the same type,
+// or an int or float32 for a constant.
 
-// Add is a + b.
+// Add returns a + b.
 func (a Value) Add(b any) Value {
 	if b == 0 {
 		return a
@@ -85,64 +86,64 @@ func (a Value) Add(b any) Value {
 	return a.binary(none, b, 0x6a, 0x7c, 0x92)
 }
 
-// Sub is a - b.
+// Sub returns a - b.
 func (a Value) Sub(b any) Value { return a.binary(none, b, 0x6b, 0x7d, 0x93) }
 
-// Mul is a * b.
+// Mul returns a * b.
 func (a Value) Mul(b any) Value { return a.binary(none, b, 0x6c, 0x7e, 0x94) }
 
-// DivU is a / b of unsigned numbers.
+// DivU returns a / b of unsigned numbers.
 func (a Value) DivU(b any) Value { return a.binary(none, b, 0x6e, 0x80, 0) }
 
-// And is a & b.
+// And returns a & b.
 func (a Value) And(b any) Value { return a.binary(none, b, 0x71, 0x83, 0) }
 
-// Or is a | b.
+// Or returns a | b.
 func (a Value) Or(b any) Value { return a.binary(none, b, 0x72, 0x84, 0) }
 
-// Xor is a ^ b.
+// Xor returns a ^ b.
 func (a Value) Xor(b any) Value { return a.binary(none, b, 0x73, 0x85, 0) }
 
-// Shl is a << b.
+// Shl returns a << b.
 func (a Value) Shl(b any) Value { return a.binary(none, b, 0x74, 0x86, 0) }
 
-// ShrS is a >> b of signed numbers.
+// ShrS returns a >> b of signed numbers.
 func (a Value) ShrS(b any) Value { return a.binary(none, b, 0x75, 0x87, 0) }
 
-// ShrU is a >> b of unsigned numbers.
+// ShrU returns a >> b of unsigned numbers.
 func (a Value) ShrU(b any) Value { return a.binary(none, b, 0x76, 0x88, 0) }
 
-// RotR turns the bits of a to the right.
+// RotR rotates the bits of a to the right by b.
 func (a Value) RotR(b any) Value { return a.binary(none, b, 0x78, 0x8a, 0) }
 
-// Eq is a == b, an I32 as all comparisons.
+// Eq returns a == b. Like all comparisons it returns an I32: 1 for true, and 0 for false.
 func (a Value) Eq(b any) Value { return a.binary(I32, b, 0x46, 0x51, 0x5b) }
 
-// Ne is a != b.
+// Ne returns a != b.
 func (a Value) Ne(b any) Value { return a.binary(I32, b, 0x47, 0x52, 0x5c) }
 
-// LtS is a < b of signed numbers.
+// LtS returns a < b of signed numbers.
 func (a Value) LtS(b any) Value { return a.binary(I32, b, 0x48, 0x53, 0) }
 
-// LtU is a < b of unsigned numbers.
+// LtU returns a < b of unsigned numbers.
 func (a Value) LtU(b any) Value { return a.binary(I32, b, 0x49, 0x54, 0) }
 
-// GtS is a > b of signed numbers.
+// GtS returns a > b of signed numbers.
 func (a Value) GtS(b any) Value { return a.binary(I32, b, 0x4a, 0x55, 0) }
 
-// LeS is a <= b of signed numbers.
+// LeS returns a <= b of signed numbers.
 func (a Value) LeS(b any) Value { return a.binary(I32, b, 0x4c, 0x57, 0) }
 
-// GeS is a >= b of signed numbers.
+// GeS returns a >= b of signed numbers.
 func (a Value) GeS(b any) Value { return a.binary(I32, b, 0x4e, 0x59, 0) }
 
-// GeU is a >= b of unsigned numbers.
+// GeU returns a >= b of unsigned numbers.
 func (a Value) GeU(b any) Value { return a.binary(I32, b, 0x4f, 0x5a, 0) }
 
-// Lt is a < b of floats.
+// Lt returns a < b of floats.
 func (a Value) Lt(b any) Value { return a.binary(I32, b, 0, 0, 0x5d) }
 
-// Gt is a > b of floats.
+// Gt returns a > b of floats.
 func (a Value) Gt(b any) Value { return a.binary(I32, b, 0, 0, 0x5e) }
 
 func (a Value) unary(from, to Type, code ...byte) Value {
@@ -155,22 +156,22 @@ func (a Value) Ctz() Value { return a.unary(I32, I32, 0x68) }
 // Nearest rounds an F32 to a whole number, half to even.
 func (a Value) Nearest() Value { return a.unary(F32, F32, 0x90) }
 
-// Wrap is the low half of an I64.
+// Wrap returns the low half of an I64.
 func (a Value) Wrap() Value { return a.unary(I64, I32, 0xa7) }
 
-// ExtendS is a signed I32 as an I64.
+// ExtendS returns a signed I32 as an I64.
 func (a Value) ExtendS() Value { return a.unary(I32, I64, 0xac) }
 
-// ExtendU is an unsigned I32 as an I64.
+// ExtendU returns an unsigned I32 as an I64.
 func (a Value) ExtendU() Value { return a.unary(I32, I64, 0xad) }
 
-// ToFloat is a signed I32 as an F32, rounded to nearest even.
+// ToFloat returns a signed I32 as an F32, rounded to nearest even.
 func (a Value) ToFloat() Value { return a.unary(I32, F32, 0xb2) }
 
-// Truncate returns an F32 as a signed I32, rounded towards zero and held to its range.
+// Truncate returns an F32 as a signed I32, rounded towards zero and clamped to the range of I32.
 func (a Value) Truncate() Value { return a.unary(F32, I32, 0xfc, 0x00) }
 
-// Select is a where cond is not 0, and b where it is.
+// Select returns a if cond is not 0, and b otherwise. Both are always computed.
 func Select(cond, a, b Value) Value {
 	if a.typ != b.typ || a.typ == V128 {
 		panic("emit: select between other types")
@@ -178,10 +179,10 @@ func Select(cond, a, b Value) Value {
 	return op(a.typ, []byte{0x1b}, a, b, value(I32, cond))
 }
 
-// Min is the smaller of two signed I32.
+// Min returns the smaller of two signed I32.
 func Min(a, b Value) Value { return Select(a.LtS(b), a, b) }
 
-// memory is the immediate of an access at offset, of no alignment.
+// memory appends the immediate of a memory access at offset, without an alignment.
 func memory(code []byte, offset int) []byte {
 	if offset < 0 {
 		panic("emit: an offset below zero")

@@ -1,6 +1,6 @@
 package emit
 
-// Shape is a way to see a V128 as lanes. Its methods are the instructions on them.
+// Shape is a division of a V128 into lanes. Its methods are the instructions on these lanes.
 type Shape struct {
 	name string
 	elem Type
@@ -46,121 +46,121 @@ func (s Shape) op(name string, operands ...Value) Value {
 	return vectorOp(V128, code, operands...)
 }
 
-// Splat is v, a [Value] or a constant, in every lane.
+// Splat returns a vector with v, a [Value] or a constant, in every lane.
 func (s Shape) Splat(v any) Value {
 	return vectorOp(V128, s.ops["splat"], value(s.elem, v))
 }
 
-// Lane is one lane of a; bytes and words are unsigned.
+// Lane returns one lane of a. Lanes of 8 and 16 bits are unsigned.
 func (s Shape) Lane(a Value, lane int) Value {
 	v := vectorOp(s.elem, s.ops["extract"], value(V128, a))
 	v.code = append(v.code, byte(lane))
 	return v
 }
 
-// Add is a + b in each lane.
+// Add returns a + b in each lane.
 func (s Shape) Add(a, b Value) Value { return s.op("add", a, b) }
 
-// Sub is a - b.
+// Sub returns a - b.
 func (s Shape) Sub(a, b Value) Value { return s.op("sub", a, b) }
 
-// Mul is a * b.
+// Mul returns a * b.
 func (s Shape) Mul(a, b Value) Value { return s.op("mul", a, b) }
 
-// Div is a / b.
+// Div returns a / b.
 func (s Shape) Div(a, b Value) Value { return s.op("div", a, b) }
 
-// Neg is -a.
+// Neg returns -a.
 func (s Shape) Neg(a Value) Value { return s.op("neg", a) }
 
-// PMin is b where b < a, and otherwise a.
+// PMin returns b where b < a, and otherwise a.
 func (s Shape) PMin(a, b Value) Value { return s.op("pmin", a, b) }
 
-// PMax is b where a < b, and otherwise a.
+// PMax returns b where a < b, and otherwise a.
 func (s Shape) PMax(a, b Value) Value { return s.op("pmax", a, b) }
 
-// Shl is a << n.
+// Shl returns a << n.
 func (s Shape) Shl(a Value, n int) Value { return s.shift("shl", a, n) }
 
-// ShrS is a >> n of signed lanes.
+// ShrS returns a >> n of signed lanes.
 func (s Shape) ShrS(a Value, n int) Value { return s.shift("shr_s", a, n) }
 
-// ShrU is a >> n of unsigned lanes.
+// ShrU returns a >> n of unsigned lanes.
 func (s Shape) ShrU(a Value, n int) Value { return s.shift("shr_u", a, n) }
 
 func (s Shape) shift(name string, a Value, n int) Value {
-	s.op(name) // panics where there is none
+	s.op(name) // panics if the shape has no such instruction
 	return vectorOp(V128, s.ops[name], value(V128, a), C(n))
 }
 
-// Eq is all ones where a == b.
+// Eq returns all ones in the lanes where a == b, and zeros elsewhere.
 func (s Shape) Eq(a, b Value) Value { return s.op("eq", a, b) }
 
-// LtS is all ones where a < b of signed lanes.
+// LtS returns all ones in the lanes where a < b, as signed numbers.
 func (s Shape) LtS(a, b Value) Value { return s.op("lt_s", a, b) }
 
-// GtU is all ones where a > b of unsigned lanes.
+// GtU returns all ones in the lanes where a > b, as unsigned numbers.
 func (s Shape) GtU(a, b Value) Value { return s.op("gt_u", a, b) }
 
-// LowS widens the lower half of a, signed lanes of half the width.
+// LowS widens the lower half of a, whose lanes are signed and have half the width.
 func (s Shape) LowS(a Value) Value { return s.op("low_s", a) }
 
-// HighS widens the upper half of a.
+// HighS widens the upper half of a, whose lanes are signed.
 func (s Shape) HighS(a Value) Value { return s.op("high_s", a) }
 
-// LowU widens the lower half of a, unsigned lanes.
+// LowU widens the lower half of a, whose lanes are unsigned.
 func (s Shape) LowU(a Value) Value { return s.op("low_u", a) }
 
-// HighU widens the upper half of a, unsigned lanes.
+// HighU widens the upper half of a, whose lanes are unsigned.
 func (s Shape) HighU(a Value) Value { return s.op("high_u", a) }
 
-// NarrowS halves the width of the lanes of a and then b, held to the range of signed lanes.
+// NarrowS halves the width of the lanes of a, followed by those of b, and clamps them to the range of signed lanes.
 func (s Shape) NarrowS(a, b Value) Value { return s.op("narrow_s", a, b) }
 
-// NarrowU halves the width of signed lanes, held to the range of unsigned ones.
+// NarrowU halves the width of the signed lanes of a, followed by those of b, and clamps them to the range of unsigned lanes.
 func (s Shape) NarrowU(a, b Value) Value { return s.op("narrow_u", a, b) }
 
-// Dot is the sums of the products of neighbouring pairs of signed 16-bit lanes, as 32-bit lanes.
+// Dot multiplies signed 16-bit lanes and returns the sums of neighbouring pairs of products, as 32-bit lanes.
 func (s Shape) Dot(a, b Value) Value { return s.op("dot", a, b) }
 
-// RelaxedDot is sum plus, in each 32-bit lane, the products of four signed bytes of a with those of b. An engine takes bytes of b above 127
-// as it likes: see the relaxed operations in chapter 4 of the specification 3.0.
+// RelaxedDot returns sum plus, in each 32-bit lane, the products of four signed bytes of a with those of b. An engine chooses how it reads
+// bytes of b above 127: see the relaxed operations in chapter 4 of the WebAssembly specification 3.0.
 func RelaxedDot(a, b, sum Value) Value {
 	return vectorOp(V128, 0x113, value(V128, a), value(V128, b), value(V128, sum))
 }
 
-// Convert is signed 32-bit lanes as floats, rounded to nearest even.
+// Convert converts signed 32-bit lanes to floats, rounded to nearest even.
 func (s Shape) Convert(a Value) Value { return s.op("convert_s", a) }
 
-// Bitmask is the top bits of the lanes, as an I32.
+// Bitmask returns the top bits of the lanes, as an I32.
 func (s Shape) Bitmask(a Value) Value {
 	v := s.op("bitmask", a)
 	v.typ = I32
 	return v
 }
 
-// BitAnd is a & b of whole vectors.
+// BitAnd returns a & b of all 128 bits.
 func BitAnd(a, b Value) Value { return vectorOp(V128, 0x4e, value(V128, a), value(V128, b)) }
 
-// BitOr is a | b.
+// BitOr returns a | b of all 128 bits.
 func BitOr(a, b Value) Value { return vectorOp(V128, 0x50, value(V128, a), value(V128, b)) }
 
-// BitXor is a ^ b.
+// BitXor returns a ^ b of all 128 bits.
 func BitXor(a, b Value) Value { return vectorOp(V128, 0x51, value(V128, a), value(V128, b)) }
 
-// Bytes is a constant of sixteen bytes.
+// Bytes returns a constant of sixteen bytes.
 func Bytes(b [16]byte) Value {
 	return Value{typ: V128, code: append([]byte{0xfd, 0x0c}, b[:]...)}
 }
 
-// Shuffle takes byte lanes[i] of a (0…15) or of b (16…31).
+// Shuffle returns a vector whose byte i is byte lanes[i] of a (0…15) or of b (16…31).
 func Shuffle(a, b Value, lanes [16]byte) Value {
 	v := vectorOp(V128, 0x0d, value(V128, a), value(V128, b))
 	v.code = append(v.code, lanes[:]...)
 	return v
 }
 
-// Shuffle32 is [Shuffle] of 32-bit lanes, 0…3 of a and 4…7 of b.
+// Shuffle32 is [Shuffle] for 32-bit lanes: 0…3 are those of a and 4…7 those of b.
 func Shuffle32(a, b Value, l0, l1, l2, l3 byte) Value {
 	var lanes [16]byte
 	for i, l := range [4]byte{l0, l1, l2, l3} {

@@ -15,20 +15,20 @@ import (
 
 // operation is one endpoint.
 type operation struct {
-	method, path string // after /v2
+	method, path string // path without /v2
 	id, tag      string
 	summary      string
 	note         string
 	request      string // schema of the body; empty: the service ignores the body
-	idle         bool   // a body may be left out although there is a schema
+	idle         bool   // the body is optional although there is a schema
 	examples     []example
 	answer       string   // schema of a successful answer
 	items        string   // schema of an answer with a status for each item: 207 if some failed, 400 if all failed; empty: items have no status
-	picture      bool     // answers with a JPEG instead
-	page         bool     // reads page and per_page
-	writes       bool     // fails when the disk is full
-	short        bool     // has no form below an application's long path
-	asks         []object // parameters of the query, except those of paging
+	picture      bool     // the answer is a JPEG instead
+	page         bool     // the operation reads page and per_page
+	writes       bool     // the operation fails when the disk is full
+	short        bool     // the operation has no form below an application's long path
+	asks         []object // parameters of the query, except page and per_page
 }
 
 // example is a body of a request.
@@ -39,7 +39,7 @@ type example struct {
 
 var braces = regexp.MustCompile(`\{(\w+)\}`)
 
-// paths are the operations by path, in the order of the table.
+// paths returns the operations by path, in the order of the table.
 func paths() (object, error) {
 	var all object
 	needs := map[string]api.Endpoint{}
@@ -77,7 +77,7 @@ func paths() (object, error) {
 	return all, nil
 }
 
-// item returns a path before its operations: its IDs, and the server of one that has no long form.
+// item returns the members of a path before its operations: the IDs in the path, and the server if the path has no long form.
 func item(path string, short bool) object {
 	var item object
 	if short {
@@ -144,7 +144,7 @@ func paragraphs(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "\n\n")
 }
 
-// responses are the possible answers of the operation, by HTTP status.
+// responses returns the possible answers of the operation, by HTTP status.
 func (op *operation) responses(asks auth.Credential, seen *Observation) (object, error) {
 	var all object
 	if op.picture {
@@ -192,7 +192,7 @@ var durable = object{
 	{"X-Sightline-Operations", object{{"$ref", "#/components/headers/Operations"}}},
 }
 
-// headers are the headers of a successful answer.
+// headers returns the headers of a successful answer.
 func (op *operation) headers(asks auth.Credential) (all object) {
 	if asks == auth.OfApplication {
 		all = callsLeft
@@ -218,7 +218,7 @@ func jsonResponse(note string, schema object) object {
 
 // mayFail reports whether the operation can fail with an HTTP status.
 func (op *operation) mayFail(http int, asks auth.Credential) bool {
-	open := asks == auth.OfNobody || asks == auth.OfClient // needs no account, so it costs no account a call
+	open := asks == auth.OfNobody || asks == auth.OfClient // the operation needs no account, so no account's calls are counted
 	switch http {
 	case 400:
 		return op.page || op.method != "GET" || asks == auth.OfApplication // with a session, the call must name the application
@@ -227,7 +227,7 @@ func (op *operation) mayFail(http int, asks auth.Credential) bool {
 	case 404:
 		return !op.short || braces.MatchString(op.path) // an application of another account counts as missing, too
 	case 405:
-		return false // concerns the path, not one of its operations
+		return false // 405 concerns the path, not one of its operations
 	case 413:
 		return op.method != "GET"
 	case 507:

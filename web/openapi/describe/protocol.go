@@ -41,7 +41,7 @@ var calls = []syncCall{
 		method: "POST", path: "/sync/session", id: "beginSyncSession", summary: "Start a session",
 		note: "The replica reports what it is and what it stores. The origin assigns it a site number for its writes. " +
 			"For each application, it tells the replica to pull the log, to take a snapshot, to pause, or to erase its data.",
-		request: message("Session"), answers: []reply{{200, "Success.", message("Offered")}},
+		request: message("Session"), answers: []reply{{200, "Success.", message("SessionReply")}},
 	},
 	{
 		method: "GET", path: "/sync/changes", id: "readSyncChanges", summary: "Pull the log",
@@ -83,7 +83,7 @@ var calls = []syncCall{
 	{
 		method: "POST", path: "/sync/blobs/have", id: "haveSyncBlobs", summary: "Check which pictures are stored",
 		note:  "Pictures of an application, by hash. A hash gives no access: pictures of other applications count as missing.",
-		query: named, request: message("Have"), answers: []reply{{200, "Success.", message("Had")}},
+		query: named, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/blobs/{hash}", id: "readSyncBlob", summary: "Get a picture or an object",
@@ -93,13 +93,13 @@ var calls = []syncCall{
 		method: "PUT", path: "/sync/blobs/{hash}", id: "putSyncBlob", summary: "Upload a picture or an object",
 		note: "The whole content or, with `Content-Range`, one piece after another. It is visible only when it is complete and its hash " +
 			"is right.",
-		query: named, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("Had")}},
+		query: named, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/keys", id: "readSyncKeys", summary: "Get application record and keys",
 		note: "The register: what a replica needs of its application's record and keys. Deleted keys are absent. " +
 			"After tokens were revoked, the client has another generation than the tokens.",
-		query: []string{"sync_app", "sync_partition", "sync_since"}, answers: []reply{{200, "Success.", message("Register")}, {204, "Not changed.", nil}},
+		query: []string{"sync_app", "sync_partition", "sync_since"}, answers: []reply{{200, "Success.", message("AppRecord")}, {204, "Not changed.", nil}},
 	},
 	{
 		method: "POST", path: "/sync/enrol", id: "enrolEdge", summary: "Enrol an edge", open: true,

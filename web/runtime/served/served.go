@@ -1,18 +1,18 @@
-// Package served is what a server gives to pages that compute for themselves: the runtime of web/runtime, the
-// module with its kernels, and the bundles.
+// Package served serves the files with which a page computes by itself: the runtime of web/runtime, the module with its kernels, and the
+// bundles.
 //
-//	/runtime/index.js, worker.js, …        asked for again each time
+//	/runtime/index.js, worker.js, …        a browser checks them again at each use
 //	/runtime/manifest.json                 likewise: names the files below with their sizes and hashes
-//	/runtime/guest-0f3a….wasm              for ever, as all whose name holds a hash
+//	/runtime/guest-0f3a….wasm              cached for ever, like all files with a hash in their names
 //	/runtime/kernels-….wasm                one of two: see load.ts
 //	/runtime/kernels-relaxed-….wasm
 //	/runtime/network-….plan                the network alone
 //	/runtime/background-….f16              the background alone, which only trainings need
-//	/runtime/bundles-….bin                 all other files of the bundles, one behind the other
+//	/runtime/bundles-….bin                 all other files of the bundles, concatenated
 //	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
 //
-// The scripts are built by `npm run build` in the folder above, and with them a copy of the module that is
-// compressed better than a server has time for. web/runtime/src/load.ts reads the manifest.
+// `npm run build` in the folder above builds the scripts, and a copy of the module that is compressed better than a server has time for.
+// web/runtime/src/load.ts reads the manifest.
 package served
 
 import (
@@ -42,30 +42,30 @@ var dist embed.FS
 // Path is the path below which a host serves the files.
 const Path = "/runtime/"
 
-// ErrNotBuilt is returned by a program that was compiled before the runtime was.
+// ErrNotBuilt is returned if the program was compiled before the runtime was built.
 var ErrNotBuilt = errors.New("the pages' runtime is not built into this program: run make web, then build again")
 
 // Parts are the modules and bundles that the runtime's scripts start.
 type Parts struct {
-	Guest, Kernels, Relaxed []byte // modules, the last with the kernels of the second in relaxed instructions
-	Bundles                 fs.FS  // folders of models, as package models has them
+	Guest, Kernels, Relaxed []byte // modules; Relaxed has the same kernels as Kernels, in relaxed instructions
+	Bundles                 fs.FS  // folders of models, in the layout of package models
 
-	// Film reads the module that decodes videos, compressed by gzip. New and each request for the module call it. Nil, or an
-	// error for New: pages do without.
+	// Film reads the module that decodes videos, compressed by gzip. New and each request for the module call it. If it is nil, or returns
+	// an error to New, pages work without the module.
 	Film func() ([]byte, error)
 }
 
 // Files are the files, ready to send. They are safe for concurrent use.
 type Files struct {
-	files map[string]*file // by what follows Path
+	files map[string]*file // by their paths without Path
 }
 
 type file struct {
 	static.File
-	packed func() ([]byte, error) // reads the file, compressed by gzip; nil: it is in Body
+	packed func() ([]byte, error) // reads the file, compressed by gzip; nil: the file is in Body
 }
 
-// New makes the files. It keeps the parts' bytes.
+// New returns the files for p. They borrow the bytes of p.
 func New(p Parts) (*Files, error) {
 	built, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -93,7 +93,7 @@ func newFiles(built fs.FS, p Parts) (*Files, error) {
 	if err := f.parts(p); err != nil {
 		return nil, err
 	}
-	for name, one := range f.files { // what was compressed when the scripts were built
+	for name, one := range f.files { // the build of the scripts has compressed some files
 		if data, err := fs.ReadFile(built, name+".br"); err == nil && one.Cache == static.Forever {
 			one.Encodings = slices.Insert(one.Encodings, 0, static.Encoding{Name: "br", Body: func() []byte { return data }})
 		}
@@ -186,7 +186,7 @@ func (f *Files) film(read func() ([]byte, error)) (entry, error) {
 	return e, nil
 }
 
-// bundleFiles returns the files of the bundles: of each folder that has a manifest what its manifest lists, and itself.
+// bundleFiles returns the names of the bundles' files: each manifest, and the files that it lists.
 func bundleFiles(bundles fs.FS) ([]string, error) {
 	manifests, err := fs.Glob(bundles, "*/manifest.json")
 	if err != nil {
@@ -222,7 +222,7 @@ func (f *Files) add(name string, data []byte) *file {
 	return one
 }
 
-// Has reports whether there is a file with a path, which begins with [Path].
+// Has reports whether a file has this path. The path includes [Path].
 func (f *Files) Has(path string) bool {
 	name, ok := strings.CutPrefix(path, Path)
 	return ok && f.files[name] != nil
@@ -244,7 +244,7 @@ func (f *Files) Serve(_ context.Context, r *api.Request) api.Response {
 	if one.packed != nil {
 		var err error
 		if one, err = one.read(r); err != nil {
-			return api.Response{Status: 404} // it was there before
+			return api.Response{Status: 404} // New could read it
 		}
 	}
 	header := []api.Field{
@@ -258,7 +258,7 @@ func (f *Files) Serve(_ context.Context, r *api.Request) api.Response {
 	return one.Answer(r, header...)
 }
 
-// read returns a file that is stored compressed, as the client takes it.
+// read returns a file that is stored compressed, in a form that the client accepts.
 func (f *file) read(r *api.Request) (*file, error) {
 	packed, err := f.packed()
 	if err != nil {

@@ -5,11 +5,11 @@
 import { type Reader, Writer } from './envelope.ts';
 
 export interface CallAuditEvent {
-  /** such as "inputs.delete_all" */
+  /** for example "inputs.delete_all" */
   action: string;
-  /** the application to which it was done */
+  /** application that was changed */
   app: string;
-  /** the account that did it, by its ID; empty: the operator */
+  /** id of the account that acted; empty for the operator */
   by: string;
 }
 
@@ -56,21 +56,21 @@ export function getCallField(r: Reader): CallField {
 }
 
 export interface CallJob {
-  /** fetch the picture from here, or */
+  /** URL of the picture, or */
   url: string;
-  /** this is the picture, or */
+  /** bytes of the picture, or */
   data?: Uint8Array;
-  /** read it from the blobs, when there is neither */
+  /** blob with the picture, if URL and Data are empty */
   blob?: Uint8Array<ArrayBuffer>;
   /** part of the upright picture; zero: all of it */
   crop?: Uint8Array<ArrayBuffer>;
   /** parts of the analysis */
   want: number;
-  /** names the network that analyses it, see predict.Set.Base; zero: the newest */
+  /** network that analyses it, see predict.Set.Base; zero: the newest */
   base?: Uint8Array<ArrayBuffer>;
-  /** hold the picture in the blobs once it has been analysed; see Result.Blob */
+  /** store and pin the picture after the analysis; see Result.Blob */
   keep: boolean;
-  /** these frames of a video are wanted; zero: it is a picture */
+  /** frames to analyse of a video; zero: it is a picture */
   video?: Uint8Array<ArrayBuffer>;
 }
 
@@ -107,11 +107,11 @@ export function getCallJob(r: Reader): CallJob {
 }
 
 export interface DigestReply {
-  /** of the log */
+  /** epoch of the log */
   epoch?: Uint8Array<ArrayBuffer>;
   /** last entry that was folded */
   seq: number;
-  /** of the tree of digests, see `../sync/README.md`; absent: nothing was folded */
+  /** root of the tree of digests, see `../sync/README.md`; absent: nothing was folded */
   root?: Uint8Array<ArrayBuffer>;
 }
 
@@ -133,7 +133,7 @@ export function getDigestReply(r: Reader): DigestReply {
 }
 
 export interface Done {
-  /** absent: well */
+  /** absent: the instance is open */
   error?: Fault;
 }
 
@@ -151,27 +151,27 @@ export function getDone(r: Reader): Done {
 export interface Effect {
   /** 1 ask, 2 cancel, 3 wake, 4 got, 5 changed, 6 purge, 7 take */
   kind: number;
-  /** of an ask, or of the ask to cancel */
+  /** id of an ask, or of the ask to cancel */
   id: number;
-  /** of an ask, as are those up to 7 */
+  /** of an ask: HTTP method. Fields up to 7 belong to an ask, too */
   method: string;
   path: string;
   query: string;
   header: CallField[];
   stream: boolean;
-  /** of a wake, nanoseconds since 1970 */
+  /** of a wake: time in nanoseconds since 1970 */
   at: number;
-  /** of got */
+  /** of a got: hash of the picture */
   blob?: Uint8Array<ArrayBuffer>;
-  /** of got */
+  /** of a got: reason why there is no picture */
   error?: Fault;
-  /** of a purge */
+  /** of a purge: reason */
   why: string;
-  /** of a purge */
+  /** of a purge: the outbox is not deleted */
   keepOutbox: boolean;
-  /** of an ask */
+  /** of an ask: the host may store the body itself, see `Placed` */
   place: boolean;
-  /** of an ask; the manifest of a take */
+  /** of an ask: body; of a take: manifest */
   body?: Uint8Array<ArrayBuffer>;
 }
 
@@ -226,23 +226,23 @@ export function getEffect(r: Reader): Effect {
 }
 
 export interface Event {
-  /** 0 status alone, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop */
+  /** 0 status only, 1 begin, 2 wake, 3 local, 4 answer, 5 need, 6 offline, 7 online, 8 stop */
   kind?: number | undefined;
-  /** of an answer */
+  /** of an answer: id of the ask */
   id?: number | undefined;
-  /** likewise */
+  /** of an answer: HTTP status */
   status?: number | undefined;
-  /** likewise */
+  /** of an answer: header */
   header?: CallField[] | undefined;
-  /** another piece follows */
+  /** another piece of the answer follows */
   more?: boolean | undefined;
-  /** the answer ends here */
+  /** error that ended the answer early */
   error?: string | undefined;
-  /** of a need, the hash; of the last piece of an answer, the SHA-256 of the whole body if the host computed it */
+  /** of a need: hash of the picture; of the last piece of an answer: SHA-256 of the whole body, if the host computed it */
   blob?: Uint8Array | undefined;
   /** the host has stored the requested piece; the body is empty */
   placed?: boolean | undefined;
-  /** of an answer */
+  /** of an answer: body */
   body?: Uint8Array | undefined;
 }
 
@@ -339,7 +339,7 @@ export function getFilmReply(r: Reader): FilmReply {
 }
 
 export interface Frame {
-  /** after the first shown frame; a multiple of Video.SampleMS */
+  /** time since the first shown frame; a multiple of Video.SampleMS */
   timeMs?: number | undefined;
   analysis?: Uint8Array | undefined;
 }
@@ -352,11 +352,11 @@ export function putFrame(w: Writer, x: Frame): Writer {
 
 export interface HostedReply {
   contentType: string;
-  /** where the guest has the blobs; absent: the picture of a copy is at its origin alone */
+  /** bytes of the picture, if the guest stores it; absent: only the replica's origin has it */
   data?: Uint8Array<ArrayBuffer>;
   /** milliseconds since 1970; absent: never */
   expires: number;
-  /** of the picture */
+  /** hash of the picture */
   hash?: Uint8Array<ArrayBuffer>;
 }
 
@@ -381,21 +381,21 @@ export function getHostedReply(r: Reader): HostedReply {
 }
 
 export interface Job {
-  /** fetch the picture from here, or */
+  /** URL of the picture, or */
   url?: string | undefined;
-  /** this is the picture, or */
+  /** bytes of the picture, or */
   data?: Uint8Array | undefined;
-  /** read it from the blobs, when there is neither */
+  /** blob with the picture, if URL and Data are empty */
   blob?: Uint8Array | undefined;
   /** part of the upright picture; zero: all of it */
   crop?: Uint8Array | undefined;
   /** parts of the analysis */
   want?: number | undefined;
-  /** names the network that analyses it, see predict.Set.Base; zero: the newest */
+  /** network that analyses it, see predict.Set.Base; zero: the newest */
   base?: Uint8Array | undefined;
-  /** hold the picture in the blobs once it has been analysed; see Result.Blob */
+  /** store and pin the picture after the analysis; see Result.Blob */
   keep?: boolean | undefined;
-  /** these frames of a video are wanted; zero: it is a picture */
+  /** frames to analyse of a video; zero: it is a picture */
   video?: Uint8Array | undefined;
   /** of a frame of a video: data is its samples, as raster.Planes has them; without Pix */
   planes?: Uint8Array | undefined;
@@ -415,9 +415,9 @@ export function putJob(w: Writer, x: Job): Writer {
 }
 
 export interface MemoryReply {
-  /** bytes that the guest's heap holds */
+  /** bytes in use on the guest's heap */
   heap: number;
-  /** bytes that it has of the system */
+  /** bytes that the guest has obtained from the system */
   system: number;
 }
 
@@ -436,11 +436,11 @@ export function getMemoryReply(r: Reader): MemoryReply {
 }
 
 export interface Query {
-  /** one of the questions below */
+  /** name of the question */
   what?: string | undefined;
-  /** of a picture, or the 32 bytes of a hash */
+  /** name of a picture, or the 32 bytes of a hash */
   name?: string | Uint8Array | undefined;
-  /** see *Films*. 3 is unused */
+  /** state of a video, see *Films*. Field 3 is unused */
   film?: Film | undefined;
 }
 
@@ -458,17 +458,17 @@ export interface Replica {
   live?: number | undefined;
   /** 0 none, 1 q16: derived records come with entries and snapshots */
   vectors?: number | undefined;
-  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica asks for them itself; this is for the origin's figures */
+  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; for the origin this is only a statistic */
   blobs?: number | undefined;
-  /** seconds between comparisons with the origin; 0: an hour */
+  /** seconds between comparisons with the origin; 0: one hour */
   audit?: number | undefined;
-  /** place of register in the origin's control log */
+  /** position of `register` in the origin's control log */
   registerSeq?: number | undefined;
-  /** what the origin says of the application, as its control log has it at register_seq: an instance with store 2 or 3 takes it in before it opens the application. Absent: the store has it */
+  /** the app record in the origin's control log at `register_seq`. An instance with store 2 or 3 stores it before it opens the application. Absent: the store has it */
   register?: Uint8Array | undefined;
-  /** the origin's address, for people */
+  /** URL of the origin, for people */
   origin?: string | undefined;
-  /** the host takes large snapshots instead of the machine, see below */
+  /** the host applies large snapshots instead of the machine, see below */
   nativeSnapshots?: boolean | undefined;
 }
 
@@ -487,52 +487,52 @@ export function putReplica(w: Writer, x: Replica): Writer {
 
 export interface ReplicaStatus {
   phase: number;
-  /** our own; 0: none was leased yet */
+  /** own site; 0: none was leased yet */
   site: number;
-  /** of the log */
+  /** epoch of the log */
   epoch?: Uint8Array<ArrayBuffer>;
-  /** last entry that was folded */
+  /** last folded entry */
   cursor: number;
   /** last entry of the origin's log at Contact, or later */
   head: number;
   /** last own operation */
   issued: number;
-  /** last one that the origin says its log has */
+  /** last own operation that the log has, as the origin reports */
   accepted: number;
-  /** last one that was folded from its log */
+  /** last own operation that was pulled and folded */
   folded: number;
-  /** since New */
+  /** pictures uploaded since New */
   blobsSent: number;
-  /** since New */
+  /** pictures downloaded since New */
   blobsGot: number;
-  /** likewise */
+  /** snapshots installed since New */
   rebases: number;
-  /** likewise */
+  /** keys repaired by audits since New */
   repairs: number;
   /** own operations since New whose verdict is a conflict */
   refused: number;
-  /** of a snapshot on its way */
+  /** parts of the snapshot in transfer */
   chunks: number;
-  /** of a snapshot on its way */
+  /** parts of it that arrived, without a gap */
   chunksDone: number;
-  /** pictures and objects that are known to be missing at the origin */
+  /** pictures and objects that the origin is known to lack */
   uploads: number;
-  /** pictures that are known to be missing here and are wanted */
+  /** wanted pictures that the replica is known to lack */
   downloads: number;
-  /** when the origin last answered at all; zero: not yet */
+  /** last time when the origin answered; zero: never */
   contact: number;
-  /** when it last said that there was no more than what we have; zero: not yet */
+  /** last time when the origin had no more entries than the replica; zero: never */
   asOf: number;
   audited: number;
-  /** when the next try is made, while something pauses; zero: nothing does */
+  /** time of the next retry while a lane pauses; zero: no lane does */
   retry: number;
-  /** when a stream last came as far as entries, before which the newest register comes; zero: not yet */
+  /** last time when a stream reached the entries, after the newest app record; zero: never */
   heard: number;
-  /** what goes wrong, for people; empty: nothing */
+  /** current problem, for people; empty: none */
   problem: string;
-  /** why the origin began no session with us, as who we are; empty: it did, or was not asked */
+  /** reason why the origin refused this replica a session; empty: it did not */
   denied: string;
-  /** that and when an older copy of the replica's data was found restored, for people; empty: never */
+  /** time and description of the last restored older copy, here or at the origin, for people; empty: none */
   renewed: string;
 }
 
@@ -621,7 +621,7 @@ export function getReplicaStatus(r: Reader): ReplicaStatus {
 
 export interface Reply {
   error?: Fault;
-  /** without an error */
+  /** value, if there is no error */
   value?: Uint8Array;
 }
 
@@ -645,13 +645,13 @@ export interface Request {
   path?: string | undefined;
   /** after the '?', still encoded */
   query?: string | undefined;
-  /** the header's value */
+  /** value of the header */
   authorization?: string | undefined;
-  /** the header X-Clarifai-Session-Token; Authorization is stronger */
+  /** value of the header X-Clarifai-Session-Token; ignored if Authorization is set */
   session?: string | undefined;
-  /** the application, where the host vouches for its owner; empty: Authorization says. Never from the network */
+  /** application, if the host vouches for its owner; empty: that of the credential. Never from the network */
   app?: string | undefined;
-  /** address of the caller, for throttling: IPv4, or the /64 network of IPv6; empty: all callers count as one */
+  /** address of the caller, for rate limits: IPv4, or the /64 network of IPv6; empty: all count as one */
   remote?: string | undefined;
   /** the caller is a page of this program, if a host whose callers show keys knows. Never from the network */
   page?: boolean | undefined;
@@ -681,9 +681,9 @@ export interface Result {
   text?: string | undefined;
   /** of a picture */
   analysis?: Uint8Array | undefined;
-  /** Err is ErrFetch, and the address may answer the next time */
+  /** Err is ErrFetch, and the URL may respond later */
   passing?: boolean | undefined;
-  /** For a job with Keep and without an error: the picture's blob, which is durable and has a hold of blob.HostedNames, and its content type. The caller that takes the result releases it. */
+  /** The blob and the content type of a picture, if the job has Keep and no error. The blob is durable and pinned in blob.HostedNames. The caller must unpin it. */
   blob?: Uint8Array | undefined;
   contentType?: string | undefined;
   /** of a job with Keep, for a guest that holds the picture itself */
@@ -752,7 +752,7 @@ export function putResults(w: Writer, x: Results): Writer {
 export interface ServeResult {
   /** HTTP status */
   status: number;
-  /** empty when there is no body */
+  /** empty if there is no body */
   contentType: string;
   /** other headers, in a fixed order */
   header: CallField[];
@@ -760,7 +760,7 @@ export interface ServeResult {
   call: number;
   /** of the call */
   jobs: CallJob[];
-  /** what the host notes in its audit log before it sends the answer; zero: nothing */
+  /** entry that the host writes to its audit log before it sends the answer; zero: none */
   did?: CallAuditEvent;
   body?: Uint8Array<ArrayBuffer>;
 }
@@ -797,45 +797,45 @@ export function getServeResult(r: Reader): ServeResult {
 export interface Settings {
   /** 1 engine, 2 analyser, 3 both */
   role?: number | undefined;
-  /** 32 hex digits: the one application that this engine serves; its record and keys are written by another engine on the same store. Empty: all, and their records */
+  /** id of the one application that this engine serves, in 32 hex digits; another engine on the same store writes its record and keys. Empty: the engine serves all applications and writes their records */
   app?: string | undefined;
   /** 1 the host's (imports `kv_`), 2 files (imports `file_`), 3 in memory alone */
   store?: number | undefined;
-  /** base of the URLs of hosted pictures, as the origin's option */
+  /** base of the URLs of hosted pictures, as in the origin's option */
   publicUrl?: string | undefined;
-  /** app_id of public models and concepts, as the origin's option */
+  /** app_id of public models and concepts, as in the origin's option */
   publicAppId?: string | undefined;
-  /** seconds; 0: the core's default */
+  /** retention of predicted inputs in seconds; 0: the core's default */
   keepPredicted?: number | undefined;
   /** names of the files that `bundle` reads, such as `general-v1.3/manifest.json` */
   bundles?: string[] | undefined;
-  /** `token_issue` and `token_read` work; where false, there are no tokens */
+  /** `token_issue` and `token_read` work; if false, there are no tokens */
   tokens?: boolean | undefined;
-  /** any well-formed credential, or none, is the one application's owner: a page's own data */
+  /** for a page's own data: any well-formed credential, or none, acts as the owner */
   openDoor?: boolean | undefined;
-  /** of a key that an account made: calls a second; 0: none */
+  /** limit of a key that an account made: calls per second; 0: no limit */
   rate?: number | undefined;
-  /** likewise: calls at once */
+  /** likewise: calls in one burst */
   burst?: number | undefined;
-  /** the import `count` works; where false, calls are not counted */
+  /** the host provides the import `count`; if false, calls are not counted */
   counted?: boolean | undefined;
-  /** of a request's body; 0: the core's default */
+  /** maximum bytes of a request's body; 0: the core's default */
   maxBytes?: number | undefined;
-  /** likewise */
+  /** maximum number of members and elements of a request's body; 0: the core's default */
   maxMembers?: number | undefined;
-  /** as rate, of a key that the operator made */
+  /** as `rate`, for a key that the operator made */
   operatorRate?: number | undefined;
-  /** as burst, likewise */
+  /** as `burst`, for a key that the operator made */
   operatorBurst?: number | undefined;
-  /** milliseconds that one analysis may take by the clock; 0: any */
+  /** maximum time of one analysis in milliseconds; 0: no limit */
   pictureTime?: number | undefined;
-  /** bytes that the guest's garbage collector keeps to where it can; 0: it takes up to 16 MB more than what is in use, or twice that, and with store 2 or 3, 6/5 */
+  /** soft limit of the guest's garbage collector in bytes. 0: the guest takes up to 16 MB more than the bytes in use, or twice those bytes; with store 2 or 3, 6/5 of them */
   memory?: number | undefined;
   /** the host has verified the SHA-256 of the bundles' files; the guest does not verify it again */
   checked?: boolean | undefined;
-  /** the application is kept a copy of an origin's; absent: it is independent */
+  /** settings of a replica of an origin's application; absent: the application is independent */
   replica?: Replica | undefined;
-  /** bytes of an answer's body; 0: the core's default */
+  /** maximum bytes of an answer's body; 0: the core's default */
   maxAnswer?: number | undefined;
 }
 

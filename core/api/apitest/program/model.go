@@ -12,24 +12,24 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
-// The reference model of an application's inputs, as a client sees them: a list, decoded JSON,
-// and the rules of the interface written down a second time.
+// model is the reference model of an application's inputs from a client's view: a list, decoded JSON,
+// and a second implementation of the rules of the interface.
 type model struct {
 	inputs []*modelInput // in the order of creation
 }
 
 type modelInput struct {
-	id, url string // url empty: sent as bytes
+	id, url string // url is empty if the client sent bytes
 	code    int
 	labels  map[string]bool
 	meta    any // absent: none
 	geo     any // nil: none
 }
 
-// absent is a missing value; null is a value.
+// absent is a missing value. null is a value.
 type absent struct{}
 
-// addresses are pictures by the results of their downloads, and their content.
+// addresses are URLs of pictures and the codes after their downloads.
 var addresses = []struct {
 	url  string
 	code int
@@ -85,7 +85,7 @@ func (m *model) add(in *modelInput, allowDuplicate bool) int {
 	return in.code
 }
 
-// step ends every download.
+// step completes every download.
 func (m *model) step() {
 	for _, in := range m.inputs {
 		if in.code != 30001 {
@@ -99,7 +99,7 @@ func (m *model) step() {
 	}
 }
 
-// patch changes an input as a PATCH's data asks for.
+// patch changes an input as the data of a PATCH requires.
 func (in *modelInput) patch(action string, labels map[string]bool, meta, geo any) {
 	switch action {
 	case "remove":
@@ -125,10 +125,10 @@ func (in *modelInput) patch(action string, labels map[string]bool, meta, geo any
 	}
 }
 
-// implied marks an object that patches made where nothing was: it is there as long as it has a member.
+// implied marks an object that a patch created for its members. The object exists while it has a member.
 const implied = "\x00implied"
 
-// patchMeta returns the result of a PATCH on stored, and whether it is a change.
+// patchMeta returns the result of a PATCH on stored, and reports whether it is a change.
 func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 	switch sent := sent.(type) {
 	case nil:
@@ -167,7 +167,7 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 		case !was && !changed:
 			return stored, false
 		case !was && !nothing:
-			return stripImplied(out), true // it replaces a value that is not an object, as a whole
+			return stripImplied(out), true // the object replaces the whole other value
 		case len(out) == 1 && out[implied] != nil:
 			return absent{}, true
 		}
@@ -191,7 +191,7 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 	return sent, true
 }
 
-// json is the input as answers show it, but for names and times.
+// json returns the input as answers show it, without names and times.
 func (in *modelInput) json(said int) map[string]any {
 	image := map[string]any{}
 	if in.url != "" {
@@ -236,8 +236,8 @@ func stripImplied(v any) any {
 	return out
 }
 
-// plain takes out of an input in an answer what the model does not know: texts, times, hosted
-// addresses.
+// plain removes data that the model does not have from an input in an answer: texts, times, hosted
+// URLs.
 func plain(in map[string]any) map[string]any {
 	delete(in, "created_at")
 	in["status"] = in["status"].(map[string]any)["code"]
@@ -302,7 +302,7 @@ func (r generator) geo() any {
 	return map[string]any{"longitude": float64(r.IntN(360) - 180), "latitude": float64(r.IntN(180) - 90)}
 }
 
-// data is the member data of a request.
+// data returns the member data of a request.
 func (r generator) data(labels map[string]bool, meta, geo any) map[string]any {
 	data := map[string]any{}
 	if labels != nil {
@@ -338,7 +338,7 @@ func (r generator) picture() string {
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("%v: %v", v, err)) // what is drawn can be written
+		panic(fmt.Sprintf("%v: %v", v, err)) // generated values are valid JSON
 	}
 	return b
 }

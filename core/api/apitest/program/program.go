@@ -1,11 +1,11 @@
-// Package program draws random programs of calls on inputs, and holds each answer to a reference
-// model: an application's inputs as a client sees them, with the rules of the interface written
-// down a second time.
+// Package program draws random programs of calls on inputs, and compares each answer with a reference
+// model. The model has an application's inputs from a client's view, and a second implementation of
+// the rules of the interface.
 //
 //	seed ──▶ add, patch, delete, read, search, count, work, kill ──▶ world ──▶ answers
 //	                               └──▶ model ────────────────────────────────▶ the same?
 //
-// The same seed is the same program, whatever answers it.
+// A seed always gives the same program, regardless of the answers.
 package program
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
-// Program is a random program under way.
+// Program is a running random program.
 type Program struct {
 	testing.TB
 
-	// Answered is called with every answer; nil: nobody is.
+	// Answered is called with every answer; may be nil.
 	Answered func(r *api.Request, a api.Response)
 
 	world *apitest.World
@@ -35,16 +35,16 @@ type Program struct {
 	trace []byte
 }
 
-// New is the program of a seed, about to begin in a fresh world.
+// New returns the program of a seed, for a fresh world.
 func New(t testing.TB, w *apitest.World, seed uint64) *Program {
 	return &Program{TB: t, world: w, draw: generator{rand.New(rand.NewPCG(seed, 8))}}
 }
 
-// Trace returns the calls so far, a line each.
+// Trace returns the calls so far, one on each line.
 func (p *Program) Trace() string { return string(p.trace) }
 
-// Step makes one call, or works in the background, or kills the engine and opens another; then it lists all
-// inputs. Answers that are not the model's fail the test.
+// Step makes one call, runs background work, or replaces the engine as after a crash. Then it lists all
+// inputs. An answer that differs from the model's fails the test.
 func (p *Program) Step() {
 	switch p.draw.IntN(12) {
 	case 0, 1, 2:
@@ -82,7 +82,7 @@ func (p *Program) serve(r api.Request) api.Response {
 	return a
 }
 
-// call sends a request and holds the answer to its status.
+// call sends a request, compares the answer's status with http, and returns the answer's body.
 func (p *Program) call(method, path string, body any, http int) map[string]any {
 	p.Helper()
 	r := api.Request{Method: method, Path: path}
@@ -101,7 +101,7 @@ func (p *Program) call(method, path string, body any, http int) map[string]any {
 	return out
 }
 
-// items compares a list of inputs.
+// items compares the inputs in an answer with the model's.
 func (p *Program) items(got map[string]any, want []map[string]any) {
 	p.Helper()
 	list := got["inputs"].([]any)
@@ -119,7 +119,7 @@ func (p *Program) items(got map[string]any, want []map[string]any) {
 	}
 }
 
-// whole is the HTTP status of a call whose items have these codes.
+// whole returns the HTTP status of a call whose items have these codes. good are the codes of success.
 func whole(codes []int, good ...int) int {
 	n := 0
 	for _, code := range codes {
@@ -161,7 +161,7 @@ func (p *Program) add() {
 		data := p.draw.data(labels, in.meta, in.geo)
 		data["image"] = image
 		sent = append(sent, map[string]any{"id": in.id, "data": data})
-		if p.draw.IntN(12) == 0 { // what is malformed fails alone
+		if p.draw.IntN(12) == 0 { // a malformed input fails without the others
 			data["geo"] = map[string]any{"longitude": 181, "latitude": 0}
 			codes = append(codes, 30104)
 		} else {
@@ -256,7 +256,7 @@ func (p *Program) read() {
 	}
 }
 
-// list compares all inputs, in pages.
+// list compares all inputs, page by page.
 func (p *Program) list() {
 	size := 1 + p.draw.IntN(4)
 	for page := 0; ; page++ {
@@ -300,7 +300,7 @@ func (p *Program) counts() {
 	}
 }
 
-// search looks for inputs by one clause about the input.
+// search searches for inputs with one clause about the input.
 func (p *Program) search() {
 	var clause map[string]any
 	var holds func(*modelInput) bool

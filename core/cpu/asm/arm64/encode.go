@@ -10,14 +10,14 @@ import (
 // field places one number of an instruction's text in its word. It reports whether the number fits.
 type field func(v int) (bits uint32, ok bool)
 
-// at is a number of width bits, counted in units, at a bit of the word.
+// at returns the field of a number of width bits, counted in units, at a bit of the word.
 func at(bit, width, unit int) field {
 	return func(v int) (uint32, bool) {
 		return uint32(v/unit) << bit, v >= 0 && v%unit == 0 && v/unit < 1<<width
 	}
 }
 
-// signed is a signed number of width bits, counted in units, at a bit of the word.
+// signed returns the field of a signed number of width bits, counted in units, at a bit of the word.
 func signed(bit, width, unit int) field {
 	return func(v int) (uint32, bool) {
 		half := 1 << (width - 1)
@@ -32,29 +32,29 @@ func plus(bit, width, offset int) field {
 	}
 }
 
-// minus is the distance of a right shift of dwords, which the encoding takes from an offset.
+// minus returns the field of a right shift of 32-bit elements. The encoding subtracts the distance from an offset.
 func minus(bit, offset int) field {
 	return func(v int) (uint32, bool) { return uint32(offset-v) << bit, v > 0 && v <= 32 }
 }
 
-// same is a number that the text repeats.
+// same is the field of a number that the text repeats.
 func same(int) (uint32, bool) { return 0, true }
 
-// next is a later register of a list. The encoding holds the first one only.
+// next is the field of a later register of a list. The encoding holds only the first register.
 var next field = same
 
-// lane4 is the lane of an element of four bytes: bit 21, then bit 11 above it.
+// lane4 encodes the lane of an element of four bytes: bit 21, then bit 11 above it.
 func lane4(v int) (uint32, bool) { return uint32(v&1)<<21 | uint32(v>>1)<<11, v >= 0 && v < 4 }
 
-// lane2 is the lane of an element of two bytes: bit 20, then bit 21, then bit 11.
+// lane2 encodes the lane of an element of two bytes: bit 20, then bit 21, then bit 11.
 func lane2(v int) (uint32, bool) {
 	return uint32(v&1)<<20 | uint32(v>>1&1)<<21 | uint32(v>>2)<<11, v >= 0 && v < 8
 }
 
-// stored4 is the lane of a stored element of four bytes: bit 12, then bit 30.
+// stored4 encodes the lane of a stored element of four bytes: bit 12, then bit 30.
 func stored4(v int) (uint32, bool) { return uint32(v&1)<<12 | uint32(v>>1)<<30, v >= 0 && v < 4 }
 
-// byteImm is the immediate of MOVI.
+// byteImm encodes the immediate of MOVI.
 func byteImm(v int) (uint32, bool) {
 	return uint32(v>>5)<<16 | uint32(v&31)<<5, v >= 0 && v < 256
 }
@@ -67,24 +67,24 @@ var (
 	ra   = at(10, 5, 1) // the second register of a pair
 )
 
-// form is an instruction whose numbers are open.
+// form is an instruction without its numbers, and the fields for them.
 type form struct {
 	base   uint32
 	fields []field
 }
 
-// three is an instruction on three registers.
+// three returns an instruction on three registers.
 func three(base uint32) form { return form{base, []field{rd, rn, rm}} }
 
-// two is an instruction on two registers.
+// two returns an instruction on two registers.
 func two(base uint32) form { return form{base, []field{rd, rn}} }
 
-// four is a load or store of four registers.
+// four returns a load or store of four registers.
 func four(base uint32, rest ...field) form {
 	return form{base, append([]field{rd, next, next, next, rn}, rest...)}
 }
 
-// forms are the known instructions. In their text # is a number.
+// forms are the known instructions. In their text # means a number.
 var forms = map[string]form{
 	"movi v#.16b, ##": {0x4f00e400, []field{rd, byteImm}},
 	"dup v#.16b, w#":  two(0x4e010c00),
@@ -213,7 +213,7 @@ var forms = map[string]form{
 	"st1 {v#.16b, v#.16b, v#.16b, v#.16b}, [x#], ##": four(0x4c9f2000, same),
 }
 
-// numbers finds what varies in a form: registers, lanes and immediates. The sizes of elements are part of it.
+// numbers matches what varies in a form: registers, lanes and immediates. The sizes of elements belong to the form.
 var numbers = regexp.MustCompile(`(^|[^.\w-])([vwxqds]?)(-?\d+)`)
 
 // Encode returns the word of an instruction in the GNU assembler's syntax.

@@ -2,10 +2,10 @@ package kernel
 
 import "unsafe"
 
-// Borrow makes v rows vectors of stride bytes, a multiple of 64, that lie in somebody else's memory,
-// such as a guest's: tables of the chunks of their high and low bytes, of which one may be nil,
-// and a row of {offset, scale} for each, or nil. All must stay as long as v is measured from; the
-// caller has checked that they hold what they say. [Vectors.Grow] and [Vectors.Set] are not for v.
+// Borrow makes v an array of rows vectors in memory of another owner, such as a guest. A vector has stride bytes, a multiple of 64. high
+// and low are tables of the chunks of high and low bytes; one of them may be nil. scales has {offset, scale} for each row, or is nil. The
+// memory must stay valid while v is in use, and the caller has checked its size. The caller must not call [Vectors.Grow] and [Vectors.Set]
+// of v.
 func (v *Vectors) Borrow(stride, rows int, high, low []unsafe.Pointer, scales unsafe.Pointer) {
 	*v = Vectors{dim: stride, high: table{stride, rows, high}, low: table{stride, rows, low}}
 	if scales != nil {
@@ -13,8 +13,8 @@ func (v *Vectors) Borrow(stride, rows int, high, low []unsafe.Pointer, scales un
 	}
 }
 
-// Borrow makes z a query whose parts lie in somebody else's memory: high bytes with their offset
-// and weight for [Vectors.Distances], or all bits for [Vectors.Dots].
+// Borrow makes z a query in memory of another owner: high bytes with their offset and weight for [Vectors.Distances], or all bits for
+// [Vectors.Dots].
 func (z *Query) Borrow(codes []int8, full []int16, offset int32, weight float32) {
 	*z = Query{codes: codes, full: full, offset: offset, scale: weight / unit}
 }

@@ -1,8 +1,7 @@
-// Package kernel keeps the vectors of a graph and measures the distance from one query to
-// many of them in one call.
+// Package kernel stores the vectors of a graph and measures the distances from one query to many of them in one call.
 //
-// A vector is dim int16 and one float32 scale; cosines are dot·scale·scale. The two bytes
-// of each int16 are kept apart, so that a walk over the graph touches half of the memory:
+// A vector is dim int16 and one float32 scale; cosines are dot·scale·scale. The two bytes of each int16 are stored apart, so that a walk
+// over the graph touches half of the memory:
 //
 //	q = 256·h + l      h = q>>8, −128…127      l = q&255, 0…255
 //
@@ -38,11 +37,10 @@ import (
 
 //go:generate go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
 
-// Levels is the level that the functions of this package work at. They give the same results
-// at each.
+// Levels selects the implementation of this package's functions. All levels give the same results.
 var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.NEON, cpu.DotProd, cpu.Lent)
 
-// MaxDim is the largest number of dimensions: above it sums could leave 32 bits.
+// MaxDim is the maximum number of dimensions. With more, sums could exceed 32 bits.
 const MaxDim = 2048
 
 const (
@@ -50,7 +48,7 @@ const (
 	limit = 1.5 * one     // beyond any cosine of unit vectors
 	far   = 2 * one       // the distance at a right angle
 	unit  = 1 << 43       // 128·128·one: the scale of a product of high bytes
-	two8  = int32(1) << 8 // the worth of a high byte
+	two8  = int32(1) << 8 // the weight of a high byte
 	mid   = int32(510)    // see the package's documentation
 )
 
@@ -60,7 +58,7 @@ const Far = uint32(far)
 // meta has the numbers that a distance needs besides the bytes of a row.
 type meta struct {
 	offset int32   // −510·Σh
-	scale  float32 // of the vector
+	scale  float32 // scale of the vector
 }
 
 // Vectors is a growing array of vectors. Calls that only read may run at the same time. A call that changes it must
@@ -81,15 +79,15 @@ func NewVectors(dim int) (*Vectors, error) {
 	return &Vectors{dim: dim, high: rows, low: rows}, nil
 }
 
-// Dim is the number of dimensions.
+// Dim returns the number of dimensions.
 func (v *Vectors) Dim() int { return v.dim }
 
-// Bytes is the memory held, in bytes.
+// Bytes returns the memory that v holds, in bytes.
 func (v *Vectors) Bytes() int {
 	return v.high.bytes() + v.low.bytes() + cap(v.meta)*int(unsafe.Sizeof(meta{}))
 }
 
-// Grow makes room for at least rows rows; new ones hold the zero vector.
+// Grow extends the array to at least rows rows. New rows hold the zero vector.
 func (v *Vectors) Grow(rows int) {
 	v.high.grow(rows, 0)
 	v.low.grow(rows, 0)
@@ -103,7 +101,7 @@ func (v *Vectors) Grow(rows int) {
 	}
 }
 
-// highOf and lowOf are the bytes of a row.
+// highOf and lowOf return the high and the low bytes of a row.
 func (v *Vectors) highOf(row uint32) []int8 {
 	return unsafe.Slice((*int8)(v.high.at(row)), v.high.stride)
 }
@@ -112,15 +110,15 @@ func (v *Vectors) lowOf(row uint32) []uint8 {
 	return unsafe.Slice((*uint8)(v.low.at(row)), v.high.stride)
 }
 
-// Set writes a vector: dim elements and the scale, 1 over their length or 0 for the zero
-// vector. Any other scale (negative, above 1, not a number) counts as 0.
+// Set stores a vector in row: dim elements q and their scale. The scale is 1 over the vector's length, or 0 for the zero vector. Set
+// replaces any other scale (negative, above 1, not a number) by 0.
 func (v *Vectors) Set(row uint32, q []int16, scale float32) {
 	h, l := v.highOf(row), v.lowOf(row)
 	split(h, l, q[:v.dim])
 	v.meta[row] = meta{-mid * sum(h[:v.dim]), cleanScale(scale)}
 }
 
-// Clear makes a row the zero vector.
+// Clear sets a row to the zero vector.
 func (v *Vectors) Clear(row uint32) {
 	clear(v.highOf(row))
 	clear(v.lowOf(row))
@@ -149,8 +147,7 @@ func sum(h []int8) int32 {
 	return s
 }
 
-// Query is a vector to measure from: one of the caller's ([Query.Set]) or a row
-// ([Vectors.Row]).
+// Query is a vector to measure from: a vector of the caller ([Query.Set]) or a row of the array ([Vectors.Row]).
 type Query struct {
 	codes  []int8  // (stride) high bytes
 	full   []int16 // (stride) all bits; empty for a row
@@ -158,7 +155,7 @@ type Query struct {
 	scale  float32
 }
 
-// Set makes z the query q; the slices of an earlier Set are used again. q is read now.
+// Set makes z the query q and reuses the slices of an earlier Set. It copies q.
 func (z *Query) Set(v *Vectors, q []int16, scale float32) {
 	if len(z.full) != v.high.stride {
 		z.codes, z.full = make([]int8, v.high.stride), make([]int16, v.high.stride)
@@ -171,14 +168,13 @@ func (z *Query) Set(v *Vectors, q []int16, scale float32) {
 	z.scale = cleanScale(scale)
 }
 
-// Row returns a row as a query. It reads the row in place: it ends with the next Set or Grow.
+// Row returns a row as a query. The query reads the row's memory: it is valid until the next Set or Grow.
 func (v *Vectors) Row(row uint32) Query {
 	m := v.meta[row]
 	return Query{codes: v.highOf(row), offset: m.offset/-mid*2 + int32(v.dim), scale: m.scale}
 }
 
-// Distances sets dst[i] to the distance from z to rows[i], on the high bytes.
-// dst has the length of rows.
+// Distances sets dst[i] to the distance from z to rows[i], computed from the high bytes. dst must be as long as rows.
 func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
 	if len(dst) != len(rows) || len(z.codes) != v.high.stride {
 		panic("kernel: lengths differ")
@@ -191,8 +187,7 @@ func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
 	v.distances(dst, z, rows)
 }
 
-// Dots sets dst[i] to the exact dot product of z and rows[i], on all 16 bits. z must be one
-// of [Query.Set].
+// Dots sets dst[i] to the exact dot product of z and rows[i], computed from all 16 bits. z must come from [Query.Set].
 func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
 	if len(dst) != len(rows) || len(z.full) != v.high.stride {
 		panic("kernel: lengths differ")
@@ -205,8 +200,8 @@ func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
 	v.dots(dst, z, rows)
 }
 
-// isGeneric reports whether plain Go measures rows. The other levels read the addresses of their operands' first elements, so it
-// takes none as well.
+// isGeneric reports whether plain Go measures rows. The other levels take the address of the first row, so plain Go also handles empty
+// rows.
 func isGeneric(rows []uint32) bool { return len(rows) == 0 || Levels.Now() == cpu.Generic }
 
 // checkRows panics when a row does not exist: assembly and hosts trust their arguments.
@@ -220,8 +215,8 @@ func checkRows(rows []uint32, below int) {
 	}
 }
 
-// Cosine turns the exact dot product of z and row into the cosine: multiplied by the two scales in
-// this order, in float64, and clipped to −1…1.
+// Cosine converts the exact dot product of z and row to the cosine. It multiplies by the two scales in this order, in float64, and clips
+// the result to −1…1.
 func (v *Vectors) Cosine(dot int64, z *Query, row uint32) float64 {
 	c := float64(float64(float64(dot)*float64(z.scale)) * float64(v.meta[row].scale))
 	return min(1, max(-1, c))

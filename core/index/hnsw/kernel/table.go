@@ -6,7 +6,7 @@ const (
 	line       = 64 // bytes of a cache line
 	chunkShift = 12
 	chunkRows  = 1 << chunkShift
-	firstRows  = 64 // of the first chunk
+	firstRows  = 64 // rows of the first chunk in the beginning
 )
 
 // table is a growing array of rows of bytes in chunks of 4096 rows that never move. The first one doubles up to that size.
@@ -25,13 +25,13 @@ func (t *table) at(row uint32) unsafe.Pointer {
 	return unsafe.Add(t.chunks[row>>chunkShift], int(row&(chunkRows-1))*t.stride)
 }
 
-// first returns the address of the table of chunks. It panics for a table without one.
+// first returns the address of the list of chunks. It panics if the table has no chunk.
 func (t *table) first() unsafe.Pointer { return unsafe.Pointer(&t.chunks[0]) }
 
-// bytes is the memory held.
+// bytes returns the memory that t holds, in bytes.
 func (t *table) bytes() int { return t.rows*t.stride + cap(t.chunks)*int(unsafe.Sizeof(uintptr(0))) }
 
-// grow makes room for at least rows rows. The bytes of new ones are fill.
+// grow extends the table to at least rows rows. It sets the bytes of new rows to fill.
 func (t *table) grow(rows int, fill byte) {
 	for t.rows < rows {
 		switch {

@@ -1,4 +1,4 @@
-// Package journaltest is numbered files in memory that fail, and lose their power at any byte.
+// Package journaltest provides numbered files in memory for tests. The files can fail, and lose their power at any byte.
 package journaltest
 
 import (
@@ -15,13 +15,13 @@ import (
 // ErrFault is the error of a call that [Disk.FailAt] made fail.
 var ErrFault = errors.New("injected fault")
 
-// Disk is numbered files. It remembers everything that was ever done to them, so that any
-// moment can be had again. It is safe for concurrent use, though a journal needs no such thing.
+// Disk is a set of numbered files. It records every change, so that a test can return to any moment. It is safe for concurrent use,
+// although a journal does not need that.
 type Disk struct {
 	mu     sync.Mutex
 	files  map[int][]byte
-	start  map[int][]byte // files as they were at first, durably
-	trace  []op           // since then
+	start  map[int][]byte // durable files at the beginning
+	trace  []op           // changes since then
 	calls  int
 	failAt int
 	forAll bool
@@ -30,7 +30,7 @@ type Disk struct {
 
 var _ journal.Files = (*Disk)(nil)
 
-// op is a write, a truncate (to size) or a sync (neither).
+// op is a write of data at an offset, a truncation to a size, or a sync.
 type op struct {
 	file int
 	kind opKind
@@ -49,7 +49,7 @@ const (
 // NewDisk returns a disk of empty files.
 func NewDisk() *Disk { return newDisk(nil) }
 
-// newDisk returns a disk that has files durably.
+// newDisk returns a disk with durable files.
 func newDisk(files map[int][]byte) *Disk {
 	d := &Disk{files: map[int][]byte{}, start: files}
 	for file, data := range files {
@@ -58,17 +58,16 @@ func newDisk(files map[int][]byte) *Disk {
 	return d
 }
 
-// FailAt makes the n-th call from now that changes or syncs a file fail with ErrFault, counted
-// from 1, and every one after it when forAll is set; 0 makes none fail. A write that fails
-// writes half.
+// FailAt makes the n-th call from now that changes or syncs a file fail with ErrFault; the first call is 1. With forAll every later call
+// fails, too. 0 makes no call fail. A write that fails writes half of its bytes.
 func (d *Disk) FailAt(n int, forAll bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls, d.failAt, d.forAll = 0, n, forAll
 }
 
-// SetQuota limits the bytes of all files; 0 is no limit. A write past it returns kv.ErrFull. It writes what fits, or, every
-// other time, everything.
+// SetQuota limits the total bytes of all files; 0 means no limit. A write past it returns kv.ErrFull. It writes the bytes that fit, or,
+// every other time, all bytes.
 func (d *Disk) SetQuota(bytes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,14 +88,14 @@ func (d *Disk) total() (n int) {
 	return n
 }
 
-// Calls returns the calls that changed or synced a file since FailAt.
+// Calls returns the number of calls that changed or synced a file since FailAt.
 func (d *Disk) Calls() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls
 }
 
-// step counts a call; mu is held.
+// step counts a call and returns its fault. The caller holds mu.
 func (d *Disk) step() error {
 	d.calls++
 	if d.failAt > 0 && (d.calls == d.failAt || d.forAll && d.calls > d.failAt) {
@@ -165,7 +164,7 @@ func (d *Disk) Sync(file int) error {
 	return nil
 }
 
-// do does and remembers; mu is held.
+// do makes a change and records it. The caller holds mu.
 func (d *Disk) do(o op) {
 	d.trace = append(d.trace, o)
 	apply(d.files, o)
@@ -185,22 +184,22 @@ func apply(files map[int][]byte, o op) {
 	files[o.file] = data
 }
 
-// Ops returns how much has been done so far: a moment for [Disk.At].
+// Ops returns the number of changes so far: a moment for [Disk.At].
 func (d *Disk) Ops() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.trace)
 }
 
-// Len returns the bytes that the n-th thing done, from 0, wrote: the cuts in it.
+// Len returns the number of bytes that the n-th change, counted from 0, wrote. A test can cut the write at each of them.
 func (d *Disk) Len(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.trace[n].data)
 }
 
-// At returns the disk as it was when the first n things had been done, and of the next one the first
-// so many bytes: what a program leaves that is killed there.
+// At returns the disk after the first n changes and the given number of bytes of the next one. A program that is killed at that moment
+// leaves this disk.
 func (d *Disk) At(n, bytes int) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +215,7 @@ func (d *Disk) At(n, bytes int) *Disk {
 	return newDisk(files)
 }
 
-// Crash returns the disk after a loss of power: with all synced data, with a percentage of the others, and with parts of the rest.
+// Crash returns the disk after a loss of power: with all synced changes, with a percentage of the others, and with parts of the rest.
 func (d *Disk) Crash(percent int, rng *rand.Rand) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -231,7 +230,7 @@ func (d *Disk) CrashAt(n, percent int, rng *rand.Rand) *Disk {
 }
 
 func (d *Disk) crash(n, percent int, rng *rand.Rand) *Disk {
-	synced := map[int]int{} // what was done before is durable
+	synced := map[int]int{} // index of each file's last sync; changes before it are durable
 	for i, o := range d.trace[:n] {
 		if o.kind == opSync {
 			synced[o.file] = i
@@ -248,7 +247,7 @@ func (d *Disk) crash(n, percent int, rng *rand.Rand) *Disk {
 	return newDisk(files)
 }
 
-// tear keeps none of the unsynced data, some of them, or zeros instead.
+// tear applies none of an unsynced write, a part of it, or zeros instead.
 func tear(files map[int][]byte, o op, rng *rand.Rand) {
 	if o.kind != opWrite || len(o.data) == 0 {
 		return

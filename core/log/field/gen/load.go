@@ -32,7 +32,7 @@ type program struct {
 type message struct {
 	*types.TypeName
 	fields     []*member
-	extra      string              // Go field for unknown fields; empty: there is none
+	extra      string              // Go field for unknown fields; empty: none
 	directives map[string][]string // with their arguments
 }
 
@@ -291,7 +291,7 @@ func (p *program) members(m *message, of *types.Struct, declared *types.Package,
 
 var options = []string{"fixed", "max", "always", "once", "or", "ms", "s", "ns", "copy", "func", "type", "opaque", "view", "nil", "bytes"}
 
-// within returns the struct that a field holds as a message within the message, by itself, by pointer or in a list; nil: none.
+// within returns the struct that is the nested message of a field: by value, by pointer or in a list; nil: none.
 func (p *program) within(t types.Type) *types.TypeName {
 	switch u := types.Unalias(t).(type) {
 	case *types.Pointer:
@@ -314,8 +314,7 @@ func isTime(t types.Type, name string) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "time" && n.Obj().Name() == name
 }
 
-// reachableMessages returns the wanted messages and the messages within them, in the order of their names. hold reports whether to follow a
-// field.
+// reachableMessages returns the wanted messages and their nested messages, sorted by name. hold reports whether to follow a field.
 func (p *program) reachableMessages(wanted func(m *message) bool, hold func(f *member) bool) []*message {
 	seen := map[*message]bool{}
 	var visit func(m *message)
@@ -338,12 +337,12 @@ func (p *program) reachableMessages(wanted func(m *message) bool, hold func(f *m
 	return p.sortMessages(seen)
 }
 
-// sortMessages returns messages in the order of their names.
+// sortMessages returns messages sorted by name.
 func (p *program) sortMessages(all map[*message]bool) []*message {
 	return slices.SortedFunc(maps.Keys(all), func(a, b *message) int { return strings.Compare(p.title(a), p.title(b)) })
 }
 
-// title returns the name of a message in the names of functions. It begins with the package, if that is another one.
+// title returns the name of a message for use in function names. For another package, the name of that package comes first.
 func (p *program) title(m *message) string {
 	if m.Pkg() != p.Package {
 		return upper(m.Pkg().Name()) + upper(m.Name())

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// typescript writes the codec of the pages: the messages with the directive pages, and the messages within them. The fields of
-// a message that pages write are optional. If pages only read it, numbers, texts and lists are always set.
+// typescript returns the codec of the pages: the messages with the directive pages, and their nested messages. The fields of a message that
+// pages write are optional. If pages only read it, numbers, texts and lists are always set.
 func (p *program) typescript() ([]byte, error) {
 	direction := func(of string) func(m *message) bool {
 		return func(m *message) bool { return slices.Contains(m.directives["pages"], of) }

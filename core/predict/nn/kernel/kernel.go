@@ -28,25 +28,25 @@
 // they differ from the generic level by at most K·2⁻²³·Σ|tₖ|.
 //
 // The tile shapes follow Goto and van de Geijn (2008) with the activations left
-// unpacked, as in XNNPACK; the requantisation is that of ONNX QuantizeLinear.
+// unpacked, as in XNNPACK. The requantisation follows ONNX QuantizeLinear.
 //
 // No destination may overlap an operand, unless a function's comment allows it. If a slice is too short for its shape, a function panics
 // at every level and never accesses other memory.
 //
-// The package knows nothing of graphs, shapes or padding: package nn places the
-// padding and chooses the order of calls.
+// The package handles no graphs, shapes or padding: package nn adds the padding and chooses the order of calls.
 package kernel
 
 import "github.com/sightline-dev/sightline/core/cpu"
 
 //go:generate go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
 
-// Levels is the level that the functions of this package work at. They give the same results
-// at each.
+// Levels holds the instruction-set level that the functions of this package use. Integer results are the same at every level. Float results
+// differ by rounding, as the package comment describes.
 var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.NEON, cpu.DotProd, cpu.I8MM, cpu.Lent)
 
-// Requant turns an int32 accumulator into a quantised byte, per output channel.
-// All scales must be finite and 0 <= Zero <= 255, Lo <= Hi.
+// Requant holds the constants that turn an int32 accumulator into a quantised byte, for each output channel. All scales must be finite,
+// Zero must
+// be in 0..255, and Lo <= Hi.
 type Requant struct {
 	Bias  []int32   // (n) added to the accumulator, zero-point term folded in; wraps
 	Scale []float32 // (n) in.scale · w.scale / out.scale
@@ -55,12 +55,12 @@ type Requant struct {
 	Hi    uint8
 }
 
-// Add is a quantised residual add: with y the first operand and r the second,
+// Add holds the constants of a quantised residual add. For a first operand y and a second operand r the result is q:
 //
 //	s = float32(float32(y-ZeroY)·ScaleY) + float32(float32(r-ZeroR)·ScaleR)
 //	q = clamp(Zero + roundToEven(s), Lo, Hi)
 //
-// each product and the sum rounded to float32. Zero points lie in 0..255.
+// The products and the sum are rounded to float32. Zero points lie in 0..255.
 type Add struct {
 	ScaleY, ScaleR float32 // y.scale/out.scale and r.scale/out.scale; 255 times each is finite
 	ZeroY, ZeroR   int32
@@ -74,17 +74,17 @@ type Add struct {
 //
 //	dst[i*ldd+j] = clamp(bias[j] + Σ_k a_i[k]·w[j][k] + res[i*ldr+j], lo, hi)
 //
-// a_i has w.Segs segments of w.Seg elements, one per kernel row:
+// Row a_i has w.Segs segments of w.Seg elements, one per kernel row:
 //
 //	a_i[s*w.Seg+t] = src[i*stepX + s*srcStride + t]
 //
-// For a matrix product, w.Segs is 1 and stepX is the elements between the rows.
-// For a kh×kw convolution over an NHWC input of c channels with its padding in place,
-// Segs is kh, Seg is kw·c, stepX is strideX·c, and srcStride is the elements between
-// input rows: no im2row copy is needed. Segments of neighbours may overlap.
+// For a matrix product, w.Segs is 1 and stepX is the number of elements between rows.
+// For a kh×kw convolution over an NHWC input of c channels that contains its padding,
+// Segs is kh, Seg is kw·c, stepX is strideX·c, and srcStride is the number of elements between
+// input rows. No im2row copy is needed. Segments of neighbours may overlap.
 //
-// res may be nil; it may be dst itself, but no other overlap with dst is allowed.
-// lo = -Inf and hi = +Inf clamp nothing.
+// res may be nil. It may be dst itself; no other overlap with dst is allowed.
+// Infinite lo and hi clamp nothing.
 func ConvRowF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
 	if m <= 0 || w.N == 0 {
 		return
@@ -97,16 +97,15 @@ func ConvRowF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, 
 	gemmF32(dst, ldd, src, stepX, srcStride, m, w, res, ldr, lo, hi)
 }
 
-// ConvRowU8 sets, for i < m and j < w.N, with the a_i of [ConvRowF32] and
+// ConvRowU8 sets, for i < m and j < w.N, with the rows a_i of [ConvRowF32] and
 // acc = Σ_k a_i[k]·w[j][k] in int32,
 //
 //	dst[i*ldd+j] = q(acc + q.Bias[j])          // see Requant
 //
-// and, where add is not nil, passes that byte on through add with
-// r = add.R[i*add.LDR+j]. add.R may be dst itself only where add.LDR == ldd.
+// If add is not nil, dst[i*ldd+j] is instead the residual add of that byte and
+// add.R[i*add.LDR+j]. add.R may be dst itself only if add.LDR == ldd.
 //
-// Nothing beyond the last element of src's last segment needs to exist, also where
-// w.Seg is not a multiple of 4.
+// ConvRowU8 reads nothing beyond the last element of src's last segment, even if w.Seg is not a multiple of 4.
 func ConvRowU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, w *PackedS8, q *Requant, add *Add) {
 	if m <= 0 || w.N == 0 {
 		return
@@ -123,15 +122,15 @@ func ConvRowU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, w *Pa
 	gemmAddU8(dst, ldd, src, stepX, srcStride, m, w, q, add)
 }
 
-// Rows repeats a row of convolution outputs.
+// Rows describes the output rows of one call.
 type Rows struct {
 	Rows    int // output rows
 	DstStep int // elements between output rows
 	SrcStep int // elements between the first inputs of output rows
 }
 
-// ConvRowsU8 is [ConvRowU8] without an add for several rows of outputs: of row y they begin at
-// dst[y*r.DstStep] and their inputs at src[y*r.SrcStep].
+// ConvRowsU8 computes [ConvRowU8] without an add for r.Rows rows of outputs. The outputs of row y begin at dst[y*r.DstStep] and its inputs
+// at src[y*r.SrcStep].
 func ConvRowsU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, r Rows, w *PackedS8, q *Requant) {
 	if m <= 0 || w.N == 0 || r.Rows <= 0 {
 		return
@@ -142,11 +141,11 @@ func ConvRowsU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, r Ro
 	gemmRowsU8(dst, ldd, src, stepX, srcStride, m, &r, w, q)
 }
 
-// ConvRowsF32 is [ConvRowF32] without a residual for several rows of outputs, as [ConvRowsU8].
+// ConvRowsF32 computes [ConvRowF32] without a residual for r.Rows rows of outputs, placed as in [ConvRowsU8].
 //
-// The assembly levels compute a 3×3 convolution whose windows are a pixel apart by F(2×2, 3×3) of Lavin and Gray (2015), with 4 products for each
-// result and channel instead of 9. They need weights from [PackConvF32Squares] and w.Scratch(m) elements of scratch. In the bound on how results differ from
-// the generic level's, the terms are then those of the transformed product.
+// The assembly levels compute a 3×3 convolution whose windows are one pixel apart by F(2×2, 3×3) of Lavin and Gray (2015), with 4 products
+// instead of 9 for each result and channel. They need weights from [PackConvF32Squares] and w.Scratch(m) elements of scratch. The bound on
+// the difference from the generic level then uses the terms of the transformed product.
 func ConvRowsF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, r Rows, w *PackedF32, lo, hi float32, scratch []float32) {
 	if m <= 0 || w.N == 0 || r.Rows <= 0 {
 		return
@@ -156,9 +155,9 @@ func ConvRowsF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int,
 	convRowsF32(dst, ldd, src, stepX, srcStride, m, &r, w, lo, hi, scratch)
 }
 
-// GemvU16 sets dst[j] = bias[j] + Σ_k a[k]·w[j][k] exactly, in int64: pooled
-// features (sums of bytes) against int8 weights. bias may be nil. len(a) must be
-// w.K, w.Segs 1 and w.K at most 65,536.
+// GemvU16 sets dst[j] = bias[j] + Σ_k a[k]·w[j][k] exactly, in int64. a holds pooled
+// features (sums of bytes), w int8 weights. bias may be nil. len(a) must be
+// w.K, w.Segs must be 1, and w.K at most 65,536.
 func GemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	if w.Segs != 1 || len(a) != w.K || len(dst) < w.N || w.K > 1<<16 {
 		panic("kernel: GemvU16 shapes")
@@ -169,12 +168,12 @@ func GemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	gemvU16(dst, a, w, bias)
 }
 
-// Depthwise places the rows and pixels of a depthwise convolution: output y, x, c
-// is at dst[y*DstStep + x*C + c], and its window, whose padding is in place, reads
+// Depthwise describes where the rows and pixels of a depthwise convolution lie. Output y, x, c
+// is at dst[y*DstStep + x*C + c]. Its window, which contains the padding, reads
 //
 //	src[y*SrcStep + ky*SrcStride + (x*StrideX + kx*DilationX)*C + c]
 //
-// All steps are in elements and none is negative.
+// All steps are in elements; negative steps panic.
 type Depthwise struct {
 	Rows      int // output rows
 	Width     int // outputs in a row
@@ -189,7 +188,7 @@ type Depthwise struct {
 //
 //	clamp(bias[c] + Σ_{ky,kx} window(ky,kx)·w[c][ky][kx], lo, hi)
 //
-// Several rows in one call read each input row once from the second cache.
+// One call for several rows reads each input row from the second-level cache only once.
 func DepthwiseRowsF32(dst, src []float32, d Depthwise, w *DepthwiseF32, lo, hi float32) {
 	if d.Rows <= 0 || d.Width <= 0 || w.C == 0 {
 		return
@@ -198,9 +197,9 @@ func DepthwiseRowsF32(dst, src []float32, d Depthwise, w *DepthwiseF32, lo, hi f
 	depthwiseF32(dst, src, &d, w, lo, hi)
 }
 
-// DepthwiseRowsU8 is DepthwiseRowsF32 in integers: the sum of u8 inputs and s8
-// weights in int32, then q. Padding holds the input's zero point, whose share is
-// folded into q.Bias.
+// DepthwiseRowsU8 is DepthwiseRowsF32 in integers: it sums products of u8 inputs and s8
+// weights in int32, then applies q. Padding holds the input's zero point, whose contribution is
+// part of q.Bias.
 func DepthwiseRowsU8(dst, src []uint8, d Depthwise, w *DepthwiseS8, q *Requant) {
 	if d.Rows <= 0 || d.Width <= 0 || w.C == 0 {
 		return
@@ -231,7 +230,7 @@ func SumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 	sumRowsU8(dst, src, lds, rows)
 }
 
-// SumRowsF32 sets dst[c] = Σ_{i<rows} src[i*lds+c], summed in order of i from 0,
+// SumRowsF32 sets dst[c] = Σ_{i<rows} src[i*lds+c], summed in order of i from 0. The result has
 // the same bits at every level.
 func SumRowsF32(dst, src []float32, lds, rows int) {
 	clear(dst)
@@ -249,7 +248,8 @@ func checkRows(name string, n, m, ld, width int) {
 	}
 }
 
-// checkBlock panics unless rows of checkRows' rows, step apart, lie within n elements.
+// checkBlock panics unless the given number of blocks lies within n elements. The blocks are step apart, and each has m rows as in
+// checkRows.
 func checkBlock(name string, n, rows, step, m, ld, width int) {
 	if step < 0 || rows > 1 && step > 0 && rows-1 > n/step {
 		panic("kernel: " + name + " is too short for its shape")

@@ -7,7 +7,7 @@ import "math"
 // The clamp comes first: its bounds are whole numbers, so it commutes with the rounding. The clamped value lies within ±255. Adding
 // 1.5·2²³ to it rounds to an integer, half to even, and the low bits of the sum are that integer.
 type rounder struct {
-	lo, hi float32 // bounds, less the zero point
+	lo, hi float32 // bounds minus the zero point
 	zero   int32
 }
 
@@ -20,9 +20,9 @@ func rounderOf(zero int32, lo, hi uint8) rounder {
 	return rounder{float32(int32(lo) - zero), float32(int32(hi) - zero), zero}
 }
 
-// round is clamp(zero + roundToEven(v), lo, hi).
+// round returns clamp(zero + roundToEven(v), lo, hi).
 func (r *rounder) round(v float32) uint8 {
-	// Not min and max: on targets without such an instruction they are calls.
+	// The code does not use min and max: on targets without such an instruction they are calls.
 	if v > r.hi {
 		v = r.hi
 	}
@@ -42,7 +42,7 @@ func clamp(v, lo, hi float32) float32 {
 	return v
 }
 
-// block4 is the result of four rows by four columns.
+// block4 holds the results of four rows by four columns.
 type block4 [4][4]float32
 
 func gemmF32Generic(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
@@ -116,19 +116,18 @@ func (w *PackedF32) dot4x4(rows *[4][]float32, segStride int, b []float32, bias 
 	out[3] = [4]float32{s30, s31, s32, s33}
 }
 
-// The plain product keeps the sums of a block of rows with four columns, and goes through the
-// depth in parts whose weights it widens once for the whole block.
+// The plain product keeps the sums of a block of plainRows rows with four columns. It splits the
+// depth into parts of plainDepth, and widens the weights of a part once for the whole block.
 const (
 	plainRows  = 64
 	plainDepth = 512
 )
 
-// pair is two columns in one number: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³², so one multiplication
-// serves both. In a sum the halves part exactly: see upper.
+// pair holds two columns in one number: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³², so one multiplication
+// computes both. upper separates the two halves of a sum exactly.
 type pair = int64
 
-// upper is the sum kept in the upper half of v: what is left when the lower one,
-// a signed number, has been taken off.
+// upper returns the sum in the upper half of v: it subtracts the lower half, a signed number.
 func upper(v pair) int32 { return int32((v - int64(int32(v))) >> 32) }
 
 func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
@@ -153,7 +152,7 @@ func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Pa
 	}
 }
 
-// dot adds the products of rows of a, lda apart, with four columns of a panel to their sums.
+// dot adds the products of rows of a with four columns of a panel to sums. The rows are lda apart.
 // The four weights of a group of column c are at b[c*4].
 func (w *PackedS8) dot(sums, wide [][2]pair, a []uint8, lda, segStride int, b []int8) {
 	for s := range w.Segs {
@@ -175,7 +174,7 @@ func (w *PackedS8) dot(sums, wide [][2]pair, a []uint8, lda, segStride int, b []
 	}
 }
 
-// dot2 adds the products of two rows with four columns.
+// dot2 adds the products of two rows with four columns to s and t.
 func dot2(s, t *[2]pair, a, b []uint8, w [][2]pair) {
 	a, b = a[:len(w)], b[:len(w)]
 	s0, s1, t0, t1 := s[0], s[1], t[0], t[1]
@@ -191,7 +190,7 @@ func dot2(s, t *[2]pair, a, b []uint8, w [][2]pair) {
 	*s, *t = [2]pair{s0, s1}, [2]pair{t0, t1}
 }
 
-// columns is the packed weights from column j, a multiple of four.
+// columns returns the packed weights starting at column j, a multiple of four.
 func (w *PackedS8) columns(j int) []int8 { return w.b[j/panel*w.panelBytes()+j%panel*4:] }
 
 func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
@@ -208,7 +207,7 @@ func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	}
 }
 
-// depthwiseF32Generic computes channels from and above.
+// depthwiseF32Generic computes the channels from to w.C-1.
 func depthwiseF32Generic(dst, src []float32, d *Depthwise, w *DepthwiseF32, from int, lo, hi float32) {
 	c := w.C
 	for y := range d.Rows {
@@ -231,7 +230,7 @@ func depthwiseF32Generic(dst, src []float32, d *Depthwise, w *DepthwiseF32, from
 	}
 }
 
-// depthwiseU8Generic computes channels from and above.
+// depthwiseU8Generic computes the channels from to w.C-1.
 func depthwiseU8Generic(dst, src []uint8, d *Depthwise, w *DepthwiseS8, from int, q *Requant) {
 	c := w.C
 	round := rounderOf(q.Zero, q.Lo, q.Hi)
@@ -254,8 +253,8 @@ func depthwiseU8Generic(dst, src []uint8, d *Depthwise, w *DepthwiseS8, from int
 	}
 }
 
-// addRow adds the products of one kernel row, three taps at a time where it can.
-// The taps of in are step apart, those of taps C.
+// addRow adds the products of one kernel row, three taps at a time if possible.
+// The inputs of neighbouring taps are step apart, their weights w.C.
 func (w *DepthwiseS8) addRow(sums []int32, in []uint8, step int, taps []int8) {
 	n := len(sums)
 	kx := 0
@@ -305,7 +304,7 @@ func sumRowsF32Generic(dst, src []float32, lds, rows int) {
 	}
 }
 
-// convRowsF32Direct computes row by row.
+// convRowsF32Direct computes the convolution row by row, without a transform.
 func convRowsF32Direct(dst []float32, ldd int, src []float32, stepX, srcStride, m int, r *Rows, w *PackedF32, lo, hi float32) {
 	for y := range r.Rows {
 		gemmF32(dst[y*r.DstStep:], ldd, src[y*r.SrcStep:], stepX, srcStride, m, w, nil, 0, lo, hi)
@@ -318,9 +317,9 @@ func gemmRowsGeneric(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *
 	}
 }
 
-// gemmAddGeneric runs the product in blocks of rows and the add after each, while the
-// block is still in the first cache: the same bytes as one fused pass. Blocks whose
-// result would overwrite an operand not yet read (R is dst) go through buf.
+// gemmAddGeneric runs the product in blocks of rows and the add after each block, while the
+// block is still in the first-level cache. The result is the same as of one fused pass. If a block
+// would overwrite an operand not yet read (R is dst), its product goes through buf.
 func gemmAddGeneric(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
 	var buf [4096]uint8
 	rows := len(buf) / w.N

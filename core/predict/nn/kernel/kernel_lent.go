@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// The imports are those of wasm/README.md. A host reads and writes this module's memory while
-// one runs, and nothing of this module runs meanwhile.
+// wasm/README.md describes the imports. While an import runs, the host reads and writes this module's memory,
+// and no code of this module runs.
 
 //go:wasmimport kernel conv_u8
 //go:noescape
@@ -37,14 +37,14 @@ func addLent(dst, y, r *uint8, n int32, add *addArgs)
 //go:noescape
 func sumRowsLent(dst *uint32, src *uint8, lds, rows, n int32)
 
-// requantArgs is a Requant in memory.
+// requantArgs is the memory layout of a Requant that the host reads.
 type requantArgs struct {
 	_            structs.HostLayout
 	bias, scale  uint32
 	zero, lo, hi int32
 }
 
-// addArgs is an Add in memory.
+// addArgs is the memory layout of an Add that the host reads.
 type addArgs struct {
 	_                             structs.HostLayout
 	scaleY, scaleR                float32
@@ -53,13 +53,14 @@ type addArgs struct {
 	ldr                           int32
 }
 
-// depthwiseArgs is a Depthwise in memory.
+// depthwiseArgs is the memory layout of a Depthwise that the host reads.
 type depthwiseArgs struct {
 	_                                                            structs.HostLayout
 	rows, width, dstStep, srcStep, srcStride, strideX, dilationX int32
 }
 
-// escaped takes the last address that went into a structure. The assignment makes the compiler allocate the memory on the heap, where its
+// escaped holds the last address that was stored in a structure. The assignment makes the compiler allocate the memory on the heap, where
+// its
 // address is fixed. On the stack it could move before the host reads it.
 var escaped unsafe.Pointer
 

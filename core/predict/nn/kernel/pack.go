@@ -6,7 +6,7 @@ import "github.com/sightline-dev/sightline/core/cpu"
 // float32 or int32, two of AVX2.
 const panel = 16
 
-// packing is a kind of weights, by the number that a host knows it by. Hosts pack integers; floats are packed here.
+// packing is a kind of weights. Its number is part of the interface with a host. Hosts pack integers; this package packs floats.
 type packing int32
 
 const (
@@ -22,17 +22,18 @@ type PackedF32 struct {
 	K    int       // depth: Segs·Seg
 	Segs int       // segments per row of a; 1 for a matrix product
 	Seg  int       // elements per segment
-	Bias []float32 // (N), with room for ⌈N/16⌉·16
+	Bias []float32 // (N), with capacity for ⌈N/16⌉·16
 	b    []float32 // (⌈N/16⌉, K, 16), zero beyond N
 
-	winograd []winogradF32 // the same by blocks of columns, nil without
+	winograd []winogradF32 // the same weights by blocks of columns; nil: none
 }
 
-// winogradF32 is the 16 places of the transformed weights of a 3×3 convolution, each a product over the channels.
+// winogradF32 holds the 16 places of the transformed weights of a 3×3 convolution. Each place is a product over the channels.
 type winogradF32 [16]PackedF32
 
-// PackConvF32 packs w (n, segs, seg), row-major, for [ConvRowF32]: for a kh×kw
-// convolution over c channels that is (n, kh, kw·c), for a matrix product (n, 1, k). bias is (n) or nil for zero.
+// PackConvF32 packs w (n, segs, seg), row-major, for [ConvRowF32]. For a kh×kw convolution over c channels the shape is (n, kh, kw·c), for
+// a
+// matrix product (n, 1, k). bias is (n), or nil for zero.
 func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 	k := segs * seg
 	if len(w) != n*k || (bias != nil && len(bias) != n) {
@@ -50,8 +51,8 @@ func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 	return p
 }
 
-// PackConvF32Squares is PackConvF32 for a 3×3 convolution over c channels, whose stride and dilation are 1. It takes 2.8 times the memory, at
-// levels that gain by it.
+// PackConvF32Squares is PackConvF32 for a 3×3 convolution over c channels with stride and dilation 1. It takes 2.8 times the memory
+// at levels that are faster with it.
 func PackConvF32Squares(w, bias []float32, n, c int) *PackedF32 {
 	p := PackConvF32(w, bias, n, 3, 3*c)
 	p.winograd = packWinogradF32(w, n, c)
@@ -69,7 +70,7 @@ type PackedS8 struct {
 	seg4 int     // groups of four per segment, the last one filled up with zero
 	b    []int8  // (⌈N/16⌉, Segs·seg4, 16, 4), zero beyond N and Seg
 
-	winograd []int16 // transformed, see packWinograd; nil: not
+	winograd []int16 // transformed weights, see packWinograd; nil: none
 	neonProduct
 	lease
 }
@@ -79,12 +80,13 @@ func PackS8(w []int8, n, k int) *PackedS8 {
 	return PackConvS8(w, n, 1, k)
 }
 
-// PackConvS8 packs w (n, segs, seg), row-major, for [ConvRowU8]:
-// for a kh×kw convolution over c channels that is (n, kh, kw·c).
+// PackConvS8 packs w (n, segs, seg), row-major, for [ConvRowU8].
+// For a kh×kw convolution over c channels the shape is (n, kh, kw·c).
 func PackConvS8(w []int8, n, segs, seg int) *PackedS8 { return packProduct(productS8, w, n, segs, seg) }
 
-// PackConv3x3S8 is PackConvS8 of w (n, 3, 3, c) for windows that lie side by side in rows that do: in [ConvRowsU8] a stepX of c, and a
-// srcStride of SrcStep. Where the level saves multiplications by it, it takes up to nine times the memory.
+// PackConv3x3S8 is PackConvS8 of w (n, 3, 3, c) for adjacent windows in adjacent rows: in [ConvRowsU8] stepX is c, and srcStride is
+// SrcStep.
+// At levels that save multiplications with it, it takes up to nine times the memory.
 func PackConv3x3S8(w []int8, n, c int) *PackedS8 { return packProduct(windowsS8, w, n, 3, 3*c) }
 
 func packProduct(kind packing, w []int8, n, segs, seg int) *PackedS8 {
@@ -124,7 +126,7 @@ func (w *PackedS8) pack(from []int8) {
 	w.packNEON(w, from)
 }
 
-// panelBytes is the size of one panel of 16 columns.
+// panelBytes returns the size of one panel of 16 columns.
 func (w *PackedS8) panelBytes() int { return w.Segs * w.seg4 * panel * 4 }
 
 // DepthwiseF32 holds depthwise float32 weights. It is immutable and safe to share.
@@ -134,7 +136,7 @@ type DepthwiseF32 struct {
 	w         []float32 // (KH·KW, C)
 }
 
-// PackDepthwiseF32 packs w (c, kh, kw). bias is (c) or nil for zero.
+// PackDepthwiseF32 packs w (c, kh, kw). bias is (c), or nil for zero.
 func PackDepthwiseF32(w, bias []float32, c, kh, kw int) *DepthwiseF32 {
 	if len(w) != c*kh*kw || (bias != nil && len(bias) != c) {
 		panic("kernel: PackDepthwiseF32 shapes")
@@ -144,7 +146,7 @@ func PackDepthwiseF32(w, bias []float32, c, kh, kw int) *DepthwiseF32 {
 	return p
 }
 
-// byTap turns w (c, taps) into (taps, c).
+// byTap transposes w (c, taps) to (taps, c).
 func byTap[T any](w []T, c int) []T {
 	r, taps := make([]T, len(w)), len(w)/max(1, c)
 	for j := range c {
@@ -164,9 +166,9 @@ type DepthwiseS8 struct {
 	C, KH, KW int
 	Sum       []int32  // (C) Σ of the taps, for folding the input's zero point into the bias
 	w         []int8   // (KH·KW, C)
-	couples   [][2]int // taps of each pair; -1 is none
+	couples   [][2]int // taps of each pair; -1: none
 	pairs     []int16  // (⌈C/16⌉, couples, 16, 2): channels 0–3, 8–11, 4–7, 12–15; two taps
-	groups    [][4]int // taps of each group; -1 is none
+	groups    [][4]int // taps of each group; -1: none
 	quads     []int8   // (⌈C/16⌉·16, groups, 4), blocked as above
 	neonDepthwise
 	lease
@@ -228,10 +230,10 @@ func (w *DepthwiseS8) packQuads() {
 	}
 }
 
-// hasColumns reports whether AVX2 computes the kernel by columns.
+// hasColumns reports whether AVX2 computes a kernel of this size by columns.
 func hasColumns(kh, kw int) bool { return kh == kw && (kh == 3 || kh == 5) }
 
-// tapPairs puts the taps of a kernel in pairs: two below each other where it has columns, otherwise in order.
+// tapPairs groups the taps of a kernel in pairs: one above the other if hasColumns, otherwise in order.
 func tapPairs(kh, kw int) [][2]int {
 	var pairs [][2]int
 	if !hasColumns(kh, kw) {
@@ -252,8 +254,8 @@ func tapPairs(kh, kw int) [][2]int {
 	return pairs
 }
 
-// tapGroups puts the taps of a kernel in fours: a column each for 3x3, whose
-// columns are shared by neighbouring outputs, otherwise in order.
+// tapGroups groups the taps of a kernel by four. A 3x3 kernel has one group per column, because
+// neighbouring outputs share columns. Others are in order.
 func tapGroups(kh, kw int) [][4]int {
 	if kh == 3 && kw == 3 {
 		return [][4]int{{0, 3, 6, -1}, {1, 4, 7, -1}, {2, 5, 8, -1}}
@@ -269,7 +271,7 @@ func tapGroups(kh, kw int) [][4]int {
 	return groups
 }
 
-// blockLanes is the width, in 16 channels, of the block that begins c channels
+// blockLanes returns the width, in units of 16 channels, of the block that begins c channels
 // before the end.
 func blockLanes(c int) int {
 	switch {

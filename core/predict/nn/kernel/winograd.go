@@ -7,8 +7,8 @@ import "github.com/sightline-dev/sightline/core/cpu"
 //
 //	outputs = A·Σ_c (G·weights·Gᵀ) ∘ (B·window·Bᵀ)·Aᵀ
 //
-// Rational G are the usual. These are whole numbers, and the result is 24² = 576 times the sums (A is that of the usual algorithm with 2
-// for its last 1; B is the usual one):
+// G is usually rational. These matrices have whole numbers, and the result is 24² = 576 times the sums (A is the usual matrix with 2
+// for its last 1; B is the usual matrix). G is:
 //
 //	   6  0  0
 //	  −4 −4 −4
@@ -17,16 +17,17 @@ import "github.com/sightline-dev/sightline/core/cpu"
 //	   1 −2  4
 //	   0  0 12
 //
-// Weights become at most 12·12·128 = 18,432 in size and bytes at most 17,340, so both are int16. Sums may wrap: all that follows is
-// exact modulo 2³². The result times the inverse of 9 is 64 times the sum, and the sum is what is left of its upper 26 bits, as
-// long as it lies within ±2²⁵, as all sums of 9·112 products of a byte and a weight do.
+// Transformed weights are at most 12·12·128 = 18,432 in size and bytes at most 17,340, so both are int16. Sums may wrap: all later steps
+// are
+// exact modulo 2³². The result times the inverse of 9 is 64 times the sum, so its upper 26 bits are the sum. This holds for
+// sums within ±2²⁵, which all sums of 9·112 products of a byte and a weight are.
 
-// winogradMost is the most channels that the sums allow; 16 are transformed at a time.
+// winogradMost is the maximum number of channels for which the sums fit. The kernels transform 16 at a time.
 const winogradMost = 112
 
 var winogradG = [6][3]int32{{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}}
 
-// winogradKernel returns how many tiles and columns the kernels of this level take.
+// winogradKernel returns the numbers of tiles and columns that this level's kernels process at once.
 func winogradKernel() (tiles, cols int) {
 	switch Levels.Now() {
 	case cpu.AVX512VNNI:

@@ -7,14 +7,14 @@ import (
 
 const (
 	// unitBytes is more than the longest unit (ten blocks of 64 codes of at most 31 bits)
-	// takes without stuffing, with the eight bytes a refill reads ahead.
+	// takes without stuffing, plus the eight bytes that a refill reads ahead.
 	unitBytes = 4096
 	bufBytes  = 32 << 10
 )
 
 // bitReader reads the bits of one entropy-coded segment: the bytes from a position of
-// the file to the next marker (or the end of the file), which are freed of stuffing in
-// bulk, buffer by buffer.
+// the file to the next marker or the end of the file. It removes the stuffing in
+// bulk, one buffer at a time.
 //
 // Reading past the end gives undefined bits, and overrun reports it. A prefix code that is cut off cannot end within the segment, so a
 // reader that continues must pass the end.
@@ -41,7 +41,7 @@ func (r *bitReader) reset(data []byte, pos int) {
 	r.fill()
 }
 
-// fill moves what is unread to the front of buf and tops it up.
+// fill moves the unread bytes to the front of buf and fills the rest.
 func (r *bitReader) fill() {
 	if r.last {
 		return
@@ -98,7 +98,7 @@ func (r *bitReader) low() bool { return r.p > r.end-unitBytes && !r.last }
 // overrun reports whether more bits were taken than the segment has.
 func (r *bitReader) overrun() bool { return r.p > r.end && 8*r.p-int(r.n) > 8*r.end }
 
-// refill makes at least 56 bits valid. At most 7 bytes past a unit's end are read.
+// refill makes at least 56 bits valid. It reads at most 7 bytes past a unit's end.
 func (r *bitReader) refill() {
 	p := min(r.p, len(r.buf)-8)
 	r.acc |= binary.BigEndian.Uint64(r.buf[p:]) >> (r.n & 63)
@@ -117,8 +117,8 @@ func (r *bitReader) take(size uint) uint32 {
 	return v
 }
 
-// symbol decodes one code of h just as image/jpeg does: while eight bits are left by
-// the 8-bit look-up, else and for longer codes by the code's value, shortest first.
+// symbol decodes one code of h as image/jpeg does. While eight bits are left, it uses
+// the 8-bit look-up. Otherwise, and for longer codes, it compares the code's value, shortest first.
 func (r *bitReader) symbol(h *huffman) (byte, error) {
 	if h.n == 0 {
 		return 0, errNoTable
@@ -143,7 +143,7 @@ func (r *bitReader) symbol(h *huffman) (byte, error) {
 	return 0, errCode
 }
 
-// position returns the position in the file after the last byte of which a bit was taken.
+// position returns the position in the file after the last byte from which a bit was taken.
 func (r *bitReader) position() int {
 	taken := r.base + r.p - int(r.n>>3)
 	if r.last && taken == r.base+r.end {

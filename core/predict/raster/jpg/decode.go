@@ -4,8 +4,9 @@ import (
 	"fmt"
 )
 
-// Decoder decodes one picture after another with the same memory, which grows to the need of the largest. It is not safe for concurrent
-// use. The zero value is ready.
+// Decoder decodes one picture after another with the same memory, which grows to the size that the largest picture needs. It is not safe
+// for
+// concurrent use. The zero value is ready.
 type Decoder struct {
 	frame
 	seg    segments
@@ -14,20 +15,20 @@ type Decoder struct {
 	layout [4]layout
 
 	interval int          // restart interval in MCUs; 0 for none
-	eobRun   int          // blocks whose coefficients of the band are done, section G.1.2.2; outlives scans, as in image/jpeg
+	eobRun   int          // blocks left whose coefficients of the band are done, section G.1.2.2; kept between scans, as in image/jpeg
 	quant    [4][64]int32 // in the transform order of Scale 1
 	huff     [2][4]huffman
 	noHuff   huffman // replaces a table that is not defined
 	scans    int
-	pollIn   int // blocks to go before Expired is asked
+	pollIn   int // blocks until the next call of Expired
 
 	s      scanHeader
-	blocks [10]unitBlock // of one unit of s
+	blocks [10]unitBlock // blocks of one unit of s
 	bits   bitReader
 	dc     [4]int32      // predictions
-	err    error         // of a symbol in the row being decoded
+	err    error         // first error of a symbol in the row being decoded
 	unit   [10][64]int32 // blocks of one unit in transform order; zero between units
-	passed [64]int32     // takes values that nobody needs
+	passed [64]int32     // receives values that the result does not need
 	pix    [4][]byte
 	coefs  [4][]int32   // progressive: (wanted down, wanted across, kept) in transform order
 	masks  [4][]uint64  // progressive: (down, across); bit k for the k-th coefficient in zig-zag order, when not zero
@@ -35,16 +36,16 @@ type Decoder struct {
 	*transform
 }
 
-// layout places one component's blocks.
+// layout describes the blocks of one component.
 type layout struct {
-	across, down   int // blocks in the picture, MCUs filled up
-	x0, y0, x1, y1 int // blocks that are wanted
+	across, down   int // blocks in the picture, up to whole MCUs
+	x0, y0, x1, y1 int // blocks that the Region needs
 	hasCoefs       bool
 	written        bool
 }
 
-// Decode decodes the JPEG file data, which is only read during the call. The planes
-// belong to d until the next call. After an error d is as good as new.
+// Decode decodes the JPEG file data, which it only reads and does not keep. The planes
+// belong to d until the next call. After an error d can be used again.
 //
 // The errors wrap ErrCorrupt, ErrUnsupported, ErrTooManyScans, ErrTooLarge or ErrExpired.
 func (d *Decoder) Decode(data []byte, o Options) (*Planes, error) {
@@ -151,8 +152,8 @@ func (d *Decoder) defineQuant(body []byte) error {
 	return nil
 }
 
-// finish makes the planes of a progressive picture, and empty ones for components that
-// no scan brought.
+// finish makes the planes of a progressive picture, and empty planes for components that
+// no scan contained.
 func (d *Decoder) finish() error {
 	if d.scans == 0 {
 		return errNoScan
@@ -175,7 +176,7 @@ func (d *Decoder) finish() error {
 	return nil
 }
 
-// pollDeadline asks Options.Expired about once in 4096 blocks, given the number to be done.
+// pollDeadline calls Options.Expired about once in 4096 units and returns its result. units is the number of units to decode next.
 func (d *Decoder) pollDeadline(units int) bool {
 	if d.pollIn -= units; d.pollIn > 0 || d.o.Expired == nil {
 		return false
@@ -196,7 +197,7 @@ var unzig = [64]uint8{
 	53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-// layOut chooses the blocks that Options want and takes the memory for their planes.
+// layOut determines the blocks that Options select and allocates their planes.
 func (d *Decoder) layOut() error {
 	mx, my := d.mcus()
 	h0, v0, scale := d.comp[0].h, d.comp[0].v, d.o.Scale
@@ -235,16 +236,16 @@ func (d *Decoder) layOut() error {
 	return nil
 }
 
-// clip returns the units of size pixels that the range from a to b touches, of n.
+// clip returns the range of units that the pixels from a to b touch. Each unit has size pixels, and n is the number of units.
 func clip(a, b, size, n int) (from, to int) {
 	to = min(ceil(max(b, 0), size), n)
 	return min(max(a, 0)/size, to), to
 }
 
-// ceil is a/b rounded up.
+// ceil returns a/b rounded up.
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// grow returns a slice of length n in the memory of s where it is enough.
+// grow returns a slice of length n. It reuses the memory of s if that is large enough.
 func grow[T any](s []T, n int) []T {
 	if n > cap(s) {
 		return make([]T, n)

@@ -11,34 +11,34 @@ var (
 
 const (
 	dcBits   = 10 // look-up width of dcTable
-	acBits   = 11 // of acTable
-	skipBits = 13 // of skipTable
+	acBits   = 11 // look-up width of acTable and pairTable
+	skipBits = 13 // look-up width of skipTable
 )
 
 // dcTable decodes a DC code with its value bits when both fit in dcBits. An entry is
-// value<<16 | bits; 0 where they do not fit or no code matches.
+// value<<16 | bits, or 0 if they do not fit or no code matches.
 type dcTable [1 << dcBits]int32
 
 // acTable decodes an AC code with its value bits. An entry is value<<16 | run<<8 | bits
-// with run 0 to 15 zeros before the value, or acEnd for the end of the block; acOther
-// where they do not fit, no code matches, or the code is the end of more than one block.
+// with run 0 to 15 zeros before the value, or acEnd for the end of the block. It is acOther
+// if they do not fit, no code matches, or the code ends more than one block.
 // Sixteen zeros (ZRL) are the value 0 after a run of 15.
 type acTable [1 << acBits]int32
 
-// Both are runs past every block, so that one comparison finds all that is special.
+// Both are runs that pass the end of every block, so that one comparison finds all special cases.
 const (
 	acEnd   = 128
 	acOther = 255 << 8
 )
 
-// pairTable decodes one AC code or two with their value bits, when they fit in acBits. An
+// pairTable decodes one or two AC codes with their value bits, if they fit in acBits. An
 // entry is
 //
 //	value2<<48 | value1<<32 | advance<<24 | offset2<<16 | offset1<<8 | bits
 //
-// where the values go to the coefficients offset1 and offset2 after the next one and advance is the number of coefficients passed, plus
-// pairEnd when the last code is the end of the block; pairOther<<24 where none fits. If there is no second value, its fields repeat the
-// first one. If the first code has no value, the first value is a zero.
+// The values belong to the coefficients offset1 and offset2 after the next one. advance is the number of coefficients passed, plus
+// pairEnd if the last code is the end of the block. An entry is pairOther<<24 if no code fits. If there is no second value, its fields
+// repeat the first one. If the first code has no value, the first value is a zero.
 type pairTable [1 << acBits]uint64
 
 const (
@@ -47,8 +47,8 @@ const (
 )
 
 // skipTable passes over AC codes and their value bits, as many as fit in skipBits. An
-// entry is advance<<6 | bits, where advance is the number of coefficients passed, plus
-// skipEnd when the last code is the end of the block; skipOther where none fits.
+// entry is advance<<6 | bits. advance is the number of coefficients passed, plus
+// skipEnd if the last code is the end of the block. An entry is skipOther if no code fits.
 type skipTable [1 << skipBits]uint16
 
 const (
@@ -56,26 +56,26 @@ const (
 	skipOther = 1023 << 6
 )
 
-// huffman is one table of a DHT segment and what is derived from it.
+// huffman is one table of a DHT segment with the look-up tables derived from it.
 type huffman struct {
 	counts [16]byte // codes of each length, 1 to 16 bits
 	values [256]byte
-	n      int // codes; 0 for a table that is not defined
+	n      int // number of codes; 0 if the table is not defined
 
-	lut     [256]uint16 // symbol<<8 | length+1 of codes up to 8 bits, 0 for longer ones
-	maxCode [16]int32   // largest code of each length, -1 without one
+	lut     [256]uint16 // symbol<<8 | length+1 of codes up to 8 bits; 0 for longer ones
+	maxCode [16]int32   // largest code of each length; -1: none
 	first   [16]int32   // symbol index of code 0 of each length, so that values[first+code] is the symbol
-	wild    bool        // more codes than the lengths have room for
+	wild    bool        // more codes than the lengths allow
 
-	hasDC, hasAC, hasPair, hasSkip bool // which of the following are made
+	hasDC, hasAC, hasPair, hasSkip bool // which of the following tables are filled
 	dc                             dcTable
 	ac                             acTable
 	pair                           pairTable
 	skip                           skipTable
 }
 
-// define reads one table of a DHT body and returns what follows. Look-up tables are kept
-// when the same table comes again, as in pictures that share the standard tables.
+// define reads one table of a DHT body and returns the rest of body. It keeps the look-up tables
+// if the table is the same as before, as in pictures that share the standard tables.
 func (h *huffman) define(body []byte) ([]byte, error) {
 	n := 0
 	for _, c := range body[1:17] {
@@ -97,8 +97,8 @@ func (h *huffman) define(body []byte) ([]byte, error) {
 	return rest, nil
 }
 
-// derive makes lut, maxCode and first as image/jpeg does, also for tables with too many
-// codes, where a code of the wrapped value wins the look-up.
+// derive fills lut, maxCode and first as image/jpeg does. If the table has too many
+// codes, a code of the wrapped value wins the look-up.
 func (h *huffman) derive() {
 	clear(h.lut[:])
 	h.wild = false
@@ -137,8 +137,8 @@ func (h *huffman) makeDC() {
 	})
 }
 
-// fill sets the entries, of a table with a look-up width of bits, that begin with a code of some length and have size value
-// bits after it: value<<16 | run<<8 | bits.
+// fill sets the entries that begin with code and have size value bits after it. bits is the table's look-up width. An entry is
+// value<<16 | run<<8 | bits.
 func fill(table []int32, bits int, code uint32, length, size int, run int32) {
 	shift := bits - length - size
 	base := code << (bits - length)
@@ -240,8 +240,8 @@ func (h *huffman) makeSkip() {
 	}
 }
 
-// each calls f for every code of up to limit bits; for a wild table for none, so that
-// the symbol-by-symbol path, which knows the order of precedence, takes all of them.
+// each calls f for every code of up to limit bits. For a wild table it calls f for no code, so that
+// the symbol-by-symbol path, which knows the order of precedence, decodes all of them.
 func (h *huffman) each(limit int, f func(code uint32, length int, symbol byte)) {
 	if h.wild {
 		return
@@ -257,7 +257,7 @@ func (h *huffman) each(limit int, f func(code uint32, length int, symbol byte)) 
 	}
 }
 
-// extend is EXTEND of section F.2.2.1: the value of size bits v.
+// extend is EXTEND of section F.2.2.1: it returns the value of the size bits in v.
 func extend(v uint32, size int) int32 {
 	if size == 0 || v>>(size-1) != 0 {
 		return int32(v)

@@ -28,35 +28,35 @@
 //	         clamp(((y + 1<<17) >> 18) + 128); 4433 and 10703 are √2·cos(3π/8) and
 //	         √2·cos(π/8) in 13 bits, as in libjpeg's reduced transforms.
 //
-// # What is refused
+// # Rejected files
 //
-// A sequential scan is read to its end, or with a Region to the last row of MCUs that touches it; the rest of the file is then walked
-// marker by marker, so a file without its end marker is refused in every mode. The same walk passes over the AC scans of a progressive
+// The decoder reads a sequential scan to its end, or with a Region to the last row of MCUs that touches it. It then walks the rest of the
+// file marker by marker, so it refuses a file without an end marker in every mode. The same walk skips the AC scans of a progressive
 // picture at Scale 8. Damage between intact markers is found only in the parts that are decoded.
 //
 // # Memory
 //
-// A Decoder keeps the planes, and of a progressive picture the coefficients that scale
-// and region need, four bytes each, with eight bytes for every block: for 12 megapixels in
+// A Decoder keeps the planes. For a progressive picture it also keeps the coefficients that scale
+// and region need, four bytes each, and eight bytes for every block. For 12 megapixels in
 // 4:2:0 that is 75 MB at Scale 1, 22 at 2, 8 at 4 and 1 at 8. A sequential picture needs
-// none. Options.MaxBytes is checked before either is taken.
+// no coefficients. The decoder checks Options.MaxBytes before it allocates either.
 //
-// The package is not an encoder, knows no EXIF, and converts no colours.
+// The package does not encode, read EXIF or convert colours.
 package jpg
 
 import "errors"
 
 var (
-	// ErrCorrupt is wrapped by the errors for data that is no JPEG, or a damaged one.
+	// ErrCorrupt is wrapped by the errors for data that is not a JPEG or is damaged.
 	ErrCorrupt = errors.New("corrupt JPEG")
-	// ErrUnsupported is wrapped by the errors for JPEG files of a kind that neither this
-	// package nor image/jpeg takes: arithmetic coding, lossless, 12 bit, odd samplings.
+	// ErrUnsupported is wrapped by the errors for JPEG files that neither this
+	// package nor image/jpeg reads: arithmetic coding, lossless, 12 bit, unusual samplings.
 	ErrUnsupported = errors.New("unsupported JPEG")
 	// ErrExpired is returned when Options.Expired returned true.
 	ErrExpired = errors.New("JPEG decoding took too long")
 	// ErrTooManyScans is returned for files with more scans than Options.MaxScans.
 	ErrTooManyScans = errors.New("JPEG has too many scans")
-	// ErrTooLarge is returned when planes and coefficients would pass Options.MaxBytes.
+	// ErrTooLarge is returned when planes and coefficients would exceed Options.MaxBytes.
 	ErrTooLarge = errors.New("JPEG needs too much memory")
 )
 
@@ -83,31 +83,29 @@ type Config struct {
 // Rect is the half-open rectangle X0 <= x < X1, Y0 <= y < Y1.
 type Rect struct{ X0, Y0, X1, Y1 int }
 
-// Options choose what Decode makes.
+// Options configure Decode.
 type Options struct {
-	// Scale is 1, 2, 4 or 8: each plane has ceil(component size/Scale) samples a side.
-	// 0 means 1.
+	// Scale is 1, 2, 4 or 8; 0 means 1. Each side of a plane has ceil(component size/Scale) samples.
 	Scale int
-	// Region is the part wanted, in pixels of the full size; it is clipped to the
-	// picture and the zero value means all. Planes cover the MCUs that touch it.
+	// Region is the part to decode, in pixels of the full size. It is clipped to the
+	// picture; the zero value means the whole picture. Planes cover the MCUs that touch it.
 	Region Rect
-	// Expired, when not nil, is asked at least every few thousand blocks; true stops
-	// the decoding with ErrExpired.
+	// Expired, if not nil, is called at least every few thousand blocks. If it returns true,
+	// Decode stops with ErrExpired.
 	Expired func() bool
-	// MaxScans is the number of scans accepted; 0 means 64.
+	// MaxScans is the maximum number of scans; 0 means 64.
 	MaxScans int
 	// MaxBytes bounds planes and progressive coefficients together; 0 means 1 GiB.
 	MaxBytes int64
 }
 
-// Planes is a decoded picture, or the part of it that covers Options.Region; like
-// image/jpeg, Decode takes pictures of no width or height. It belongs
-// to its Decoder and is overwritten by the next call of Decode.
+// Planes is a decoded picture, or the part of it that covers Options.Region. Like image/jpeg, Decode accepts pictures of zero width or
+// height. The Decoder owns Planes and overwrites it in the next call of Decode.
 type Planes struct {
 	Scale  int
-	X0, Y0 int // where sample 0 of the first plane lies in the scaled picture
+	X0, Y0 int // position of sample 0 of the first plane in the scaled picture
 	Model  ColorModel
-	P      [4]Plane // the first N
+	P      [4]Plane // the first N are set
 	N      int
 }
 

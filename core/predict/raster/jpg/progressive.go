@@ -43,7 +43,7 @@ func (d *Decoder) coefsPerBlock() int {
 	return d.per
 }
 
-// keep takes zeroed memory for component c before its first scan.
+// keep allocates zeroed coefficients for component c before its first scan.
 func (d *Decoder) keep(c int) {
 	l := &d.layout[c]
 	if l.hasCoefs {
@@ -58,7 +58,7 @@ func (d *Decoder) keep(c int) {
 	}
 }
 
-// keptBytes returns the number of bytes that keep takes for all components.
+// keptBytes returns the number of bytes that keep allocates for all components.
 func (d *Decoder) keptBytes() (total int64) {
 	for i := range d.n {
 		l := &d.layout[i]
@@ -70,8 +70,8 @@ func (d *Decoder) keptBytes() (total int64) {
 	return total
 }
 
-// at returns the coefficients of block (x, y) of component c, or of no block where it is
-// not wanted.
+// at returns the coefficients of block (x, y) of component c. If the result does not need the block, at returns d.passed,
+// whose values are ignored.
 func (d *Decoder) at(c, x, y int) []int32 {
 	l := &d.layout[c]
 	if x < l.x0 || l.x1 <= x || y < l.y0 || l.y1 <= y {
@@ -212,11 +212,11 @@ func (d *Decoder) refineAC(y, x0, x1 int) error {
 	return nil
 }
 
-// from returns the mask of all coefficients but the first zig.
+// from returns the mask of all coefficients except the first zig.
 func from(zig int) uint64 { return ^uint64(0) << zig }
 
-// refineBlock is section G.1.2.3: each code brings the place of a new coefficient, by the
-// number of zeros before it, its sign, and a bit for each coefficient passed that is not
+// refineBlock decodes a block as in section G.1.2.3. Each code gives the place of a new coefficient, by the
+// number of zeros before it, then its sign, and a bit for each coefficient passed that is not
 // zero.
 func (d *Decoder) refineBlock(b []int32, mask *uint64) error {
 	zig, end, old := d.s.from, from(d.s.to+1), *mask
@@ -250,8 +250,8 @@ func (d *Decoder) refineBlock(b []int32, mask *uint64) error {
 	return nil
 }
 
-// refinement reads a code: a number of zeros and then 1, -1 or one more zero; or the end
-// of the band for d.eobRun blocks, this one counted.
+// refinement reads a code: a number of zeros and then 1, -1 or one more zero. Or the code is the end
+// of the band for d.eobRun blocks, including this one.
 func (d *Decoder) refinement() (run int, value int32, err error) {
 	r := &d.bits
 	r.refill()
@@ -281,7 +281,7 @@ func (d *Decoder) refinement() (run int, value int32, err error) {
 	return run, 0, nil
 }
 
-// correct reads a bit for each coefficient in mask; 1 moves it away from zero.
+// correct reads a bit for each coefficient in mask. A bit of 1 moves the coefficient away from zero.
 func (d *Decoder) correct(b []int32, mask uint64) {
 	delta := int32(1) << d.s.low
 	for mask != 0 {

@@ -19,9 +19,9 @@ type scanHeader struct {
 	from, to  int  // spectral band, zig-zag order
 	high, low uint // successive approximation
 
-	across, down int // units, MCUs filled up
-	visX, visY   int // of which this many are coded: blocks wholly outside the picture are not
-	restart      int // units between restart markers; 0 for none
+	across, down int // units, up to whole MCUs
+	visX, visY   int // units that are coded; blocks wholly outside the picture are not
+	restart      int // units between restart markers; 0: none
 	blocks       int // in a unit
 }
 
@@ -60,12 +60,12 @@ type unitBlock struct {
 	pair   *pairTable
 	skip   *skipTable
 	comp   int
-	at     int  // of its first sample in pix
+	at     int  // index of its first sample in pix
 	step   int  // from one unit of a row to the next
-	dx, dy int  // in the unit, blocks
+	dx, dy int  // position in the unit, in blocks
 	h, v   int  // blocks of the component in a unit
 	i      int  // index into scanHeader.dc and ac
-	flat   bool // no AC in the unit being decoded
+	flat   bool // the unit being decoded has no AC coefficients in this block
 }
 
 // list fills d.blocks with the blocks of a unit in their order.
@@ -112,8 +112,8 @@ func (d *Decoder) countScans() error {
 	}
 }
 
-// scanHeader checks a scan header as image/jpeg does, which for baseline and extended
-// pictures takes the band and approximation as given.
+// scanHeader checks a scan header as image/jpeg does. For baseline and extended
+// pictures it does not check the band and the approximation.
 func (d *Decoder) scanHeader(s *scanHeader, body []byte) error {
 	*s = scanHeader{}
 	if len(body) < 6 || len(body) != 4+2*int(body[0]) || int(body[0]) > d.n {
@@ -159,7 +159,7 @@ func (d *Decoder) scanHeader(s *scanHeader, body []byte) error {
 	return nil
 }
 
-// table returns a Huffman table, or one without codes where none is defined.
+// table returns a Huffman table, or a table without codes if the slot is not defined.
 func (d *Decoder) table(class, slot byte) *huffman {
 	if h := &d.huff[class][slot]; h.n != 0 {
 		return h
@@ -167,9 +167,9 @@ func (d *Decoder) table(class, slot byte) *huffman {
 	return &d.noHuff
 }
 
-// grid sets the units of a scan. In a scan of one component image/jpeg measures blocks
-// against the whole picture's size whatever the component's sampling, and counts restart
-// intervals in as many blocks as an MCU would hold; so do we.
+// grid sets the units of a scan. In a scan of one component, image/jpeg measures blocks
+// against the whole picture's size for any sampling of the component. It counts restart
+// intervals in as many blocks as an MCU would hold. This package does the same.
 func (d *Decoder) grid(s *scanHeader) {
 	s.across, s.down = d.mcus()
 	s.visX, s.visY, s.restart = s.across, s.down, d.interval
@@ -182,14 +182,14 @@ func (d *Decoder) grid(s *scanHeader) {
 	}
 }
 
-// pollUnits is the most units between two questions whether the time is over.
+// pollUnits is the maximum number of units between two polls of Expired.
 const pollUnits = 1024
 
 // row decodes the units from x0 to x1 of row y.
 type row func(d *Decoder, y, x0, x1 int) error
 
-// units walks the grid of a scan and its restart intervals. A sequential picture ends
-// after the last row that Options.Region wants.
+// units walks the grid of a scan and its restart intervals. For a sequential picture it stops
+// after the last row that Options.Region needs.
 func (d *Decoder) units(s *scanHeader, f row) error {
 	d.bits.reset(d.seg.data, d.seg.pos)
 	total, restart, expected := s.across*s.down, s.restart, byte(markerRST0)
@@ -232,7 +232,7 @@ func (d *Decoder) units(s *scanHeader, f row) error {
 	return nil
 }
 
-// lastRow returns the row of units that is not wanted any more.
+// lastRow returns the number of the first row of units after the Region.
 func (d *Decoder) lastRow(s *scanHeader) int {
 	l := &d.layout[s.comp[0]]
 	if s.n > 1 {
@@ -241,7 +241,7 @@ func (d *Decoder) lastRow(s *scanHeader) int {
 	return l.y1
 }
 
-// nextInterval finds the expected restart marker, skipping other data before it, and starts the segment behind it.
+// nextInterval finds the expected restart marker, skipping other data before it, and starts the segment after it.
 func (d *Decoder) nextInterval(expected byte) error {
 	data, pos := d.seg.data, d.bits.position()
 	for {

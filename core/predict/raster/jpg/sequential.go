@@ -18,8 +18,8 @@ func (d *Decoder) sequential(s *scanHeader) error {
 	return d.units(s, (*Decoder).sequentialRow)
 }
 
-// sequentialRow decodes units x0 to x1 of row y, those outside the wanted ones only to
-// keep up with the bits and the predictions.
+// sequentialRow decodes units x0 to x1 of row y. It reads units outside the Region only to
+// keep the bit position and the predictions correct.
 func (d *Decoder) sequentialRow(y, x0, x1 int) error {
 	b := &d.blocks[0]
 	l := &d.layout[b.comp]
@@ -51,7 +51,7 @@ func (d *Decoder) sequentialRow(y, x0, x1 int) error {
 	return d.meanRow(right, x1, false)
 }
 
-// more readies the bits for another unit when p has passed the limit, and returns the
+// more prepares the bits for another unit when p has passed the limit, and returns the
 // next limit.
 func (r *bitReader) more() (limit int, err error) {
 	if r.low() {
@@ -62,7 +62,7 @@ func (r *bitReader) more() (limit int, err error) {
 	return r.limit(), nil
 }
 
-// limit is the p from which on more must be called before a unit.
+// limit returns the value of p at which more must be called before a unit.
 func (r *bitReader) limit() int {
 	if r.last {
 		return r.end
@@ -70,11 +70,11 @@ func (r *bitReader) limit() int {
 	return r.end - unitBytes
 }
 
-// The loops below keep the bit reader in local variables. Of their n only the low six
-// bits count: entries are subtracted whole, bits and all.
+// The loops below keep the bit reader in local variables. Only the low six bits of their n
+// are valid, because they subtract whole entries, not only an entry's bits.
 
-// meanRow decodes units x0 to x1 for their DC alone and, with write, puts each block's
-// mean into pix.
+// meanRow decodes only the DC coefficients of units x0 to x1. If write is true, it writes each block's
+// mean to pix.
 func (d *Decoder) meanRow(x0, x1 int, write bool) error {
 	r := &d.bits
 	buf := &r.buf
@@ -269,7 +269,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 	return nil
 }
 
-// put transforms the blocks of a unit into pix. It waits for the whole unit, so that the
+// put transforms the blocks of a unit into pix. It runs after the whole unit is decoded, so that the
 // stores of a block's coefficients have reached the cache when vectors load them.
 func (d *Decoder) put(blocks []unitBlock) {
 	for i := range blocks {
@@ -285,7 +285,7 @@ func (d *Decoder) put(blocks []unitBlock) {
 	}
 }
 
-// bigDC decodes a DC difference by its symbol, and leaves at least 56 valid bits.
+// bigDC decodes a DC difference by its symbol. Afterwards at least 56 bits are valid.
 func (d *Decoder) bigDC(i int) int32 {
 	size, err := d.bits.symbol(d.s.dc[i])
 	if err == nil && size > 16 {
@@ -308,8 +308,8 @@ func (d *Decoder) fail(err error) {
 }
 
 // bigAC decodes an AC coefficient of the scan's band by its symbol into block, and adds its place to mask, which may be nil. It
-// returns the place after it: 64 or more at the end of the band. The end of several blocks is one of a
-// progressive picture, but image/jpeg takes it everywhere.
+// returns the next place: 64 or more at the end of the band. A code for the end of several blocks belongs to
+// progressive pictures, but image/jpeg accepts it everywhere.
 func (d *Decoder) bigAC(i int, zig uint, block []int32, mask *uint64) uint {
 	symbol, err := d.bits.symbol(d.s.ac[i])
 	if err != nil {

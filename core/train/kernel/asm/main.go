@@ -14,10 +14,10 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
-// lanes is kernel.Lanes: what lengths are multiples of.
+// lanes is kernel.Lanes. Lengths are multiples of it.
 const lanes = 32
 
-// set is an instruction set: how wide a vector is and how many rows of a product fit its registers.
+// set is an instruction set: the width of a vector and the numbers of rows of a product that fit its registers.
 type set struct {
 	suffix  string
 	width   int // float32 in a vector
@@ -86,14 +86,14 @@ func (s *set) zero(v VecVirtual) {
 	VXORPS(v, v, v)
 }
 
-// begin opens a function of the level.
+// begin begins a function of the level.
 func (s *set) begin(name, signature string) { asm.Begin(name+s.suffix, signature) }
 
 func (s *set) bytes() int { return 4 * s.width }
 
 var at = asm.At
 
-// product is a block of height rows by 32 columns, kept in registers over all k.
+// product emits a function for a block of height rows by 32 columns, which it keeps in registers over all k.
 func (s *set) product(height int) {
 	s.begin(fmt.Sprintf("product%d", height), "func(dst *float32, ldd int, a *float32, lda int, panel *float32, k int)")
 	vecs := lanes / s.width
@@ -230,7 +230,7 @@ func (s *set) dot() {
 	asm.End()
 }
 
-// each emits a loop over n elements, a vector at a time; step addresses the pointers at disp 0.
+// each emits a loop over n elements, a vector at a time. step addresses the pointers at displacement 0.
 func (s *set) each(pointers []Register, n Register, step func()) {
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
@@ -264,7 +264,7 @@ func (s *set) axpy() {
 	})
 }
 
-// exponential replaces x by eˣ, clipped; tables are its constants in registers.
+// exponential emits eˣ of a clipped x in place. Its fields are the constants in registers.
 type exponential struct {
 	s                                                 *set
 	limit, unlimit, log2e, ln2Hi, ln2Lo, shifter, one VecVirtual

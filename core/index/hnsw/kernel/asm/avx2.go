@@ -10,10 +10,10 @@ import (
 
 var constants2 struct{ lo, hi, far, sign, low, ones, sixteens Mem }
 
-// distances2 is distancesGeneric for rows of blocks lines, or of any number where blocks is 0.
+// distances2 emits distancesGeneric for rows of blocks lines. If blocks is 0, the rows may have any number of lines.
 //
-// A byte a+128 of the query is two of 4 bits, 16·u + l. A pair of products with either is within ±3840,
-// so eight of them add up in 16 bits: those of four lines. VPMADDUBSW never saturates here.
+// A byte a+128 of the query is split into two numbers of 4 bits, 16·u + l. A pair of products with either is within ±3840, so 16 bits hold
+// the sum of eight pairs: those of four lines. VPMADDUBSW never saturates here.
 func distances2(name string, blocks int) {
 	if constants2.lo.Base == nil {
 		constants2.lo, constants2.hi = asm.Dwords("lo2", 0xce400000, 1), asm.Dwords("hi2", 0x4e400000, 1)
@@ -58,7 +58,7 @@ func distances2(name string, blocks int) {
 	asm.End()
 }
 
-// storedHalves keeps the nibbles of the query on the stack, the upper and the lower ones of 32 bytes in turn.
+// storedHalves stores the nibbles of the query on the stack: for each 32 bytes the upper ones, then the lower ones.
 func storedHalves(codes Register, blocks int) Mem {
 	halves := AllocLocal(128 * blocks)
 	for i := range 2 * blocks {
@@ -69,7 +69,7 @@ func storedHalves(codes Register, blocks int) Mem {
 	return halves
 }
 
-// sums are the dot products of the four rows of blocks lines with the query of halves, in eight lanes each.
+// sums returns the dot products of the four rows, of blocks lines each, with the query in halves. Each product is spread over eight lanes.
 func (g *group) sums(halves Mem, blocks int) [4]VecVirtual {
 	var acc halfSums
 	for i := range 2 * blocks {
@@ -84,7 +84,7 @@ func (g *group) sums(halves Mem, blocks int) [4]VecVirtual {
 	return acc.u
 }
 
-// anySums are those of rows of any number of lines with the query of codes.
+// anySums returns the dot products of the four rows, of any number of lines, with the query at codes.
 func (g *group) anySums(codes Register) (sums [4]VecVirtual) {
 	from, left := GP64(), load(g.p, argBlocks)
 	MOVQ(codes, from)
@@ -116,7 +116,7 @@ func (g *group) anySums(codes Register) (sums [4]VecVirtual) {
 	return sums
 }
 
-// nibbles is the upper and the lower four bits of each of 32 bytes plus 128.
+// nibbles returns the upper and the lower four bits of each of 32 bytes plus 128.
 func nibbles(m Mem) (u, l VecVirtual) {
 	u, l = YMM(), YMM()
 	VMOVDQU(m, l)
@@ -149,14 +149,14 @@ func (s *halfSums) add(u, l VecVirtual, rows [4]GPVirtual, disp int, first bool)
 	}
 }
 
-// whole makes u 16·u + l, in 32 bits.
+// whole sets u to 16·u + l, in 32 bits.
 func whole(u, l Register) {
 	VPMADDWD(constants2.sixteens, u, u)
 	VPMADDWD(constants2.ones, l, l)
 	VPADDD(l, u, u)
 }
 
-// fourSums2 is the sum of the eight lanes of each of four registers, in one XMM.
+// fourSums2 returns the sums of the eight lanes of each of four registers, in one XMM.
 func fourSums2(acc [4]VecVirtual) VecVirtual {
 	pairs := [2]VecVirtual{YMM(), YMM()}
 	for i := range pairs {
@@ -177,7 +177,7 @@ func fourSums2(acc [4]VecVirtual) VecVirtual {
 // aheadGroups is the distance, in groups, between the rows that are prefetched and the rows that are read.
 const aheadGroups = 2
 
-// aheadFirst asks the caches for the rows of the first groups.
+// aheadFirst prefetches the rows of the first groups.
 func (g *group) aheadFirst(lines int) {
 	i, n := GP64(), GP64()
 	XORQ(i, i)
@@ -193,7 +193,7 @@ func (g *group) aheadFirst(lines int) {
 	JLT(LabelRef("first"))
 }
 
-// ahead asks the caches for the four rows that are aheadGroups after these; behind the last row, for that.
+// ahead prefetches the four rows that are aheadGroups groups ahead. Beyond the last row it prefetches the last row.
 func (g *group) ahead(lines int) {
 	CMPQ(g.left, Imm(4*aheadGroups))
 	JLE(LabelRef("rows"))
@@ -210,7 +210,7 @@ func (g *group) ahead(lines int) {
 	Label("rows")
 }
 
-// fetch asks the caches for a row and its meta; row is lost.
+// fetch prefetches a row and its meta. It overwrites row.
 func (g *group) fetch(row Register, lines int) {
 	PREFETCHT0(Mem{Base: g.meta, Index: row, Scale: 8})
 	to := GP64()
@@ -218,7 +218,7 @@ func (g *group) fetch(row Register, lines int) {
 	fetchLines(to, lines)
 }
 
-// dots2 is dotsGeneric, as dots512.
+// dots2 emits dotsGeneric for AVX2, as dots512 does for AVX-512.
 func dots2() {
 	p := begin("dotsAVX2")
 	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
@@ -303,14 +303,14 @@ func fetchLines(row Register, lines int) {
 // The fields of kernel.findArgs, in order.
 const (
 	findRows   = 8 * iota
-	findN      // how many, at least 1
+	findN      // number of lists, at least 1
 	findChunks // table of chunks
 	findBlocks // registers in a list
 	findStride // bytes of a list
 	findX
 )
 
-// find2 is findGeneric; beyond a list's room there is only NoRow.
+// find2 emits findGeneric. Behind the end of a list's links there is only NoRow.
 func find2() {
 	asm.Begin("findAVX2", "func(a *byte) int")
 	p := Load(Param("a"), GP64())
@@ -345,7 +345,7 @@ func find2() {
 	RET()
 }
 
-// fetch2 asks the caches for the two lines of a list of 32.
+// fetch2 emits a prefetch of the two lines of a list of 32.
 func fetch2() {
 	asm.Begin("fetchSSE", "func(list *byte)")
 	list := Load(Param("list"), GP64())

@@ -10,7 +10,7 @@ import (
 
 var constants512 struct{ lo, hi, far, sign Mem }
 
-// distances512 is distancesGeneric for rows of blocks lines, or of any number where blocks is 0.
+// distances512 emits distancesGeneric for rows of blocks lines. If blocks is 0, the rows may have any number of lines.
 func distances512(name string, blocks int) {
 	if name == "distances2AVX512" {
 		constants512.lo, constants512.hi = asm.Dwords("lo", 0xce400000, 1), asm.Dwords("hi", 0x4e400000, 1)
@@ -70,7 +70,7 @@ func distances512(name string, blocks int) {
 	asm.End()
 }
 
-// fourSums is the sum of the sixteen lanes of each of four registers, in one XMM.
+// fourSums returns the sums of the sixteen lanes of each of four registers, in one XMM.
 func fourSums(acc [4]VecVirtual) VecVirtual {
 	pairs := [2]VecVirtual{ZMM(), ZMM()}
 	for i := range pairs {
@@ -92,8 +92,8 @@ func fourSums(acc [4]VecVirtual) VecVirtual {
 	return quarter
 }
 
-// dots512 is dotsGeneric, a row at a time: the high and the low bytes apart, each in sixteen
-// lanes of 32 bits that cannot overflow below kernel.MaxDim.
+// dots512 emits dotsGeneric, one row at a time. It sums high and low bytes apart, each in sixteen lanes of 32 bits that cannot overflow up
+// to kernel.MaxDim.
 func dots512() {
 	p := begin("dotsAVX512")
 	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
@@ -146,7 +146,7 @@ func dots512() {
 	asm.End()
 }
 
-// storeSum64 stores the sum of the four lanes of v.
+// storeSum64 emits a store of the sum of the four lanes of v.
 func storeSum64(v VecVirtual, dst Register) {
 	q, o := XMM(), XMM()
 	VEXTRACTI128(Imm(1), v, q) // registers are few here, so all are below 16

@@ -43,7 +43,7 @@ func begin(name string) Register {
 const (
 	argDst    = 8 * iota
 	argRows   // row numbers
-	argN      // how many, at least 1
+	argN      // number of rows, at least 1
 	argCodes  // the query's bytes, or int16
 	argHigh   // table of chunks
 	argLow    // table of chunks
@@ -65,7 +65,7 @@ var (
 	load = asm.Field
 )
 
-// address sets to to the first byte of row in the chunks of table; row is lost.
+// address sets to to the address of the first byte of row in the chunks of table. It overwrites row.
 func address(to, row, table, stride Register) {
 	MOVQ(row, to)
 	SHRQ(Imm(chunkShift), to)
@@ -75,8 +75,8 @@ func address(to, row, table, stride Register) {
 	ADDQ(row, to)
 }
 
-// group is the part of a distances function around its products: four rows at a time, the last group
-// repeating its last row.
+// group generates the part of a distances function around its products. The function handles four rows at a time; the last group repeats
+// its last row.
 type group struct {
 	p, rows, left, high, stride, meta, dst Register
 	row                                    [4]GPVirtual // addresses
@@ -116,7 +116,7 @@ func (g *group) addresses() {
 	}
 }
 
-// scaling holds the numbers that finish multiplies and clips by.
+// scaling holds the numbers by which finish multiplies and clips.
 type scaling struct{ weight, offset, lo, hi, far VecVirtual }
 
 // loadScaling loads the query's weight and offset, and the constants of distanceOf.
@@ -130,8 +130,9 @@ func (g *group) loadScaling(lo, hi, far Mem) scaling {
 	return s
 }
 
-// finish turns the four dot products of sums into distances as distanceOf of kernel_generic.go does. It stores four and jumps to
-// the next group, or to the label done. Behind it the caller stores the last one to three, left + 4 of those that it returns.
+// finish turns the four dot products of sums into distances as distanceOf of kernel_generic.go does. It stores four distances and jumps to
+// the next group, or to the label done. After done, the caller stores the last one to three distances of the returned register; their
+// number is left + 4.
 func (g *group) finish(sums VecVirtual, s scaling) VecVirtual {
 	offsets, scales := XMM(), XMM()
 	VSHUFPS(Imm(0x88), g.metas[1], g.metas[0], offsets)

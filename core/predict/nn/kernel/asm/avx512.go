@@ -39,7 +39,7 @@ func avx512() {
 	(&winograd{vec: ZMM, suffix: "x32AVX512", tall: 7, order: perm}).emit()
 }
 
-// transpose4x4 is the VPERMD index that turns four lanes of four dwords around.
+// transpose4x4 returns the VPERMD index that transposes four lanes of four dwords.
 func transpose4x4() Mem {
 	m := GLOBL("transpose4x4", RODATA|NOPTR)
 	for d := range 16 {
@@ -60,12 +60,12 @@ type tile struct {
 	cur          *cursor
 	acc          [][]VecVirtual
 	mask         [2]OpmaskVirtual
-	end          func() // emits what belongs after the function's end
+	end          func() // emits code after the function's end
 }
 
-// frame emits the function around a tile: for each of argTiles tiles of each of
+// frame emits the function around a tile. For each of argTiles tiles of each of
 // argRows rows, the accumulators start from the bias, step runs for each k of each
-// segment, and finish stores. unroll steps share a loop turn.
+// segment, and finish stores the results. One turn of the loop has unroll steps.
 func (t *tile) frame(name string, unroll int, ints bool, step func(rows *rowsOf, b, bstep Register, u int), finish func()) {
 	t.p = begin(fmt.Sprintf("%s%dx%dAVX512", name, t.height, t.vecs*16))
 	p := t.p
@@ -118,7 +118,7 @@ func (t *tile) frame(name string, unroll int, ints bool, step func(rows *rowsOf,
 	t.cur.skip(argC, argLDC, t.height)
 	t.cur.skip(argRes, argLDR, t.height)
 	if t.height >= 7 {
-		// Two tiles fetch the next panels whole; later ones touch their own.
+		// The first two tiles prefetch the whole next panels; later tiles only touch their own.
 		left := t.cur.load(argTiles)
 		INCQ(left)
 		CMPQ(left, at(p, argTiles))
@@ -188,7 +188,7 @@ func (t *tile) f32() {
 	})
 }
 
-// dpbusd is the step of the byte products: four bytes of a row against four
+// dpbusd emits the step of the byte products: it multiplies four bytes of a row by four
 // bytes of each of 16 columns.
 func (t *tile) dpbusd(rows *rowsOf, b, bstep Register, u int) {
 	bv := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
@@ -237,7 +237,7 @@ func (t *tile) u8() {
 	})
 }
 
-// storePacked leaves the clamping to the packs.
+// storePacked emits a store without a clamp, because the saturating packs clamp.
 func (t *tile) storePacked() {
 	out := &requant{p: t.p, zero: ZMM(), packs: true, permData: t.perm}
 	VPBROADCASTW(at(t.p, argZero), out.zero)
@@ -248,7 +248,7 @@ func (t *tile) storePacked() {
 	})
 }
 
-// add rounds a result to a whole number that stays a float, less the zero point, and adds the residual.
+// add emits the residual add: it rounds a result to a whole number, still a float, subtracts the zero point, and adds the residual.
 func (t *tile) add() {
 	p := load(t.p, argAdd)
 	res, ldr := t.cur.load(argRes), load(t.p, argLDR)
@@ -274,7 +274,7 @@ func (t *tile) add() {
 	})
 }
 
-// store turns the sums into bytes and stores them. steps turns register v of a row into steps.
+// store converts the sums to bytes and stores them. steps converts register v of a row to quantisation steps.
 func (t *tile) store(out *requant, steps func(v int, x, scale VecVirtual)) {
 	sp := load(t.p, argScale)
 	scale := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
@@ -328,18 +328,18 @@ func (t *tile) storeRow(z VecVirtual, i int, c Register, mask OpmaskVirtual) {
 // requant holds the constants that turn accumulators into bytes.
 type requant struct {
 	p         Register
-	hi, zero  VecVirtual // zero nil: loaded from zeroField where it is needed
-	lo        VecVirtual // nil: loaded from loField where it is needed
+	hi, zero  VecVirtual // zero: nil if loaded from zeroField on use
+	lo        VecVirtual // nil: loaded from loField on use
 	loField   int
 	zeroField int
 	packs     bool       // the packs clamp: Lo is 0, Hi 255
-	idx       VecVirtual // taken when first needed, when registers have come free
+	idx       VecVirtual // loaded on first use, when registers have become free
 	permData  Mem
-	shifted   GPVirtual // nonzero where Zero or Lo is; nil: not known
+	shifted   GPVirtual // not zero if Zero or Lo is not zero; nil: unknown
 	rare      []func()  // code for after the function's end
 }
 
-// like is a new register as wide as v.
+// like returns a new register of the width of v.
 func like(v VecVirtual) VecVirtual {
 	switch v.Size() {
 	case 64:
@@ -350,14 +350,14 @@ func like(v VecVirtual) VecVirtual {
 	return XMM()
 }
 
-// mayShift makes pack leave out Zero and Lo where both are zero, as after a
+// mayShift makes pack skip Zero and Lo if both are zero, as after a
 // rectifier.
 func (q *requant) mayShift(lo, zero int) {
 	q.shifted = load(q.p, lo)
 	ORQ(at(q.p, zero), q.shifted)
 }
 
-// end emits what pack put off.
+// end emits the code that pack postponed.
 func (q *requant) end() {
 	for _, f := range q.rare {
 		f()
@@ -372,16 +372,16 @@ func newRequant(p Register, perm Mem) *requant {
 	return q
 }
 
-// scale turns x from int32 sums into int32 steps, not yet above Hi-Zero.
-// The upper clamp comes before the rounding, which it commutes with, so that the
-// conversion cannot overflow upwards; downwards it gives the least int32.
+// scale converts x from int32 sums to int32 steps, at most Hi-Zero.
+// It clamps before it rounds, because the two commute and so the
+// conversion cannot overflow upwards. Downwards an overflow gives the smallest int32.
 func (q *requant) scale(x, scale VecVirtual) {
 	VCVTDQ2PS(x, x)
 	VMULPS(scale, x, x)
 	q.steps(x)
 }
 
-// steps rounds x to int32, not above Hi-Zero.
+// steps rounds x to int32, at most Hi-Zero.
 func (q *requant) steps(x VecVirtual) {
 	VMINPS(q.hi, x, x)
 	VCVTPS2DQ(x, x)

@@ -33,8 +33,8 @@ const (
 	rowZero               // zero point
 )
 
-// eachRow emits a loop over the output rows: body finds src, dst and width set for
-// one row, and changes them as it likes.
+// eachRow emits a loop over the output rows. body receives src, dst and width for
+// one row and may change them.
 func eachRow(p Register, body func(src, dst, width Register)) {
 	cur := newCursor(p, rowSrc, rowDst, rowRows)
 	src, dst, width := GP64(), GP64(), GP64()
@@ -52,13 +52,13 @@ func eachRow(p Register, body func(src, dst, width Register)) {
 	asm.End()
 }
 
-// depthwiseU8 is output rows of a block of 16·lanes channels.
+// depthwiseU8 emits output rows of a block of 16·lanes channels.
 //
-// Four taps of a channel share a dword, so that one VPDPBUSD sums them:
-// unpacking four input registers byte by byte, then word by word, gives four
-// registers, where lane l of register v holds channels 16l+4v to 16l+4v+3. The
-// weights are packed in that order, bias and scale gathered into it, and the two
-// saturating packs of the requantisation undo it.
+// Four taps of a channel share a dword, so that one VPDPBUSD sums them.
+// Unpacking four input registers byte by byte, then word by word, gives four
+// registers. Lane l of register v holds channels 16l+4v to 16l+4v+3. The
+// weights are packed in that order, and gather loads bias and scale in it. The two
+// saturating packs of the requantisation restore the channel order.
 type depthwiseU8 struct {
 	lanes       int
 	p           Register
@@ -148,7 +148,7 @@ func (d *depthwiseU8) start(acc [4]VecVirtual) {
 	}
 }
 
-// dot adds group g of the weights times the taps.
+// dot adds the products of the taps with group g of the weights to acc.
 func (d *depthwiseU8) dot(w Register, g int, taps, acc [4]VecVirtual) {
 	for v := range acc {
 		asm.Raw("VPDPBUSD", at(w, (g*4+v)*d.lanes*16), taps[v], acc[v])
@@ -167,7 +167,7 @@ func (d *depthwiseU8) store(acc [4]VecVirtual, dst Register) {
 	}
 }
 
-// general takes any taps: offsets from rowTaps, four to a group.
+// general emits a kernel of any taps. rowTaps holds their offsets, four to a group.
 func (d *depthwiseU8) general() {
 	d.begin("Taps")
 	next, step := load(d.p, rowNext), load(d.p, rowOut)
@@ -199,7 +199,7 @@ func (d *depthwiseU8) general() {
 	d.out.end()
 }
 
-// column3 interleaves the three rows of the column at src and moves on.
+// column3 interleaves the three rows of the column at src and advances src.
 func (d *depthwiseU8) column3(src, step, col Register) [4]VecVirtual {
 	r0 := d.loadBytes(at(src, 0))
 	r1 := d.loadBytes(Mem{Base: src, Index: step, Scale: 1})
@@ -208,8 +208,8 @@ func (d *depthwiseU8) column3(src, step, col Register) [4]VecVirtual {
 	return d.interleave([4]VecVirtual{r0, r1, r2, r2})
 }
 
-// three is a 3x3 kernel: each column of three inputs is interleaved once and goes
-// to every output it belongs to, three of them at stride 1, at stride 2 one or two.
+// three emits a 3x3 kernel. It interleaves each column of three inputs once and uses it
+// for all its outputs: three at stride 1, one or two at stride 2.
 func (d *depthwiseU8) three(stride int) {
 	d.begin(fmt.Sprintf("Three%d", stride))
 	step, col, out := load(d.p, rowStep), load(d.p, rowCol), load(d.p, rowOut)
@@ -260,13 +260,13 @@ func (d *depthwiseU8) three(stride int) {
 	d.out.end()
 }
 
-// depthwiseF32 is output rows of a block of vecs registers of channels, which AVX-512 masks.
+// depthwiseF32 emits output rows of a block of vecs registers of channels. AVX-512 masks the channels.
 type depthwiseF32 struct {
 	vecs   int
 	vec    func() VecVirtual
 	suffix string
 	p      Register
-	mask   []OpmaskVirtual // nil: of AVX2
+	mask   []OpmaskVirtual // nil at AVX2
 	lo, hi VecVirtual
 }
 
@@ -311,7 +311,7 @@ func (d *depthwiseF32) loads(from Register) []VecVirtual {
 	return vs
 }
 
-// add adds the products of the inputs at from with w. It masks the products, because masked loads take more slots.
+// add adds the products of the inputs at from with w to acc. It masks the products, because masked loads take more slots.
 func (d *depthwiseF32) add(from Mem, w, acc []VecVirtual) {
 	for v := range acc {
 		if d.mask == nil {
@@ -322,7 +322,7 @@ func (d *depthwiseF32) add(from Mem, w, acc []VecVirtual) {
 	}
 }
 
-// three keeps the nine weights of the block in registers. rowOut is also the
+// three emits a 3x3 kernel that keeps the nine weights of the block in registers. rowOut is also the number of
 // bytes between the taps of the weights.
 func (d *depthwiseF32) three() {
 	d.begin("Three")
@@ -363,7 +363,7 @@ func (d *depthwiseF32) three() {
 	})
 }
 
-// general takes any taps: offsets from rowTaps. rowOut is also the bytes between
+// general emits a kernel of any taps. rowTaps holds their offsets. rowOut is also the number of bytes between
 // the taps of the weights.
 func (d *depthwiseF32) general() {
 	d.begin("Taps")

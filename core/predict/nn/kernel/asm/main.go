@@ -3,7 +3,7 @@
 //	go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
 //
 // Every function takes one pointer to a struct of 8-byte fields (args_amd64.go),
-// so a field's offset is 8 times its place.
+// so a field's offset is 8 times its index.
 package main
 
 import (
@@ -42,13 +42,13 @@ const (
 	argLo                 // float32 bits, or a byte
 	argHi                 // float32 bits
 	argZero               // zero point
-	argMaskVec            // sixteen dwords, all ones where there is a column, or nil for all (AVX2)
-	argNext               // the panels after these, to fetch meanwhile (AVX-512)
+	argMaskVec            // sixteen dwords, all ones where a column exists; nil: all columns (AVX2)
+	argNext               // the following panels, to prefetch (AVX-512)
 	argRows               // rows of outputs, of argTiles tiles each (AVX-512)
-	argRowA               // bytes from behind the last tile of a row to the next row's first one, of a
+	argRowA               // bytes from the end of the last tile of a row to the next row's first tile, of a
 	argRowC               // likewise, of c
 	argForm               // how a tile stores its sums: formClamp, …
-	argAdd                // the residual add of formAdd: the fields add…
+	argAdd                // constants of the residual add for formAdd: a kernel.addArgs
 )
 
 // The values of argForm.
@@ -62,7 +62,7 @@ const (
 const (
 	addScaleY = 8 * iota // float32 bits
 	addScaleR
-	addLoY   // the clamp before the sum, less the zero point: float32 bits
+	addLoY   // the clamp before the sum, minus the zero point: float32 bits
 	addZeroR // zero point
 	addLo    // a byte
 	addHi    // float32 bits
@@ -99,7 +99,7 @@ func newRows(p Register, stride, height int) *rowsOf {
 	return r
 }
 
-// start points the rows at the register from.
+// start sets the base registers to the rows that begin at from.
 func (r *rowsOf) start(from Register) {
 	MOVQ(from, r.base[0])
 	if r.numRows > 7 {
@@ -115,7 +115,7 @@ func (r *rowsOf) advance(bytes int) {
 	}
 }
 
-// row addresses byte disp of row i.
+// row returns the address of byte disp of row i.
 func (r *rowsOf) row(i, disp int) Mem {
 	m := Mem{Base: r.base[i/7], Disp: disp}
 	switch i % 7 {
@@ -129,9 +129,8 @@ func (r *rowsOf) row(i, disp int) Mem {
 	return m
 }
 
-// walk emits the steps of a tile, of four bytes of each row, for each k of each segment. The registers of to hold the first
-// row, the panels, k and the segments. unroll steps share a turn of the loop. Each is followed by its fetch, and the last also
-// by fetch(unroll).
+// walk emits the steps of a tile, four bytes of each row at a time, for each k of each segment. The registers in to hold the first
+// row, the panels, k and the segments. One turn of the loop has unroll steps. fetch(u) follows each step u, and fetch(unroll) the last one.
 func walk(p Register, cur *cursor, rows *rowsOf, to [4]Register, unroll int, step, fetch func(u int)) {
 	a, b, k, segs := to[0], to[1], to[2], to[3]
 	MOVQ(cur.at(argA), a)
@@ -167,8 +166,8 @@ func walk(p Register, cur *cursor, rows *rowsOf, to [4]Register, unroll int, ste
 	JNZ(LabelRef("segment"))
 }
 
-// cursor keeps the fields that move from tile to tile in the function's frame: the
-// caller's struct holds pointers that must never pass the end of their arrays.
+// cursor keeps the fields that advance from tile to tile in the function's frame, because the
+// caller's struct holds pointers that must never point beyond the end of their arrays.
 type cursor struct {
 	p     Register
 	frame Mem
@@ -192,7 +191,7 @@ func (c *cursor) load(field int) GPVirtual {
 	return r
 }
 
-// skip moves field by height times the stride.
+// skip advances field by height times the stride.
 func (c *cursor) skip(field, stride, height int) {
 	t := load(c.p, stride)
 	IMUL3Q(Imm(uint64(height)), t, t)

@@ -19,8 +19,8 @@ const (
 	wiTiles              // tiles side by side
 	wiV                  // transformed windows
 	wiU                  // transformed weights of a panel
-	wiStep               // bytes to those of the next (AVX-512)
-	wiM                  // their products
+	wiStep               // bytes to the weights of the next panel (AVX-512)
+	wiM                  // products of windows and weights
 	wiDst                // first output
 	wiLDD                // bytes between outputs
 	wiDstStep            // bytes between rows of outputs
@@ -32,17 +32,17 @@ const (
 	wiForm               // how outputs become bytes: formClamp or formPacked (AVX-512)
 )
 
-// stepV is the bytes from one of the 36 places of a transformed tile to the next: not a power of two, at which they would share the
-// lines of the first cache.
+// stepV is the number of bytes from one of the 36 places of a transformed tile to the next. It is not a power of two: then the places would
+// share lines of the first-level cache.
 const stepV = 1024 + 64
 
-// winograd is a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd_amd64.go), tall tiles by two registers of
-// columns: a panel of AVX2, two of AVX-512.
+// winograd emits a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd_amd64.go). It handles tall tiles by two registers of
+// columns: a panel at AVX2, two at AVX-512.
 type winograd struct {
 	vec    func() VecVirtual
 	suffix string
 	tall   int
-	order  Mem // of the bytes that are packed
+	order  Mem // of the packed bytes
 	ninth  Mem
 }
 
@@ -57,13 +57,13 @@ func (w *winograd) emit() {
 	}
 }
 
-// bytes is the size of a register.
+// bytes returns the size of a register.
 func (w *winograd) bytes() int { return int(w.vec().Size()) }
 
-// step is the bytes from the products of one place to those of the next.
+// step returns the number of bytes from the products of one place to those of the next.
 func (w *winograd) step() int { return w.tall * 2 * w.bytes() }
 
-// wide reports AVX-512.
+// wide reports whether the level is AVX-512.
 func (w *winograd) wide() bool { return w.bytes() == 64 }
 
 func (w *winograd) load(m Op, v VecVirtual) {
@@ -136,7 +136,7 @@ func winogradIn() {
 	asm.End()
 }
 
-// inputs is six numbers d times the rows of
+// inputs returns the six numbers d, multiplied by the rows of
 //
 //	4  0 −5  0  1  0
 //	0 −4 −4  1  1  0
@@ -235,7 +235,7 @@ func (w *winograd) multiply(a VecVirtual, by, acc [2]VecVirtual) {
 	VPADDD(a, acc[1], acc[1])
 }
 
-// out turns the products of tiles into the bytes of the columns: first the columns of a tile, into m, then its
+// out turns the products of tiles into bytes: first the columns of a tile, into m, then its
 // rows, which are 576 times the sums.
 func (w *winograd) out() {
 	p := begin("winogradOut" + w.suffix)
@@ -245,7 +245,7 @@ func (w *winograd) out() {
 	VPBROADCASTW(at(p, wiZero), q.zero)
 	VPBROADCASTB(at(p, wiLo), q.lo)
 	ninth := w.vec()
-	VPBROADCASTD(asm.Dwords("ninth", 0x38e38e39, 1), ninth) // 9·ninth is 1 in 32 bits
+	VPBROADCASTD(asm.Dwords("ninth", 0x38e38e39, 1), ninth) // 9·ninth = 1 modulo 2^32
 	place := func(i, j, half int) Mem { return at(m, (6*i+j)*w.step()+w.bytes()*half) }
 	line, c := GP64(), GP64()
 	Label("tile")
@@ -287,7 +287,7 @@ func (w *winograd) out() {
 	asm.End()
 }
 
-// outWide is out for AVX-512, which has the registers for a tile of 16 columns between the two steps.
+// outWide is out for AVX-512, whose registers hold a tile of 16 columns between the two steps.
 func (w *winograd) outWide() {
 	p := begin("winogradOut" + w.suffix)
 	m, dst, tiles := load(p, wiM), load(p, wiDst), load(p, wiTiles)
@@ -313,7 +313,7 @@ func (w *winograd) outWide() {
 	asm.End()
 }
 
-// eachTile moves on to the next tile, if there is one.
+// eachTile moves to the next tile and jumps to label if there is one.
 func (w *winograd) eachTile(label string, m, dst, ldd, tiles Register) {
 	ADDQ(U32(2*w.bytes()), m)
 	LEAQ(Mem{Base: dst, Index: ldd, Scale: 4}, dst)
@@ -321,7 +321,7 @@ func (w *winograd) eachTile(label string, m, dst, ldd, tiles Register) {
 	JNZ(LabelRef(label))
 }
 
-// outHalf is the outputs of a tile in 16 of the columns. bound keeps a result from overflowing an int32.
+// outHalf emits the outputs of a tile in 16 of the columns. bound keeps a result from overflowing an int32.
 func (w *winograd) outHalf(p Register, half int, m, dst, line, c, ldd Register, q *requant, bound func(x VecVirtual)) {
 	var t [6][4]VecVirtual
 	for j := range t {
@@ -336,7 +336,7 @@ func (w *winograd) outHalf(p Register, half int, m, dst, line, c, ldd Register, 
 	for i := range 4 {
 		y := w.outputs(func(j int) Op { return t[j][i] })
 		for _, x := range y {
-			VPMULLD_BCST(w.ninth, x, x) // 9·ninth is 1 in 32 bits
+			VPMULLD_BCST(w.ninth, x, x) // 9·ninth = 1 modulo 2^32
 			VPSRAD(Imm(6), x, x)
 			VPADDD(bias, x, x)
 			VCVTDQ2PS(x, x)
@@ -358,7 +358,7 @@ func (w *winograd) outHalf(p Register, half int, m, dst, line, c, ldd Register, 
 	}
 }
 
-// storePair stores packed results of two neighbours at c, and moves c behind them.
+// storePair stores packed results of two neighbours at c and advances c past them.
 func (w *winograd) storePair(z VecVirtual, c, ldd Register) {
 	order := w.vec()
 	w.load(w.order, order)
@@ -369,7 +369,7 @@ func (w *winograd) storePair(z VecVirtual, c, ldd Register) {
 	ADDQ(ldd, c)
 }
 
-// outputs is six numbers m times the rows of
+// outputs returns the six numbers m, multiplied by the rows of
 //
 //	1  1  1  1  1  0
 //	0  1 −1  2 −2  0

@@ -1,5 +1,5 @@
-// Package kerneltest draws operands for the kernels and computes the results one output at a time, straight from the contract. The tests
-// of package kernel and those of the SIMD module check against it.
+// Package kerneltest draws random operands for the kernels and computes the results one output at a time, as the contract defines them. The
+// tests of package kernel and of the SIMD module check against it.
 package kerneltest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 )
 
-// Product is the operands of a byte product, or of rows of a convolution.
+// Product holds the operands of a byte product, or of one row of a convolution.
 type Product struct {
 	M, N, Segs, Seg       int
 	StepX, SrcStride, LDD int
@@ -21,7 +21,7 @@ type Product struct {
 	Add                   *kernel.Add // nil: none
 }
 
-// NewProduct draws a product without an add.
+// NewProduct draws a random product without an add.
 func NewProduct(rng *rand.Rand, m, n, segs, seg int) *Product {
 	p := &Product{M: m, N: n, Segs: segs, Seg: seg, StepX: rng.IntN(seg + 9), LDD: n + rng.IntN(7)}
 	p.SrcStride = (m-1)*p.StepX + seg + rng.IntN(5)
@@ -33,7 +33,7 @@ func NewProduct(rng *rand.Rand, m, n, segs, seg int) *Product {
 	return p
 }
 
-// shrink makes the weights of columns of k smaller, of some columns so much that a level adds four products in a word.
+// shrink makes the weights of columns of length k smaller, some so small that a level adds four products in a word.
 func shrink(rng *rand.Rand, w []int8, k int) {
 	for ; len(w) > 0; w = w[k:] {
 		by := int8(1 + rng.IntN(3))
@@ -43,9 +43,9 @@ func shrink(rng *rand.Rand, w []int8, k int) {
 	}
 }
 
-// Sums yields products whose groups of four weights, 8 apart, have sums of sizes about 256 in one lane of a column. A level that adds
-// four products in a word must not let it overflow. All results are 128: the bytes of Src are equal, and Bias takes off what they
-// contribute.
+// Sums yields products whose groups of four weights, 8 apart, have sums of about 256 in absolute value in one lane of a column. A level
+// that adds four products in a word must not overflow it. All results are 128: the bytes of Src are equal, and Bias subtracts their
+// contribution.
 func Sums(rng *rand.Rand) iter.Seq[*Product] {
 	groups := [][4]int8{{127, 127, 0, 0}, {64, 64, 64, 63}, {127, 127, 1, 0}, {64, 64, 64, 64}, {127, 1, 127, 1}, {1, 127, 127, 2}, {127, 127, 127, 127}}
 	return func(yield func(*Product) bool) {
@@ -81,7 +81,7 @@ func shape(m, n, segs, seg int) string {
 	return fmt.Sprintf("product of m=%d n=%d segs=%d seg=%d", m, n, segs, seg)
 }
 
-// DrawAdd draws an add for p, with a second operand, often of the levels of p.
+// DrawAdd draws an add for p with a second operand, often with the same levels as p.
 func (p *Product) DrawAdd(rng *rand.Rand) {
 	p.Add = NewAdd(rng)
 	if rng.IntN(2) == 0 {
@@ -91,10 +91,10 @@ func (p *Product) DrawAdd(rng *rand.Rand) {
 	p.Add.R = Bytes(rng, (p.M-1)*p.Add.LDR+p.N)
 }
 
-// DstLen is the number of elements from the first result to the last.
+// DstLen returns the number of elements from the first result to the last.
 func (p *Product) DstLen() int { return (p.M-1)*p.LDD + p.N }
 
-// Fill writes the results to dst and leaves what is between the rows.
+// Fill writes the results to dst and does not change the elements between rows.
 func (p *Product) Fill(dst []uint8) {
 	for i := range p.M {
 		for j := range p.N {
@@ -117,13 +117,14 @@ func (p *Product) acc(i, j int) int32 {
 	return s
 }
 
-// Block is the operands of rows of a byte product: those of the first, and where the others are. Src holds all.
+// Block holds the operands of several rows of a byte product: the first row's, and the steps to the others. Src holds the inputs of all
+// rows.
 type Block struct {
 	*Product
 	R kernel.Rows
 }
 
-// LongSeg is the length of a segment so long that a level computes only a few rows at a time.
+// LongSeg is a segment length at which a level computes only a few rows at a time.
 const LongSeg = 4999
 
 // NewBlock draws up to five rows of a product.
@@ -137,7 +138,7 @@ func NewBlock(rng *rand.Rand) *Block {
 	return b
 }
 
-// NewConv3x3 draws rows of a 3×3 convolution at stride 1, most of them of whole groups of channels.
+// NewConv3x3 draws rows of a 3×3 convolution at stride 1. Most of them have whole groups of channels.
 func NewConv3x3(rng *rand.Rand) *Block {
 	m, c, n := 1+rng.IntN(20), 16*(1+rng.IntN(3)), 16*(1+rng.IntN(3))
 	switch rng.IntN(8) {
@@ -160,7 +161,7 @@ func newConv3x3(rng *rand.Rand, m, c, n, rows int) *Block {
 	return &Block{p, kernel.Rows{Rows: rows, DstStep: m*p.LDD + rng.IntN(9), SrcStep: p.SrcStride}}
 }
 
-// extremes are the signs of the numbers that Winograd's transforms F(4×4, 3×3) multiply bytes and weights with.
+// extremes are the signs of the factors that Winograd's transforms F(4×4, 3×3) apply to bytes and weights.
 var extremes = [6]struct {
 	window  [6]int
 	weights [3]int
@@ -173,8 +174,9 @@ var extremes = [6]struct {
 	{[6]int{0, 1, 0, -1, 0, 1}, [3]int{0, 0, 1}},
 }
 
-// Extremes yields 4×4 outputs of 3×3 convolutions of c channels, for which a number that Winograd's algorithm works with
-// is as large, or as small, as it can be: after the transforms, and the sum itself.
+// Extremes yields 4×4 outputs of 3×3 convolutions of c channels that drive Winograd's algorithm to its largest or smallest numbers: after
+// each
+// transform, and in the sum itself.
 func Extremes(rng *rand.Rand, c int) iter.Seq[*Block] {
 	return func(yield func(*Block) bool) {
 		sum := newConv3x3(rng, 4, c, 16, 4)
@@ -210,10 +212,10 @@ func Extremes(rng *rand.Rand, c int) iter.Seq[*Block] {
 	}
 }
 
-// DstLen is the number of elements from the first result to the last.
+// DstLen returns the number of elements from the first result to the last.
 func (b *Block) DstLen() int { return (b.R.Rows-1)*b.R.DstStep + b.Product.DstLen() }
 
-// Fill writes the results to dst and leaves what is between them.
+// Fill writes the results to dst and does not change the elements between them.
 func (b *Block) Fill(dst []uint8) {
 	for y := range b.R.Rows {
 		row := *b.Product
@@ -222,7 +224,7 @@ func (b *Block) Fill(dst []uint8) {
 	}
 }
 
-// ProductF32 is the operands of a product in float32.
+// ProductF32 holds the operands of a product in float32.
 type ProductF32 struct {
 	M, N, Segs, Seg       int
 	StepX, SrcStride, LDD int
@@ -232,7 +234,7 @@ type ProductF32 struct {
 	Lo, Hi                float32
 }
 
-// NewProductF32 draws a product, with a residual or without.
+// NewProductF32 draws a product with or without a residual.
 func NewProductF32(rng *rand.Rand, m, n, segs, seg int) *ProductF32 {
 	p := &ProductF32{M: m, N: n, Segs: segs, Seg: seg, StepX: rng.IntN(seg + 9), LDD: n + rng.IntN(7), LDR: n + rng.IntN(7), Lo: -1, Hi: 1.5}
 	p.SrcStride = (m-1)*p.StepX + seg + rng.IntN(5)
@@ -249,10 +251,10 @@ func NewProductF32(rng *rand.Rand, m, n, segs, seg int) *ProductF32 {
 
 func (p *ProductF32) String() string { return shape(p.M, p.N, p.Segs, p.Seg) }
 
-// DstLen is the number of elements from the first result to the last.
+// DstLen returns the number of elements from the first result to the last.
 func (p *ProductF32) DstLen() int { return (p.M-1)*p.LDD + p.N }
 
-// Want returns result i, j, and by how much float32 arithmetic may differ from it.
+// Want returns result i, j and its tolerance: the largest difference that float32 arithmetic may cause.
 func (p *ProductF32) Want(i, j int) (want, tolerance float64) {
 	var s sum
 	s.add(float64(p.Bias[j]))
@@ -267,10 +269,10 @@ func (p *ProductF32) Want(i, j int) (want, tolerance float64) {
 	return s.clamp(p.Lo, p.Hi), s.tolerance(p.Segs * p.Seg)
 }
 
-// SquaresF32 is the operands of rows of a 3×3 convolution in float32 whose windows are a pixel apart.
+// SquaresF32 holds the operands of rows of a 3×3 convolution in float32 whose windows are one pixel apart.
 type SquaresF32 struct {
 	Rows, M, N, C     int
-	Row, LDD, DstStep int // elements between rows of Src, between results, between rows of them
+	Row, LDD, DstStep int // elements between rows of Src, between results, between rows of results
 	Src, W, Bias      []float32
 	Lo, Hi            float32
 }
@@ -288,10 +290,10 @@ func NewSquaresF32(rng *rand.Rand, rows, m, n, c int) *SquaresF32 {
 
 func (p *SquaresF32) String() string { return shape(p.Rows*p.M, p.N, 3, 3*p.C) }
 
-// DstLen is the number of elements from the first result to the last.
+// DstLen returns the number of elements from the first result to the last.
 func (p *SquaresF32) DstLen() int { return (p.Rows-1)*p.DstStep + (p.M-1)*p.LDD + p.N }
 
-// Near reports whether got is result j of output y, x within the error of float32 arithmetic, in tiles of 2×2 as well.
+// Near reports whether got is result j of output y, x within the error of float32 arithmetic. It allows the error of 2×2 tiles too.
 func (p *SquaresF32) Near(y, x, j int, got float32) bool {
 	var s sum
 	s.add(float64(p.Bias[j]))
@@ -311,10 +313,10 @@ func (p *SquaresF32) Near(y, x, j int, got float32) bool {
 	return near
 }
 
-// winogradTerms counts how often weight g and input d meet in the terms of output o of F(2, 3), at [o][d][g].
+// winogradTerms counts how often weight g and input d occur together in the terms of output o of F(2, 3), at [o][d][g].
 var winogradTerms = [2][4][3]float64{{{1, 0, 0}, {1, 1, 1}, {2, 1, 1}}, {1: {1, 1, 2}, 2: {1, 1, 1}, 3: {0, 0, 1}}}
 
-// mass returns the magnitudes of the terms of output oy, ox of the tile at y, x.
+// mass returns the sum of the magnitudes of the terms of output oy, ox of the tile at y, x.
 func (p *SquaresF32) mass(y, x, oy, ox, j int) float64 {
 	mass := math.Abs(float64(p.Bias[j]))
 	for d := range 16 {
@@ -329,7 +331,7 @@ func (p *SquaresF32) mass(y, x, oy, ox, j int) float64 {
 	return mass
 }
 
-// sum adds terms of a product, and their magnitudes.
+// sum accumulates terms of a product and their magnitudes.
 type sum struct{ total, mass float64 }
 
 func (s *sum) add(term float64) { s.total, s.mass = s.total+term, s.mass+math.Abs(term) }
@@ -338,10 +340,10 @@ func (s *sum) clamp(lo, hi float32) float64 {
 	return math.Min(math.Max(s.total, float64(lo)), float64(hi))
 }
 
-// tolerance returns the error that the package allows for as many roundings.
+// tolerance returns the error that the package allows for this number of terms.
 func (s *sum) tolerance(terms int) float64 { return float64(terms+2) * s.mass * 0x1p-23 }
 
-// Window is the shape of rows of a depthwise convolution.
+// Window describes rows of a depthwise convolution.
 type Window struct {
 	kernel.Depthwise
 	C, KH, KW int
@@ -357,7 +359,7 @@ func NewWindow(rng *rand.Rand, c int) Window {
 		s.KH, s.KW, s.DilationX = 1+rng.IntN(6), 1+rng.IntN(6), 1+rng.IntN(2)
 	}
 	if rng.IntN(40) == 0 {
-		s.KH, s.KW = 12, 12 // more taps than the assembly takes
+		s.KH, s.KW = 12, 12 // more taps than the assembly supports
 	}
 	s.SrcStride = ((s.Width-1)*s.StrideX+(s.KW-1)*s.DilationX+1)*s.C + rng.IntN(9)
 	s.SrcStep = rng.IntN(3) * s.SrcStride
@@ -365,15 +367,15 @@ func NewWindow(rng *rand.Rand, c int) Window {
 	return s
 }
 
-// DstLen is the number of elements from the first result to the last.
+// DstLen returns the number of elements from the first result to the last.
 func (s Window) DstLen() int { return (s.Rows-1)*s.DstStep + s.Width*s.C }
 
-// SrcLen is the number of elements that the windows lie in.
+// SrcLen returns the number of elements from the start of the first window to the end of the last.
 func (s Window) SrcLen() int {
 	return (s.Rows-1)*s.SrcStep + (s.KH-1)*s.SrcStride + ((s.Width-1)*s.StrideX+(s.KW-1)*s.DilationX+1)*s.C
 }
 
-// Taps is the number of weights.
+// Taps returns the number of weights.
 func (s Window) Taps() int { return s.C * s.KH * s.KW }
 
 // eachTap calls f with the source offset and the weight offset of output y, x, c.
@@ -385,7 +387,7 @@ func (s Window) eachTap(y, x, c int, f func(src, w int)) {
 	}
 }
 
-// Fill writes the results for bytes to dst and leaves what is between the rows.
+// Fill writes the results for bytes to dst and does not change the elements between rows.
 func (s Window) Fill(dst, src []uint8, w []int8, q *kernel.Requant) {
 	for y := range s.Rows {
 		for i := range s.Width * s.C {
@@ -397,8 +399,8 @@ func (s Window) Fill(dst, src []uint8, w []int8, q *kernel.Requant) {
 	}
 }
 
-// Want returns the result for float32 at output y and i, the channels of its pixels one after the other, and by how much float32 arithmetic
-// may differ from it.
+// Want returns the float32 result i of output row y, where i counts channels, then pixels. tolerance is the largest difference that float32
+// arithmetic may cause.
 func (s Window) Want(y, i int, src, w, bias []float32, lo, hi float32) (want, tolerance float64) {
 	c := i % s.C
 	var t sum
@@ -408,7 +410,7 @@ func (s Window) Want(y, i int, src, w, bias []float32, lo, hi float32) (want, to
 }
 
 // NewRequant draws constants whose results lie below, inside and above the clamp, some
-// beyond int32, some exactly halfway. In a third all scales are below 1, as in a network.
+// beyond int32, some exactly halfway. In a third of the draws all scales are below 1, as in a network.
 func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
 	q := &kernel.Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
 	for j := range n {
@@ -442,7 +444,7 @@ func NewRequant(rng *rand.Rand, n int) *kernel.Requant {
 	return q
 }
 
-// requantise returns the byte of a whole accumulator.
+// requantise returns the quantised byte of a complete accumulator.
 func requantise(q *kernel.Requant, acc int32, j int) uint8 {
 	return roundToByte(float32(acc)*q.Scale[j], q.Zero, q.Lo, q.Hi)
 }
@@ -477,8 +479,8 @@ func AddResidual(p *kernel.Add, y, r uint8) uint8 {
 	return roundToByte(s, p.Zero, p.Lo, p.Hi)
 }
 
-// Bytes returns n random bytes at an odd alignment, sometimes only extremes. Their capacity ends with their length, so that reading on is
-// a fault or a wrong result.
+// Bytes returns n random bytes at an odd alignment, sometimes only extremes. Their capacity ends with their length, so that a read beyond
+// the end is a fault or a wrong result.
 func Bytes(rng *rand.Rand, n int) []uint8 {
 	off := rng.IntN(64)
 	b := make([]uint8, n+off)[off:]

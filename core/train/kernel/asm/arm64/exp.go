@@ -19,13 +19,13 @@ const (
 	bias = 31
 )
 
-// The general registers of further operands.
+// The general registers of the further operands.
 const (
 	x = 13
 	y = 14
 )
 
-// slices begins a function on slices of argN elements, 16 of them at a time.
+// slices begins a function on slices of argN elements and its loop, which handles 16 elements at a time.
 func (k kernel) slices(name string) {
 	k.begin(name, argDst, argA, argB, argN)
 	k.Go("MOVD %d(R0), R%d", argX, x)
@@ -39,7 +39,7 @@ func (k kernel) slices(name string) {
 	k.Label("loop")
 }
 
-// again ends the function.
+// again ends the loop and the function.
 func (k kernel) again() {
 	k.Go("SUB $16, R%d", n)
 	k.Go("CBNZ R%d, loop", n)
@@ -61,7 +61,7 @@ func (k kernel) each(op string, d, p, q int) {
 	}
 }
 
-// exponential replaces registers 0 to 3 by their exponentials. It uses 4 to 15.
+// exponential replaces registers 0 to 3 by their exponentials. It overwrites registers 4 to 15.
 func (k kernel) exponential() {
 	k.each("fmaxnm", 0, 0, below)
 	k.each("fminnm", 0, 0, above)

@@ -59,7 +59,7 @@ func emit(f *arm64.File) {
 
 type kernel struct{ *arm64.File }
 
-// begin begins a function and loads the fields, which are in the order of the registers.
+// begin begins a function and loads its fields into the registers, which start at dst and have the same order.
 func (k kernel) begin(name string, fields ...int) {
 	k.Func(name)
 	for _, field := range fields {
@@ -73,7 +73,7 @@ func (k kernel) zero(from, count int) {
 	}
 }
 
-// product is argM tiles of some rows by the 32 columns of a panel.
+// product emits a function that multiplies argM tiles of rows rows by the 32 columns of a panel.
 func (k kernel) product(rows int) {
 	const acc, cols, temps = 16, 8, 4
 	k.begin(fmt.Sprintf("product%dNEON", rows), argDst, argA, argB, argLDD, argLDA, argM, argN)
@@ -136,7 +136,7 @@ func (k kernel) product(rows int) {
 	k.Go("RET")
 }
 
-// lanes adds the products of registers 16 and above with those of 8 and above to the 32 lanes in registers 0 to 7.
+// lanes multiplies registers 8 to 15 by registers 16 to 23 and adds the products to the 32 lanes in registers 0 to 7.
 func (k kernel) lanes() {
 	for v := range 8 {
 		k.V("fmul v%d.4s, v%d.4s, v%d.4s", 8+v, 8+v, 16+v)
@@ -177,7 +177,7 @@ func (k kernel) dot() {
 	k.Go("RET")
 }
 
-// rows is the dot product of each of argM rows of int16 with argB.
+// rows emits a function that computes the dot products of argM rows of int16 with argB.
 func (k kernel) rows() {
 	k.begin("rowsNEON", argDst, argA, argB, argM, argN)
 	k.Label("row")

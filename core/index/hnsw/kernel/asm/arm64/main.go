@@ -12,18 +12,18 @@ const (
 	argDst    = 8 * iota
 	argRows   // numbers of the rows, 4 bytes each
 	argN      // rows, at least one
-	argCodes  // of the query: bytes, or int16 for dots
-	argHigh   // addresses of the chunks
-	argLow    // the same of the low bytes
+	argCodes  // address of the query: bytes, or int16 for dots
+	argHigh   // addresses of the chunks of high bytes
+	argLow    // addresses of the chunks of low bytes
 	argMeta   // 8 bytes for each row
 	argBlocks // lines of a row
 	argStride // bytes of a row
 	argOffset
-	argWeight // of the query: float32
+	argWeight // address of the query's scale, a float32
 	argFound  // the result of find
 )
 
-// The general registers; R0 is the struct.
+// The general registers. R0 has the address of the struct.
 const (
 	dst    = 1
 	rows   = 2
@@ -36,7 +36,7 @@ const (
 	stride = 9
 	offset = 10
 	row    = 11
-	at     = 12 // of the row's bytes; its low bytes are at the next register
+	at     = 12 // address of the row's high bytes; the next register has that of its low bytes
 	query  = 14
 	left   = 15
 	temp   = 16
@@ -103,7 +103,8 @@ func (k kernel) again() {
 	k.Go("RET")
 }
 
-// distances measures on high bytes. multiply adds the products of registers 4+v and 8+v to register v.
+// distances emits a function that measures on high bytes. multiply emits the code that adds the products of registers 4+v and 8+v to
+// register v.
 //
 // The products are Σ a·b and the distance needs 4·Σ a·b + 2·Σb. The row's meta holds -255·2·Σb: its product with the inverse of -255
 // modulo 2³² is 2·Σb.
@@ -153,7 +154,7 @@ func (k kernel) distances(name string, multiply func(v int)) {
 	k.again()
 }
 
-// dots is exact: it puts the two bytes of each int16 together again.
+// dots emits the exact function, which puts the two bytes of each int16 together again.
 func (k kernel) dots() {
 	k.begin("dotsNEON", argDst, argRows, argN, argCodes, argHigh, argLow, argStride)
 	k.Label("row")
@@ -185,8 +186,8 @@ func (k kernel) dots() {
 	k.again()
 }
 
-// find looks for the word in argOffset in lists of argBlocks times eight words. It sets argFound to the place of the first list that has
-// it, or leaves it.
+// find emits a search for the word in argOffset in lists of argBlocks times eight words. The function sets argFound to the index of the
+// first list with the word. If there is none, it leaves argFound unchanged.
 func (k kernel) find() {
 	const place = meta
 	k.begin("findNEON", argRows, argN, argHigh, argBlocks, argStride, argOffset)

@@ -12,13 +12,13 @@ const (
 	argB                  // first panel
 	argC                  // first output
 	argBias               // bias of the first column
-	argLift               // added to the first column's bias
+	argLift               // addend to the first column's bias
 	argScale              // scale of the first column
 	argLDA                // bytes between rows of a
 	argSegStep            // bytes between segments of a row
 	argSegs               // segments
 	argK                  // steps of 16 bytes per segment
-	argTail               // groups of weights behind them
+	argTail               // groups of weights after these steps
 	argBStep              // bytes between panels
 	argLDC                // bytes between rows of c
 	argTiles              // tiles, one below the other
@@ -26,23 +26,23 @@ const (
 	argHi                 // byte
 	argZero               // zero point
 	argClamp              // 1 unless lo is 0 and hi is 255
-	argChains             // a byte for each step of 32 bytes (level neon)
+	argChains             // one byte for each step of 32 bytes (level neon)
 	argRows               // rows of outputs, of argTiles tiles each (level neon)
 	argSrcStep            // bytes between the inputs of rows of outputs
 	argDstStep            // bytes between rows of outputs
-	argStart              // room for the first values of the accumulators
+	argStart              // memory for the first values of the accumulators
 )
 
-// The general registers of a tile; R0 is the struct. R18, R27 and above are not ours.
+// The general registers of a tile; R0 is the struct. R18, R27 and higher are reserved.
 const (
 	regA     = 1  // first row of the tile
 	regC     = 2  // first output of the tile
 	regLDA   = 3  // bytes
 	regLDC   = 4  // bytes
-	regTiles = 5  // to go
-	regSegs  = 6  // to go
-	regSeg   = 7  // first row at the segment
-	regK     = 8  // steps to go
+	regTiles = 5  // tiles left
+	regSegs  = 6  // segments left
+	regSeg   = 7  // first row at the current segment
+	regK     = 8  // steps left
 	regB     = 9  // weights; the second panel's are in the next register
 	regRow   = 11 // to 14: rows
 	regStart = 15
@@ -57,22 +57,22 @@ const (
 	regSkip  = 16 // bytes between segments
 	regSteps = 17
 
-	// At level neon, where a tile has two rows at most:
-	regChain = regK     // byte of the step
+	// At level neon a tile has at most two rows, so these are free:
+	regChain = regK     // byte for the current step
 	regFirst = regSteps // code of the first kind of step
-	regRows  = regNextQ // rows of outputs to go
+	regRows  = regNextQ // rows of outputs left
 	regRowA  = regRow + 2
 	regRowC  = regRow + 3
 )
 
-// tile is a block of rows by panels of 16 columns, or by half a panel where panels is 0.
+// tile is a block of rows by panels of 16 columns, or by half a panel if panels is 0.
 type tile struct {
 	*arm64.File
 	rows, panels int
-	raw          bool // the results are the sums
+	raw          bool // the results are the sums, not bytes
 }
 
-// begin begins the function and loads what stays in registers.
+// begin begins the function and loads the constants that stay in registers.
 func (t *tile) begin(name string) {
 	t.Func(name)
 	load(t.File, argA, regA)
@@ -107,8 +107,8 @@ func (t *tile) start(cols int) {
 	}
 }
 
-// walk emits the loops over tiles, segments and steps, of which a turn takes as many as unroll, 1 or 2. If unroll is 0, step is the loop
-// itself. tail takes the groups of weights that are left.
+// walk emits the loops over tiles, segments and steps. One turn of the loop takes unroll steps, 1 or 2. If unroll is 0, step is the loop
+// itself. tail emits the remaining groups of weights.
 func (t *tile) walk(unroll int, init, step, tail, finish func()) {
 	t.Label("tile")
 	init()
@@ -173,7 +173,7 @@ func (t *tile) steps(unroll int, step func()) {
 	t.Go("CBNZ R%d, loop", regK)
 }
 
-// dots is a tile with SDOT: a register holds four weights of four columns, and a register of a row 16 bytes less 128.
+// dots emits a tile with SDOT: a register holds four weights of four columns, and a register of a row 16 bytes, each minus 128.
 func (t *tile) dots(name string) {
 	acc := func(r, v int) int { return 32 - 4*t.rows*t.panels + 4*t.panels*r + v }
 	sign, w := t.rows, (t.rows+4)/4*4
@@ -226,7 +226,7 @@ func (t *tile) dots(name string) {
 	}, func() { t.finish(acc) })
 }
 
-// matrices is a tile with USMMLA: a register holds eight weights of two columns, another eight bytes of two rows.
+// matrices emits a tile with USMMLA: a register of weights holds eight weights of two columns, a register of rows eight bytes of two rows.
 func (t *tile) matrices(name string) {
 	acc := func(pair, v int) int { return 16 + 8*pair + v }
 	pairs := (t.rows + 1) / 2
@@ -241,7 +241,7 @@ func (t *tile) matrices(name string) {
 	t.Go("MOVD R%d, R%d", regStart, regK)
 	t.V("st1 %s, [x%d], #64", arm64.Four(4), regK)
 	t.V("st1 %s, [x%d]", arm64.Four(8), regK)
-	// group takes eight pairs of columns of the rows in the registers at from.
+	// group multiplies eight pairs of columns by the rows in the registers starting at from.
 	group := func(from int) {
 		for h := range 2 {
 			w := 8 + 4*h
@@ -294,7 +294,7 @@ func (t *tile) matrices(name string) {
 	})
 }
 
-// finish stores the tile, whose row r has columns 4v to 4v+3 in register sums(r, v).
+// finish stores the tile. Columns 4v to 4v+3 of row r are in register sums(r, v).
 func (t *tile) finish(sums func(r, v int) int) {
 	vecs := max(2, 4*t.panels)
 	if t.raw {
@@ -364,7 +364,7 @@ func (t *tile) finish(sums func(r, v int) int) {
 	}
 }
 
-// clampBytes clamps rows of registers of bytes, unless the bounds are those of a byte. It uses registers 1 and 2.
+// clampBytes clamps rows of registers of bytes, unless the bounds are 0 and 255. It uses registers 1 and 2.
 func (t *tile) clampBytes(rows [][]int) {
 	t.Go("CBZ R%d, store", regClamp)
 	dupByte(t.File, argLo, 1, "16b")

@@ -15,8 +15,8 @@ const (
 	wiTiles              // tiles side by side
 	wiV                  // transformed windows
 	wiU                  // transformed weights of a panel
-	_                    // bytes to those of the next
-	wiM                  // their products
+	_                    // bytes to the weights of the next panel
+	wiM                  // products of windows and weights
 	wiDst                // first output
 	wiLDD                // bytes between outputs
 	wiDstStep            // bytes between rows of outputs
@@ -26,11 +26,11 @@ const (
 	wiHi                 // byte
 	wiZero               // zero point
 	wiClamp              // 1 unless lo is 0 and hi is 255
-	wiZeros              // 64 bytes
+	wiZeros              // 64 zero bytes
 )
 
 const (
-	winogradTall = 4                 // tiles of the tallest kernel
+	winogradTall = 4                 // tiles in the largest kernel
 	stepV        = 1024 + 64         // bytes from one of the 36 places of transformed windows to the next
 	stepM        = 64 * winogradTall // bytes from the products of one place to those of the next
 )
@@ -103,7 +103,7 @@ func winogradIn(f *arm64.File) {
 	f.Go("RET")
 }
 
-// inputs is the six words in registers 0 to 5 times the rows of
+// inputs multiplies the six words in registers 0 to 5 by the rows of
 //
 //	4  0 −5  0  1  0
 //	0 −4 −4  1  1  0
@@ -112,7 +112,7 @@ func winogradIn(f *arm64.File) {
 //	0  2 −1 −2  1  0
 //	0  4  0 −5  0  1
 //
-// in the registers that it returns.
+// It returns the registers of the results.
 func inputs(f *arm64.File) [6]int {
 	const r, c, a, b, e = 16, 22, 23, 24, 25
 	three := func(op string, to, x, y int) { f.V("%s v%d.8h, v%d.8h, v%d.8h", op, to, x, y) }
@@ -165,7 +165,7 @@ func winogradMul(f *arm64.File, tiles int) {
 				f.V("ldr q%d, [x%d], #16", r, row+r)
 			}
 		}
-		w := 4 + 2*(channel%6) // two registers a channel, loaded four at a time
+		w := 4 + 2*(channel%6) // two registers per channel, loaded four at a time
 		if channel%2 == 0 {
 			f.V("ld1 %s, [x%d], #64", arm64.Four(w), u)
 		}
@@ -190,8 +190,8 @@ func winogradMul(f *arm64.File, tiles int) {
 	f.Go("RET")
 }
 
-// winogradOut turns the products of tiles into the bytes of the columns, four columns at a time: first the columns of a tile, into registers
-// 8 to 31, then its rows, which are 576 times the sums.
+// winogradOut turns the products of tiles into bytes, four columns at a time: first the columns of a tile, into registers 8 to 31, then its
+// rows, which are 576 times the sums.
 func winogradOut(f *arm64.File) {
 	const m, dst, tiles, ldd, dstStep, bias, scale, clamped = 1, 2, 3, 4, 5, 6, 7, 8
 	const n, out, line, to = 9, 10, 11, 12
@@ -205,7 +205,7 @@ func winogradOut(f *arm64.File) {
 	load(f, wiClamp, clamped)
 	dupByte(f, wiZero, zero, "8h")
 	f.Go("MOVD $0x38e38e39, R%d", regTemp)
-	f.V("dup v%d.4s, w%d", ninth, regTemp) // 9·ninth is 1 in 32 bits
+	f.V("dup v%d.4s, w%d", ninth, regTemp) // 9·ninth = 1 modulo 2^32
 	f.Label("tile")
 	load(f, wiBias, bias)
 	load(f, wiScale, scale)
@@ -258,14 +258,14 @@ func winogradOut(f *arm64.File) {
 	f.Go("RET")
 }
 
-// outputs is the six dwords in the registers of m times the rows of
+// outputs multiplies the six dwords in the registers m by the rows of
 //
 //	1  1  1  1  1  0
 //	0  1 −1  2 −2  0
 //	0  1  1  4  4  0
 //	0  1 −1  8 −8  2
 //
-// in the registers that it returns. It uses registers 2 and 3.
+// It returns the registers of the results. It uses registers 2 and 3.
 func outputs(f *arm64.File, m [6]int) [4]int {
 	const s1, s2 = 2, 3
 	d1, d2 := m[1], m[3]

@@ -2,7 +2,7 @@
 //
 //	go run ./asm/arm64 -out inverse_arm64.s -stubs stubs_arm64.go -pkg jpg
 //
-// Every function takes one pointer to a struct of 8-byte fields (inverse_arm64.go), so a field's offset is 8 times its place.
+// Every function takes one pointer to a struct of 8-byte fields (inverse_arm64.go), so a field's offset is 8 times its index.
 package main
 
 import "github.com/sightline-dev/sightline/core/cpu/asm/arm64"
@@ -19,11 +19,11 @@ const (
 
 // The registers of the factors: [cos, sin-cos, cos+sin, other], see jpg.inverseFactors.
 const (
-	cos6Row    = 26 // the other is for the odd half of rows
-	cos6Column = 27 // the other is for the odd half of columns
+	cos6Row    = 26 // lane other is for the odd half of rows
+	cos6Column = 27 // lane other is for the odd half of columns
 	cos3       = 28
-	cos1       = 29 // the other rounds the shifts at the end
-	other      = 3  // its lane
+	cos1       = 29 // lane other rounds the shifts at the end
+	other      = 3  // the last lane of a factor register
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 	})
 }
 
-// inverse emits a transform. Registers are taken from a list and given back.
+// inverse emits a transform. take gets a register from a list and give returns it.
 type inverse struct {
 	*arm64.File
 	free []int
@@ -91,10 +91,10 @@ func (t *inverse) rotate(a, b *int, factor int) {
 	*a, *b = y0, y1
 }
 
-// place is the variable of inverse8.go in which element k of a row begins.
+// place holds, for each element k of a row, the index of the variable of inverse8.go in which it begins.
 var place = [8]int{0, 7, 2, 5, 1, 6, 3, 4}
 
-// pass transforms four rows or columns, in the registers of their elements, in order.
+// pass transforms four rows or columns. elements holds the registers of their elements, in order.
 func (t *inverse) pass(elements [8]int, cos6, shift int, first, second func(x *[8]int)) (x [8]int) {
 	for k, p := range place {
 		x[p] = elements[k]
@@ -172,7 +172,7 @@ func (t *inverse) transpose4(r []int) []int {
 	return out
 }
 
-// eight is inverse8Generic, in two halves of four rows, and then of four columns.
+// eight emits inverse8Generic, in two halves of four rows, and then of four columns.
 func (t *inverse) eight() {
 	t.begin("inverse8NEON", 4)
 	var x [2][8]int
@@ -220,7 +220,7 @@ func (t *inverse) store(v, sign int, size string) {
 	t.Go("ADD R%d, R%d", stride, dst)
 }
 
-// four is inverse4Generic: rows, transposition, columns, each of four dwords.
+// four emits inverse4Generic: rows, transposition, columns, each of four dwords.
 func (t *inverse) four() {
 	const factor = cos6Row // [10703, 4433, 1<<10, 1<<17]
 	t.begin("inverse4NEON", 1)
