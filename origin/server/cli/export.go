@@ -112,18 +112,13 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 
 // ExportApp writes an application of an open data folder to w as a zip file, with the same content as the command export.
 func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
-	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(nopWriteCloser{w}), system.Spool)}
+	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(collection.NopCloser(w)), system.Spool)}
 	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
 	if err != nil {
 		ex.to.Abandon()
 	}
 	return err
 }
-
-// nopWriteCloser is a writer that its owner closes.
-type nopWriteCloser struct{ io.Writer }
-
-func (nopWriteCloser) Close() error { return nil }
 
 // exporter writes an application's data to a collection.
 type exporter struct {

@@ -68,11 +68,14 @@ func (a *archive) Create(name string) (io.WriteCloser, error) {
 		method = zip.Store
 	}
 	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
-	return nopWriteCloser{w}, err
+	return NopCloser(w), err
 }
 
 // Close implements [Target].
 func (a *archive) Close() error { return errors.Join(a.zip.Close(), a.to.Close()) }
+
+// NopCloser returns w with a Close that does nothing, for a writer that its owner closes.
+func NopCloser(w io.Writer) io.WriteCloser { return nopWriteCloser{w} }
 
 type nopWriteCloser struct{ io.Writer }
 
