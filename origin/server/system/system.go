@@ -1,13 +1,13 @@
-// Package system is the one place where the process uses its environment: the clock, the random source, the file system, the resolver,
-// the dialler, listeners and signals.
+// Package system provides the environment of the process: the clock, the random source, the file system, the resolver, the dialler,
+// listeners and signals.
 //
-//	command ──▶ system.Now, Random, Folder, Dial, Resolve, Listen, Lock
+//	program ──▶ system.Now, Random, Folder, Dial, Resolve, Listen, Lock
 //	               │ as arguments
 //	               ▼
 //	httpd, fetch, jobs, core/…: they get what they need as arguments
 //
-// All other packages get these as arguments, so that tests can pass a clock they move, a resolver that lies and a disk that fails; a lint
-// test bans direct use elsewhere.
+// Other packages get these functions as arguments, so that tests can pass a clock that they move, a resolver that lies and a disk that
+// fails. TestWorldIsLent in core bans the direct use of clock, random source, files and dialler elsewhere.
 package system
 
 import (
@@ -23,18 +23,19 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// Now returns the wall clock's time; it carries a monotonic reading.
+// Now returns the wall clock's time, with a monotonic reading.
 func Now() time.Time { return time.Now() }
 
 // Random is the operating system's cryptographic random source. Its Read never fails.
 var Random io.Reader = rand.Reader
 
-// Every calls f once per interval until ctx ends, and returns when ctx has ended and f has
-// returned. A call that takes longer than the interval delays the next, it is never doubled.
+// Every calls f once per interval until ctx ends. It returns when ctx has ended and f has returned.
+// If a call takes longer than the interval, the next call starts later. Calls never overlap.
 func Every(ctx context.Context, interval time.Duration, f func(ctx context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -51,7 +52,7 @@ func Every(ctx context.Context, interval time.Duration, f func(ctx context.Conte
 // Pause waits for d, or until ctx ends.
 func Pause(ctx context.Context, d time.Duration) { Await(ctx, nil, d) }
 
-// Await waits until moved gives a value, for d at most, or until ctx ends.
+// Await waits until it receives from moved, d has passed or ctx ends.
 func Await(ctx context.Context, moved <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -63,7 +64,7 @@ func Await(ctx context.Context, moved <-chan struct{}, d time.Duration) {
 }
 
 // CancelOnSignal returns a context that ends at SIGTERM or SIGINT. A second signal kills the
-// process as usual. stop gives the signals back.
+// process as usual. stop restores the default handling of both signals.
 func CancelOnSignal(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop)
@@ -76,9 +77,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return lc.Listen(ctx, "tcp", address)
 }
 
-// Dial connects to address, which must be an IP address and a port: no name is resolved here. If control is not nil, Dial calls it with
-// the address that the socket is about to connect to, after the kernel's socket exists and before any packet leaves; its error ends the
-// dial.
+// Dial connects to address, which must be an IP address and a port: Dial does not resolve names. If control is not nil, Dial calls it with
+// the address that it will connect to, after it has created the socket and before it sends a packet. If control returns an error, Dial
+// returns that error and does not connect.
 func Dial(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, err
@@ -97,13 +98,13 @@ func noResolver(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("a dialler resolves no names")
 }
 
-// IsLoopback reports whether a host is this machine for itself alone.
+// IsLoopback reports whether host is "localhost" or an IP address that only this machine can reach.
 func IsLoopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
-// Resolve returns all addresses of host, IPv4 ones as IPv4.
+// Resolve returns all IP addresses of host. It converts IPv4 addresses in IPv6 form to IPv4.
 func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	r := net.Resolver{PreferGo: true}
 	addresses, err := r.LookupNetIP(ctx, "ip", host)
@@ -113,16 +114,21 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addresses, err
 }
 
-// Cores is the number of threads that may run at once.
-func Cores() int { return runtime.GOMAXPROCS(0) }
+// Cores returns the number of threads that can run Go code at the same time, without the reserved ones.
+func Cores() int { return runtime.GOMAXPROCS(0) - int(reserved.Load()) }
 
-// ReserveThreads permits n more threads to run at once than there are cores. If the program keeps only as many threads busy as there are
-// cores, the operating system's scheduler then runs short work, such as answering "busy", at once. The runtime's scheduler would make it
-// wait for a time slice of each long one.
-func ReserveThreads(n int) { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n) }
+var reserved atomic.Int64 // threads of ReserveThreads
 
-// MemoryLimit returns the bytes that this process may use: the least of GOMEMLIMIT, the
-// control group's limit and the machine's memory, or 1 GiB where none can be read.
+// ReserveThreads lets n more threads run Go code at the same time. The program then uses only as many threads as the machine has cores for
+// long work. The operating system's scheduler runs short work, such as answering "busy", at once on the reserved threads. Without them
+// the runtime's scheduler would make it wait for a time slice of each long task.
+func ReserveThreads(n int) {
+	reserved.Add(int64(n))
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
+}
+
+// MemoryLimit returns the number of bytes that this process may use: the least of GOMEMLIMIT, the
+// control group's limit and the machine's memory. If none of them is known, it returns 1 GiB.
 func MemoryLimit() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
@@ -141,7 +147,8 @@ func MemoryLimit() int64 {
 	return limit
 }
 
-// memTotal reads the first line of /proc/meminfo: "MemTotal:  24682752 kB".
+// memTotal returns the machine's memory in bytes, from the first line of /proc/meminfo: "MemTotal:  24682752 kB". For other text it
+// returns 1<<62.
 func memTotal(meminfo string) int64 {
 	line, _, _ := strings.Cut(meminfo, "\n")
 	f := strings.Fields(line)
@@ -155,6 +162,6 @@ func memTotal(meminfo string) int64 {
 	return kB << 10
 }
 
-// IgnoreBrokenPipes makes writes to a standard output that nobody reads fail with an error,
-// where the runtime would end the process.
+// IgnoreBrokenPipes makes writes to a closed standard output return an error. Without it the
+// runtime ends the process.
 func IgnoreBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestLockExcludesAnotherProcess starts this test again as a second process on one folder.
+// TestLockExcludesAnotherProcess starts this test again as a second process that uses the same folder.
 func TestLockExcludesAnotherProcess(t *testing.T) {
 	if dir := os.Getenv("SIGHTLINE_TEST_LOCK"); dir != "" {
 		_, err := Lock(dir)
@@ -42,11 +42,11 @@ func TestLockExcludesAnotherProcess(t *testing.T) {
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Lock(dir)
+	unlock, err := Lock(dir)
 	if err != nil {
 		t.Fatalf("Lock after release: %v", err)
 	}
-	if err := again(); err != nil {
+	if err := unlock(); err != nil {
 		t.Error(err)
 	}
 }
@@ -69,9 +69,9 @@ func TestDialAsksControlAndResolvesNothing(t *testing.T) {
 	defer l.Close()
 	want := l.Addr().String()
 
-	var asked []string
+	var addresses []string
 	c, err := Dial(t.Context(), "tcp", want, func(_, address string) error {
-		asked = append(asked, address)
+		addresses = append(addresses, address)
 		return nil
 	})
 	if err != nil {
@@ -80,8 +80,8 @@ func TestDialAsksControlAndResolvesNothing(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if len(asked) != 1 || asked[0] != want {
-		t.Errorf("control was asked about %q, want only %q", asked, want)
+	if len(addresses) != 1 || addresses[0] != want {
+		t.Errorf("control was asked about %q, want only %q", addresses, want)
 	}
 
 	refused := errors.New("refused")
@@ -185,5 +185,15 @@ func TestRandomDiffers(t *testing.T) {
 	}
 	if Cores() < 1 {
 		t.Errorf("Cores() = %d", Cores())
+	}
+}
+
+// TestCores checks that reserved threads do not count as cores, because long work takes one thread of each core.
+func TestCores(t *testing.T) {
+	want := Cores()
+	ReserveThreads(2)
+	defer ReserveThreads(-2)
+	if got := Cores(); got != want {
+		t.Errorf("Cores() = %d after ReserveThreads(2), want %d", got, want)
 	}
 }
