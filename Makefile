@@ -79,8 +79,11 @@ run: build ## set everything up, start an origin and an edge with sample picture
 demo: build ## the same with two edges
 	bin/sightline demo --open --edges 2 --listen $(LISTEN) --data $(DATA)
 
+# A font with Japanese characters, which are wider than the boxes that a browser draws in their place.
+CJK := /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc fonts-noto-cjk
+
 shots: build ## pictures of the pages in the states that the design has drawn, into .cache/shots, and web/screenshot.png
-	@.ci/need chromium chromium
+	@.ci/need chromium chromium && .ci/need $(CJK)
 	cd web/journeys && CHROMIUM=$$(command -v chromium chromium-browser google-chrome | head -1) node shots.js ../../bin/sightline ../../.cache/shots $$([ -d ../../$(SHARED)/design/web/shots ] && echo ../../$(SHARED)/design/web/shots)
 	@case "$${STATES:-screenshot}" in *screenshot*) cp .cache/shots/screenshot.png web/screenshot.png;; esac
 
@@ -168,7 +171,7 @@ nightly: build ## everything: laws at full size, all journeys, coverage, timed t
 	done; test -z "$$bad" || { echo "nightly: failed:$$bad"; exit 1; }
 
 laws: build ## all native tests at the nightly size, with their coverage
-	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
+	@{ .ci/need chromium chromium && .ci/need curl curl && .ci/need $(CJK); } || test -z "$$CI"
 	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 .ci/test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 	@$(GO) test -short -cover -coverpkg=./core/api/... ./core/api > .cache/api.txt; .ci/cover $(COVER) .cache/api.txt core/api

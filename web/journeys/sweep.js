@@ -3,7 +3,7 @@
 // corresponds to a zoom of 400 %.
 //
 //     node sweep.js        each page at each size, in each language and in each colour once
-//     node sweep.js all    all combinations, eight times as many; more words: pages with these in their names
+//     node sweep.js all    all combinations, eight times as many; further arguments: only pages with one of them in their names
 //
 // If SWEPT names a folder, a picture of each checked page is stored there.
 import { join } from 'node:path';
@@ -78,6 +78,7 @@ await journey(async (arrive) => {
   const t = await arrive({ language: 'en-GB' });
   const names = {};
   await t.step('there is something to see', () => prepareNames(t, names));
+  await t.step('the browser has a font with Japanese characters', () => checkJapaneseFont(t));
   await checkPages(t, pages, names, ['account', 'concepts', 'sync']);
   await t.step('a missing thing has its message', () => openMissingPages(t, names));
   await t.step('in a hurry nothing goes wrong', () => hurryThroughPages(t, names));
@@ -89,7 +90,7 @@ await journey(async (arrive) => {
   await checkPages(stranger, doors, {}, []); // each page has another view, so no page between is needed
 });
 
-/** Waits until the browser has its copy, and finds the ids for the addresses. */
+/** Waits until the browser has its replica, and finds the ids for the URLs of the pages. */
 async function prepareNames(t, names) {
   await t.page.goto('/');
   await t.waitUntil(() => localStorage.getItem('copies'));
@@ -98,6 +99,20 @@ async function prepareNames(t, names) {
   const { inputs } = await ask('GET', '/inputs?per_page=1');
   const { model } = await ask('GET', '/models/bird-or-insect');
   Object.assign(names, { app, input: inputs[0].id, version: model.model_version.id });
+}
+
+/** Checks that the browser draws Japanese characters. They are as wide as high, and the boxes of a browser without such a font are narrower. */
+async function checkJapaneseFont(t) {
+  const width = await t.page.evaluate(() => {
+    const context = document.createElement('canvas').getContext('2d');
+    context.font = '100px sans-serif';
+    return context.measureText('あ').width;
+  });
+  checkEqual(
+    Math.round(width),
+    100,
+    'the width of a Japanese character of 100 px; is a font missing, such as fonts-noto-cjk?',
+  );
 }
 
 /**
@@ -142,7 +157,7 @@ async function checkPages(t, all, names, between) {
   check(!count, `${count} faults`);
 }
 
-/** The address of a page, with ids for its names. */
+/** Returns the path of a page, with ids for the names in it. */
 function addressOf(all, name, names) {
   return all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
 }
@@ -269,7 +284,7 @@ async function waitForRest(t) {
   });
 }
 
-/** The faults of the current page. */
+/** Returns the faults of the current page. */
 async function findFaults(t, dir, code, first) {
   const found = await t.page.evaluate(findCutText);
   const page = await t.page.evaluate(() => [document.documentElement.lang, document.documentElement.dir]);
