@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -25,15 +26,15 @@ func contentRange(from, to, size int) map[string]string {
 	return map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)}
 }
 
-// TestUploadsCutAnywhere sends a picture in two pieces, cut at each byte, and loses the answer to the first. Nobody can read the
-// incomplete picture, and received bytes are not sent again.
+// TestUploadsCutAnywhere uploads a picture in two parts, cut at each byte, and loses the answer to the first part. Nobody can read the
+// incomplete picture, and the replica does not send received bytes again.
 func TestUploadsCutAnywhere(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	for cut := 1; cut < 80; cut++ {
 		data := fmt.Appendf(nil, "picture %d %s", cut, strings.Repeat("x", 70))
 		h := blob.Sum(data)
-		for range 2 { // the second time because the answer was lost
+		for range 2 { // again, since the first answer was lost
 			r.headers = contentRange(0, cut, len(data))
 			begun, err := wire.DecodeHaveReply(r.must(202, "PUT", r.blob(h), data[:cut]).Body)
 			if err != nil || len(begun.Partial) != 1 || begun.Partial[0] != (wire.PartialBlob{Hash: h, Size: uint64(cut)}) {
@@ -90,7 +91,7 @@ func TestUploadOfAnotherHash(t *testing.T) {
 	}
 }
 
-// TestUploadsEnd lets uploads lie: parts go, and so does what no operation names in time.
+// TestUploadsEnd: the origin deletes incomplete uploads after some minutes, and pictures that no operation names after an hour.
 func TestUploadsEnd(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits.UploadBytes, o.Limits.BlobSize = 1000, 200 })
 	r := w.join(w.App, w.Key)
@@ -117,7 +118,7 @@ func TestUploadsEnd(t *testing.T) {
 func TestRange(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
-	data := bytes.Repeat([]byte("0123456789"), 200_000) // beyond what is answered in one piece
+	data := bytes.Repeat([]byte("0123456789"), 200_000) // more than fits into one answer
 	h := r.upload(data)
 	for text, want := range map[string]struct{ status, from, to int }{
 		"":                      {200, 0, len(data)},
@@ -138,7 +139,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfAtLeast asks for a snapshot that has an entry which the last one lacks. One that the log lacks, too, is passed over.
+// TestSnapshotOfAtLeast requests a snapshot with an entry that the last snapshot lacks. The origin ignores an entry beyond the log.
 func TestSnapshotOfAtLeast(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -165,8 +166,8 @@ func TestSnapshot(t *testing.T) {
 		t.Fatalf("manifest %+v, %v", m, err)
 	}
 	w.input("later", "blue.png")
-	named := r.must(200, "GET", fmt.Sprintf("/v2/sync/snapshot?app=%s&vectors=q16&name=%x", r.app, sha256.Sum256(manifest)), nil).Body
-	if !bytes.Equal(named, manifest) {
+	byName := r.must(200, "GET", fmt.Sprintf("/v2/sync/snapshot?app=%s&vectors=q16&name=%x", r.app, sha256.Sum256(manifest)), nil).Body
+	if !bytes.Equal(byName, manifest) {
 		t.Error("by its name it is another")
 	}
 	keys := 0
@@ -203,7 +204,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestDigest goes down the tree to one key.
+// TestDigest descends the digest tree to one key.
 func TestDigest(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
@@ -239,7 +240,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestEdge enrols an edge, which then signs, and is revoked.
+// TestEdge enrols an edge, makes signed requests with it, and revokes it.
 func TestEdge(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
@@ -252,13 +253,15 @@ func TestEdge(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32))
 	e := &replica{w: w, app: w.App}
 	var first feed.EnrolReply
-	for i := range 2 { // the first answer was lost
+	for i := range 2 { // again, as if the first answer was lost
 		var got feed.EnrolReply
 		if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil || got.Edge.Site < 2 {
 			t.Fatalf("enrolled %+v, %v", got, err)
 		}
-		if first = got; i == 1 && fmt.Sprint(got) != fmt.Sprint(first) {
-			t.Errorf("again: %+v, first %+v", got, first)
+		if i == 0 {
+			first = got
+		} else if !reflect.DeepEqual(got, first) {
+			t.Errorf("the second answer is %+v, the first %+v", got, first)
 		}
 	}
 	if res := e.ask("POST", "/v2/sync/enrol", feed.Enrolment(ed25519.NewKeyFromSeed(make([]byte, 32)), token)); res.Status != 401 {
@@ -318,9 +321,9 @@ func TestEdge(t *testing.T) {
 			First: uint64(2 + i), Last: uint64(2 + i), Subject: auth.By(auth.HashKey(worker)), Issued: wire.MillisOf(deletedAt.Add(op)),
 		})
 	}
-	told, err := wire.DecodePushed(e.must(200, "POST", "/v2/sync/push", late.Encode()).Body)
-	if err != nil || told.Accepted != 3 || len(told.Verdicts) != 1 || told.Verdicts[0].Seq != 3 || told.Verdicts[0].Code != uint32(fold.Refused) {
-		t.Errorf("on behalf of a deleted key: %+v, %v", told, err)
+	reply, err := wire.DecodePushed(e.must(200, "POST", "/v2/sync/push", late.Encode()).Body)
+	if err != nil || reply.Accepted != 3 || len(reply.Verdicts) != 1 || reply.Verdicts[0].Seq != 3 || reply.Verdicts[0].Code != uint32(fold.Refused) {
+		t.Errorf("on behalf of a deleted key: %+v, %v", reply, err)
 	}
 	if err := w.Engine.Register.DeleteApp(t.Context(), register.Caller{}, second.App); err != nil {
 		t.Fatal(err)
