@@ -1,4 +1,4 @@
-// The runtime as a page, or a program, has it: calls go to the engine's worker and come back as standard responses.
+// The API of the runtime for pages and for programs in Node: sends calls to the engine's worker and returns standard responses.
 
 import type { CopyStatus, Digest } from './copy.ts';
 import type { FilmProgress } from './film.ts';
@@ -11,60 +11,67 @@ export type { CopyStatus, Digest } from './copy.ts';
 export type { FilmProgress } from './film.ts';
 export type { Progress } from './load.ts';
 
-/** Which application of which origin is kept a copy. */
+/** The options of a replica: the application and its origin. */
 export interface CopyOptions {
-  /** The origin's address; empty: the page's own. It is kept to https, but on this device and at the page's own. */
+  /** The origin's URL. Empty: the page's origin. It must be https, except for this device and for the page's origin. */
   origin: string;
   /** The application's id: 32 hex digits. */
   app: string;
   /**
-   * Returns the credential for the origin, `Bearer …` or `Key …`, with scope All of the application. It is called again when the origin
-   * refuses the last one or it has nearly expired, and its result is stored nowhere. It may reject: then the copy stays offline for now.
+   * Returns the credential for the origin, `Bearer …` or `Key …`, with scope All of the application. The runtime calls it again when the
+   * origin refuses the last credential or that has nearly expired. It holds the result in memory only. If the promise rejects, the replica
+   * sends its requests without a credential.
    */
   credential: () => Promise<string>;
-  /** Of this copy, for people. */
+  /** The name of this replica, for display. */
   name?: string;
-  /** `lazy`, the default: pictures are fetched when they are wanted. `eager`: all of them, at once. */
+  /** `lazy`, the default: the replica fetches a picture when a caller needs it. `eager`: it fetches all pictures at once. */
   pictures?: 'lazy' | 'eager';
-  /** It begins without asking the origin, as after `sync.offline(true)`; a first start asks it all the same. */
+  /** Whether the replica starts offline, as after `sync.offline(true)`. Its first start needs the origin nevertheless. */
   offline?: boolean;
 }
 
 /** The options of a runtime on every platform. */
 export interface CommonOptions {
-  /** Workers that analyse pictures, at most; the first is started at once. By default as many as there are processors but one, up to four. */
+  /**
+   * The maximum number of workers that analyse pictures. By default the number of processors minus one, from one to four. Without a replica
+   * the first worker starts at once.
+   */
   workers?: number;
-  /** The beginning of the addresses of hosted pictures. */
+  /** The prefix of the URLs of hosted pictures. */
   publicUrl?: string;
-  /** For how many seconds the pictures of predict calls are hosted. By default a day. */
+  /** The number of seconds for which pictures of predict calls are hosted. By default a day. */
   keepPredicted?: number;
-  /** For how many milliseconds one picture may be analysed. By default ten seconds. */
+  /** The maximum time of one picture's analysis in milliseconds. By default ten seconds. */
   pictureTime?: number;
   onProgress?: (p: Progress) => void;
-  /** Ends the start; an open runtime is ended by `close`. */
+  /** Aborts the start. It has no effect on an open runtime: call `close`. */
   signal?: AbortSignal;
-  /** The one application of the store is kept a copy of an origin's. The first start needs the origin, later ones do not. */
+  /** Makes the store's only application a replica of an origin's. The first start needs the origin, later ones do not. */
   copy?: CopyOptions;
 }
 
-/** Returns the settings of a copy for its thread. `here` is the origin if the address is omitted. */
+/**
+ * Returns the settings of a replica for the engine's thread. `here` is the page's origin, and the default for `origin`. It throws a
+ * TypeError for invalid options.
+ */
 export function copyStart(
   { origin, app, name, pictures, offline }: CopyOptions,
   here?: string,
 ): Start['copy'] & object {
-  if (!/^[0-9a-f]{32}$/.test(app)) throw new TypeError(`${app} is no id of an application`);
+  if (!/^[0-9a-f]{32}$/.test(app)) throw new TypeError(`${app} is not the id of an application`);
   const base = (origin || here || '').replace(/\/+$/, '');
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
-    throw new TypeError(`${JSON.stringify(origin)} is no address of an origin`);
+    throw new TypeError(`${JSON.stringify(origin)} is not the URL of an origin`);
   const { protocol, hostname } = new URL(base);
   if (protocol === 'http:' && base !== here && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
-    throw new TypeError(`${base} has to begin with https: plain HTTP would show pictures and keys to the network`);
+    throw new TypeError(`${base} must begin with https: plain HTTP would send pictures and keys unencrypted`);
   return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }), ...(offline && { offline }) };
 }
 
-/** A client of the copy that a runtime keeps, whichever tab keeps it. */
+/** A client of the runtime's replica, which this tab or another tab has open. */
 export class ReplicaClient {
-  /** Called when the status of the copy changes. */
+  /** Called when the status of the replica changes. */
   onchange: ((status: CopyStatus) => void) | undefined;
 
   #ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>;
@@ -73,17 +80,19 @@ export class ReplicaClient {
     this.#ask = ask;
   }
 
-  /** Where the copy stands. */
+  /** Returns the replica's current status. */
   status(): Promise<CopyStatus> {
     return this.#ask('status') as Promise<CopyStatus>;
   }
 
-  /** The digest of the folded part of the origin's log: at the same entry of the same log it equals the origin's. */
+  /**
+   * Returns the digest of the replica's state after the folded part of the origin's log. At the same entry it equals the origin's digest.
+   */
   digest(): Promise<Digest> {
     return this.#ask('digest') as Promise<Digest>;
   }
 
-  /** Sends nothing to the origin until `offline(false)`, or until the store is opened again. */
+  /** `offline(true)` stops all requests to the origin until `offline(false)`, or until the store is opened again. */
   async offline(on: boolean): Promise<void> {
     await this.#ask(on ? 'offline' : 'online');
   }
@@ -95,17 +104,17 @@ type PendingCall<T> = {
   frames?: ((p: FilmProgress) => void) | undefined;
 };
 
-/** The options of `fetch`: those of the global one, and more. */
+/** The options of `Client.fetch`: those of the global fetch, and more. */
 export interface FetchOptions extends RequestInit {
   /** Called after each decoded frame of the call's videos. */
   onFrames?: (p: FilmProgress) => void;
   /** `onFrames` also gets each frame: a JPEG of at most 320 pixels a side, or in full size, and the answer for it. */
   pictures?: Pictures;
-  /** Files for addresses in the request, which are then not downloaded: `{ 'http://here.invalid/film': file }`. */
+  /** Files by the URLs in the request. The runtime does not download these URLs: `{ 'http://here.invalid/film': file }`. */
   files?: Record<string, Blob>;
 }
 
-/** An error that crossed threads by its name and its words. */
+/** Returns the error for a name and a message that came from another thread. */
 function failure(name: string, message: string): Error {
   if (name === 'AbortError' || name === 'NetworkError') return new DOMException(message, name);
   const e = new Error(message);
@@ -113,33 +122,35 @@ function failure(name: string, message: string): Error {
   return e;
 }
 
-/** An open runtime. Its calls may be made at once. */
+/** An open runtime. Calls can run concurrently. */
 export class Client {
-  /** Where the data is: `memory` ends with this page, `private` is the browser's private file system. */
+  /**
+   * The kind of store. `memory` ends with this page or program, `private` is the browser's private file system, `folder` a folder in Node.
+   */
   get store(): RuntimeInfo['store'] {
     return this.#info.store;
   }
 
-  /** Whether this page has the data; otherwise another tab has, and answers. It changes when that tab is closed. */
+  /** Whether this page has the data open. Otherwise another tab has it and answers. It can change when that tab is closed. */
   get owner(): boolean {
     return this.#info.owner;
   }
 
-  /** The copy that is kept; undefined: none is. */
+  /** The client of the replica; undefined if the runtime was opened without one. */
   get sync(): ReplicaClient | undefined {
     return this.#info.copy ? this.#sync : undefined;
   }
 
   /**
-   * Called with the reason if the runtime ends without `close`: its thread failed, or the owner tab was closed and this one cannot open the
-   * store. Every later call is rejected.
+   * Called with the reason if the runtime ends without `close`: its thread failed, or the owner tab was closed and this tab cannot open the
+   * store. Every later call rejects.
    */
   onend: ((why: Error) => void) | undefined;
 
   #sync = new ReplicaClient((sync) => this.#tell({ sync }));
   #port: Port;
   #prefix: string;
-  #info!: RuntimeInfo; // once it is open
+  #info!: RuntimeInfo; // set before `open` resolves
   #next = 1;
   #calls = new Map<number, PendingCall<unknown>>();
   #closed: Promise<void> | undefined;
@@ -151,7 +162,7 @@ export class Client {
     this.#prefix = new URL(publicUrl).pathname.replace(/\/$/, '');
   }
 
-  /** Starts the engine behind a port. */
+  /** Starts the engine behind a port, and resolves when it is open. */
   static open<T extends Client>(
     this: (new (port: Port, publicUrl: string) => T) | typeof Client,
     port: Port,
@@ -188,7 +199,7 @@ export class Client {
     });
   }
 
-  /** Asks the page for the credential for an origin. */
+  /** Answers the engine's question for a credential, by the `credential` option. */
   async #show(credential: number, copy: CopyOptions | undefined): Promise<void> {
     try {
       if (!copy) throw new Error('no credential: the runtime was opened without a replica');
@@ -258,8 +269,8 @@ export class Client {
   }
 
   /**
-   * As the global fetch, for `/v2/…` and for hosted pictures, `/hosted/…`, without a network. It rejects where the
-   * call is aborted or the runtime ends; every other failure is a response with its status.
+   * Works like the global fetch, for `/v2/…` and for hosted pictures, `/hosted/…`. The runtime computes the answer without a server. It
+   * rejects if the path is another one, the call is aborted or the runtime ends. Every other failure is a response with its status.
    */
   async fetch(input: string | URL | Request, init?: FetchOptions): Promise<Response> {
     const r = new Request(input instanceof Request ? input : new URL(input, 'http://runtime.invalid'), init);
@@ -286,13 +297,13 @@ export class Client {
     return response((await this.#tell(call, signal, frames)) as Answer);
   }
 
-  /** The memory of the engine's instance, in bytes: its heap, and its memory from the host. */
+  /** Returns the memory of the engine's instance in bytes: `heap` is in use, and `system` was obtained from the host. */
   async memory(): Promise<{ heap: number; system: number }> {
     const [{ Reader }, { getMemoryReply }] = await Promise.all([import('./envelope.ts'), import('./envelope.gen.ts')]);
     return getMemoryReply(new Reader((await this.#tell({ ask: 'memory' })) as Uint8Array));
   }
 
-  /** Ends the runtime: waits for the files to be closed. Calls under way are rejected. */
+  /** Ends the runtime, and resolves when its files are closed. Calls in progress reject. */
   close(): Promise<void> {
     this.#closed ??= new Promise<void>((resolve) => {
       this.#whenClosed = resolve;
@@ -306,7 +317,7 @@ export class Client {
   }
 }
 
-/** An answer as a standard response. */
+/** Returns an answer as a standard Response. */
 export function response({ status, contentType, headers, body }: Answer): Response {
   const all = new Headers(headers);
   if (contentType) all.set('Content-Type', contentType);

@@ -1,10 +1,10 @@
-// The four files of a store, as the imports `file_*` have them: all of a read or an error, writes in place, and a
-// sync after which what was written outlives a crash. Further files of the store's folder have names.
+// The four files of a store, for the imports `file_*`. A read returns all requested bytes or fails. A write is in place, and survives a
+// crash once `sync` has returned. The store's folder can have further files with names.
 
-/** Codes of the store: what an import answers where it fails. */
+/** The error codes that the store's imports return. */
 export const storeCodes = { notFound: 1, closed: 2, full: 3, corrupt: 4, failed: 5, another: 9 } as const;
 
-/** Why a file could not be read or written. */
+/** An error of a file, with the code that the import returns. */
 export class StoreError extends Error {
   override name = 'StoreError';
   readonly code: number;
@@ -14,10 +14,10 @@ export class StoreError extends Error {
   }
 }
 
-/** Files by their numbers, 0 to 3. A failure throws a [StoreError] or an error of the platform. */
+/** Files by their numbers, 0 to 3. The methods throw a [StoreError] or an error of the platform. */
 export interface Files {
   size(file: number): number;
-  /** Fills p with the bytes at the offset; it throws if the file ends before. */
+  /** Fills p with the bytes at the offset. It throws if the file ends before. */
   read(file: number, offset: number, p: Uint8Array): void;
   write(file: number, offset: number, p: Uint8Array): void;
   truncate(file: number, size: number): void;
@@ -25,11 +25,11 @@ export interface Files {
   close(): void;
 }
 
-/** Further files in a store's folder. A file is written once, and a crash leaves all of it or none. */
+/** Further files in a store's folder. A file is written once. After a crash it is complete or does not exist. */
 export interface Folder {
   list(): Promise<string[]>;
   read(name: string): Promise<Uint8Array<ArrayBuffer>>;
-  /** Writes a file, which outlives a crash when the promise resolves. */
+  /** Writes a file. It survives a crash once the promise has resolved. */
   write(name: string, data: Uint8Array<ArrayBuffer>): Promise<void>;
   remove(name: string): Promise<void>;
 }
@@ -42,7 +42,7 @@ export interface StoreFiles extends Files {
 /** The suffix of a file's name while it is being written. */
 export const partial = '.part';
 
-/** Empties a store's files, for good. */
+/** Truncates all files of a store to zero bytes and syncs them. */
 export function wipe(files: Files): void {
   for (let n = 0; n < fileCount; n++) {
     files.truncate(n, 0);
@@ -50,10 +50,10 @@ export function wipe(files: Files): void {
   }
 }
 
-/** How many files a store has. */
+/** The number of files of a store. */
 export const fileCount = 4;
 
-/** The code behind what an access threw. */
+/** Returns the store code for an exception of Files. */
 export function codeOf(failure: unknown): number {
   if (failure instanceof StoreError) return failure.code;
   const { name, code } = failure as { name?: string; code?: string };
@@ -63,10 +63,10 @@ export function codeOf(failure: unknown): number {
 }
 
 function short(file: number): never {
-  throw new StoreError(storeCodes.failed, `file ${file} ends before what was asked of it`);
+  throw new StoreError(storeCodes.failed, `file ${file} is shorter than the requested range`);
 }
 
-/** Files in memory: they end with the page. */
+/** Files in memory, which end with the page. */
 export class MemoryFiles implements Files {
   #files = Array.from({ length: fileCount }, () => ({ data: new Uint8Array(), size: 0 }));
 
@@ -115,7 +115,7 @@ export class MemoryFiles implements Files {
   close(): void {}
 }
 
-/** What lib.dom leaves out: the handle exists in dedicated workers alone. */
+/** FileSystemSyncAccessHandle, which lib.dom does not declare, since it exists only in dedicated workers. */
 interface Handle {
   read(p: Uint8Array, options: { at: number }): number;
   write(p: Uint8Array, options: { at: number }): number;
@@ -125,7 +125,7 @@ interface Handle {
   close(): void;
 }
 
-/** Files of this origin's private file system. One worker at a time has them. */
+/** Files in the private file system of the page's origin. Only one worker at a time can have them open. */
 export class PrivateFiles implements StoreFiles {
   readonly folder: Folder;
   #handles: Handle[];
@@ -136,8 +136,8 @@ export class PrivateFiles implements StoreFiles {
   }
 
   /**
-   * Opens the files of a store, which are empty at first. A worker that was ended a moment ago may still have them:
-   * it waits for it that many milliseconds.
+   * Opens the files of a store, and creates them empty if they do not exist. A worker that has just ended may still have them
+   * open, so `open` retries for `patience` milliseconds.
    */
   static async open(store: string, patience = 5000): Promise<PrivateFiles> {
     let folder = await navigator.storage.getDirectory();
@@ -156,7 +156,7 @@ export class PrivateFiles implements StoreFiles {
     return new PrivateFiles(folder, handles);
   }
 
-  /** Deletes the files of a store that nobody has open. */
+  /** Deletes the files of a store. It rejects while a tab has them open. */
   static async remove(store: string): Promise<void> {
     const root = await navigator.storage.getDirectory();
     const folder = await root.getDirectoryHandle('sightline', { create: true });

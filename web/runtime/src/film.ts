@@ -1,6 +1,6 @@
-// Decodes videos. One worker runs FFmpeg and analyses each frame while FFmpeg waits: a worker of a page cannot wait for a
-// message of another thread without cross-origin isolation. So one frame at a time is in memory, pictures do not wait for
-// videos, and the end of the worker ends everything.
+// Decodes videos. One worker runs FFmpeg and analyses each frame while FFmpeg waits, because a worker of a page cannot wait for
+// a message from another thread without cross-origin isolation. So only one frame is in memory, pictures do not wait for videos,
+// and closing the worker ends the whole video.
 //
 //     engine ──video, a Blob──▶ worker: ffprobe ──▶ guest: limits ──▶ ffmpeg ──planes──▶ guest ──▶ frame, frame, … result
 //
@@ -36,16 +36,16 @@ export interface FilmTask {
   probe: FilmReply;
 }
 
-/** The worker's answers: a frame, of so many, or the result at the end. */
+/** The worker's answers: a frame with the number of all frames, or the result at the end. */
 export type DecoderMessage = { frame: Uint8Array<ArrayBuffer>; of: number } | { film: Result };
 
-/** In workers of browsers only. */
+/** Exists only in the workers of browsers. */
 declare const FileReaderSync: undefined | (new () => { readAsArrayBuffer(data: Blob): ArrayBuffer });
 
-/** Bytes that are read of a Blob at once. */
+/** The minimum number of bytes of one read of a Blob. */
 const ahead = 1 << 20;
 
-/** Makes a file of a Blob. Only browsers read one synchronously: elsewhere all of it is in memory. */
+/** Returns a Blob as a program's input file. Only browsers read a Blob synchronously, so in Node inputOf reads all of it into memory. */
 async function inputOf(data: Blob): Promise<Input> {
   const file = { name: 'in', size: data.size };
   if (typeof FileReaderSync === 'undefined') {
@@ -65,28 +65,28 @@ async function inputOf(data: Blob): Promise<Input> {
   return { ...file, read };
 }
 
-/** The result for an error of the guest. Other errors are thrown again. */
+/** Returns the result for an error of the guest. It throws other errors again. */
 export function refusal(failure: unknown): Result {
   if (!(failure instanceof GuestError)) throw failure;
   return { error: failure.code, text: failure.message };
 }
 
-/** Asks an instance of the guest about a film. */
+/** Asks an instance of the guest the question `what` about a film. It throws a GuestError if the guest refuses the film. */
 export function askFilm(guest: Pick<Guest, 'call'>, what: string, film: Film): FilmReply {
   return decodeFilm(decodeReply(guest.call('ask', encodeQuestion(what, undefined, film))));
 }
 
-/** The result of a film that failed. */
+/** Returns the result for a film that failed after `frames` frames. The guest chooses the error. */
 function failureOf(guest: Pick<Guest, 'call'>, failure: Film['failure'], frames: number, video?: Uint8Array): Result {
   try {
     askFilm(guest, 'film.failed', { ...(failure && { failure }), frames, ...(video && { video }) });
   } catch (fault) {
     return refusal(fault);
   }
-  throw new Error('a failure of a film without an error');
+  throw new Error('a failed film without an error');
 }
 
-/** Decodes a video and analyses its frames, which `onFrame` gets. It blocks its thread until the end. */
+/** Decodes a video, analyses each frame and passes it to `onFrame`. It blocks its thread until the end. */
 export async function decodeVideo(
   guest: Pick<Guest, 'call'>,
   { module, job, data, probe }: FilmTask,
@@ -111,7 +111,7 @@ export async function decodeVideo(
   }
 }
 
-/** Runs ffprobe and returns its output, up to the limit. */
+/** Runs ffprobe and returns its output, at most `probe.bytes` bytes. */
 function runProbe(
   module: WebAssembly.Module,
   probe: FilmReply,
@@ -135,7 +135,7 @@ function runProbe(
   return { output, ended };
 }
 
-/** Takes the output of ffmpeg, and analyses each frame. */
+/** Splits the output of ffmpeg into frames and analyses each of them. */
 class Frames {
   count = 0;
   /** The result of a frame whose analysis failed. */
@@ -147,7 +147,7 @@ class Frames {
   #onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
   #sample: number;
   #frame: Uint8Array;
-  #n = 0; // bytes of the frame that has begun
+  #n = 0; // number of bytes in #frame
 
   constructor(
     guest: Pick<Guest, 'call'>,
@@ -163,12 +163,12 @@ class Frames {
     this.#frame = new Uint8Array(plan.bytes);
   }
 
-  /** All frames came, and no part of another. */
+  /** Whether ffmpeg has written exactly the planned frames. */
   get isComplete(): boolean {
     return this.count === this.#plan.frames && this.#n === 0;
   }
 
-  /** Takes output; false: ffmpeg can end. */
+  /** Takes a piece of output. It returns false to end ffmpeg, after a frame too many or a failed analysis. */
   take(p: Uint8Array): boolean {
     for (let at = 0; at < p.length; ) {
       const n = Math.min(p.length - at, this.#frame.length - this.#n);
@@ -196,29 +196,29 @@ class Frames {
 
 /** A worker that decodes videos. */
 export interface Decoder {
-  /** Does one video: a film, whose frames `onFrame` gets, or a job for `analyse`. */
+  /** Does one video: decodes a film and passes each frame to `onFrame`, or passes a job to the guest's `analyse`. */
   run(
     task: { film: FilmTask } | { job: Uint8Array<ArrayBuffer> },
     onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
   ): Promise<Result>;
-  /** Ends it, whatever it does. */
+  /** Ends the worker at once, also during a video. */
   close(): void;
 }
 
 export interface FilmsOptions {
   make: () => Promise<Decoder>;
-  /** Loads FFmpeg, whose runs may have so many bytes of memory; undefined: the server does not have it. */
+  /** Loads FFmpeg for runs with at most `memory` bytes. It returns undefined if the server does not have the module. */
   module: (memory: number) => Promise<WebAssembly.Module | undefined>;
-  /** Milliseconds without a video after which the worker is ended. */
+  /** The time without a video, in milliseconds, after which Films ends the worker and releases FFmpeg. */
   idle: number;
   log: (line: string) => void;
 }
 
 /** Progress of a video. */
 export interface FilmProgress<FrameAnswer = Response> {
-  film: number; // which of the call's videos, from 0
-  done: number; // frames
-  of: number; // frames in all
+  film: number; // index of the video in the call, from 0
+  done: number; // number of frames done
+  of: number; // number of all frames
   /** The last frame, if the call asked for pictures: a JPEG, and the answer as if the video had this frame alone. */
   frame?: { picture: Blob; answer: FrameAnswer };
 }
@@ -229,17 +229,17 @@ export interface FilmFrame {
   picture: Uint8Array<ArrayBuffer>;
 }
 
-const waiting = 8; // videos, at most
+const waiting = 8; // maximum number of videos that wait
 const missing = 'videos cannot be decoded here: the server of the runtime has no decoding module';
 const unloadable = 'videos cannot be decoded here: the decoding module cannot be loaded';
 
-/** Does videos, one at a time. */
+/** Decodes videos in one worker, one video at a time. */
 export class Films {
   #o: FilmsOptions;
   #decoder: Decoder | undefined;
   #queue: (() => void)[] = [];
   #busy = false;
-  #stop = () => {}; // ends the current one
+  #stop = () => {}; // ends the current video
   #timer: ReturnType<typeof setTimeout> | undefined;
   #module: Promise<WebAssembly.Module | undefined> | undefined;
   #closed = false;
@@ -248,7 +248,7 @@ export class Films {
     this.#o = o;
   }
 
-  /** Waits for its turn and then works. The result is busy if too many wait. */
+  /** Calls `work` when no other video is in progress. If 8 videos wait already, the result is `busy`. */
   async turn(work: () => Promise<Result>): Promise<Result> {
     if (this.#busy) {
       if (this.#queue.length >= waiting) return { error: codes.busy };
@@ -273,8 +273,8 @@ export class Films {
   }
 
   /**
-   * Does a video, in a turn. `guest` is any instance, and `onFrame` gets the number of frames done and the last of them, with its picture
-   * if there is `want`. It never rejects.
+   * Decodes and analyses a video; call it within `turn`. `guest` is any instance of the module. `onFrame` gets each frame, with its picture
+   * if `want` is set. It never rejects.
    */
   async run(
     guest: Pick<Guest, 'call'>,
@@ -329,7 +329,7 @@ export class Films {
     run.then(
       (result) => {
         over = true;
-        const all = result.frames ?? []; // of a GIF or a WebP, whose frames come at once
+        const all = result.frames ?? []; // frames of a GIF or a WebP, which come all at once
         for (const frame of all) add(frame as Uint8Array<ArrayBuffer>, all.length);
         resolve(result.error ? result : { ...result, frames });
       },
@@ -346,7 +346,7 @@ export class Films {
     return result;
   }
 
-  /** Loads FFmpeg, or returns the result for a video without it. */
+  /** Returns the module of FFmpeg, or the error result if it cannot be loaded. */
   async #loadModule(memory: number): Promise<WebAssembly.Module | Result> {
     try {
       this.#module ??= this.#o.module(memory);

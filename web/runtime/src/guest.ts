@@ -1,4 +1,4 @@
-// One instance of the module, and its host's services: wasm/README.md is the contract.
+// One instance of the module, and the services that its host provides. The contract is wasm/README.md.
 
 import { codeOf, type Files, storeCodes } from './files.ts';
 import { checkDone, encodeSettings, type Settings } from './messages.ts';
@@ -7,33 +7,35 @@ import { wasi } from './wasi.ts';
 
 type Fn = (...args: never[]) => unknown;
 
-/** The ABI that this host knows. */
+/** The version of the ABI that this host supports. */
 const abi = 1;
 
-/** Bytes that any instance soon has a use for. */
+/** The number of bytes of memory that every instance soon needs. */
 const firstRoom = 48 << 20;
 
-/** The services that a guest may use outside its memory. */
+/** The services of the host that a guest may call. */
 export interface GuestServices {
   now(): bigint; // nanoseconds since 1970
   random(p: Uint8Array): void;
   /** level: −4 debug, 0 info, 4 warn, 8 error. */
   log(level: number, line: string): void;
-  /** A file of the bundles, undefined where there is none. */
+  /** Returns a file of the bundles, or undefined if it does not exist. */
   bundle(name: string): Uint8Array | undefined;
-  /** A file of an older network. */
+  /** Returns a file of the older network with this base, or the list of its files, one name a line, for the empty name. */
   older?(base: Uint8Array, name: string): Uint8Array | undefined;
   /** The files of a store of kind `files`. */
   files?: Files;
-  /** Further functions of module `sightline`, such as those of a store of kind `lent`, on the guest's memory as it is now. */
+  /**
+   * Returns further functions of module `sightline`, such as the functions of a store of kind `lent`. `memory` returns the current memory.
+   */
   others?(memory: () => Uint8Array): Record<string, Fn>;
 }
 
-/** The clock and the randomness of this place, and its console. */
+/** The clock, the random numbers and the console of this browser or of Node. */
 export const system: Pick<GuestServices, 'now' | 'random' | 'log'> = {
   now: () => BigInt(Date.now()) * 1_000_000n,
   random: (p) => {
-    const some = new Uint8Array(Math.min(p.length, 65536)); // as many as one call gives; and no view of a memory
+    const some = new Uint8Array(Math.min(p.length, 65536)); // getRandomValues fills at most 65,536 bytes, not in wasm memory
     for (let n = 0; n < p.length; n += some.length) {
       crypto.getRandomValues(some);
       p.set(some.subarray(0, p.length - n), n);
@@ -51,7 +53,7 @@ export interface Modules {
   forwarded: string[];
 }
 
-/** Compiles the module, where it is not yet, and its kernels. Without kernels the module must bring its own. */
+/** Compiles the kernels, and the module unless it is compiled. Without `kernels` the module must contain its own. */
 export async function compile(
   guest: BufferSource | WebAssembly.Module,
   kernels?: Uint8Array<ArrayBuffer>,
@@ -76,17 +78,17 @@ interface Exports {
   reserve(n: number): number;
 }
 
-/** The exports that take an envelope and answer one. */
+/** The exports that take an envelope and return one. */
 export type Call = 'open' | 'serve' | 'resume' | 'step' | 'analyse' | 'ask' | 'sync';
 
-/** The instance trapped, ended itself or broke the contract: it can no longer be used. */
+/** The instance trapped, exited or broke the contract. It can no longer be used. */
 export class DeadError extends Error {
   override name = 'DeadError';
 }
 
-/** An instance. Its calls are synchronous: it computes in the caller's thread. */
+/** An instance of the module. Its calls are synchronous and compute in the caller's thread. */
 export class Guest {
-  /** Why it can no longer be used. */
+  /** Why the instance can no longer be used; undefined if it can. */
   dead: DeadError | undefined;
 
   #services: GuestServices;
@@ -98,14 +100,14 @@ export class Guest {
     this.#services = services;
   }
 
-  /** Makes an instance, which its first call must open. */
+  /** Creates an instance. The caller's first call must be `open`. */
   static async start(modules: Modules, services: GuestServices): Promise<Guest> {
     const g = new Guest(services);
     await g.#instantiate(modules);
     return g;
   }
 
-  /** Makes an instance and opens it. */
+  /** Creates an instance and opens it with the settings. It rejects with a GuestError if the guest refuses them. */
   static async open(modules: Modules, services: GuestServices, settings: Settings): Promise<Guest> {
     const g = await Guest.start(modules, services);
     checkDone(g.call('open', encodeSettings(settings)));
@@ -125,8 +127,8 @@ export class Guest {
   }
 
   /**
-   * Grows the guest's memory at once for the data that it will read, since the browser collects garbage each time that the memory grows.
-   * Memory that nobody has written to costs nothing.
+   * Grows the guest's memory once, for the data that the guest will read, because the browser collects garbage each time the memory grows.
+   * Memory that the guest has not written to costs nothing.
    */
   #grow(): void {
     const { memory } = this.#exports;
@@ -136,11 +138,11 @@ export class Guest {
       const pages = Math.ceil((firstRoom + 1.25 * data - memory.buffer.byteLength) / 65536);
       if (pages > 0) memory.grow(pages);
     } catch {
-      // There is not that much, or the files do not say: it takes what it needs, piece by piece.
+      // The device has less memory, or the size of the files is unknown. The guest then grows its memory when it needs more.
     }
   }
 
-  /** Gives the kernels the guest's memory, and the guest the kernels. */
+  /** Instantiates the kernels on the guest's memory, and puts their functions into the forwarder's table, through which the guest calls. */
   async #bind(m: Modules, between: WebAssembly.Instance): Promise<void> {
     const kernels = m.kernels as WebAssembly.Module;
     const given: WebAssembly.Imports = {};
@@ -171,7 +173,7 @@ export class Guest {
     return all;
   }
 
-  /** The guest's memory, which moves when it grows. */
+  /** Returns the current view of the guest's memory. A view becomes invalid when the memory grows. */
   #memory(): Uint8Array {
     const { buffer } = this.#exports.memory;
     if (this.#bytes.buffer !== buffer) this.#bytes = new Uint8Array(buffer);
@@ -182,7 +184,7 @@ export class Guest {
     return new DataView(this.#exports.memory.buffer);
   }
 
-  /** A range of the guest's memory. One that does not lie in it ends the instance. */
+  /** Returns a view of a range of the guest's memory. A range outside the memory ends the instance. */
   #range(at: number, n: number): Uint8Array {
     const memory = this.#memory();
     const [from, to] = [at >>> 0, (at >>> 0) + (n >>> 0)];
@@ -200,7 +202,7 @@ export class Guest {
     return BigInt(from.length);
   }
 
-  /** The imports of module `sightline`. Those of a host's store are absent. */
+  /** Returns the imports of module `sightline`, except for the functions of a host's store. */
   #functions(): Record<string, Fn> {
     const services = this.#services;
     const files = <T>(access: (f: Files) => T, fail: (code: number) => T): T => {
@@ -243,7 +245,7 @@ export class Guest {
     };
   }
 
-  /** Runs code of the guest; what it throws ends the instance. */
+  /** Runs code of the guest. An exception ends the instance and is thrown as a DeadError. */
   #live<T>(code: () => T): T {
     if (this.dead) throw this.dead;
     try {
@@ -255,7 +257,7 @@ export class Guest {
     }
   }
 
-  /** Makes a call. The argument is the caller's; the answer is a copy. */
+  /** Calls an export with an envelope. `call` copies the argument and the answer, so the caller owns both. */
   call(name: Call, argument: Uint8Array): Uint8Array<ArrayBuffer> {
     return this.#live(() => {
       const at = this.#exports.reserve(argument.length);
@@ -266,27 +268,27 @@ export class Guest {
     });
   }
 
-  /** The bytes of the guest's memory, which never shrinks. */
+  /** The size of the guest's memory in bytes. It never shrinks. */
   get memory(): number {
     return this.#exports.memory.buffer.byteLength;
   }
 }
 
-/** Imports that fill a buffer, or open something: they answer an i64. */
+/** The imports that return an i64: they fill a buffer or open something. */
 const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|token_issue|token_read|count)$/;
-/** Imports that answer an i32. */
+/** The imports that return an i32. */
 const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
 
 /**
- * Returns the function for an import that no host here implements: one of a host's store, or a kernel that the provider omits. An import of
- * a newer module ends the instance.
+ * Returns the function for an import that this host does not implement: a function of a host's store, or an optional kernel. An unknown
+ * import, as of a newer module, ends the instance when the guest calls it.
  */
 function missingImport(i: WebAssembly.ModuleImportDescriptor): Fn {
   if (i.module === 'sightline' && wide.test(i.name)) return () => BigInt(-storeCodes.another);
   if (i.module === 'sightline' && narrow.test(i.name)) return () => storeCodes.another;
   if (i.module === 'kernel' && i.name === 'decode') return () => -1n; // the guest decodes
-  if (i.module === 'kernel' && /^(network|pack(_room)?)$/.test(i.name)) return () => 0; // it computes
+  if (i.module === 'kernel' && /^(network|pack(_room)?)$/.test(i.name)) return () => 0; // the guest computes
   return () => {
-    throw new DeadError(`no ${i.module} ${i.name}`);
+    throw new DeadError(`the module imports ${i.module}.${i.name}, which the runtime does not provide`);
   };
 }

@@ -11,16 +11,18 @@
 // Files in `later` are loaded at the first need. Those of bundles are also loaded once the runtime is open, for a time without a network.
 // A device loads one of the two modules of kernels: the relaxed one if relaxed.ts finds its instruction exact.
 //
-// A file is checked against its hash when it arrives, and then stored: in a page in the Cache Storage, under a name that contains the hash.
-// A start from there requests only the manifest, and not even that offline.
+// The loader checks each file against its hash. A page then stores the file in the Cache Storage, under a name that contains the hash. A
+// start with stored files requests only the manifest. Offline it uses the stored manifest.
 
 import { type Dot, relaxedDot } from './relaxed.ts';
 
-/** How far a load is. Bytes are those of the files as they are, not as they travel. */
+/** The progress of a load. Numbers of bytes refer to uncompressed files. */
 export interface Progress {
-  /** load: files are coming · start: the module is being started · wait: another tab has the store, and is asked · ready */
+  /** load: files are being loaded · start: the module is being started · wait: another tab has the store open · ready */
   stage: 'load' | 'start' | 'wait' | 'ready';
-  /** The file that has come further: `guest.wasm`, `kernels.wasm` or `kernels-relaxed.wasm`, `bundles`, or a name such as `general-v1.3/network.plan`. */
+  /**
+   * The file that `loaded` and `total` are about: `guest.wasm`, `kernels.wasm` or `kernels-relaxed.wasm`, `bundles`, or a bundle's file.
+   */
   file?: string;
   loaded?: number;
   total?: number;
@@ -37,50 +39,50 @@ export interface Entry {
   parts?: { name: string; at: number; size: number }[];
 }
 
-/** The files of a runtime, from which a guest is started. */
+/** The files that a runtime needs to start a guest. */
 export interface RuntimeFiles {
   guest: WebAssembly.Module;
   kernels: Uint8Array<ArrayBuffer>;
   bundles: Map<string, Uint8Array<ArrayBuffer>>;
-  /** Names of the bundles' files that no first answer needs. `bundles` has each of them once `more` loaded it. */
+  /** Names of the bundles' files that the start does not load. `bundles` has each of them once `more` has loaded it. */
   rest: readonly string[];
   /** Loads the files of `rest` that `bundles` does not have. It rejects if one cannot be loaded now. */
   more(): Promise<void>;
-  /** Loads a file of the manifest's `later`; undefined: the manifest does not have it. */
+  /** Loads a file of the manifest's `later`. It returns undefined if the manifest does not list the file. */
   later(name: string): Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
 
-/** A place that files come from. */
+/** A place to load files from: a web server, or a folder in Node. */
 export interface Source {
   manifest(signal?: AbortSignal): Promise<unknown>;
-  /** Gets a file, and calls `got` with the length of each piece of it. */
+  /** Loads a file, and calls `got` with the number of bytes of each piece that arrives. */
   file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<LoadedFile>;
   /**
-   * Compiles a checked file. A browser caches the code of a module that it compiled from a response of its HTTP cache or of the network,
-   * and later starts it several times as fast.
+   * Compiles a checked file. If a browser compiles a module from a response of the network or of its HTTP cache, it caches the code. Later
+   * starts of the module are then several times as fast.
    */
   compile?(entry: Entry, came: LoadedFile): Promise<WebAssembly.Module>;
-  /** All files were right: stored files of other versions may be deleted. */
+  /** Deletes stored files except for these. The loader calls it when all files are checked. */
   keep?(urls: string[]): Promise<void>;
 }
 
 /** A loaded file. */
 export interface LoadedFile {
   bytes(): Promise<Uint8Array<ArrayBuffer>>;
-  /** Whether it was checked against its hash when it came first. */
+  /** Whether the file was already checked against its hash: it is a stored file. */
   isChecked: boolean;
-  /** Stores it. The loader calls it when it has checked the file. */
+  /** Stores the file. The loader calls it when it has checked the file. */
   store?: () => Promise<void>;
-  /** Compiles it from the response that has it. If that still comes from the network, this has begun, so it does not wait for the end. */
+  /** Compiles the file from its response. For a download the compilation starts when the response starts. */
   compile?: () => Promise<WebAssembly.Module>;
 }
 
-/** A runtime that is not served where it was said to be, or not whole. */
+/** The runtime's files cannot be loaded from their server: a file is missing, or it is not the file of the manifest. */
 export class LoadError extends Error {
   override name = 'LoadError';
 }
 
-/** Loads and checks all files of a runtime. */
+/** Loads and checks the files that a runtime needs to start. It rejects with a LoadError if one is wrong. */
 export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<RuntimeFiles> {
   const { files: listed, later } = parse(await from.manifest(signal));
   const entries = selectKernels(listed, relaxedDot());
@@ -123,7 +125,7 @@ export async function load(from: Source, progress: (p: Progress) => void, signal
 const kernels = 'kernels.wasm';
 const relaxed = 'kernels-relaxed.wasm';
 
-/** Omits the module of kernels that an engine with such a dot product does not take. */
+/** Returns the files without the module of kernels that an engine with this dot product does not use. */
 export function selectKernels(files: Entry[], dot: Dot | undefined): Entry[] {
   const best = dot && files.some((e) => e.name === relaxed) ? relaxed : kernels;
   return files.filter((e) => e.name === best || (e.name !== relaxed && e.name !== kernels));
@@ -162,12 +164,11 @@ async function start(
 
 function parse(manifest: unknown): { files: Entry[]; later: Entry[] } {
   const m = manifest as { format?: number; files?: Entry[]; later?: Entry[] };
-  if (m?.format !== 1 || !Array.isArray(m.files))
-    throw new LoadError('manifest.json is of a format that is not known here');
+  if (m?.format !== 1 || !Array.isArray(m.files)) throw new LoadError('manifest.json has an unknown format');
   return { files: m.files, later: m.later ?? [] };
 }
 
-/** Returns the hash of some bytes in hex. */
+/** Returns the SHA-256 of the data in hex. */
 export async function sha256(data: BufferSource): Promise<string> {
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
   return Array.from(sum, (b) => b.toString(16).padStart(2, '0')).join('');
@@ -178,12 +179,12 @@ function unhex(text: string): number[] {
 }
 
 const cacheName = 'sightline-runtime';
-const late = 3_000; // ms in which the network must name the files, if they are stored
+const late = 3_000; // ms that the manifest's server has to answer, if a stored manifest exists
 
-/** The files as a web server has them below `base`. */
+/** Returns the source of the files on a web server, below `base`. */
 export function served(base: URL): Source {
   const at = (url: string) => new URL(url, base).href;
-  const kept = globalThis.caches?.open(cacheName).catch(() => undefined); // some private windows have none
+  const kept = globalThis.caches?.open(cacheName).catch(() => undefined); // some private windows have no Cache Storage
   const manifest = at('manifest.json');
   return {
     async manifest(signal) {
@@ -197,7 +198,7 @@ export function served(base: URL): Source {
       } catch (failure) {
         signal?.throwIfAborted();
         if (!old) throw failure;
-        return await old.json(); // no network, or a silent one: the stored files still work
+        return await old.json(); // without an answer from the network, the stored files still work
       }
     },
     async file({ name, url, sha256, size }, got, signal) {
@@ -215,11 +216,11 @@ export function served(base: URL): Source {
       const response = await get(at(url), signal, 'default');
       const copy = response.clone();
       const compiled = name === 'guest.wasm' ? WebAssembly.compileStreaming(response) : undefined;
-      compiled?.catch(() => {}); // reading reports why it does not come
+      compiled?.catch(() => {}); // `read` below reports the failure
       const data = await read(copy, got);
       const type = response.headers.get('Content-Type') ?? 'application/octet-stream';
       const store = async () => {
-        // Where it cannot be kept, for want of room, it is fetched again the next time.
+        // If the cache has no room for the file, the next start downloads the file again.
         await cache?.put(key, new Response(data, { headers: { 'Content-Type': type } })).catch(() => {});
       };
       return { isChecked: false, bytes: async () => data, store, ...(compiled && { compile: () => compiled }) };

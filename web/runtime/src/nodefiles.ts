@@ -1,4 +1,4 @@
-// The files of Node: those of a store, and those of the runtime.
+// Files in Node: the files of a store, and the runtime's files in a folder.
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import { open as openFile, readdir, readFile, rename, rm } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type Folder, fileCount, partial, StoreError, type StoreFiles, storeCodes } from './files.ts';
 import type { Source } from './load.ts';
 
-/** Files of a folder, which is made where there is none. */
+/** The files of a store in a folder. The constructor creates the folder and the files if they do not exist. */
 export class FolderFiles implements StoreFiles {
   readonly folder: Folder;
   #descriptors: number[];
@@ -31,7 +31,7 @@ export class FolderFiles implements StoreFiles {
     const fd = this.#file(file);
     for (let n = 0; n < p.length; ) {
       const got = readSync(fd, p, n, p.length - n, offset + n);
-      if (got <= 0) throw new StoreError(storeCodes.failed, `file ${file} ends before what was asked of it`);
+      if (got <= 0) throw new StoreError(storeCodes.failed, `file ${file} is shorter than the requested range`);
       n += got;
     }
   }
@@ -101,7 +101,7 @@ function open(path: string): number {
   }
 }
 
-/** The files of the runtime in a folder. */
+/** Returns the source of the runtime's files in a folder. */
 export function inFolder(base: URL): Source {
   return {
     manifest: async () => JSON.parse(await readFile(new URL('manifest.json', base), 'utf8')),

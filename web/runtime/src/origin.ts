@@ -1,11 +1,11 @@
-// Requests to an origin, and the one by which a copy begins.
+// Sends requests to an origin. `join` is the first request of a replica.
 
 import type { Credential } from './credential.ts';
 import { Reader } from './envelope.ts';
 
 const contentType = 'application/vnd.sightline.sync';
-const answerTime = 30_000; // ms until an answer begins: longer than an origin holds one that waits for news
-const largeBody = 64 << 10; // from this size, in bytes, the time of sending is unknown
+const answerTime = 30_000; // ms until an answer must begin: longer than an origin delays an answer until it has new entries
+const largeBody = 64 << 10; // bytes of a body that has no time limit, because the time to send it is unknown
 
 export interface Request {
   method: string;
@@ -16,8 +16,9 @@ export interface Request {
 }
 
 /**
- * Sends a request with the credential. If that is refused and the page has another, it sends the request once more. Without a credential it
- * is sent nevertheless, since an origin then reports that an application no longer exists.
+ * Sends a request with the credential. If the origin refuses it and the page has another credential, `send` repeats the request once. If
+ * the page has none, `send` still sends the request, since the origin then reports whether the application was deleted. Aborting `stop`
+ * cancels the request; `send` aborts it itself if the answer does not begin in time.
  */
 export async function send(base: string, credential: Credential, r: Request, stop: AbortController): Promise<Response> {
   const shown = await credential.get().catch(() => '');
@@ -51,7 +52,7 @@ async function sendOnce(base: string, authorization: string, r: Request, stop: A
   }
 }
 
-/** Why an application cannot be had from an origin: its name tells a page what to do. */
+/** The reason why `join` failed. Its `name` distinguishes the cases for a page. */
 export class JoinError extends Error {
   constructor(
     name: 'NetworkError' | 'NotAllowedError' | 'NotFoundError' | 'GoneError' | 'OriginError',
@@ -63,13 +64,13 @@ export class JoinError extends Error {
   }
 }
 
-/** An origin's register of an application, and its place in the control log. */
+/** An origin's app record of an application, and its entry in the control log. */
 export interface Register {
   seq: number;
   data: Uint8Array;
 }
 
-/** Asks for it: what a store must hold before an engine opens the application as a copy. It rejects with a [JoinError]. */
+/** Requests the app record, which a store needs before an engine opens the application as a replica. It rejects with a [JoinError]. */
 export async function join(base: string, app: string, credential: Credential): Promise<Register> {
   const query = `app=${app}&p=0&since=0&register=0&live=0`;
   const stop = new AbortController();
@@ -78,7 +79,7 @@ export async function join(base: string, app: string, credential: Credential): P
     const response = await send(base, credential, ask, stop);
     if (response.status !== 200) throw await readRefusal(response);
     const register = await firstRegister(response);
-    if (!register) throw new JoinError('OriginError', `${base} tells nothing of application ${app}`);
+    if (!register) throw new JoinError('OriginError', `${base} returned no record of application ${app}`);
     return register;
   } catch (failure) {
     if (failure instanceof JoinError) throw failure;
@@ -96,10 +97,11 @@ async function readRefusal(response: Response): Promise<JoinError> {
   if (response.headers.get('Content-Type')?.startsWith(contentType))
     for (const r = Reader.envelope(new Uint8Array(await response.arrayBuffer())); r.next(); )
       if (r.number === 2) detail = r.text();
-  if (status === 410) return new JoinError('GoneError', `the origin has no such application any more: ${detail}`);
-  if (status === 404) return new JoinError('NotFoundError', `the origin has no such application: ${detail}`);
-  if (status === 401 || status === 403) return new JoinError('NotAllowedError', `the origin refuses: ${detail}`);
-  return new JoinError('OriginError', `the origin answers: ${detail}`);
+  if (status === 410) return new JoinError('GoneError', `the application was deleted at the origin: ${detail}`);
+  if (status === 404) return new JoinError('NotFoundError', `the origin has no application with this id: ${detail}`);
+  if (status === 401 || status === 403)
+    return new JoinError('NotAllowedError', `the origin refused the credential: ${detail}`);
+  return new JoinError('OriginError', `the origin answered: ${detail}`);
 }
 
 // Frames of a stream: sync/README.md, "Changes".
@@ -107,18 +109,19 @@ const headBytes = 5;
 const maxRegister = 16 << 20;
 const frames = { part: 1, register: 4 } as const;
 
-/** The first register of a stream of frames. */
+/** Returns the first app record in a stream of frames, or undefined if the stream ends before. */
 async function firstRegister(response: Response): Promise<Register | undefined> {
   const reader = response.body?.getReader();
   if (!reader) return undefined;
   let buf = new Uint8Array();
-  let parts = new Uint8Array(); // of the next frame's body
+  let parts = new Uint8Array(); // beginning of the next frame's body, from frames of type `part`
   for (let r = await reader.read(); !r.done; r = await reader.read()) {
     buf = both(buf, r.value);
     while (buf.length >= headBytes) {
       const size = new DataView(buf.buffer, buf.byteOffset).getUint32(0, true);
       const type = buf[4];
-      if (size + parts.length > maxRegister) throw new JoinError('OriginError', 'the origin tells too much at once');
+      if (size + parts.length > maxRegister)
+        throw new JoinError('OriginError', 'the origin sent a record that is too large');
       if (buf.length < headBytes + size) break;
       parts = both(parts, buf.subarray(headBytes, headBytes + size));
       buf = buf.slice(headBytes + size);

@@ -1,4 +1,4 @@
-// The envelopes of the machine of a copy: its events and its effects. wasm/README.md, "Event and SyncResult".
+// The envelopes of a replica's state machine: its events and its effects. wasm/README.md, "Event and SyncResult".
 
 import {
   type Effect as Fields,
@@ -17,13 +17,13 @@ export type Event =
   | ({ kind: 'answer'; id: number } & Piece)
   | { kind: 'need'; blob: Uint8Array };
 
-/** A piece of an answer; the first has the status, `more` is false in the last alone. */
+/** A piece of an answer. The first piece has the status and the header. `more` is true in all but the last. */
 export interface Piece {
   status?: number;
   header?: [name: string, value: string][];
   body?: Uint8Array;
   more?: boolean;
-  error?: string; // the answer ends here
+  error?: string; // why the answer failed; the last piece
 }
 
 const events = ['status', 'begin', 'wake', 'local', 'answer', 'need', 'offline', 'online', 'stop'];
@@ -54,7 +54,7 @@ export type Effect =
   | { kind: 'changed' }
   | { kind: 'purge'; why: string; keepOutbox: boolean };
 
-/** The activity of the machine. */
+/** The phase of the machine's sync. */
 export type Phase = (typeof phases)[number];
 export const phases = [
   'stopped',
@@ -123,25 +123,25 @@ function effect({
 
 const decodeStatus = ({ phase, epoch, ...rest }: ReplicaStatus): SyncStatus => ({
   ...rest,
-  phase: phases[phase] ?? throwUnknown('a phase'),
+  phase: phases[phase] ?? throwUnknown('phase'),
   epoch: epoch ?? new Uint8Array(16),
 });
 
 function throwUnknown(what: string): never {
-  throw new EnvelopeError(`${what} that is not known here`);
+  throw new EnvelopeError(`unknown ${what}`);
 }
 
-/** The digest of the folded part of a copy's log. */
+/** The digest of a replica's state after the folded part of its log. */
 export interface Digest {
   /** The epoch of the log: 32 hex digits. */
   epoch: string;
-  /** The last entry of it. */
+  /** The last folded entry. */
   seq: number;
   /** The root of the tree of digests over the state, sync/README.md: 64 hex digits. */
   root: string;
 }
 
-/** The value of the question `digest`. */
+/** Decodes the value of the question `digest`. */
 export function decodeDigest(value: Uint8Array): Digest {
   const { epoch, seq, root } = getDigestReply(new Reader(value));
   return { epoch: hex(epoch ?? new Uint8Array(16)), seq, root: hex(root ?? new Uint8Array(32)) };

@@ -36,10 +36,10 @@ test('a credential is asked for once, and again when it is refused or nearly ove
   c.refuse('Key a');
   assert.equal(await c.get(), 'Key b');
   c.refuse('Key b');
-  assert.equal(await c.get(), values[2]); // a token that lasts a quarter of an hour is used again, although its times are long past by the local clock
+  assert.equal(await c.get(), values[2]); // a token that is valid for 15 minutes is used again, although it has expired by the local clock
   assert.equal(await c.get(), values[2]);
   c.refuse(values[2] as string);
-  assert.equal(await c.get(), values[3]); // it expires within half a minute, so it is used only once
+  assert.equal(await c.get(), values[3]); // this token expires within 30 seconds, so it is used only once
   assert.equal(await c.get(), 'Bearer opaque');
   assert.equal(await c.get(), 'Bearer opaque');
   c.refuse('Bearer opaque');
@@ -116,12 +116,12 @@ test('the register of an application', async (t) => {
   const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).finish();
   const failures: [string, RegExp, (r: ServerResponse) => void][] = [
     ['GoneError', /was deleted/, whole(410, sync, refusal('it was deleted'))],
-    ['NotFoundError', /no such application/, whole(404, sync, refusal(''))],
+    ['NotFoundError', /no application with this id/, whole(404, sync, refusal(''))],
     ['NotAllowedError', /status 401/, whole(401, 'application/json', '{}')],
     ['NotAllowedError', /another's/, whole(403, sync, refusal("another's"))],
     ['OriginError', /status 500/, whole(500, 'text/html', 'oops')],
-    ['OriginError', /tells nothing/, whole(200, sync, frame(8, Writer.envelope().uint(1, 1).finish()))],
-    ['OriginError', /too much/, whole(200, sync, frame(1, new Uint8Array(4)).fill(0xff, 0, 4))],
+    ['OriginError', /returned no record/, whole(200, sync, frame(8, Writer.envelope().uint(1, 1).finish()))],
+    ['OriginError', /too large/, whole(200, sync, frame(1, new Uint8Array(4)).fill(0xff, 0, 4))],
     ['NetworkError', /first start/, (r) => r.destroy()],
   ];
   for (const [name, words, respond] of failures) {
@@ -137,7 +137,7 @@ test('the register of an application', async (t) => {
 /** A machine that returns the effects that a test sets, and records the events that it receives. */
 class Script {
   events: { kind: number; id: number; status: number; body: string; more: boolean; error: string }[] = [];
-  effects: Writer[] = []; // of the next event
+  effects: Writer[] = []; // the effects that the next event returns
   status = new Writer().uint(1, 6);
   apiStatus: Partial<CopyStatus> = {};
   failures: unknown[] = [];
