@@ -2,24 +2,24 @@ package nn
 
 import "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 
-// product is a matrix product over pixels, in one of two arithmetics: float32, or bytes to bytes.
+// product is a matrix product over pixels. It computes float32 results (f is set) or bytes from bytes (q is set).
 type product struct {
 	dst, src, res *value // res may be nil
 
 	ldd, ldr       int // elements between results, between residuals
-	stepX, stepRow int // elements between the inputs of neighbours, between kernel rows
+	stepX, stepRow int // elements between the inputs of neighbouring results, between kernel rows
 
 	f      *kernel.PackedF32
 	lo, hi float32
-	temp   *value // scratch of block; nil: none
+	temp   *value // scratch memory of block; nil if it needs none
 
 	q   *kernel.PackedS8
 	req *kernel.Requant
-	add *kernel.Add // the residual's scales; nil: none
+	add *kernel.Add // scales of the residual add; nil if there is no residual
 }
 
-// product packs the weights of group g of groups of n as segs×seg rows. The weights lie as ONNX's,
-// (out, in, kh, kw); a row is (kh, kw, in), the order of the bytes under a window.
+// product packs the weights of group g of n's groups as rows of segs×seg. n has the weights in ONNX's order,
+// (out, in, kh, kw). A packed row is (kh, kw, in), the order of the inputs in a window.
 func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *product {
 	outs, ins := n.Shape[0]/groups, n.Shape[1]
 	taps := n.Shape[2] * n.Shape[3]
@@ -50,7 +50,7 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 	return p
 }
 
-// requant returns how the accumulators of the outputs from one on become bytes, sum being Σw of each.
+// requant returns the constants that turn accumulators into bytes, for len(sum) outputs starting at from. sum is Σw of each output.
 func (n *node) requant(sum []int32, from int) *kernel.Requant {
 	to := n.Node.product()
 	r := &kernel.Requant{Bias: make([]int32, len(sum)), Zero: to.Zero, Hi: 255}
@@ -61,8 +61,8 @@ func (n *node) requant(sum []int32, from int) *kernel.Requant {
 	return r
 }
 
-// requantScales returns what accumulators of in and weights of some scales are multiplied with to be steps of out. The scale is
-// rounded twice, as ONNX Runtime does, so that its bytes are ours.
+// requantScales returns the factors that convert accumulators to steps of out, for operands with levels in and weights with the scales
+// weights. It rounds each factor twice, as ONNX Runtime does, so that the bytes are the same.
 func requantScales(in Levels, weights []float32, out Levels) []float32 {
 	s := make([]float32, len(weights))
 	for j, w := range weights {
@@ -71,7 +71,7 @@ func requantScales(in Levels, weights []float32, out Levels) []float32 {
 	return s
 }
 
-// residual returns the sum of bytes y and r as bytes out.
+// residual returns the constants of the sum of bytes with levels y and r as bytes with levels out.
 func residual(y, r, out Levels) *kernel.Add {
 	return &kernel.Add{
 		ScaleY: float32(float64(y.Scale) / float64(out.Scale)), ZeroY: y.Zero,
@@ -80,10 +80,10 @@ func residual(y, r, out Levels) *kernel.Add {
 	}
 }
 
-// slab returns b's elements of group g.
+// slab returns the elements of b that belong to group g. A group has size elements.
 func slab[T any](b []T, g, size int) []T { return b[g*size : (g+1)*size] }
 
-// arrange turns w (outs, ins, taps) into (outs, taps, ins).
+// arrange transposes w (outs, ins, taps) to (outs, taps, ins).
 func arrange[T any](w []T, outs, ins, taps int) []T {
 	if taps == 1 {
 		return w
@@ -99,7 +99,7 @@ func arrange[T any](w []T, outs, ins, taps int) []T {
 	return r
 }
 
-// reads returns the values p reads.
+// reads returns the values that p reads.
 func (p *product) reads() []*value {
 	if p.res == nil {
 		return []*value{p.src}
@@ -107,7 +107,7 @@ func (p *product) reads() []*value {
 	return []*value{p.src, p.res}
 }
 
-// rows computes m results from dst[d:], reading src[x:] and, with a residual, res[r:].
+// rows computes m results. It writes to dst[d:], and reads src[x:] and, with a residual, res[r:].
 func (p *product) rows(s *Session, d, x, r, m int) {
 	if p.f != nil {
 		var res []float32
@@ -126,29 +126,22 @@ func (p *product) rows(s *Session, d, x, r, m int) {
 	kernel.ConvRowU8(data[uint8](s, p.dst)[d:], p.ldd, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, m, p.q, p.req, &s.add)
 }
 
-// block computes h rows of m results each without a residual: row y from dst[d+y*dStep:], reading
-// src[x+y*xStep:].
+// block computes h rows of m results each, for a product without a residual. For row y it writes to
+// dst[d+y*dStep:] and reads src[x+y*xStep:].
 func (p *product) block(s *Session, d, dStep, x, xStep, h, m int) {
-	if p.q != nil && p.add == nil {
-		r := kernel.Rows{Rows: h, DstStep: dStep, SrcStep: xStep}
+	r := kernel.Rows{Rows: h, DstStep: dStep, SrcStep: xStep}
+	if p.f == nil {
 		kernel.ConvRowsU8(data[uint8](s, p.dst)[d:], p.ldd, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.q, p.req)
 		return
 	}
-	if p.f != nil && p.res == nil {
-		r := kernel.Rows{Rows: h, DstStep: dStep, SrcStep: xStep}
-		var temp []float32
-		if p.temp != nil {
-			temp = data[float32](s, p.temp)
-		}
-		kernel.ConvRowsF32(data[float32](s, p.dst)[d:], p.ldd, data[float32](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.f, p.lo, p.hi, temp)
-		return
+	var temp []float32
+	if p.temp != nil {
+		temp = data[float32](s, p.temp)
 	}
-	for y := range h {
-		p.rows(s, d+y*dStep, x+y*xStep, 0, m)
-	}
+	kernel.ConvRowsF32(data[float32](s, p.dst)[d:], p.ldd, data[float32](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.f, p.lo, p.hi, temp)
 }
 
-// temps returns the scratch that block needs.
+// temps returns the scratch memory that block needs.
 func (p *product) temps() []*value {
 	if p.temp == nil {
 		return nil
@@ -156,7 +149,7 @@ func (p *product) temps() []*value {
 	return []*value{p.temp}
 }
 
-// squares reports whether convolution n is 3×3 with windows a pixel apart, without groups or residual.
+// squares reports whether convolution n is 3×3 with stride and dilation 1, without groups or a residual.
 func (n *node) squares() bool {
 	w := n.slide
 	return w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 1 && w.dw == 1 && w.group == 1 && n.add == nil
