@@ -11,26 +11,26 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// MaxOpen is the maximum number of scans, and of snapshots, that an instance may hold open in the store.
+// MaxOpen is the maximum number of open scans of an instance, and also of open snapshots.
 const MaxOpen = 256
 
-// ErrTooMany is the error of a guest that keeps opening scans or snapshots.
+// ErrTooMany is returned if a guest has MaxOpen scans or snapshots open and opens another.
 var ErrTooMany = errors.New("too many open scans or snapshots")
 
-// scan is a scan that is asked for its records a few at a time.
+// scan is an open scan of a guest, which requests a few records at a time.
 type scan struct {
-	snapshot   uint32 // 0: of the store
+	snapshot   uint32 // number of its snapshot; 0: it reads the store
 	next       func() (key, value []byte, ok bool)
 	stop       func()
-	key, value []byte // the next record, while there is one; borrowed from the store until next
+	key, value []byte // next record, if more is set; valid until the call of next
 	more       bool
-	err        error // what the store said at the end
+	err        error // error with which the store ended the scan
 }
 
-// advance goes to the next record.
+// advance reads the next record.
 func (s *scan) advance() { s.key, s.value, s.more = s.next() }
 
-// number is one that nothing has yet; mu is held.
+// number returns an unused number above 0 for a snapshot or a scan. The caller holds mu.
 func (h *Host) number() uint32 {
 	for {
 		h.last = (h.last + 1) & math.MaxInt32
@@ -40,7 +40,7 @@ func (h *Host) number() uint32 {
 	}
 }
 
-// reader returns the snapshot with a number; 0: the store.
+// reader returns the snapshot with a number, or the store for 0.
 func (h *Host) reader(snapshot uint32) (kv.Reader, error) {
 	if h.Store == nil {
 		return nil, ErrNotProvided
@@ -56,7 +56,7 @@ func (h *Host) reader(snapshot uint32) (kv.Reader, error) {
 	return nil, kv.ErrClosed
 }
 
-// Open returns how many snapshots and scans the guest holds open.
+// Open returns the numbers of the guest's open snapshots and scans.
 func (h *Host) Open() (snapshots, scans int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *Host) Close() (err error) {
 	return err
 }
 
-// KVGet reads a record.
+// KVGet reads the value of a key from a snapshot, or from the store if snapshot is 0.
 func (h *Host) KVGet(snapshot uint32, key, dst []byte) int64 {
 	r, err := h.reader(snapshot)
 	var value []byte
@@ -88,7 +88,7 @@ func (h *Host) KVGet(snapshot uint32, key, dst []byte) int64 {
 	return put(dst, value, err)
 }
 
-// KVScan opens a scan, which shows the store as it is now, and returns its number. A nil hi reaches to the end.
+// KVScan opens a scan of a snapshot, or of the current store if snapshot is 0, and returns its number. A nil hi means no upper bound.
 func (h *Host) KVScan(snapshot uint32, lo, hi []byte, back bool) int64 {
 	r, err := h.reader(snapshot)
 	h.mu.Lock()
@@ -125,7 +125,7 @@ func (h *Host) KVNext(scan uint32, dst []byte) int64 {
 		size := abi.RecordHead + len(s.key) + len(s.value)
 		if size > len(dst)-n {
 			if n == 0 {
-				n = size // nothing is written: ask with this much
+				n = size // dst is too small for one record: return the required size
 			}
 			break
 		}
@@ -147,11 +147,15 @@ func (h *Host) KVEnd(scan uint32) {
 	}
 }
 
-// KVSnapshot opens a snapshot and returns its number. It panics for a guest that has too many, since it returns no error.
+// KVSnapshot opens a snapshot and returns its number. It cannot return an error, so it panics if the guest has too many snapshots or the
+// host provides no store.
 func (h *Host) KVSnapshot() uint32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.Store == nil || len(h.snapshots) >= MaxOpen {
+	if h.Store == nil {
+		panic(ErrNotProvided)
+	}
+	if len(h.snapshots) >= MaxOpen {
 		panic(ErrTooMany)
 	}
 	n := h.number()
@@ -159,7 +163,7 @@ func (h *Host) KVSnapshot() uint32 {
 	return n
 }
 
-// KVRelease closes a snapshot with its scans.
+// KVRelease closes a snapshot and its scans.
 func (h *Host) KVRelease(snapshot uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,7 +183,7 @@ func (h *Host) KVRelease(snapshot uint32) {
 	}
 }
 
-// batch reads a batch and refuses one that writes outside of the bounds.
+// batch parses a batch. It returns an error if the batch writes outside the bounds.
 func (h *Host) batch(data []byte) (*kv.Batch, error) {
 	if h.Store == nil {
 		return nil, ErrNotProvided
@@ -200,7 +204,7 @@ func (h *Host) KVApply(batch []byte) int32 {
 	return did(err)
 }
 
-// KVCommit writes a batch, which outlives a crash when it returns.
+// KVCommit writes a batch. The batch is durable when KVCommit returns.
 func (h *Host) KVCommit(batch []byte) int32 {
 	b, err := h.batch(batch)
 	if err == nil {
@@ -209,7 +213,7 @@ func (h *Host) KVCommit(batch []byte) int32 {
 	return did(err)
 }
 
-// KVRoom reports whether the store takes writes.
+// KVRoom returns the number of the error of [kv.Store.Room], or 0 if the store accepts more data.
 func (h *Host) KVRoom() int32 {
 	if h.Store == nil {
 		return did(ErrNotProvided)
@@ -217,12 +221,12 @@ func (h *Host) KVRoom() int32 {
 	return did(h.Store.Room())
 }
 
-// compacter is a store that keeps what was deleted until it compacts.
+// compacter is a store that frees the space of deleted records only when Compact is called.
 type compacter interface {
 	Compact(ctx context.Context, lo, hi []byte) error
 }
 
-// KVCompact frees the space of deleted records between lo and hi; a nil hi reaches to the end.
+// KVCompact frees the space of deleted records between lo and hi. A nil hi means no upper bound.
 func (h *Host) KVCompact(lo, hi []byte) int32 {
 	if store, ok := h.Store.(compacter); ok {
 		return did(store.Compact(h.Context, bytes.Clone(lo), bytes.Clone(hi)))
