@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// recordingStore is a store that knows which keys were written through it.
+// recordingStore records the keys that are written through it.
 type recordingStore struct {
 	kv.Store
 	keys [][]byte
@@ -43,15 +43,15 @@ func (w *recordingStore) Commit(b *kv.Batch) (func() error, error) {
 	return w.Store.Commit(b)
 }
 
-// apart is an application with a separate engine, and the register of all applications.
+// apart is an application with its own engine, and the register of all applications.
 type apart struct {
 	*appToDelete
 	control *register.Register
 	writes  *recordingStore
-	ended   []string // applications that Detach got
+	ended   []string // applications that Detach was called with
 }
 
-// newApart fills an application in an engine of all, and opens it in a separate one.
+// newApart fills an application in an engine of all applications, and then opens it in its own engine.
 func newApart(t testing.TB) *apart {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
@@ -78,7 +78,7 @@ func newApart(t testing.TB) *apart {
 	return a
 }
 
-// tidy has the register do all that it has to do.
+// tidy runs the register's steps until no work is left.
 func (a *apart) tidy(t testing.TB) {
 	t.Helper()
 	for more := true; more; {
@@ -89,12 +89,12 @@ func (a *apart) tidy(t testing.TB) {
 	}
 }
 
-// TestOneApplication compares the answers of an engine of one application with those of an engine of all, and checks that it writes
-// nothing else.
+// TestOneApplication compares the answers of an engine of one application with those of an engine of all applications. It also checks that
+// the former writes no data of other applications.
 func TestOneApplication(t *testing.T) {
-	whole := doom(t, apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), func(int) int { return 3 })
+	reference := doom(t, apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), func(int) int { return 3 })
 	a := newApart(t)
-	whole.Step(t, time.Second)
+	reference.Step(t, time.Second)
 	a.Step(t, time.Second)
 	search := `{"query":{"ands":[{"output":{"input":{"data":{"image":{"url":"http://pictures.test/red.png"}}}}}]}}`
 	for _, r := range [][3]string{
@@ -105,7 +105,7 @@ func TestOneApplication(t *testing.T) {
 		{"POST", "/v2/searches", search},
 		{"DELETE", "/v2/inputs/" + marker + "-1", ""},
 	} {
-		want, got := whole.serve(r[0], r[1], r[2]), a.serve(r[0], r[1], r[2])
+		want, got := reference.serve(r[0], r[1], r[2]), a.serve(r[0], r[1], r[2])
 		if got.Status != want.Status || len(got.Body) != len(want.Body) {
 			t.Errorf("%s %s = %d %s, want %d %s", r[0], r[1], got.Status, got.Body, want.Status, want.Body)
 		}
@@ -138,17 +138,17 @@ func TestOneApplication(t *testing.T) {
 	}
 	a.control.Collect()
 	a.tidy(t)
-	if held, err := a.Blobs.Has(t.Context(), pictureHash(0)); held || err != nil {
-		t.Errorf("a deleted input's picture is held: %v, %v", held, err)
+	if stored, err := a.Blobs.Has(t.Context(), pictureHash(0)); stored || err != nil {
+		t.Errorf("a deleted input's picture is held: %v, %v", stored, err)
 	}
 }
 
-// TestOneApplicationReadsTheRegister changes the register outside the engine, which writes none of it.
+// TestOneApplicationReadsTheRegister: the engine of one application reads changes of the register, and cannot write to it.
 func TestOneApplicationReadsTheRegister(t *testing.T) {
 	a := newApart(t)
 	ctx := t.Context()
 	name, hash := "other", auth.HashKey(a.key)
-	for what, err := range map[string]error{
+	for method, err := range map[string]error{
 		"CreateApp":     second(a.Engine.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "x", Language: "en"})),
 		"ChangeApp":     last(a.Engine.Register.ChangeApp(ctx, register.Caller{}, a.app.ID, register.AppChange{Name: &name})),
 		"DeleteApp":     a.Engine.Register.DeleteApp(ctx, register.Caller{}, a.app.ID),
@@ -160,7 +160,7 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 		"Purge":         a.Engine.Register.Purge(ctx, a.Now),
 	} {
 		if !errors.Is(err, register.ErrNotOrigin) {
-			t.Errorf("%s = %v, want %v", what, err, register.ErrNotOrigin)
+			t.Errorf("%s = %v, want %v", method, err, register.ErrNotOrigin)
 		}
 	}
 	a.call(t, "GET", "/v2/inputs", "")
@@ -195,7 +195,7 @@ func TestOneApplicationReadsTheRegister(t *testing.T) {
 	}
 }
 
-// TestDeletedApart deletes an application whose engine is its own.
+// TestDeletedApart deletes an application that has its own engine.
 func TestDeletedApart(t *testing.T) {
 	a := newApart(t)
 	a.Round(t)
@@ -230,7 +230,7 @@ func TestDeletedApart(t *testing.T) {
 	}
 }
 
-// TestOpenOneChecks opens engines of an application that does not exist.
+// TestOpenOneChecks: an engine of an application that does not exist cannot be opened.
 func TestOpenOneChecks(t *testing.T) {
 	for _, id := range []string{"none", "0123456789abcdef0123456789abcdef"} {
 		o := newFixture(t).o
@@ -248,5 +248,5 @@ func second[A, B any](_ A, _ B, err error) error { return err }
 
 func last[A any](_ A, err error) error { return err }
 
-// pictureHash is the hash of one of a doomed application's pictures.
+// pictureHash returns the hash of one of a doomed application's pictures.
 func pictureHash(i int) blob.Hash { return blob.Sum(pictureOf(i)) }

@@ -25,7 +25,7 @@ func status(e *core.Engine, authorization string) (int, string) {
 	return call.Response().Status, string(call.Response().Body)
 }
 
-// TestKeys: which keys are accepted, and the errors for the others.
+// TestKeys checks which keys are accepted, and the errors for the others.
 func TestKeys(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -82,8 +82,8 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestEngineReopens checks that applications and keys outlive the engine, and that the store
-// has no key in the clear.
+// TestEngineReopens checks that applications and keys remain after the engine is reopened, and that the store does not contain a key in
+// plain text.
 func TestEngineReopens(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -99,16 +99,16 @@ func TestEngineReopens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := core.Open(l.o)
+	engine, err := core.Open(l.o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, body := status(again, "Key "+l.key); got != 200 {
+	if got, body := status(engine, "Key "+l.key); got != 200 {
 		t.Errorf("after opening again: %d %s", got, body)
 	}
 }
 
-// TestDefaultModelChangesNoAnswer checks decision 13: the same requests get the same bytes with any default model.
+// TestDefaultModelChangesNoAnswer checks that the same requests get the same bytes with any default model.
 func TestDefaultModelChangesNoAnswer(t *testing.T) {
 	set := apitest.Tiny(t)
 	const color = "eeed0b6733a644cea07cf4c60f87ebb7"
@@ -147,7 +147,7 @@ func TestDefaultModelChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// TestChangeApp changes what may be changed, which requests and a later start see.
+// TestChangeApp changes the fields that a user may change. Later requests and a reopened engine use the new values.
 func TestChangeApp(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	ctx := t.Context()
@@ -194,7 +194,7 @@ func TestChangeApp(t *testing.T) {
 	}
 }
 
-// listing counts how often the applications are listed.
+// listing counts the scans that list the applications.
 type listing struct {
 	kv.Store
 	n atomic.Int64
@@ -207,8 +207,8 @@ func (l *listing) Scan(lo, hi []byte, yield func(key, value []byte) bool) error 
 	return l.Store.Scan(lo, hi, yield)
 }
 
-// TestIdleEngineListsNothing checks that the background, which looks for work many times a second,
-// lists the applications after a change alone, and then meets the new ones and not the deleted.
+// TestIdleEngineListsNothing checks that the background work, which runs many times per second, lists the applications only after a change.
+// It then works on new applications and no longer on deleted ones.
 func TestIdleEngineListsNothing(t *testing.T) {
 	store := &listing{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
@@ -242,7 +242,7 @@ func TestIdleEngineListsNothing(t *testing.T) {
 		t.Errorf("of a deleted application there are %d tasks, %v", len(tasks), err)
 	}
 	w.Step(t, time.Minute)
-	w.Round(t) // after the purge, which was a change
+	w.Round(t) // the purge was a change
 	before = store.n.Load()
 	w.Round(t)
 	if n := store.n.Load() - before; n != 0 {

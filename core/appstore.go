@@ -56,8 +56,8 @@ func (s appStore) Keys(app string) ([]catalog.Key, error) { return s.e.Register.
 
 // CreateApp implements [api.Applications].
 func (s appStore) CreateApp(ctx context.Context, account, remote string, a api.NewApp) (catalog.App, error) {
-	made, _, err := s.e.Register.CreateApp(ctx, register.Caller{Account: account, Remote: remote}, register.NewApp{Name: a.Name, Language: a.Language, Owner: account})
-	return made, requestError(err)
+	app, _, err := s.e.Register.CreateApp(ctx, register.Caller{Account: account, Remote: remote}, register.NewApp{Name: a.Name, Language: a.Language, Owner: account})
+	return app, requestError(err)
 }
 
 // CreateKey implements [api.Applications].

@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core"
 )
 
-// TestCopyWritesNothingItself: a copy that has a site and nothing of its origin's log yet issues no
-// operation by itself, however often the engine steps.
+// TestCopyWritesNothingItself: a replica that has a site but no entries of its origin's log issues no operation by itself, however often
+// the engine steps.
 func TestCopyWritesNothingItself(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))

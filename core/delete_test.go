@@ -24,10 +24,10 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// marker is in everything that a doomed application is given.
+// marker is a word in all data of a doomed application.
 const marker = "zebrafinch"
 
-// appToDelete is an application that will be deleted, while another one stays.
+// appToDelete is an application that a test deletes, in a world with another one that stays.
 type appToDelete struct {
 	*apitest.World
 	app      catalog.App
@@ -35,8 +35,8 @@ type appToDelete struct {
 	pictures []string // public names
 }
 
-// doom makes an application full of markers: inputs of bytes and of addresses, metadata, concepts,
-// a trained model, a workflow, feedback, a key. some draws how far its work comes.
+// doom creates an application whose data contain the marker: inputs with bytes and URLs, metadata, concepts, a trained model, a workflow,
+// feedback and a key. some chooses how many steps of background work are done.
 func doom(t testing.TB, w *apitest.World, some func(n int) int) *appToDelete {
 	t.Helper()
 	d := &appToDelete{World: w}
@@ -86,7 +86,7 @@ func doom(t testing.TB, w *apitest.World, some func(n int) int) *appToDelete {
 	return d
 }
 
-// pictureOf is a picture that no other application has.
+// pictureOf returns a picture that no other application has.
 func pictureOf(i int) []byte {
 	return append(bytes.Clone(apitest.Picture([]string{"red.png", "white.png", "black.png"}[i])), marker...)
 }
@@ -110,7 +110,7 @@ func (d *appToDelete) call(t testing.TB, method, path, body string) {
 	}
 }
 
-// dead holds that nobody is let in, or shown a picture, any more.
+// dead checks that the service rejects the application's key and finds neither its record nor its pictures.
 func (d *appToDelete) dead(t testing.TB) {
 	t.Helper()
 	for _, path := range []string{"/v2/inputs", "/v2/models", "/v2/concepts"} {
@@ -134,7 +134,7 @@ func (d *appToDelete) dead(t testing.TB) {
 	}
 }
 
-// checkPurged holds that nothing of the application is left, once all steps are done.
+// checkPurged checks that no data of the application is left once all steps are done.
 func (d *appToDelete) checkPurged(t testing.TB) {
 	t.Helper()
 	id, err := catalog.ParseAppID(d.app.ID)
@@ -163,14 +163,13 @@ func (d *appToDelete) checkPurged(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owed, err := catalog.Read(d.Store, catalog.Control).Purges(); len(owed) != 0 || err != nil {
-		t.Errorf("%v is owed, %v", owed, err)
+	if purges, err := catalog.Read(d.Store, catalog.Control).Purges(); len(purges) != 0 || err != nil {
+		t.Errorf("%v is owed, %v", purges, err)
 	}
 	refolds(t, d.Store)
 }
 
-// refolds holds that the control log, without the words of deleted applications, gives the same
-// state again.
+// refolds checks that folding the control log again, without the removed texts of deleted applications, returns the same state.
 func refolds(t testing.TB, store kv.Store) {
 	t.Helper()
 	l, err := log.Open(store, log.Options{Prefix: catalog.Control.LogPrefix()})
@@ -203,8 +202,8 @@ func refolds(t testing.TB, store kv.Store) {
 	}
 }
 
-// TestDeletedApplicationLeavesNothing deletes an application at any moment of its work and scans store and blobs for its data. The other
-// application stays unchanged.
+// TestDeletedApplicationLeavesNothing deletes an application at any moment of its work and scans the store and the blobs for its data. The
+// other application stays unchanged.
 func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 12, 2000) {
@@ -230,15 +229,15 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 		if after := own.serve("GET", "/v2/inputs", ""); after.Status != 200 || !bytes.Equal(after.Body, before.Body) {
 			t.Errorf("the other application answers %s, before %s", after.Body, before.Body)
 		}
-		kept := 0
-		if err := w.Blobs.Each(t.Context(), blob.Hash{}, func(blob.Hash) error { kept++; return nil }); err != nil || kept != 1 {
-			t.Errorf("%d blobs are kept, %v, want 1", kept, err)
+		blobs := 0
+		if err := w.Blobs.Each(t.Context(), blob.Hash{}, func(blob.Hash) error { blobs++; return nil }); err != nil || blobs != 1 {
+			t.Errorf("%d blobs are kept, %v, want 1", blobs, err)
 		}
 	}
 }
 
-// TestKillDeletions deletes an application and then kills the program at any moment, with the state that a crash may leave. The
-// application stays deleted, and all its data is removed in the end.
+// TestKillDeletions deletes an application and kills the program at any moment, with a state that a crash may leave. The application stays
+// deleted, and all its data is removed in the end.
 func TestKillDeletions(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 40, 10_000) {
@@ -263,8 +262,7 @@ func TestKillDeletions(t *testing.T) {
 	}
 }
 
-// TestDeletionUnderCalls deletes an application while its calls and its tasks are under way: they
-// end, and write nothing.
+// TestDeletionUnderCalls deletes an application while calls and tasks are in progress. They end and write nothing.
 func TestDeletionUnderCalls(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 12, 2000) {
@@ -290,7 +288,7 @@ func TestDeletionUnderCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.IntN(2) == 0 {
-			w.Step(t, time.Second) // the purge is over before they end
+			w.Step(t, time.Second) // the purge ends before the calls and tasks
 		}
 		for _, task := range tasks {
 			if err := w.Engine.Done(t.Context(), task, w.Do(task)); err != nil {
@@ -309,12 +307,12 @@ func TestDeletionUnderCalls(t *testing.T) {
 				t.Errorf("a call of a deleted application ends with %d %s, want %v", got.Status, got.Body, want)
 			}
 		}
-		w.Step(t, 25*time.Hour) // the life of a picture that was sent to be looked at
+		w.Step(t, 25*time.Hour) // until a picture that was sent to a search expires
 		d.checkPurged(t)
 	}
 }
 
-// TestDeletedWhileFull deletes an application although the store takes no more data.
+// TestDeletedWhileFull deletes an application while the store is full.
 func TestDeletedWhileFull(t *testing.T) {
 	store := &fullStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
@@ -344,8 +342,8 @@ func TestDeletedWhileFull(t *testing.T) {
 	d.checkPurged(t)
 }
 
-// TestNoTasksWhileFull checks that a full store hands out no tasks, because their results could not be written. They are due once there
-// is space.
+// TestNoTasksWhileFull checks that the engine hands out no tasks while the store is full, because it could not write their results. The
+// tasks are due once there is space.
 func TestNoTasksWhileFull(t *testing.T) {
 	store := &fullStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
@@ -362,7 +360,7 @@ func TestNoTasksWhileFull(t *testing.T) {
 	}
 }
 
-// fullStore asks for no more data when it is full.
+// fullStore is a store whose Room returns ErrFull while full is set.
 type fullStore struct {
 	kv.Store
 	full bool

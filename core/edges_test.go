@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// newApp makes an application.
+// newApp creates an application and returns its id.
 func newApp(t testing.TB, e *core.Engine) string {
 	t.Helper()
 	app, _, err := e.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "an application", Language: "en"})
@@ -27,20 +27,20 @@ func newApp(t testing.TB, e *core.Engine) string {
 	return app.ID
 }
 
-// TestEdges makes an edge, lets it in once, and shuts it out.
+// TestEdges creates an edge, enrols it once and revokes it.
 func TestEdges(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
 	ctx := t.Context()
 	a, b := newApp(t, e), newApp(t, e)
-	token, made, err := e.Register.CreateEdge(ctx, register.Caller{Account: "account"}, "  attic ", []string{b, a, b})
+	token, edge, err := e.Register.CreateEdge(ctx, register.Caller{Account: "account"}, "  attic ", []string{b, a, b})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{a, b}
 	slices.Sort(want)
-	if made.Name != "attic" || !slices.Equal(made.Apps, want) || made.Owner != "account" || len(token) != 64 || made.Site != 0 {
-		t.Fatalf("made %+v with a token of %d digits", made, len(token))
+	if edge.Name != "attic" || !slices.Equal(edge.Apps, want) || edge.Owner != "account" || len(token) != 64 || edge.Site != 0 {
+		t.Fatalf("made %+v with a token of %d digits", edge, len(token))
 	}
 	_, other, err := e.Register.CreateEdge(ctx, register.Caller{}, "cellar", []string{a})
 	if err != nil {
@@ -76,10 +76,10 @@ func TestEdges(t *testing.T) {
 		t.Errorf("an edge's site without a secret: %v, want ErrNoSite", err)
 	}
 
-	if err := e.Register.RevokeEdge(ctx, register.Caller{}, made.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, register.Caller{}, edge.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Register.RevokeEdge(ctx, register.Caller{}, made.ID); err != nil {
+	if err := e.Register.RevokeEdge(ctx, register.Caller{}, edge.ID); err != nil {
 		t.Errorf("revoked again: %v", err)
 	}
 	if err := e.Register.RevokeEdge(ctx, register.Caller{}, "nobody"); !errors.Is(err, register.ErrNoEdge) {
@@ -93,14 +93,14 @@ func TestEdges(t *testing.T) {
 		t.Fatalf("%d edges, %v", len(all), err)
 	}
 	for _, x := range all {
-		if revoked := x.Revoked != 0; revoked != (x.ID == made.ID) || x.Holds(a) == revoked {
-			t.Errorf("edge %+v, want only %s revoked and not %s", x, made.ID, other.ID)
+		if revoked := x.Revoked != 0; revoked != (x.ID == edge.ID) || x.Holds(a) == revoked {
+			t.Errorf("edge %+v, want only %s revoked and not %s", x, edge.ID, other.ID)
 		}
 	}
 	refolds(t, l.o.Store)
 }
 
-// TestCreateEdgeRefuses: an edge cannot have missing applications.
+// TestCreateEdgeRefuses: an edge cannot be created with applications that do not exist.
 func TestCreateEdgeRefuses(t *testing.T) {
 	e := newFixture(t).open(t)
 	app := newApp(t, e)
@@ -125,7 +125,7 @@ func TestCreateEdgeRefuses(t *testing.T) {
 	}
 }
 
-// TestSites leases sites, and finds them by their secrets until their application is deleted. No number is ever given twice.
+// TestSites leases sites and finds them by their secrets until their application is deleted. No number is leased twice.
 func TestSites(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -200,7 +200,7 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestSitesAreDifferent leases from several threads at once, and again after the engine was opened again.
+// TestSitesAreDifferent leases from several threads at once, and again after the engine is reopened.
 func TestSitesAreDifferent(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -240,8 +240,7 @@ func TestSitesAreDifferent(t *testing.T) {
 	}
 }
 
-// TestRestoredLeasesNothingTwice restores an origin from a backup that is older than its last
-// leases, twice: no number goes to somebody else.
+// TestRestoredLeasesNothingTwice restores an origin twice from a backup that is older than its last leases. No number is leased twice.
 func TestRestoredLeasesNothingTwice(t *testing.T) {
 	l := newFixture(t)
 	disk := &tape{Store: l.o.Store}
@@ -278,7 +277,7 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease(2)
-		if e, err = core.Open(l.o); err != nil { // and once more, without a backup
+		if e, err = core.Open(l.o); err != nil { // once more, without a restore
 			t.Fatal(err)
 		}
 		lease(2)
@@ -289,7 +288,7 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 	refolds(t, disk)
 }
 
-// TestRestoredBeforeLeases restores an origin from a backup of before its first lease: it leases no number again.
+// TestRestoredBeforeLeases restores an origin from a backup that is older than its first lease. No number is leased twice.
 func TestRestoredBeforeLeases(t *testing.T) {
 	l := newFixture(t)
 	disk := &tape{Store: l.o.Store}
@@ -319,8 +318,8 @@ func TestRestoredBeforeLeases(t *testing.T) {
 	}
 }
 
-// TestRestoredTwiceLeasesOthers restores one backup twice: the second life leases no number that the first one has leased, since replicas
-// of the first one may come back.
+// TestRestoredTwiceLeasesOthers restores one backup twice. The second time the origin leases no number that it leased after the first
+// restore, because replicas with those numbers may return.
 func TestRestoredTwiceLeasesOthers(t *testing.T) {
 	l := newFixture(t)
 	disk := &tape{Store: l.o.Store}

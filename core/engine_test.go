@@ -22,16 +22,16 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// fixture has the services of a test's engine: a clock that it sets, and blobs that it can read.
+// fixture has the services of a test's engine: a clock that the test sets, and blobs that it can read.
 type fixture struct {
 	mu    sync.Mutex
 	now   time.Time
 	blobs *blob.Memory
 	o     core.Options
-	key   string // to the application that open made
+	key   string // key of the application that open created
 }
 
-// open opens an engine and makes an application and a key to it.
+// open opens an engine and creates an application with a key.
 func (l *fixture) open(t testing.TB) *core.Engine {
 	t.Helper()
 	e, err := core.Open(l.o)
@@ -54,7 +54,7 @@ func (l *fixture) clock() time.Time {
 	return l.now
 }
 
-// lockedReader makes a source of bytes safe for several threads, as a host's is.
+// lockedReader makes a source of bytes safe for concurrent use, like a host's.
 type lockedReader struct {
 	mu sync.Mutex
 	c  apitest.Counter
@@ -78,7 +78,7 @@ func newFixture(t testing.TB) *fixture {
 	return l
 }
 
-// work is a host's part of a call whose pictures came as base64.
+// work does the host's part of a call whose pictures were sent as base64.
 func work(t testing.TB, l *fixture, call *api.Exchange) api.Response {
 	analyser := l.o.Models.NewAnalyser(raster.Limits{})
 	for !call.Done() {
@@ -96,7 +96,7 @@ func work(t testing.TB, l *fixture, call *api.Exchange) api.Response {
 	return call.Response()
 }
 
-// pictureCall is a predict call of one picture of side×side black pixels.
+// pictureCall returns a predict call of one picture of side×side black pixels.
 func (l *fixture) pictureCall(t testing.TB, side int) *api.Request {
 	t.Helper()
 	var b bytes.Buffer
@@ -127,8 +127,8 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if _, err := e.Step(ctx, apitest.Start.Add(time.Hour-time.Second)); err != nil {
 		t.Errorf("Step = %v", err)
 	}
-	if held, err := l.blobs.Has(ctx, picture.Hash); !held || err != nil {
-		t.Errorf("a second early the blob is held: %v, %v", held, err)
+	if stored, err := l.blobs.Has(ctx, picture.Hash); !stored || err != nil {
+		t.Errorf("a second early the blob is held: %v, %v", stored, err)
 	}
 	if _, err := e.Step(ctx, apitest.Start.Add(time.Hour+time.Minute)); err != nil {
 		t.Errorf("Step = %v", err)
@@ -136,8 +136,8 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if _, err := e.Register.HostedPicture(rest[:32]); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Hosted = %v, want %v", err, blob.ErrNotFound)
 	}
-	if held, err := l.blobs.Has(ctx, picture.Hash); held || err != nil {
-		t.Errorf("the blob is held: %v, %v", held, err)
+	if stored, err := l.blobs.Has(ctx, picture.Hash); stored || err != nil {
+		t.Errorf("the blob is held: %v, %v", stored, err)
 	}
 }
 
@@ -181,8 +181,7 @@ func TestOpenChecks(t *testing.T) {
 	}
 }
 
-// TestEngineConcurrent checks that calls of several threads do not mix: each gets its own
-// picture's answer.
+// TestEngineConcurrent checks that concurrent calls do not mix: each gets the answer for its own picture.
 func TestEngineConcurrent(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)

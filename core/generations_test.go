@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestTokensOver goes through three generations of an application's tokens, and asks of operations of an edge whether the
-// token had ended by the time at which they were made.
+// TestTokensOver ends two generations of an application's tokens. For operations of an edge it checks whether their token had ended when
+// they were created.
 func TestTokensOver(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// ExportHead returns the head of a trained version of an application's model; see [training.Export].
+// ExportHead returns the head of a trained version of an application's model. [training.Export] describes the arguments and errors.
 func (e *Engine) ExportHead(app, model, version string) (*training.ModelHead, error) {
 	open, err := e.apps.application(app)
 	if err != nil {
@@ -18,7 +18,8 @@ func (e *Engine) ExportHead(app, model, version string) (*training.ModelHead, er
 	return training.Export(view, model, version)
 }
 
-// ImportHead makes a new version of a head that was trained elsewhere, and returns the version's ID; see [training.Import].
+// ImportHead creates a trained version from a head that was trained elsewhere, and returns the version's ID. [training.Import] describes
+// the errors.
 func (e *Engine) ImportHead(ctx context.Context, app string, h *training.ModelHead) (version string, err error) {
 	open, err := e.apps.application(app)
 	if err != nil {

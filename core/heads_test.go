@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestImportedHeadAndAnotherNetwork changes the network under an imported version. It has no inputs to be trained from, so the change ends
-// without it: the model answers why it does not predict, and predicts after its next training.
+// TestImportedHeadAndAnotherNetwork changes the network while a version has an imported head. The version has no inputs for training, so
+// the change completes without it. The model then answers why it does not predict, and predicts after its next training.
 func TestImportedHeadAndAnotherNetwork(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}

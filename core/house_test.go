@@ -14,14 +14,14 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// wideInterfaces are the interfaces with more than 8 methods, and their maximum.
+// wideInterfaces has the interfaces with more than 8 methods, with the maximum of each.
 var wideInterfaces = map[string]int{
 	"wasm/simd.multiplier":       12, // one implementation for each instruction set, in one file each
-	"wasm/guest/hostapi.Imports": 32, // what a host gives the module
-	"sync/replica.Partition":     27, // the simulator and an edge put their own before a partition
+	"wasm/guest/hostapi.Imports": 32, // all host functions of the module
+	"sync/replica.Partition":     27, // the simulator and an edge implement it with wrappers
 }
 
-// TestInterfacesAreSmall allows an interface 8 methods. Embedded interfaces count by their own methods.
+// TestInterfacesAreSmall checks that interfaces have at most 8 methods. Embedded interfaces count by their own methods.
 func TestInterfacesAreSmall(t *testing.T) {
 	type declared struct {
 		at       string
@@ -67,17 +67,17 @@ func TestInterfacesAreSmall(t *testing.T) {
 		return n
 	}
 	for name, d := range all {
-		most := 8
+		limit := 8
 		if wide, ok := wideInterfaces[name]; ok {
-			most = wide
+			limit = wide
 		}
-		if n := count(name); n > most {
-			t.Errorf("%s: interface %s has %d methods, want at most %d: declare what its user needs, or pass the concrete type", d.at, name, n, most)
+		if n := count(name); n > limit {
+			t.Errorf("%s: interface %s has %d methods, want at most %d: declare what its user needs, or pass the concrete type", d.at, name, n, limit)
 		}
 	}
 }
 
-// importsOf are the imports of a file by their local names.
+// importsOf returns the import paths of a file by their local names.
 func importsOf(file *ast.File) map[string]string {
 	names := map[string]string{}
 	for _, im := range file.Imports {
@@ -91,8 +91,8 @@ func importsOf(file *ast.File) map[string]string {
 	return names
 }
 
-// TestNoBools keeps bool parameters out of exported functions and methods, since true has no meaning at the call. Two meanings get two
-// names.
+// TestNoBools rejects bool parameters of exported functions and methods, because a caller's true does not show its meaning. Such functions
+// must be two functions.
 func TestNoBools(t *testing.T) {
 	walkGo(t, testkit.Root(t), func(path string, file *ast.File, fset *token.FileSet) {
 		for _, d := range file.Decls {
@@ -109,23 +109,23 @@ func TestNoBools(t *testing.T) {
 	})
 }
 
-// takesBool are encoders and setters of flags.
+// takesBool has the functions with a bool parameter that are allowed: encoders, setters of flags, and the groups below.
 var takesBool = []string{
 	"core/jsonio.Bool", "core/log/field.Bool", "core/api/show.Flag",
-	"core/testkit.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // of tests
-	"wasm/guest.KVScan", "wasm/host/hostcalls.KVScan", // the function of a host
+	"core/testkit.Hold", "core/blob/blobtest.FailAt", "core/kv/journal/journaltest.FailAt", // test helpers
+	"wasm/guest.KVScan", "wasm/host/hostcalls.KVScan", // host function
 }
 
-// Sizes that a file, a function and a package may have.
+// Maximum sizes of a file, a function and a package.
 const (
 	fileLines     = 600
 	functionLines = 60
-	packageLines  = 4000 // neither blank nor comment
+	packageLines  = 4000 // without blank and comment lines
 	packageFiles  = 30
 )
 
-// TestSizes checks the sizes of files, functions and packages. The list of exceptions has the larger ones with their sizes; a size may
-// only fall.
+// TestSizes checks the sizes of files, functions and packages. The list of exceptions has the larger ones with their sizes, which may only
+// shrink.
 func TestSizes(t *testing.T) {
 	root := testkit.Root(t)
 	got := map[string]int{}
@@ -166,18 +166,18 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	for name, n := range got {
-		if most, ok := larger[name]; !ok || n > most {
-			t.Errorf("%q: %d, want at most %d", name, n, most)
+		if limit, ok := larger[name]; !ok || n > limit {
+			t.Errorf("%q: %d, want at most %d", name, n, limit)
 		}
 	}
-	for name, most := range larger {
-		if got[name] < most {
-			t.Errorf("%q is %d now: lower its exception of %d", name, got[name], most)
+	for name, limit := range larger {
+		if got[name] < limit {
+			t.Errorf("%q is %d now: lower its exception of %d", name, got[name], limit)
 		}
 	}
 }
 
-// larger are the exceptions of [TestSizes].
+// larger has the exceptions of [TestSizes] with their sizes in lines.
 var larger = map[string]int{
 	"core/api/apitest/program/model.go patchMeta":    61,
 	"core/blob/blobtest/hosted.go againstModel":      63,

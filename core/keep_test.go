@@ -8,11 +8,11 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestStepTrimsLogs: an engine's steps trim the logs of its applications by the settings, but not the register's.
+// TestStepTrimsLogs: an engine's steps trim the logs of applications as the options require. They do not trim the register's log.
 func TestStepTrimsLogs(t *testing.T) {
-	const kept = 20
+	const maxEntries = 20
 	l := newFixture(t)
-	l.o.Retention = partition.Retention{Entries: kept}
+	l.o.Retention = partition.Retention{Entries: maxEntries}
 	e := l.open(t)
 	apps, err := e.Register.Apps()
 	if err != nil {
@@ -23,7 +23,7 @@ func TestStepTrimsLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bodies []log.Body
-	for range 10 * kept {
+	for range 10 * maxEntries {
 		bodies = append(bodies, &log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}})
 	}
 	if _, err := p.Submit(t.Context(), "key", bodies, nil); err != nil {
@@ -32,10 +32,10 @@ func TestStepTrimsLogs(t *testing.T) {
 	if _, err := e.Step(t.Context(), l.clock()); err != nil {
 		t.Fatal(err)
 	}
-	if n := p.Log().Head() + 1 - p.Log().Floor(); n != kept {
-		t.Errorf("%d entries are kept, want %d", n, kept)
+	if n := p.Log().Head() + 1 - p.Log().Floor(); n != maxEntries {
+		t.Errorf("%d entries are kept, want %d", n, maxEntries)
 	}
-	for range 2 * kept {
+	for range 2 * maxEntries {
 		if _, _, err := e.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestStepTrimsLogs(t *testing.T) {
 	if _, err := e.Step(t.Context(), l.clock()); err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := e.Register.Keys(apps[0].ID); err != nil || len(keys) != 2*kept+1 {
+	if keys, err := e.Register.Keys(apps[0].ID); err != nil || len(keys) != 2*maxEntries+1 {
 		t.Errorf("%d keys, %v", len(keys), err)
 	}
 }

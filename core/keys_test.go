@@ -19,9 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestDeletedKeysLetNobodyIn deletes keys, one by one, by replacing them or with their
-// application, while callers use them, reading and writing. Once the deletion was acknowledged no
-// request that begins is let in.
+// TestDeletedKeysLetNobodyIn deletes keys singly, by replacing them, or with their application, while callers read and write with them.
+// Once a deletion is acknowledged, requests that begin later are rejected.
 func TestDeletedKeysLetNobodyIn(t *testing.T) {
 	const callers = 4
 	for seed := range testkit.Seeds(t, 60, 10_000) {
@@ -46,7 +45,7 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 		for i := range callers {
 			wg.Go(func() {
 				for n := 0; !stopped.Load(); n++ {
-					runtime.Gosched() // the guest has one thread
+					runtime.Gosched() // WebAssembly guests have one thread
 					request := &api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + key}
 					if i%2 == 0 {
 						request = &api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + key, Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)}
@@ -99,7 +98,7 @@ func TestDeletedKeysLetNobodyIn(t *testing.T) {
 	}
 }
 
-// TestReplaceKey makes a key with the scopes of the old one, in one step.
+// TestReplaceKey creates a key with the scopes of the old one, which is deleted in the same step.
 func TestReplaceKey(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -122,7 +121,7 @@ func TestReplaceKey(t *testing.T) {
 		t.Errorf("the new key, -want +got:\n%s", diff)
 	}
 	keys, err := e.Register.Keys(app)
-	if err != nil || len(keys) != 2 { // the fixture's, and this
+	if err != nil || len(keys) != 2 { // the fixture's key and the new one
 		t.Errorf("Keys = %v, %v", keys, err)
 	}
 	other, _, err := e.Register.CreateApp(ctx, register.Caller{}, register.NewApp{Name: "other", Language: "de"})
@@ -146,7 +145,7 @@ func TestReplaceKey(t *testing.T) {
 
 func failure3[A, B any](_ A, _ B, err error) error { return err }
 
-// TestClients follows an application's client through new secrets and revocations.
+// TestClients gives an application's client new secrets and revokes its tokens.
 func TestClients(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -169,12 +168,12 @@ func TestClients(t *testing.T) {
 	if err != nil || second.Generation <= first.Generation || second.Secret != first.Secret || second.ID != first.ID {
 		t.Errorf("after revoking: %+v, %v; before %+v", second, err, first)
 	}
-	again, err := e.Register.ReplaceSecret(ctx, register.Caller{}, app.ID)
-	if err != nil || again.ID != client.ID || again.Secret == client.Secret {
-		t.Fatalf("ReplaceSecret = %+v, %v", again, err)
+	replacement, err := e.Register.ReplaceSecret(ctx, register.Caller{}, app.ID)
+	if err != nil || replacement.ID != client.ID || replacement.Secret == client.Secret {
+		t.Fatalf("ReplaceSecret = %+v, %v", replacement, err)
 	}
 	third, err := e.Register.Client(app.ID)
-	if err != nil || third.Generation <= second.Generation || third.Secret != auth.HashKey(again.Secret) {
+	if err != nil || third.Generation <= second.Generation || third.Secret != auth.HashKey(replacement.Secret) {
 		t.Errorf("after another secret: %+v, %v", third, err)
 	}
 	if err := e.Register.DeleteApp(ctx, register.Caller{}, app.ID); err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// tape is a store in memory that remembers its batches, and so can compute the result of a crash: all synced batches, and any prefix of
-// the rest.
+// tape is a store in memory that records its batches. From them it can compute the state after a crash: all synced batches and a prefix of
+// the others.
 type tape struct {
 	kv.Store
 
@@ -55,7 +55,7 @@ func (s *tape) Commit(b *kv.Batch) (func() error, error) {
 	}, err
 }
 
-// crash returns the store after a crash of this one.
+// crash returns a store with a possible state after a crash of s.
 func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 	t.Helper()
 	left := &tape{Store: memkv.New()}
@@ -68,7 +68,7 @@ func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 			t.Fatal(err)
 		}
 	}
-	left.synced = len(left.batches) // it has been written to the disk by now
+	left.synced = len(left.batches) // all of this has been written to the disk
 	return left
 }
 
@@ -85,7 +85,7 @@ func TestKillInputs(t *testing.T) {
 			k.step(10)
 		}
 		for range 10 {
-			k.step(7) // what a start would mend stays as it is
+			k.step(7) // without kills, because a start would repair the state
 		}
 		k.settle()
 	}
@@ -100,7 +100,7 @@ type killing struct {
 	next  int
 }
 
-// step does one of the first of these.
+// step does one random step: one of the cases below first.
 func (k *killing) step(first int) {
 	switch k.r.IntN(first) {
 	case 0, 1, 2:
@@ -134,7 +134,7 @@ func (k *killing) call(method, path string, body any) map[string]any {
 	return out
 }
 
-// places are addresses of pictures and of other answers.
+// places are URLs of pictures and of failing downloads.
 var places = []string{"red.png", "half.png", "blue.png", "gone", "down.png", "trouble", "torn.png"}
 
 func (k *killing) add() {
@@ -206,12 +206,12 @@ func (k *killing) compare() map[string]map[string]any {
 	return got
 }
 
-// settle lets the background come to its end and looks at everything.
+// settle runs the background work to its end and checks everything.
 func (k *killing) settle() {
 	for range 5 {
 		k.world.Step(k.T, 30*time.Second)
 	}
-	kept := map[blob.Hash]bool{}
+	wantBlobs := map[blob.Hash]bool{}
 	good := 0
 	for id, in := range k.compare() {
 		code := int(in["status"].(map[string]any)["code"].(float64))
@@ -237,7 +237,7 @@ func (k *killing) settle() {
 		if thumb.Status != 200 || thumb.ContentType != "image/jpeg" {
 			k.Errorf("input %s has no thumbnail: %s", id, thumb.Body)
 		}
-		kept[k.pictureOf(id)] = true
+		wantBlobs[k.pictureOf(id)] = true
 		if k.live[id] != "" {
 			continue
 		}
@@ -246,30 +246,30 @@ func (k *killing) settle() {
 		if err != nil || p.Hash != k.pictureOf(id) || p.ContentType != "image/png" {
 			k.Errorf("input %s is hosted as %+v, %v", id, p, err)
 		}
-		if beside, err := k.world.Engine.Register.Thumbnail(name); err != nil || string(beside) != string(thumb.Body) {
-			k.Errorf("beside input %s stands %d bytes, %v", id, len(beside), err)
+		if storedThumb, err := k.world.Engine.Register.Thumbnail(name); err != nil || string(storedThumb) != string(thumb.Body) {
+			k.Errorf("beside input %s stands %d bytes, %v", id, len(storedThumb), err)
 		}
 	}
 	counts := k.call("GET", "/v2/inputs/status", nil)["counts"].(map[string]any)
 	if counts["processed"] != float64(good) || counts["to_process"] != 0.0 || counts["errors"] != float64(len(k.live)-good) {
 		k.Errorf("counts %v of %d inputs, %d good", counts, len(k.live), good)
 	}
-	held := map[blob.Hash]bool{}
-	if err := k.world.Blobs.Each(k.Context(), blob.Hash{}, func(h blob.Hash) error { held[h] = true; return nil }); err != nil {
+	gotBlobs := map[blob.Hash]bool{}
+	if err := k.world.Blobs.Each(k.Context(), blob.Hash{}, func(h blob.Hash) error { gotBlobs[h] = true; return nil }); err != nil {
 		k.Fatal(err)
 	}
-	if !maps.Equal(held, kept) {
-		k.Errorf("%d blobs are kept, the inputs have %d", len(held), len(kept))
+	if !maps.Equal(gotBlobs, wantBlobs) {
+		k.Errorf("%d blobs are kept, the inputs have %d", len(gotBlobs), len(wantBlobs))
 	}
 }
 
-// placeOf returns which of places an address is.
+// placeOf returns the element of places that a URL refers to.
 func placeOf(url string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(url, "http://pictures.test/"), "?")
 	return name
 }
 
-// pictureOf is the blob of an input, as its thumbnail's neighbours know it.
+// pictureOf returns the hash of an input's picture.
 func (k *killing) pictureOf(id string) blob.Hash {
 	k.Helper()
 	in, err := k.world.Input(id)
@@ -279,7 +279,7 @@ func (k *killing) pictureOf(id string) blob.Hash {
 	return in.Blob
 }
 
-// TestStepsEnd checks that the closed engine neither works nor steps.
+// TestStepsEnd checks that a closed engine hands out no tasks and runs no steps.
 func TestStepsEnd(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	if err := w.Engine.Close(); err != nil {

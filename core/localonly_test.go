@@ -6,12 +6,12 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestLocalOnly makes an application local only, at its creation and later, and shares it. A change of something else leaves the setting.
+// TestLocalOnly creates an application as local only, and changes the setting both ways. Changes of other fields keep it.
 func TestLocalOnly(t *testing.T) {
 	e := newFixture(t).open(t)
-	made, _, err := e.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "kept here", Language: "en", LocalOnly: true})
-	if err != nil || !made.LocalOnly {
-		t.Fatalf("made %+v, %v", made, err)
+	app, _, err := e.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "kept here", Language: "en", LocalOnly: true})
+	if err != nil || !app.LocalOnly {
+		t.Fatalf("made %+v, %v", app, err)
 	}
 	yes, no, name := true, false, "another"
 	for _, tt := range []struct {
@@ -23,7 +23,7 @@ func TestLocalOnly(t *testing.T) {
 		{register.AppChange{Name: &name}, false},
 		{register.AppChange{LocalOnly: &yes}, true},
 	} {
-		if got, err := e.Register.ChangeApp(t.Context(), register.Caller{}, made.ID, tt.change); err != nil || got.LocalOnly != tt.want {
+		if got, err := e.Register.ChangeApp(t.Context(), register.Caller{}, app.ID, tt.change); err != nil || got.LocalOnly != tt.want {
 			t.Errorf("%+v: %+v, %v", tt.change, got, err)
 		}
 	}

@@ -183,7 +183,7 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 	}
 	runs, err := app.renew.Trainings(now, min(n-len(tasks), maxTrainings))
 	for _, run := range runs {
-		tasks = append(tasks, Task{Training: run, run: run, app: app, again: true})
+		tasks = append(tasks, Task{Training: run, run: run, app: app, retrain: true})
 	}
 	return tasks, err
 }

@@ -23,11 +23,11 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// renewing is an application on its way to another network.
+// renewing is an application that changes its network.
 type renewing struct {
 	testing.TB
 	*apitest.World
-	red, all int // inputs that are red, and in all
+	red, all int // number of red inputs, and of all inputs
 }
 
 // answer holds the fields of an answer that tests read.
@@ -61,8 +61,8 @@ func (r *renewing) call(method, path, body string) answer {
 	return a
 }
 
-// add adds n inputs of each of some pictures in one call, labelled unless label is empty. No
-// two have the same picture and crop.
+// add adds n inputs of each picture in label, in one call. The value is the picture's label; "" means none. No two inputs have the same
+// picture and crop.
 func (r *renewing) add(n int, label map[string]string) {
 	r.Helper()
 	var inputs []string
@@ -83,7 +83,7 @@ func (r *renewing) add(n int, label map[string]string) {
 	r.call("POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`)
 }
 
-// reddestScore returns the score of the reddest input, after seeing that all red ones are found.
+// reddestScore checks that a search finds all red inputs, and returns the best score.
 func (r *renewing) reddestScore() float64 {
 	r.Helper()
 	a := r.call("POST", "/v2/searches", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"red"}]}}}]},"pagination":{"per_page":1000}}`)
@@ -93,7 +93,7 @@ func (r *renewing) reddestScore() float64 {
 	return a.Hits[0].Score
 }
 
-// check sees that everything that the application does is done.
+// check checks searches by concept and by picture, and the predictions of the custom model.
 func (r *renewing) check() {
 	r.Helper()
 	r.reddestScore()
@@ -115,7 +115,7 @@ func (r *renewing) check() {
 	}
 }
 
-// custom returns the own model's value of "warm" in a picture.
+// custom returns the custom model's value of "warm" for a picture.
 func (r *renewing) custom(name string) float64 {
 	r.Helper()
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture(name))
@@ -142,12 +142,11 @@ func (r *renewing) base() [32]byte {
 	return h.Base
 }
 
-// TestAnotherNetwork changes the network under an application, kills the program twice on the
-// way, and sees every search and predict answer throughout and nothing lost.
+// TestAnotherNetwork changes the network of an application and kills the program twice meanwhile. Searches and predictions work throughout,
+// and nothing is lost.
 func TestAnotherNetwork(t *testing.T) { changeNetwork(t, 30) }
 
-// TestAnotherNetworkUnderMany is the same for 1,000 inputs; for 10,000 with
-// make soak LAW=AnotherNetworkUnderMany.
+// TestAnotherNetworkUnderMany does the same with 1,000 inputs. The command make soak LAW=AnotherNetworkUnderMany runs it with 10,000.
 func TestAnotherNetworkUnderMany(t *testing.T) {
 	switch {
 	case testkit.Soaking():
@@ -161,7 +160,7 @@ func TestAnotherNetworkUnderMany(t *testing.T) {
 
 func changeNetwork(t *testing.T, inputs int) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
-	random := rand.New(rand.NewPCG(7, 7)) // what a crash takes back
+	random := rand.New(rand.NewPCG(7, 7)) // draws the writes that a crash undoes
 	disk := &tape{Store: memkv.New()}
 	r := &renewing{TB: t, World: apitest.NewWorld(t, disk, old, nil, nil)}
 	r.add(10, map[string]string{"red.png": "warm", "blue.png": "cold"})
@@ -235,8 +234,8 @@ func changeNetwork(t *testing.T, inputs int) {
 	r.check()
 }
 
-// TestAnotherNetworkWithoutAPicture loses the picture of a training's input before the new
-// network sees it: the application goes over all the same, without that input.
+// TestAnotherNetworkWithoutAPicture deletes the picture of a training's input before the new network sees it. The application changes its
+// network all the same, without that input.
 func TestAnotherNetworkWithoutAPicture(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
@@ -295,8 +294,8 @@ func TestAnotherNetworkWithoutAPicture(t *testing.T) {
 	}
 }
 
-// TestCopyFollowsAnotherNetwork changes the network of an origin while a copy of its application is open. The copy has the programs of
-// both networks: it answers as the origin does before the change, after it, and after a restart.
+// TestCopyFollowsAnotherNetwork changes the network of an origin while a replica of its application is open. The replica has both networks.
+// It answers as the origin does before the change, after it and after a restart.
 func TestCopyFollowsAnotherNetwork(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	c := apitest.NewCopy(t, old, nil)
@@ -341,12 +340,12 @@ func TestCopyFollowsAnotherNetwork(t *testing.T) {
 	}
 	origin.add(1, map[string]string{"red.png": "warm"})
 	same("with another input")
-	c.World.Renew(t, next, next) // the folder has lost the old one
+	c.World.Renew(t, next, next) // the folder no longer has the old network
 	same("after a restart")
 }
 
-// TestLateVersion trains a version at a copy that is offline while its origin changes the network. The origin trains the version that comes
-// afterwards again, with the same inputs.
+// TestLateVersion trains a version at a replica that is offline while its origin changes the network. The origin trains the version again
+// when it arrives, with the same inputs.
 func TestLateVersion(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	c := apitest.NewCopy(t, old, nil)
@@ -376,8 +375,8 @@ func TestLateVersion(t *testing.T) {
 	}
 }
 
-// TestRenewalOfDuplicates renews inputs that have the same picture, and so one derived record. The index agrees with the records after each
-// task.
+// TestRenewalOfDuplicates re-embeds inputs that have the same picture and therefore one derived record. The index agrees with the records
+// after each task.
 func TestRenewalOfDuplicates(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
@@ -407,8 +406,8 @@ func TestRenewalOfDuplicates(t *testing.T) {
 	}
 }
 
-// TestCopyLacksANetwork pulls a switch of the network to copies whose program has only one of the two. Without the next one the copy
-// pulls no further and answers as before. Without the old one it finds nothing before the switch, and everything behind it.
+// TestCopyLacksANetwork pulls a change of the network to replicas whose program has only one of the two networks. Without the next network
+// the replica stops pulling and answers as before. Without the old one it finds nothing before the change, and everything after it.
 func TestCopyLacksANetwork(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	for _, program := range []*predict.Set{old, next} {

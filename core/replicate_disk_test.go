@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// leaks returns the files below a folder that have the marker in them.
+// leaks returns the files below a folder that contain the marker.
 func leaks(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -34,7 +34,7 @@ func leaks(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestEmptiedCopyLeavesNothingOnDisk empties a copy on disk, at once or after a crash and a restart, and scans the store's files for its
+// TestEmptiedCopyLeavesNothingOnDisk empties a replica on disk, at once or after a crash and a restart, and scans the store's files for its
 // data.
 func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 	for _, way := range []string{"at once", "after a crash"} {
@@ -74,7 +74,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			if way == "after a crash" && len(leaks(t, dir)) == 0 {
 				t.Fatal("the marker is found nowhere before the copy is emptied: the search is broken")
 			}
-			store = opened() // the logs that it keeps to be used again go
+			store = opened() // deletes the logs that the store kept for reuse
 			if err := register.PurgeDeleted(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 	}
 }
 
-// writeMarkers gives the copy notes with the marker, some of them in files already.
+// writeMarkers writes notes with the marker to the replica's store. They are larger than its memory table, so some are in table files.
 func (c *appReplica) writeMarkers(t *testing.T) {
 	t.Helper()
 	id, err := catalog.ParseAppID(c.app)
@@ -108,7 +108,7 @@ func (c *appReplica) writeMarkers(t *testing.T) {
 	}
 }
 
-// applyRecordOnly writes a register that says gone, and nothing after it, as before a crash.
+// applyRecordOnly applies the app record of a deleted application and deletes nothing, as if a crash followed.
 func (c *appReplica) applyRecordOnly(t *testing.T, store kv.Store, data []byte, seq uint64) error {
 	t.Helper()
 	x, err := catalog.DecodeRegister(data)
@@ -116,8 +116,8 @@ func (c *appReplica) applyRecordOnly(t *testing.T, store kv.Store, data []byte, 
 		t.Fatal(err)
 	}
 	tx := kv.NewOverlay(store)
-	if taken, err := catalog.Write(tx, catalog.Control).ApplyAppRecord(&x, seq); !taken || err != nil {
-		t.Fatalf("taken %v, %v", taken, err)
+	if newer, err := catalog.Write(tx, catalog.Control).ApplyAppRecord(&x, seq); !newer || err != nil {
+		t.Fatalf("taken %v, %v", newer, err)
 	}
 	return store.Apply(tx.Batch())
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// appReplica is an origin's application and a store that holds a copy of its register.
+// appReplica is an application at an origin, and the store of an edge that replicates its app record.
 type appReplica struct {
 	origin *core.Engine
 	app    string
-	edge   string // id
+	edge   string // ID of the edge
 	store  kv.Store
 }
 
-// copyOf makes an application with an edge, and the edge's empty store.
+// copyOf creates an application at origin, an edge for it and the edge's empty store.
 func copyOf(t testing.TB, origin *core.Engine) *appReplica {
 	t.Helper()
 	c := &appReplica{origin: origin, app: newApp(t, origin), store: memkv.New()}
@@ -41,7 +41,7 @@ func copyOf(t testing.TB, origin *core.Engine) *appReplica {
 	return c
 }
 
-// register returns the origin's current register.
+// register returns the application's app record at the origin and its sequence number.
 func (c *appReplica) register(t testing.TB) (data []byte, seq uint64) {
 	t.Helper()
 	data, seq, err := c.origin.Register.AppRecord(c.app, c.edge)
@@ -51,7 +51,7 @@ func (c *appReplica) register(t testing.TB) (data []byte, seq uint64) {
 	return data, seq
 }
 
-// take carries the register over and holds the copy to it.
+// take applies the origin's app record to the store and compares the two.
 func (c *appReplica) take(t testing.TB) {
 	t.Helper()
 	data, seq := c.register(t)
@@ -61,7 +61,7 @@ func (c *appReplica) take(t testing.TB) {
 	c.compare(t)
 }
 
-// compare holds that the copy's register is the origin's.
+// compare checks that the store has the origin's app record.
 func (c *appReplica) compare(t testing.TB) {
 	t.Helper()
 	data, _ := c.register(t)
@@ -73,7 +73,7 @@ func (c *appReplica) compare(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Trust, err = catalog.Read(c.store, catalog.Control).TrustOf(c.app); err != nil { // which a copy holds apart
+	if got.Trust, err = catalog.Read(c.store, catalog.Control).TrustOf(c.app); err != nil { // which a replica stores separately
 		t.Fatal(err)
 	}
 	got.Epoch = want.Epoch
@@ -82,7 +82,7 @@ func (c *appReplica) compare(t testing.TB) {
 	}
 }
 
-// TestRegister carries every change of an application over to a copy, and nothing of another.
+// TestRegister checks that a replica gets every change of its application, and nothing of another application.
 func TestRegister(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -97,11 +97,11 @@ func TestRegister(t *testing.T) {
 		}
 		return k
 	}
-	elsewhere := key(other)
+	otherKey := key(other)
 	first, second := key(c.app), key(c.app)
 	c.take(t)
 	name := "renamed"
-	for what, change := range map[string]func() error{
+	for event, change := range map[string]func() error{
 		"a key is deleted": func() error { return e.Register.DeleteKey(ctx, register.Caller{}, c.app, first.Hash) },
 		"a key is replaced": func() error {
 			_, _, err := e.Register.ReplaceKey(ctx, register.Caller{}, c.app, second.Hash)
@@ -116,15 +116,15 @@ func TestRegister(t *testing.T) {
 	} {
 		before, _ := c.register(t)
 		if err := change(); err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", event, err)
 		}
 		if after, _ := c.register(t); bytes.Equal(before, after) {
-			t.Errorf("%s: the register is as it was", what)
+			t.Errorf("%s: the register is as it was", event)
 		}
 		c.take(t)
 	}
 	before, seq := c.register(t)
-	if err := e.Register.DeleteKey(ctx, register.Caller{}, other, elsewhere.Hash); err != nil {
+	if err := e.Register.DeleteKey(ctx, register.Caller{}, other, otherKey.Hash); err != nil {
 		t.Fatal(err)
 	}
 	after, later := c.register(t)
@@ -147,7 +147,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestAppRecordsInOrder takes registers out of their order: the newest stays.
+// TestAppRecordsInOrder applies app records out of order. The newest one stays. A record of another epoch replaces it.
 func TestAppRecordsInOrder(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
@@ -181,7 +181,7 @@ func TestAppRecordsInOrder(t *testing.T) {
 	}
 }
 
-// TestAppRecordsRefused takes nothing that is not of the application, and changes nothing then.
+// TestAppRecordsRefused checks that an invalid record, or one with data of another application, is refused and changes nothing.
 func TestAppRecordsRefused(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -224,7 +224,8 @@ func TestAppRecordsRefused(t *testing.T) {
 	}
 }
 
-// deleteApp deletes the application in the register, in one of the ways.
+// deleteApp takes the application from the edge and returns the reason in the app record. With way 0 the application is deleted, with 1 the
+// edge is revoked, and with 2 the edge is unknown.
 func (c *appReplica) deleteApp(t testing.TB, way int) (why string) {
 	t.Helper()
 	var err error
@@ -242,7 +243,7 @@ func (c *appReplica) deleteApp(t testing.TB, way int) (why string) {
 	return why
 }
 
-// fillStore gives the copy's store records, notes and public names of the application, and of one that stays.
+// fillStore writes inputs, a note and a pending operation of the application to the store, and the same of application stays.
 func (c *appReplica) fillStore(t testing.TB, stays catalog.AppID) {
 	t.Helper()
 	id, err := catalog.ParseAppID(c.app)
@@ -266,7 +267,7 @@ func (c *appReplica) fillStore(t testing.TB, stays catalog.AppID) {
 	}
 }
 
-// empty holds that nothing is left of the application in a store, and all of the one that stays.
+// empty checks that a store has nothing left of the application, and everything of application stays.
 func (c *appReplica) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
 	t.Helper()
 	id, err := catalog.ParseAppID(c.app)
@@ -289,13 +290,13 @@ func (c *appReplica) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
 	if in, err := catalog.Read(store, stays).Input(4999); err != nil || in.ID != "4999" {
 		t.Errorf("input of the other application: %v, %v", in.ID, err)
 	}
-	if owed, err := catalog.Read(store, catalog.Control).Purges(); len(owed) != 0 || err != nil {
-		t.Errorf("owed is %+v, %v", owed, err)
+	if purges, err := catalog.Read(store, catalog.Control).Purges(); len(purges) != 0 || err != nil {
+		t.Errorf("owed is %+v, %v", purges, err)
 	}
 }
 
-// TestGoneRegisterEmpties takes the register of a deleted application: the copy has no data of it left, including pending operations, and
-// stays empty whatever arrives late.
+// TestGoneRegisterEmpties applies the app record of a deleted application. The replica deletes all data of the application, including
+// pending operations, and stays empty when an older record arrives.
 func TestGoneRegisterEmpties(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for way := range 3 {
@@ -310,7 +311,7 @@ func TestGoneRegisterEmpties(t *testing.T) {
 			t.Fatalf("register %+v, %v, want one that is %s", x, err, why)
 		}
 		if way == 2 {
-			later++ // nothing happened at the origin: the edge asks as somebody else
+			later++ // nothing happened at the origin: the edge asks with another ID
 		}
 		for range 2 {
 			if err := register.ApplyAppRecord(t.Context(), c.store, c.app, later, data); err != nil {
@@ -322,7 +323,7 @@ func TestGoneRegisterEmpties(t *testing.T) {
 			}
 		}
 		r := catalog.Read(c.store, catalog.Control)
-		if gone, err := r.AppDeleted(c.app); !gone || err != nil {
+		if deleted, err := r.AppDeleted(c.app); !deleted || err != nil {
 			t.Errorf("the copy does not know that it is gone: %v", err)
 		}
 		if err := r.KeysOf(c.app, func(catalog.Key) bool { t.Error("a key is left"); return true }); err != nil {
@@ -331,8 +332,8 @@ func TestGoneRegisterEmpties(t *testing.T) {
 	}
 }
 
-// TestKillEmptiedCopies cuts the power while a copy is emptied. At the end nothing is left. After a restart there are never data of an
-// application without a record.
+// TestKillEmptiedCopies cuts the power while a replica is emptied. If the app record survived, PurgeDeleted completes the deletion after
+// the restart. Otherwise the record is applied again.
 func TestKillEmptiedCopies(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for seed := range testkit.Seeds(t, 6, 2000) {
@@ -357,9 +358,9 @@ func TestKillEmptiedCopies(t *testing.T) {
 		if err := register.PurgeDeleted(t.Context(), left); err != nil {
 			t.Fatal(err)
 		}
-		if gone, err := catalog.Read(left, catalog.Control).AppDeleted(c.app); err != nil || !gone && returned {
-			t.Fatalf("seed %d: gone %v, %v after a crash", seed, gone, err)
-		} else if !gone { // the whole of it was taken back, and comes again
+		if deleted, err := catalog.Read(left, catalog.Control).AppDeleted(c.app); err != nil || !deleted && returned {
+			t.Fatalf("seed %d: gone %v, %v after a crash", seed, deleted, err)
+		} else if !deleted { // the crash undid all of it, so the record is applied again
 			if err := register.ApplyAppRecord(t.Context(), left, c.app, seq, data); err != nil {
 				t.Fatal(err)
 			}
@@ -371,8 +372,8 @@ func TestKillEmptiedCopies(t *testing.T) {
 	}
 }
 
-// TestDeletedKeysSurviveKills cuts the power after a copy has heard that a key was deleted: it
-// lets nobody in when the copy starts again, whatever the disk had not written yet.
+// TestDeletedKeysSurviveKills cuts the power after each app record that a replica applies. After the restart the replica has exactly the
+// keys of that record, so a deleted key admits nobody.
 func TestDeletedKeysSurviveKills(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 2000) {
 		r := rand.New(rand.NewPCG(seed, 73))
@@ -405,7 +406,8 @@ func TestDeletedKeysSurviveKills(t *testing.T) {
 	}
 }
 
-// TestEngineTakesRegister serves a copy: after the register without a key, that key is refused, and a deleted application is not served.
+// TestEngineTakesRegister serves a replica. Once it applied an app record without a key, it refuses that key. It does not serve a deleted
+// application.
 func TestEngineTakesRegister(t *testing.T) {
 	l := newFixture(t)
 	e := l.open(t)
@@ -438,7 +440,7 @@ func TestEngineTakesRegister(t *testing.T) {
 	if err := e.Register.DeleteKey(t.Context(), register.Caller{}, c.app, key.Hash); err != nil {
 		t.Fatal(err)
 	}
-	ask(200) // the copy has not heard of it
+	ask(200) // the replica has not received the deletion
 	carry()
 	ask(401)
 	if _, err := server.Partition(c.app); err != nil {
@@ -473,25 +475,25 @@ func TestEngineTakesRegister(t *testing.T) {
 	}
 }
 
-// TestWatch: watchers get changes once they can be read.
+// TestWatch checks that Watch calls its function for a change that can be read, and no longer after stop.
 func TestWatch(t *testing.T) {
 	l := newFixture(t)
 	c := copyOf(t, l.open(t))
-	told := 0
-	stop := c.origin.Register.Watch(func() { told++ })
+	notices := 0
+	stop := c.origin.Register.Watch(func() { notices++ })
 	before, _ := c.register(t)
 	if _, _, err := c.origin.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
-	if after, _ := c.register(t); told == 0 || bytes.Equal(before, after) {
-		t.Errorf("told %d times, changed %v", told, !bytes.Equal(before, after))
+	if after, _ := c.register(t); notices == 0 || bytes.Equal(before, after) {
+		t.Errorf("told %d times, changed %v", notices, !bytes.Equal(before, after))
 	}
 	stop()
-	was := told
+	was := notices
 	if err := c.origin.Register.RevokeEdge(t.Context(), register.Caller{}, c.edge); err != nil {
 		t.Fatal(err)
 	}
-	if told != was {
+	if notices != was {
 		t.Error("told after it was stopped")
 	}
 }

@@ -53,12 +53,12 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 	if err != nil {
 		return false, err
 	}
-	gone, err := e.purgeDeleted(ctx, app)
+	purged, err := e.purgeDeleted(ctx, app)
 	if err != nil {
 		return false, err
 	}
 	moved, err := e.stepRenewal(ctx, now, app, !some)
-	return some || gone || moved, err
+	return some || purged || moved, err
 }
 
 // purgeDeleted deletes pictures of deleted inputs, unless another input has them too.
@@ -84,10 +84,10 @@ func (e *Engine) scheduleOrphanScan(app *application, dropped bool) error {
 		return err
 	}
 	issued, confirmed := app.Partition.Outbox()
-	held := disputed > 0 || issued > confirmed
-	if app.hasUnsettled && !held {
+	unsettled := disputed > 0 || issued > confirmed
+	if app.hasUnsettled && !unsettled {
 		e.orphans.Store(true)
 	}
-	app.hasUnsettled = held
+	app.hasUnsettled = unsettled
 	return nil
 }

@@ -40,7 +40,7 @@ type Task struct {
 	app     *application
 	input   ingest.Task
 	renewed *reembed.Task // input that the newest network analyses
-	again   bool          // the newest network trains the version again
+	retrain bool          // the newest network trains the version again
 	queue   *training.Queue
 }
 
@@ -80,15 +80,15 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 		out += len(runs)
-		taken, err := e.takeOf(app, now, n-len(tasks), pictures[app.caller()])
-		for i := range taken {
-			if job := taken[i].Picture; job != nil {
+		appTasks, err := e.takeOf(app, now, n-len(tasks), pictures[app.caller()])
+		for i := range appTasks {
+			if job := appTasks[i].Picture; job != nil {
 				job.Caller = app.caller()
 				app.out.Add(1)
 				pictures[job.Caller]++
 			}
 		}
-		tasks = append(tasks, taken...)
+		tasks = append(tasks, appTasks...)
 		if err != nil {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
@@ -134,7 +134,7 @@ func (e *Engine) finishTask(ctx context.Context, t Task, r Result) error {
 		t.app.out.Add(-1)
 	}
 	switch {
-	case t.again:
+	case t.retrain:
 		return t.app.renew.EndRun(t.run, r.Training)
 	case t.run != nil:
 		return t.queue.Done(ctx, e.apps.o.Clock(), t.run, r.Training)

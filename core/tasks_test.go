@@ -27,12 +27,12 @@ func TestInputsInTurn(t *testing.T) {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
 	}
-	const most = 8
+	const maxTasks = 8
 	out := map[string]int{}
 	take := func() {
 		t.Helper()
-		for range 2 * most {
-			left := most
+		for range 2 * maxTasks {
+			left := maxTasks
 			for _, n := range out {
 				left -= n
 			}
@@ -48,12 +48,12 @@ func TestInputsInTurn(t *testing.T) {
 	add(first, 60)
 	add(sibling, 40)
 	take()
-	if out["anna"] != most/2 || len(out) != 1 {
-		t.Errorf("the applications of one account have %v of %d tasks, want half", out, most)
+	if out["anna"] != maxTasks/2 || len(out) != 1 {
+		t.Errorf("the applications of one account have %v of %d tasks, want half", out, maxTasks)
 	}
 	add(second, 1)
 	take()
 	if out[second.App] != 1 {
-		t.Errorf("another application has none of %d tasks: %v", most, out)
+		t.Errorf("another application has none of %d tasks: %v", maxTasks, out)
 	}
 }

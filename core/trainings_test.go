@@ -14,8 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// newTrainingWorld returns a world in which a training has been asked for, of inputs that are still to be
-// fetched.
+// newTrainingWorld returns a world in which a training was requested. The inputs of the training are not downloaded yet.
 func newTrainingWorld(t testing.TB, set *predict.Set) *apitest.World {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), set, nil, map[string]string{})
@@ -35,7 +34,7 @@ func newTrainingWorld(t testing.TB, set *predict.Set) *apitest.World {
 	return w
 }
 
-// predictionOf returns the model's prediction of a picture, without ids that are generated for each call.
+// predictionOf returns the model's prediction of a picture, without the IDs that are generated for each call.
 func predictionOf(t testing.TB, w *apitest.World) string {
 	t.Helper()
 	r := api.Request{Method: "POST", Path: "/v2/models/heat/outputs", Body: []byte(`{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/half.png"}}}]}`)}
@@ -47,8 +46,8 @@ func predictionOf(t testing.TB, w *apitest.World) string {
 	return data
 }
 
-// TestTrainingKilled kills the program after each piece of work between the request for a
-// training and its end. After the next start the training comes to the same end.
+// TestTrainingKilled kills the program after each piece of work between the request for a training and its end. After the next start the
+// training has the same result.
 func TestTrainingKilled(t *testing.T) {
 	set := apitest.Tiny(t)
 	quiet := newTrainingWorld(t, set)
@@ -68,8 +67,7 @@ func TestTrainingKilled(t *testing.T) {
 	}
 }
 
-// work1by1 does n pieces of work, the steps of a training among them, and reports whether
-// that was all.
+// work1by1 does n pieces of work, including the steps of a training. It reports whether no work is left.
 func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -81,7 +79,7 @@ func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 		for _, task := range tasks {
 			for task.Training != nil {
 				if n--; n < 0 {
-					task.Training.Close() // as a snapshot ends with its program
+					task.Training.Close() // as the end of the program does
 					return false
 				}
 				if task.Training.Step() {
@@ -108,10 +106,10 @@ func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 	}
 }
 
-// TestTrainingProgress: a version has the progress of its training while that runs, and only then.
+// TestTrainingProgress checks that a version has the progress of its training while the training runs, and only then.
 func TestTrainingProgress(t *testing.T) {
 	w := newTrainingWorld(t, apitest.Tiny(t))
-	said := func() (share float64, told bool) {
+	progress := func() (share float64, reported bool) {
 		t.Helper()
 		got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions"})
 		var all struct {
@@ -132,7 +130,7 @@ func TestTrainingProgress(t *testing.T) {
 		}
 		return *one.Version.Progress, true
 	}
-	if share, told := said(); told {
+	if share, reported := progress(); reported {
 		t.Fatalf("progress %v before the training", share)
 	}
 	var trained bool
@@ -144,9 +142,9 @@ func TestTrainingProgress(t *testing.T) {
 		for _, task := range tasks {
 			var last float64
 			for task.Training != nil && !task.Training.Step() {
-				share, told := said()
-				if !told || share < last || share > 1 {
-					t.Fatalf("progress %v, %v after %v", share, told, last)
+				share, reported := progress()
+				if !reported || share < last || share > 1 {
+					t.Fatalf("progress %v, %v after %v", share, reported, last)
 				}
 				last = share
 			}
@@ -158,13 +156,12 @@ func TestTrainingProgress(t *testing.T) {
 			}
 		}
 	}
-	if share, told := said(); told {
+	if share, reported := progress(); reported {
 		t.Fatalf("progress %v after the training", share)
 	}
 }
 
-// TestTrainingsBounded checks that few trainings are under way at once, and that all come to
-// their end.
+// TestTrainingsBounded checks that only a few trainings run at once, and that all of them end.
 func TestTrainingsBounded(t *testing.T) {
 	w := newTrainingWorld(t, apitest.Tiny(t))
 	for range 5 {
@@ -192,8 +189,7 @@ func TestTrainingsBounded(t *testing.T) {
 	}
 }
 
-// TestTrainingsInTurn checks that the trainings of one application do not keep those of
-// another from their turn.
+// TestTrainingsInTurn checks that the trainings of one application do not delay those of another.
 func TestTrainingsInTurn(t *testing.T) {
 	w := newTrainingWorld(t, apitest.Tiny(t))
 	ctx := context.Background()

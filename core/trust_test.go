@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// trusts returns the keys that a copy trusts once it has taken the current register.
+// trusts applies the current app record and returns the keys that the replica trusts.
 func (c *appReplica) trusts(t testing.TB) catalog.Trust {
 	t.Helper()
 	c.take(t)
@@ -23,8 +23,8 @@ func (c *appReplica) trusts(t testing.TB) catalog.Trust {
 	return trust
 }
 
-// TestTrust: a copy gets the keys that verify tokens: the origin's, which change, and those of the other edges of the application, until
-// they are revoked. A browser gets none.
+// TestTrust checks that a replica gets the keys that verify tokens: those of the origin, which change, and those of the application's other
+// edges, until they are revoked. A browser gets none.
 func TestTrust(t *testing.T) {
 	f := newFixture(t)
 	e := f.open(t)
@@ -103,7 +103,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestMaxStale changes the time for which edges work offline, within bounds, and the register contains it.
+// TestMaxStale changes the time for which edges work offline, within bounds, and finds it in the app record.
 func TestMaxStale(t *testing.T) {
 	e := newFixture(t).open(t)
 	c := copyOf(t, e)

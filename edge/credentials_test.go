@@ -15,10 +15,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// planCalls is the number of calls that the account of the test may make.
+// planCalls is the number of calls that the plan of the test's account includes.
 const planCalls = 300
 
-// person is somebody at the pages of an origin.
+// person is a user of an origin's web pages.
 type person struct {
 	t      testing.TB
 	base   string
@@ -26,7 +26,7 @@ type person struct {
 	csrf   string
 }
 
-// must asks what pages ask, and wants status 200.
+// must makes a request as pages do and requires status 200.
 func (p *person) must(method, path string, body object) (out object) {
 	p.t.Helper()
 	b, err := json.Marshal(body)
@@ -54,7 +54,7 @@ func (p *person) must(method, path string, body object) (out object) {
 	return out
 }
 
-// sharing is an origin whose first account has an application, which two edges hold.
+// sharing is an origin, an application of its first account, and two edges that replicate it.
 type sharing struct {
 	t              testing.TB
 	origin, binary string
@@ -65,10 +65,10 @@ type sharing struct {
 	edges          [2]*server
 	ids            [2]string
 	folders        [2]string
-	answered       int // calls, with any key or token
+	answered       int // number of answered calls, with any key or token
 }
 
-// share starts all of them.
+// share creates the account and the application, and starts the servers.
 func share(t *testing.T, binary string) *sharing {
 	s := &sharing{t: t, origin: hubOf(t, binary), binary: binary, data: filepath.Join(t.TempDir(), "origin")}
 	s.hub = serve(t, s.origin, s.data, "--plan-calls", strconv.Itoa(planCalls))
@@ -80,8 +80,8 @@ func share(t *testing.T, binary string) *sharing {
 	ada.must("GET", "/session", nil)
 	setup := s.hub.find(t, regexp.MustCompile(`/sign-up\?setup=([0-9a-f]+)`), 1)
 	ada.must("POST", "/accounts", object{"name": "Ada", "email": "ada@x.example", "password": "correct horse battery", "setup": setup})
-	made := ada.must("POST", "/apps", object{"name": "shared", "language": "en"})
-	s.app = at(t, made, "app", "id").(string)
+	response := ada.must("POST", "/apps", object{"name": "shared", "language": "en"})
+	s.app = at(t, response, "app", "id").(string)
 	s.key = strings.TrimSpace(command(t, s.origin, "key", "create", "--app", s.app, "--scopes", "All", "--data", s.data))
 	var ids struct {
 		ID     string `json:"client_id"`
@@ -97,21 +97,21 @@ func share(t *testing.T, binary string) *sharing {
 	basic.SetBasicAuth(ids.ID, ids.Secret)
 	s.client = &client{t: t, auth: basic.Header.Get("Authorization")}
 	for i := range s.edges {
-		var made struct {
+		var enrolment struct {
 			Token string
 			ID    string `json:"edge_id"`
 		}
 		text := command(t, s.origin, "edge", "create", "edge", "--apps", s.app, "--data", s.data, "--json")
-		if err := json.Unmarshal([]byte(text), &made); err != nil {
+		if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 			t.Fatal(err)
 		}
-		s.ids[i], s.folders[i] = made.ID, folder(t, binary)
-		s.edges[i] = serve(t, binary, s.folders[i], "--origin", s.hub.base, "--token", made.Token)
+		s.ids[i], s.folders[i] = enrolment.ID, folder(t, binary)
+		s.edges[i] = serve(t, binary, s.folders[i], "--origin", s.hub.base, "--token", enrolment.Token)
 	}
 	return s
 }
 
-// token is one that a server issues.
+// token returns a new token of a server, as an Authorization header.
 func (s *sharing) token(at0 *server) string {
 	s.t.Helper()
 	c := *s.client
@@ -119,7 +119,7 @@ func (s *sharing) token(at0 *server) string {
 	return "Bearer " + at(s.t, c.must("POST", "/v2/token", nil), "access_token").(string)
 }
 
-// call makes a call and returns its status.
+// call makes a call with a credential and returns its HTTP status.
 func (s *sharing) call(to *server, credential string) int {
 	s.t.Helper()
 	c := client{s.t, to, credential}
@@ -140,21 +140,21 @@ func (s *sharing) call(to *server, credential string) int {
 	return status
 }
 
-// everywhere wants a credential to be answered with a status.
-func (s *sharing) everywhere(what, credential string, want int, servers ...*server) {
+// everywhere waits until each server answers a credential with a status.
+func (s *sharing) everywhere(name, credential string, want int, servers ...*server) {
 	s.t.Helper()
 	for _, to := range servers {
 		for tries := 0; s.call(to, credential) != want; tries++ {
 			if tries == 900 { // three minutes
-				s.t.Fatalf("%s is never answered with %d", what, want)
+				s.t.Fatalf("%s is never answered with %d", name, want)
 			}
 			system.Pause(s.t.Context(), 200*time.Millisecond) // each try may be a call that is counted
 		}
 	}
 }
 
-// credentials: tokens of an origin and of its edges are valid at all of them, also while the origin is offline, until they are revoked.
-// All of them stop when the calls of the account are used up.
+// credentials checks that tokens of an origin and of its edges are valid at all of them until they are revoked, even while the origin is
+// offline. All servers refuse calls once the account has used up its plan.
 func credentials(t *testing.T, binary string) {
 	s := share(t, binary)
 	since := system.Now()

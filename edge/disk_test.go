@@ -118,8 +118,8 @@ func (d *disk) noteRename(from, to string, existed bool) {
 
 // entry is a file in the journal of a disk.
 type entry struct {
-	named  bool // its name is durable
-	synced int64
+	nameSynced bool // its name is durable
+	synced     int64
 }
 
 // readJournal returns the files that a journal has.
@@ -147,18 +147,18 @@ func readJournal(dir string) (map[string]*entry, error) {
 			}
 		case "d":
 			for file, x := range files {
-				x.named = x.named || filepath.Dir(file) == name
+				x.nameSynced = x.nameSynced || filepath.Dir(file) == name
 			}
 		case "r":
 			x, was := files[words[1]], files[name]
 			delete(files, words[1])
 			if x != nil {
-				x.named = was != nil && was.named
+				x.nameSynced = was != nil && was.nameSynced
 				files[name] = x
 			}
 		case "n":
 			if x := files[name]; x != nil {
-				x.named = true
+				x.nameSynced = true
 			}
 		case "x":
 			delete(files, name)
@@ -175,7 +175,7 @@ func cutPower(t testing.TB, disk, folder string, rnd *rand.Rand) (bytes int64, n
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := rnd.IntN(3) // share of the unsynced data that is left: nothing, a part, all
+	remainder := rnd.IntN(3) // share of the unsynced data that is left: nothing, a part, all
 	all := make([]string, 0, len(files))
 	for name := range files {
 		all = append(all, name)
@@ -192,12 +192,12 @@ func cutPower(t testing.TB, disk, folder string, rnd *rand.Rand) (bytes int64, n
 		}
 		lost := info.Size() - x.synced
 		switch {
-		case keep == 2:
+		case remainder == 2:
 			continue
-		case !x.named && (keep == 0 || rnd.IntN(2) == 0):
+		case !x.nameSynced && (remainder == 0 || rnd.IntN(2) == 0):
 			names++
 			err = os.Remove(path)
-		case lost > 0 && keep == 0:
+		case lost > 0 && remainder == 0:
 			bytes += lost
 			err = os.Truncate(path, x.synced)
 		case lost > 0:
@@ -315,12 +315,12 @@ func (f *cutFile) Write(p []byte) (int, error) {
 func (f *cutFile) Preallocate(_, _ int64) error { return nil }
 
 // runSync runs a sync and notes what it made durable.
-func (f *cutFile) runSync(sync func() (whole bool, err error)) error {
+func (f *cutFile) runSync(sync func() (fullSync bool, err error)) error {
 	f.mu.Lock()
 	size := f.size
 	f.mu.Unlock()
-	whole, err := sync()
-	if err == nil && whole {
+	fullSync, err := sync()
+	if err == nil && fullSync {
 		f.disk.note("s %d %s", size, f.name)
 	}
 	return err
@@ -337,12 +337,12 @@ func (f *cutFile) SyncData() error {
 }
 
 // SyncTo implements [vfs.File].
-func (f *cutFile) SyncTo(length int64) (whole bool, err error) {
+func (f *cutFile) SyncTo(length int64) (fullSync bool, err error) {
 	err = f.runSync(func() (_ bool, err error) {
-		whole, err = f.File.SyncTo(length)
-		return whole, err
+		fullSync, err = f.File.SyncTo(length)
+		return fullSync, err
 	})
-	return whole, err
+	return fullSync, err
 }
 
 // cutDir is a folder of a store.

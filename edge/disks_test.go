@@ -19,7 +19,7 @@ import (
 // TestWhenADiskFails follows the steps of README.md for disks that fail. Each case runs its commands on an origin and an edge, in a folder
 // that looks to the commands like the machine of both, and wants what the page promises.
 func TestWhenADiskFails(t *testing.T) {
-	whole := t
+	parent := t
 	if testing.Short() {
 		t.Skip("it starts both programs, many times")
 	}
@@ -52,7 +52,7 @@ func TestWhenADiskFails(t *testing.T) {
 			if title != restarted && title != full && title != failing {
 				o = newOperator(t, binary)
 			} else if o == nil {
-				o = newOperator(whole, binary)
+				o = newOperator(parent, binary)
 				healthy = o
 			}
 			o.blocks = blocks(body)
@@ -156,12 +156,12 @@ func (o *operator) run(block int) {
 			return cmp.Or(o.values[name], name)
 		})
 		line = paths.ReplaceAllStringFunc(line, func(path string) string { return o.root + path })
-		var out, said bytes.Buffer
+		var out, stderr bytes.Buffer
 		cmd := exec.CommandContext(o.t.Context(), "bash", "-c", line)
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(o.root, "bin")+":"+os.Getenv("PATH"))
-		cmd.Stdout, cmd.Stderr = &out, &said
+		cmd.Stdout, cmd.Stderr = &out, &stderr
 		if err := cmd.Run(); err != nil {
-			o.t.Fatalf("$ %s: %v\n%s%s", line, err, &out, &said)
+			o.t.Fatalf("$ %s: %v\n%s%s", line, err, &out, &stderr)
 		}
 		o.learn(line, out.String())
 	}

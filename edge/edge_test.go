@@ -67,11 +67,11 @@ func checkSocketActivation(t *testing.T, binary string) {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
+	var output strings.Builder
 	cmd := exec.Command(activate, "--listen", address,
 		"--setenv", "NOTIFY_SOCKET="+notices.LocalAddr().String(), "--setenv", "WATCHDOG_USEC=2000000",
 		binary, "serve", "--data", data, "--listen", "0.0.0.0:1") // which the socket overrules
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func checkSocketActivation(t *testing.T, binary string) {
 			break
 		}
 		if len(ended) > 0 {
-			t.Fatalf("it ended: %v\n%s", <-ended, said.String())
+			t.Fatalf("it ended: %v\n%s", <-ended, output.String())
 		}
 		system.Pause(t.Context(), time.Millisecond)
 	}
@@ -114,6 +114,6 @@ func checkSocketActivation(t *testing.T, binary string) {
 	}
 	notice("STOPPING=1")
 	if err := <-ended; err != nil {
-		t.Errorf("the server ended with %v\n%s", err, said.String())
+		t.Errorf("the server ended with %v\n%s", err, output.String())
 	}
 }

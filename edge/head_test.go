@@ -14,7 +14,7 @@ import (
 	"github.com/nlpodyssey/spago/optimizers/adam"
 )
 
-// elsewhere is a head in a program that has no package of ours.
+// elsewhere is a head in another program, which uses no package of ours.
 type elsewhere struct {
 	nn.Module
 	Linear     *linear.Model
@@ -23,8 +23,8 @@ type elsewhere struct {
 	Embedding  string
 }
 
-// trainedElsewhere has spago train the origin's version further, on embeddings that the interface gives. The version that
-// the origin makes of it comes to all copies and says the same of a picture everywhere, and about what spago says.
+// trainedElsewhere trains the origin's version further with spago, on embeddings from the API. All replicas get the version that the origin
+// makes of it. Its predictions are equal everywhere, and close to those of spago.
 func (j *joining) trainedElsewhere() {
 	t := j.t
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func (j *joining) trainedElsewhere() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := j.names[1] // of names[0] emptied wants nothing to be left, and copies keep for a day what they predicted
+	name := j.names[1] // emptied requires that nothing is left of names[0], and replicas keep predictions for a day
 	x, north := j.embedding(name), 0
 	if m.Concepts[0] != "north" {
 		north = 1
@@ -54,20 +54,20 @@ func (j *joining) trainedElsewhere() {
 	if err := nn.DumpToFile(m, after); err != nil {
 		t.Fatal(err)
 	}
-	var made struct {
+	var imported struct {
 		Version string `json:"version_id"`
 	}
-	was := j.modelVersion(j.here)
+	was := j.modelVersion(j.originScreen)
 	out := command(t, j.origin, "head", "import", "--model", "way", after, "--data", j.data, "--json")
-	if err := json.Unmarshal([]byte(out), &made); err != nil {
+	if err := json.Unmarshal([]byte(out), &imported); err != nil {
 		t.Fatal(err)
 	}
 	picture := object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, name)}}}}}
 	values := func(x *screen, version string) any {
 		return at(t, x.must(t, "POST", "/v2/models/way/versions/"+version+"/outputs", picture), "outputs", 0, "data", "concepts")
 	}
-	want := values(j.here, made.Version)
-	if reflect.DeepEqual(want, values(j.here, was)) {
+	want := values(j.originScreen, imported.Version)
+	if reflect.DeepEqual(want, values(j.originScreen, was)) {
 		t.Error("the version that was trained further says what it said before")
 	}
 	for i := range m.Concepts {
@@ -79,16 +79,16 @@ func (j *joining) trainedElsewhere() {
 		}
 	}
 	for _, x := range j.all[1:] {
-		j.until("the version that was trained elsewhere is everywhere", func() bool { return j.modelVersion(x) == made.Version })
-		if got := values(x, made.Version); !reflect.DeepEqual(got, want) {
+		j.until("the version that was trained elsewhere is everywhere", func() bool { return j.modelVersion(x) == imported.Version })
+		if got := values(x, imported.Version); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s says %v of a picture, the origin %v", x.name, got, want)
 		}
 	}
 }
 
-// embedding is that of a picture, as the origin gives it.
+// embedding returns the embedding of a picture from the origin.
 func (j *joining) embedding(name string) mat.Tensor {
-	out := j.here.must(j.t, "POST", "/v2/models/bbb5f41425b8468d9b7a554ff10f8581/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(j.t, name)}}}}})
+	out := j.originScreen.must(j.t, "POST", "/v2/models/bbb5f41425b8468d9b7a554ff10f8581/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(j.t, name)}}}}})
 	numbers := at(j.t, out, "outputs", 0, "data", "embeddings", 0, "vector").([]any)
 	v := make([]float32, len(numbers))
 	for i := range v {

@@ -43,12 +43,12 @@ func TestHelpIsOwn(t *testing.T) {
 		if len(texts) < 20 {
 			t.Errorf("%s has %d commands", name, len(texts))
 		}
-		named := regexp.MustCompile(`(?m)(?:^ {2,}|'|\| )(sightline(?:-edge)?) ([a-z][a-z-]*)`) // in examples and in quotes
+		mention := regexp.MustCompile(`(?m)(?:^ {2,}|'|\| )(sightline(?:-edge)?) ([a-z][a-z-]*)`) // in examples and in quotes
 		for command, text := range texts {
 			if strings.Contains(text, "{prog}") {
 				t.Errorf("%s %s: the help shows a placeholder", name, command)
 			}
-			for _, m := range named.FindAllStringSubmatch(text, -1) {
+			for _, m := range mention.FindAllStringSubmatch(text, -1) {
 				if m[1] == node.Name && m[2] == "serve" && strings.HasPrefix(command, "edge") && name == originName {
 					continue
 				}

@@ -67,15 +67,15 @@ func command(t testing.TB, binary string, args ...string) string {
 // try runs a command to its end.
 func try(t testing.TB, binary string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, told strings.Builder
+	var out, errOut strings.Builder
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Stdout, cmd.Stderr = &out, &told
+	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), told.String()
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
 // folder is a new data folder for which the program's module, which is [own], has been compiled.
@@ -89,17 +89,17 @@ func folder(t testing.TB, binary string) string {
 // owner makes an application of a folder, and a key of it.
 func owner(t testing.TB, binary, data, name string) (app, key string, client [2]string) {
 	t.Helper()
-	var made struct {
+	var record struct {
 		App    string `json:"app_id"`
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
 	text := command(t, binary, "app", "create", name, "--data", data, "--json")
-	if err := json.Unmarshal([]byte(text), &made); err != nil {
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
 		t.Fatalf("app create: %v in %q", err, text)
 	}
-	key = strings.TrimSpace(command(t, binary, "key", "create", "--app", made.App, "--scopes", "All", "--data", data))
-	return made.App, key, [2]string{made.ID, made.Secret}
+	key = strings.TrimSpace(command(t, binary, "key", "create", "--app", record.App, "--scopes", "All", "--data", data))
+	return record.App, key, [2]string{record.ID, record.Secret}
 }
 
 // patience is the maximum time for anything that a test waits for: a longer wait hangs, and is reported with its place.
@@ -113,7 +113,7 @@ type server struct {
 	base    string
 	cmd     *exec.Cmd
 	mu      sync.Mutex
-	said    []string
+	lines   []string
 	changed chan struct{}
 	ended   chan struct{}
 	err     error // of the end
@@ -155,7 +155,7 @@ func launch(t testing.TB, cmd *exec.Cmd) *server {
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
 			s.mu.Lock()
-			s.said = append(s.said, lines.Text())
+			s.lines = append(s.lines, lines.Text())
 			close(s.changed)
 			s.changed = make(chan struct{})
 			s.mu.Unlock()
@@ -166,7 +166,7 @@ func launch(t testing.TB, cmd *exec.Cmd) *server {
 	t.Cleanup(func() {
 		s.end()
 		if t.Failed() {
-			t.Logf("the server said\n%s", strings.Join(s.said, "\n"))
+			t.Logf("the server said\n%s", strings.Join(s.lines, "\n"))
 		}
 	})
 	return s
@@ -179,10 +179,10 @@ func (s *server) find(t testing.TB, pattern *regexp.Regexp, n int) string {
 	defer late.Stop()
 	for {
 		s.mu.Lock()
-		said, changed := s.said, s.changed
+		lines, changed := s.lines, s.changed
 		s.mu.Unlock()
 		fits := n
-		for _, line := range said {
+		for _, line := range lines {
 			if m := pattern.FindStringSubmatch(line); m != nil {
 				if fits--; fits == 0 {
 					return m[len(m)-1]
@@ -203,10 +203,10 @@ func (s *server) find(t testing.TB, pattern *regexp.Regexp, n int) string {
 var hung atomic.Bool
 
 // hangs ends a test that waits in vain.
-func hangs(t testing.TB, what string) {
+func hangs(t testing.TB, condition string) {
 	t.Helper()
 	hung.Store(true)
-	t.Fatalf("never: %s", what)
+	t.Fatalf("never: %s", condition)
 }
 
 // end kills the server, and with it what it keeps.

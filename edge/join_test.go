@@ -27,11 +27,11 @@ import (
 )
 
 // until asks again and again until it is so.
-func until(t testing.TB, what string, so func() bool) {
+func until(t testing.TB, condition string, so func() bool) {
 	t.Helper()
 	for begun := system.Now(); !so(); system.Pause(t.Context(), 20*time.Millisecond) {
 		if system.Now().Sub(begun) > patience {
-			hangs(t, what)
+			hangs(t, condition)
 		}
 	}
 }
@@ -56,14 +56,14 @@ type joining struct {
 	names          []string // of pictures
 	witness        *witness
 
-	here    *screen // the origin
-	edges   [2]*server
-	folders [2]string
-	tab     *tab // nil: there is no browser
-	all     []*screen
+	originScreen *screen // the origin
+	edges        [2]*server
+	folders      [2]string
+	tab          *tab // nil: there is no browser
+	all          []*screen
 
-	made, doomed []string // ids of inputs that were acknowledged, and of those whose deletion was
-	writes       int
+	inputs, doomed []string // ids of inputs that were acknowledged, and of those whose deletion was
+	writes         int
 }
 
 // checkConvergence: an origin, two edges and a tab of a browser all write while each in turn is disconnected, killed and back. Afterwards
@@ -72,30 +72,30 @@ type joining struct {
 // origin deletes the application, and nothing of it is left anywhere.
 func checkConvergence(t *testing.T, binary string) {
 	since := system.Now()
-	say := func(what string) { t.Logf("%6.1f s: %s", system.Now().Sub(since).Seconds(), what) }
+	report := func(step string) { t.Logf("%6.1f s: %s", system.Now().Sub(since).Seconds(), step) }
 	j := startJoining(t, binary)
 	j.until("the copies hold what the origin did before", j.same)
-	say("joined")
+	report("joined")
 	for i := range j.all {
 		j.add(i, "north")
 		j.add(i, "south")
 	}
 	j.until("all hold what each wrote", j.same)
-	say("all have written")
+	report("all have written")
 	j.cutEach()
 	j.conflict()
-	say("each was cut off")
+	report("each was cut off")
 	j.killEach()
-	say("each was killed")
+	report("each was killed")
 	j.withoutOrigin()
-	say("the origin was away")
+	report("the origin was away")
 	j.trainedElsewhere()
-	say("a head was trained elsewhere")
+	report("a head was trained elsewhere")
 	j.checkAcknowledged()
 	j.digests()
-	say("all agree")
+	report("all agree")
 	j.checkAppDeletion()
-	say("nothing is left")
+	report("nothing is left")
 	t.Logf("%d looks at screens, at %d of which operations waited", j.witness.checked, j.witness.waiting)
 	if j.witness.checked < 20 || j.witness.waiting < 10 {
 		t.Error("that is too few to tell")
@@ -109,21 +109,21 @@ func startJoining(t *testing.T, binary string) *joining {
 	j.app, j.key, _ = owner(t, j.origin, j.data, "shared")
 	j.hub = serve(t, j.origin, j.data)
 	address := strings.TrimPrefix(j.hub.base, "http://")
-	j.here = &screen{name: "the origin", ask: func(method, path string, body any) (int, http.Header, object, error) {
+	j.originScreen = &screen{name: "the origin", ask: func(method, path string, body any) (int, http.Header, object, error) {
 		return j.hub.as(t, j.key).ask(method, path, body)
 	}}
-	j.all = []*screen{j.here}
+	j.all = []*screen{j.originScreen}
 	j.witness = &witness{t: t, app: j.app, key: j.key, origin: func() string { return j.hub.base }}
 	j.add(0, "north")
 	for i := range j.edges {
-		var made struct{ Token string }
+		var enrolment struct{ Token string }
 		text := command(t, j.origin, "edge", "create", fmt.Sprintf("edge %d", i), "--apps", j.app, "--data", j.data, "--json")
-		if err := json.Unmarshal([]byte(text), &made); err != nil {
+		if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 			t.Fatal(err)
 		}
 		way := newLink(t, address)
 		j.folders[i] = folder(t, binary)
-		j.edges[i] = serve(t, binary, j.folders[i], "--origin", way.base, "--token", made.Token)
+		j.edges[i] = serve(t, binary, j.folders[i], "--origin", way.base, "--token", enrolment.Token)
 		j.all = append(j.all, &screen{name: fmt.Sprintf("edge %d", i), link: way, ask: func(method, path string, body any) (int, http.Header, object, error) {
 			return j.edges[i].as(t, j.key).ask(method, path, body)
 		}})
@@ -172,9 +172,9 @@ func (j *joining) openTab() {
 }
 
 // until waits for a condition, and checks the screens meanwhile.
-func (j *joining) until(what string, so func() bool) {
+func (j *joining) until(condition string, so func() bool) {
 	j.t.Helper()
-	until(j.t, what, func() bool {
+	until(j.t, condition, func() bool {
 		if so() {
 			return true
 		}
@@ -185,7 +185,7 @@ func (j *joining) until(what string, so func() bool) {
 
 // same reports whether all hold the same.
 func (j *joining) same() bool {
-	want := j.here.holds()
+	want := j.originScreen.holds()
 	for _, x := range j.all[1:] {
 		if x.holds() != want {
 			return false
@@ -201,7 +201,7 @@ func (j *joining) add(at int, concept string) (id string) {
 	picture := photo(j.t, j.names[j.writes%len(j.names)])
 	j.writes++
 	j.all[at].must(j.t, "POST", "/v2/inputs", object{"inputs": []object{input(id, picture, concept)}})
-	j.made = append(j.made, id)
+	j.inputs = append(j.inputs, id)
 	return id
 }
 
@@ -211,10 +211,10 @@ func (j *joining) change(at int) {
 	j.add(at, "south")
 	label := fmt.Sprintf("label-%d", j.writes)
 	j.all[at].must(j.t, "PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{
-		{"id": j.made[0], "data": object{"concepts": []object{{"id": label, "value": 1}}, "metadata": object{label: marker}}},
+		{"id": j.inputs[0], "data": object{"concepts": []object{{"id": label, "value": 1}}, "metadata": object{label: marker}}},
 	}})
-	j.made = append(j.made, label)
-	for i, id := range j.made {
+	j.inputs = append(j.inputs, label)
+	for i, id := range j.inputs {
 		if strings.HasSuffix(id, fmt.Sprintf("-at-%d", (at+1)%len(j.all))) && i > 0 && j.there(at, id) {
 			j.all[at].must(j.t, "DELETE", "/v2/inputs/"+id, nil)
 			j.recordDeletion(i)
@@ -225,8 +225,8 @@ func (j *joining) change(at int) {
 
 // recordDeletion notes that the deletion of an input was acknowledged.
 func (j *joining) recordDeletion(i int) {
-	j.doomed = append(j.doomed, j.made[i])
-	j.made = append(j.made[:i:i], j.made[i+1:]...)
+	j.doomed = append(j.doomed, j.inputs[i])
+	j.inputs = append(j.inputs[:i:i], j.inputs[i+1:]...)
 }
 
 // marker is in written metadata, and nowhere else.
@@ -263,8 +263,8 @@ func (j *joining) conflict() {
 	id := j.add(0, "north")
 	j.until("the edge has what will be deleted", func() bool { return j.there(1, id) })
 	x.link.set(true)
-	j.here.must(t, "DELETE", "/v2/inputs/"+id, nil)
-	j.recordDeletion(len(j.made) - 1)
+	j.originScreen.must(t, "DELETE", "/v2/inputs/"+id, nil)
+	j.recordDeletion(len(j.inputs) - 1)
 	x.must(t, "PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{
 		{"id": id, "data": object{"concepts": []object{{"id": "late", "value": 1}}}},
 	}})
@@ -333,7 +333,7 @@ func (j *joining) withoutOrigin() {
 	j.writes++ // that picture is nobody else's
 	edge := j.all[2]
 	edge.must(t, "POST", "/v2/inputs", object{"inputs": []object{input("lone", photo(t, lone), "north")}})
-	j.made = append(j.made, "lone")
+	j.inputs = append(j.inputs, "lone")
 	found := edge.must(t, "POST", "/v2/searches", object{"query": object{"ands": []object{{"output": object{"input": object{"data": object{"image": object{"base64": photo(t, lone)}}}}}}}})
 	if id := at(t, found, "hits", 0, "input", "id"); id != "lone" {
 		t.Errorf("alone, the picture most like lone is %v", id)
@@ -397,14 +397,14 @@ func (j *joining) checkAcknowledged() {
 	}
 	j.until("all hold the same", j.same)
 	j.witness.look()
-	held := j.here.holds()
-	for _, id := range j.made {
-		if !strings.Contains(held, `"`+id+`"`) {
+	content := j.originScreen.holds()
+	for _, id := range j.inputs {
+		if !strings.Contains(content, `"`+id+`"`) {
 			j.t.Errorf("%s was acknowledged and is lost", id)
 		}
 	}
 	for _, id := range j.doomed {
-		if strings.Contains(held, `"`+id+`"`) {
+		if strings.Contains(content, `"`+id+`"`) {
 			j.t.Errorf("%s was deleted and is there", id)
 		}
 	}
@@ -471,7 +471,7 @@ func (j *joining) checkAppDeletion() {
 	first := decode(t, photo(t, j.names[0]))
 	marks := []string{marker, "label-", first[2000:2064]}
 	for i, folder := range j.folders {
-		_, _, out, err := j.all[1+i].ask("GET", "/v2/inputs/"+j.made[0], nil)
+		_, _, out, err := j.all[1+i].ask("GET", "/v2/inputs/"+j.inputs[0], nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// joinTime is the time in which an edge, from the start of its process, must search by similarity among 100,000 inputs of its origin:
-// three times the goal.
+// joinTime is the maximum time in seconds from the start of an edge's process until it searches by similarity among 100,000 inputs of its
+// origin: three times the goal.
 const joinTime = 30
 
-// TestJoinsMany has an edge join an origin of 100,000 inputs, with N of another number: make soak LAW=JoinsMany.
+// TestJoinsMany joins an edge to an origin of 100,000 inputs, or of N inputs: make soak LAW=JoinsMany.
 func TestJoinsMany(t *testing.T) {
 	if !testkit.Soaking() {
 		t.Skip("minutes by itself: make soak LAW=JoinsMany")
@@ -30,20 +30,20 @@ func TestJoinsMany(t *testing.T) {
 	command(t, origin, "import", parts(t, inputs), "--data", data, "--quiet")
 	t.Logf("%d inputs in %.0f s", inputs, system.Now().Sub(since).Seconds())
 	hub := serve(t, origin, data)
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(command(t, origin, "edge", "create", "late", "--apps", app, "--data", data, "--json")), &made); err != nil {
+	var enrolment struct{ Token string }
+	if err := json.Unmarshal([]byte(command(t, origin, "edge", "create", "late", "--apps", app, "--data", data, "--json")), &enrolment); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 3 {
-		where := folder(t, binary)
+		dir := folder(t, binary)
 		if round > 0 { // an edge is enrolled once, and others join as it did
 			text := command(t, origin, "edge", "create", fmt.Sprintf("late %d", round), "--apps", app, "--data", data, "--json")
-			if err := json.Unmarshal([]byte(text), &made); err != nil {
+			if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 				t.Fatal(err)
 			}
 		}
 		since := system.Now()
-		c := serve(t, binary, where, "--origin", hub.base, "--token", made.Token).as(t, key)
+		c := serve(t, binary, dir, "--origin", hub.base, "--token", enrolment.Token).as(t, key)
 		serves := system.Now().Sub(since).Seconds()
 		like := object{"query": object{"ands": []object{{"output": object{"input": object{"id": "part-000007"}}}}}}
 		until(t, "the edge has all", func() bool {
@@ -61,7 +61,7 @@ func TestJoinsMany(t *testing.T) {
 	}
 }
 
-// parts is a list of so many inputs: parts of the samples, 2,000 different ones.
+// parts writes a list of inputs to a file. The inputs are 2,000 different parts of the samples, repeated.
 func parts(t testing.TB, inputs int) (file string) {
 	t.Helper()
 	names := photos(t)

@@ -13,15 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// write is one that a host was asked for.
+// write is a write that the test requested from a host.
 type write struct {
 	at    *host
-	life  int    // of the host's store
+	life  int    // number of the host's store at that time
 	kind  string // add, meta, label, concept or delete
-	id    string // of the input or the concept
-	mark  string // what only this write brings: a name in the metadata, or a concept
-	acked bool   // else the call failed, and it may have been done or not
-	lost  bool   // no copy may be left
+	id    string // ID of the input or the concept
+	mark  string // unique content: a name in the metadata, or a concept
+	acked bool   // the host acknowledged it; otherwise its effect is unknown
+	lost  bool   // possibly no host has it any longer
 }
 
 // place is the progress that a replica reports.
@@ -40,7 +40,7 @@ func (r *round) place(h *host) place {
 	return h.place
 }
 
-// idle reports whether all replicas that are connected are in sync with the origin.
+// idle reports whether all connected replicas are in sync with the origin.
 func (r *round) idle() bool {
 	seq, _ := r.root()
 	for _, h := range r.hosts[1:] {
@@ -54,7 +54,7 @@ func (r *round) idle() bool {
 	return true
 }
 
-// root is the entry that the origin's log ends at, and the digest of the state there.
+// root returns the last entry of the origin's log and the digest of the state at it.
 func (r *round) root() (seq uint64, root string) {
 	return r.witness().root()
 }
@@ -68,11 +68,11 @@ type view struct {
 	inputs    map[string]object
 	concepts  map[string]bool
 	conflicts []string
-	deleted   map[string]bool // inputs of which the origin's log has the deletion
-	log       []string        // of the origin
+	deleted   map[string]bool // inputs with a deletion in the origin's log
+	log       []string        // operations in the origin's log
 }
 
-// look reads a view. The host is up.
+// look returns the state that a host shows. The host must be running.
 func (r *round) look(h *host) *view {
 	r.t.Helper()
 	v := &view{inputs: map[string]object{}, concepts: map[string]bool{}, deleted: map[string]bool{}}
@@ -175,7 +175,7 @@ func (v *view) shows(w *write) bool {
 	return true
 }
 
-// has reports whether a host has a write, so that it can return it to the others.
+// has reports whether a host has a write and can send it to the others.
 func (r *round) has(h *host, v *view, w *write) bool {
 	own := w.at == h && w.life == h.life
 	switch {
@@ -187,7 +187,7 @@ func (r *round) has(h *host, v *view, w *write) bool {
 	return v.shows(w) && (own || h.seen[w.id])
 }
 
-// agree compares the digests of all hosts, which are in sync. It stops the edges.
+// agree compares the digests of all hosts, which must be in sync. It stops the edges.
 func (r *round) agree() {
 	t := r.t
 	seq, want := r.root()
@@ -209,7 +209,8 @@ func (r *round) agree() {
 	}
 }
 
-// lostPicture reports whether a host lists an input as one of which a restored origin and its replicas have no picture.
+// lostPicture reports whether a host's conflicts list the picture of an input as lost: neither the restored origin nor its replicas have
+// it.
 func (v *view) lostPicture(id string) bool {
 	return slices.ContainsFunc(v.conflicts, func(c string) bool {
 		return strings.Contains(c, `"input_id":"`+id+`"`) && strings.Contains(c, "the bytes of the picture are lost")
@@ -219,9 +220,9 @@ func (v *view) lostPicture(id string) bool {
 // check compares the state of all hosts with the acknowledged writes.
 func (r *round) check() {
 	t := r.t
-	asked, ends := map[string]bool{}, map[string]bool{} // inputs that somebody was asked to add, and to delete
+	adds, ends := map[string]bool{}, map[string]bool{} // inputs that any host was asked to add, and to delete
 	for _, w := range r.writes {
-		asked[w.id] = asked[w.id] || w.kind == "add"
+		adds[w.id] = adds[w.id] || w.kind == "add"
 		ends[w.id] = ends[w.id] || w.kind == "delete"
 	}
 	views := make([]*view, len(r.hosts))
@@ -229,7 +230,7 @@ func (r *round) check() {
 		views[i] = r.look(h)
 		r.Conflicts += len(views[i].conflicts)
 		for id, in := range views[i].inputs {
-			if !asked[id] {
+			if !adds[id] {
 				t.Errorf("%s has input %s, for which nobody asked", h.name, id)
 			}
 			if h.page == nil && !views[0].lostPicture(id) {

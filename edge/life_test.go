@@ -97,17 +97,17 @@ func life(t *testing.T, binary string) {
 	process.Warm(t, binary, restored)
 
 	// The copy is the application with its key; the export is it without.
-	again := serve(t, binary, restored)
-	c = again.as(t, key)
+	restoredServer := serve(t, binary, restored)
+	c = restoredServer.as(t, key)
 	if total := len(at(t, c.must("GET", "/v2/inputs", nil), "inputs").([]any)); total != 8 {
 		t.Errorf("the restored folder has %d inputs, want 8", total)
 	}
 	_, key, _ = owner(t, binary, restored, "copy")
-	command(t, binary, "import", export, "--url", again.base, "--key", key, "--quiet")
-	if total := len(at(t, again.as(t, key).must("GET", "/v2/inputs", nil), "inputs").([]any)); total != 8 {
+	command(t, binary, "import", export, "--url", restoredServer.base, "--key", key, "--quiet")
+	if total := len(at(t, restoredServer.as(t, key).must("GET", "/v2/inputs", nil), "inputs").([]any)); total != 8 {
 		t.Errorf("the imported application has %d inputs, want 8", total)
 	}
-	again.terminate(t)
+	restoredServer.terminate(t)
 }
 
 // trainAndPredict has a model trained of the two concepts, and asks it.
@@ -241,7 +241,7 @@ func killAndRestart(t *testing.T, binary string) {
 		return n
 	}
 	await := func(n int) { until(t, "inputs are acknowledged", func() bool { return count() >= n }) }
-	there := func(srv *server) {
+	checkInputs := func(srv *server) {
 		t.Helper()
 		c := srv.as(t, key)
 		acknowledged.Range(func(id, _ any) bool {
@@ -258,7 +258,7 @@ func killAndRestart(t *testing.T, binary string) {
 	}
 	srv.find(t, serving, 2) // the supervisor starts another
 	done()
-	there(srv)
+	checkInputs(srv)
 
 	done = add(srv, 10000)
 	await(count() + 30)
@@ -270,7 +270,7 @@ func killAndRestart(t *testing.T, binary string) {
 	done()
 	until(t, "the server dies with its supervisor", func() bool { return syscall.Kill(child, 0) != nil })
 	srv = serve(t, binary, data)
-	there(srv)
+	checkInputs(srv)
 	srv.terminate(t)
 	command(t, binary, "doctor", "--data", data)
 	t.Logf("%d inputs were acknowledged, none lost", count())
@@ -361,8 +361,8 @@ func fullDisk(t *testing.T, binary string) {
 func refusals(t *testing.T, binary string) {
 	data := t.TempDir()
 	for _, tt := range []struct {
-		args []string
-		says string
+		args    []string
+		message string
 	}{
 		{[]string{"serve", "--listen", "0.0.0.0:0", "--data", data}, "refusing plain HTTP on 0.0.0.0:0"},
 		{[]string{"serve", "--behind-proxy", "--data", data}, "--public-url is required"},
@@ -375,8 +375,8 @@ func refusals(t *testing.T, binary string) {
 		{[]string{"module"}, "unknown command"},
 		{[]string{"precompile"}, "--data is required"},
 	} {
-		if code, out, stderr := try(t, binary, tt.args...); code != 2 || out != "" || !strings.Contains(stderr, tt.says) {
-			t.Errorf("%s = %d, %q, %q, want 2 and %q", strings.Join(tt.args, " "), code, out, stderr, tt.says)
+		if code, out, stderr := try(t, binary, tt.args...); code != 2 || out != "" || !strings.Contains(stderr, tt.message) {
+			t.Errorf("%s = %d, %q, %q, want 2 and %q", strings.Join(tt.args, " "), code, out, stderr, tt.message)
 		}
 	}
 	if out := command(t, binary, "help", "app", "create"); strings.Contains(out, "sightline app") || !strings.Contains(out, "sightline-edge app create birds") {

@@ -33,20 +33,20 @@ func newLiving(t *testing.T, binary string) *living {
 	hub := hubOf(t, binary)
 	l.app, l.key, _ = owner(t, hub, l.data, "lives")
 	l.hub = serve(t, hub, l.data)
-	var made struct{ Token string }
+	var enrolment struct{ Token string }
 	text := command(t, hub, "edge", "create", "north", "--apps", l.app, "--data", l.data, "--json")
-	if err := json.Unmarshal([]byte(text), &made); err != nil {
+	if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 		t.Fatal(err)
 	}
 	l.way = newLink(t, strings.TrimPrefix(l.hub.base, "http://"))
-	l.edge = serve(t, binary, l.folder, "--origin", l.way.base, "--token", made.Token)
+	l.edge = serve(t, binary, l.folder, "--origin", l.way.base, "--token", enrolment.Token)
 	l.until("the edge is current", func() bool { return copies(t, binary, l.folder)[0].Phase == "current" })
 	return l
 }
 
-func (l *living) until(what string, so func() bool) {
+func (l *living) until(condition string, so func() bool) {
 	l.t.Helper()
-	until(l.t, what, so)
+	until(l.t, condition, so)
 }
 
 // add has a server take an input, which is one operation.
@@ -224,7 +224,7 @@ func takenBack(t *testing.T, binary string) {
 	if l.picture(l.edge, "late") != late { // which the edge has then
 		t.Error("the picture at the edge is another")
 	}
-	whole := func(more ...string) bool {
+	isRestored := func(more ...string) bool {
 		for _, srv := range []*server{l.hub, l.edge} {
 			if !l.has(srv, append(more, "in-0", "late", "of-edge")...) || l.has(srv, "in-7") {
 				return false
@@ -247,7 +247,7 @@ func takenBack(t *testing.T, binary string) {
 
 	restore("first")
 	l.way.set(false)
-	l.until("everything is back", func() bool { return whole() })
+	l.until("everything is back", func() bool { return isRestored() })
 	c = l.hub.as(t, l.key)
 	if code := at(t, c.must("GET", "/v2/models/halves", nil), "model", "model_version", "status", "code"); code != 21100.0 {
 		t.Errorf("the version that was trained is at %v", code)
@@ -269,7 +269,7 @@ func takenBack(t *testing.T, binary string) {
 	c = l.hub.as(t, l.key)
 	c.must("POST", "/v2/inputs", object{"inputs": []object{input("late", photo(t, names[10]), "other"), input("new", photo(t, names[11]))}})
 	l.way.set(false)
-	l.until("everything is back", func() bool { return whole("new") && len(l.listConflicts(l.hub)) > 0 })
+	l.until("everything is back", func() bool { return isRestored("new") && len(l.listConflicts(l.hub)) > 0 })
 	if x := l.listConflicts(l.hub); len(x) != 1 || at(t, x[0], "kind") != "input_create" || at(t, x[0], "input_id") != "late" || !strings.Contains(fmt.Sprint(x[0]), "late") {
 		t.Errorf("the origin lists %v", x)
 	}

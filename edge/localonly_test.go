@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// localOnly has an application become local only while an edge that has it is cut off and writes. At the next contact the origin gets what the
-// edge acknowledged, and its edges delete all of the application. Shared again, each edge gets all of it, writes, and has it after a restart.
+// localOnly makes an application local only while one of its edges is cut off and writes. At the next contact the origin gets the writes
+// that the edge acknowledged, and all edges delete the application. Once it is shared again, each edge gets all of it, writes, and has it
+// after a restart.
 func localOnly(t *testing.T, binary string) {
 	origin, data := hubOf(t, binary), filepath.Join(t.TempDir(), "origin")
 	app, key, _ := owner(t, origin, data, "shared")
@@ -26,13 +27,13 @@ func localOnly(t *testing.T, binary string) {
 	var folders [2]string
 	var edges [2]*server
 	for i, base := range []string{way.base, hub.base} {
-		var made struct{ Token string }
+		var enrolment struct{ Token string }
 		text := command(t, origin, "edge", "create", "shop", "--apps", app, "--data", data, "--json")
-		if err := json.Unmarshal([]byte(text), &made); err != nil {
+		if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 			t.Fatal(err)
 		}
 		folders[i] = folder(t, binary)
-		edges[i] = serve(t, binary, folders[i], "--origin", base, "--token", made.Token)
+		edges[i] = serve(t, binary, folders[i], "--origin", base, "--token", enrolment.Token)
 		until(t, "the edge has the application", answers(edges[i], "at-origin", 200))
 	}
 

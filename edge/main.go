@@ -1,4 +1,4 @@
-// Sightline-edge is a node near those who ask: all of /v2 from the module, and its command line.
+// Sightline-edge is the server that runs near its callers, and its command line. The WebAssembly module answers all of /v2.
 package main
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
-// earlier serves a folder of an earlier program, which kept other modules in it: they are neither served nor touched. A SIGHUP,
-// which had an earlier program read them, changes nothing.
+// earlier serves the data folder of an earlier program, which stored other modules in it. They are neither served nor changed. A SIGHUP
+// made earlier programs load them and now changes nothing.
 func earlier(t *testing.T, binary string) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "earlier")
@@ -49,8 +49,8 @@ func earlier(t *testing.T, binary string) {
 	}
 	srv.terminate(t)
 	for name, text := range files {
-		if kept, err := os.ReadFile(filepath.Join(data, name)); err != nil || string(kept) != text {
-			t.Errorf("%s = %q, %v", name, kept, err)
+		if content, err := os.ReadFile(filepath.Join(data, name)); err != nil || string(content) != text {
+			t.Errorf("%s = %q, %v", name, content, err)
 		}
 	}
 	if out := command(t, binary, "precompile", "--data", data, "--json"); !strings.Contains(out, `"compiled":false`) {
@@ -59,9 +59,9 @@ func earlier(t *testing.T, binary string) {
 }
 
 // TestRunaway serves a built-in module that never returns from a call, so its calls have no deadlines. The process ends and another
-// replaces it, with all acknowledged writes. If the collector does not run meanwhile, the process reports the hang itself. If a
-// collection begins, nothing of the process runs any longer, and the supervisor must notice. If a collection had begun before the call, it
-// stops only goroutines that must help it, and either may be first.
+// replaces it, with all acknowledged writes. If the collector does not run meanwhile, the process reports the hang itself. If a collection
+// begins, nothing in the process runs any longer, and the supervisor must notice. If a collection had begun before the call, it stops only
+// goroutines that must help it. Then either of the two can report first.
 func TestRunaway(t *testing.T) {
 	testkit.RequireTiming(t)
 	binary := build(t, runaway(t))
@@ -69,7 +69,7 @@ func TestRunaway(t *testing.T) {
 	command(t, binary, "precompile", "--data", warm)
 	for _, tt := range []struct {
 		name, collector, callTime string
-		says                      *regexp.Regexp
+		pattern                   *regexp.Regexp
 	}{
 		{"told", "off", "1s", regexp.MustCompile(`(a module call exceeded 1s)`)},
 		{"frozen", "1", "4s", regexp.MustCompile(`(no heartbeat for 14s|a module call exceeded 4s)`)},
@@ -90,14 +90,14 @@ func TestRunaway(t *testing.T) {
 				_, _, err := c.do("POST", "/v2/inputs", object{"inputs": []object{{"id": "run-away", "data": object{"image": object{"url": "http://run.away/"}}}}})
 				hung <- err
 			}()
-			for len(hung) == 0 { // what else is asked makes garbage, also after an answer that did not come
+			for len(hung) == 0 { // these requests make garbage for the collector, even after one without an answer
 				_, _, _ = c.do("GET", "/metrics", nil)
 			}
 			if err := <-hung; err == nil {
 				t.Error("the call that never returns was answered")
 			}
 			t.Logf("the hung process ended after %v", time.Since(begun).Round(time.Millisecond))
-			t.Log(srv.find(t, tt.says, 1))
+			t.Log(srv.find(t, tt.pattern, 1))
 			srv.find(t, serving, 2)
 			if after := srv.child(t); after == before {
 				t.Errorf("process %d serves on", before)
@@ -112,7 +112,7 @@ func TestRunaway(t *testing.T) {
 	}
 }
 
-// runaway is the module with a request that it never answers.
+// runaway returns a build of the module that never answers a certain request.
 func runaway(t *testing.T) []byte {
 	t.Helper()
 	root, dir := testkit.Root(t), t.TempDir()
@@ -141,8 +141,8 @@ func runaway(t *testing.T) []byte {
 	out := filepath.Join(dir, "guest.wasm")
 	cmd := exec.Command("go", "build", "-overlay", overlay, "-trimpath", "-ldflags", "-s -w", "-tags", "lent", "-buildmode=c-shared", "-o", out, "./wasm/guest")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, said)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, output)
 	}
 	module, err := os.ReadFile(out)
 	if err != nil {

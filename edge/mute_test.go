@@ -69,16 +69,16 @@ func TestLoadMuteReaders(t *testing.T) {
 		end := system.Now().Add(attackTime(t))
 		until = func() bool { return system.Now().After(end) }
 	}
-	beside := pages(until)
+	concurrent := pages(until)
 	peak := peakOf(t, s.child(t))
 	if testkit.Timing() && peak > 1<<30 {
 		t.Errorf("%d MB resident at the peak, want at most 1,024", peak>>20)
 	}
-	usual, got := p99(alone), p99(beside)
-	if most := 3 * max(usual, 10*time.Millisecond); testkit.Timing() && got > most {
-		t.Errorf("the other's p99 is %v, want at most %v", got, most)
+	usual, got := p99(alone), p99(concurrent)
+	if limit := 3 * max(usual, 10*time.Millisecond); testkit.Timing() && got > limit {
+		t.Errorf("the other's p99 is %v, want at most %v", got, limit)
 	}
-	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, got, len(beside), usual)
+	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, got, len(concurrent), usual)
 }
 
 // attackTime is the duration of a measured attack.
@@ -100,7 +100,7 @@ func request(t testing.TB, s *server, key, path string) *http.Request {
 	return req
 }
 
-// peakOf is the largest resident memory of a process so far, 0 if the system does not report it.
+// peakOf returns the largest resident memory of a process so far in bytes, or 0 if the system does not report it.
 func peakOf(t testing.TB, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

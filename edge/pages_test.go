@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// asks asks what a page of the server asks; authorization may be empty.
+// asks makes a request as a page of the server does; authorization may be empty.
 func (s *server) asks(t *testing.T, method, path, authorization string) (status int, header http.Header, answer object) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.base+path, strings.NewReader("{}"))
@@ -33,7 +33,7 @@ func (s *server) asks(t *testing.T, method, path, authorization string) (status 
 	return res.StatusCode, res.Header, answer
 }
 
-// checkPages opens every page at an edge, with a key and, at a demonstration's, without.
+// checkPages checks every page of an edge, and the requests of pages with a key and, at a demonstration, without one.
 func checkPages(t *testing.T, binary string) {
 	data := filepath.Join(t.TempDir(), "data")
 	app, key, _ := owner(t, binary, data, "birds")
@@ -43,7 +43,7 @@ func checkPages(t *testing.T, binary string) {
 		"/" + app + "/next", "/" + app + "/models", "/" + app + "/models/m/v", "/" + app + "/concepts",
 	} {
 		status, header, _ := srv.asks(t, "GET", path, "")
-		// A program that was built without the pages answers so, only at their addresses.
+		// A program that was built without the pages returns 404 as plain text for their addresses.
 		if kind := header.Get("Content-Type"); !(status == 200 && kind == "text/html; charset=utf-8" || status == 404 && kind == "text/plain; charset=utf-8") {
 			t.Errorf("%s = %d, %s", path, status, kind)
 		}

@@ -15,22 +15,22 @@ import (
 // commandIndex has the commands, flags and targets that the pages may name.
 type commandIndex struct {
 	flags   map[string][]string // of each command of a program, such as "sightline key create"
-	targets []string            // of make
+	targets []string            // targets of make
 	root    string
 }
 
 var (
-	subcommand = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*) +\S`)
-	flag       = regexp.MustCompile(`--[a-z][a-z-]*`)
-	target     = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
-	spans      = regexp.MustCompile("`([^`\n]+)`")
-	invoked    = regexp.MustCompile(`(?:^|[ /(])(sightline(?:-edge)?)((?: [a-z][a-z-]*)+)`)
-	made       = regexp.MustCompile(`(?:^|&& )make ([a-z-]+)`)
-	words      = regexp.MustCompile(`^[a-z]+( [a-z][a-z-]*)?`)
-	folders    = regexp.MustCompile(`(?:^| )([a-z0-9]+)/(?: |$)`)
+	subcommand  = regexp.MustCompile(`(?m)^  ([a-z][a-z-]*) +\S`)
+	flag        = regexp.MustCompile(`--[a-z][a-z-]*`)
+	target      = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
+	spans       = regexp.MustCompile("`([^`\n]+)`")
+	invoked     = regexp.MustCompile(`(?:^|[ /(])(sightline(?:-edge)?)((?: [a-z][a-z-]*)+)`)
+	makeCommand = regexp.MustCompile(`(?:^|&& )make ([a-z-]+)`)
+	words       = regexp.MustCompile(`^[a-z]+( [a-z][a-z-]*)?`)
+	folders     = regexp.MustCompile(`(?:^| )([a-z0-9]+)/(?: |$)`)
 )
 
-// commands asks both programs for their commands and flags.
+// commands reads the commands and flags of both programs from their help texts.
 func (r *reader) commands(t *testing.T) *commandIndex {
 	t.Helper()
 	k := &commandIndex{flags: map[string][]string{}, root: testkit.Root(t)}
@@ -61,7 +61,7 @@ func (r *reader) commands(t *testing.T) *commandIndex {
 	return k
 }
 
-// check wants every command, flag, target and folder that a page names to exist.
+// check checks that every command, flag, target and folder that a page names exists.
 func (k *commandIndex) check(t *testing.T, page, text string) {
 	t.Helper()
 	var code []string
@@ -76,7 +76,7 @@ func (k *commandIndex) check(t *testing.T, page, text string) {
 	}
 	for _, line := range code {
 		line, _, _ = strings.Cut(line, "  #")
-		for _, m := range made.FindAllStringSubmatch(line, -1) {
+		for _, m := range makeCommand.FindAllStringSubmatch(line, -1) {
 			if !slices.Contains(k.targets, m[1]) {
 				t.Errorf("%s: %s: make has no target %s", page, line, m[1])
 			}
@@ -100,7 +100,7 @@ func (k *commandIndex) check(t *testing.T, page, text string) {
 	}
 }
 
-// command returns the longest name of a command that words begin with, or the program's.
+// command returns the longest name of a command at the beginning of words, or the program's name.
 func (k *commandIndex) command(program, words string) string {
 	name := program
 	for _, word := range strings.Fields(words) {
@@ -122,7 +122,7 @@ func (k *commandIndex) has(flag string) bool {
 	return false
 }
 
-// layout wants the folders of a list to exist. Each line has names and then a text, which may name folders in those or next to them.
+// layout checks that the folders of a list exist. Each line has names and then a text. The text can name folders in those or next to them.
 func (k *commandIndex) layout(t *testing.T, block string) {
 	t.Helper()
 	exists := func(path string) bool {

@@ -17,7 +17,7 @@ import (
 	assembled "github.com/sightline-dev/sightline/web/runtime/test"
 )
 
-// notRun has the reason for each block of README.md that the test does not run, by the start of the block.
+// notRun has the reasons for the blocks of README.md that the test does not run. A key is the start of a block.
 var notRun = map[string]string{
 	"git clone ":             "it needs a network, and the demonstration runs until somebody ends it; TestJourneys runs it",
 	"sightline serve --data": "it needs port 443, a domain and a certificate authority",
@@ -25,9 +25,9 @@ var notRun = map[string]string{
 	"make build":             "the targets build and test everything, this test included",
 }
 
-// TestReadme runs the commands of README.md and of core/auth/README.md in their order, and compares their output with the
-// page. It fails for a block that it neither runs nor has in notRun. It also checks that the commands, flags and targets of make
-// exist that these pages and edge/README.md name.
+// TestReadme runs the commands of README.md and of core/auth/README.md in their order, and compares their output with the page. It fails
+// for a block that it neither runs nor has in notRun. It also checks that every command, flag and make target exists that these pages and
+// edge/README.md name.
 func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts both programs")
@@ -67,7 +67,7 @@ func TestReadme(t *testing.T) {
 				}
 			})
 			if !ok {
-				return // the next commands need what these do
+				return // the next commands need the results of these
 			}
 		}
 	}
@@ -110,11 +110,11 @@ type reader struct {
 	dir     string
 	env     []string
 	servers []*server
-	places  map[string]string // addresses of servers, by the page's
-	values  map[string]string // keys, ids and tokens, by the page's
+	places  map[string]string // addresses of servers, by the address on the page
+	values  map[string]string // keys, IDs and tokens, by the value on the page
 }
 
-// newReader builds both programs in a folder that looks to the commands like the project.
+// newReader builds both programs in a folder with the layout that the commands expect.
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	r := &reader{root: t, dir: t.TempDir(), places: map[string]string{}, values: map[string]string{}}
@@ -169,7 +169,7 @@ func (r *reader) run(t *testing.T, block string) {
 	}
 }
 
-// actual returns a command with the values of this run.
+// actual replaces the page's values in a command with those of this run.
 func (r *reader) actual(t *testing.T, command string) string {
 	t.Helper()
 	return valued.ReplaceAllStringFunc(command, func(s string) string {
@@ -181,7 +181,7 @@ func (r *reader) actual(t *testing.T, command string) string {
 	})
 }
 
-// compare runs a command and compares its output. At the edge it repeats the command until the output is the page's.
+// compare runs a command and compares its output with the page. At the edge it repeats the command until they agree.
 func (r *reader) compare(t *testing.T, command, want string) {
 	t.Helper()
 	var got []byte
@@ -201,8 +201,8 @@ func (r *reader) compare(t *testing.T, command, want string) {
 	}
 }
 
-// serve starts a server and compares its first output, in which other lines may come between those of the page. The server
-// runs until the test ends.
+// serve starts a server and compares its first output with the page. Other lines may come between those of the page. The server runs until
+// the test ends.
 func (r *reader) serve(t *testing.T, command, want string) {
 	t.Helper()
 	place := "127.0.0.1:8080"
@@ -218,16 +218,16 @@ func (r *reader) serve(t *testing.T, command, want string) {
 	r.places[place] = s.find(t, serving, 1)
 	r.env = append(r.env, "SIGHTLINE_URL=http://"+r.places["127.0.0.1:8080"])
 	s.mu.Lock()
-	said := strings.Join(s.said, "\n") + "\n"
+	output := strings.Join(s.lines, "\n") + "\n"
 	s.mu.Unlock()
 	want = "…\n" + strings.ReplaceAll(want, "\n", "\n…\n")
-	if !r.match(want, said) {
-		t.Errorf("$ %s\n%s\nThe page shows:\n%s", command, said, want)
+	if !r.match(want, output) {
+		t.Errorf("$ %s\n%s\nThe page shows:\n%s", command, output, want)
 	}
 }
 
-// match reports whether an output is the page's, in which … means any text, and a line with only … any lines. It stores the
-// values that the page shows for the first time.
+// match reports whether an output matches the page. In want, … means any text, and a line with only … means any lines. It stores the values
+// that the page shows for the first time.
 func (r *reader) match(want, got string) bool {
 	var pattern strings.Builder
 	var names []string
@@ -266,7 +266,7 @@ func (r *reader) match(want, got string) bool {
 	return true
 }
 
-// runInNode runs the script for browsers with the runtime's files where make puts them, and one picture.
+// runInNode runs the browser script in Node, with the runtime's files in the layout of make and with one picture.
 func runInNode(t *testing.T, script string) {
 	t.Helper()
 	dir := assembled.AssembleRuntime(t)

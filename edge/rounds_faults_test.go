@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// The faults of a round of TestNothingLost: kills, power cuts, full disks, cut links, rollbacks and restores.
+// This file has the faults of a round of TestNothingLost: kills, power cuts, full disks, cut links, rollbacks and restores.
 
-// link links files that nobody changes to another folder.
+// link hard-links all files of one folder into another. Nobody may change these files.
 func (r *round) link(from, to string) {
 	r.t.Helper()
 	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
@@ -28,7 +28,7 @@ func (r *round) link(from, to string) {
 	}
 }
 
-// faults cuts links and fills disks, or ends that.
+// faults cuts or repairs the link of each host, and fills or frees its disk, at random.
 func (r *round) faults() {
 	for _, h := range r.hosts {
 		if h.way != nil {
@@ -50,7 +50,7 @@ func (r *round) faults() {
 	}
 }
 
-// fill fills a host's disk, or makes room.
+// fill makes writes to a host's disk fail as on a full disk, or ends that.
 func (r *round) fill(h *host, full bool) {
 	r.t.Helper()
 	name := filepath.Join(h.disk, fullName)
@@ -65,15 +65,15 @@ func (r *round) fill(h *host, full bool) {
 	}
 }
 
-// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest.
+// keep saves an image of a host's folder: a backup of the running host, or a copy of the folder of the stopped host.
 func (r *round) keep(h *host) {
 	r.t.Helper()
-	x := &savedState{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
+	x := &savedState{folder: filepath.Join(r.t.TempDir(), "image"), writes: map[*write]bool{}}
 	x.backup = h.page == nil && r.rnd.IntN(2) == 0
 	v := r.look(h)
 	for _, w := range r.writes {
 		if w.acked && r.has(h, v, w) {
-			x.held[w] = true
+			x.writes[w] = true
 		}
 	}
 	x.seen = maps.Clone(h.seen)
@@ -93,7 +93,7 @@ func (r *round) keep(h *host) {
 	r.start(h)
 }
 
-// copy copies a folder without the compiled module.
+// copy copies a folder without the compiled module and its key.
 func (r *round) copy(from, to string) {
 	r.t.Helper()
 	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
@@ -119,8 +119,8 @@ func (r *round) copy(from, to string) {
 	}
 }
 
-// strike keeps an image of a host, or sets a host back to its image. A write is lost then, and forgiven, if no host has it any more: no
-// other one has it, and it is not in the image.
+// strike saves an image of a host, or sets a host back to its saved image. A write that neither the image nor another host has is lost, and
+// the test allows that.
 func (r *round) strike() {
 	r.t.Helper()
 	back := slices.DeleteFunc(slices.Clone(r.hosts), func(h *host) bool { return h.saved == nil })
@@ -129,7 +129,7 @@ func (r *round) strike() {
 		return
 	}
 	h := back[r.rnd.IntN(len(back))]
-	r.look(h) // for its conflicts, which may be lost with it
+	r.look(h) // records the host's conflicts, which the image may not have
 	x := h.saved
 	if r.rnd.IntN(2) == 0 {
 		r.stop(h)
@@ -145,7 +145,7 @@ func (r *round) strike() {
 	}
 	lost := 0
 	for _, w := range r.writes {
-		if !w.acked || w.lost || x.held[w] {
+		if !w.acked || w.lost || x.writes[w] {
 			continue
 		}
 		w.lost = true
@@ -160,7 +160,7 @@ func (r *round) strike() {
 	h.life++
 	h.seen = maps.Clone(x.seen)
 	for _, w := range r.writes {
-		if x.held[w] && w.at == h { // the new life has it, too
+		if x.writes[w] && w.at == h { // the restored host has it, too
 			w.life = h.life
 		}
 	}

@@ -122,7 +122,7 @@ type host struct {
 type savedState struct {
 	folder string
 	backup bool
-	held   map[*write]bool // writes that are in it
+	writes map[*write]bool // writes that are in it
 	seen   map[string]bool
 }
 
@@ -158,14 +158,14 @@ func newRound(t *testing.T, p programs, seed uint64) *round {
 	address := strings.TrimPrefix(origin.srv.base, "http://")
 	for _, name := range []string{"edge 1", "edge 2"} {
 		h := r.host(name)
-		var made struct{ Token string }
+		var enrolment struct{ Token string }
 		text := command(t, p.origin, "edge", "create", name, "--apps", r.app, "--data", origin.data, "--json")
-		if err := json.Unmarshal([]byte(text), &made); err != nil {
+		if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 			t.Fatal(err)
 		}
 		h.way = newLink(t, address)
 		r.linkModule(h.data)
-		r.start(h, "--origin", h.way.base, "--token", made.Token)
+		r.start(h, "--origin", h.way.base, "--token", enrolment.Token)
 	}
 	if p.node != "" {
 		h := r.host("page")

@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// link is the way from a copy to its origin, which can be cut.
+// link is a network connection from a replica to its origin, which a test can cut.
 type link struct {
 	base string
 
@@ -31,7 +31,7 @@ type link struct {
 	conns map[net.Conn]bool
 }
 
-// newLink leads to a server's address.
+// newLink returns a link to the server at address to.
 func newLink(t testing.TB, to string) *link {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,31 +57,31 @@ func newLink(t testing.TB, to string) *link {
 	return x
 }
 
-// carry copies what two ends say until either has gone.
-func (x *link) carry(here net.Conn, to string) {
-	defer here.Close()
-	there, err := net.Dial("tcp", to)
+// carry copies the bytes between both connections until either closes.
+func (x *link) carry(conn net.Conn, to string) {
+	defer conn.Close()
+	origin, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
-	defer there.Close()
-	if !x.hold(here, there) {
+	defer origin.Close()
+	if !x.hold(conn, origin) {
 		return
 	}
 	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
+	for _, way := range [][2]net.Conn{{conn, origin}, {origin, conn}} {
 		go func() {
 			_, _ = io.Copy(way[0], way[1])
 			done <- struct{}{}
 		}()
 	}
 	<-done
-	_, _ = here.Close(), there.Close()
+	_, _ = conn.Close(), origin.Close()
 	<-done
-	x.drop(here, there)
+	x.drop(conn, origin)
 }
 
-// hold keeps two ends, so that they can be cut; false: they are.
+// hold registers connections, so that set can close them, and reports whether the link is usable. If it returns false, the link is cut.
 func (x *link) hold(conns ...net.Conn) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -91,7 +91,7 @@ func (x *link) hold(conns ...net.Conn) bool {
 	return !x.cut
 }
 
-// set cuts the link, or mends it.
+// set cuts the link, or repairs it.
 func (x *link) set(cut bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -110,8 +110,8 @@ func (x *link) cuts() bool {
 	return x.cut
 }
 
-// newGate leads pages to a server: what is asked below /v2 and /hosted can be cut, so that a page which is opened without
-// it has the runtime all the same.
+// newGate returns a link that proxies to a server. Only requests below /v2 and /hosted can be cut, so that a page that opens without them
+// still has the runtime.
 func newGate(t testing.TB, to string) *link {
 	t.Helper()
 	x := &link{conns: map[net.Conn]bool{}}
@@ -147,7 +147,7 @@ func newGate(t testing.TB, to string) *link {
 	return x
 }
 
-// cancelConn is a request that can be ended like a connection.
+// cancelConn wraps a request as a connection: Close cancels the request.
 type cancelConn struct {
 	net.Conn
 	cancel context.CancelFunc
@@ -158,7 +158,7 @@ func (e *cancelConn) Close() error {
 	return nil
 }
 
-// drop forgets ends that have gone.
+// drop removes closed connections from the link.
 func (x *link) drop(conns ...net.Conn) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -167,17 +167,17 @@ func (x *link) drop(conns ...net.Conn) {
 	}
 }
 
-// screen is the display of a copy, which shows a reader the confirmed operations.
+// screen is the display of a replica. It shows the confirmed operations.
 type screen struct {
 	name string
 	link *link
 	ask  func(method, path string, body any) (int, http.Header, object, error)
 
 	site   log.Site
-	issued uint64 // last of its operations that an answer has named
+	issued uint64 // newest of its operations that an answer has named
 }
 
-// must asks, wants status 200, and notes which operations were made.
+// must sends a request, requires status 200, and records the operations that the request created.
 func (x *screen) must(t testing.TB, method, path string, body any) object {
 	t.Helper()
 	status, h, out, err := x.ask(method, path, body)
@@ -188,36 +188,36 @@ func (x *screen) must(t testing.TB, method, path string, body any) object {
 	return out
 }
 
-// note reads which operations an answer has made.
+// note records the operations that an answer lists in its header.
 func (x *screen) note(t testing.TB, h http.Header) {
 	t.Helper()
-	where, made := h.Get("X-Sightline-Durability"), h.Get("X-Sightline-Operations")
-	if where == "" {
+	durability, ops := h.Get("X-Sightline-Durability"), h.Get("X-Sightline-Operations")
+	if durability == "" {
 		return
 	}
 	if x.link == nil {
-		if where != "origin" || made != "" {
-			t.Errorf("the origin says that a write is durable at %q, operations %q", where, made)
+		if durability != "origin" || ops != "" {
+			t.Errorf("the origin says that a write is durable at %q, operations %q", durability, ops)
 		}
 		return
 	}
 	var first, last uint64
-	if _, err := fmt.Sscanf(made, "%d:%d-%d", &x.site, &first, &last); err != nil || where != "local" || last < first || first <= x.issued {
-		t.Errorf("%s says that a write is durable at %q, operations %q after %d", x.name, where, made, x.issued)
+	if _, err := fmt.Sscanf(ops, "%d:%d-%d", &x.site, &first, &last); err != nil || durability != "local" || last < first || first <= x.issued {
+		t.Errorf("%s says that a write is durable at %q, operations %q after %d", x.name, durability, ops, x.issued)
 	}
 	x.issued = last
 }
 
-// claim is the content of a screen at a moment.
+// claim is the sync status that a screen shows at one moment.
 type claim struct {
 	name      string
 	site      log.Site
-	issued    uint64 // operations that had been made
-	confirmed uint64 // the last of them that was not in the outbox
+	issued    uint64 // last operation that had been created
+	confirmed uint64 // last operation before the first one in the outbox
 	pending   uint64 // displayed number of pending operations
 }
 
-// look reads a copy's outbox and its status; false: nobody is there to show them.
+// look reads a replica's outbox and sync status. It returns false if the replica does not answer.
 func (x *screen) look() (c claim, ok bool) {
 	c = claim{name: x.name, site: x.site, issued: x.issued, confirmed: x.issued}
 	status, _, out, err := x.ask("GET", "/v2/sync/outbox?per_page=1000", nil)
@@ -240,33 +240,33 @@ func (x *screen) look() (c claim, ok bool) {
 		}
 	}
 	status, _, out, err = x.ask("GET", "/v2/sync/status", nil)
-	var told struct{ Copy struct{ Queued, Sent uint64 } }
-	if err != nil || status != 200 || !convert(out, &told) {
+	var syncStatus struct{ Copy struct{ Queued, Sent uint64 } }
+	if err != nil || status != 200 || !convert(out, &syncStatus) {
 		return c, false
 	}
-	c.pending = told.Copy.Queued + told.Copy.Sent
+	c.pending = syncStatus.Copy.Queued + syncStatus.Copy.Sent
 	return c, true
 }
 
-// convert reads an answer as what it is.
+// convert decodes an answer into to, and reports whether that succeeded.
 func convert(from object, to any) bool {
 	text, err := json.Marshal(from)
 	return err == nil && json.Unmarshal(text, to) == nil
 }
 
-// witness holds what screens said to the origin's log.
+// witness compares what the screens show with the origin's log.
 type witness struct {
 	t       testing.TB
 	app     string
 	key     string
-	origin  func() string // its address
+	origin  func() string // returns the origin's URL
 	screens []*screen
 
-	claims           []claim // not compared with the log yet: the origin was offline
+	claims           []claim // claims not yet compared with the log, because the origin was offline
 	checked, waiting int
 }
 
-// look reads the confirmed operations of every screen, and then compares them with the log: operations that it lacks now it lacked then.
+// look reads the sync status of every screen, and then compares it with the log. An operation that the log lacks now was not in it earlier.
 func (w *witness) look() {
 	w.t.Helper()
 	for _, x := range w.screens {
@@ -277,7 +277,7 @@ func (w *witness) look() {
 	w.settle()
 }
 
-// settle compares the claims with the origin's log, if it is online.
+// settle compares the claims with the origin's log, and reports whether the origin answered.
 func (w *witness) settle() bool {
 	w.t.Helper()
 	has, ok := w.log()
@@ -306,7 +306,7 @@ func (w *witness) settle() bool {
 	return true
 }
 
-// log returns the operations of the origin's log; false: it does not answer.
+// log returns the operations of the origin's log. It returns false if the origin does not answer.
 func (w *witness) log() (map[log.Dot]bool, bool) {
 	w.t.Helper()
 	body, ok := w.get("/v2/sync/changes?p=0&since=0&live=0&app=" + w.app)
@@ -341,7 +341,7 @@ func (w *witness) log() (map[log.Dot]bool, bool) {
 	}
 }
 
-// root is the root of the origin's tree of digests, in hexadecimal digits, and the entry that it is of.
+// root returns the root of the origin's digest tree in hexadecimal digits, and the number of the log entry that the tree describes.
 func (w *witness) root() (seq uint64, root string) {
 	w.t.Helper()
 	body, ok := w.get("/v2/sync/digest?p=0&prefix=&app=" + w.app)
@@ -357,7 +357,7 @@ func (w *witness) root() (seq uint64, root string) {
 	return m.Seq, hex.EncodeToString(digest[:])
 }
 
-// get asks the origin in the protocol.
+// get sends a GET request of the sync protocol to the origin.
 func (w *witness) get(path string) ([]byte, bool) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), "GET", w.origin()+path, nil)
@@ -375,7 +375,7 @@ func (w *witness) get(path string) ([]byte, bool) {
 	return body, err == nil && res.StatusCode == 200
 }
 
-// holds returns the application's inputs at a place, in its order, without the addresses of their pictures.
+// holds returns the inputs that this screen's application lists, in its order, without their pictures' URLs.
 func (x *screen) holds() string {
 	status, _, out, err := x.ask("GET", "/v2/inputs?per_page=100", nil)
 	if err != nil || status != 200 {

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// tab is a tab of a Chromium, which keeps a copy of an application. It is asked by one goroutine at a time.
+// tab is a tab of a Chromium browser that keeps a replica of an application. Only one goroutine at a time may use it.
 type tab struct {
 	t   testing.TB
 	cmd *exec.Cmd
@@ -25,7 +25,7 @@ type tab struct {
 	log bytes.Buffer
 }
 
-// openTab starts a browser with pages of an origin.
+// openTab starts a browser with the pages of an origin.
 func openTab(t testing.TB, node, chromium, origin string) *tab {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node, "tab.js")
@@ -34,7 +34,7 @@ func openTab(t testing.TB, node, chromium, origin string) *tab {
 	return startTab(t, cmd)
 }
 
-// startTab starts a script that is controlled as a tab, and waits until it listens.
+// startTab starts a script that takes the commands of a tab, and waits until it is ready.
 func startTab(t testing.TB, cmd *exec.Cmd) *tab {
 	t.Helper()
 	x := &tab{t: t, cmd: cmd}
@@ -64,7 +64,7 @@ func startTab(t testing.TB, cmd *exec.Cmd) *tab {
 	return x
 }
 
-// readAnswer reads an answer.
+// readAnswer decodes one line of the script's output into out, or returns the failure that it reports.
 func (x *tab) readAnswer(out any) error {
 	late := time.AfterFunc(patience, func() { _ = x.cmd.Process.Kill() })
 	line, err := x.out.ReadBytes('\n')
@@ -88,7 +88,7 @@ func (x *tab) readAnswer(out any) error {
 	return nil
 }
 
-// do has the tab do something.
+// do runs a command in the tab and fails the test on an error.
 func (x *tab) do(name string, with object, out any) {
 	x.t.Helper()
 	if err := x.try(name, with, out); err != nil {
@@ -96,13 +96,13 @@ func (x *tab) do(name string, with object, out any) {
 	}
 }
 
-// try is do that returns the error.
+// try is like do, and returns the error.
 func (x *tab) try(name string, with object, out any) error {
-	said := object{"do": name}
+	call := object{"do": name}
 	for k, v := range with {
-		said[k] = v
+		call[k] = v
 	}
-	line, err := json.Marshal(said)
+	line, err := json.Marshal(call)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (x *tab) try(name string, with object, out any) error {
 	return x.readAnswer(out)
 }
 
-// ask makes a call of the interface in the page.
+// ask makes an API call in the page.
 func (x *tab) ask(method, path string, body any) (int, http.Header, object, error) {
 	x.t.Helper()
 	status, h, out, err := x.call(method, path, body)
@@ -122,7 +122,7 @@ func (x *tab) ask(method, path string, body any) (int, http.Header, object, erro
 	return status, h, out, nil
 }
 
-// call is ask that returns the error of a page that has ended.
+// call is like ask, and returns the error if the page has ended.
 func (x *tab) call(method, path string, body any) (int, http.Header, object, error) {
 	var got struct {
 		Status  int

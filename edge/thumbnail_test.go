@@ -91,12 +91,12 @@ func checkThumbnails(t *testing.T, binary string) {
 		hub.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input(id, photo(t, names[i]))}})
 	}
 	hub.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("saved", savedAgain(t, photo(t, names[0])))}})
-	var made struct{ Token string }
-	if err := json.Unmarshal([]byte(command(t, program, "edge", "create", "north", "--apps", app, "--data", data, "--json")), &made); err != nil {
+	var enrolment struct{ Token string }
+	if err := json.Unmarshal([]byte(command(t, program, "edge", "create", "north", "--apps", app, "--data", data, "--json")), &enrolment); err != nil {
 		t.Fatal(err)
 	}
 	own := folder(t, binary)
-	edge := serve(t, binary, own, "--origin", way.base, "--token", made.Token)
+	edge := serve(t, binary, own, "--origin", way.base, "--token", enrolment.Token)
 	until(t, "the edge has the inputs", func() bool {
 		status, _, err := edge.as(t, key).do("GET", "/v2/inputs/saved", nil)
 		return err == nil && status == 200
@@ -156,11 +156,11 @@ func checkThumbnails(t *testing.T, binary string) {
 	if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if told := command(t, binary, "doctor", "--data", own); !strings.Contains(told, "harmless: pictures") {
-		t.Errorf("doctor with a damaged picture of the origin's:\n%s", told)
+	if report := command(t, binary, "doctor", "--data", own); !strings.Contains(report, "harmless: pictures") {
+		t.Errorf("doctor with a damaged picture of the origin's:\n%s", report)
 	}
 	command(t, binary, "doctor", "--data", own, "--repair")
-	if told := command(t, binary, "doctor", "--data", own, "--quiet"); told != "" {
-		t.Errorf("after the repair:\n%s", told)
+	if report := command(t, binary, "doctor", "--data", own, "--quiet"); report != "" {
+		t.Errorf("after the repair:\n%s", report)
 	}
 }

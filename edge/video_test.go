@@ -14,9 +14,9 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestVideos predicts each film of ../shared/video at an origin, at an edge that has a copy of the application, and at an edge that stands
-// alone. The status is that of outcomes.tsv. At least 98 % of the frames show a concept that labels.tsv lists. Status and data of the
-// answers are the same bytes.
+// TestVideos predicts each film of ../shared/video at an origin, at an edge that has a replica of the application, and at a standalone
+// edge. The status is as in outcomes.tsv. At least 98 % of the frames show a concept that labels.tsv lists. All three answers have the same
+// bytes of status and data.
 func TestVideos(t *testing.T) {
 	testkit.Nightly(t)
 	films := testkit.DataPath(t, "video")
@@ -26,12 +26,12 @@ func TestVideos(t *testing.T) {
 	origin, data := hubOf(t, binary), filepath.Join(t.TempDir(), "origin")
 	app, key, _ := owner(t, origin, data, "shared")
 	hub := serve(t, origin, data, "--video-module", module)
-	var made struct{ Token string }
+	var enrolment struct{ Token string }
 	text := command(t, origin, "edge", "create", "shop", "--apps", app, "--data", data, "--json")
-	if err := json.Unmarshal([]byte(text), &made); err != nil {
+	if err := json.Unmarshal([]byte(text), &enrolment); err != nil {
 		t.Fatal(err)
 	}
-	edge := serve(t, binary, folder(t, binary), "--origin", hub.base, "--token", made.Token, "--video-module", module)
+	edge := serve(t, binary, folder(t, binary), "--origin", hub.base, "--token", enrolment.Token, "--video-module", module)
 	until(t, "the edge has the application", func() bool {
 		status, _, err := edge.as(t, key).do("GET", "/v2/inputs", nil)
 		return err == nil && status == 200
@@ -121,7 +121,7 @@ func TestVideos(t *testing.T) {
 			}
 		}
 	}
-	// The network errs about a compressed frame now and then. Wrong colours or a wrong rotation would change most frames of a film.
+	// The network misclassifies a compressed frame now and then. Wrong colours or a wrong rotation would change most frames of a film.
 	if missed*50 > expected {
 		t.Errorf("%d of %d frames lack their concept", missed, expected)
 	}

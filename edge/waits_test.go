@@ -13,24 +13,24 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// slowURLs has one application wait for slow URLs in more calls than an edge works on at once. Meanwhile another application's calls
-// and the same application's calls with base64 are answered, and the edge is ready and alive.
+// slowURLs makes one application wait for slow URLs in more calls than an edge works on at once. Meanwhile another application's calls and
+// the same application's calls with base64 are answered, and the edge is ready and alive.
 func slowURLs(t *testing.T, binary string) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "slow")
 	_, otherKey, _ := owner(t, binary, data, "other")
 	srv := serve(t, binary, data)
 	release := make(chan struct{})
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	slowServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-release
 		http.NotFound(w, r)
 	}))
-	defer elsewhere.Close()
+	defer slowServer.Close()
 	free := sync.OnceFunc(func() { close(release) })
 	defer free()
 	predict := "/v2/models/" + general + "/outputs"
 	byURL := func(n int) object {
-		return object{"inputs": slices.Repeat([]object{{"data": object{"image": object{"url": elsewhere.URL}}}}, n)}
+		return object{"inputs": slices.Repeat([]object{{"data": object{"image": object{"url": slowServer.URL}}}}, n)}
 	}
 	first, other := srv.as(t, key), srv.as(t, otherKey)
 	var attack sync.WaitGroup
@@ -43,7 +43,7 @@ func slowURLs(t *testing.T, binary string) {
 		attack.Go(func() {
 			defer ended.Add(1)
 			status, out, err := first.do("POST", predict, byURL(n))
-			for status == 503 { // more calls have come at once than the edge works on; those that wait leave their places
+			for status == 503 { // more calls came at once than the edge works on; waiting calls leave their places later
 				status, out, err = first.do("POST", predict, byURL(n))
 			}
 			if status != 400 || err != nil {

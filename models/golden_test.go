@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "rewrite testdata/golden.tsv from what t
 const goldenFile = "testdata/golden.tsv"
 
 // TestGoldenOutputs compares the analysis of every sample and of every photo of the test data with the hashes in testdata/golden.tsv:
-// embedding, values of general and food, colours. The file is one for all targets, so amd64 at each kernel level, arm64 and wasip1 must
-// all give the same bytes.
+// embedding, values of general and food, colours. All targets share this file, so amd64 at each kernel level, arm64 and wasip1 must all
+// give the same bytes.
 func TestGoldenOutputs(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestGoldenOutputs(t *testing.T) {
 	}
 }
 
-// goldenPictures lists the samples, and the photos of the test data. Only make nightly takes all of them, the other runs every third.
+// goldenPictures lists the samples and the photos of the test data. Only make nightly uses all of them; other runs use every third.
 func goldenPictures(t *testing.T) []string {
 	t.Helper()
 	root := testkit.Root(t)
@@ -74,14 +74,14 @@ func goldenPictures(t *testing.T) []string {
 	if *update {
 		step = 1
 	}
-	var taken []string
+	var subset []string
 	for i := 0; i < len(pictures); i += step {
-		taken = append(taken, pictures[i])
+		subset = append(subset, pictures[i])
 	}
-	return taken
+	return subset
 }
 
-// goldenRow is three hashes: of the embedding, of the values, of the colours.
+// goldenRow returns three hashes: of the embedding, the values and the colours.
 func goldenRow(a *predict.Analyser, picture string) (string, error) {
 	b, err := os.ReadFile(picture)
 	if err != nil {

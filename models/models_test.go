@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestManifestsHold compares every file with its hash, and checks that no other file exists.
+// TestManifestsHold compares the hash of every file with its manifest, and checks that no other file exists.
 func TestManifestsHold(t *testing.T) {
 	entries, err := fs.ReadDir(models.FS, ".")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestManifestsHold(t *testing.T) {
 	}
 }
 
-// TestBundlesLoad compares the public models with the documented identities.
+// TestBundlesLoad compares the public models with their documented IDs and versions.
 func TestBundlesLoad(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {

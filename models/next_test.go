@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// album is the evaluation photos as an application has them, by ordinal.
+// album is the evaluation photos as inputs of an application. An ordinal is an index in it.
 type album []labelledPhoto
 
 func (a album) Embeddings(_ context.Context, ords *roaring.Bitmap, yield func(uint32, *predict.Embedding)) error {
@@ -30,14 +30,14 @@ func (a album) Embeddings(_ context.Context, ords *roaring.Bitmap, yield func(ui
 	return nil
 }
 
-// teacher labels photos of an album for a model of some concepts.
+// teacher labels photos of an album for a model with some concepts.
 type teacher struct {
 	album
 	concepts   []string
 	background []predict.Embedding
 }
 
-// learn trains on the labelled photos.
+// learn trains a head on the labelled photos. It returns nil if none of them shows a concept.
 func (s *teacher) learn(t *testing.T, known *roaring.Bitmap) *train.Head {
 	t.Helper()
 	p := &train.Problem{Concepts: s.concepts, Background: s.background}
@@ -58,27 +58,27 @@ func (s *teacher) learn(t *testing.T, known *roaring.Bitmap) *train.Head {
 	return h
 }
 
-// area is the mean ROC AUC of the concepts that are in some photos that nobody labels.
+// area returns the mean ROC AUC of the concepts in unlabelled photos. It skips concepts that no photo shows.
 func (s *teacher) area(h *train.Head, photos []int) float64 {
 	sum, n := 0.0, 0.0
 	for c, name := range s.concepts {
-		var shown, others []float32
+		var positives, others []float32
 		for _, i := range photos {
 			value := float32(0)
 			if h != nil {
 				value = h.Values(nil, &s.album[i].embedding)[c]
 			}
 			if s.album[i].shows(name) {
-				shown = append(shown, value)
+				positives = append(positives, value)
 			} else {
 				others = append(others, value)
 			}
 		}
-		if len(shown) == 0 {
+		if len(positives) == 0 {
 			continue
 		}
 		won := 0.0
-		for _, a := range shown {
+		for _, a := range positives {
 			for _, b := range others {
 				switch {
 				case a > b:
@@ -88,13 +88,13 @@ func (s *teacher) area(h *train.Head, photos []int) float64 {
 				}
 			}
 		}
-		sum += won / float64(len(shown)*len(others))
+		sum += won / float64(len(positives)*len(others))
 		n++
 	}
 	return sum / n
 }
 
-// next returns the list of photos to label, ten long.
+// next returns the ten photos to label next.
 func (s *teacher) next(t *testing.T, pool, known *roaring.Bitmap, h *train.Head) []uint32 {
 	t.Helper()
 	var judge training.Evaluate
@@ -115,7 +115,7 @@ func (s *teacher) next(t *testing.T, pool, known *roaring.Bitmap, h *train.Head)
 	return ords
 }
 
-// margin sums the ROC AUC of the list and of random order over trials.
+// margin sums the ROC AUC of the list's order and of random order over trials.
 type margin struct {
 	n                            int
 	listed, random, sum, squares float64
@@ -135,13 +135,13 @@ func (m *margin) add(listed, random float64) {
 
 func (m *margin) mean() float64 { return m.sum / float64(m.n) }
 
-// deviation is the standard error of the mean.
+// deviation returns the standard error of the mean.
 func (m *margin) deviation() float64 {
 	return math.Sqrt((m.squares/float64(m.n) - m.mean()*m.mean()) / float64(m.n-1))
 }
 
-// teach trains by the list and in random order, ten photos at a time. After 20, 40 and 60 photos it adds the scores of both on unseen
-// photos.
+// teach trains in the list's order and in random order, ten photos at a time. After 20, 40 and 60 photos it adds the scores of both on
+// unseen photos.
 func (s *teacher) teach(t *testing.T, unseen, rest []int, margins []margin) {
 	t.Helper()
 	pool, known, drawn := roaring.New(), roaring.New(), roaring.New()
@@ -162,9 +162,9 @@ func (s *teacher) teach(t *testing.T, unseen, rest []int, margins []margin) {
 }
 
 // TestNextTeaches is the acceptance test of Label next, on real photos. It trains models of three concepts, starting with nothing and
-// adding ten photos per training. Models trained on the photos of the list must separate the concepts better, in unseen photos, than
-// models trained on as many photos in random order. The difference of one trial has a standard deviation of 0.13, so the mean of 24 has a
-// standard error of 0.03.
+// adding ten photos per training. Models trained on the list's photos must separate the concepts in unseen photos better than models
+// trained on as many photos in random order. The difference of one trial has a standard deviation of 0.13, so the mean of 24 has a standard
+// error of 0.03.
 func TestNextTeaches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 400 photos")

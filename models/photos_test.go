@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestPhotosAreNamed checks the results that a caller sees: for at least 51 of the 60 photos a visible label is among the first five
-// concepts, and the food model is sure of food alone.
+// TestPhotosAreNamed checks the results that a caller sees. For at least 51 of the 60 photos a correct label is among the first five
+// concepts, and the food model has high values only for food.
 func TestPhotosAreNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 60 photos")

@@ -198,7 +198,7 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 	photos := slices.Concat(evaluationPhotos(t, set),
 		analysePhotos(t, set, testkit.DataPath(t, "photos", "labels.tsv"), testkit.DataPath(t, "photos"), 1))
 	photos = slices.DeleteFunc(photos, func(p labelledPhoto) bool { return p.concepts[0] == "" })
-	var kept, unkept tally // wrong ones of those predicted
+	var supported, unkept tally // wrong ones of those predicted
 	cutOffs := 0
 	for i, names := range [][]string{{"bird", "insect"}, {"train", "aircraft"}, {"mammal", "insect", "bird"}, {"animal", "vehicle", "food"}} {
 		for draw := range testkit.Size(t, 0, 50, 100, 400) {
@@ -207,14 +207,14 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 			order := rng.Perm(len(photos))
 			taught := order[:len(order)*3/4]
 			for _, i := range taught {
-				labels, shown := make([]int8, len(names)), false
+				labels, hasConcept := make([]int8, len(names)), false
 				for c, name := range names {
 					if photos[i].shows(name) {
-						labels[c], shown = train.True, true
+						labels[c], hasConcept = train.True, true
 					}
 				}
 				e := train.Example{Embedding: &photos[i].embedding, Labels: labels}
-				if !shown {
+				if !hasConcept {
 					e.Labels, e.Other = nil, true
 				}
 				p.Examples = append(p.Examples, e)
@@ -226,7 +226,7 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 			for c, name := range names {
 				m, to := &r.Metrics.Concepts[c], &unkept
 				if m.Supported >= r.Metrics.Precision {
-					to = &kept
+					to = &supported
 					cutOffs++
 				}
 				for _, i := range order[len(taught):] {
@@ -237,8 +237,8 @@ func TestCutOffsKeepTheirPromise(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cut-offs support their promise: %d of %d predictions are wrong; of the others %d of %d", cutOffs, kept.over, kept.all, unkept.over, unkept.all)
-	if cutOffs == 0 || kept.share() > 0.1 {
-		t.Errorf("%.3f of %d predictions by %d cut-offs are wrong, want at most 0.1", kept.share(), kept.all, cutOffs)
+	t.Logf("%d cut-offs support their promise: %d of %d predictions are wrong; of the others %d of %d", cutOffs, supported.over, supported.all, unkept.over, unkept.all)
+	if cutOffs == 0 || supported.share() > 0.1 {
+		t.Errorf("%.3f of %d predictions by %d cut-offs are wrong, want at most 0.1", supported.share(), supported.all, cutOffs)
 	}
 }

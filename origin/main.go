@@ -1,4 +1,4 @@
-// Sightline is the origin server and the command line.
+// Sightline is the origin server and its command line.
 package main
 
 import (

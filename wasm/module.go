@@ -1,5 +1,5 @@
-// Package wasm holds the module that `make wasm` builds, for programs that run it: the core
-// compiled for wasip1, and its kernels as SIMD128 instructions for hosts without native kernels.
+// Package wasm embeds the files that `make wasm` builds, for programs that run them: the module (the core, compiled for wasip1) and its
+// kernels with SIMD128 instructions, for hosts without native kernels.
 //
 //	make wasm ──▶ dist/guest.wasm, dist/kernels.wasm, dist/kernels-relaxed.wasm ──embed──▶ Guest, Kernels, Relaxed
 //	                                                               │
@@ -19,7 +19,7 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// ErrNotBuilt is returned by a program that was compiled before the module was.
+// ErrNotBuilt is returned by a program that was compiled before `make wasm` built the module.
 var ErrNotBuilt = errors.New("this program was built without the module: run make wasm, then build again")
 
 // Guest returns the module. The caller owns its bytes.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestModules holds what is embedded to being modules, and what is not to saying so.
+// TestModules checks that embedded files are modules, and that the functions return ErrNotBuilt for missing ones.
 func TestModules(t *testing.T) {
 	magic := []byte("\x00asm\x01\x00\x00\x00")
 	for name, get := range map[string]func() ([]byte, error){

@@ -19,8 +19,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// routes are the paths for which the application has a page, the same as in src/routes.ts. A name after a colon matches one part of a
-// path.
+// routes holds the paths for which the application has a page. src/routes.ts has the same paths. A name after a colon matches one part of
+// a path.
 var routes = []string{
 	"/", "/look", "/sync", "/apps", "/apps/:app", "/account", "/docs",
 	"/sign-in", "/sign-up", "/verify", "/forgot", "/reset",
@@ -28,19 +28,19 @@ var routes = []string{
 	"/:app/models", "/:app/models/:model", "/:app/models/:model/:version", "/:app/concepts",
 }
 
-// appID matches the id of an application. If a route begins with a name, the name matches only such an id.
+// appID matches the ID of an application. If a route begins with a name, the name matches only such an ID.
 var appID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// policy restricts a page: it may load only from this server, and may run no program except its files.
+// policy is the content security policy. A page may load files only from this server, and runs no scripts except these files.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
 	"img-src 'self' blob: data:; media-src 'self' blob:; connect-src 'self'; object-src 'none'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// near is an addition to the policy for a page that is opened at a loopback address. Such a page may compare its answers with those of
-// another server on this machine, such as an edge.
+// near is the addition to the policy for a page that is opened at a loopback address. Such a page may compare its answers with the answers
+// of another server on this machine, such as an edge.
 const near = " http://127.0.0.1:* http://localhost:*"
 
-// guards are the headers that guard returns for a page of another machine.
+// guards holds the headers that guard returns for a page that is not opened at a loopback address.
 var guards = []api.Field{
 	{Name: "Content-Security-Policy", Value: policy},
 	{Name: "Permissions-Policy", Value: "camera=(self), clipboard-write=(self), geolocation=(), microphone=(), payment=(), usb=()"},
@@ -57,13 +57,13 @@ const missing = "The pages are not built into this program. `make build` builds 
 // Pages serves the web application: its built files, its page at every address for which it has one, and the sample pictures under
 // /samples/. It stores nothing and is safe for concurrent use.
 type Pages struct {
-	files  map[string]*static.File // by path, "/assets/index-1a2b3c.js"
-	page   *static.File            // index.html; nil where the pages are not built
+	files  map[string]*static.File // by path, such as "/assets/index-1a2b3c.js"
+	page   *static.File            // index.html; nil if the pages are not built into the program
 	refuse func(r *api.Request, err error) api.Response
 }
 
-// NewPages returns the pages of this program. refuse makes the answer to a request for which there is no page, in the envelope of the
-// API.
+// NewPages returns the pages that are built into this program. refuse returns the error answer to a request, in the envelope of the API.
+// Pages calls it for requests without a page and with other methods than GET and HEAD.
 func NewPages(refuse func(r *api.Request, err error) api.Response) (*Pages, error) {
 	built, err := fs.Sub(dist, "dist")
 	if err != nil {
@@ -107,7 +107,7 @@ func newPages(built fs.FS, refuse func(r *api.Request, err error) api.Response) 
 	return p, nil
 }
 
-// read returns a file with its gzip twin, which must have the same content.
+// read returns a file with its compressed form, if a file name.gz exists. It returns an error if the two have different contents.
 func read(from fs.FS, name string) (*static.File, error) {
 	plain, err := fs.ReadFile(from, name)
 	if err != nil {
@@ -154,12 +154,12 @@ func (p *Pages) Serve(_ context.Context, r *api.Request) api.Response {
 	return p.Refuse(r, api.ErrPath)
 }
 
-// Refuse is the answer to a request that the server does not let through.
+// Refuse returns the error answer to a request that the server rejects.
 func (p *Pages) Refuse(r *api.Request, err error) api.Response {
 	return p.refuse(r, err)
 }
 
-// absent sends a file with status 404, for a page that does not exist.
+// absent returns an answer with a file and status 404, for a page that does not exist.
 func absent(f static.File, r *api.Request) api.Response {
 	f.Tag = ""
 	res := f.Answer(r, guard(r)...)
@@ -167,7 +167,7 @@ func absent(f static.File, r *api.Request) api.Response {
 	return res
 }
 
-// draws reports whether the application has something to show at a path.
+// draws reports whether the application has a page at a path.
 func draws(path string) bool {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
 	return slices.ContainsFunc(routes, func(route string) bool {
@@ -181,12 +181,12 @@ func draws(path string) bool {
 	})
 }
 
-// reads reports whether the client reads pages, as a browser does that opens an address.
+// reads reports whether the client accepts pages, like a browser that opens a URL.
 func reads(r *api.Request) bool {
 	return strings.Contains(static.Header(r, "Accept"), "text/html")
 }
 
-// guard returns the security headers of every answer.
+// guard returns the security headers of the answer to r. They depend on whether r is for a loopback address.
 func guard(r *api.Request) []api.Field {
 	all := slices.Clone(guards)
 	host, _, _ := strings.Cut(static.Header(r, "Host"), ":")

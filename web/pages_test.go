@@ -31,7 +31,7 @@ func zip(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// refusal replaces the API's envelope in tests: the answer holds the error's text.
+// refusal replaces the API's error answers in tests. It returns an answer with the error's text as the body.
 func refusal(_ *api.Request, err error) api.Response {
 	status := map[error]int{api.ErrPath: 404, api.ErrMethod: 405}[err]
 	return api.Response{Status: status, ContentType: "application/json", Body: []byte(err.Error())}
@@ -172,7 +172,7 @@ func TestPagesServeSamples(t *testing.T) {
 	}
 }
 
-// TestRoutesAreTheApplications checks that the routes here are those of src/routes.ts.
+// TestRoutesAreTheApplications checks that the package has the same routes as src/routes.ts.
 func TestRoutesAreTheApplications(t *testing.T) {
 	source, err := os.ReadFile("src/routes.ts")
 	if errors.Is(err, os.ErrNotExist) {

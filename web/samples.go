@@ -1,6 +1,5 @@
-// Package web holds the web application and what it ships, the demonstration's photographs:
-// 42 pictures of at most 299 px on a side, each with its author, licence, page and place
-// in samples/credits.tsv.
+// Package web embeds the web application and the photographs of the demonstration: 42 pictures of at most 299 px on a side.
+// samples/credits.tsv lists the author, licence, page and place of each picture.
 package web
 
 import (
@@ -14,7 +13,7 @@ import (
 //go:embed samples/*.jpg samples/credits.tsv
 var samples embed.FS
 
-// Samples is the folder of the demonstration's photographs: the JPEG files and credits.tsv.
+// Samples returns the folder of the demonstration's photographs. It contains the JPEG files and credits.tsv.
 func Samples() fs.FS {
 	sub, err := fs.Sub(samples, "samples")
 	if err != nil {
@@ -23,14 +22,14 @@ func Samples() fs.FS {
 	return sub
 }
 
-// Credit names the author of a sample and its location on the map.
+// Credit describes a sample: its author, licence, source page and location.
 type Credit struct {
 	File, Title, Author, Licence, Page string
 	Latitude, Longitude                float64 // degrees, SRID 4326
-	Place                              string  // "as shown", or that the place is invented
+	Place                              string  // "as shown", or a note that the location is invented
 }
 
-// Credits reads samples/credits.tsv, in its order.
+// Credits returns the rows of samples/credits.tsv, in their order.
 func Credits() ([]Credit, error) {
 	f, err := Samples().Open("credits.tsv")
 	if err != nil {

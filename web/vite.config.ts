@@ -5,10 +5,10 @@ import { licences } from './tools/licences.js';
 import { samples } from './tools/samples.js';
 
 export default defineConfig({
-  logLevel: 'warn', // finish lists what is loaded, gzipped
+  logLevel: 'warn', // the finish plugin prints the gzipped sizes
   plugins: [
-    // Parts are cloned from elements of the page's own document: pictures that have come from a template's stay in a list of Chromium's
-    // for good, and with each the whole page that it was on.
+    // With 'tree', Svelte clones elements of the page's own document instead of a template's. Chromium never releases a picture that was
+    // cloned from a template, nor the page that displayed it.
     svelte({ configFile: false, compilerOptions: { fragments: 'tree' } }),
     samples('../models/general-v1.3/names'),
     licences(),
@@ -18,7 +18,7 @@ export default defineConfig({
     target: 'es2022',
     rolldownOptions: { checks: { bundlerTimings: false } },
     manifest: true,
-    emptyOutDir: false, // finish empties it, but for .gitignore
+    emptyOutDir: false, // the finish plugin empties the folder, except for .gitignore
     assetsInlineLimit: 0,
     // The shell preloads only its styles, because they must be loaded before the page is drawn. The shell's modules name the modules that
     // they import. Preloads for those would make the shell 3.5 kB longer.
@@ -27,6 +27,6 @@ export default defineConfig({
       resolveDependencies: (_, needed) => needed.filter((file) => file.endsWith('.css')),
     },
     reportCompressedSize: false,
-    chunkSizeWarningLimit: 2000, // kB: the API reference; what counts is measured by finish
+    chunkSizeWarningLimit: 2000, // kB; the API reference is large, and the finish plugin checks the size of the shell
   },
 });

@@ -1,7 +1,7 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
-// The units that are tested draw nothing: of Svelte they need its runes alone.
+// The tested modules draw nothing. They need only Svelte's runes.
 export default defineConfig({
   plugins: [svelte({ configFile: false })],
   ssr: { noExternal: true },

@@ -13,11 +13,11 @@ import (
 //
 //	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
 func admit(x *call.Call, r *call.Request) error {
-	asks := x.Route.Need.Asks
+	credential := x.Route.Need.Asks
 	switch {
-	case (asks == auth.OfAccount || asks == auth.OfNobody) && x.At.Long:
+	case (credential == auth.OfAccount || credential == auth.OfNobody) && x.At.Long:
 		return call.NoPath
-	case asks == auth.OfNobody || asks == auth.OfClient:
+	case credential == auth.OfNobody || credential == auth.OfClient:
 		return nil // their handlers check the credentials
 	case r.App != "":
 		return vouch(x, r.App)

@@ -15,7 +15,8 @@ import (
 
 const maxAnswer = api.MinMaxAnswer
 
-// heavy is a world whose answers have at most [maxAnswer] bytes, with inputs whose metadata has about as many bytes as sizes says.
+// heavy returns a world whose answers have at most [maxAnswer] bytes. It has an input for each size, with about that many bytes of
+// metadata.
 func heavy(t *testing.T, sizes ...int) *apitest.World {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, map[string]string{"max-answer": strconv.Itoa(maxAnswer)})
@@ -39,7 +40,7 @@ func call(t testing.TB, w *apitest.World, call, body string) api.Response {
 	return w.Serve(t, api.Request{Method: method, Path: path, Query: query, Body: []byte(body)})
 }
 
-var mostFits = regexp.MustCompile(`the largest per_page that fits is (\d+)\.`)
+var perPagePattern = regexp.MustCompile(`the largest per_page that fits is (\d+)\.`)
 
 func repeat(n, size int) (sizes []int) {
 	for range n {
@@ -48,8 +49,8 @@ func repeat(n, size int) (sizes []int) {
 	return sizes
 }
 
-// TestLargeAnswersAreRefused asks for pages above the limit of an answer, of each list that shows inputs. The error names the largest
-// per_page that fits: with it, every page of these rows is answered, and with one more, one is refused.
+// TestLargeAnswersAreRefused requests pages above the limit of an answer from each list of inputs. The error names the largest per_page
+// that fits: every page of that size is answered, and one page with one row more is refused.
 func TestLargeAnswersAreRefused(t *testing.T) {
 	sizes := repeat(60, 60_000)
 	sizes[10], sizes[40] = 1000, 10
@@ -62,16 +63,16 @@ func TestLargeAnswersAreRefused(t *testing.T) {
 			return call(t, w, fmt.Sprintf("%spage=%d&per_page=%d", list.call, number, size), list.body)
 		}
 		got := page(1, 1000)
-		found := mostFits.FindSubmatch(got.Body)
+		found := perPagePattern.FindSubmatch(got.Body)
 		if got.Status != 400 || found == nil || !strings.Contains(string(got.Body), `"code":11102`) || !strings.Contains(string(got.Body), `"`+list.rows+`":[]`) {
 			t.Fatalf("%s of 1000: %d %.300s, want 400 with the largest per_page", list.call, got.Status, got.Body)
 		}
-		most, _ := strconv.Atoi(string(found[1]))
+		perPage, _ := strconv.Atoi(string(found[1]))
 		all, refused := 0, false
-		for number := 1; (number-1)*most < len(sizes); number++ {
-			got := page(number, most)
+		for number := 1; (number-1)*perPage < len(sizes); number++ {
+			got := page(number, perPage)
 			if len(got.Body) > maxAnswer || got.Status != 200 {
-				t.Errorf("%s of %d, page %d: %d with %d bytes, want 200 with at most %d", list.call, most, number, got.Status, len(got.Body), maxAnswer)
+				t.Errorf("%s of %d, page %d: %d with %d bytes, want 200 with at most %d", list.call, perPage, number, got.Status, len(got.Body), maxAnswer)
 			}
 			var in map[string]json.RawMessage
 			var rows []json.RawMessage
@@ -82,15 +83,15 @@ func TestLargeAnswersAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			all += len(rows)
-			refused = refused || page(number, most+1).Status == 400
+			refused = refused || page(number, perPage+1).Status == 400
 		}
 		if all != len(sizes) || !refused {
-			t.Errorf("%s of %d: pages have %d rows, want %d; a larger page was refused: %t", list.call, most, all, len(sizes), refused)
+			t.Errorf("%s of %d: pages have %d rows, want %d; a larger page was refused: %t", list.call, perPage, all, len(sizes), refused)
 		}
 	}
 }
 
-// TestTwentyInputsAlwaysFit lists inputs with as much metadata as they may have, under the least limit of an answer.
+// TestTwentyInputsAlwaysFit lists inputs with the maximum size of metadata, under the smallest limit of an answer.
 func TestTwentyInputsAlwaysFit(t *testing.T) {
 	w := heavy(t, repeat(40, 64<<10-len(`{"text":""}`))...)
 	for _, query := range []string{"", "?page=2", "?per_page=20"} {
@@ -102,7 +103,7 @@ func TestTwentyInputsAlwaysFit(t *testing.T) {
 	}
 }
 
-// TestLargeAnswerOfAWrite changes inputs whose answer is above the limit: the call succeeds, and its status has details.
+// TestLargeAnswerOfAWrite changes inputs and gets an answer above the limit. The call succeeds and its status has details.
 func TestLargeAnswerOfAWrite(t *testing.T) {
 	w := heavy(t, repeat(50, 60_000)...)
 	items := make([]string, 50)
@@ -132,29 +133,29 @@ func TestLargeAnswerOfAWrite(t *testing.T) {
 	}
 }
 
-// memory reserves by a function.
+// memory is a memory budget whose Reserve calls the function.
 type memory func(int64) bool
 
 func (m memory) Reserve(bytes int64) bool { return m(bytes) }
 
 func (memory) Room() int64 { panic("only hosts of the module ask") }
 
-// TestAnswersReserveMemory gives answers less memory than they take: they are refused as busy, one that has written succeeds, and none
-// asks for more memory than records and buffer may have.
+// TestAnswersReserveMemory gives answers less memory than they need. Reads fail as busy and a completed write succeeds. No answer reserves
+// more memory than its records and its buffer may use.
 func TestAnswersReserveMemory(t *testing.T) {
 	w := heavy(t, repeat(30, 60_000)...)
-	asked := int64(0)
+	reserved := int64(0)
 	for _, room := range []int64{100 << 10, 1 << 20, 1900 << 10, 1 << 40} {
 		r := api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=30", Memory: memory(func(n int64) bool {
-			asked = max(asked, n)
+			reserved = max(reserved, n)
 			return n <= room
 		})}
 		if got, fits := w.Serve(t, r), room == 1<<40; (got.Status == 200) != fits || !fits && (got.Status != 503 || !strings.Contains(string(got.Body), `"code":40030`)) {
 			t.Errorf("with %d bytes: %d %.200s", room, got.Status, got.Body)
 		}
 	}
-	if asked < 30*60_000 || asked > 3*maxAnswer {
-		t.Errorf("the answer asked for %d bytes", asked)
+	if reserved < 30*60_000 || reserved > 3*maxAnswer {
+		t.Errorf("the answer asked for %d bytes", reserved)
 	}
 	r := api.Request{Method: "PATCH", Path: "/v2/inputs", Memory: memory(func(n int64) bool { return n <= 64<<10 })}
 	items := make([]string, 30)
@@ -167,7 +168,7 @@ func TestAnswersReserveMemory(t *testing.T) {
 	}
 }
 
-// TestHistoryKeepsOnePage reads the history of an input with more operations than an answer may have bytes of.
+// TestHistoryKeepsOnePage reads one page of a history that is larger than the limit of an answer.
 func TestHistoryKeepsOnePage(t *testing.T) {
 	w := heavy(t, 10)
 	for n := range 45 {
@@ -176,24 +177,24 @@ func TestHistoryKeepsOnePage(t *testing.T) {
 			t.Fatalf("%d %.200s", got.Status, got.Body)
 		}
 	}
-	asked := int64(0)
+	reserved := int64(0)
 	got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs/i0/history", Query: "page=2&per_page=5", Memory: memory(func(n int64) bool {
-		asked = max(asked, n)
+		reserved = max(reserved, n)
 		return true
 	})})
 	var in struct {
 		Total      int
 		Operations []json.RawMessage
 	}
-	if err := json.Unmarshal(got.Body, &in); err != nil || got.Status != 200 || in.Total != 46 || len(in.Operations) != 5 || asked > 15*60_000 {
-		t.Errorf("5 of the history: %d, %d of %d operations, %d bytes reserved, %v", got.Status, len(in.Operations), in.Total, asked, err)
+	if err := json.Unmarshal(got.Body, &in); err != nil || got.Status != 200 || in.Total != 46 || len(in.Operations) != 5 || reserved > 15*60_000 {
+		t.Errorf("5 of the history: %d, %d of %d operations, %d bytes reserved, %v", got.Status, len(in.Operations), in.Total, reserved, err)
 	}
 	for i, op := range in.Operations {
 		if want := fmt.Sprintf(`"n":%d`, 39-i); !strings.Contains(string(op), want) && !strings.Contains(string(op), fmt.Sprintf(`"value":%d`, 39-i)) {
 			t.Errorf("operation %d: %.200s… lacks %s", i, op, want)
 		}
 	}
-	if got := call(t, w, "GET /v2/inputs/i0/history?per_page=1000", ""); got.Status != 400 || !mostFits.Match(got.Body) {
+	if got := call(t, w, "GET /v2/inputs/i0/history?per_page=1000", ""); got.Status != 400 || !perPagePattern.Match(got.Body) {
 		t.Errorf("all of the history: %d %.200s, want 400", got.Status, got.Body)
 	}
 }

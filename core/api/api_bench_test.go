@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// BenchmarkPredictCall measures the service itself in a call of 128 addresses with five concepts each, without fetching and analysing.
+// BenchmarkPredictCall measures the service alone, in a call of 128 URLs with five concepts each, without downloads and analyses.
 func BenchmarkPredictCall(b *testing.B) {
 	set := apitest.Tiny(b)
 	w := apitest.NewWorld(b, memkv.New(), set, nil, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAsks: a copy stores the client and the generation of an operation that was requested with a token, and nothing for one with a key.
+// TestAsks: a replica stores the client and the generation of the token with which an operation was requested. For a key it stores neither.
 func TestAsks(t *testing.T) {
 	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
 	client, err := c.Origin.Engine.Register.Client(c.App)

@@ -11,26 +11,26 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// TestLanguages is decision 11: the language of models by the application and the request.
+// TestLanguages checks how the application and the request determine the language of a model's names.
 func TestLanguages(t *testing.T) {
 	for _, own := range lang.Codes() {
 		s, _ := newService(t, newSmallModels(t), Options{Apps: fixedApp(own)})
 		for _, model := range []string{"general", "color"} {
-			for _, asked := range append(lang.Codes(), "", "xx", "EN", "zh-tw") {
-				effective := asked
-				if asked == "" {
+			for _, language := range append(lang.Codes(), "", "xx", "EN", "zh-tw") {
+				effective := language
+				if language == "" {
 					effective = own
 				}
 				good := lang.Valid(effective) && (model == "general" || effective == "en")
-				body := `{"inputs":[{"data":{"image":{"url":"http://a/b"}}}],"model":{"output_info":{"output_config":{"language":"` + asked + `"}}}}`
+				body := `{"inputs":[{"data":{"image":{"url":"http://a/b"}}}],"model":{"output_info":{"output_config":{"language":"` + language + `"}}}}`
 				got := serve(t, s, Request{Method: "POST", Path: "/v2/models/" + model + "/outputs", Body: []byte(body)}, func(j Job) Result {
 					return Result{Analysis: predict.Analysis{Has: j.Want}}
 				})
 				code := readEnvelope(t, got).Status.Code
 				if want := 21202; good != (got.Status == 200) || !good && (got.Status != 400 || code != want) {
-					t.Errorf("default %s, %s asked for %q: %d %d", own, model, asked, got.Status, code)
+					t.Errorf("default %s, %s asked for %q: %d %d", own, model, language, got.Status, code)
 				}
-				if !good && asked == "" && !strings.Contains(string(got.Body), `pass \"en\"`) {
+				if !good && language == "" && !strings.Contains(string(got.Body), `pass \"en\"`) {
 					t.Errorf("default %s, %s: %s does not say what helps", own, model, got.Body)
 				}
 			}
@@ -43,7 +43,7 @@ func TestOutputConfig(t *testing.T) {
 	const both = `White Black`
 	tests := []struct {
 		config string
-		want   string // names, or a status code
+		want   string // expected names, or a status code
 	}{
 		{`{}`, both},
 		{`null`, both},

@@ -25,7 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// copyAsked is a copy that is asked in few words.
+// copyAsked is a replica with short helpers for API calls.
 type copyAsked struct {
 	*apitest.Copy
 	testing.TB
@@ -36,7 +36,7 @@ func newCopyAsked(t testing.TB) *copyAsked {
 	return &copyAsked{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), t}
 }
 
-// to asks a world.
+// to sends a call, such as "GET /inputs", to a world.
 func (a *copyAsked) to(w *apitest.World, call, body string) api.Response {
 	a.Helper()
 	method, path, _ := strings.Cut(call, " ")
@@ -44,7 +44,7 @@ func (a *copyAsked) to(w *apitest.World, call, body string) api.Response {
 	return w.Serve(a.TB, api.Request{Method: method, Path: "/v2" + path, Query: query, Body: []byte(body)})
 }
 
-// do makes a call that must succeed, and returns the answer without its status.
+// do makes a call that must succeed. It returns the answer without its status, and the X-Sightline headers.
 func (a *copyAsked) do(call, body string) (answer string, wrote string) {
 	a.Helper()
 	r := a.to(a.World, call, body)
@@ -59,7 +59,7 @@ func (a *copyAsked) do(call, body string) (answer string, wrote string) {
 	return strings.TrimPrefix(string(r.Body), `{"status":{"code":10000,"description":"Ok"}`), wrote
 }
 
-// list returns the values of a member of a call's list.
+// list returns one member of every element in a call's list.
 func (a *copyAsked) list(call, member string) (values []string) {
 	a.Helper()
 	answer, _ := a.do(call, "")
@@ -84,7 +84,7 @@ func (a *copyAsked) origin(call, body string) {
 
 const pond = `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
 
-// TestOutbox follows what is written at a copy from the answer to the origin's log and back.
+// TestOutbox follows a write from the replica's answer to the origin's log and back.
 func TestOutbox(t *testing.T) {
 	a := newCopyAsked(t)
 	if got, _ := a.do("GET /sync/outbox", ""); got != `,"operations":[]}` {
@@ -147,8 +147,8 @@ func TestOutbox(t *testing.T) {
 	a.stands(0, 0, 0)
 }
 
-// TestDeleteElsewhere: a copy that is not in sync refuses a deletion of inputs that it never had, since its origin may have them. A
-// repeated deletion succeeds, and a copy in sync answers as its origin.
+// TestDeleteElsewhere: a replica that is not in sync rejects deletions of inputs that it never had, since its origin may have them. A
+// repeated deletion succeeds. A replica in sync answers like its origin.
 func TestDeleteElsewhere(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/blue.png"}}},{"id":"dune","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)
@@ -173,7 +173,7 @@ func TestDeleteElsewhere(t *testing.T) {
 	refused("DELETE /inputs", ids(`"pond","lake"`), "Unknown here: lake."+rest)
 	refused("DELETE /models", ids(`"wet","dry"`), "Unknown here: dry."+rest)
 	a.stands(0, 0, 0)
-	for range 2 { // once more, as a client does that did not get the answer
+	for range 2 { // repeats the deletion, like a client that did not get the answer
 		a.do("DELETE /inputs", ids(`"pond"`))
 		a.do("DELETE /models", ids(`"wet"`))
 	}
@@ -189,10 +189,10 @@ func TestDeleteElsewhere(t *testing.T) {
 	}
 	a.SyncStatus.Phase = "unreachable"
 	a.do("DELETE /inputs", `{"delete_all":true}`)
-	a.do("DELETE /inputs", ids(`"sea"`)) // deleted with all
+	a.do("DELETE /inputs", ids(`"sea"`)) // already deleted by delete_all
 }
 
-// stands holds the counts of the status.
+// stands checks the counts in the sync status.
 func (a *copyAsked) stands(sent, queued, conflicts int) {
 	a.Helper()
 	got, _ := a.do("GET /sync/status", "")
@@ -226,7 +226,7 @@ func TestCopyStatus(t *testing.T) {
 	}
 }
 
-// TestNoCopy: an application that is not a copy answers so, and names the place of its writes.
+// TestNoCopy checks the answers of an application that is not a replica. Its writes name the origin as their durability.
 func TestNoCopy(t *testing.T) {
 	a := newCopyAsked(t)
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/2-1", "GET /users/me/apps/" + a.App + "/sync/status"} {
@@ -244,7 +244,7 @@ func TestNoCopy(t *testing.T) {
 	if diff := cmp.Diff(want, r.Header); diff != "" {
 		t.Errorf("the answer's headers (-want +got):\n%s", diff)
 	}
-	// One part was done, one was not.
+	// One of two inputs is added.
 	r = a.to(a.Origin, "POST /inputs", `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/red.png"}}},{"id":"sea","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
 	if diff := cmp.Diff(want, r.Header); diff != "" || r.Status != 207 {
 		t.Errorf("the headers of %d (-want +got):\n%s", r.Status, diff)
@@ -254,7 +254,7 @@ func TestNoCopy(t *testing.T) {
 	}
 }
 
-// TestAccountWrites holds that what an account makes is in the register at once.
+// TestAccountWrites checks that answers to an account's new applications and keys report that the origin stored them.
 func TestAccountWrites(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /login", `{"email":"anna@example.com","password":"anna's password"}`)
@@ -268,7 +268,7 @@ func TestAccountWrites(t *testing.T) {
 	}
 }
 
-// TestConflicts: the text of each verdict, and that a conflict stays until it is dismissed.
+// TestConflicts checks the text of each verdict. A conflict stays until it is dismissed.
 func TestConflicts(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)
@@ -313,7 +313,7 @@ func TestConflicts(t *testing.T) {
 	a.dismiss(t, len(want))
 }
 
-// dismiss takes one of some conflicts away, and nothing else.
+// dismiss dismisses conflict 2-4 of n and checks that the other conflicts stay.
 func (a *copyAsked) dismiss(t *testing.T, n int) {
 	t.Helper()
 	for _, id := range []string{"2-6", "3-1", "2", "2-", "-1", "02-1", "2-01", "2-1-", "+2-1", "2-99999999999999999999999", "4294967298-1", "x-y"} {
@@ -342,7 +342,7 @@ func (a *copyAsked) dismiss(t *testing.T, n int) {
 	}
 }
 
-// refuse has the origin refuse all that waits in the copy, and the copy learn of it.
+// refuse makes the origin refuse all queued operations of the replica, and makes the replica pull the verdicts.
 func (a *copyAsked) refuse(why string) {
 	a.Helper()
 	var ops []log.Op
@@ -362,7 +362,7 @@ func (a *copyAsked) refuse(why string) {
 	a.Pull(a.TB)
 }
 
-// contents are bodies of every kind in an application's log, with their displayed form.
+// contents returns bodies of every kind in an application's log, with their displayed form.
 func contents(red *predict.Concept, in, model log.Dot) []struct {
 	body log.Body
 	want string
@@ -433,8 +433,7 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 	}
 }
 
-// TestContents holds what is shown of operations of every kind: in the outbox, and as conflicts that
-// the origin has refused.
+// TestContents checks the displayed form of operations of every kind, in the outbox and as conflicts that the origin refused.
 func TestContents(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)
@@ -458,7 +457,7 @@ func TestContents(t *testing.T) {
 		kinds[log.KindOf(c.body)] = true
 	}
 	for _, b := range logtest.Bodies() {
-		if k := log.KindOf(b); k < 64 && !kinds[k] { // those above are the control log's
+		if k := log.KindOf(b); k < 64 && !kinds[k] { // kinds from 64 belong to the control log
 			t.Errorf("no %s among the contents", k)
 		}
 	}
@@ -483,19 +482,19 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestAnyContent shows operations with anything in them: the answer is JSON all the same.
+// TestAnyContent shows operations with random contents. The answer is always valid JSON.
 func TestAnyContent(t *testing.T) {
 	a := newCopyAsked(t)
 	rapid.Check(t, func(r *rapid.T) {
 		body := logtest.Op(r).Body
 		if rules, ok := body.(*log.Rules); ok {
-			rules.Version %= fold.Version + 1 // a copy may not write newer ones: they stop it
+			rules.Version %= fold.Version + 1 // newer rules would stop the replica
 		}
-		_, made, err := a.Partition(t).SubmitSpan(t.Context(), partition.Caller{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
+		_, span, err := a.Partition(t).SubmitSpan(t.Context(), partition.Caller{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
 		if err != nil {
 			r.Fatal(err)
 		}
-		kinds := a.list(fmt.Sprintf("GET /sync/outbox?per_page=1&page=%d", made.Last), "kind")
+		kinds := a.list(fmt.Sprintf("GET /sync/outbox?per_page=1&page=%d", span.Last), "kind")
 		if want := []string{log.KindOf(body).String()}; !slices.Equal(kinds, want) {
 			r.Fatalf("%T is shown as %v", body, kinds)
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestDeletedKeysUnderRequests deletes keys, kills tokens and deletes applications under requests that never
-// stop: none that begins after the deletion was acknowledged is let in, and none is answered by
-// anything but success or 401.
+// TestDeletedKeysUnderRequests deletes keys, revokes tokens and deletes applications while requests use them. Requests that begin after the
+// acknowledgement are rejected. Every answer is a success or a 401.
 func TestDeletedKeysUnderRequests(t *testing.T) {
 	_, rounds := testkit.Rounds(t, 60, 5_000)
 	e := newEstate(t, nil)
@@ -56,7 +55,7 @@ func TestDeletedKeysUnderRequests(t *testing.T) {
 	}
 }
 
-// pound sends requests from two sides while kill runs, and returns how many were let in.
+// pound sends requests from two goroutines while kill runs, and returns the number of successful ones.
 func (e *estate) pound(credential string, kill func() error) int {
 	e.Helper()
 	var dead atomic.Bool
@@ -83,7 +82,7 @@ func (e *estate) pound(credential string, kill func() error) int {
 				if after {
 					return
 				}
-				runtime.Gosched() // where there is one thread
+				runtime.Gosched() // for systems with one thread
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestRecordWithoutFingerprint reads the derived record of an older program, which has no fingerprint. Its input has no
-// duplicates that were saved again. Adding the picture once more makes a record with one.
+// TestRecordWithoutFingerprint reads the derived record of an older program, which has no fingerprint. Its input has no re-encoded
+// duplicates. Adding the picture again creates a record with a fingerprint.
 func TestRecordWithoutFingerprint(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	add := func(id, crop string) {
@@ -24,7 +24,7 @@ func TestRecordWithoutFingerprint(t *testing.T) {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
 	}
-	again := func() bool {
+	isDuplicate := func() bool {
 		t.Helper()
 		r := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs/red/duplicates"})
 		if r.Status != 200 {
@@ -34,7 +34,7 @@ func TestRecordWithoutFingerprint(t *testing.T) {
 	}
 	add("red", "")
 	add("part", `,"crop":[0,0,0.5,0.5]`)
-	if !again() {
+	if !isDuplicate() {
 		t.Fatal("the part of a plain picture is not the picture saved again")
 	}
 	p, err := w.Engine.Partition(w.App)
@@ -63,11 +63,11 @@ func TestRecordWithoutFingerprint(t *testing.T) {
 	if err := p.AddDerived([]log.Dot{in.Dot}, func(b kv.Writer, _ []catalog.Input) { catalog.PutDerived(b, app, h.Base, in.Blob, in.Crop, d) }); err != nil {
 		t.Fatal(err)
 	}
-	if again() {
+	if isDuplicate() {
 		t.Error("a record without a fingerprint is of the same picture as another")
 	}
 	add("red again", "")
-	if !again() {
+	if !isDuplicate() {
 		t.Error("adding the picture again made no fingerprint")
 	}
 }

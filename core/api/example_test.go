@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// A host begins a request, does the jobs it asks for, and hands the results back.
+// A host begins a request, does its jobs and passes the results to Resume.
 func ExampleService() {
 	t := new(testing.B)
 	world := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)

@@ -2,7 +2,7 @@ package api
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// IsKnownStatus reports whether an answer is one that the table of statuses can give.
+// IsKnownStatus reports whether the table of statuses has a status.
 func IsKnownStatus(http, code int, description string) bool {
 	for _, s := range call.Statuses() {
 		if s.HTTP == http && s.Code == code && s.Description == description {
@@ -12,7 +12,7 @@ func IsKnownStatus(http, code int, description string) bool {
 	return false
 }
 
-// ListOf is the list that every answer to a request has; empty for none.
+// ListOf returns the name of the list in every answer to a request, or "" if the answer has none.
 func ListOf(method, path string) string {
 	if method == "OPTIONS" && segments(path) != nil {
 		return ""

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// smallModels are a few concepts with names in every language: enough for tests without pictures.
+// smallModels are models with a few concepts that have names in every language, for tests without pictures.
 type smallModels struct {
 	models []*predict.Model
 	names  *lang.Table
@@ -30,7 +30,7 @@ func (s *smallModels) General() *predict.Model  { return s.models[0] }
 func (s *smallModels) Names() *lang.Table       { return s.names }
 func (s *smallModels) Base() [32]byte           { return [32]byte{1} }
 
-// Activations knows nothing of pictures.
+// Activations always fails.
 func (s *smallModels) Activations(*predict.Model, *predict.Cells, []int) ([][]float32, error) {
 	return nil, predict.ErrNetwork
 }
@@ -77,7 +77,7 @@ func newSmallModels(t testing.TB) *smallModels {
 	}}
 }
 
-// counter is a source of bytes that never repeats and is the same in every run.
+// counter is a source of bytes that are the same in every run and never repeat.
 type counter struct{ n uint64 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -102,11 +102,10 @@ func newHosted(t testing.TB) (*blob.HostedNames, blob.Blobs) {
 	return hosted, blobs
 }
 
-// fixedApp lets every key into one application, which is empty for every request; it is its
-// language.
+// fixedApp is the language of an application. It accepts every key, and every request gets a new, empty application.
 type fixedApp string
 
-// fixedID and fixedKey are that application's, and one of the keys.
+// fixedID is the id of that application, and fixedKey is one of its keys.
 const (
 	fixedID  = "00000000000000000000000000000001"
 	fixedKey = "Key 0123456789abcdef0123456789abcdef"
@@ -140,7 +139,7 @@ func (a fixedApp) CreateKey(context.Context, string, string, NewKey) (string, ca
 	return "", catalog.Key{}, ErrAccountRequest
 }
 
-// newService is a service on a stopped clock.
+// newService returns a service whose clock does not advance.
 func newService(t testing.TB, models Models, o Options) (*Service, blob.Blobs) {
 	t.Helper()
 	hosted, blobs := newHosted(t)
@@ -158,7 +157,7 @@ func newService(t testing.TB, models Models, o Options) (*Service, blob.Blobs) {
 	return s, blobs
 }
 
-// serve runs a request, with a key unless it has one, to its end with a host's work done by the given function.
+// serve runs a request to its end. work does the host's jobs. A request without credentials gets a key.
 func serve(t testing.TB, s *Service, r Request, work func(Job) Result) Response {
 	t.Helper()
 	if r.Authorization == "" {
@@ -178,7 +177,7 @@ func serve(t testing.TB, s *Service, r Request, work func(Job) Result) Response 
 	return call.Response()
 }
 
-// errorsByURL are the failures of a host, by a word in the address.
+// errorsByURL are errors of a host, by a word in the URL.
 var errorsByURL = map[string]error{
 	"missing": fmt.Errorf("%w: 404", ErrFetch),
 	"heic":    fmt.Errorf("%w: HEIC: convert it to JPEG", raster.ErrUnsupported),
@@ -190,7 +189,7 @@ var errorsByURL = map[string]error{
 	"broken":  errors.New("secret of the server"),
 }
 
-// fail gives every job that names an error that error and analyses nothing.
+// fail returns the error that a job's URL names, or an empty result.
 func fail(j Job) Result {
 	for word, err := range errorsByURL {
 		if strings.Contains(j.URL, word) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// Bodies and paths that are right, to be bent.
+// Valid bodies and paths that the tests modify.
 var (
 	seedBodies = []string{
 		``, `null`, `{}`, `[]`,
@@ -47,8 +47,7 @@ var (
 	seedMethods = []string{"GET", "POST", "PATCH", "DELETE", "OPTIONS", "HEAD", "PUT"}
 )
 
-// FuzzServe holds that any request gets an answer with an envelope, a status of the table
-// and the list of its endpoint.
+// FuzzServe checks that every request gets an answer with an envelope, a status of the table and the list of its endpoint.
 func FuzzServe(f *testing.F) {
 	for i, path := range seedPaths {
 		f.Add("POST", path, "page=1&per_page=2", []byte(seedBodies[i%len(seedBodies)]))
@@ -70,7 +69,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// TestHostileBodies sends right requests with a few bytes changed, cut out or doubled.
+// TestHostileBodies sends valid requests with a few bytes changed, removed or repeated.
 func TestHostileBodies(t *testing.T) {
 	s := apitest.NewServer(t, apitest.Tiny(t), nil, nil)
 	for seed := range testkit.Seeds(t, 5_000, 200_000) {
@@ -124,7 +123,7 @@ func checkServe(t *testing.T, serve apitest.Server, r api.Request) api.Response 
 		return got // a thumbnail
 	}
 	var top map[string]json.RawMessage
-	var said struct {
+	var status struct {
 		Code        int
 		Description string
 	}
@@ -135,10 +134,10 @@ func checkServe(t *testing.T, serve apitest.Server, r api.Request) api.Response 
 	if err := strict.Parse(got.Body, jsonio.Limits{Members: 1 << 20}); err != nil {
 		t.Fatalf("%s: %v", got.Body, err)
 	}
-	if err := json.Unmarshal(top["status"], &said); err != nil {
+	if err := json.Unmarshal(top["status"], &status); err != nil {
 		t.Fatalf("%s: %v", got.Body, err)
 	}
-	if !api.IsKnownStatus(got.Status, said.Code, said.Description) {
+	if !api.IsKnownStatus(got.Status, status.Code, status.Description) {
 		t.Fatalf("%s %q = %d %s: not of the table", r.Method, r.Path, got.Status, got.Body)
 	}
 	if got.Status == 200 && string(top["status"]) != `{"code":10000,"description":"Ok"}` {

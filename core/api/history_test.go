@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pastOf returns an input's history, a line for each operation, and whether it is complete.
+// pastOf returns an input's history as one line per operation, and whether it is complete.
 func (a *copyAsked) pastOf(call string) (lines []string, complete bool) {
 	a.Helper()
 	answer, _ := a.do(call, "")
@@ -49,8 +49,8 @@ func (a *copyAsked) past(call string, wantComplete bool, want ...string) {
 	}
 }
 
-// TestHistoryAtCopy follows an input's history at a copy: what others did is what the input remembers, what was done
-// here is there until the origin's log is known to keep it.
+// TestHistoryAtCopy follows an input's history at a replica. It shows others' operations as the input's record has them. It shows local
+// operations until the origin's log is known to contain them.
 func TestHistoryAtCopy(t *testing.T) {
 	a := newCopyAsked(t)
 	later := func() { a.Origin.Step(t, time.Second) }
@@ -61,16 +61,16 @@ func TestHistoryAtCopy(t *testing.T) {
 	a.origin("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"deep"}]}}]}`)
 	a.Pull(t)
 	const (
-		deep = `{"concepts":[{"id":"deep","name":"deep","value":1}]}`
-		geo  = `{"geo":{"geo_point":{"longitude":1,"latitude":2}}}`
-		made = `{"url":"http://pictures.test/red.png"}`
+		deep     = `{"concepts":[{"id":"deep","name":"deep","value":1}]}`
+		geo      = `{"geo":{"geo_point":{"longitude":1,"latitude":2}}}`
+		creation = `{"url":"http://pictures.test/red.png"}`
 	)
 	remembered := []string{
 		"input_labels confirmed, remembered " + deep,
 		"input_geo confirmed, remembered " + geo,
 		`input_meta confirmed, remembered {"metadata":[{"action":"set","path":["a"],"value":1}]}`,
 		`input_labels confirmed, remembered {"concepts":[{"id":"water","name":"water","value":1}]}`,
-		"input_create confirmed, remembered, numbered " + made,
+		"input_create confirmed, remembered, numbered " + creation,
 	}
 	a.past("GET /inputs/pond/history", false, remembered...)
 
@@ -81,7 +81,7 @@ func TestHistoryAtCopy(t *testing.T) {
 	a.past("GET /inputs/pond/history?per_page=1", false, "input_labels sent, numbered "+blue)
 	a.past("GET /inputs/pond/history?page=6&per_page=1", false, remembered[4])
 
-	// The copy knows all operations on its unsent input.
+	// The replica knows all operations on an input that it has not sent yet.
 	a.do("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"blue"}]}}]}`)
 	a.do("PATCH /inputs/lake/outputs", `{"action":"merge","outputs":[{"data":{"concepts":[{"id":"blue","value":0.25}]}}]}`)
 	a.past("GET /inputs/lake/history", true,
@@ -94,24 +94,24 @@ func TestHistoryAtCopy(t *testing.T) {
 		t.Errorf("once it is confirmed: complete %t, %q", complete, lines)
 	}
 
-	// The origin has all of it, at its places.
+	// The origin has all operations, with their positions.
 	if r := a.to(a.Origin, "GET /inputs/pond/history", ""); r.Status != 200 ||
 		strings.Count(string(r.Body), `"position":`) != 7 || !strings.Contains(string(r.Body), `"complete":true`) {
 		t.Errorf("at the origin: %d %s", r.Status, r.Body)
 	}
 }
 
-// TestHistoryOfDeleted: the answer names the author and the time of a deletion, as long as they are stored here: in the log, or at a copy
-// that deleted the input or pulled the deletion.
+// TestHistoryOfDeleted: the answer names the author and the time of a deletion while they are stored here: in the log, or at a replica that
+// deleted the input or pulled the deletion.
 func TestHistoryOfDeleted(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
 	a.Pull(t)
-	unknown := func(to func() int, where string) {
+	unknown := func(to func() int, name string) {
 		t.Helper()
 		if got := to(); got != 404 {
-			t.Errorf("%s: %d", where, got)
+			t.Errorf("%s: %d", name, got)
 		}
 	}
 	unknown(func() int { return a.to(a.Origin, "GET /inputs/sea/history", "").Status }, "an input that never was")
@@ -150,9 +150,9 @@ func TestHistoryOfDeleted(t *testing.T) {
 	a.origin("POST /inputs", `{"inputs":[{"id":"sea","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
 	a.origin("DELETE /inputs/sea", "")
 	a.Pull(t)
-	here, there := a.to(a.World, "GET /inputs/sea/history", ""), a.to(a.Origin, "GET /inputs/sea/history", "")
-	if here.Status != 200 || string(here.Body) != string(there.Body) {
-		t.Errorf("deleted elsewhere: %d %s, want %s", here.Status, here.Body, there.Body)
+	replica, origin := a.to(a.World, "GET /inputs/sea/history", ""), a.to(a.Origin, "GET /inputs/sea/history", "")
+	if replica.Status != 200 || string(replica.Body) != string(origin.Body) {
+		t.Errorf("deleted elsewhere: %d %s, want %s", replica.Status, replica.Body, origin.Body)
 	}
 	a.origin("POST /inputs", pond)
 	if r := a.to(a.Origin, "GET /inputs/pond/history", ""); r.Status != 200 || strings.Count(string(r.Body), `"kind":`) != 1 || !strings.Contains(string(r.Body), "input_create") {

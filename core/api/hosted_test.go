@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestHostedInputs requests pictures of inputs by their public names, and unknown names.
+// TestHostedInputs requests pictures of inputs by public names, also by unknown ones.
 func TestHostedInputs(t *testing.T) {
 	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
@@ -27,7 +27,7 @@ func TestHostedInputs(t *testing.T) {
 		}
 		return hex.EncodeToString(in.Hosted[:])
 	}
-	gone := func(name string) {
+	checkNotFound := func(name string) {
 		t.Helper()
 		if p, err := w.Engine.Register.HostedPicture(name); !errors.Is(err, blob.ErrNotFound) {
 			t.Errorf("Hosted(%q) = %+v, %v, want blob.ErrNotFound", name, p, err)
@@ -39,9 +39,9 @@ func TestHostedInputs(t *testing.T) {
 	w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(
 		`{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/half.png","crop":[0,0,0.5,1]}}},{"id":"b","data":{"image":{"url":"http://pictures.test/gone"}}}]}`)})
 	a, b := nameOf("a"), nameOf("b")
-	gone(a) // it is still to be downloaded
+	checkNotFound(a) // not downloaded yet
 	w.Step(t, 0)
-	gone(b) // it never was
+	checkNotFound(b) // the download failed
 	p, err := w.Engine.Register.HostedPicture(a)
 	if err != nil || p.Hash != blob.Sum(apitest.Picture("half.png")) || p.ContentType != "image/png" || !p.Expires.IsZero() {
 		t.Errorf("Hosted = %+v, %v", p, err)
@@ -52,7 +52,7 @@ func TestHostedInputs(t *testing.T) {
 	}
 	for _, name := range []string{"", "x", a[1:], a + "0", strings.ToUpper(a), strings.Repeat("0", 32), "../" + a[3:]} {
 		if name != a {
-			gone(name)
+			checkNotFound(name)
 		}
 	}
 	for reads := range int64(3) {
@@ -67,12 +67,12 @@ func TestHostedInputs(t *testing.T) {
 	}
 	store.Heal()
 	w.Serve(t, api.Request{Method: "DELETE", Path: "/v2/inputs", Body: []byte(`{"delete_all":true}`)})
-	gone(a)
+	checkNotFound(a)
 	w.Step(t, 0)
-	gone(a)
+	checkNotFound(a)
 }
 
-// TestSearchByHostedAddress finds an input by the address that we gave its picture.
+// TestSearchByHostedAddress finds an input by the hosted URL of its picture.
 func TestSearchByHostedAddress(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	const gif = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"

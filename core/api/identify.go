@@ -44,8 +44,8 @@ func (s *Service) Caller(ctx context.Context, r *call.Request) (string, error) {
 	if _, err := setRoute(x, r.Method, r.Path); err != nil {
 		return "", err
 	}
-	switch asks := x.Route.Need.Asks; {
-	case asks == auth.OfNobody, asks == auth.OfClient:
+	switch credential := x.Route.Need.Asks; {
+	case credential == auth.OfNobody, credential == auth.OfClient:
 		return "", nil
 	case r.App != "":
 		return r.App, nil

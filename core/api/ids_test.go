@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 )
 
-// TestReservedIDs holds that no thing can be made whose path would be another endpoint's.
+// TestReservedIDs checks that no object can have an id whose path would be that of another endpoint.
 func TestReservedIDs(t *testing.T) {
 	for _, r := range routes {
 		parts := segments("/v2" + r.Path)

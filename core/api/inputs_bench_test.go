@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// fill adds n inputs of one picture, which is analysed only by the first call.
+// fill adds n inputs with the same picture, which only the first call analyses.
 func fill(b testing.TB, w *apitest.World, n int) {
 	b.Helper()
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
@@ -30,7 +30,7 @@ func additions(from, n int, picture string) []byte {
 	return []byte(`{"inputs":[` + strings.Join(items, ",") + `]}`)
 }
 
-// BenchmarkAddInputs is all of a call but the analysis, which is known.
+// BenchmarkAddInputs measures a call that adds inputs, without the analysis of its picture, which exists.
 func BenchmarkAddInputs(b *testing.B) {
 	w := apitest.NewWorld(b, memkv.New(), apitest.Tiny(b), nil, nil)
 	fill(b, w, 100)

@@ -14,8 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TestTakenAtCopy: what a copy refuses because an id or an address is taken it has refused for good: it
-// answers as its origin does, nothing waits, and no conflict comes of it.
+// TestTakenAtCopy: a replica that rejects an id or a URL as taken answers like its origin. It queues no operation, and no conflict results.
 func TestTakenAtCopy(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)
@@ -25,20 +24,20 @@ func TestTakenAtCopy(t *testing.T) {
 	if got := a.to(a.Origin, "GET /inputs/lost", ""); !strings.Contains(string(got.Body), `"code":30002`) {
 		t.Fatalf("an input that failed: %s", got.Body)
 	}
-	taken := `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/white.png"}}},` +
+	duplicates := `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/white.png"}}},` +
 		`{"id":"puddle","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
 	mixed := `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/white.png"}}},` +
 		`{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"}}},` +
 		`{"id":"lake","data":{"image":{"url":"http://pictures.test/black.png"}}},` +
 		`{"id":"lost","data":{"image":{"url":"http://pictures.test/half.png"}}}]}`
-	for _, body := range []string{taken, mixed} {
-		here, there := a.to(a.World, "POST /inputs", body), a.to(a.Origin, "POST /inputs", body)
-		if diff := cmp.Diff(fmt.Sprint(there.Status, string(there.Body)), fmt.Sprint(here.Status, string(here.Body))); diff != "" {
+	for _, body := range []string{duplicates, mixed} {
+		replica, origin := a.to(a.World, "POST /inputs", body), a.to(a.Origin, "POST /inputs", body)
+		if diff := cmp.Diff(fmt.Sprint(origin.Status, string(origin.Body)), fmt.Sprint(replica.Status, string(replica.Body))); diff != "" {
 			t.Errorf("another answer than the origin's (-want +got):\n%s", diff)
 		}
-		if body == taken {
-			if written := strings.Contains(fmt.Sprint(here.Header), "X-Sightline"); here.Status != 400 || written {
-				t.Errorf("what is taken is answered with %d, %v", here.Status, here.Header)
+		if body == duplicates {
+			if written := strings.Contains(fmt.Sprint(replica.Header), "X-Sightline"); replica.Status != 400 || written {
+				t.Errorf("what is taken is answered with %d, %v", replica.Status, replica.Header)
 			}
 			a.stands(0, 0, 0)
 		}
@@ -47,7 +46,7 @@ func TestTakenAtCopy(t *testing.T) {
 	if diff := cmp.Diff([]string{"lake", "lost"}, a.list("GET /sync/outbox", "input_id")); diff != "" {
 		t.Errorf("outbox (-want +got):\n%s", diff)
 	}
-	for _, id := range []string{"lake", "lost"} { // so that the copy is first
+	for _, id := range []string{"lake", "lost"} { // so that the replica's operations are the first with these ids
 		a.origin("DELETE /inputs/"+id, "")
 	}
 	a.Push(t)
@@ -55,8 +54,8 @@ func TestTakenAtCopy(t *testing.T) {
 	a.stands(0, 0, 0)
 }
 
-// TestTruthsAtCopy holds that a copy gives the answers of its origin about pictures that cannot be changed, equal files, the
-// training set of a version whose inputs were deleted, and credentials that do not suffice.
+// TestTruthsAtCopy checks that a replica answers like its origin about unchangeable pictures, equal files, the training set of a version
+// whose inputs were deleted, and insufficient credentials.
 func TestTruthsAtCopy(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"r1","data":{"image":{"url":"http://pictures.test/red.png?1"},"concepts":[{"id":"warm"}]}},`+
@@ -110,9 +109,9 @@ func TestTruthsAtCopy(t *testing.T) {
 			got := w.Serve(t, r)
 			return fmt.Sprint(got.Status, " ", string(got.Body))
 		}
-		here, there := answer(tt.of.World), answer(tt.of.Origin)
-		if diff := cmp.Diff(there, here); diff != "" || !strings.HasPrefix(here, fmt.Sprint(tt.status)) || !strings.Contains(here, tt.want) {
-			t.Errorf("%s: %s, want %d and %q (-origin +copy):\n%s", tt.call, here, tt.status, tt.want, diff)
+		replica, origin := answer(tt.of.World), answer(tt.of.Origin)
+		if diff := cmp.Diff(origin, replica); diff != "" || !strings.HasPrefix(replica, fmt.Sprint(tt.status)) || !strings.Contains(replica, tt.want) {
+			t.Errorf("%s: %s, want %d and %q (-origin +copy):\n%s", tt.call, replica, tt.status, tt.want, diff)
 		}
 	}
 }

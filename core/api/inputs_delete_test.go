@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestDeletingAllIsAnsweredAtOnce holds that the answer does not wait for the cleaning up,
-// which then comes to its end: on Pebble, where deleting a range costs what deleting a key does.
+// TestDeletingAllIsAnsweredAtOnce checks that the answer does not wait for the cleanup, which then completes. It runs on Pebble, where
+// deleting a range costs as much as deleting a key.
 func TestDeletingAllIsAnsweredAtOnce(t *testing.T) {
 	n := 300
 	if testkit.Timing() {

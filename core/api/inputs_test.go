@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestLimitsOfInputs holds the most that a call may have, and that one more writes nothing.
+// TestLimitsOfInputs checks the limits of a call. A call above a limit writes nothing.
 func TestLimitsOfInputs(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	call := func(method, path, body string) (api.Response, map[string]any) {
@@ -74,7 +74,7 @@ func TestLimitsOfInputs(t *testing.T) {
 			t.Errorf("too much of %s = %d, %d bytes", name, got.Status, len(got.Body))
 		}
 	}
-	// The result of a patch must be within the limits, too.
+	// The limits also apply to the result of a patch.
 	half := big[:40<<10]
 	for i, want := range []int{200, 400, 200} {
 		body := fmt.Sprintf(`{"inputs":[{"id":"0","data":{"metadata":{"k%d":"%s"}}}]}`, i, half)
@@ -103,8 +103,7 @@ func TestLimitsOfInputs(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileAnalysed deletes inputs by all means between a call's two halves: what a
-// call under way needs is there when it ends.
+// TestDeletedWhileAnalysed deletes inputs between the start and the end of a call. The picture that the call needs stays stored.
 func TestDeletedWhileAnalysed(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	const body = `{"inputs":[{"id":"#","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}}]}`
@@ -137,7 +136,7 @@ func TestDeletedWhileAnalysed(t *testing.T) {
 	}
 }
 
-// TestHostsThatFailAnAddition hands a call results that it cannot use: nothing is written.
+// TestHostsThatFailAnAddition resumes calls with results that they cannot use. The calls fail and write nothing.
 func TestHostsThatFailAnAddition(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	r := api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + w.Key, Body: []byte(

@@ -16,10 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestTenantsDoNotInterfere runs a random program of anna's calls twice: alone in the world, and among
-// calls of bert's, who has the same ids, pictures and words, knows hers, asks for her things by
-// every path, and at times deletes his application. Her answers are the same bytes, headers
-// included, and so are the pictures behind her addresses.
+// TestTenantsDoNotInterfere runs a random program of anna's calls twice: alone, and between calls of bert. Bert has the same ids, pictures
+// and words, requests her data by every path, and sometimes deletes his application. The bytes and headers of her answers and the pictures
+// at her URLs are equal in both runs.
 func TestTenantsDoNotInterfere(t *testing.T) {
 	answers := 0
 	for seed := range testkit.Seeds(t, 500, 50_000) {
@@ -39,7 +38,7 @@ func TestTenantsDoNotInterfere(t *testing.T) {
 // step9 is a call of a program, or a pause in which the background works.
 type step9 struct {
 	api.Request
-	pause time.Duration // negative: it is a call
+	pause time.Duration // negative for a call
 }
 
 func (s step9) String() string {
@@ -63,12 +62,11 @@ func program9(seed uint64) []step9 {
 		step9{api.Request{Method: "GET", Path: "/v2/models"}, -1})
 }
 
-// run9 runs anna's program and returns what she is answered, and in the end the pictures. With
-// other, bert's calls come between.
+// run9 runs anna's program and returns her answers, followed by her pictures. If other is not nil, bert makes random calls in between.
 func run9(t testing.TB, steps []step9, other *rand.Rand) [][]byte {
 	e := newEstate(t, map[string]string{"rate": "20,12", "owner": "anna", "calls": "25"})
 	anna := e.settle("anna", 1)
-	var said [][]byte
+	var answers [][]byte
 	var bert *tenant
 	var hosted []string
 	for _, s := range steps {
@@ -77,11 +75,11 @@ func run9(t testing.TB, steps []step9, other *rand.Rand) [][]byte {
 		}
 		if s.pause >= 0 {
 			e.work(s.pause)
-			said = append(said, nil)
+			answers = append(answers, nil)
 			continue
 		}
 		got := e.serve(anna, s.Request)
-		said = append(said, fmt.Appendf(nil, "%d %s %v\n%s", got.Status, got.ContentType, got.Header, got.Body))
+		answers = append(answers, fmt.Appendf(nil, "%d %s %v\n%s", got.Status, got.ContentType, got.Header, got.Body))
 		for part := range strings.SplitSeq(string(got.Body), api.HostedPath) {
 			if len(part) >= 32 && !strings.ContainsAny(part[:32], `"{:`) && !slices.Contains(hosted, part[:32]) {
 				hosted = append(hosted, part[:32])
@@ -91,12 +89,12 @@ func run9(t testing.TB, steps []step9, other *rand.Rand) [][]byte {
 	for _, name := range hosted {
 		p, err := e.Engine.Register.HostedPicture(name)
 		thumb, noThumb := e.Engine.Register.Thumbnail(name)
-		said = append(said, fmt.Appendf(nil, "%s %v %v %x %v", name, p, err, thumb, noThumb))
+		answers = append(answers, fmt.Appendf(nil, "%s %v %v %x %v", name, p, err, thumb, noThumb))
 	}
-	return said
+	return answers
 }
 
-// meddle makes bert do something, or several things, or nothing.
+// meddle makes up to two random calls of bert, and returns his current tenant. It is nil after he deleted his application.
 func (e *estate) meddle(r *rand.Rand, bert, anna *tenant, hosted []string) *tenant {
 	w := wanderer{r}
 	for range w.IntN(3) {
@@ -163,7 +161,7 @@ func (w wanderer) list(n int, element func() string) string {
 	return strings.Join(all, ",")
 }
 
-// call is a call of any kind; those that fill an application come oftener.
+// call returns a random call. Calls that add data are more frequent.
 func (w wanderer) call() api.Request {
 	of := func(method, path, body string) api.Request {
 		return api.Request{Method: method, Path: "/v2" + path, Body: []byte(body)}
@@ -202,8 +200,8 @@ func (w wanderer) call() api.Request {
 	return r
 }
 
-// TestTenantsTokenLimits checks that tenants share no limit on requests for tokens. A client with wrong secrets locks out no
-// other client, and not the owner of the client that it names.
+// TestTenantsTokenLimits checks that tenants share no limit on token requests. A client that sends wrong secrets blocks no other client,
+// and not the owner of the client that it names.
 func TestTenantsTokenLimits(t *testing.T) {
 	e := newEstate(t, nil)
 	anna := e.settle("anna", 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// modelsOfLanguages are the models of TestLanguages, and whether they speak all languages.
+// modelsOfLanguages are the models of TestLanguages. Models that do not speak all languages have English only.
 var modelsOfLanguages = []struct {
 	id     string
 	speaks bool
@@ -21,8 +21,8 @@ var modelsOfLanguages = []struct {
 	{"heat", false},
 }
 
-// TestLanguages holds what every model answers in applications of every language, when a
-// request names none, English and another.
+// TestLanguages checks the answer of every model in applications of every language, if a request names no language, English, another one or
+// an invalid one.
 func TestLanguages(t *testing.T) {
 	set := apitest.Tiny(t)
 	for _, own := range lang.Codes() {
@@ -40,22 +40,22 @@ func TestLanguages(t *testing.T) {
 				other = "ja"
 			}
 			for _, m := range modelsOfLanguages {
-				for _, asked := range []string{"", lang.English, other, "xx"} {
+				for _, langParam := range []string{"", lang.English, other, "xx"} {
 					body := `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]`
-					if asked != "" {
-						body += fmt.Sprintf(`,"model":{"output_info":{"output_config":{"language":%q}}}`, asked)
+					if langParam != "" {
+						body += fmt.Sprintf(`,"model":{"output_info":{"output_config":{"language":%q}}}`, langParam)
 					}
-					checkLanguage(t, post("/v2/models/"+m.id+"/outputs", body+"}"), own, asked, m.speaks)
+					checkLanguage(t, post("/v2/models/"+m.id+"/outputs", body+"}"), own, langParam, m.speaks)
 				}
 			}
 		})
 	}
 }
 
-// checkLanguage checks an answer to a request for a language in an application of another.
-func checkLanguage(t *testing.T, got api.Response, own, asked string, speaks bool) {
+// checkLanguage checks the answer to a request for the language langParam in an application with the language own.
+func checkLanguage(t *testing.T, got api.Response, own, langParam string, speaks bool) {
 	t.Helper()
-	language := asked
+	language := langParam
 	if language == "" {
 		language = own
 	}
@@ -73,7 +73,7 @@ func checkLanguage(t *testing.T, got api.Response, own, asked string, speaks boo
 		t.Fatalf("%s: %v", got.Body, err)
 	}
 	if a.Status.Code != want || (want == 10000) != (got.Status == 200 && len(a.Outputs) == 1) {
-		t.Errorf("asked for %q: %d %s, want %d", asked, got.Status, got.Body, want)
+		t.Errorf("asked for %q: %d %s, want %d", langParam, got.Status, got.Body, want)
 		return
 	}
 	if want != 10000 || !speaks {
@@ -83,7 +83,7 @@ func checkLanguage(t *testing.T, got api.Response, own, asked string, speaks boo
 	if language != lang.English {
 		name += "-" + language
 	}
-	if said := a.Outputs[0].Data.Concepts[0].Name; said != name {
-		t.Errorf("asked for %q: concept %q, want %q", asked, said, name)
+	if concept := a.Outputs[0].Data.Concepts[0].Name; concept != name {
+		t.Errorf("asked for %q: concept %q, want %q", langParam, concept, name)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// defined are the keys of metrics by the interface's last definitions, EvalMetrics and what it holds. Paths leave arrays
-// out. Everything of ours is under sightline.
+// defined has the keys of metrics in the last definition of the API, EvalMetrics and its parts. Paths omit arrays. All our additions are
+// under the key sightline.
 var defined = strings.Fields(`
 	status status.code status.description status.details
 	summary summary.macro_avg_roc_auc summary.macro_std_roc_auc summary.macro_avg_f1_score
@@ -44,7 +44,7 @@ var defined = strings.Fields(`
 	test_set.ground_truth_concepts.value test_set.ground_truth_concepts.app_id
 	sightline`)
 
-// keysOf returns the paths of all keys in a value, apart from those in the extension.
+// keysOf returns the paths of all keys in a value, without those under the key sightline.
 func keysOf(value any, path string) (keys []string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -63,7 +63,7 @@ func keysOf(value any, path string) (keys []string) {
 	return keys
 }
 
-// evaluatedVersion has the members of an answer that the test reads.
+// evaluatedVersion has the members of an answer that the tests read.
 type evaluatedVersion struct {
 	Inputs  int `json:"total_input_count"`
 	Metrics struct {
@@ -90,8 +90,8 @@ type evaluatedVersion struct {
 	}
 }
 
-// ofHeat trains a model on eight pictures with its concepts and two with another one. It returns its world, the call to
-// ask with and the path of the version.
+// ofHeat trains a model on eight pictures with its concepts and two with another one. It returns the world, a function for calls and the
+// path of the version.
 func ofHeat(t *testing.T) (*apitest.World, func(method, path, body string) []byte, string) {
 	t.Helper()
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
@@ -115,20 +115,20 @@ func ofHeat(t *testing.T) (*apitest.World, func(method, path, body string) []byt
 	ask("POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`)
 	w.Step(t, time.Second)
 	ask("POST", "/v2/models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]}}}}`)
-	var made struct {
+	var answer struct {
 		Model struct {
 			Version struct{ ID string } `json:"model_version"`
 		}
 	}
-	if err := json.Unmarshal(ask("POST", "/v2/models/heat/versions", ""), &made); err != nil {
+	if err := json.Unmarshal(ask("POST", "/v2/models/heat/versions", ""), &answer); err != nil {
 		t.Fatal(err)
 	}
 	w.Step(t, time.Second)
-	return w, ask, "/v2/models/heat/versions/" + made.Model.Version.ID
+	return w, ask, "/v2/models/heat/versions/" + answer.Model.Version.ID
 }
 
-// TestMetricsAreDefined holds the keys of an evaluation to the definitions of the interface, its curves to more than a
-// point, and all its numbers to one set of inputs.
+// TestMetricsAreDefined checks that an evaluation has only defined keys, that its curves have several points, and that all numbers come
+// from one set of inputs.
 func TestMetricsAreDefined(t *testing.T) {
 	_, ask, version := ofHeat(t)
 	body := ask("GET", version+"/metrics", "")
@@ -169,7 +169,7 @@ func TestMetricsAreDefined(t *testing.T) {
 	}
 }
 
-// TestMetricsOfOlderVersions reads what older programs stored of an evaluation.
+// TestMetricsOfOlderVersions reads evaluations that older programs stored.
 func TestMetricsOfOlderVersions(t *testing.T) {
 	for _, tt := range []struct{ name, stored, want string }{
 		{

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// answer is the answer of a predict call.
+// answer is the parsed answer of a predict call.
 type answer struct {
 	Status  struct{ Code int }
 	Outputs []struct {
@@ -44,7 +44,7 @@ type answer struct {
 	}
 }
 
-// colors is an analysis that any picture gets.
+// colors returns the same analysis for every picture.
 func colors(j Job) Result {
 	if r := fail(j); r.Err != nil {
 		return r
@@ -71,7 +71,7 @@ func predictOn(t testing.TB, s *Service, model, body string) (Response, answer) 
 	return got, a
 }
 
-// inputsOf is a body of inputs with these addresses.
+// inputsOf returns a request body with one input per URL.
 func inputsOf(urls ...string) string {
 	inputs := make([]string, 0, len(urls))
 	for _, u := range urls {
@@ -162,7 +162,7 @@ func TestItemStatuses(t *testing.T) {
 	}
 }
 
-// TestInputShapes: invalid elements fail alone.
+// TestInputShapes checks that an invalid element fails without failing the other elements.
 func TestInputShapes(t *testing.T) {
 	s := smallService(t)
 	body := `{"inputs":[null,{},[],7,"x",{"data":7},{"id":7},{"id":"` + strings.Repeat("x", 129) + `"},{"id":"a\u0007"},
@@ -190,7 +190,7 @@ func TestInputShapes(t *testing.T) {
 	}
 }
 
-// TestWholeCallFails: an internal error of the host fails the whole call and not an input.
+// TestWholeCallFails checks that an internal error of the host fails the whole call, not a single input.
 func TestWholeCallFails(t *testing.T) {
 	s := smallService(t)
 	for word, want := range map[string]int{"busy": 503, "timeout": 504, "broken": 500} {
@@ -217,7 +217,7 @@ func TestWholeCallFails(t *testing.T) {
 	}
 }
 
-// TestCallEnds holds that a context that ends is a call that took too long.
+// TestCallEnds checks that a call whose context has ended is answered with a timeout.
 func TestCallEnds(t *testing.T) {
 	s := smallService(t)
 	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/b"))}
@@ -237,7 +237,7 @@ func TestCallEnds(t *testing.T) {
 	}
 }
 
-// TestFetchSaysOneThing holds that all failures of a fetch read alike.
+// TestFetchSaysOneThing checks that the details of a failed fetch do not reveal its cause.
 func TestFetchSaysOneThing(t *testing.T) {
 	s := smallService(t)
 	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/1", "http://a/2"))})
@@ -267,7 +267,7 @@ func TestBase64IsHosted(t *testing.T) {
 	text := base64.StdEncoding.EncodeToString(picture)
 	body := []byte(`{"inputs":[{"id":"a","data":{"image":{"base64":"` + text + `","crop":[0,0,0.5,1]}}},{"data":{"image":{"url":"http://a/b"}}}]}`)
 	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: body})
-	clear(body) // the body is borrowed until Begin returns
+	clear(body) // Begin may not use the body after it returns
 	jobs := slices.Clone(call.Jobs())
 	if len(jobs) != 2 || jobs[0].URL != "" || jobs[0].Blob != blob.Sum(picture) || jobs[0].Crop != (raster.Crop{Bottom: 0.5, Right: 1}) || jobs[1].URL != "http://a/b" {
 		t.Fatalf("jobs %+v", jobs)
@@ -303,7 +303,7 @@ func TestBase64IsHosted(t *testing.T) {
 	}
 }
 
-// brokenHosting is a disk that is full.
+// brokenHosting fails to store any picture, like a full disk.
 type brokenHosting struct{ Hosting }
 
 func (brokenHosting) Add(context.Context, []byte, string, time.Time) (string, blob.Hash, error) {

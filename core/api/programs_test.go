@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestPrograms runs random programs of calls on inputs against the engine and against the reference model; every answer must agree. From
-// time to time the program is killed and restarted on the same store.
+// TestPrograms runs random programs of calls on inputs against the engine and against the reference model. Every answer must agree.
+// Sometimes the program is killed and restarted on the same store.
 func TestPrograms(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 2_000, 200_000) {

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestOldTrainingRecord holds that the training set of a version that an older program trained is read, without the ids of its
-// inputs: those that exist are listed, those that were deleted are passed over.
+// TestOldTrainingRecord reads the training set of a version that an older program trained, which stored no ids of inputs. The call lists
+// existing inputs and omits deleted ones.
 func TestOldTrainingRecord(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	call := func(method, path, body string) string {

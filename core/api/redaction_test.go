@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// words are the words of a furnished application that only a scope shows.
+// words returns the words of a furnished application that an answer may contain only for a key with the scope.
 func words(n *tenant, scope string) []string {
 	switch scope {
 	case "Concepts_Get":
@@ -23,8 +23,8 @@ func words(n *tenant, scope string) []string {
 	return nil
 }
 
-// covered are the endpoints whose answers have data that only a scope besides the refusing ones shows. If another endpoint's need names a
-// scope, its answer has no data of that kind.
+// covered has the endpoints whose answers contain data that need another scope than the required ones. Answers of other endpoints have no
+// data of the scopes that may be missing.
 var covered = map[string][]string{
 	"POST /models/{model_id}/outputs":                       {"Models_Get"},
 	"POST /models/{model_id}/versions/{version_id}/outputs": {"Models_Get"},
@@ -63,15 +63,14 @@ var covered = map[string][]string{
 	"POST /workflows/{workflow_id}/results":                    {"Models_Get"},
 }
 
-// asked are the endpoints whose outputs are concepts for every caller: Predict permits exactly that.
-var asked = []string{
+// predictEndpoints has the endpoints that show concepts to every caller, because Predict permits it.
+var predictEndpoints = []string{
 	"POST /models/{model_id}/outputs", "POST /models/{model_id}/versions/{version_id}/outputs", "POST /workflows/{workflow_id}/results",
 	"POST /models/{model_id}/activations",
 }
 
-// TestRedaction sends every endpoint its example with keys that lack one of the scopes that only
-// redact, and with keys that have no other than those which refuse: the answer is a success, and
-// what the missing scope shows is nowhere in its bytes.
+// TestRedaction sends every endpoint its example, with keys that lack one redacting scope and with keys that have the required scopes only.
+// The answer is a success without any data of the missing scope.
 func TestRedaction(t *testing.T) {
 	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
@@ -102,7 +101,7 @@ func TestRedaction(t *testing.T) {
 			all, without, alone := do(p, "Key "+n.Key), do(p, "Key "+e.NewKey(t, n.Tenant, auth.All&^one)), do(p, least)
 			visible := false
 			for _, word := range words(n, scope) {
-				if slices.Contains(asked, name) && scope == "Concepts_Get" {
+				if slices.Contains(predictEndpoints, name) && scope == "Concepts_Get" {
 					break
 				}
 				visible = visible || bytes.Contains(all.Body, []byte(word))

@@ -16,9 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// BenchmarkWrongSecrets measures refusals that must not reveal existence: of a client with a wrong secret and of an unknown one, of a
-// deleted key and of an unknown one, in turns over Pebble. It reports the median of each and the interquartile range of one kind (iqr),
-// above which a difference would have to rise.
+// BenchmarkWrongSecrets measures refusals that must not reveal existence: of a client with a wrong secret and an unknown one, and of a
+// deleted key and an unknown one, in turns on Pebble. It reports the median of each and the interquartile range (iqr) of one kind. Only a
+// difference above that range would be visible.
 func BenchmarkWrongSecrets(b *testing.B) {
 	store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
 	if err != nil {
@@ -29,8 +29,8 @@ func BenchmarkWrongSecrets(b *testing.B) {
 	for i := range 200 {
 		w.NewTenant(b, fmt.Sprint("account ", i), "en")
 	}
-	gone := w.NewKey(b, apitest.Tenant{App: w.App}, auth.All)
-	hash, err := auth.Key("Key " + gone)
+	deletedKey := w.NewKey(b, apitest.Tenant{App: w.App}, auth.All)
+	hash, err := auth.Key("Key " + deletedKey)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -46,13 +46,13 @@ func BenchmarkWrongSecrets(b *testing.B) {
 		others string
 	}{
 		{"client", api.Request{Method: "POST", Path: "/v2/token", Authorization: apitest.Basic(wrong)}, [2]string{"wrong", "unknown"}, apitest.Basic(unknown)},
-		{"key", api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + gone}, [2]string{"deleted", "unknown"}, "Key " + strings.Repeat("0", 32)},
+		{"key", api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + deletedKey}, [2]string{"deleted", "unknown"}, "Key " + strings.Repeat("0", 32)},
 	} {
 		b.Run(pair.name, func(b *testing.B) {
 			var took [2][]time.Duration
 			for b.Loop() {
 				for kind := range took {
-					w.Now = w.Now.Add(time.Minute) // or guesses are refused for their rate
+					w.Now = w.Now.Add(time.Minute) // otherwise the rate limit refuses them
 					r := pair.one
 					if kind == 1 {
 						r.Authorization = pair.others

@@ -64,8 +64,7 @@ func TestSloppyPaths(t *testing.T) {
 	}
 }
 
-// TestPathIDs holds that any id survives its way through a path: it comes back in the
-// details of a 404, whatever it holds.
+// TestPathIDs checks that any id in a path is decoded correctly: the details of a 404 repeat it.
 func TestPathIDs(t *testing.T) {
 	s, _ := newService(t, newSmallModels(t), Options{})
 	rapid.Check(t, func(rt *rapid.T) {
@@ -137,7 +136,7 @@ func TestBodiesThatMeanNothing(t *testing.T) {
 			t.Errorf("body %s = %d %s, want 400 and 11100", body, got.Status, got.Body)
 		}
 	}
-	// A body that a GET should not have is not looked at.
+	// The service ignores a body that a GET should not have.
 	if got := serve(t, s, Request{Method: "GET", Path: "/v2/models", Body: []byte("{")}, fail); got.Status != 200 {
 		t.Errorf("GET with a body = %d %s", got.Status, got.Body)
 	}
@@ -147,7 +146,7 @@ func TestPages(t *testing.T) {
 	s, _ := newService(t, newSmallModels(t), Options{})
 	tests := []struct {
 		query string
-		want  string // ids, or a status code
+		want  string // expected ids, or a status code
 	}{
 		{"", "ai_dog ai_dogsled ai_cat"},
 		{"page=0&per_page=0", "ai_dog ai_dogsled ai_cat"},
@@ -244,7 +243,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRandomFails: a broken random source ends a call, and its error is not in the answer.
+// TestRandomFails: if the random source fails, the call fails. The answer does not contain the source's error.
 func TestRandomFails(t *testing.T) {
 	models := newSmallModels(t)
 	hosted, _ := newHosted(t)

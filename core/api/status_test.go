@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 )
 
-// TestWrites checks which calls change an application: all with another method than GET, except those that only read.
+// TestWrites checks which calls change an application: those with another method than GET, except calls that only read.
 func TestWrites(t *testing.T) {
 	reads := map[string]bool{
 		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/searches": true,
@@ -35,7 +35,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestRoutesHaveTheirLists checks that no two routes are the same and each id has its place.
+// TestRoutesHaveTheirLists checks that all routes differ, have a handler, and are found by their paths.
 func TestRoutesHaveTheirLists(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range routes {
@@ -51,7 +51,7 @@ func TestRoutesHaveTheirLists(t *testing.T) {
 	}
 }
 
-// TestTranscriptsShowEveryStatus checks that a transcript has every status of the table.
+// TestTranscriptsShowEveryStatus checks that every status of the table is in a transcript.
 func TestTranscriptsShowEveryStatus(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestTranscriptsShowEveryStatus(t *testing.T) {
 	}
 }
 
-// TestFixedSegments: fixed lists the segments at which another path has an id.
+// TestFixedSegments checks that fixed lists the segments at which another path has an id.
 func TestFixedSegments(t *testing.T) {
 	want := map[string]bool{}
 	for _, a := range routes {
@@ -89,8 +89,7 @@ func TestFixedSegments(t *testing.T) {
 	}
 }
 
-// TestRouting draws a route with ids and writes its path in one of the ways that clients
-// do: the router must find it again, with its ids.
+// TestRouting draws a route with ids and writes its path in one of the forms that clients use. The router must find the route and the ids.
 func TestRouting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SampledFrom(routes).Draw(t, "route")

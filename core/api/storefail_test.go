@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestStoreFails: a store that fails at any read of a call on models makes it an internal error without its reason, and the call is
-// answered as before once the store works again.
+// TestStoreFails: if any read of the store fails, a call on models returns an internal error without the reason. Once the store works
+// again, the call is answered as before.
 func TestStoreFails(t *testing.T) {
 	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})
@@ -61,9 +61,9 @@ func TestStoreFails(t *testing.T) {
 		for reads := 0; ; reads++ {
 			store.Left.Store(int64(reads))
 			got := do(r.method, r.path, r.body)
-			whole := store.Left.Load() >= 0
+			succeeded := store.Left.Load() >= 0
 			store.Heal()
-			if whole {
+			if succeeded {
 				if string(got.Body) != string(want.Body) {
 					t.Errorf("%s %s = %s once the store is well, want %s", r.method, r.path, got.Body, want.Body)
 				}
@@ -77,8 +77,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestStoreFailsWriting holds the same for calls that write: one that answers well has
-// written, any other is an internal error.
+// TestStoreFailsWriting does the same for calls that write. A call that succeeds has read without failures. All others return an internal
+// error.
 func TestStoreFailsWriting(t *testing.T) {
 	for i, r := range []struct{ method, path, body string }{
 		{"POST", "/v2/concepts", `{"concepts":[{"id":"new%d"}]}`},

@@ -16,24 +16,24 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// tenant is an account's application in a world, with a separate source of ids.
+// tenant is one account's application in an estate. Its ids come from its own counters.
 type tenant struct {
 	apitest.Tenant
 	session    string
 	ids, names *apitest.Counter
-	version    string // of its model, trained
-	hosted     string // address of a picture that came as base64
+	version    string // id of its trained model version
+	hosted     string // URL of an input's picture that was sent as base64
 }
 
 // estate is a world with applications of more than one account.
 type estate struct {
 	testing.TB
 	*apitest.World
-	background tenant // whose turn it is while no request is answered
-	moves      uint64 // applications that bert made
+	background tenant // the counters in use while no request is answered
+	moves      uint64 // number of applications that bert has had
 }
 
-// newEstate is a world with settings as transcripts have them.
+// newEstate returns a world with the settings of a transcript.
 func newEstate(t testing.TB, settings map[string]string) *estate {
 	return &estate{
 		TB: t, World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, settings),
@@ -41,30 +41,30 @@ func newEstate(t testing.TB, settings map[string]string) *estate {
 	}
 }
 
-// work moves the clock and lets the background work.
+// work advances the clock by d and runs the background work.
 func (e *estate) work(d time.Duration) {
 	e.turn(&e.background)
 	e.Step(e.TB, d)
 }
 
-// settle makes an account's application, whose ids come from a separate counter.
+// settle creates an application of owner, or of the operator for "". draw selects the range of its ids.
 func (e *estate) settle(owner string, draw uint64) *tenant {
 	n := &tenant{ids: apitest.NewCounter(draw << 40), names: apitest.NewCounter(draw<<40 + 1<<39)}
 	e.turn(n)
 	n.Tenant = e.NewTenant(e.TB, owner, "en")
 	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs/status"}) // opens its partition
 	if owner == "" {
-		return n // the operator's
+		return n // the operator has no session
 	}
 	r := e.Serve(e.TB, api.Request{Method: "POST", Path: "/v2/login", Authorization: "none", Body: fmt.Appendf(nil, `{"email":"%s@example.com","password":"%[1]s's password"}`, owner)})
 	n.session = between(e.TB, r.Body, `"session_token":"`, `"`)
 	return n
 }
 
-// turn has ids come from a tenant's own source.
+// turn makes the world draw ids and names from n's counters.
 func (e *estate) turn(n *tenant) { e.IDs.Counter, e.Names.Counter = n.ids, n.names }
 
-// serve answers a tenant's request, sent with its key unless it says another credential.
+// serve answers a request of n. A request without credentials is sent with n's key.
 func (e *estate) serve(n *tenant, r api.Request) api.Response {
 	e.turn(n)
 	if r.Authorization == "" && r.Session == "" {
@@ -73,7 +73,7 @@ func (e *estate) serve(n *tenant, r api.Request) api.Response {
 	return e.Serve(e.TB, r)
 }
 
-// call is serve for a request that must succeed.
+// call makes a request of n that must succeed, and returns the body of the answer.
 func (e *estate) call(n *tenant, method, path, body string) []byte {
 	e.Helper()
 	got := e.serve(n, api.Request{Method: method, Path: path, Body: []byte(body)})
@@ -93,17 +93,16 @@ func between(t testing.TB, text []byte, before, after string) string {
 	return got
 }
 
-// Words in a furnished application, and nowhere else.
+// Words that only a furnished application contains.
 const (
 	conceptWord = "warm-word"  // id of a concept
-	renamedWord = "named-word" // its name
+	renamedWord = "named-word" // name of the concept conceptWord
 	modelWord   = "heat-word"  // name of the model "heat"
 	inputWord   = "input-word" // id of an input
-	urlWord     = "url-word"   // in its address
+	urlWord     = "url-word"   // part of the input's URL
 )
 
-// furnish fills an application: inputs with labels, one of them with base64, a trained model, a
-// workflow.
+// furnish adds data to an application: inputs with labels, one of them with base64, a trained model and a workflow.
 func (e *estate) furnish(n *tenant) {
 	e.Helper()
 	e.call(n, "POST", "/v2/inputs", `{"inputs":[
@@ -126,7 +125,7 @@ func (e *estate) furnish(n *tenant) {
 	e.call(n, "POST", "/v2/workflows", `{"workflows":[{"id":"pinned","nodes":[{"model":{"id":"heat","model_version":{"id":"`+n.version+`"}}}]}]}`)
 }
 
-// examples are bodies that do what an endpoint is for; "%d" is another number each time.
+// examples are valid request bodies by endpoint. request replaces "%d" by a number.
 var examples = map[string]string{
 	"POST /models/{model_id}/outputs":                       predictBody,
 	"POST /models/{model_id}/activations":                   `{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/red.png"}}}],"concepts":["warm-word"]}`,
@@ -157,7 +156,7 @@ var examples = map[string]string{
 
 const predictBody = `{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
 
-// request is an endpoint's example, about a tenant's things.
+// request returns the example request of an endpoint with the ids of about's data. number makes its new ids unique.
 func request(p api.Endpoint, about *tenant, number int) api.Request {
 	fill := strings.NewReplacer("{model_id}", "heat", "{version_id}", about.version, "{input_id}", inputWord, "{concept_id}", conceptWord,
 		"{workflow_id}", "pinned", "{user_id}", about.Owner, "{app_id}", about.App)
@@ -168,12 +167,12 @@ func request(p api.Endpoint, about *tenant, number int) api.Request {
 	return api.Request{Method: p.Method, Path: "/v2" + fill.Replace(p.Path), Body: []byte(body)}
 }
 
-// long is a path in its long form.
+// long returns the long form of a path, with the user and the application.
 func long(path, user, app string) string {
 	return "/v2/users/" + user + "/apps/" + app + strings.TrimPrefix(path, "/v2")
 }
 
-// answerStatus is the status of an answer.
+// answerStatus is the status of a response.
 type answerStatus struct {
 	http, code int
 	details    string
@@ -202,8 +201,8 @@ func TestTenantsCredentials(t *testing.T) {
 	e := newEstate(t, nil)
 	anna, bert := e.settle("anna", 1), e.settle("bert", 2)
 	e.furnish(anna)
-	gone := e.settle("bert", 3)
-	cast := e.cast(anna, gone)
+	deletedTenant := e.settle("bert", 3)
+	cast := e.cast(anna, deletedTenant)
 	keys := map[auth.Set]string{}
 	for i := range auth.ScopeNames()[1:] {
 		for _, s := range []auth.Set{1 << i, auth.All &^ (1 << i)} {
@@ -213,15 +212,15 @@ func TestTenantsCredentials(t *testing.T) {
 	token, answers := e.token(anna), 0
 	for _, p := range api.Endpoints() {
 		name := p.Method + " " + p.Path
-		send := func(who string, r api.Request, want answerStatus) {
+		send := func(caller string, r api.Request, want answerStatus) {
 			t.Helper()
 			answers++
 			got := checkServe(t, e.Server(), r)
 			if s := statusOf(t, got); s.http != want.http || s.code != want.code || want.details != "" && s.details != want.details {
-				t.Errorf("%s by %s = %d %s, want %v", name, who, got.Status, got.Body, want)
+				t.Errorf("%s by %s = %d %s, want %v", name, caller, got.Status, got.Body, want)
 			}
 			if _, secret, ok := strings.Cut(r.Authorization, " "); ok && len(secret) > 8 && bytes.Contains(got.Body, []byte(secret)) {
-				t.Errorf("%s by %s is answered with what it was sent: %s", name, who, got.Body)
+				t.Errorf("%s by %s is answered with what it was sent: %s", name, caller, got.Body)
 			}
 		}
 		r := request(p, anna, 0)
@@ -232,7 +231,7 @@ func TestTenantsCredentials(t *testing.T) {
 		}
 		through := answerStatus{200, 10000, ""}
 		if strings.HasPrefix(p.Path, "/sync/") {
-			through = answerStatus{404, 11101, ""} // the application is not a copy
+			through = answerStatus{404, 11101, ""} // the application is not a replica
 		}
 		if p.Method != "GET" {
 			r.Body, through = []byte("{"), answerStatus{400, 11100, ""}
@@ -243,18 +242,18 @@ func TestTenantsCredentials(t *testing.T) {
 			send("anybody", with("none"), answerStatus{401, 11002, ""})
 			continue
 		case auth.OfClient:
-			for who, c := range cast {
+			for caller, c := range cast {
 				want := answerStatus{401, 11102, ""}
 				if strings.HasPrefix(c.authorization, "Basic") {
 					want = answerStatus{401, 11002, "invalid client ID or secret"}
 				}
-				send(who, with(c.authorization), want)
+				send(caller, with(c.authorization), want)
 			}
 			send("the client", with(apitest.Basic(anna.Client)), answerStatus{200, 10000, ""})
 			continue
 		}
-		for who, c := range cast {
-			send(who, with(c.authorization), c.want)
+		for caller, c := range cast {
+			send(caller, with(c.authorization), c.want)
 		}
 		r.Session = "session-0"
 		send("a session that is not open", r, answerStatus{401, 11001, "invalid session token"})
@@ -274,7 +273,7 @@ func TestTenantsCredentials(t *testing.T) {
 		for scopes, key := range keys {
 			send(scopes.String(), with(key), expectedStatus(p, scopes, through))
 		}
-		// A long path leads to the credential's own application alone, in every case.
+		// A long path must name the application of the credential. Other applications are not found.
 		short := r.Path
 		for user, want := range map[string]answerStatus{"anna": through, "me": through, "bert": {404, 11101, ""}, "%61nna": through, "": {404, 11101, ""}} {
 			r.Path = long(short, user, anna.App)
@@ -292,10 +291,10 @@ func TestTenantsCredentials(t *testing.T) {
 	t.Logf("%d answers", answers)
 }
 
-// expectedStatus returns the table's answer for a key with certain scopes.
-func expectedStatus(p api.Endpoint, held auth.Set, through answerStatus) answerStatus {
+// expectedStatus returns the status that the endpoint table requires for a key with these scopes. through is the status if they suffice.
+func expectedStatus(p api.Endpoint, scopes auth.Set, through answerStatus) answerStatus {
 	missing := func(names []string) []string {
-		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return held.Has(auth.SetOf([]string{s})) })
+		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return scopes.Has(auth.SetOf([]string{s})) })
 	}
 	lacks := missing(p.Required)
 	if len(p.Instead) > 0 {
@@ -310,14 +309,14 @@ func expectedStatus(p api.Endpoint, held auth.Set, through answerStatus) answerS
 	return answerStatus{403, 11007, "insufficient scopes: the key lacks " + auth.SetOf(lacks).String()}
 }
 
-// role is a credential that lets nobody in.
+// role is a credential that the service rejects, with the expected status.
 type role struct {
 	authorization string
 	want          answerStatus
 }
 
-// cast are those credentials. gone is an application that does not survive it.
-func (e *estate) cast(n, gone *tenant) map[string]role {
+// cast returns the rejected credentials by name. It revokes n's earlier tokens and deletes the application deletedTenant.
+func (e *estate) cast(n, deletedTenant *tenant) map[string]role {
 	e.Helper()
 	old := e.token(n)
 	var err error
@@ -334,13 +333,13 @@ func (e *estate) cast(n, gone *tenant) map[string]role {
 	if err := e.Engine.Register.DeleteKey(e.Context(), register.Caller{Account: n.Owner}, n.App, auth.HashKey(deleted)); err != nil {
 		e.Fatal(err)
 	}
-	goneToken := e.token(gone)
-	if err := e.Engine.Register.DeleteApp(e.Context(), register.Caller{Account: gone.Owner}, gone.App); err != nil {
+	deletedToken := e.token(deletedTenant)
+	if err := e.Engine.Register.DeleteApp(e.Context(), register.Caller{Account: deletedTenant.Owner}, deletedTenant.App); err != nil {
 		e.Fatal(err)
 	}
 	none, unknown, invalid := answerStatus{401, 11102, ""}, answerStatus{401, 11009, "invalid key"}, answerStatus{401, 11001, "invalid token"}
 	wrong := n.Client
-	wrong.Secret = gone.Client.Secret
+	wrong.Secret = deletedTenant.Client.Secret
 	return map[string]role{
 		"nobody":                    {"none", none},
 		"another scheme":            {"Digest x", none},
@@ -351,21 +350,21 @@ func (e *estate) cast(n, gone *tenant) map[string]role {
 		"a key and more":            {"Key " + n.Key + "0", unknown},
 		"an unknown key":            {"Key 0123456789abcdef0123456789abcdef", unknown},
 		"a deleted key":             {"Key " + deleted, unknown},
-		"a deleted application":     {"Key " + gone.Key, unknown},
+		"a deleted application":     {"Key " + deletedTenant.Key, unknown},
 		"an unknown token":          {"Bearer x.y.z", invalid},
 		"a long token":              {"Bearer " + strings.Repeat("x", 5000), invalid},
 		"a key as a token":          {"Bearer " + n.Key, invalid},
 		"an expired token":          {expired, answerStatus{401, 11001, "expired token"}},
 		"a token of the old secret": {old, answerStatus{401, 11001, "expired token"}},
 		"a revoked token":           {revoked, answerStatus{401, 11001, "expired token"}},
-		"a deleted client's token":  {goneToken, invalid},
+		"a deleted client's token":  {deletedToken, invalid},
 		"another's secret":          {apitest.Basic(wrong), none},
-		"a deleted client":          {apitest.Basic(gone.Client), none},
+		"a deleted client":          {apitest.Basic(deletedTenant.Client), none},
 		"no pair":                   {"Basic " + n.Key, none},
 	}
 }
 
-// token is the Authorization header of a new access token.
+// token returns the Authorization header of a new access token of n.
 func (e *estate) token(n *tenant) string {
 	e.Helper()
 	r := e.serve(n, api.Request{Method: "POST", Path: "/v2/token", Authorization: apitest.Basic(n.Client)})
@@ -375,13 +374,12 @@ func (e *estate) token(n *tenant) string {
 	return "Bearer " + between(e.TB, r.Body, `"access_token":"`, `"`)
 }
 
-// Server answers requests as they are.
+// Server returns a server that passes requests to the world with the current counters.
 func (e *estate) Server() apitest.Server {
 	return func(r api.Request) api.Response { return e.Serve(e.TB, r) }
 }
 
-// TestTokensDie holds that a token is dead as soon as its client has another secret, its tokens are
-// revoked, or its application is deleted.
+// TestTokensDie checks that a token is invalid once its client gets another secret, its tokens are revoked, or its application is deleted.
 func TestTokensDie(t *testing.T) {
 	for name, kill := range map[string]func(e *estate, n *tenant) error{
 		"secret": func(e *estate, n *tenant) error {
@@ -412,9 +410,8 @@ func TestTokensDie(t *testing.T) {
 	}
 }
 
-// TestTenantsForeignIsMissing runs the same calls of bert's in a world with anna's application and in
-// one where it has never been: bert's answers are the same, byte for byte, though he knows every
-// id, address and path of hers.
+// TestTenantsForeignIsMissing makes the same calls of bert in a world with anna's application and in a world without it. The answers are
+// equal, byte for byte, although bert knows all of anna's ids, URLs and paths.
 func TestTenantsForeignIsMissing(t *testing.T) {
 	with, without := newEstate(t, nil), newEstate(t, nil)
 	b1, b2 := with.settle("bert", 2), without.settle("bert", 2)
@@ -424,12 +421,12 @@ func TestTenantsForeignIsMissing(t *testing.T) {
 		t.Fatal("the two worlds are not alike")
 	}
 	answers := 0
-	same := func(what string, r api.Request) {
+	same := func(name string, r api.Request) {
 		t.Helper()
 		answers++
 		one, two := with.serve(b1, r), without.serve(b2, r)
 		if one.Status != two.Status || !bytes.Equal(one.Body, two.Body) || !slices.Equal(one.Header, two.Header) {
-			t.Errorf("%s: %s %s %s\n%d %s %v where hers is,\n%d %s %v where it is not", what, r.Method, r.Path, r.Body, one.Status, one.Body, one.Header, two.Status, two.Body, two.Header)
+			t.Errorf("%s: %s %s %s\n%d %s %v where hers is,\n%d %s %v where it is not", name, r.Method, r.Path, r.Body, one.Status, one.Body, one.Header, two.Status, two.Body, two.Header)
 		}
 	}
 	for round := range 2 {
@@ -455,7 +452,7 @@ func TestTenantsForeignIsMissing(t *testing.T) {
 		for _, path := range []string{"/v2/inputs", "/v2/inputs/status", "/v2/concepts", "/v2/models", "/v2/workflows"} {
 			same("list", api.Request{Method: "GET", Path: path, Query: "per_page=1000"})
 		}
-		// The same pictures, by the same ids.
+		// bert adds the same pictures under the same ids.
 		same("twin", api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"id":"gif","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}},{"id":"input-word","data":{"image":{"url":"http://pictures.test/red.png?url-word"}}}]}`)})
 		with.work(0)
 		without.work(0)
@@ -471,7 +468,7 @@ func TestTenantsForeignIsMissing(t *testing.T) {
 	t.Logf("%d answers", answers)
 }
 
-// searches are queries for a tenant's data.
+// searches returns search bodies that refer to a tenant's data.
 func searches(n *tenant) []string {
 	ands := func(clauses string) string { return `{"query":{"ands":[` + clauses + `]}}` }
 	return []string{

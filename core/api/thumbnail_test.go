@@ -10,12 +10,12 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
-// TestThumbnailAtCopy: if the host permits it, a copy makes the thumbnail of a picture that its origin did not send, once; it equals the
-// origin's, byte for byte. Otherwise it has none. If the picture cannot be had, the answer has the reason.
+// TestThumbnailAtCopy: if the host permits it, a replica creates the thumbnail of a picture that its origin did not send, once. It equals
+// the origin's, byte for byte. Otherwise the replica has none. If the picture is unavailable, the answer has the reason.
 func TestThumbnailAtCopy(t *testing.T) {
-	for _, makes := range []bool{false, true} {
+	for _, enabled := range []bool{false, true} {
 		settings := map[string]string{}
-		if makes {
+		if enabled {
 			settings["thumbnails"] = "made"
 		}
 		c := apitest.NewCopy(t, apitest.Tiny(t), settings)
@@ -23,7 +23,7 @@ func TestThumbnailAtCopy(t *testing.T) {
 			`{"inputs":[{"id":"half","data":{"image":{"url":"http://pictures.test/half.png","crop":[0,0,0.5,1]}}},{"id":"lost","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)})
 		c.Origin.Step(t, 0)
 		c.Pull(t)
-		asks := func(w *apitest.World, id string) (r api.Response, jobs int) {
+		thumbnail := func(w *apitest.World, id string) (r api.Response, jobs int) {
 			call := w.Engine.Begin(t.Context(), &api.Request{Method: "GET", Path: "/v2/inputs/" + id + "/thumbnail", Authorization: "Key " + w.Key})
 			for !call.Done() {
 				var results []api.Result
@@ -39,20 +39,20 @@ func TestThumbnailAtCopy(t *testing.T) {
 			}
 			return call.Response(), jobs
 		}
-		want, _ := asks(c.Origin, "half")
+		want, _ := thumbnail(c.Origin, "half")
 		if img, err := jpeg.Decode(bytes.NewReader(want.Body)); err != nil || img.Bounds().Dy() != 4 {
 			t.Fatalf("the origin's = %v, %v", img, err)
 		}
-		for again := range 2 {
-			got, jobs := asks(c.World, "half")
+		for attempt := range 2 {
+			got, jobs := thumbnail(c.World, "half")
 			switch {
-			case !makes && (got.Status != 404 || jobs > 0):
+			case !enabled && (got.Status != 404 || jobs > 0):
 				t.Errorf("a copy that makes none: %d after %d jobs", got.Status, jobs)
-			case makes && (got.Status != 200 || got.ContentType != "image/jpeg" || !bytes.Equal(got.Body, want.Body) || jobs != 1-again):
-				t.Errorf("time %d: %d %s of %d bytes after %d jobs", again, got.Status, got.ContentType, len(got.Body), jobs)
+			case enabled && (got.Status != 200 || got.ContentType != "image/jpeg" || !bytes.Equal(got.Body, want.Body) || jobs != 1-attempt):
+				t.Errorf("time %d: %d %s of %d bytes after %d jobs", attempt, got.Status, got.ContentType, len(got.Body), jobs)
 			}
 		}
-		if got, _ := asks(c.World, "lost"); got.Status != 404 || makes != strings.Contains(string(got.Body), "the download from the origin failed") {
+		if got, _ := thumbnail(c.World, "lost"); got.Status != 404 || enabled != strings.Contains(string(got.Body), "the download from the origin failed") {
 			t.Errorf("a picture that is not here: %d %s", got.Status, got.Body)
 		}
 	}

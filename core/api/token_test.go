@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// countedStore counts the reads of a store.
+// countedStore is a store that counts its reads.
 type countedStore struct {
 	kv.Store
 	reads atomic.Int64
@@ -24,8 +24,8 @@ func (s *countedStore) Get(key []byte) ([]byte, error) {
 	return s.Store.Get(key)
 }
 
-// TestUnknownClientsCostTheSame holds that a wrong secret of a client, an unknown client and no pair
-// at all are answered alike after the same reads.
+// TestUnknownClientsCostTheSame checks that a wrong secret, an unknown client and an invalid pair get the same answer after the same number
+// of reads.
 func TestUnknownClientsCostTheSame(t *testing.T) {
 	store := &countedStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
@@ -44,7 +44,7 @@ func TestUnknownClientsCostTheSame(t *testing.T) {
 	}
 }
 
-// TestTokenBodies holds that any body gets a token, within the limit of bodies or beyond it.
+// TestTokenBodies checks that a token request may have any body, also one above the limit of bodies.
 func TestTokenBodies(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, map[string]string{"max-bytes": "100"})
 	for _, body := range []string{"", "null", "{", `"grant_type":"client_credentials"`, "grant_type=client_credentials", "\x00\xff", strings.Repeat("[", 1<<20)} {
@@ -55,8 +55,8 @@ func TestTokenBodies(t *testing.T) {
 	}
 }
 
-// TestPagesReadFreely: reads of our pages do not count as calls of the account, and have a separate rate; their predictions and changes
-// count like others.
+// TestPagesReadFreely: reads of our pages have their own rate and do not count as calls of the account. Predictions and changes of the
+// pages count.
 func TestPagesReadFreely(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	anna := w.NewTenant(t, "anna", "en")
@@ -71,8 +71,8 @@ func TestPagesReadFreely(t *testing.T) {
 		}
 		return "Bearer " + token
 	}
-	status := func(method, path, body, who string) int {
-		return w.Serve(t, api.Request{Method: method, Path: "/v2" + path, Body: []byte(body), Authorization: who}).Status
+	status := func(method, path, body, authorization string) int {
+		return w.Serve(t, api.Request{Method: method, Path: "/v2" + path, Body: []byte(body), Authorization: authorization}).Status
 	}
 	page := bearer(true)
 	for i := range 1000 {
@@ -102,7 +102,7 @@ func TestPagesReadFreely(t *testing.T) {
 	}
 }
 
-// TestPagesWithKeys holds that a page which shows a key reads like one that shows a page's token, where its host says that it is one.
+// TestPagesWithKeys checks that a page that sends a key reads like a page that sends its token, if the host marks its requests as a page's.
 func TestPagesWithKeys(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	anna := w.NewTenant(t, "anna", "en")
@@ -126,7 +126,7 @@ func TestPagesWithKeys(t *testing.T) {
 	}
 }
 
-// TestWithoutHosts: without accounts and tokens of a host, only keys are accepted.
+// TestWithoutHosts: without a host's accounts and tokens, only keys are accepted.
 func TestWithoutHosts(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	w.Alone(t)
@@ -150,7 +150,7 @@ func TestWithoutHosts(t *testing.T) {
 	}
 }
 
-// TestCallsAreCounted: the counter gets the facts of each call.
+// TestCallsAreCounted checks the facts of each call that the counter gets.
 func TestCallsAreCounted(t *testing.T) {
 	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
@@ -164,7 +164,7 @@ func TestCallsAreCounted(t *testing.T) {
 	e.serve(n, api.Request{Method: "GET", Path: long("/v2/inputs", "me", operators.App)})
 	e.serve(operators, api.Request{Method: "GET", Path: "/v2/inputs"})
 	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", App: n.App})
-	by, theirs := auth.By(auth.HashKey(n.Key)), auth.By(auth.HashKey(operators.Key))
+	by, byOperators := auth.By(auth.HashKey(n.Key)), auth.By(auth.HashKey(operators.Key))
 	want := []api.CountedCall{
 		{Account: "anna", App: n.App, By: by, Route: "GET /inputs/{input_id}"},
 		{Account: "anna", App: n.App, By: by, Route: "GET /models"},
@@ -172,31 +172,31 @@ func TestCallsAreCounted(t *testing.T) {
 		{Account: "anna", App: n.App, By: "session", Route: "GET /inputs"},
 		{Account: "anna", By: "session", Route: "GET /users/{user_id}/apps"},
 		{Account: "anna", App: n.App, By: by, Route: "GET /inputs"},
-		{App: operators.App, By: theirs, Route: "GET /inputs"},
+		{App: operators.App, By: byOperators, Route: "GET /inputs"},
 	}
 	if !slices.Equal(e.People.Spent, want) {
 		t.Errorf("counted %+v, want %+v", e.People.Spent, want)
 	}
 }
 
-// TestAccountsBounded holds that no account makes applications, or keys, without an end.
+// TestAccountsBounded checks the maximum number of applications and keys of an account.
 func TestAccountsBounded(t *testing.T) {
 	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
 	for path, c := range map[string]struct {
-		body string
-		most int
+		body  string
+		limit int
 	}{
 		"/v2/users/me/apps": {`{"apps":[{"name":"another"}]}`, api.MaxApps},
 		"/v2/users/me/keys": {`{"keys":[{"scopes":["All"],"apps":[{"id":"` + n.App + `"}]}]}`, api.MaxKeys},
 	} {
-		for made := 1; ; made++ { // the first existed
+		for count := 1; ; count++ { // one existed before
 			got := e.serve(n, api.Request{Method: "POST", Path: path, Session: n.session, Body: []byte(c.body)})
-			if got.Status == 200 && made < c.most {
+			if got.Status == 200 && count < c.limit {
 				continue
 			}
-			if s := statusOf(t, got); made != c.most || s.http != 400 || s.code != 11102 {
-				t.Errorf("%s after %d: %d %s", path, made, got.Status, got.Body)
+			if s := statusOf(t, got); count != c.limit || s.http != 400 || s.code != 11102 {
+				t.Errorf("%s after %d: %d %s", path, count, got.Status, got.Body)
 			}
 			break
 		}

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts' answers instead of comparing them")
 
-// TestTranscripts replays testdata on the tiny bundles.
+// TestTranscripts replays testdata with the tiny bundles.
 func TestTranscripts(t *testing.T) {
 	set := apitest.Tiny(t)
 	h := apitest.Host{
@@ -28,7 +28,7 @@ func TestTranscripts(t *testing.T) {
 	apitest.Run(t, h)
 }
 
-// TestTranscriptsAtCopy replays testdata on the copy of a joined edge.
+// TestTranscriptsAtCopy replays testdata at the replica of an enrolled edge.
 func TestTranscriptsAtCopy(t *testing.T) {
 	set := apitest.Tiny(t)
 	apitest.Run(t, apitest.Host{
@@ -47,8 +47,8 @@ func writeTranscript(dir string) func(testing.TB, string, string) {
 	}
 }
 
-// TestReleasedTranscripts replays testdata/released on the released bundles and the
-// demonstration's photographs: files of the project, read here as a host would.
+// TestReleasedTranscripts replays testdata/released with the released bundles and the demonstration's photographs. The test reads these
+// files of the project like a host.
 func TestReleasedTranscripts(t *testing.T) {
 	root := testkit.Root(t)
 	set, err := predict.Load(os.DirFS(filepath.Join(root, "models")))

@@ -2,7 +2,8 @@ package api
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// Withheld is res, the answer to a call that has written, without the body that a host has no memory for.
+// Withheld returns res without the body that the host has no memory for. res is the response to r, a call that has written. The new body
+// has a status and no elements.
 func Withheld(r *call.Request, res call.Response) call.Response {
 	x := &call.Call{}
 	_, _ = setRoute(x, r.Method, r.Path)

@@ -1,6 +1,6 @@
 package auth
 
-// Signatures of operations that were requested with a token or in a session; see [By].
+// Signatures of operations whose caller used a token or a session. [By] returns the signature for a key.
 const (
 	ByToken   = "token"
 	BySession = "session"

@@ -8,9 +8,9 @@ import (
 )
 
 func ExampleNeed_Check() {
-	held := auth.SetOf([]string{"Inputs_Get", "Inputs_Add"})
-	fmt.Println(auth.NeedInputs.Check(held), auth.NeedInputs.Shows(held, auth.ConceptsGet))
-	fmt.Println(auth.NeedInputsAdd.Check(held))
+	keyScopes := auth.SetOf([]string{"Inputs_Get", "Inputs_Add"})
+	fmt.Println(auth.NeedInputs.Check(keyScopes), auth.NeedInputs.Shows(keyScopes, auth.ConceptsGet))
+	fmt.Println(auth.NeedInputsAdd.Check(keyScopes))
 	// Output:
 	// <nil> false
 	// insufficient scopes: the key lacks Predict

@@ -25,8 +25,8 @@ type Rate struct {
 // A Limiter remembers a limited number of callers and forgets the one whose last call is the oldest. A forgotten caller has a full
 // bucket again. It is safe for concurrent use. A nil Limiter limits nobody.
 type Limiter struct {
-	rate Rate
-	most int
+	rate       Rate
+	maxCallers int
 
 	mu     sync.Mutex
 	byName map[Hash]*list.Element
@@ -40,12 +40,12 @@ type bucket struct {
 
 // NewLimiter returns a limiter that remembers at most the given number of callers, about 200 bytes each. It
 // returns nil if r is unlimited.
-func NewLimiter(r Rate, most int) *Limiter {
+func NewLimiter(r Rate, maxCallers int) *Limiter {
 	if !(r.PerSecond > 0) {
 		return nil
 	}
 	r.Burst = max(r.Burst, 1)
-	return &Limiter{rate: r, most: max(most, 1), byName: map[Hash]*list.Element{}, order: list.New()}
+	return &Limiter{rate: r, maxCallers: max(maxCallers, 1), byName: map[Hash]*list.Element{}, order: list.New()}
 }
 
 // longest is the maximum time in which a bucket fills, in nanoseconds: 36 years.
@@ -84,7 +84,7 @@ func (l *Limiter) keep(e *list.Element, b bucket) {
 		l.order.MoveToFront(e)
 		return
 	}
-	if l.order.Len() >= l.most {
+	if l.order.Len() >= l.maxCallers {
 		last := l.order.Remove(l.order.Back()).(*bucket)
 		delete(l.byName, last.name)
 	}

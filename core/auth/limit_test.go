@@ -12,14 +12,14 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// TestLimiter compares the limiter with buckets whose tokens are counted.
+// TestLimiter compares the limiter with token buckets.
 func TestLimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Rate{PerSecond: float64(rapid.IntRange(1, 20).Draw(t, "rate")), Burst: rapid.IntRange(1, 5).Draw(t, "burst")}
 		l := NewLimiter(rate, 100)
 		step := time.Duration(float64(time.Second) / rate.PerSecond)
 		type bucket struct {
-			missing time.Duration // until it is full
+			missing time.Duration // until the bucket is full
 			at      time.Time
 		}
 		model := map[Hash]*bucket{}
@@ -68,10 +68,10 @@ func TestLimiterAfterTheWait(t *testing.T) {
 	}
 }
 
-// TestLimiterBounded: the memory is bounded for any callers, and the most recent ones are remembered.
+// TestLimiterBounded: the limiter's memory is bounded for any number of callers. It remembers the most recent ones.
 func TestLimiterBounded(t *testing.T) {
-	const most = 50
-	l := NewLimiter(Rate{PerSecond: 1, Burst: 1}, most)
+	const maxCallers = 50
+	l := NewLimiter(Rate{PerSecond: 1, Burst: 1}, maxCallers)
 	r := rand.New(rand.NewPCG(1, 1))
 	busy := Hash{1}
 	if err := l.Take(busy, noon); err != nil {
@@ -83,7 +83,7 @@ func TestLimiterBounded(t *testing.T) {
 			name[i] = byte(r.Uint32())
 		}
 		_ = l.Take(name, noon)
-		if len(l.byName) > most || l.order.Len() != len(l.byName) {
+		if len(l.byName) > maxCallers || l.order.Len() != len(l.byName) {
 			t.Fatalf("%d remembered, %d in order", len(l.byName), l.order.Len())
 		}
 	}
@@ -93,8 +93,7 @@ func TestLimiterBounded(t *testing.T) {
 	}
 }
 
-// TestLimiterClock holds that a clock which is set back keeps nobody out for longer than it
-// takes to fill a bucket.
+// TestLimiterClock: after the clock is set back, a caller waits no longer than a bucket takes to fill.
 func TestLimiterClock(t *testing.T) {
 	l := NewLimiter(Rate{PerSecond: 10, Burst: 5}, 10)
 	_ = l.Take(Hash{}, noon)
@@ -118,7 +117,7 @@ func TestNoLimit(t *testing.T) {
 	}
 }
 
-// TestRateErrorSays holds that the words name the rate, as clients print them.
+// TestRateErrorSays checks that the error text contains the rate, because clients print it.
 func TestRateErrorSays(t *testing.T) {
 	l := NewLimiter(Rate{PerSecond: 10, Burst: 1}, 1)
 	_ = l.Take(Hash{}, noon)

@@ -98,12 +98,12 @@ var (
 // patched are the scopes that a Patch scope of the same family replaces.
 const patched = InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
 
-// Check returns nil if the scopes in held cover the call. Otherwise it returns an error that wraps ErrInsufficient and
+// Check returns nil if the scopes in keyScopes cover the call. Otherwise it returns an error that wraps ErrInsufficient and
 // names the fewest missing scopes.
-func (n Need) Check(held Set) error {
-	lacks := n.Refuse &^ held
+func (n Need) Check(keyScopes Set) error {
+	lacks := n.Refuse &^ keyScopes
 	if n.Patch != 0 {
-		if instead := (n.Refuse&^patched | n.Patch) &^ held; instead.size() < lacks.size() {
+		if instead := (n.Refuse&^patched | n.Patch) &^ keyScopes; instead.size() < lacks.size() {
 			lacks = instead
 		}
 	}
@@ -117,7 +117,7 @@ func (n Need) Check(held Set) error {
 }
 
 // Shows reports whether the answer to a call shows the data that a scope covers.
-func (n Need) Shows(held, scope Set) bool { return n.Redact&scope == 0 || held.Has(scope) }
+func (n Need) Shows(keyScopes, scope Set) bool { return n.Redact&scope == 0 || keyScopes.Has(scope) }
 
 // led are the calls for which a user chooses a scope.
 var led = map[Set]Need{

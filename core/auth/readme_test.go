@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// calls has the need of each kind of call in the table of README.md.
+// calls has the need of each kind of call in README.md.
 var calls = map[string]Need{
 	"predict":                                NeedPredict,
 	"add pictures":                           NeedInputsAdd,
@@ -60,14 +60,14 @@ func TestReadme(t *testing.T) {
 		if !ok {
 			t.Errorf("%q is not in calls", row[0])
 		}
-		for _, held := range choices(row[1]) {
-			if err := need.Check(SetOf(held)); err != nil {
-				t.Errorf("%s with %q: %v", row[0], held, err)
+		for _, scopeNames := range choices(row[1]) {
+			if err := need.Check(SetOf(scopeNames)); err != nil {
+				t.Errorf("%s with %q: %v", row[0], scopeNames, err)
 			}
-			for i := range held {
-				fewer := SetOf(slices.Delete(slices.Clone(held), i, i+1))
-				if held[i] != nameOfAll && need.Check(fewer) == nil {
-					t.Errorf("%s does not need %s", row[0], held[i])
+			for i := range scopeNames {
+				subset := SetOf(slices.Delete(slices.Clone(scopeNames), i, i+1))
+				if scopeNames[i] != nameOfAll && need.Check(subset) == nil {
+					t.Errorf("%s does not need %s", row[0], scopeNames[i])
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// rows returns the rows of the table of README.md whose first column has a title, as their cells.
+// rows returns the cells of a table in README.md, row by row. title is the title of its first column.
 func rows(t *testing.T, title string) (cells [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
@@ -94,7 +94,7 @@ func rows(t *testing.T, title string) (cells [][]string) {
 	}
 	for i, line := range strings.Split(table, "\n") {
 		if i < 2 {
-			continue // the titles and the line below them
+			continue // the titles and the separator line
 		}
 		if !strings.HasPrefix(line, "|") {
 			break
@@ -114,8 +114,8 @@ func choices(list string) [][]string {
 	for part := range strings.SplitSeq(list, ", ") {
 		var longer [][]string
 		for choice := range strings.SplitSeq(part, " or ") {
-			for _, held := range all {
-				longer = append(longer, append(slices.Clone(held), strings.Split(choice, " + ")...))
+			for _, scopeNames := range all {
+				longer = append(longer, append(slices.Clone(scopeNames), strings.Split(choice, " + ")...))
 			}
 		}
 		all = longer

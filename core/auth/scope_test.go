@@ -30,7 +30,7 @@ func TestScopeNames(t *testing.T) {
 	}
 }
 
-// TestSetsRoundTrip holds that a set is what its names say, whatever the order and the form.
+// TestSetsRoundTrip checks that a set equals the set of its names, in any order and form.
 func TestSetsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Set(rapid.Uint32Range(0, uint32(All)).Draw(t, "set"))
@@ -46,7 +46,7 @@ func TestSetsRoundTrip(t *testing.T) {
 	})
 }
 
-// needs are all needs, by the subject of their calls.
+// needs has all needs by the subject of their calls.
 var needs = map[string]Need{
 	"predict": NeedPredict, "inputs": NeedInputs, "add": NeedInputsAdd, "patch": NeedInputsPatch, "delete": NeedInputsDelete,
 	"predictions": NeedPredictions, "patch predictions": NeedPredictionsPatch, "concepts": NeedConcepts, "add concepts": NeedConceptsAdd,
@@ -94,42 +94,42 @@ func TestPublishedNeeds(t *testing.T) {
 	}
 }
 
-// TestCheck holds for every need and any set that a call is refused just when a scope that refuses is missing. The error names
-// scopes that are not held and suffice, and no smaller set of scopes suffices.
+// TestCheck checks for every need that a call is refused exactly if a refusing scope is missing. The error names missing scopes that
+// suffice, and no smaller set of scopes suffices.
 func TestCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for name, n := range needs {
-			held := Set(rapid.Uint32Range(0, uint32(All)).Draw(t, "held"))
-			allowed := func(held Set) bool {
+			keyScopes := Set(rapid.Uint32Range(0, uint32(All)).Draw(t, "held"))
+			allowed := func(keyScopes Set) bool {
 				refuse := n.Refuse
-				if n.Patch != 0 && held.Has(n.Patch) {
+				if n.Patch != 0 && keyScopes.Has(n.Patch) {
 					refuse &^= InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
 				}
-				return refuse&^held == 0
+				return refuse&^keyScopes == 0
 			}
-			err := n.Check(held)
-			if (err == nil) != allowed(held) || err != nil && !errors.Is(err, ErrInsufficient) {
-				t.Fatalf("%s with %v: %v", name, held, err)
+			err := n.Check(keyScopes)
+			if (err == nil) != allowed(keyScopes) || err != nil && !errors.Is(err, ErrInsufficient) {
+				t.Fatalf("%s with %v: %v", name, keyScopes, err)
 			}
 			if err == nil {
 				continue
 			}
 			_, list, _ := strings.Cut(err.Error(), "the key lacks ")
-			named := SetOf(strings.Split(list, ", "))
-			if strings.Contains(list, "_") || named&held != 0 || !allowed(held|named) {
-				t.Fatalf("%s with %v: %v", name, held, err)
+			missing := SetOf(strings.Split(list, ", "))
+			if strings.Contains(list, "_") || missing&keyScopes != 0 || !allowed(keyScopes|missing) {
+				t.Fatalf("%s with %v: %v", name, keyScopes, err)
 			}
-			useful := (n.Refuse | n.Patch) &^ held
-			for some := useful; some != 0; some = (some - 1) & useful { // each part of useful
-				if bits.OnesCount32(uint32(some)) < bits.OnesCount32(uint32(named)) && allowed(held|some) {
-					t.Fatalf("%s with %v: %v, and %v suffices", name, held, err, some)
+			useful := (n.Refuse | n.Patch) &^ keyScopes
+			for some := useful; some != 0; some = (some - 1) & useful { // each subset of useful
+				if bits.OnesCount32(uint32(some)) < bits.OnesCount32(uint32(missing)) && allowed(keyScopes|some) {
+					t.Fatalf("%s with %v: %v, and %v suffices", name, keyScopes, err, some)
 				}
 			}
 		}
 	})
 }
 
-// TestCheckAll holds that a call for scope All asks for that scope, and not for a list of all others.
+// TestCheckAll checks that the error of a call that needs All names All, not a list of all other scopes.
 func TestCheckAll(t *testing.T) {
 	err := NeedAll.Check(InputsGet)
 	if err == nil || !strings.HasSuffix(err.Error(), "lacks All") || NeedAll.Check(All) != nil {
@@ -137,7 +137,7 @@ func TestCheckAll(t *testing.T) {
 	}
 }
 
-// TestNeeds compares the advice with the published lists. A key with the advised scopes is not refused.
+// TestNeeds compares the advised scopes with the published lists. A key with the advised scopes is not refused.
 func TestNeeds(t *testing.T) {
 	for name, want := range map[string][]string{
 		"Predict": {}, "Inputs_Get": {}, "All": {}, "no scope": {},

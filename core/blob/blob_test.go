@@ -72,7 +72,7 @@ func TestParseHash(t *testing.T) {
 	}
 }
 
-// All paths are fixed words and hex digits: nothing that a request says reaches them.
+// TestPaths: all paths consist of fixed words and hex digits. No text of a request is in a path.
 func TestPaths(t *testing.T) {
 	fsys := blobtest.NewFS()
 	h := openHosted(t, blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1)})
@@ -171,8 +171,8 @@ func TestDamagedNames(t *testing.T) {
 	}
 }
 
-// TestEveryFault runs a session of adds, removals and sweeps, and makes every operation on the file system fail once. Each name that Add
-// returned exists, then and after a crash. Nothing exists by half. A failed operation succeeds when it is repeated.
+// TestEveryFault runs a session of adds, removals and sweeps in which every file operation fails once. Each name that Add returned exists,
+// then and after a crash, and has its complete picture. A failed operation succeeds when it is repeated.
 func TestEveryFault(t *testing.T) {
 	for _, forAll := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -186,13 +186,14 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// faultAt reports whether the session ended before operation at.
+// faultAt runs a session in which operation at fails, and all later ones if forAll is set. It reports whether the session ended before
+// operation at.
 func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	fsys := blobtest.NewFS()
 	ctx := t.Context()
 	o := blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(uint64(at))}
 	h := openHosted(t, o)
-	named := map[string][]byte{}
+	contents := map[string][]byte{}
 	fsys.FailAt(at, forAll)
 	for i := range 6 {
 		data := []byte{byte(i / 2)}
@@ -204,13 +205,13 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 		switch {
 		case err == nil && !ends.IsZero():
 		case err == nil:
-			named[name] = data
+			contents[name] = data
 		case !errors.Is(err, blobtest.ErrFault) || name != "":
 			t.Errorf("Add = %q, %v, want the fault alone", name, err)
 		}
 		if i == 3 {
-			for name := range named {
-				delete(named, name) // requested: may be deleted, whatever Remove returns
+			for name := range contents {
+				delete(contents, name) // Remove may delete the name even if it fails
 				if err := h.Remove(ctx, name); err != nil && !errors.Is(err, blobtest.ErrFault) {
 					t.Errorf("Remove = %v", err)
 				}
@@ -226,7 +227,7 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	if _, err := h.Sweep(ctx, blobtest.Noon()); err != nil {
 		t.Errorf("Sweep after the fault = %v", err)
 	}
-	check(t, fsys, h, o.Blobs, named, false)
+	check(t, fsys, h, o.Blobs, contents, false)
 
 	rng := rand.New(rand.NewPCG(uint64(at), 3))
 	fsys.Crash(rng)
@@ -238,15 +239,15 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	if _, err := h.Collect(ctx); err != nil {
 		t.Error(err)
 	}
-	check(t, fsys, h, o.Blobs, named, true)
+	check(t, fsys, h, o.Blobs, contents, true)
 	return done
 }
 
-// check compares names with the promises of Add and Remove. After a crash there may be names that a failed Add left or a failed Remove
-// removed; they have their blobs, too.
-func check(t *testing.T, fsys *blobtest.FS, h *blob.HostedNames, s blob.Blobs, named map[string][]byte, crashed bool) {
+// check compares names with the guarantees of Add and Remove. After a crash there may be names that a failed Add left or that a failed
+// Remove did not delete. They have their blobs too.
+func check(t *testing.T, fsys *blobtest.FS, h *blob.HostedNames, s blob.Blobs, contents map[string][]byte, crashed bool) {
 	t.Helper()
-	for name, data := range named {
+	for name, data := range contents {
 		p, err := h.Lookup(name, blobtest.Noon().Add(-1))
 		if err != nil {
 			t.Errorf("Lookup = %v, want a picture", err)
@@ -272,13 +273,12 @@ func check(t *testing.T, fsys *blobtest.FS, h *blob.HostedNames, s blob.Blobs, n
 	if err != nil {
 		t.Errorf("a blob that is there cannot be read: %v", err)
 	}
-	if !crashed && h.Len() < len(named) {
-		t.Errorf("Len() = %d, want at least %d", h.Len(), len(named))
+	if !crashed && h.Len() < len(contents) {
+		t.Errorf("Len() = %d, want at least %d", h.Len(), len(contents))
 	}
 }
 
-// TestLazy holds that a lazy copy costs no sync, never replaces what is safe, and becomes safe
-// when the same picture is held.
+// TestLazy: storing a picture lazily needs no sync and never replaces a durable copy. The picture becomes durable when it is pinned.
 func TestLazy(t *testing.T) {
 	syncs := &countSyncs{FS: blobtest.NewFS()}
 	folder, err := blob.OpenFolder(syncs, blob.Options{})
@@ -286,11 +286,11 @@ func TestLazy(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := openHosted(t, blob.HostedOptions{Blobs: folder, Random: blobtest.Random(1), Lazy: true})
-	count := func(what string, want bool, do func() error) {
+	count := func(name string, want bool, do func() error) {
 		t.Helper()
 		syncs.n = 0
 		if err := do(); err != nil || syncs.n > 0 != want {
-			t.Errorf("%s: %d syncs, %v", what, syncs.n, err)
+			t.Errorf("%s: %d syncs, %v", name, syncs.n, err)
 		}
 	}
 	add := func(ends time.Time) func() error {
@@ -333,29 +333,29 @@ func (f countFile) Sync() error {
 	return f.File.Sync()
 }
 
-// Crashes at random moments of random sessions.
+// TestCrashes crashes random sessions at random moments.
 func TestCrashes(t *testing.T) {
 	for seed := range testkit.Seeds(t, 300, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		fsys := blobtest.NewFS()
 		o := blob.HostedOptions{FS: fsys, Random: blobtest.Random(seed)}
-		named := map[string][]byte{}
+		contents := map[string][]byte{}
 		for range 3 {
 			o.Blobs = openFolder(t, fsys)
 			h := openHosted(t, o)
 			if _, err := h.Collect(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			check(t, fsys, h, o.Blobs, named, true)
-			fsys.FailAt(1+rng.IntN(80), true) // from here on the power is off
+			check(t, fsys, h, o.Blobs, contents, true)
+			fsys.FailAt(1+rng.IntN(80), true) // all later operations fail, as without power
 			for range 10 {
 				data := []byte{byte(rng.IntN(4))}
 				if name, _, err := h.Add(t.Context(), data, "", time.Time{}); err == nil {
-					named[name] = data
+					contents[name] = data
 				}
 				if rng.IntN(3) == 0 {
-					for name := range named {
-						delete(named, name) // requested: may be deleted, whatever Remove returns
+					for name := range contents {
+						delete(contents, name) // Remove may delete the name even if it fails
 						_ = h.Remove(t.Context(), name)
 						break
 					}

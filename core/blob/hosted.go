@@ -221,7 +221,7 @@ func (h *HostedNames) fresh() ([nameBytes]byte, error) {
 		if _, err := io.ReadFull(h.random, key[:]); err != nil {
 			return key, fmt.Errorf("%w: %w", ErrRandom, err)
 		}
-		if _, taken := h.names[key]; !taken {
+		if _, exists := h.names[key]; !exists {
 			return key, nil
 		}
 	}
@@ -234,8 +234,8 @@ func (h *HostedNames) Lookup(name string, now time.Time) (Picture, error) {
 	key, ok := parseName(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p, held := h.names[key]
-	if !ok || !held || p.isExpired(now) {
+	p, exists := h.names[key]
+	if !ok || !exists || p.isExpired(now) {
 		return Picture{}, ErrNotFound
 	}
 	return p, nil
@@ -276,7 +276,7 @@ func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 		}
 		h.mu.Lock()
 		err := h.unname(ctx, key)
-		if _, held := h.names[key]; !held {
+		if _, exists := h.names[key]; !exists {
 			n++
 		}
 		h.mu.Unlock()
@@ -297,8 +297,8 @@ func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 
 // unname deletes a name, and its blob if that was its last name; mu is held.
 func (h *HostedNames) unname(ctx context.Context, key [nameBytes]byte) error {
-	p, held := h.names[key]
-	if !held {
+	p, exists := h.names[key]
+	if !exists {
 		return nil
 	}
 	if h.fsys != nil {
@@ -367,8 +367,8 @@ func (h *HostedNames) CollectSome(ctx context.Context, from Hash, n int) (next H
 			next = hash
 			return errEnough
 		}
-		gone, err := h.collect(ctx, hash)
-		if gone {
+		collected, err := h.collect(ctx, hash)
+		if collected {
 			deleted++
 		}
 		return err
@@ -382,7 +382,7 @@ func (h *HostedNames) CollectSome(ctx context.Context, from Hash, n int) (next H
 // errEnough ends a walk over the blobs.
 var errEnough = errors.New("enough")
 
-func (h *HostedNames) collect(ctx context.Context, hash Hash) (gone bool, err error) {
+func (h *HostedNames) collect(ctx context.Context, hash Hash) (collected bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.pins[hash] > 0 || h.references(hash) {

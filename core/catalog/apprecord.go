@@ -44,7 +44,7 @@ func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
 	}
 	x.Record, err = r.App(app)
 	if errors.Is(err, ErrNotFound) {
-		if gone, _ := r.AppDeleted(app); gone {
+		if deleted, _ := r.AppDeleted(app); deleted {
 			return AppRecord{App: app, Revoked: GoneDeleted}, nil
 		}
 	}
@@ -178,11 +178,11 @@ func (r Reader) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err error
 // the log of the control partition lacks some of its records.
 func (r Reader) HasReplicas() (bool, error) { return kv.Some(r.kv, registerKey("")) }
 
-// ApplyAppRecord replaces the records of an application by an app record at seq of the control log. taken reports
+// ApplyAppRecord replaces the records of an application by an app record at seq of the control log. applied reports
 // whether the app record is newer than the existing records. Only replicas call it: at the origin the fold
 // alone writes these records. With Revoked, ApplyAppRecord deletes the records and leaves a note to purge the
 // application's data.
-func (w *Writer) ApplyAppRecord(x *AppRecord, seq uint64) (taken bool, err error) {
+func (w *Writer) ApplyAppRecord(x *AppRecord, seq uint64) (applied bool, err error) {
 	epoch, have, err := w.AppRecordSeq(x.App)
 	if err != nil || epoch == x.Epoch && seq <= have {
 		return false, err

@@ -10,28 +10,28 @@ import (
 // visible state does not change.
 func (in *Input) Collect(horizon log.HLC) bool {
 	old := func(l Label) bool { return l.Value == log.Removed && l.At.At < horizon }
-	gone := slices.ContainsFunc(in.Labels, old)
-	if gone {
+	removed := slices.ContainsFunc(in.Labels, old)
+	if removed {
 		in.Labels = slices.DeleteFunc(slices.Clone(in.Labels), old)
 	}
 	if in.Geo == nil && in.GeoAt != (log.Stamp{}) && in.GeoAt.At < horizon {
-		in.GeoAt, gone = log.Stamp{}, true
+		in.GeoAt, removed = log.Stamp{}, true
 	}
 	if slices.ContainsFunc(in.Meta, func(p MetaPart) bool { return p.Removed && p.At.At < horizon }) {
 		in.Meta.collect(horizon)
-		gone = true
+		removed = true
 	}
-	return gone
+	return removed
 }
 
 // Collect drops the removals older than the horizon, and reports whether there were any.
 func (m *Model) Collect(horizon log.HLC) bool {
 	out := func(c Member) bool { return !c.In && c.At.At < horizon }
 	unset := func(s Setting) bool { return s.JSON == nil && s.At.At < horizon }
-	gone := slices.ContainsFunc(m.Concepts, out) || slices.ContainsFunc(m.Config, unset)
-	if gone {
+	removed := slices.ContainsFunc(m.Concepts, out) || slices.ContainsFunc(m.Config, unset)
+	if removed {
 		m.Concepts = slices.DeleteFunc(slices.Clone(m.Concepts), out)
 		m.Config = slices.DeleteFunc(slices.Clone(m.Config), unset)
 	}
-	return gone
+	return removed
 }

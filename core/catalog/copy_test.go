@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// rows are the keys and the values of a range, at most n of them.
+// rows returns at most n pairs of a range, as text.
 func rows(t require, scan scanner, lo, hi []byte, n int) (out []string) {
 	t.Helper()
 	if err := scan(lo, hi, func(key, value []byte) bool {
@@ -41,7 +41,7 @@ func TestUndo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, store := memkv.New(), memkv.New()
 		var first kv.Batch
-		// Some keys belong to inputs, and there may be more records than a merge reads at once.
+		// Some keys belong to inputs. There may be more records than a merge reads at once.
 		n := rapid.SampledFrom([]int{3, undoPage, 3 * undoPage}).Draw(t, "keys")
 		key := func(i int) []byte {
 			if i%2 == 0 {
@@ -184,7 +184,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// someState is a store with inputs, concepts and derived records of those drawn.
+// someState returns a store with random inputs, their derived records and random concepts.
 func someState(t *rapid.T) *memkv.Store {
 	store := memkv.New()
 	tx := kv.NewOverlay(store)
@@ -209,7 +209,7 @@ func someState(t *rapid.T) *memkv.Store {
 	return store
 }
 
-// copyPairs returns the pairs of a copy, starting at a key.
+// copyPairs returns the pairs of a copied state, starting at a key.
 func copyPairs(t require, r Reader, from []byte) (pairs []Pair) {
 	t.Helper()
 	if err := r.CopyTables([32]byte{1}, from, func(key, value []byte) bool {
@@ -221,7 +221,7 @@ func copyPairs(t require, r Reader, from []byte) (pairs []Pair) {
 	return pairs
 }
 
-// TestAdopt replaces a state by another, in pieces of any size, and repairs a state by its differences.
+// TestAdopt replaces a state by another one in parts of random sizes, and repairs a state with its differences.
 func TestAdopt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs, ours := someState(t), someState(t)
@@ -294,7 +294,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefuses: keys out of order, and of other tables, are rejected.
+// TestAdoptRefuses: keys out of order and keys of other tables are rejected.
 func TestAdoptRefuses(t *testing.T) {
 	store := memkv.New()
 	one, two := Pair{Key: []byte{tableConcept, 'a'}}, Pair{Key: []byte{tableConcept, 'b'}}
@@ -321,7 +321,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestDerives finds the inputs of derived records, and what is owed when a state goes.
+// TestDerives finds the inputs of derived records. After Wipe and OweDerived, tidying deletes the derived records.
 func TestDerives(t *testing.T) {
 	store := memkv.New()
 	write(t, store, func(w *Writer) {
@@ -368,7 +368,7 @@ func TestDerives(t *testing.T) {
 	}
 }
 
-// TestLeases keeps edges and sites, and finds them.
+// TestLeases stores edges and sites, and finds them.
 func TestLeases(t *testing.T) {
 	store := memkv.New()
 	app, other := AppID{1}.String(), AppID{2}.String()

@@ -98,13 +98,13 @@ func (a AppID) version(model log.Dot, seq uint64) []byte {
 // Objects yields the hashes and the sizes in bytes of the objects that versions refer to, each
 // once, by hash.
 func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
-	named, err := r.namedObjects()
+	references, err := r.namedObjects()
 	if err != nil {
 		return err
 	}
 	table := r.app.key(tableObject, 0)
 	for key, value := range kv.All(r.kv, table, &err) {
-		if h := blob.Hash(key[len(table):]); named[h] && !yield(h, len(value)) {
+		if h := blob.Hash(key[len(table):]); references[h] && !yield(h, len(value)) {
 			return nil
 		}
 	}
@@ -113,10 +113,10 @@ func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
 
 // namedObjects returns the hashes of the objects that versions refer to.
 func (r Reader) namedObjects() (map[blob.Hash]bool, error) {
-	named := map[blob.Hash]bool{}
+	references := map[blob.Hash]bool{}
 	err := all(r, r.app.key(tableVersion, 0), decodeVersion, func(v Version) bool {
-		named[v.Manifest] = true
+		references[v.Manifest] = true
 		return true
 	})
-	return named, err
+	return references, err
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// later is a field of a later version.
+// later is an unknown field, as a later version may write.
 var later = Extra(protowire.AppendString(protowire.AppendTag(nil, 500, protowire.BytesType), "later"))
 
-// roundTrip encodes a record with anything in its fields and reads it again.
+// roundTrip encodes a record with random fields and decodes it.
 func roundTrip[T any](t *testing.T, encode func([]byte, *T) []byte, decode func([]byte) (T, error), extra func(*T) *Extra) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,14 +44,14 @@ func roundTrip[T any](t *testing.T, encode func([]byte, *T) []byte, decode func(
 
 var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
 
-// goldenOf adds a record with all of its fields.
+// goldenOf adds a record with all fields set.
 func goldenOf[T any](g *testkit.Golden, name string, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
 	var x T
 	logtest.Set(&x)
 	g.Add(name, encode(nil, &x), again(decode, encode))
 }
 
-// TestGolden holds a record of each kind to the bytes of stores that exist.
+// TestGolden compares the encoding of a record of each kind with the bytes in existing stores.
 func TestGolden(t *testing.T) {
 	var g testkit.Golden
 	goldenOf(&g, "header", encodeHeader, decodeHeader)
@@ -88,7 +88,7 @@ func TestRecords(t *testing.T) {
 	})
 	t.Run("version", func(t *testing.T) {
 		roundTrip(t, encodeVersion, decodeVersion, func(v *Version) *Extra {
-			v.RequestedAt = log.Dot{} // is not of the record
+			v.RequestedAt = log.Dot{} // not stored in the record
 			return &v.Extra
 		})
 	})
@@ -114,7 +114,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestCompact: a usual record stays small, since fields that were written at its creation have no separate stamps.
+// TestCompact: a common record is small, because fields that were written at its creation have no separate stamps.
 func TestCompact(t *testing.T) {
 	born := log.Stamp{At: 1_700_000_000_000 << 16, Site: 1}
 	in := Input{
@@ -190,7 +190,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// FuzzKeys holds keys to the order and the ranges that the tables rely on.
+// FuzzKeys checks the order and the ranges of keys that the tables rely on.
 func FuzzKeys(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), []byte("0123456789abcdeg"), uint32(1), uint32(256), "a", "b")
 	f.Add(bytes.Repeat([]byte{0xff}, 16), make([]byte, 16), uint32(0), uint32(1<<32-1), "\xff", "")

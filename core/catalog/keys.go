@@ -155,7 +155,9 @@ func (a AppID) IndexPrefix() []byte { return a.key(tableIndex, 0) }
 func (a AppID) LocalKey(name string) []byte { return append(a.key(tableLocal, len(name)), name...) }
 
 // TidyKey returns the key of a pending cleanup.
-func (a AppID) TidyKey(what string) []byte { return append(a.key(tableTidy, len(what)), what...) }
+func (a AppID) TidyKey(cleanup string) []byte {
+	return append(a.key(tableTidy, len(cleanup)), cleanup...)
+}
 
 func (a AppID) uint32Key(table byte, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(a.key(table, 4), n)

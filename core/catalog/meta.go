@@ -28,19 +28,19 @@ func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {
 		}
 	}
 	part := MetaPart{Path: w.Path, JSON: w.JSON, Removed: w.Action == log.MetaRemove, At: at}
-	i, there := m.find(w.Path)
+	i, exists := m.find(w.Path)
 	if w.Action == log.MetaAppend {
-		if there && (*m)[i].Removed && at.Less((*m)[i].At) {
+		if exists && (*m)[i].Removed && at.Less((*m)[i].At) {
 			return false, nil
 		}
 		part.JSON = m.extendList(w)
-		if there && at.Less((*m)[i].At) {
+		if exists && at.Less((*m)[i].At) {
 			part.At = (*m)[i].At
 		}
-	} else if there && at.Less((*m)[i].At) {
+	} else if exists && at.Less((*m)[i].At) {
 		return false, nil
 	}
-	if there {
+	if exists {
 		(*m)[i] = part
 	} else {
 		*m = slices.Insert(*m, i, part)
@@ -52,19 +52,19 @@ func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {
 // end deletes the parts below part i that are not newer than part i. They directly follow it in m.
 func (m *Meta) end(i int) {
 	part := (*m)[i]
-	kept := i + 1
-	for j := kept; j < len(*m); j++ {
+	next := i + 1
+	for j := next; j < len(*m); j++ {
 		old := (*m)[j]
 		if !below(old.Path, part.Path) {
-			*m = slices.Delete(*m, kept, j)
+			*m = slices.Delete(*m, next, j)
 			return
 		}
 		if part.At.Less(old.At) {
-			(*m)[kept] = old
-			kept++
+			(*m)[next] = old
+			next++
 		}
 	}
-	*m = slices.Delete(*m, kept, len(*m))
+	*m = slices.Delete(*m, next, len(*m))
 }
 
 // checkWrite returns an error for an invalid write.
@@ -161,28 +161,28 @@ func (m Meta) JSON() []byte {
 // composer composes a document from parts.
 type composer struct{ w jsonio.Writer }
 
-// value writes the result of parts over the existing value there, and reports whether there is a result. The paths of parts share the
+// value writes the result of parts over the existing value base, and reports whether there is a result. The paths of parts share the
 // first depth names.
-func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
+func (c *composer) value(parts Meta, depth int, base jsonio.Value) bool {
 	if len(parts[0].Path) == depth {
 		own := parts[0]
 		parts = parts[1:]
-		there = jsonio.Value{}
+		base = jsonio.Value{}
 		var d jsonio.Doc
 		if !own.Removed && d.Parse(own.JSON, composed) == nil {
-			there = d.Root()
+			base = d.Root()
 		}
 	}
-	if len(parts) == 0 || !shows(parts) && there.Kind() != jsonio.Object {
-		if there.Kind() == jsonio.Absent {
+	if len(parts) == 0 || !shows(parts) && base.Kind() != jsonio.Object {
+		if base.Kind() == jsonio.Absent {
 			return false
 		}
-		c.w.Raw(there.Raw())
+		c.w.Raw(base.Raw())
 		return true
 	}
 	members := group(parts, depth)
 	c.w.Object()
-	for name, v := range there.Members() {
+	for name, v := range base.Members() {
 		i, ok := slices.BinarySearchFunc(members, name, func(g metaGroup, name string) int { return strings.Compare(g.name, name) })
 		if !ok {
 			c.w.Name(name)
@@ -202,9 +202,9 @@ func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
 }
 
 // member writes one member of an object, unless its value is empty.
-func (c *composer) member(name string, parts Meta, depth int, there jsonio.Value) {
+func (c *composer) member(name string, parts Meta, depth int, base jsonio.Value) {
 	var inner composer
-	if inner.value(parts, depth, there) {
+	if inner.value(parts, depth, base) {
 		c.w.Name(name)
 		c.w.Raw(inner.w.Bytes())
 	}

@@ -23,8 +23,7 @@ func path(s string) []string {
 	return strings.Split(s, ".")
 }
 
-// parseWrites reads writes as "path=json", "path-" and "path+json", in the order of the log,
-// each with a stamp before it: "3 a.b=1".
+// stampedWrite is a write with its stamp. parseWrite reads it from a stamp and "path=json", "path-" or "path+json", as in "3 a.b=1".
 type stampedWrite struct {
 	at log.Stamp
 	w  log.MetaWrite
@@ -141,8 +140,8 @@ func TestMetaRefuses(t *testing.T) {
 	}
 }
 
-// TestMetaOrder gives sets and removals of random paths in random orders: the metadata is the
-// same, and it is what the surviving writes make, oldest first, of a plain document.
+// TestMetaOrder applies sets and removals of random paths in random orders. The metadata is the same each time. It equals a plain document
+// after the surviving writes, oldest first.
 func TestMetaOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -178,7 +177,7 @@ func TestMetaOrder(t *testing.T) {
 	})
 }
 
-// normal makes empty and nil paths equal.
+// normal replaces empty paths by nil.
 func normal(m Meta) Meta {
 	m = slices.Clone(m)
 	for i := range m {
@@ -202,7 +201,7 @@ func unmarshal(t *rapid.T, data []byte) any {
 
 type nothing struct{}
 
-// plainly does the writes that none after them ends, oldest first, to a plain document.
+// plainly applies the writes that no later write supersedes to a plain document, oldest first.
 func plainly(writes []stampedWrite) any {
 	var doc any = nothing{}
 	for i, x := range writes {
@@ -236,10 +235,10 @@ func writeAt(doc any, path []string, v any) any {
 		below = have
 	}
 	below = writeAt(below, path[1:], v)
-	if _, none := below.(nothing); none {
+	if _, isNothing := below.(nothing); isNothing {
 		delete(m, path[0])
 		if !ok {
-			return doc // nothing was there to remove from
+			return doc // nothing to remove
 		}
 		return m
 	}
@@ -247,7 +246,7 @@ func writeAt(doc any, path []string, v any) any {
 	return m
 }
 
-// TestManyWrites writes a document of ten thousand members leaf by leaf.
+// TestManyWrites writes a document of ten thousand members, one leaf at a time.
 func TestManyWrites(t *testing.T) {
 	var m Meta
 	rng, writes := rand.New(rand.NewPCG(1, 1)), 10_000

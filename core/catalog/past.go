@@ -11,23 +11,23 @@ import (
 // overwritten writes and the download. The operation that created the input is complete, except for later changes of its metadata and
 // labels. The other operations have sequence number 0 and no author.
 func (in *Input) Past() []log.Op {
-	made := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop}
+	creation := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop}
 	if in.URL == "" {
-		made.Blob, made.ContentType, made.Hosted = in.Blob, in.ContentType, in.Hosted
+		creation.Blob, creation.ContentType, creation.Hosted = in.Blob, in.ContentType, in.Hosted
 	}
-	p := past{in: in, creation: made, at: log.Stamp{At: in.Created, Site: in.Dot.Site}}
+	p := past{in: in, creation: creation, at: log.Stamp{At: in.Created, Site: in.Dot.Site}}
 	p.labels()
 	p.meta()
 	p.edits()
 	if in.GeoAt == p.at {
-		made.Geo = in.Geo
+		creation.Geo = in.Geo
 	} else if in.GeoAt != (log.Stamp{}) {
 		p.add(in.GeoAt, &log.InputGeo{Input: in.Dot, Geo: in.Geo})
 	}
 	slices.SortStableFunc(p.ops, func(a, b log.Op) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Dot.Site, a.Dot.Site))
 	})
-	return append(p.ops, log.Op{Dot: in.Dot, At: in.Created, By: in.By, Body: made})
+	return append(p.ops, log.Op{Dot: in.Dot, At: in.Created, By: in.By, Body: creation})
 }
 
 // past collects operations by their stamps.

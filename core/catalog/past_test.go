@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestPast holds that an input's past says all that the record says, each thing once and with its stamp, the newest
-// first and the creation last.
+// TestPast checks that an input's past has all parts of its record, each once and with its stamp. The newest comes first and the creation
+// last.
 func TestPast(t *testing.T) {
 	for seed := range testkit.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -47,7 +47,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// record returns the parts of an input's record.
+// record returns the parts of an input's record with their number.
 func record(t *testing.T, in *Input) map[string]int {
 	all := map[string]int{}
 	for _, l := range in.Labels {
@@ -65,7 +65,7 @@ func record(t *testing.T, in *Input) map[string]int {
 	return all
 }
 
-// opParts returns the parts of operations.
+// opParts returns the parts of operations with their number.
 func opParts(t *testing.T, ops []log.Op) map[string]int {
 	all := map[string]int{}
 	for _, op := range ops {

@@ -117,8 +117,8 @@ func (p *patcher) list(path []string, stored, sent jsonio.Value) {
 	switch {
 	case p.action == removeAction && stored.Kind() != jsonio.Array && (ids != nil || sent.Len() == 0):
 	case p.action == removeAction && ids != nil:
-		if kept, changed := without(stored, ids); changed {
-			p.write(path, log.MetaSet, kept)
+		if rest, changed := without(stored, ids); changed {
+			p.write(path, log.MetaSet, rest)
 		}
 	case p.action == removeAction && sent.Len() == 0:
 	case p.action != overwriteAction && sent.Len() > 0 && stored.Kind() == jsonio.Array:
@@ -142,7 +142,7 @@ func idsOf(list jsonio.Value) []string {
 }
 
 // without returns a list without the objects with certain ids, and reports whether it removed any.
-func without(list jsonio.Value, ids []string) (kept []byte, changed bool) {
+func without(list jsonio.Value, ids []string) (rest []byte, changed bool) {
 	var w jsonio.Writer
 	w.Array()
 	for v := range list.Elems() {

@@ -10,7 +10,7 @@ import (
 
 func TestPatch(t *testing.T) {
 	tests := []struct{ stored, patch, merge, overwrite, remove string }{
-		// Objects are followed inwards; two merges give the union.
+		// Objects are merged recursively. Two merges give the union.
 		{``, `{"a":1}`, `{"a":1}`, `{"a":1}`, `{"a":1}`},
 		{`{"a":1}`, `{"b":2}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`},
 		{`{"a":{"x":1}}`, `{"a":{"y":{"z":2}}}`, `{"a":{"x":1,"y":{"z":2}}}`, `{"a":{"x":1,"y":{"z":2}}}`, `{"a":{"x":1,"y":{"z":2}}}`},
@@ -34,10 +34,10 @@ func TestPatch(t *testing.T) {
 		// Booleans.
 		{`{"a":{"b":1},"c":2}`, `{"a":true}`, `{"a":true,"c":2}`, `{"a":true,"c":2}`, `{"c":2}`},
 		{`{"a":1}`, `{"a":false}`, `{"a":false}`, `{"a":false}`, `{"a":false}`},
-		// Empty objects: inside they replace, as the whole request they are nothing.
+		// Empty objects replace a value within a request. An empty request changes nothing.
 		{`{"a":{"b":1}}`, `{"a":{}}`, `{"a":{}}`, `{"a":{}}`, `{"a":{"b":1}}`},
 		{`{"a":1}`, `{}`, `{"a":1}`, `{"a":1}`, `{"a":1}`},
-		// Metadata that are not an object.
+		// Metadata that is not an object.
 		{`[1]`, `[2]`, `[1,2]`, `[2]`, `[1,2]`},
 		{`1`, `"s"`, `"s"`, `"s"`, `"s"`},
 	}

@@ -34,16 +34,16 @@ func (p *Purge) encode() []byte { return append(binary.BigEndian.AppendUint64(ni
 // Purges returns the pending purges of deleted applications, from the control partition.
 func (r Reader) Purges() ([]Purge, error) {
 	prefix := r.app.TidyKey(string(tidyPurge))
-	var owed []Purge
+	var purges []Purge
 	var failed error
 	for key, value := range kv.All(r.kv, prefix, &failed) {
 		id := key[len(prefix):]
 		if len(id) != len(AppID{}) || len(value) < 8 {
 			return nil, fmt.Errorf("%w: purge of %x with %d bytes", field.ErrFormat, id, len(value))
 		}
-		owed = append(owed, Purge{App: AppID(id), Seq: binary.BigEndian.Uint64(value), from: bytes.Clone(value[8:])})
+		purges = append(purges, Purge{App: AppID(id), Seq: binary.BigEndian.Uint64(value), from: bytes.Clone(value[8:])})
 	}
-	return owed, failed
+	return purges, failed
 }
 
 // Pay deletes some of the application's data, reading about limit keys, and reports whether more is left. The progress survives a crash.

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// TestPurge removes what a deleted application held in parts of any size, and nothing of its
-// neighbours, which have names before, between and after its own.
+// TestPurge deletes all data of a deleted application, in steps of any size, and no data of its neighbours. Their hosted names are before,
+// between and after its own.
 func TestPurge(t *testing.T) {
 	doomed, stays := AppID{7}, AppID{8}
 	for _, limit := range []int{1, 2, 5, 1000} {
@@ -26,14 +26,14 @@ func TestPurge(t *testing.T) {
 			}
 		}
 		control := Write(tx, Control)
-		gone := App{ID: doomed.String(), Seq: 5, Name: "x"}
-		control.PutApp(&gone)
-		control.PutKey(&Key{Hash: [32]byte{1}, App: gone.ID})
+		doomedApp := App{ID: doomed.String(), Seq: 5, Name: "x"}
+		control.PutApp(&doomedApp)
+		control.PutKey(&Key{Hash: [32]byte{1}, App: doomedApp.ID})
 		control.PutKey(&Key{Hash: [32]byte{2}, App: stays.String()})
-		if err := control.PutClient(&Client{ID: "c", App: gone.ID}); err != nil {
+		if err := control.PutClient(&Client{ID: "c", App: doomedApp.ID}); err != nil {
 			t.Fatal(err)
 		}
-		if err := control.DeleteApp(&gone, 9); err != nil {
+		if err := control.DeleteApp(&doomedApp, 9); err != nil {
 			t.Fatal(err)
 		}
 		commit(t, store, tx)
@@ -42,17 +42,17 @@ func TestPurge(t *testing.T) {
 		}
 		parts := 0
 		for {
-			owed, err := Read(store, Control).Purges()
-			if err != nil || len(owed) != 1 || owed[0].App != doomed || owed[0].Seq != 5 {
-				t.Fatalf("owed are %+v, %v", owed, err)
+			purges, err := Read(store, Control).Purges()
+			if err != nil || len(purges) != 1 || purges[0].App != doomed || purges[0].Seq != 5 {
+				t.Fatalf("owed are %+v, %v", purges, err)
 			}
 			tx.Reset(store)
-			more, err := owed[0].Pay(tx, limit)
+			more, err := purges[0].Pay(tx, limit)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if parts++; !more {
-				owed[0].Done(tx)
+				purges[0].Done(tx)
 			}
 			commit(t, store, tx)
 			if !more {
@@ -80,8 +80,8 @@ func TestPurge(t *testing.T) {
 		if _, err := r.Client("c"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("the client is left: %v", err)
 		}
-		if owed, err := r.Purges(); len(owed) != 0 || err != nil {
-			t.Errorf("owed are %v, %v", owed, err)
+		if purges, err := r.Purges(); len(purges) != 0 || err != nil {
+			t.Errorf("owed are %v, %v", purges, err)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func commit(t testing.TB, store kv.Store, tx *kv.Overlay) {
 	}
 }
 
-// TestDamagedPurge: an invalid note is an error.
+// TestDamagedPurge: reading an invalid note of a purge returns an error.
 func TestDamagedPurge(t *testing.T) {
 	for _, note := range []struct {
 		id    string

@@ -32,18 +32,18 @@ func (r Reader) AppID() AppID { return r.app }
 // KV returns the underlying reader.
 func (r Reader) KV() kv.Reader { return r.kv }
 
-// get returns the value of a key. For a missing key it returns an ErrNotFound whose text has what and id.
-func (r Reader) get(key []byte, what string, id any) ([]byte, error) {
+// get returns the value of a key. For a missing key it returns an ErrNotFound whose text has kind and id.
+func (r Reader) get(key []byte, kind string, id any) ([]byte, error) {
 	v, err := r.kv.Get(key)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, notFound(what, id)
+		return nil, notFound(kind, id)
 	}
 	return v, err
 }
 
-// lookup decodes the value of a key. For a missing key it returns an ErrNotFound whose text has what and id.
-func lookup[T any](r Reader, key []byte, what string, id any, decode func([]byte) (T, error)) (x T, err error) {
-	v, err := r.get(key, what, id)
+// lookup decodes the value of a key. For a missing key it returns an ErrNotFound whose text has kind and id.
+func lookup[T any](r Reader, key []byte, kind string, id any, decode func([]byte) (T, error)) (x T, err error) {
+	v, err := r.get(key, kind, id)
 	if err != nil {
 		return x, err
 	}
@@ -61,13 +61,13 @@ func orZero[T any](r Reader, key []byte, decode func([]byte) (T, error)) (x T, e
 
 // missing is the error for a missing record. It formats its text only on request, because every new input checks that its id is free.
 type missing struct {
-	what string
+	kind string
 	id   any
 }
 
-func notFound(what string, id any) error { return &missing{what, id} }
+func notFound(kind string, id any) error { return &missing{kind, id} }
 
-func (m *missing) Error() string { return fmt.Sprintf("%s %v: %v", m.what, m.id, ErrNotFound) }
+func (m *missing) Error() string { return fmt.Sprintf("%s %v: %v", m.kind, m.id, ErrNotFound) }
 
 func (m *missing) Unwrap() error { return ErrNotFound }
 
@@ -220,20 +220,20 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 
 // liveInput returns the live input with an ordinal, unless its application was deleted.
 func (r Reader) liveInput(ord uint32) (Input, error) {
-	gone, err := Read(r.kv, Control).AppDeleted(r.app.String())
+	deleted, err := Read(r.kv, Control).AppDeleted(r.app.String())
 	if err != nil {
 		return Input{}, err
 	}
-	if gone {
+	if deleted {
 		return Input{}, notFound("application", r.app)
 	}
 	return r.Input(ord)
 }
 
 // wrapError adds the name of a record to an error.
-func wrapError(err error, what string) error {
+func wrapError(err error, kind string) error {
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", kind, err)
 	}
 	return nil
 }

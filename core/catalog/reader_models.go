@@ -94,22 +94,22 @@ func (r Reader) training(key, value []byte) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	model, asked, err := askedOf(value)
+	model, request, err := askedOf(value)
 	if err != nil {
 		return Version{}, err
 	}
 	v, err := r.version(model, seq)
-	v.RequestedAt = asked
+	v.RequestedAt = request
 	return v, err
 }
 
 // askedOf decodes a value that appendAsked encoded.
-func askedOf(value []byte) (model, asked log.Dot, err error) {
+func askedOf(value []byte) (model, request log.Dot, err error) {
 	const one = 12
 	if model, err = dotOf(value[:min(one, len(value))]); err == nil && len(value) > one {
-		asked, err = dotOf(value[one:])
+		request, err = dotOf(value[one:])
 	}
-	return model, asked, err
+	return model, request, err
 }
 
 // TrainingRequest returns the dot of the operation that requested the training of a version at 21103; zero if it is unknown.
@@ -118,8 +118,8 @@ func (r Reader) TrainingRequest(v *Version) (log.Dot, error) {
 	if value == nil {
 		return log.Dot{}, err
 	}
-	_, asked, err := askedOf(value)
-	return asked, err
+	_, request, err := askedOf(value)
+	return request, err
 }
 
 // Workflow returns the custom workflow with an id.

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// aRegister is a register with something in each of its fields.
+// aRegister returns an app record with a value in each field.
 func aRegister() catalog.AppRecord {
 	id := catalog.AppID{1}.String()
 	return catalog.AppRecord{
@@ -31,8 +31,8 @@ func aRegister() catalog.AppRecord {
 }
 
 func TestRegisterBytes(t *testing.T) {
-	gone := catalog.AppRecord{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.GoneRevoked}
-	for _, want := range []catalog.AppRecord{aRegister(), gone} {
+	revocation := catalog.AppRecord{Epoch: log.Epoch{1}, App: catalog.AppID{1}.String(), Revoked: catalog.GoneRevoked}
+	for _, want := range []catalog.AppRecord{aRegister(), revocation} {
 		data := want.Encode()
 		got, err := catalog.DecodeRegister(data)
 		if err != nil {
@@ -69,14 +69,14 @@ func FuzzDecodeRegister(f *testing.F) {
 		}
 		tx := kv.NewOverlay(memkv.New())
 		w := catalog.Write(tx, catalog.Control)
-		if taken, err := w.ApplyAppRecord(&first, 1); err != nil || !taken {
-			t.Fatalf("taken %v, %v", taken, err)
+		if applied, err := w.ApplyAppRecord(&first, 1); err != nil || !applied {
+			t.Fatalf("taken %v, %v", applied, err)
 		}
-		if taken, err := w.ApplyAppRecord(&first, 1); err != nil || taken {
-			t.Fatalf("taken again %v, %v", taken, err)
+		if applied, err := w.ApplyAppRecord(&first, 1); err != nil || applied {
+			t.Fatalf("taken again %v, %v", applied, err)
 		}
-		if gone, err := w.AppDeleted(first.App); err != nil || gone != (first.Revoked != "") {
-			t.Fatalf("gone %v, %v, want %q", gone, err, first.Revoked)
+		if deleted, err := w.AppDeleted(first.App); err != nil || deleted != (first.Revoked != "") {
+			t.Fatalf("gone %v, %v, want %q", deleted, err, first.Revoked)
 		}
 	})
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// ReplaceState adds to a batch the changes that replace an application's state by that in from, to repair a store from its log. Derived
-// records, objects and the index do not change.
+// ReplaceState adds to b the changes that replace an application's state by the state in from. A caller that has folded the log into from
+// uses it to repair a store. The changes also add the hosted names of the application in from. They do not affect derived records,
+// objects and the index. The error is that of from.
 func ReplaceState(b kv.Writer, from kv.Reader, app AppID) (err error) {
 	prefix := app.key(0, 0)
 	prefix = prefix[:len(prefix)-1]

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestSamePictures finds inputs that have one picture and one crop, and when each was created.
+// TestSamePictures finds the inputs that share a picture and a crop, and the time at which each was created.
 func TestSamePictures(t *testing.T) {
 	store, app := memkv.New(), catalog.AppID{7}
 	tx := kv.NewOverlay(store)

@@ -20,7 +20,7 @@ import (
 
 var testApp = AppID{15: 1}
 
-// write changes a store through a Writer.
+// write changes a store with a Writer.
 func write(t testing.TB, store kv.Store, do func(w *Writer)) {
 	t.Helper()
 	tx := kv.NewOverlay(store)
@@ -30,7 +30,7 @@ func write(t testing.TB, store kv.Store, do func(w *Writer)) {
 	}
 }
 
-// batch changes a store by a batch.
+// batch changes a store with a batch.
 func batch(t testing.TB, store kv.Store, do func(b *kv.Batch)) {
 	t.Helper()
 	var b kv.Batch
@@ -47,7 +47,7 @@ func input(ord uint32, picture string) *Input {
 	}
 }
 
-// keys counts the keys of a store below a prefix.
+// keys returns the number of keys below a prefix.
 func keys(t testing.TB, store kv.Reader, prefix []byte) (n int) {
 	t.Helper()
 	err := store.Scan(prefix, kv.After(prefix), func(_, _ []byte) bool {
@@ -60,7 +60,7 @@ func keys(t testing.TB, store kv.Reader, prefix []byte) (n int) {
 	return n
 }
 
-// TestNothingIsLeft inserts and deletes, and finds the store as it was.
+// TestNothingIsLeft inserts and deletes records. The store is then as it was.
 func TestNothingIsLeft(t *testing.T) {
 	store := memkv.New()
 	lo, _ := testApp.Range()
@@ -121,7 +121,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// tidyAll tidies in steps of a few keys until nothing is owed, and returns their number.
+// tidyAll calls Tidy with a limit until nothing is left to tidy, and returns the number of calls.
 func tidyAll(t testing.TB, store kv.Store, limit int) (steps int) {
 	t.Helper()
 	for more := true; more; steps++ {
@@ -140,7 +140,7 @@ func tidyAll(t testing.TB, store kv.Store, limit int) (steps int) {
 	return steps
 }
 
-// TestURLs holds the keys of a URL's inputs to the inputs, whichever goes first.
+// TestURLs compares the index of URLs with the inputs after random inserts and deletions.
 func TestURLs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store := memkv.New()
@@ -182,7 +182,7 @@ func TestURLs(t *testing.T) {
 	})
 }
 
-// TestTidy keeps what a record leads to, drops the rest, and looks at little in a step.
+// TestTidy: tidying keeps data that a record refers to, deletes the rest, and reads few keys in a step.
 func TestTidy(t *testing.T) {
 	store := memkv.New()
 	old, base := [32]byte{1}, [32]byte{2}
@@ -233,7 +233,7 @@ func TestTidy(t *testing.T) {
 			t.Errorf("after the old network went: %v, %v, %v", first, second, thumb)
 		}
 	}
-	// Debts of later versions stay.
+	// Tidy keeps entries of later versions.
 	batch(t, store, func(b *kv.Batch) { b.Put(testApp.TidyKey("?later"), nil) })
 	tidyAll(t, store, 2)
 	if _, err := store.Get(testApp.TidyKey("?later")); err != nil {
@@ -241,7 +241,7 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-// TestManifestDigest reads manifests of this program and of an older one, whose digest depended on the order of inputs.
+// TestManifestDigest reads manifests of this program and of an older one. The older digest depended on the order of inputs.
 func TestManifestDigest(t *testing.T) {
 	old := field.Encoder{}
 	old.Text(1, "v1")
@@ -263,7 +263,7 @@ func TestManifestDigest(t *testing.T) {
 	}
 }
 
-// TestObjects keeps the manifests that versions name.
+// TestObjects: tidying keeps the manifests that versions refer to.
 func TestObjects(t *testing.T) {
 	store := memkv.New()
 	m := Manifest{Version: "v1", Head: []byte{1}, Digest: [32]byte{5, 6}, Inputs: []TrainingInput{{Ord: 1}}}
@@ -274,11 +274,11 @@ func TestObjects(t *testing.T) {
 	})
 	dot := log.Dot{Site: 1, Seq: 1}
 	v := &Version{Model: dot, Seq: 1, ID: "v1", Code: VersionTrained, Manifest: hash}
-	gone := &Version{Model: dot, Seq: 2, ID: "v2", Code: VersionTrained, Manifest: other}
+	deletedVersion := &Version{Model: dot, Seq: 2, ID: "v2", Code: VersionTrained, Manifest: other}
 	write(t, store, func(w *Writer) {
 		w.PutVersion(v)
-		w.PutVersion(gone)
-		w.DeleteVersion(gone)
+		w.PutVersion(deletedVersion)
+		w.DeleteVersion(deletedVersion)
 	})
 	r := Read(store, testApp)
 	if data, err := r.Object(other); err != nil || string(data) != "other" {
@@ -292,15 +292,15 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff(m, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if _, err := r.Manifest(gone); !errors.Is(err, ErrNotFound) {
+	if _, err := r.Manifest(deletedVersion); !errors.Is(err, ErrNotFound) {
 		t.Errorf("manifest of a deleted version: %v", err)
 	}
 	if got, err := r.TrainingDigest(v); got != m.Digest || err != nil {
 		t.Errorf("TrainingDigest = %x, %v, want %x", got, err, m.Digest)
 	}
-	for _, none := range []*Version{gone, {ID: "v3", Code: VersionQueued}} {
-		if got, err := r.TrainingDigest(none); got != ([32]byte{}) || err != nil {
-			t.Errorf("TrainingDigest of %s = %x, %v, want none", none.ID, got, err)
+	for _, version := range []*Version{deletedVersion, {ID: "v3", Code: VersionQueued}} {
+		if got, err := r.TrainingDigest(version); got != ([32]byte{}) || err != nil {
+			t.Errorf("TrainingDigest of %s = %x, %v, want none", version.ID, got, err)
 		}
 	}
 	batch(t, store, func(b *kv.Batch) { b.Put(append(testApp.key(tableObject, 0), hash[:]...), []byte("x")) })
@@ -309,7 +309,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords returns the damage, from every way to a record.
+// TestDamagedRecords: every method that reads a damaged record returns an error.
 func TestDamagedRecords(t *testing.T) {
 	dot := log.Dot{Site: 1, Seq: 1}
 	a := testApp
@@ -345,7 +345,7 @@ func TestDamagedRecords(t *testing.T) {
 	for _, tt := range tests {
 		store := memkv.New()
 		r := Read(store, testApp)
-		// Missing it is nothing, or not found.
+		// A missing record is not found, or reads as empty.
 		if err := tt.read(r); err != nil && !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s, missing: %v", tt.name, err)
 		}
@@ -366,7 +366,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestDamagedState: reading the state below the horizon reports damage.
+// TestDamagedState: if the state has a horizon, StateTables returns an error for a damaged record.
 func TestDamagedState(t *testing.T) {
 	for _, key := range [][]byte{testApp.uint32Key(tableInput, 1), testApp.stringKey(tableModel, "m")} {
 		store := memkv.New()
@@ -412,7 +412,7 @@ func TestStateTables(t *testing.T) {
 	if r.AppID() != testApp || r.KV() != kv.Reader(store) {
 		t.Error("a reader has another application or store")
 	}
-	// A state that replaces another one is the same.
+	// ReplaceState replaces another state by an equal one.
 	other := memkv.New()
 	write(t, other, func(w *Writer) {
 		if err := w.InsertInput(input(7, "old")); err != nil {
@@ -443,7 +443,7 @@ func dump(t testing.TB, r Reader) (out []string) {
 	return out
 }
 
-// TestYieldStops ends every list where its reader has had enough.
+// TestYieldStops: every list ends when yield returns false.
 func TestYieldStops(t *testing.T) {
 	store := memkv.New()
 	dot := log.Dot{Site: 1, Seq: 1}

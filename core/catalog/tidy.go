@@ -52,14 +52,14 @@ func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
 	t := tidier{tx: tx, r: Read(tx, app), app: app, left: limit}
 	prefix := app.TidyKey("")
 	type debt struct{ key, value []byte }
-	var owed []debt
+	var debts []debt
 	for key, value := range kv.All(tx, prefix, &err) {
-		if owed = append(owed, debt{bytes.Clone(key), bytes.Clone(value)}); len(owed) > limit {
+		if debts = append(debts, debt{bytes.Clone(key), bytes.Clone(value)}); len(debts) > limit {
 			t.more = true
 			break
 		}
 	}
-	for _, d := range owed {
+	for _, d := range debts {
 		if err != nil || t.left <= 0 {
 			return true, err
 		}
@@ -76,13 +76,13 @@ type tidier struct {
 	more bool // more is scheduled
 }
 
-func (t *tidier) pay(key, what, value []byte) error {
+func (t *tidier) pay(key, cleanup, value []byte) error {
 	table := t.app.key(tableDerived, 0)
-	switch what[0] {
+	switch cleanup[0] {
 	case tidyPicture:
 		t.left--
 		t.tx.Delete(key)
-		return t.picture(what[1:])
+		return t.picture(cleanup[1:])
 	case tidyDerived:
 		return t.sweep(key, table, value, func(k, _ []byte) (bool, error) {
 			used, err := t.isUsed(k[len(table):][:pictureBytes])
@@ -90,7 +90,7 @@ func (t *tidier) pay(key, what, value []byte) error {
 		})
 	case tidyBase:
 		return t.sweep(key, table, value, func(k, _ []byte) (bool, error) {
-			return bytes.Equal(k[len(table)+pictureBytes:], what[1:]), nil
+			return bytes.Equal(k[len(table)+pictureBytes:], cleanup[1:]), nil
 		})
 	case tidyHosted:
 		return t.sweep(key, []byte{tableHosted}, value, t.isStale)
@@ -118,10 +118,10 @@ func (t *tidier) picture(picture []byte) error {
 	return err
 }
 
-// sweep deletes the keys of a table for which goes returns true, starting at from. It stores the next key in debt. At the end it deletes
+// sweep deletes the keys of a table for which match returns true, starting at from. It stores the next key in debt. At the end it deletes
 // debt.
-func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (bool, error)) error {
-	return t.sweepFrom(table, from, goes, func(next []byte) {
+func (t *tidier) sweep(debt, table, from []byte, match func(key, value []byte) (bool, error)) error {
+	return t.sweepFrom(table, from, match, func(next []byte) {
 		if next == nil {
 			t.tx.Delete(debt)
 		} else {
@@ -130,14 +130,14 @@ func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (b
 	})
 }
 
-// sweepFrom deletes the keys of a table for which goes returns true, some at a time, starting at from. It calls later with the next key, or
-// with nil at the end of the table.
-func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (bool, error), later func(next []byte)) error {
+// sweepFrom deletes the keys of a table for which match returns true, some at a time, starting at from. It calls later with the next key,
+// or with nil at the end of the table.
+func (t *tidier) sweepFrom(table, from []byte, match func(key, value []byte) (bool, error), later func(next []byte)) error {
 	lo := table
 	if len(from) > 0 {
 		lo = from
 	}
-	var gone [][]byte
+	var deletions [][]byte
 	var next []byte
 	var failed error
 	for key, value := range kv.Range(t.tx, lo, kv.After(table), &failed) {
@@ -145,18 +145,18 @@ func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (boo
 			next = bytes.Clone(key)
 			break
 		}
-		ok, err := goes(key, value)
+		ok, err := match(key, value)
 		if err != nil {
 			return err
 		}
 		if ok {
-			gone = append(gone, bytes.Clone(key))
+			deletions = append(deletions, bytes.Clone(key))
 		}
 	}
 	if failed != nil {
 		return failed
 	}
-	for _, key := range gone {
+	for _, key := range deletions {
 		t.tx.Delete(key)
 	}
 	t.more = t.more || next != nil
@@ -182,19 +182,19 @@ func (t *tidier) isStale(key, value []byte) (bool, error) {
 
 // objects deletes the objects that no version names.
 func (t *tidier) objects() error {
-	named, err := t.r.namedObjects()
+	references, err := t.r.namedObjects()
 	if err != nil {
 		return err
 	}
-	var gone [][]byte
+	var deletions [][]byte
 	table := t.app.key(tableObject, 0)
 	for key := range kv.All(t.tx, table, &err) {
 		t.left--
-		if !named[blob.Hash(key[len(table):])] {
-			gone = append(gone, bytes.Clone(key))
+		if !references[blob.Hash(key[len(table):])] {
+			deletions = append(deletions, bytes.Clone(key))
 		}
 	}
-	for _, key := range gone {
+	for _, key := range deletions {
 		t.tx.Delete(key)
 	}
 	return err

@@ -58,7 +58,7 @@ func Has(l Level) bool {
 	case Generic:
 		return true
 	case Lent:
-		return lent
+		return hostKernels
 	}
 	return lowest <= l && l <= best
 }

@@ -4,7 +4,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-var lowest = AVX2 // of the levels of this architecture
+var lowest = AVX2 // first level of this architecture after Generic
 
 var best = highest(
 	lowest,

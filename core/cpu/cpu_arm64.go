@@ -4,7 +4,7 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-var lowest = NEON // of the levels of this architecture
+var lowest = NEON // first level of this architecture after Generic
 
-// Every arm64 that Go supports has NEON. The field that is named after double precision is the bit of FEAT_DotProd.
+// Every arm64 processor that Go supports has NEON. HasASIMDDP is the bit of FEAT_DotProd, although x/sys describes it as double precision.
 var best = highest(lowest, true, cpu.ARM64.HasASIMDDP, cpu.ARM64.HasI8MM)

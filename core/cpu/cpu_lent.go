@@ -2,5 +2,5 @@
 
 package cpu
 
-// The host provides the kernels: a module of this build does not start without them.
-const lent = true
+// The host provides the kernels as imports. A host without them cannot start a module of this build.
+const hostKernels = true

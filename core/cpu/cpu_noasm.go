@@ -2,7 +2,7 @@
 
 package cpu
 
-// This build has Generic only.
+// This build has only Generic, because lowest is above best.
 var lowest = AVX2
 
 var best = Generic

@@ -2,4 +2,4 @@
 
 package cpu
 
-const lent = false
+const hostKernels = false

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// allow makes levels of amd64 up to l those of this machine for a test.
+// allow makes the levels from AVX2 to l the levels of this machine until the test ends.
 func allow(t *testing.T, l Level) {
-	least, most := lowest, best
+	least, oldBest := lowest, best
 	lowest, best = AVX2, l
-	t.Cleanup(func() { lowest, best = least, most })
+	t.Cleanup(func() { lowest, best = least, oldBest })
 }
 
 func TestHighestNeedsAllBelow(t *testing.T) {
@@ -48,13 +48,13 @@ func TestChoose(t *testing.T) {
 	}
 	for _, tt := range tests {
 		allow(t, tt.best)
-		given := slices.Clone(tt.written)
+		args := slices.Clone(tt.written)
 		c := Choose(tt.written...)
 		if got := slices.Collect(c.Each()); !slices.Equal(got, tt.want) || c.Now() != tt.want[0] {
 			t.Errorf("with %v, Choose(%v) = %v of %v, want the first of %v", tt.best, tt.written, c.Now(), got, tt.want)
 		}
-		if !slices.Equal(tt.written, given) {
-			t.Errorf("Choose changed its arguments from %v to %v", given, tt.written)
+		if !slices.Equal(tt.written, args) {
+			t.Errorf("Choose changed its arguments from %v to %v", args, tt.written)
 		}
 	}
 }
@@ -63,11 +63,11 @@ func TestForce(t *testing.T) {
 	allow(t, AVX512)
 	c := Choose(AVX2, AVX512, AVX512VNNI)
 	back := c.Force(AVX2)
-	again := c.Force(Generic)
+	restore := c.Force(Generic)
 	if c.Now() != Generic {
 		t.Errorf("forced to %v, want generic", c.Now())
 	}
-	if again(); c.Now() != AVX2 {
+	if restore(); c.Now() != AVX2 {
 		t.Errorf("back at %v, want avx2", c.Now())
 	}
 	if back(); c.Now() != AVX512 {
@@ -92,12 +92,12 @@ func TestForce(t *testing.T) {
 	c.Force(AVX512VNNI)
 }
 
-// The machine's own best is one of the levels, and nothing above it may be used.
+// TestHas: the machine's best level is one of its levels, and it has no higher one.
 func TestHas(t *testing.T) {
 	if !Has(Generic) {
 		t.Error("no generic level")
 	}
-	if Has(Lent) != lent || lent && best != Generic {
+	if Has(Lent) != hostKernels || hostKernels && best != Generic {
 		t.Errorf("lent is %v where the best of our own is %v", Has(Lent), best)
 	}
 	for l := AVX2; l < Lent; l++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestFaults checks what a user reads about a film that cannot be decoded: its kind, and how much of the film is sound.
+// TestFaults checks the error texts for films that cannot be decoded: the kind of the error, and how much of the film is undamaged.
 func TestFaults(t *testing.T) {
 	ask := api.Video{SampleMS: 500}
 	for _, tt := range []struct {

@@ -65,7 +65,7 @@ type packet struct {
 // span counts the packets of a film, and has the times of those that are shown.
 type span struct {
 	packets     int
-	shown       bool  // first and last are set
+	hasTimes    bool  // first and last are set
 	first, last int64 // smallest and greatest time
 }
 
@@ -157,8 +157,8 @@ func (s *span) add(p packet) error {
 	if at == nil || strings.Contains(p.Flags, "D") { // D: an edit list leaves it out
 		return nil
 	}
-	if !s.shown {
-		s.shown, s.first, s.last = true, *at, *at
+	if !s.hasTimes {
+		s.hasTimes, s.first, s.last = true, *at, *at
 	}
 	s.first, s.last = min(s.first, *at), max(s.last, *at)
 	return nil
@@ -168,7 +168,7 @@ func (s *span) add(p packet) error {
 func (p Probe) Check(w api.Video) (f Film, err error) {
 	s, all := p.first, p.all
 	switch {
-	case s == nil || s.AttachedPicture != 0 || !all.shown:
+	case s == nil || s.AttachedPicture != 0 || !all.hasTimes:
 		return f, CorruptError("video without pictures")
 	case !slices.Contains(codecs, s.Codec):
 		return f, UnsupportedError("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)

@@ -11,10 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// every wants a frame every so many milliseconds.
+// every returns options for one frame every ms milliseconds.
 func every(ms int) api.Video { return api.Video{SampleMS: ms, MaxFrames: 600} }
 
-// status is the item status of a video with an error.
+// status returns the status code of a video item with an error.
 func status(err error) string {
 	for kind, status := range map[error]string{nil: "10000", raster.ErrUnsupported: "31101", raster.ErrTooLarge: "31105", raster.ErrCorrupt: "31300"} {
 		if err == kind || kind != nil && errors.Is(err, kind) {
@@ -24,7 +24,7 @@ func status(err error) string {
 	return err.Error()
 }
 
-// TestLimits reads what ffprobe may say, and holds it to the limits.
+// TestLimits checks answers of ffprobe at and beyond the limits.
 func TestLimits(t *testing.T) {
 	const good = `{"codec_name": "h264", "width": 4, "height": 2, "pix_fmt": "yuv420p", "time_base": "1/10"}`
 	packets := func(times ...any) string {
@@ -93,7 +93,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPlanes reads sample formats, colour and rotation.
+// TestPlanes checks sample formats, colours and rotation.
 func TestPlanes(t *testing.T) {
 	for _, tt := range []struct {
 		stream stream
@@ -115,16 +115,16 @@ func TestPlanes(t *testing.T) {
 		if s.Codec == "" {
 			s.Codec = "h264"
 		}
-		f, err := Probe{&s, span{shown: true}}.Check(every(1000))
+		f, err := Probe{&s, span{hasTimes: true}}.Check(every(1000))
 		if tt.want.Width, tt.want.Height = 5, 3; err != nil || fmt.Sprint(f.Planes) != fmt.Sprint(tt.want) || sizeOf(t, &f) != tt.size {
 			t.Errorf("%+v: %+v of %d bytes, %v; want %+v of %d", tt.stream, f.Planes, sizeOf(t, &f), err, tt.want, tt.size)
 		}
 	}
 }
 
-// TestOrientation reads display matrices: each orientation of a picture, and some at other angles, larger, damaged or none.
+// TestOrientation checks display matrices: each orientation of a picture, other angles, other scales, and damaged or missing matrices.
 func TestOrientation(t *testing.T) {
-	matrix := func(a, b, c, d int64) string { // as ffprobe writes it
+	matrix := func(a, b, c, d int64) string { // in the format of ffprobe
 		return fmt.Sprintf("\n00000000: %11d %11d %11d\n00000001: %11d %11d %11d\n00000002: %11d %11d %11d\n", a, b, 0, c, d, 0, 0, 0, 1<<30)
 	}
 	const one = 1 << 16
@@ -141,7 +141,7 @@ func TestOrientation(t *testing.T) {
 		{matrix(0, -one, -one, 0), 7},
 		{matrix(0, -one, one, 0), 8},
 		{matrix(1144, 65526, -65526, 1144), 6},
-		{matrix(1144, -65526, -65526, -1144), 7}, // by 89°
+		{matrix(1144, -65526, -65526, -1144), 7}, // rotated by 89°
 		{matrix(0, -2*one, one, 0), 8},
 		{matrix(0, 0, 0, 0), 1},
 		{matrix(math.MinInt32, 0, 0, math.MinInt32), 3},
@@ -158,7 +158,7 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
-// FuzzProbe reads any answer of ffprobe. A film that passes has the limits' sizes.
+// FuzzProbe parses random answers of ffprobe. An accepted film is within the limits.
 func FuzzProbe(f *testing.F) {
 	f.Add([]byte(`{"packets": [{"pts": 0}, {"pts": 20}], "streams": [{"codec_name": "h264", "width": 4, "height": 2, "pix_fmt": "yuv420p", "time_base": "1/10"}]}`))
 	f.Add([]byte(`{"streams": [{"width": 1, "height": 1, "side_data_list": [{"displaymatrix": "\\n00000000:  0  65536  0\\n00000001:  -65536  0  0\\n00000002:  0  0  1073741824\\n"}]}], "packets": [{"dts": 1}]}`))
@@ -177,7 +177,7 @@ func FuzzProbe(f *testing.F) {
 	})
 }
 
-// sizeOf returns the bytes of a frame of a film.
+// sizeOf returns the number of bytes in a frame of a film.
 func sizeOf(t testing.TB, f *Film) int {
 	t.Helper()
 	n, err := f.Size()

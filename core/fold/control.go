@@ -46,7 +46,7 @@ func (f *Fold) appCreate(b *log.AppCreate) (Verdict, error) {
 	if _, err := catalog.ParseAppID(b.ID); err != nil {
 		return refusal("id"), nil
 	}
-	if gone, err := f.w.AppDeleted(b.ID); gone || err != nil {
+	if deleted, err := f.w.AppDeleted(b.ID); deleted || err != nil {
 		return Verdict{Code: Gone}, err
 	}
 	other, err := f.w.App(b.ID)
@@ -129,7 +129,7 @@ func (f *Fold) keyDelete(b *log.KeyDelete) (Verdict, error) {
 	return Verdict{Code: OK}, nil
 }
 
-// clientSet gives an application a client. An id is that of one application only.
+// clientSet replaces an application's client. It returns Duplicate if another application has a client with this id.
 func (f *Fold) clientSet(b *log.ClientSet) (Verdict, error) {
 	if !isID(b.ID) {
 		return refusal("client"), nil

@@ -19,14 +19,13 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// register is the naive model of the control partition: it keeps every operation that was
-// followed and decides by looking through all of them.
+// register is the naive model of the control partition. It stores every accepted operation and decides by searching all of them.
 type register struct {
-	ops  []log.Op // followed, in the order of the log
-	seqs []uint64 // of them
+	ops  []log.Op // accepted, in the order of the log
+	seqs []uint64 // their positions in the log
 }
 
-// app returns the record of an application after the operations since its creation; nil: it does not exist.
+// app returns the record of an application after all operations, or nil if it does not exist.
 func (r *register) app(id string) (a *catalog.App) {
 	for i, op := range r.ops {
 		switch b := op.Body.(type) {
@@ -59,7 +58,7 @@ func (r *register) app(id string) (a *catalog.App) {
 	return a
 }
 
-// was reports whether an application was deleted.
+// was reports whether the application once existed and was deleted.
 func (r *register) was(id string) bool {
 	return slices.ContainsFunc(r.ops, func(op log.Op) bool {
 		b, ok := op.Body.(*log.AppDelete)
@@ -83,7 +82,7 @@ func (r *register) keys() map[[32]byte]catalog.Key {
 	return keys
 }
 
-// clients are those of the applications, by application.
+// clients returns the clients by application.
 func (r *register) clients() map[string]catalog.Client {
 	clients := map[string]catalog.Client{}
 	for i, op := range r.ops {
@@ -101,7 +100,7 @@ func (r *register) clients() map[string]catalog.Client {
 	return clients
 }
 
-// edges are the edges and the leased sites, by id and by number, as the operations make them.
+// edges returns the edges by id and the leased sites by number, as the operations create them.
 func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Site]catalog.Site) {
 	edges, sites = map[string]catalog.Edge{}, map[log.Site]catalog.Site{}
 	next := log.Origin
@@ -137,7 +136,7 @@ func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Site]ca
 	return edges, sites
 }
 
-// judgeEdge is judge for the operations on edges and sites.
+// judgeEdge is judge for operations on edges and sites.
 func (r *register) judgeEdge(body log.Body) fold.Code {
 	edges, sites := r.edges()
 	switch b := body.(type) {
@@ -188,7 +187,7 @@ func (r *register) judgeEdge(body log.Body) fold.Code {
 	panic(fmt.Sprintf("no opinion on %T", body))
 }
 
-// compareEdges holds the state's edges and sites to the model's.
+// compareEdges compares the state's edges and sites with the model's.
 func (r *register) compareEdges(w *world) {
 	w.Helper()
 	read := w.reader()
@@ -211,7 +210,7 @@ func (r *register) compareEdges(w *world) {
 	}
 }
 
-// compareTrust compares the keys of tokens with the model's: the last list.
+// compareTrust compares the state's token keys with the last list of the model.
 func (r *register) compareTrust(w *world) {
 	w.Helper()
 	var want catalog.Trust
@@ -225,7 +224,7 @@ func (r *register) compareTrust(w *world) {
 	}
 }
 
-// fold returns the verdict's code.
+// fold returns the code of the verdict, and stores the operation if it is accepted.
 func (r *register) fold(op log.Op, seq uint64) fold.Code {
 	code := r.judge(op.Body)
 	if code == fold.OK {
@@ -235,7 +234,7 @@ func (r *register) fold(op log.Op, seq uint64) fold.Code {
 }
 
 func (r *register) judge(body log.Body) fold.Code {
-	there := func(id string) fold.Code {
+	checkApp := func(id string) fold.Code {
 		if r.app(id) == nil {
 			return fold.Gone
 		}
@@ -251,9 +250,9 @@ func (r *register) judge(body log.Body) fold.Code {
 		}
 		return fold.OK
 	case *log.AppChange:
-		return there(b.ID)
+		return checkApp(b.ID)
 	case *log.AppDelete:
-		return there(b.ID)
+		return checkApp(b.ID)
 	case *log.KeyCreate:
 		keys := r.keys()
 		old, replaced := keys[b.Replaces]
@@ -290,7 +289,7 @@ func (r *register) judge(body log.Body) fold.Code {
 	return r.judgeEdge(body)
 }
 
-// compare holds the state to the model.
+// compare compares the state with the model.
 func (r *register) compare(w *world, ids []string) {
 	w.Helper()
 	read := w.reader()
@@ -313,8 +312,8 @@ func (r *register) compare(w *world, ids []string) {
 		if want != nil {
 			apps++
 		}
-		if gone, err := read.AppDeleted(id); gone != r.was(id) || err != nil {
-			w.Fatalf("application %s is gone: %v, %v", id, gone, err)
+		if deleted, err := read.AppDeleted(id); deleted != r.was(id) || err != nil {
+			w.Fatalf("application %s is gone: %v, %v", id, deleted, err)
 		}
 		var keys []catalog.Key
 		if err := read.KeysOf(id, collect(&keys)); err != nil || !cmp.Equal(keys, byApp[id]) {
@@ -333,11 +332,11 @@ func (r *register) compare(w *world, ids []string) {
 	if err := read.Apps(collect(&listed)); err != nil || len(listed) != apps {
 		w.Fatalf("%d applications are listed, %v, want %d", len(listed), err, apps)
 	}
-	owed, err := read.Purges()
+	purges, err := read.Purges()
 	r.compareEdges(w)
 	r.compareTrust(w)
-	if err != nil || len(owed) != len(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.was(id) })) {
-		w.Fatalf("owed are %v, %v", owed, err)
+	if err != nil || len(purges) != len(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.was(id) })) {
+		w.Fatalf("owed are %v, %v", purges, err)
 	}
 }
 
@@ -348,7 +347,7 @@ func collect[T any](to *[]T) func(T) bool {
 	}
 }
 
-// drawControlBody draws operations about few applications, keys and clients.
+// drawControlBody returns a random operation on few applications, keys and clients.
 func drawControlBody(p *programmer, ids []string) log.Body {
 	app := ids[p.IntN(len(ids))]
 	hash := func() [32]byte { return [32]byte{1 + byte(p.IntN(5))} }
@@ -401,8 +400,8 @@ func drawControlBody(p *programmer, ids []string) log.Body {
 	return &log.TokensRevoke{App: app}
 }
 
-// TestControlAgainstOracle folds random operations on applications, keys and clients, compares the state with a naive model, and folds
-// them again in other runs.
+// TestControlAgainstOracle folds random operations on applications, keys and clients, and compares the state with a naive model. It then
+// folds the same operations in other runs.
 func TestControlAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		controlAgainstOracle(t, rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
@@ -428,16 +427,16 @@ func controlAgainstOracle(t tb, c chooser, n int) {
 		}
 		r.compare(w, ids)
 	}
-	whole := w.digest()
-	again := newWorld(t)
-	again.app, again.entries = catalog.Control, w.entries
-	again.fold(1 + c.IntN(n))
-	if again.digest() != whole {
+	digest := w.digest()
+	other := newWorld(t)
+	other.app, other.entries = catalog.Control, w.entries
+	other.fold(1 + c.IntN(n))
+	if other.digest() != digest {
 		t.Fatalf("folded in other runs the state is another")
 	}
 }
 
-// TestControlRefuses follows no operation that cannot be followed.
+// TestControlRefuses: invalid operations are refused.
 func TestControlRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.app = catalog.Control

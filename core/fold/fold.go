@@ -33,15 +33,15 @@ var ErrNewer = fmt.Errorf("fold rules of a newer version: %w", kv.ErrNewer)
 // After an error, or if tx is not applied, the Fold must not be used again: the next run begins with a new one. It is not safe for
 // concurrent use.
 type Fold struct {
-	app      catalog.AppID
-	newest   uint32 // newest version of the rules that the fold knows
-	pending  bool   // the operations are not in the log yet
-	w        *catalog.Writer
-	h        catalog.Header
-	sites    map[log.Site]uint64 // last sequence numbers of the sites met in this run
-	concepts map[string]bool     // ids known to be concepts
-	taken    *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
-	out      Outcome
+	app        catalog.AppID
+	newest     uint32 // newest version of the rules that the fold knows
+	pending    bool   // the operations are not in the log yet
+	w          *catalog.Writer
+	h          catalog.Header
+	sites      map[log.Site]uint64 // last sequence numbers of the sites met in this run
+	concepts   map[string]bool     // ids known to be concepts
+	nameFilter *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
+	out        Outcome
 
 	e       *log.Entry // entry that is being folded
 	stamp   log.Stamp  // stamp of e
@@ -217,11 +217,11 @@ func goneOr(err error) (Verdict, error) {
 func (f *Fold) stale() bool { return f.stamp.At < f.h.Horizon }
 
 // idOr returns id. For an empty id it returns one made of the operation's dot: 32 lower-case hex digits.
-func (f *Fold) idOr(id, what string) string {
+func (f *Fold) idOr(id, kind string) string {
 	if id != "" {
 		return id
 	}
-	b := append([]byte(what), f.app[:]...)
+	b := append([]byte(kind), f.app[:]...)
 	b = binary.BigEndian.AppendUint32(b, uint32(f.e.Op.Dot.Site))
 	b = binary.BigEndian.AppendUint64(b, f.e.Op.Dot.Seq)
 	sum := sha256.Sum256(b)

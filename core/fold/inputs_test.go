@@ -59,7 +59,7 @@ func TestDuplicates(t *testing.T) {
 	allowed.AllowDuplicate = true
 	w.expect(fold.OK, 1, 3, allowed)
 	w.check()
-	// The id is free again, the URL is not.
+	// The id can be used again. The URL is still taken.
 	w.expect(fold.OK, 1, 4, &log.InputDelete{Input: a.Dot})
 	if v := w.expect(fold.Duplicate, 1, 5, fetch("a", "http://x/1")); v.ID != "b" {
 		t.Errorf("duplicate of %q, want b", v.ID)
@@ -71,7 +71,7 @@ func TestDuplicates(t *testing.T) {
 	w.check()
 }
 
-// TestFailedIsReplaced replaces what could not be downloaded, by id and by URL, and nothing else.
+// TestFailedIsReplaced: a new input replaces failed inputs with its id or its URL, and no others.
 func TestFailedIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, fetch("a", "http://x/1"))
@@ -100,9 +100,9 @@ func TestMergeIfEqual(t *testing.T) {
 	first := create("a")
 	first.Labels = []log.Label{{Concept: "x", Value: log.True}}
 	a := w.expect(fold.OK, 1, 1, first)
-	again := create("a")
-	again.MergeIfEqual, again.Labels = true, []log.Label{{Concept: "y", Value: log.True}, {Concept: "x", Value: log.False}}
-	if v := w.expect(fold.OK, 2, 2, again); v.Dot != a.Dot {
+	second := create("a")
+	second.MergeIfEqual, second.Labels = true, []log.Label{{Concept: "y", Value: log.True}, {Concept: "x", Value: log.False}}
+	if v := w.expect(fold.OK, 2, 2, second); v.Dot != a.Dot {
 		t.Errorf("merged into %v, want %v", v.Dot, a.Dot)
 	}
 	in := w.input("a")
@@ -127,8 +127,8 @@ func TestLabels(t *testing.T) {
 	}{
 		{1, 20, log.True, fold.OK, log.True},
 		{2, 15, log.False, fold.Superseded, log.True},
-		{2, 20, log.False, fold.OK, log.False},        // equal clocks: the higher site
-		{1, 20, log.True, fold.Superseded, log.False}, // and back
+		{2, 20, log.False, fold.OK, log.False},        // equal clocks: the higher site wins
+		{1, 20, log.True, fold.Superseded, log.False}, // so the lower site loses
 		{1, 30, log.Removed, fold.OK, log.Removed},
 		{2, 25, log.True, fold.Superseded, log.Removed},
 		{2, 40, log.True, fold.OK, log.True},
@@ -143,7 +143,7 @@ func TestLabels(t *testing.T) {
 	if in := w.input("a"); in.Modified != 40 {
 		t.Errorf("modified at %d, want 40", in.Modified)
 	}
-	// One operation among others is enough.
+	// Other labels of the same operation are applied if one is superseded.
 	w.expect(fold.OK, 2, 35, labels(a, "x", log.False, "y", log.True))
 	if in := w.input("a"); len(in.Labels) != 2 || in.Labels[0].Value != log.True || in.Modified != 40 {
 		t.Errorf("labels %+v, modified %d", in.Labels, in.Modified)
@@ -190,7 +190,7 @@ func TestFieldsOfAnInput(t *testing.T) {
 	w.check()
 }
 
-// TestStatusOnlyMovesOn from 30001 to 30000 or an error, once.
+// TestStatusOnlyMovesOn: the status of an input changes once, from 30001 to 30000 or to an error.
 func TestStatusOnlyMovesOn(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, fetch("a", "http://x/1")).Dot
@@ -214,7 +214,7 @@ func TestStatusOnlyMovesOn(t *testing.T) {
 	w.check()
 }
 
-// TestDelete kills an incarnation for ever, whatever the clocks say.
+// TestDelete: a deleted input never comes back, whatever the clocks of later operations are.
 func TestDelete(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 10, create("a"))
@@ -265,7 +265,7 @@ func TestDeleteAll(t *testing.T) {
 	if _, _, err := catalog.HostedInput(w.store, [16]byte{'a'}); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("a deleted picture is still public: %v", err)
 	}
-	// An offline create that is older still arrives.
+	// A create with an older clock from an offline site still succeeds, unless DeleteAll was a barrier.
 	w.expect(fold.OK, 3, 2, create("late"))
 	w.expect(fold.OK, 1, 20, &log.InputDeleteAll{Barrier: true})
 	w.expect(fold.Gone, 3, 19, create("later"))
@@ -273,7 +273,7 @@ func TestDeleteAll(t *testing.T) {
 	w.check()
 }
 
-// TestDeleteAllIsCheap writes as much for a thousand inputs as for one.
+// TestDeleteAllIsCheap: DeleteAll writes as much for a thousand inputs as for one.
 func TestDeleteAllIsCheap(t *testing.T) {
 	sizes := map[int]int{}
 	for _, n := range []int{1, 1000} {
@@ -311,7 +311,7 @@ func TestHorizon(t *testing.T) {
 	}})
 	w.expect(fold.OK, 1, 20, &log.ModelPatch{Model: m, Remove: []string{"x"}, Config: []log.Setting{{Name: "s"}}})
 	w.expect(fold.OK, 1, 40, &log.Horizon{At: 25})
-	w.expect(fold.OK, 1, 40, &log.Horizon{At: 5}) // it never moves back
+	w.expect(fold.OK, 1, 40, &log.Horizon{At: 5}) // the horizon never moves back
 
 	for _, body := range []log.Body{
 		labels(a, "w", log.True),
@@ -324,7 +324,7 @@ func TestHorizon(t *testing.T) {
 		w.expect(fold.Stale, 2, 24, body)
 	}
 	w.expect(fold.Gone, 2, 24, labels(log.Dot{Site: 7, Seq: 7}, "w", log.True))
-	w.expect(fold.OK, 2, 24, create("offline")) // creates and deletes do not depend on it
+	w.expect(fold.OK, 2, 24, create("offline")) // creates and deletes ignore the horizon
 
 	w.expect(fold.OK, 2, 25, labels(a, "y", log.True))
 	in := w.input("a")
@@ -346,7 +346,7 @@ func TestHorizon(t *testing.T) {
 	w.check()
 }
 
-// TestRefused: every replica refuses invalid operations alike.
+// TestRefused: every replica refuses the same invalid operations.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, create("a")).Dot
@@ -405,7 +405,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSequence folds each operation of a site once, and none out of its turn.
+// TestSequence: an operation of a site is folded once, and only after all its predecessors.
 func TestSequence(t *testing.T) {
 	w := newWorld(t)
 	op := func(seq uint64, body log.Body) fold.Verdict {
@@ -423,7 +423,7 @@ func TestSequence(t *testing.T) {
 	if v := op(3, create("c")); v.Code != fold.OK {
 		t.Errorf("the one that was missing: %+v", v)
 	}
-	// The same within one run.
+	// The rules are the same for operations in one run.
 	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 4}, At: 50, Body: create("d")})
 	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 4}, At: 50, Body: create("d")})
 	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 6}, At: 50, Body: create("e")})

@@ -11,24 +11,24 @@ const (
 
 // know begins to record ids and URLs if there is no input yet.
 func (f *Fold) know() {
-	if f.taken == nil && !f.pending && f.h.Next == 0 {
-		f.taken = &kv.Filter{}
+	if f.nameFilter == nil && !f.pending && f.h.Next == 0 {
+		f.nameFilter = &kv.Filter{}
 	}
 }
 
 // note records the id or the URL of a new input.
-func (f *Fold) note(what byte, name string) {
-	if f.taken != nil && name != "" {
-		f.taken.Add(f.takenKey(what, name))
+func (f *Fold) note(kind byte, name string) {
+	if f.nameFilter != nil && name != "" {
+		f.nameFilter.Add(f.takenKey(kind, name))
 	}
 }
 
 // mayBeTaken reports whether an existing input may have an id or a URL.
-func (f *Fold) mayBeTaken(what byte, name string) bool {
-	return f.taken == nil || f.taken.Has(f.takenKey(what, name))
+func (f *Fold) mayBeTaken(kind byte, name string) bool {
+	return f.nameFilter == nil || f.nameFilter.Has(f.takenKey(kind, name))
 }
 
-func (f *Fold) takenKey(what byte, name string) []byte {
-	f.scratch = append(append(f.scratch[:0], what), name...)
+func (f *Fold) takenKey(kind byte, name string) []byte {
+	f.scratch = append(append(f.scratch[:0], kind), name...)
 	return f.scratch
 }

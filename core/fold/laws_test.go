@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestAgainstOracle folds random programs and compares every verdict, and every state on the way, with a naive model. This includes that
+// TestAgainstOracle folds random programs and compares every verdict and every state with a naive model. Among other rules this checks that
 // nothing deleted comes back.
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -30,7 +30,7 @@ func TestAgainstOracle(t *testing.T) {
 	})
 }
 
-// TestLongPrograms is the same with longer programs from seeds.
+// TestLongPrograms is TestAgainstOracle with longer programs.
 func TestLongPrograms(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 5000) {
 		againstOracle(t, program(rand.New(rand.NewPCG(seed, 1)), 300))
@@ -52,20 +52,19 @@ func againstOracle(t tb, ops []log.Op) {
 	w.check()
 }
 
-// TestRunsDoNotMatter folds the same log entry by entry, in runs of any length, and from a
-// copy of the state taken anywhere: the digests are equal.
+// TestRunsDoNotMatter folds one log entry by entry, in runs of random lengths, and starting at a copy of the state. The digests are equal.
 func TestRunsDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ops := program(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
-		whole := newWorld(t)
+		single := newWorld(t)
 		for _, op := range ops {
-			whole.raw(op)
+			single.raw(op)
 		}
-		whole.fold(1)
-		want := whole.digest()
+		single.fold(1)
+		want := single.digest()
 
 		runs := newWorld(t)
-		runs.entries = whole.entries
+		runs.entries = single.entries
 		runs.fold(rapid.IntRange(2, 60).Draw(t, "run"))
 		if runs.digest() != want {
 			t.Fatal("another length of runs gave another state")
@@ -73,11 +72,11 @@ func TestRunsDoNotMatter(t *testing.T) {
 
 		cut := rapid.IntRange(0, len(ops)).Draw(t, "cut")
 		first := newWorld(t)
-		first.entries = whole.entries[:cut]
+		first.entries = single.entries[:cut]
 		first.fold(7)
 		tail := newWorld(t)
 		tail.store = copyState(t, first)
-		tail.entries, tail.folded = whole.entries, cut
+		tail.entries, tail.folded = single.entries, cut
 		tail.fold(5)
 		if tail.digest() != want {
 			t.Fatalf("a snapshot at %d and the tail gave another state", cut)
@@ -85,7 +84,7 @@ func TestRunsDoNotMatter(t *testing.T) {
 	})
 }
 
-// copyState returns a store with the state that the digest covers, and nothing else.
+// copyState returns a store with only the keys that the digest covers.
 func copyState(t tb, w *world) kv.Store {
 	store := memkv.New()
 	var b kv.Batch
@@ -103,7 +102,7 @@ func copyState(t tb, w *world) kv.Store {
 	return store
 }
 
-// TestIdempotence lets operations arrive again, anywhere later in the log: they do nothing.
+// TestIdempotence repeats operations later in the log. The repetitions have no effect.
 func TestIdempotence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ops := program(rapidChooser{t}, rapid.IntRange(1, 40).Draw(t, "operations"))
@@ -123,8 +122,8 @@ func TestIdempotence(t *testing.T) {
 	})
 }
 
-// TestOrderOfRegisters interleaves the writes of three sites in two ways that keep each
-// site's own order: every register ends with the same value.
+// TestOrderOfRegisters interleaves the writes of three sites in two ways that keep each site's order. Every LWW register ends with the same
+// value.
 func TestOrderOfRegisters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newProgrammer(rapidChooser{t})
@@ -155,7 +154,7 @@ func TestOrderOfRegisters(t *testing.T) {
 	})
 }
 
-// register draws a write that promises to be independent of the order.
+// register returns a random write whose result must not depend on the order.
 func (p *programmer) register() log.Body {
 	switch p.IntN(8) {
 	case 0, 1, 2:
@@ -182,7 +181,7 @@ func (p *programmer) register() log.Body {
 	}
 }
 
-// interleave merges the sites' operations at random, each in its order.
+// interleave merges the sites' operations at random. Each site's operations keep their order.
 func interleave(t *rapid.T, writes map[log.Site][]log.Op) (out []log.Op) {
 	rest := [][]log.Op{writes[1], writes[2], writes[3]}
 	for {
@@ -196,7 +195,7 @@ func interleave(t *rapid.T, writes map[log.Site][]log.Op) (out []log.Op) {
 	}
 }
 
-// registers returns the part of the state that must not depend on the order: every register and its stamp.
+// registers returns the part of the state that must not depend on the order: every LWW register and its stamp.
 func registers(t tb, w *world) map[string]any {
 	out := map[string]any{}
 	r := w.reader()
@@ -229,7 +228,7 @@ func registers(t tb, w *world) map[string]any {
 	return out
 }
 
-// TestContentDigest is blind to who wrote when and where, and to nothing else.
+// TestContentDigest: the digest ignores authors, sites, positions and times, and nothing else.
 func TestContentDigest(t *testing.T) {
 	build := func(app catalog.AppID, site log.Site, from log.HLC, edit func(w *world, a log.Dot)) [32]byte {
 		w := newWorld(t)
@@ -291,8 +290,8 @@ func TestContentDigest(t *testing.T) {
 //go:embed testdata/golden.txt
 var golden string
 
-// TestGolden folds one fixed program to the digests that every host must have:
-// natively, on arm64, as wasip1 and without assembly. UPDATE=1 writes them.
+// TestGolden folds one fixed program. The digests must be equal on every host: natively, on arm64, as wasip1 and without assembly. UPDATE=1
+// writes them.
 func TestGolden(t *testing.T) {
 	w := newWorld(t)
 	for _, op := range program(rand.New(rand.NewPCG(20261121, 4)), 2000) {

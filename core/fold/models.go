@@ -246,11 +246,11 @@ func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 		return Verdict{Code: Superseded, Dot: v.Model, ID: v.ID}, nil
 	}
 	if b.Train != (log.Dot{}) {
-		asked, err := f.w.TrainingRequest(&v)
+		request, err := f.w.TrainingRequest(&v)
 		if err != nil {
 			return Verdict{}, err
 		}
-		if asked != b.Train {
+		if request != b.Train {
 			return Verdict{Code: Gone, Detail: "lease"}, nil
 		}
 	}

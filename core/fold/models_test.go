@@ -48,17 +48,17 @@ func (w *world) versions(m log.Dot) (ids []string) {
 	return ids
 }
 
-// TestConcepts are made by name, by the first label and by the first model, and never twice.
+// TestConcepts creates concepts by name, by their first label and by their first model. Each concept is created once.
 func TestConcepts(t *testing.T) {
 	w := newWorld(t)
-	made := w.expect(fold.OK, 1, 10, &log.ConceptCreate{ID: "made", Name: "Made", Language: "de"})
+	concept := w.expect(fold.OK, 1, 10, &log.ConceptCreate{ID: "made", Name: "Made", Language: "de"})
 	body := create("a")
 	body.Labels = []log.Label{{Concept: "first", Value: log.True}, {Concept: "ai_public", Value: log.True}, {Concept: "second", Value: log.False}}
 	a := w.expect(fold.OK, 1, 11, body)
 	w.expect(fold.OK, 1, 12, labels(a.Dot, "third", log.True, "not", log.Removed, "first", log.False))
 	w.expect(fold.OK, 1, 13, &log.ModelCreate{ID: "m", Concepts: []string{"fourth", "ai_other", "made"}})
 	w.expect(fold.OK, 1, 14, &log.ModelPatch{Model: w.model("m").Dot, Add: []string{"fifth"}, Remove: []string{"never"}})
-	if v := w.expect(fold.Duplicate, 2, 1, &log.ConceptCreate{ID: "made"}); v.Dot != made.Dot {
+	if v := w.expect(fold.Duplicate, 2, 1, &log.ConceptCreate{ID: "made"}); v.Dot != concept.Dot {
 		t.Errorf("duplicate of %v", v.Dot)
 	}
 	if got, want := w.concepts(), []string{"made", "first", "second", "third", "fourth", "fifth"}; !slices.Equal(got, want) {
@@ -158,7 +158,7 @@ func TestModelPatch(t *testing.T) {
 	}
 }
 
-// TestTraining follows versions through their states; a result must hold the lease.
+// TestTraining takes versions through their states. A result must have the lease of its version.
 func TestTraining(t *testing.T) {
 	w := newWorld(t)
 	m := w.expect(fold.OK, 1, 10, &log.ModelCreate{ID: "m", Version: "v1", Concepts: []string{"a"}}).Dot
@@ -191,12 +191,12 @@ func TestTraining(t *testing.T) {
 		return b
 	}
 	l2, l3 := leases[0], leases[1]
-	w.expect(fold.Gone, 1, 20, result("v3", l2, catalog.VersionTrained)) // another's lease
+	w.expect(fold.Gone, 1, 20, result("v3", l2, catalog.VersionTrained)) // the lease of another version
 	w.expect(fold.Gone, 1, 20, result("v1", l2, catalog.VersionTrained))
 	w.expect(fold.OK, 1, 20, result("v3", l3, catalog.VersionTrained))
 	w.expect(fold.Superseded, 1, 21, result("v3", l3, 21110))
 	w.expect(fold.OK, 1, 21, result("v2", l2, 21111))
-	w.expect(fold.Superseded, 1, 22, result("v1", 1, 21111)) // it was never asked for
+	w.expect(fold.Superseded, 1, 22, result("v1", 1, 21111)) // no training of v1 was requested
 	w.expect(fold.Gone, 1, 22, result("v9", l2, 21111))
 	if got := pending(); len(got) != 0 {
 		t.Errorf("still to train: %v", got)
@@ -282,13 +282,13 @@ func TestWorkflowsAndFeedback(t *testing.T) {
 	for _, json := range []string{`{"a":1}`, `[]`} {
 		w.expect(fold.OK, 1, 14, &log.Feedback{Model: "m", Version: "v", JSON: []byte(json)})
 	}
-	var said []string
+	var feedback []string
 	err = w.reader().Feedback(func(f catalog.Feedback) bool {
-		said = append(said, string(f.JSON))
+		feedback = append(feedback, string(f.JSON))
 		return f.By == "key" && f.Model == "m"
 	})
-	if err != nil || !slices.Equal(said, []string{`{"a":1}`, `[]`}) {
-		t.Errorf("feedback %v, %v", said, err)
+	if err != nil || !slices.Equal(feedback, []string{`{"a":1}`, `[]`}) {
+		t.Errorf("feedback %v, %v", feedback, err)
 	}
 }
 
@@ -325,7 +325,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestNetworkSwitch changes the base model and every current version in one entry.
+// TestNetworkSwitch changes the base model and the current versions of all models in one entry.
 func TestNetworkSwitch(t *testing.T) {
 	w := newWorld(t)
 	old, next := [32]byte{1}, [32]byte{2}
@@ -375,8 +375,8 @@ func TestNetworkSwitch(t *testing.T) {
 	w.check()
 }
 
-// TestTrainingOfADot: a result may name the operation that asked for its version, whose place
-// in the log its site does not know, and holds no other's lease by that.
+// TestTrainingOfADot: a result may name the operation that requested its version, if its site does not know that operation's position in
+// the log. A wrong operation does not complete the version.
 func TestTrainingOfADot(t *testing.T) {
 	w := newWorld(t)
 	m := w.expect(fold.OK, 1, 10, &log.ModelCreate{ID: "m", Version: "v1", Concepts: []string{"a"}}).Dot

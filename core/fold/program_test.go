@@ -11,19 +11,19 @@ import (
 	"github.com/sightline-dev/sightline/core/log/logtest"
 )
 
-// chooser makes choices: a *rand.Rand, or what rapid can shrink.
+// chooser makes random choices: a *rand.Rand, or a rapidChooser whose choices rapid can shrink.
 type chooser interface{ IntN(n int) int }
 
 type rapidChooser struct{ t *rapid.T }
 
 func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
 
-// programmer writes random operations of a few sites about few things, so that they meet.
+// programmer returns random operations of a few sites on few objects, so that they conflict.
 type programmer struct {
 	chooser
 	sites  map[log.Site]uint64
 	clocks map[log.Site]log.HLC
-	dots   []log.Dot // of whatever was created, or tried to be
+	dots   []log.Dot // of all create operations
 	trains []train
 }
 
@@ -47,7 +47,7 @@ func program(c chooser, n int) []log.Op {
 	return ops
 }
 
-// op signs a body by one of three sites, whose clocks go their own ways.
+// op returns an operation with the body, by one of three sites whose clocks differ.
 func (p *programmer) op(body log.Body) log.Op {
 	return p.opOf(log.Site(1+p.IntN(3)), body)
 }
@@ -67,7 +67,7 @@ func (p *programmer) dot() log.Dot {
 	if len(p.dots) == 0 || p.IntN(20) == 0 {
 		return log.Dot{Site: 9, Seq: 9}
 	}
-	// Mostly what is young, which is rarely dead.
+	// Prefer young objects, which are rarely deleted.
 	return p.dots[len(p.dots)-1-p.IntN(min(len(p.dots), 8))]
 }
 
@@ -120,7 +120,7 @@ func (p *programmer) meta() *log.InputMeta {
 	return &log.InputMeta{Input: p.dot(), Writes: logtest.MetaWrites(p)}
 }
 
-// body draws what entry seq of the log does.
+// body returns a random body for entry seq of the log.
 func (p *programmer) body(seq uint64) log.Body {
 	switch n := p.IntN(100); {
 	case n < 30:

@@ -44,8 +44,8 @@ func (f *Fold) feedback(b *log.Feedback) (Verdict, error) {
 	return Verdict{Code: OK, Dot: op.Dot}, nil
 }
 
-// networkSwitch makes a base model the serving one, and replaces versions by those that were trained with it. It skips versions of models
-// that were deleted meanwhile, or trained again.
+// networkSwitch makes b.Base the base model of the application, and replaces versions by versions that were trained with it. It skips a
+// version if its model was deleted or trained again in the meantime.
 func (f *Fold) networkSwitch(b *log.NetworkSwitch) (Verdict, error) {
 	if b.Base == [32]byte{} {
 		return refusal("base"), nil
@@ -62,6 +62,8 @@ func (f *Fold) networkSwitch(b *log.NetworkSwitch) (Verdict, error) {
 	return Verdict{Code: OK}, nil
 }
 
+// replaceVersion stores r as a new version of its model. It does nothing if the model was deleted, if its current version is not r.From
+// or was stored by this operation, if the new ID is taken, or if r has no manifest.
 func (f *Fold) replaceVersion(r *log.RetrainedVersion) error {
 	m, err := f.model(r.Model)
 	if errors.Is(err, catalog.ErrNotFound) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestRules puts newer rules in force. A program that knows them continues, and never returns to older ones. A program that does not
-// stops at the entry without changing the store, and also before a state of these rules.
+// TestRules folds an entry that introduces newer rules. A program that knows them continues and never returns to older rules. Another
+// program stops at the entry without changing the store, and cannot begin on a state of newer rules.
 func TestRules(t *testing.T) {
 	const known = fold.First + 2
 	entry := func(seq uint64, body log.Body) log.Entry {

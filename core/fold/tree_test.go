@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// tree returns the tree of a world.
+// tree returns the digest tree of a world.
 func tree(w *world) *fold.Tree {
 	w.Helper()
 	t, err := fold.DigestTree(w.store, w.app)
@@ -24,8 +24,7 @@ func tree(w *world) *fold.Tree {
 	return t
 }
 
-// differ walks two trees down and returns the leaves in which they differ, and how many nodes
-// were looked at.
+// differ walks two trees from the top. It returns the leaves that differ and the number of nodes that it compared.
 func differ(t *testing.T, a, b *fold.Tree, prefix string) (leaves []string, nodes int) {
 	t.Helper()
 	x, err := a.Children(prefix)
@@ -49,7 +48,7 @@ func differ(t *testing.T, a, b *fold.Tree, prefix string) (leaves []string, node
 	return leaves, nodes
 }
 
-// TestTree holds the tree to the keys that it is of, and finds the one key that differs.
+// TestTree compares the tree with the keys below it, and finds the one key that differs.
 func TestTree(t *testing.T) {
 	w, v := newWorld(t), newWorld(t)
 	for i := range 500 {
@@ -135,7 +134,7 @@ func spoil(w *world, table byte) {
 	}
 }
 
-// TestTreePrefix: invalid prefixes are refused.
+// TestTreePrefix: invalid prefixes are rejected.
 func TestTreePrefix(t *testing.T) {
 	w := newWorld(t)
 	a := tree(w)

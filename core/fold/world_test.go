@@ -20,7 +20,7 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// world is a log that grows and the state that is folded from it.
+// world is a growing log with the state that is folded from it.
 type world struct {
 	tb
 	app     catalog.AppID
@@ -37,7 +37,7 @@ func newWorld(t tb) *world {
 
 func (w *world) reader() catalog.Reader { return catalog.Read(w.store, w.app) }
 
-// entry appends an operation of a site's, encoded and read again as a log does.
+// entry appends an operation of a site to the log. It is encoded and decoded, as in a real log.
 func (w *world) entry(site log.Site, at log.HLC, body log.Body) log.Dot {
 	w.Helper()
 	w.sites[site]++
@@ -54,7 +54,7 @@ func (w *world) raw(op log.Op) log.Dot {
 	return op.Dot
 }
 
-// fold folds what is not yet folded, in runs of n entries.
+// fold folds all new entries in runs of n.
 func (w *world) fold(n int) (verdicts []fold.Verdict) {
 	w.Helper()
 	f := fold.New(w.app)
@@ -87,7 +87,7 @@ func (w *world) do(site log.Site, at log.HLC, body log.Body) fold.Verdict {
 	return w.fold(1)[0]
 }
 
-// expect is do, for a verdict of a code.
+// expect is do, and fails the test unless the verdict has the code.
 func (w *world) expect(code fold.Code, site log.Site, at log.HLC, body log.Body) fold.Verdict {
 	w.Helper()
 	v := w.do(site, at, body)

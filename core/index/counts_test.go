@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestCounts compares counts, and values that were computed together, with those that a newly opened index returns one by one, in random
-// applications with edits and trainings.
+// TestCounts compares counts, and values that were computed together, with the values that a newly opened index returns one by one. The
+// applications are random, with edits and trainings.
 func TestCounts(t *testing.T) {
 	for seed := range testkit.Seeds(t, 4, 200) {
 		w := indextest.New(t, seed, memkv.New())

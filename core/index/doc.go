@@ -12,8 +12,8 @@
 // start, and a search sees the state of one moment. The graph and the values of custom concepts, which never change, are in memory. A
 // search also scans the rows that the graph lacks.
 //
-// The data of a base model are in a space named by the model's hash. Two spaces are never mixed. A second one is filled while the first
-// serves, and then replaces it at once.
+// The data of a base model are in a space named by the model's hash. A search never mixes two spaces. While the index fills a second space,
+// searches use the first. Then the second replaces the first at once.
 //
 // The index neither ranks nor parses queries; package search does.
 package index

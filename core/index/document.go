@@ -13,12 +13,12 @@ type document struct {
 	wide      bool // it is too large for terms
 	ambiguous bool // its terms may come from different places
 
-	doc   jsonio.Doc
-	names set[string]
-	path  []byte // path to the walk's current place
-	cuts  []int  // offsets where the path may be cut: before names, and the root
-	what  []byte // scratch
-	text  []byte // likewise
+	doc       jsonio.Doc
+	names     set[string]
+	path      []byte // path to the walk's current place
+	cuts      []int  // offsets where the path may be cut: before names, and the root
+	canonical []byte // scratch
+	text      []byte // likewise
 }
 
 // read collects the terms of a document.
@@ -42,12 +42,12 @@ func (d *document) read(json []byte) {
 }
 
 // term adds the terms of the value at the walk's current place.
-func (d *document) term(what []byte) {
+func (d *document) term(value []byte) {
 	for _, at := range d.cuts {
 		if len(d.terms.list) > maxTerms {
 			return
 		}
-		d.text = append(append(append(d.text[:0], d.path[at:]...), '='), what...)
+		d.text = append(append(append(d.text[:0], d.path[at:]...), '='), value...)
 		t, sum := term{kindMeta}, sha256.Sum256(d.text)
 		copy(t[1:], sum[:])
 		d.terms.add(t)
@@ -63,8 +63,8 @@ func (d *document) value(v jsonio.Value, tokens int) {
 	at := len(d.path)
 	switch kindOf(v) {
 	case 'v':
-		d.what = appendCanonical(d.what[:0], v)
-		d.term(d.what)
+		d.canonical = appendCanonical(d.canonical[:0], v)
+		d.term(d.canonical)
 	case 'o':
 		if tokens > 0 {
 			d.term([]byte{'o'})

@@ -17,7 +17,7 @@ import (
 
 var errBroken = errors.New("broken disk")
 
-// failingStore is a store whose n-th read from now fails, and all after it.
+// failingStore is a store that fails all reads and batches after the next left ones.
 type failingStore struct {
 	kv.Store
 	left int
@@ -51,12 +51,12 @@ func (b *failingStore) Apply(batch *kv.Batch) error {
 	return b.Store.Apply(batch)
 }
 
-// open is a snapshot of a broken store.
+// open is a snapshot of a failing store.
 type open struct{ *failingStore }
 
 func (open) Close() error { return nil }
 
-// reads is everything a view can be asked.
+// reads makes every request of a view and returns the answers.
 func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, error) {
 	v := x.At(r)
 	var out []any
@@ -110,7 +110,7 @@ func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, e
 	return out, nil
 }
 
-// faulty is a settled world over a store that can be broken.
+// faulty returns a settled world over a store that can fail.
 func faulty(t *testing.T) (*indextest.World, *failingStore) {
 	t.Helper()
 	b := &failingStore{Store: memkv.New(), left: 1 << 40}
@@ -126,7 +126,7 @@ func faulty(t *testing.T) (*indextest.World, *failingStore) {
 	return w, b
 }
 
-// TestReadsThatFail breaks the store at every read: an answer is an error or the right one.
+// TestReadsThatFail makes the store fail at every read. An answer is an error or the correct one.
 func TestReadsThatFail(t *testing.T) {
 	w, b := faulty(t)
 	analysed, err := w.Index.At(w.Reader()).AnalysedInputs()
@@ -139,7 +139,7 @@ func TestReadsThatFail(t *testing.T) {
 	}
 	for n := 0; ; n++ {
 		b.left = 1 << 40
-		w.Reopen(t, indextest.Options()) // nothing is cached
+		w.Reopen(t, indextest.Options()) // with an empty cache
 		b.left = n
 		got, err := reads(t, w.Index, w.Reader(), analysed.Minimum())
 		if err == nil {
@@ -157,8 +157,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestStepsThatFail makes the store fail at every read and write of a step, a check, a rebuild and a close. A repetition then succeeds
-// and leaves no difference.
+// TestStepsThatFail makes the store fail at every read and write of a step, a check, a rebuild and a close. A repetition then succeeds, and
+// the index is correct.
 func TestStepsThatFail(t *testing.T) {
 	w, b := faulty(t)
 	for name, do := range map[string]func() error{
@@ -202,7 +202,7 @@ func TestStepsThatFail(t *testing.T) {
 	}
 }
 
-// TestStagesThatFail breaks the store while changes are staged: they are given up whole.
+// TestStagesThatFail makes the store fail while changes are staged. Discard removes all of them.
 func TestStagesThatFail(t *testing.T) {
 	w, b := faulty(t)
 	for n := 0; ; n++ {
@@ -223,7 +223,7 @@ func TestStagesThatFail(t *testing.T) {
 	check(t, w)
 }
 
-// TestDamageIsNoPanic replaces stored bytes by others and makes every request.
+// TestDamageIsNoPanic replaces stored bytes and makes every request.
 func TestDamageIsNoPanic(t *testing.T) {
 	w, b := faulty(t)
 	analysed, err := w.Index.At(w.Reader()).AnalysedInputs()
@@ -236,7 +236,7 @@ func TestDamageIsNoPanic(t *testing.T) {
 		keys = append(keys, slices.Clone(k))
 		return true
 	})
-	said, rounds := 0, 400
+	detections, rounds := 0, 400
 	if brief() {
 		rounds = 40
 	}
@@ -257,14 +257,14 @@ func TestDamageIsNoPanic(t *testing.T) {
 		}
 		if x, err := index.Open(b, w.App, indextest.Options()); err == nil {
 			if _, err := reads(t, x, w.Reader(), analysed.Minimum()); err != nil {
-				said++
+				detections++
 			}
 			if err := x.Check(t.Context(), w.Reader()); err != nil {
-				said++
+				detections++
 			}
 			for range 3 {
 				if _, err := x.Step(t.Context(), 100); err != nil {
-					said++
+					detections++
 				}
 			}
 		}
@@ -278,7 +278,7 @@ func TestDamageIsNoPanic(t *testing.T) {
 			settle(t, w)
 		}
 	}
-	if said < rounds/4 {
-		t.Errorf("damage was noticed %d times", said)
+	if detections < rounds/4 {
+		t.Errorf("damage was noticed %d times", detections)
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 const degree = math.Pi / 180
 
-// angle is the central angle of two places: haversines, and from their antipodes beyond a right angle,
-// where haversines lose digits.
+// angle returns the central angle between two places. It uses haversines, or those of an antipode for angles above 90°, where haversines
+// lose digits.
 func angle(a, b log.Point) float64 {
 	lat, lng := math.Sin((b.Latitude-a.Latitude)*degree/2), math.Sin((b.Longitude-a.Longitude)*degree/2)
 	h := lat*lat + math.Cos(a.Latitude*degree)*math.Cos(b.Latitude*degree)*lng*lng
@@ -27,7 +27,7 @@ func angle(a, b log.Point) float64 {
 	return 2 * math.Asin(math.Sqrt(h))
 }
 
-// places fills a world with inputs that have a place and nothing else.
+// places inserts n inputs that have a place and no other data.
 func places(t testing.TB, w *indextest.World, n int) {
 	t.Helper()
 	w.Commit(t, func(tx *indextest.Tx) {
@@ -38,8 +38,8 @@ func places(t testing.TB, w *indextest.World, n int) {
 	})
 }
 
-// TestWithinAgreesWithGreatCircle compares regions with arithmetic on every place, by cells for few places and by blocks for many, at the
-// poles and on the antimeridian.
+// TestWithinAgreesWithGreatCircle compares regions with a computation for every place: by cells for few places and by blocks for many, also
+// at the poles and on the antimeridian.
 func TestWithinAgreesWithGreatCircle(t *testing.T) {
 	for _, n := range []int{60, 9500} {
 		regions := 300
@@ -89,7 +89,7 @@ func randomRegion(w *indextest.World) (index.Region, func(log.Point) bool) {
 				least.Longitude <= p.Longitude && p.Longitude <= most.Longitude
 		}
 	}
-	// Half of the radii end exactly at a place of the world.
+	// Half of the radii end exactly at an input's place.
 	radius := math.Pow(10, -6*w.Rand.Float64()) * 4
 	if w.Rand.IntN(2) == 0 {
 		radius = angle(a, *w.Some().Geo)
@@ -97,7 +97,7 @@ func randomRegion(w *indextest.World) (index.Region, func(log.Point) bool) {
 	return index.NewRadius(a, radius), func(p log.Point) bool { return angle(a, p) <= radius+1e-12 }
 }
 
-// TestEdges names places that are hard to get right.
+// TestEdges checks places that are hard to decide.
 func TestEdges(t *testing.T) {
 	km := 1 / 6371.0088
 	tests := []struct {

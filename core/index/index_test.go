@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// settle does all that is owed.
+// settle runs Step until no work is left.
 func settle(t testing.TB, w *indextest.World) {
 	t.Helper()
 	for range 10_000 {
@@ -37,7 +37,7 @@ func settle(t testing.TB, w *indextest.World) {
 	t.Fatal("Step never ends")
 }
 
-// beforeBlock is a world whose first ordinals lie shortly before the end of a block of columns.
+// beforeBlock returns a world whose first ordinals are just before the end of a block of columns.
 func beforeBlock(t testing.TB) *indextest.World {
 	t.Helper()
 	for seed := uint64(0); ; seed++ {
@@ -47,8 +47,7 @@ func beforeBlock(t testing.TB) *indextest.World {
 	}
 }
 
-// brief reports whether tests run where they should be short: under an emulator, or a
-// compiler that is not ours.
+// brief reports whether tests must be short, because they run with -short or as WebAssembly.
 func brief() bool { return testing.Short() || runtime.GOARCH == "wasm" }
 
 func check(t testing.TB, w *indextest.World) {
@@ -68,8 +67,8 @@ func bulk(t testing.TB, w *indextest.World, n int) {
 	})
 }
 
-// TestIndexFollowsState churns an application and holds the index to its records, and the
-// order of creation to the live inputs.
+// TestIndexFollowsState changes an application at random. It compares the index with the records, and the order of creation with the live
+// inputs.
 func TestIndexFollowsState(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 2000) {
 		w := indextest.New(t, seed, memkv.New())
@@ -138,7 +137,7 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestReopen opens an index with its graph's pages complete, damaged and missing.
+// TestReopen opens an index whose graph has complete, damaged and missing pages.
 func TestReopen(t *testing.T) {
 	w, inputs := indextest.New(t, 2, memkv.New()), 500
 	if brief() {
@@ -149,7 +148,7 @@ func TestReopen(t *testing.T) {
 	if err := w.Index.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Some leave whose nodes are in the pages, and some come.
+	// Delete inputs with nodes in the stored pages, and add some.
 	w.Commit(t, func(tx *indextest.Tx) {
 		for _, ord := range w.Ords()[:100] {
 			tx.Delete(w.Live[ord])
@@ -193,8 +192,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestCheckSeesDamage damages one key of each kind and expects Check to say so, and Rebuild to
-// mend it.
+// TestCheckSeesDamage damages one key of each kind. Check reports the damage and Rebuild repairs it.
 func TestCheckSeesDamage(t *testing.T) {
 	w := beforeBlock(t)
 	bulk(t, w, 120)
@@ -207,7 +205,7 @@ func TestCheckSeesDamage(t *testing.T) {
 	})
 	settle(t, w)
 	prefix := w.App.IndexPrefix()
-	kinds := map[string][]byte{} // some key of each kind
+	kinds := map[string][]byte{} // one key of each kind
 	_ = w.Store.Scan(prefix, append(w.App.IndexPrefix()[:17], 'Y'), func(k, _ []byte) bool {
 		kind := string(k[len(prefix)])
 		switch kind {
@@ -298,8 +296,8 @@ func TestOpenRefusesNewer(t *testing.T) {
 	}
 }
 
-// TestValuesFromColumnsAndRows compares values read by columns, rows and edits with the records, and checks the remains of columns that
-// are not wanted any more.
+// TestValuesFromColumnsAndRows compares values read from columns, rows and edits with the records. It also checks what is left of columns
+// that are no longer needed.
 func TestValuesFromColumnsAndRows(t *testing.T) {
 	if brief() {
 		t.Skip("three blocks of columns")
@@ -358,7 +356,7 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 	}
 }
 
-// narrows returns an error if Narrow removes an input that it may not, or leaves one whose unedited value is on the other side.
+// narrows returns an error if Narrow removes an edited input or a matching one, or keeps an unedited input that does not match.
 func narrows(w *indextest.World, concept string, to index.Outcome, among []uint32, values []float32) error {
 	left := roaring.BitmapOf(among...)
 	if err := w.Index.At(w.Reader()).Narrow(concept, to, left); err != nil {
@@ -377,8 +375,8 @@ func narrows(w *indextest.World, concept string, to index.Outcome, among []uint3
 	return nil
 }
 
-// TestOrdinalsOfOtherInputs gives ordinals to other inputs, as a log does that was restored from a backup: in one batch, and after a
-// batch in which they belong to none.
+// TestOrdinalsOfOtherInputs reuses ordinals for other inputs, as a log that was restored from a backup does: in one batch, or in a later
+// batch than the deletion.
 func TestOrdinalsOfOtherInputs(t *testing.T) {
 	for _, name := range []string{"at once", "later", "later and settled"} {
 		t.Run(name, func(t *testing.T) {
@@ -395,12 +393,12 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 				t.Fatal(err)
 			}
 			ords := w.Ords()
-			gone := func(tx *indextest.Tx) {
+			deleteInputs := func(tx *indextest.Tx) {
 				for _, ord := range ords {
 					tx.Delete(w.Live[ord])
 				}
 			}
-			come := func(tx *indextest.Tx) {
+			createInputs := func(tx *indextest.Tx) {
 				for _, ord := range ords {
 					in := w.Input()
 					in.Code, in.Blob = catalog.InputReady, blob.Sum(fmt.Append(nil, "another picture", ord))
@@ -408,13 +406,13 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 				}
 			}
 			if name == "at once" {
-				w.Commit(t, func(tx *indextest.Tx) { gone(tx); come(tx) })
+				w.Commit(t, func(tx *indextest.Tx) { deleteInputs(tx); createInputs(tx) })
 			} else {
-				w.Commit(t, gone)
+				w.Commit(t, deleteInputs)
 				if name == "later and settled" {
 					settle(t, w)
 				}
-				w.Commit(t, come)
+				w.Commit(t, createInputs)
 			}
 			w.Index.Forget()
 			check(t, w)
@@ -431,7 +429,7 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 	}
 }
 
-// nearestToItself looks for each input by its own embedding.
+// nearestToItself checks that each input is the nearest to its own embedding.
 func nearestToItself(t *testing.T, w *indextest.World) {
 	t.Helper()
 	v := w.Index.At(w.Reader())
@@ -451,13 +449,13 @@ func nearestToItself(t *testing.T, w *indextest.World) {
 	}
 }
 
-// TestColumnsGoWithTheirInputs deletes all inputs of a block.
+// TestColumnsGoWithTheirInputs checks that columns of a block are deleted with all its inputs.
 func TestColumnsGoWithTheirInputs(t *testing.T) {
 	w := beforeBlock(t)
 	w.Commit(t, func(tx *indextest.Tx) {
 		for range 40 {
 			in := w.Input()
-			in.Code = catalog.InputReady // a block waits for its pending inputs
+			in.Code = catalog.InputReady // the columns of a block wait for its pending inputs
 			tx.Insert(in, w.RandomDerived())
 		}
 	})
@@ -491,7 +489,7 @@ func columns(t *testing.T, w *indextest.World) int {
 	return n
 }
 
-// TestLabelled reads what training needs.
+// TestLabelled reads the labels that training needs.
 func TestLabelled(t *testing.T) {
 	w := indextest.New(t, 7, memkv.New())
 	bulk(t, w, 300)
@@ -514,8 +512,7 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
-// TestSearchesBesideChanges runs views, steps and one writer at once; under the race
-// detector it is the proof that they may.
+// TestSearchesBesideChanges runs views, steps and one writer concurrently, for the race detector.
 func TestSearchesBesideChanges(t *testing.T) {
 	w := indextest.New(t, 8, memkv.New())
 	w.Train(t, indextest.Base, "cat", "dog")

@@ -69,9 +69,9 @@ type term [1 + hashBytes]byte
 // plain returns the term of a kind without a subject.
 func plain(kind byte) term { return term{kind} }
 
-func hashTerm(kind byte, what string) term {
+func hashTerm(kind byte, subject string) term {
 	t := term{kind}
-	sum := sha256.Sum256([]byte(what))
+	sum := sha256.Sum256([]byte(subject))
 	copy(t[1:], sum[:])
 	return t
 }

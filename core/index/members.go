@@ -44,9 +44,9 @@ func (m *members) put(ord uint32, in bool) {
 		return
 	}
 	i := uint16(ord % chunkSize)
-	at, there := slices.BinarySearch(m.few[:m.n], i)
+	at, found := slices.BinarySearch(m.few[:m.n], i)
 	switch {
-	case in == there:
+	case in == found:
 	case !in:
 		copy(m.few[at:], m.few[at+1:m.n])
 		m.n--

@@ -260,8 +260,8 @@ func appendNumber(dst, raw []byte) []byte {
 func number(text string) string {
 	digits, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	digits, negative := strings.CutPrefix(digits, "-")
-	whole, fraction, _ := strings.Cut(digits, ".")
-	digits = strings.TrimLeft(whole+fraction, "0")
+	integer, fraction, _ := strings.Cut(digits, ".")
+	digits = strings.TrimLeft(integer+fraction, "0")
 	if digits == "" {
 		return "n0"
 	}
@@ -290,8 +290,8 @@ func appendName(path []byte, name string) []byte {
 }
 
 // metaTerm returns the term of the value at the end of a path.
-func metaTerm(path []byte, what string) term {
-	return hashTerm(kindMeta, string(path)+"="+what)
+func metaTerm(path []byte, value string) term {
+	return hashTerm(kindMeta, string(path)+"="+value)
 }
 
 // String returns the pattern's JSON.

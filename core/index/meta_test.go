@@ -95,7 +95,7 @@ func TestPatternErrors(t *testing.T) {
 	}
 }
 
-// TestWideDocument gives a document with more terms than are kept.
+// TestWideDocument checks a document with more terms than the index stores.
 func TestWideDocument(t *testing.T) {
 	var b strings.Builder
 	for i := range 1000 {
@@ -109,7 +109,7 @@ func TestWideDocument(t *testing.T) {
 	agree(t, doc, []byte(`{"k7":7}`))
 }
 
-// FuzzPattern compares the matcher with one over encoding/json's values, and terms with the matcher.
+// FuzzPattern compares the matcher with a matcher of encoding/json's values, and terms with the matcher.
 func FuzzPattern(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":{"b":[7]}}`, `{"b":[7]}`},
@@ -124,7 +124,7 @@ func FuzzPattern(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stored, query []byte) { agree(t, stored, query) })
 }
 
-// agree fails unless every way of matching says the same.
+// agree fails unless all ways of matching give the same result.
 func agree(t *testing.T, stored, query []byte) {
 	t.Helper()
 	p, err := NewPattern(query)
@@ -153,8 +153,7 @@ func agree(t *testing.T, stored, query []byte) {
 	}
 }
 
-// slowMatch is the definition, in the words of the standard library. It reports false for
-// numbers that it cannot compare.
+// slowMatch is the definition of a match, on values of encoding/json. ok is false if it cannot compare a number.
 func slowMatch(stored, query []byte) (match, ok bool) {
 	s, ok1 := decode(stored)
 	q, ok2 := decode(query)

@@ -14,25 +14,25 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestPending creates inputs with a pending creation, at ordinals far behind all others. Searches find them like the others, and no array
-// grows to reach them.
+// TestPending inserts inputs at the ordinals of pending operations, far behind all others. Searches find them like the others, and no array
+// grows up to their ordinals.
 func TestPending(t *testing.T) {
-	const others, pending = 40, 9000 // places that are decided by their blocks
+	const others, pending = 40, 9000 // enough places that blocks decide
 	n := pending
 	if brief() {
 		n = 600
 	}
 	w := indextest.New(t, 3, memkv.New())
 	bulk(t, w, others)
-	here := log.Point{Longitude: 7, Latitude: 50}
+	place := log.Point{Longitude: 7, Latitude: 50}
 	var added []*catalog.Input
 	w.Commit(t, func(tx *indextest.Tx) {
 		for i := range n {
 			in := w.Input()
-			in.Code, in.Geo = catalog.InputReady, &here
+			in.Code, in.Geo = catalog.InputReady, &place
 			d := w.RandomDerived()
 			if i >= 300 {
-				d = nil // one picture is enough to look for
+				d = nil // 300 pictures are enough to search
 			}
 			added = append(added, tx.InsertAt(fold.PendingOrds|uint32(i+1), in, d))
 		}
@@ -52,7 +52,7 @@ func TestPending(t *testing.T) {
 	all(v.Ready())
 	all(v.PlacedInputs())
 	all(v.AnalysedInputs())
-	all(v.Within(index.NewRadius(here, 0.01), nil))
+	all(v.Within(index.NewRadius(place, 0.01), nil))
 	e, ok, err := v.Embedding(fold.PendingOrds + 7)
 	if err != nil || !ok {
 		t.Fatalf("embedding: %v, %v", ok, err)

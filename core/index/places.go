@@ -28,9 +28,9 @@ func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(
 			}
 		})
 	}
-	whole := among.GetCardinality() == placed.GetCardinality()
+	all := among.GetCardinality() == placed.GetCardinality()
 	return v.scanPlaces(ctx, func(ord uint32, p log.Point) {
-		if whole || among.Contains(ord) {
+		if all || among.Contains(ord) {
 			yield(ord, p)
 		}
 	})

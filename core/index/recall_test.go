@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestNearestRecall compares the walk through the index with the exact order: over a graph, over one that is half built and churned, and
-// filtered.
+// TestNearestRecall compares searches of the index with the exact order: on a complete graph, on a half-built graph with changes, and with
+// a filter.
 func TestNearestRecall(t *testing.T) {
 	n := 3000
 	if brief() {
@@ -87,7 +87,7 @@ func TestNearestRecall(t *testing.T) {
 	}
 }
 
-// rankOf is the cosine of the n-th best.
+// rankOf returns the n-th largest cosine. It reorders all.
 func rankOf(all []index.Similar, n int) float64 {
 	for i := range n {
 		best := i

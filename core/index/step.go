@@ -72,11 +72,11 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, er
 	if at == sp.settled || busy && sp.settled.known && at.block == sp.settled.block {
 		return false, nil
 	}
-	owed := x.pendingBlock
+	findBlock := x.pendingBlock
 	if x.bare {
-		owed = x.freeBlock
+		findBlock = x.freeBlock
 	}
-	number, empty, err := owed(snapshot, sp, h.Next)
+	number, empty, err := findBlock(snapshot, sp, h.Next)
 	if err != nil {
 		return false, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestSureIsNeverWrong compares the decisions by rounded vectors with the exact answer, on places anywhere and on places within
-// centimetres of the edge. They must decide nearly always.
+// TestSureIsNeverWrong compares decisions by rounded vectors with the exact answer, for random places and for places within centimetres of
+// the edge. The rounded vectors must decide nearly always.
 func TestSureIsNeverWrong(t *testing.T) {
 	for seed := range testkit.Seeds(t, 40, 4000) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -37,7 +37,7 @@ func TestSureIsNeverWrong(t *testing.T) {
 			var near [placesBlock]bool
 			for i := range points {
 				if rng.IntN(8) == 0 {
-					continue // no place
+					continue // an input without a place
 				}
 				p := anywhere()
 				if near[i] = rng.IntN(2) == 0; near[i] {

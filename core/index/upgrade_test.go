@@ -14,7 +14,7 @@ import (
 
 var nextSpace = index.Space{Base: [32]byte{9}, Concepts: []string{"ai_bb", "ai_new"}}
 
-// TestAnotherBaseModel builds a second space while the first serves, with changes on the way, and switches. Answers never mix the two.
+// TestAnotherBaseModel builds a second space while the first one answers and inputs change, and then switches. Answers never mix the two.
 func TestAnotherBaseModel(t *testing.T) {
 	w := indextest.New(t, 1, memkv.New())
 	bulk(t, w, 200)
@@ -79,7 +79,7 @@ func TestAnotherBaseModel(t *testing.T) {
 	}
 }
 
-// again stages the next base model's results for inputs.
+// again stages derived data of the next base model for inputs.
 func again(t *testing.T, w *indextest.World, ords []uint32) {
 	t.Helper()
 	overlay := kv.NewOverlay(w.Store)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestWholeSetsAgreeWithRecords compares the creation times and places of inputs with their records: of few inputs, of all, of those
-// created since the last time, and after everything was deleted.
+// created since the last time, and after all inputs were deleted.
 func TestWholeSetsAgreeWithRecords(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 5000) {
 		w := indextest.New(t, seed, memkv.New())
@@ -36,10 +36,10 @@ func TestWholeSetsAgreeWithRecords(t *testing.T) {
 				})
 			}
 			v := w.Index.At(w.Reader())
-			for _, keep := range []int{1, 2, 40} {
+			for _, divisor := range []int{1, 2, 40} {
 				among := roaring.New()
 				for _, ord := range w.Ords() {
-					if w.Rand.IntN(keep) == 0 {
+					if w.Rand.IntN(divisor) == 0 {
 						among.Add(ord)
 					}
 				}
@@ -85,7 +85,7 @@ func checkEachPlace(t *testing.T, w *indextest.World, v *index.View, among *roar
 	}
 }
 
-// TestLinks keeps links until everything is deleted.
+// TestLinks: links are stored until all inputs are deleted.
 func TestLinks(t *testing.T) {
 	w := indextest.New(t, 1, memkv.New())
 	links := func() *index.Links { return w.Index.At(w.Reader()).Links() }
@@ -112,7 +112,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestNewest finds the version that a concept's values come from.
+// TestNewest checks the version that a concept's values come from.
 func TestNewest(t *testing.T) {
 	w := indextest.New(t, 2, memkv.New())
 	newest := func(concept string) *catalog.Version {

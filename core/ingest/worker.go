@@ -19,7 +19,7 @@ import (
 type Partition interface {
 	View() *partition.View
 	// Owns reports whether this site must do the work that an operation asks for.
-	Owns(asked log.Dot) bool
+	Owns(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
 

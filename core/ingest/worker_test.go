@@ -67,7 +67,7 @@ func (s *shop) add(ids ...string) {
 	}
 }
 
-// take takes n tasks and returns what their addresses end in.
+// take takes up to n tasks and returns them with the ends of their URLs.
 func (s *shop) take(n int) ([]ingest.Task, string) {
 	s.Helper()
 	tasks, err := s.worker.Take(s.now, n)
@@ -97,7 +97,7 @@ func (s *shop) input(id string) catalog.Input {
 	return in
 }
 
-// good is the outcome of a picture with these bytes.
+// good returns the outcome for a downloaded picture with these bytes.
 func good(picture string) ingest.Outcome {
 	return ingest.Outcome{
 		Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png",
@@ -198,7 +198,7 @@ func TestFailuresThatMayPass(t *testing.T) {
 			t.Fatalf("left: %q, want b", ids)
 		}
 	}
-	// One that is deleted while it waits is forgotten.
+	// The worker forgets an input that is deleted while it waits.
 	s.finishTask(b[0], failure)
 	s.submit(&log.InputDelete{Input: b[0].Dot})
 	s.now = s.now.Add(time.Minute)
@@ -207,7 +207,7 @@ func TestFailuresThatMayPass(t *testing.T) {
 	}
 }
 
-// fullPartition is a partition whose store takes nothing.
+// fullPartition is a partition that rejects all writes.
 type fullPartition struct{ *partition.Partition }
 
 func (fullPartition) Submit(context.Context, string, []log.Body, func(*kv.Batch)) ([]fold.Verdict, error) {
@@ -247,7 +247,7 @@ func TestGone(t *testing.T) {
 	for i := range 3 {
 		s.submit(&log.InputDelete{Input: s.input(fmt.Sprint(i)).Dot})
 	}
-	s.submit(&log.InputDelete{Input: s.input("failed").Dot}) // has no picture
+	s.submit(&log.InputDelete{Input: s.input("failed").Dot}) // this input has no picture
 	if got, all := s.worker.TakeOrphanCandidates(2); !slices.Equal(got, want[:2]) || all {
 		t.Errorf("Gone(2) = %v, %v, want %v", got, all, want[:2])
 	}
@@ -263,7 +263,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAClosedStore checks that Take returns the errors of reading the queue, and reads it again at the next call.
+// TestAClosedStore checks that Take returns errors of reading the queue, and that the next call reads it again.
 func TestAClosedStore(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
@@ -279,8 +279,8 @@ func TestAClosedStore(t *testing.T) {
 	}
 }
 
-// TestReplicasTakeTheirOwn checks that a replica leaves inputs of other sites to those sites and to the origin. It also checks that the
-// replica does not take one of its inputs again when the log gives it another ordinal.
+// TestReplicasTakeTheirOwn checks that a replica leaves inputs of other sites to those sites and to the origin. A replica does not take its
+// own input again when the log gives it another ordinal.
 func TestReplicasTakeTheirOwn(t *testing.T) {
 	origin := open(t, memkv.New())
 	origin.add("theirs")

@@ -34,16 +34,16 @@ func appendBase64(dst, text []byte) (out []byte, bad int) {
 	buf := dst[base:cap(dst)]
 	at, n := 0, 0
 	for at < len(text) {
-		ate, made := decodeGroups(buf[n:], text[at:])
-		at, n = at+ate, n+made
+		ate, written := decodeGroups(buf[n:], text[at:])
+		at, n = at+ate, n+written
 		if at == len(text) {
 			break
 		}
 		var last bool
-		if ate, made, last, bad = decodeSlow(buf[n:], text[at:]); bad >= 0 {
+		if ate, written, last, bad = decodeSlow(buf[n:], text[at:]); bad >= 0 {
 			return dst[:base], at + bad
 		}
-		at, n = at+ate, n+made
+		at, n = at+ate, n+written
 		if last {
 			break
 		}
@@ -53,24 +53,24 @@ func appendBase64(dst, text []byte) (out []byte, bad int) {
 
 // decodeGroupsGeneric decodes groups of eight characters into six bytes each, until fewer than eight are left or one is outside the
 // alphabet. It returns the number of characters that it read and of bytes that it wrote. dst has at least len(src)/4*3 + 8 bytes.
-func decodeGroupsGeneric(dst, src []byte) (ate, made int) {
+func decodeGroupsGeneric(dst, src []byte) (ate, written int) {
 	t := &sextets
-	for len(src)-ate >= 8 && len(dst)-made >= 8 {
+	for len(src)-ate >= 8 && len(dst)-written >= 8 {
 		v := binary.LittleEndian.Uint64(src[ate:])
 		x := t[0][byte(v)] | t[1][byte(v>>8)] | t[2][byte(v>>16)] | t[3][byte(v>>24)]
 		y := t[0][byte(v>>32)] | t[1][byte(v>>40)] | t[2][byte(v>>48)] | t[3][byte(v>>56)]
 		if (x|y)&badSextet != 0 {
 			break
 		}
-		binary.BigEndian.PutUint64(dst[made:], uint64(x)<<40|uint64(y)<<16)
+		binary.BigEndian.PutUint64(dst[written:], uint64(x)<<40|uint64(y)<<16)
 		ate += 8
-		made += 6
+		written += 6
 	}
-	return ate, made
+	return ate, written
 }
 
 // decodeSlow decodes one group of up to four characters, with line ends between them. The last group may have padding.
-func decodeSlow(dst, src []byte) (ate, made int, last bool, bad int) {
+func decodeSlow(dst, src []byte) (ate, written int, last bool, bad int) {
 	var x uint32
 	got := 0
 	for ate < len(src) && got < 4 {

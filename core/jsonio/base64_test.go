@@ -12,7 +12,7 @@ func TestBase64(t *testing.T) {
 	long := strings.Repeat("QUJD", 30)
 	tests := []struct {
 		name, text, want string
-		bad              int // offset within the string; -1: none
+		bad              int // offset in the string of the invalid character, or -1 if there is none
 	}{
 		{"empty", "", "", -1},
 		{"one byte", "QQ==", "A", -1},
@@ -77,14 +77,14 @@ func TestDecodeGroups(t *testing.T) {
 	}
 }
 
-// check compares the results of the fast and the generic loops. The fast one ends with the generic one, so both read and write the same
-// numbers of bytes.
+// check compares the results of the fast and the generic loops. The fast loop ends with the generic one, so both must read and write the
+// same numbers of bytes.
 func check(t *testing.T, text []byte) {
 	t.Helper()
 	fast, slow := make([]byte, len(text)+32), make([]byte, len(text)+32)
-	ate, made := decodeGroups(fast, text)
+	ate, written := decodeGroups(fast, text)
 	wantAte, wantMade := decodeGroupsGeneric(slow, text)
-	if ate != wantAte || made != wantMade || !bytes.Equal(fast[:made], slow[:made]) {
-		t.Fatalf("decodeGroups(%q) took %d, made %x; want %d, %x", text, ate, fast[:made], wantAte, slow[:wantMade])
+	if ate != wantAte || written != wantMade || !bytes.Equal(fast[:written], slow[:written]) {
+		t.Fatalf("decodeGroups(%q) took %d, made %x; want %d, %x", text, ate, fast[:written], wantAte, slow[:wantMade])
 	}
 }

@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// TestTinyObjectsCostLittle checks that the limit of members bounds the memory that a text makes us allocate, however small its values
-// are.
+// TestTinyObjectsCostLittle checks that the limit of members bounds the memory that Parse allocates, also for very small values.
 func TestTinyObjectsCostLittle(t *testing.T) {
 	const mib = 1 << 20
 	tests := []struct {
-		name string
-		text []byte
-		want error
-		most uint64 // bytes allocated
+		name  string
+		text  []byte
+		want  error
+		limit uint64 // maximum number of allocated bytes
 	}{
 		{"8 MiB of empty objects", list(bytes.Repeat([]byte(`{},`), 8*mib/3)), ErrTooMany, 24 * mib},
 		{"8 MiB of numbers", list(bytes.Repeat([]byte(`0,`), 4*mib)), ErrTooMany, 24 * mib},
@@ -35,8 +34,8 @@ func TestTinyObjectsCostLittle(t *testing.T) {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("Parse = %v, want %v", err, tt.want)
 			}
-			if got := after.TotalAlloc - before.TotalAlloc; got > tt.most {
-				t.Errorf("%d bytes of text allocate %d bytes, want at most %d", len(tt.text), got, tt.most)
+			if got := after.TotalAlloc - before.TotalAlloc; got > tt.limit {
+				t.Errorf("%d bytes of text allocate %d bytes, want at most %d", len(tt.text), got, tt.limit)
 			}
 		})
 	}

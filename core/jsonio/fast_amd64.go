@@ -18,10 +18,10 @@ func plain(b []byte) int {
 	return i + plainGeneric(b[i:])
 }
 
-func decodeGroups(dst, src []byte) (ate, made int) {
+func decodeGroups(dst, src []byte) (ate, written int) {
 	if hasAVX2 {
-		ate, made = decodeAVX2(dst, src)
+		ate, written = decodeAVX2(dst, src)
 	}
-	moreAte, moreMade := decodeGroupsGeneric(dst[made:], src[ate:])
-	return ate + moreAte, made + moreMade
+	moreAte, moreWritten := decodeGroupsGeneric(dst[written:], src[ate:])
+	return ate + moreAte, written + moreWritten
 }

@@ -26,11 +26,11 @@ func plain(b []byte) int {
 	return lendFrom + int(quoteLent(&b[0], int32(len(b))))
 }
 
-func decodeGroups(dst, src []byte) (ate, made int) {
+func decodeGroups(dst, src []byte) (ate, written int) {
 	if len(src) >= lendFrom {
 		n := base64Lent(&dst[0], int32(len(dst)), &src[0], int32(len(src)))
-		ate, made = int(uint64(n)>>32), int(uint32(n))
+		ate, written = int(uint64(n)>>32), int(uint32(n))
 	}
-	moreAte, moreMade := decodeGroupsGeneric(dst[made:], src[ate:])
-	return ate + moreAte, made + moreMade
+	moreAte, moreWritten := decodeGroupsGeneric(dst[written:], src[ate:])
+	return ate + moreAte, written + moreWritten
 }

@@ -4,4 +4,4 @@ package jsonio
 
 func plain(b []byte) int { return plainGeneric(b) }
 
-func decodeGroups(dst, src []byte) (ate, made int) { return decodeGroupsGeneric(dst, src) }
+func decodeGroups(dst, src []byte) (ate, written int) { return decodeGroupsGeneric(dst, src) }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzParse compares Parse with encoding/json. If Parse accepts a text, encoding/json gives the same values. If Parse refuses it,
-// encoding/json refuses it too, except by the stricter rules.
+// FuzzParse compares Parse with encoding/json. If Parse accepts a text, encoding/json returns the same values. If Parse rejects a text,
+// encoding/json rejects it too, unless Parse is stricter by design.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"inputs":[{"data":{"image":{"url":"http://a/b.jpg","crop":[0.1,0.2,0.9,1]}}}],"model":null}`,
@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// rewrite writes a value through the writer, with each number as its text.
+// rewrite writes a value with the Writer. Numbers keep their text.
 func rewrite(w *Writer, v Value) {
 	switch v.Kind() {
 	case Array:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// predictBody is a call of n inputs, each with size bytes of picture as base64.
+// predictBody returns the body of a predict call with n inputs, each with a picture of size bytes as base64.
 func predictBody(n, size int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	picture := make([]byte, size)
@@ -28,8 +28,7 @@ func predictBody(n, size int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkPredictBody decodes 128 pictures of 20 KB into bytes, one after another into
-// one buffer as a predict call does.
+// BenchmarkPredictBody decodes 128 pictures of 20 KB, one after another into one buffer, like a predict call.
 func BenchmarkPredictBody(b *testing.B) {
 	body := predictBody(128, 20<<10)
 	b.Run("jsonio", func(b *testing.B) {

@@ -199,7 +199,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// TestWrongKinds checks that no reader panics on a value of another kind.
+// TestWrongKinds checks that no method of a value panics if the value has another kind.
 func TestWrongKinds(t *testing.T) {
 	values := []Value{{}}
 	for _, text := range []string{`null`, `true`, `false`, `1`, `"s"`, `[1]`, `{"a":1}`} {
@@ -297,13 +297,13 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// stricter reports whether err allows encoding/json, which accepts duplicates and repairs strings, to accept the text that Parse refuses.
+// stricter reports whether err is one for which encoding/json may accept the text: it accepts duplicates and repairs strings.
 func stricter(err error) bool {
 	return errors.Is(err, ErrDuplicate) || errors.Is(err, ErrUTF8) || errors.Is(err, ErrTooDeep) ||
 		errors.Is(err, ErrTooMany) || errors.Is(err, ErrTooLong)
 }
 
-// toAny makes what encoding/json makes, with json.Number for numbers.
+// toAny returns the value that encoding/json would return, with json.Number for numbers.
 func toAny(v Value) any {
 	switch v.Kind() {
 	case True, False:

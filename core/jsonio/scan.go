@@ -73,10 +73,10 @@ func (v Value) set(to any) (err error) {
 	return err
 }
 
-// setInt sets a variable whose maximum value is most.
-func setInt[T int | int8](to *T, v Value, most int64) error {
+// setInt sets a variable whose maximum value is limit.
+func setInt[T int | int8](to *T, v Value, limit int64) error {
 	n, err := v.Int()
-	if err == nil && (n > most || n < -most-1) {
+	if err == nil && (n > limit || n < -limit-1) {
 		err = &Error{Offset: v.Offset(), Err: ErrNumber}
 	}
 	*to = T(n)

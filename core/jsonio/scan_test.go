@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// scanTarget is all kinds of variables. Its tags make encoding/json an oracle.
+// scanTarget has variables of all kinds. With its tags encoding/json is the oracle.
 type scanTarget struct {
 	Text  string  `json:"text"`
 	Flag  bool    `json:"flag"`
@@ -75,7 +75,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanAll rejects a member without a variable, which Scan skips.
+// TestScanAll: ScanAll rejects a member without a variable. Scan skips it.
 func TestScanAll(t *testing.T) {
 	var d jsonio.Doc
 	if err := d.Parse([]byte(`{"text":"a","count":1}`), jsonio.Limits{}); err != nil {

@@ -20,7 +20,7 @@ type Writer struct {
 	comma bool // the next value needs a comma, because one precedes it
 
 	next    int                     // length of buf at which bounds are checked next; 0: never
-	most    int                     // maximum number of bytes to keep
+	limit   int                     // maximum number of bytes to keep
 	grow    func(capacity int) bool // see Bound; nil: any capacity
 	dropped int                     // number of bytes that were counted but not kept
 
@@ -39,16 +39,16 @@ func (w *Writer) Len() int { return w.dropped + len(w.buf) }
 // boundStep is the number of bytes between two checks of bounds.
 const boundStep = 32 << 10
 
-// Bound limits the text that the writer keeps to most bytes. If the text gets longer, the writer only counts its bytes: Len is above most
+// Bound limits the text that the writer keeps to limit bytes. If the text gets longer, the writer only counts its bytes: Len is above limit
 // then, and Bytes is not the text. The writer calls grow with the buffer's capacity each time that has grown by [boundStep] or more. If
 // grow returns false, the writer keeps no more bytes either. A nil grow allows any capacity.
-func (w *Writer) Bound(most int, grow func(capacity int) bool) {
-	w.most, w.grow, w.next = most, grow, min(most, boundStep)
+func (w *Writer) Bound(limit int, grow func(capacity int) bool) {
+	w.limit, w.grow, w.next = limit, grow, min(limit, boundStep)
 }
 
 // bound applies the bounds.
 func (w *Writer) bound() {
-	if w.dropped > 0 || w.Len() > w.most || w.grow != nil && !w.grow(cap(w.buf)) {
+	if w.dropped > 0 || w.Len() > w.limit || w.grow != nil && !w.grow(cap(w.buf)) {
 		w.dropped += len(w.buf)
 		if cap(w.buf) > 2*boundStep {
 			w.buf = nil
@@ -56,7 +56,7 @@ func (w *Writer) bound() {
 		w.buf, w.next = w.buf[:0], boundStep
 		return
 	}
-	w.next = min(w.most, max(cap(w.buf), len(w.buf)+boundStep))
+	w.next = min(w.limit, max(cap(w.buf), len(w.buf)+boundStep))
 }
 
 // Split makes the writer record the size of each element of the arrays in the outermost object, and keep no bytes.
@@ -69,7 +69,7 @@ func (w *Writer) Sizes() []int { return w.sizes }
 // Grow makes room for n more bytes, at most for those that the writer keeps.
 func (w *Writer) Grow(n int) {
 	if w.next > 0 {
-		n = min(n, max(w.most-w.Len(), 0))
+		n = min(n, max(w.limit-w.Len(), 0))
 	}
 	w.buf = slices.Grow(w.buf, n)
 }

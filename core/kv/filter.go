@@ -16,7 +16,7 @@ type Filter struct {
 const (
 	lineWords     = 8
 	firstLines    = 16      // 1 KiB
-	mostLines     = 1 << 16 // of a layer: 4 MiB, for 2.8 million keys; all layers together for 3.7
+	maxLines      = 1 << 16 // of a layer: 4 MiB, for 2.8 million keys; all layers together for 3.7
 	filterBits    = 6       // number of bits that a key sets
 	bitsPerKey    = 12
 	keysOfALine   = 64 * lineWords / bitsPerKey
@@ -39,7 +39,7 @@ func (f *Filter) Add(key []byte) {
 // grow adds a layer. It returns false if the filter is full.
 func (f *Filter) grow() bool {
 	lines := firstLines << (2 * len(f.layers))
-	if f.full = f.full || lines > mostLines; f.full {
+	if f.full = f.full || lines > maxLines; f.full {
 		f.layers = nil
 		return false
 	}

@@ -7,8 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TestFilter holds that a filter has what it was given, and little else, from its first key to the last
-// one that it remembers; beyond, it has everything.
+// TestFilter checks that a filter reports every added key and few others. A full filter reports every key.
 func TestFilter(t *testing.T) {
 	key := func(i int) []byte { return fmt.Appendf(nil, "%032x", i) }
 	var f kv.Filter

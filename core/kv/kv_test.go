@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// model is a store as plain as it can be.
+// model is the naive model of a store.
 type model map[string]string
 
 func (m model) apply(b *kv.Batch) {
@@ -45,7 +45,7 @@ func (m model) scan(lo, hi []byte) []string {
 	return out
 }
 
-// keys are few and close, so that operations meet.
+// keys generates few, similar keys, so that operations meet.
 var keys = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 1, 3)
 
 func bound(t *rapid.T, label string) []byte {
@@ -76,7 +76,7 @@ func scanPairs(t *rapid.T, scan func(lo, hi []byte, yield func(k, v []byte) bool
 	return out
 }
 
-// TestOverlay holds that an overlay shows what the base shows once the batch is applied.
+// TestOverlay checks that an overlay reads like the base after its batch is applied.
 func TestOverlay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base, m := memkv.New(), model{}
@@ -99,8 +99,8 @@ func TestOverlay(t *testing.T) {
 	})
 }
 
-// TestOverlayOfMany holds the same of so many keys that the overlay grows, lets go of some and is used again
-// for fewer, with ranges asked for seldom and often.
+// TestOverlayOfMany is TestOverlay with so many keys that the overlay grows. Later rounds use the same overlay with fewer keys. Scans are
+// rare at first and frequent later.
 func TestOverlayOfMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	base, m := memkv.New(), model{}
@@ -127,7 +127,7 @@ func TestOverlayOfMany(t *testing.T) {
 				t.Fatalf("round %d: Get(%q) = %q, %v, want %q", round, k, got, err, m[k])
 			}
 		}
-		for range 50 { // the first of them without an order that is kept up, the last ones with
+		for range 50 { // the first scans run before the overlay keeps its keys sorted, the last ones after
 			lo := fmt.Append(nil, rng.IntN(4*n))
 			var got []string
 			err := o.Scan(lo, nil, func(k, v []byte) bool {
@@ -166,7 +166,7 @@ func compare(t *rapid.T, r kv.Reader, m model) {
 	}
 }
 
-// An overlay's scan shows its beginning, whatever is written on the way.
+// TestOverlayWrittenDuringScan: a scan shows the overlay's state at its start, whatever is written during the scan.
 func TestOverlayWrittenDuringScan(t *testing.T) {
 	base := memkv.New()
 	b := &kv.Batch{}
@@ -200,7 +200,7 @@ func TestBatch(t *testing.T) {
 	}
 	key := []byte("key")
 	b.Put(key, []byte("value"))
-	key[0] = 'K' // it was copied
+	key[0] = 'K' // Put copies the key
 	b.Delete([]byte("gone"))
 	b.DeleteRange(nil, nil)
 	b.DeleteRange([]byte("b"), []byte("b"))
@@ -250,7 +250,7 @@ func TestKeysOfOurBugs(t *testing.T) {
 		}
 	}
 	b := &kv.Batch{}
-	b.Put(kv.End()[1:], nil) // the last key but its continuations
+	b.Put(kv.End()[1:], nil) // all keys after the last one start with it
 	if b.Len() != 1 {
 		t.Error("255 times 0xff is no key")
 	}
@@ -266,8 +266,8 @@ func FuzzParseBatch(f *testing.F) {
 	b.DeleteRange([]byte{1}, nil)
 	f.Add(bytes.Clone(b.Bytes()))
 	f.Add([]byte{2})
-	f.Add([]byte{1, 1, 0x80, 0})        // a length that is not the shortest
-	f.Add([]byte{1, 3, 1, 'b', 1, 'a'}) // a range that holds nothing
+	f.Add([]byte{1, 1, 0x80, 0})        // a length that is not in its shortest form
+	f.Add([]byte{1, 3, 1, 'b', 1, 'a'}) // an empty range
 	f.Fuzz(func(t *testing.T, data []byte) {
 		parsed, err := kv.ParseBatch(data)
 		if err != nil {

@@ -21,7 +21,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestLoops loops over keys in both directions and ends early, and over a store that is closed.
+// TestLoops loops over keys in both directions, stops early, and loops over a closed store.
 func TestLoops(t *testing.T) {
 	s := memkv.New()
 	var b kv.Batch

@@ -92,8 +92,8 @@ func TestFoldKeepsApart(t *testing.T) {
 	}
 }
 
-// x/text's full case folding is the oracle: it must change nothing that Fold has not folded.
-// Only the iota subscript differs: to case folding it is a letter, here a mark that goes.
+// TestFoldIsUnicodesCaseFolding compares Fold with the full case folding of x/text, which must change nothing that matters to Fold. Only
+// the iota subscript differs: case folding makes it a letter, and Fold removes it as a mark.
 func TestFoldIsUnicodesCaseFolding(t *testing.T) {
 	oracle := cases.Fold()
 	for r := rune(0); r <= unicode.MaxRune; r++ {

@@ -40,13 +40,13 @@ func Valid(code string) bool { return index(code) >= 0 }
 
 func index(code string) int { return slices.Index(codes, code) }
 
-// Choose returns the language of the answer: asked, or fallback (the application's default) if the request specifies none. spoken are the
-// codes that the model supports.
+// Choose returns the language of the answer: requested, or fallback (the application's default) if the request specifies none. spoken are
+// the codes that the model supports.
 //
 // It returns ErrUnknown for a code that is not one of the 23, and ErrUnspoken for one that the model does not support. If the application
 // has another default and the model supports only English, the request must therefore specify "en".
-func Choose(asked, fallback string, spoken []string) (string, error) {
-	code := asked
+func Choose(requested, fallback string, spoken []string) (string, error) {
+	code := requested
 	if code == "" {
 		code = fallback
 	}

@@ -25,11 +25,11 @@ func TestCodes(t *testing.T) {
 func TestChoose(t *testing.T) {
 	english := []string{English}
 	tests := []struct {
-		name            string
-		asked, fallback string
-		spoken          []string
-		want            string
-		err             error
+		name                string
+		requested, fallback string
+		spoken              []string
+		want                string
+		err                 error
 	}{
 		{"the default", "", "de", Codes(), "de", nil},
 		{"asked wins", "fr", "de", Codes(), "fr", nil},
@@ -42,7 +42,7 @@ func TestChoose(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Choose(tt.asked, tt.fallback, tt.spoken)
+			got, err := Choose(tt.requested, tt.fallback, tt.spoken)
 			if got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("Choose = %q, %v, want %q, %v", got, err, tt.want, tt.err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// bundle is the files of names in which every language has the given names, but those in other.
+// bundle returns files of names. The languages in other have its names, and all others have names.
 func bundle(ids, names []string, other map[string][]string) map[string][]byte {
 	files := map[string][]byte{}
 	for _, code := range Codes() {
@@ -64,12 +64,12 @@ func TestSearch(t *testing.T) {
 		{"en", "lab*", []string{"ai_label", "ai_lab"}},
 		{"en", "CAFE", []string{"ai_cafe"}},
 		{"en", "Café*", []string{"ai_cafe"}},
-		{"en", "ice", []string{"ai_ice2", "ai_ice"}}, // equal when folded: by name, "Ice" first
+		{"en", "ice", []string{"ai_ice2", "ai_ice"}}, // equal after folding, so ordered by name: "Ice" first
 		{"en", "", []string{}},
 		{"en", "*", []string{"ai_cafe", "ai_dog", "ai_doghouse", "ai_hotdog", "ai_ice2", "ai_ice", "ai_label", "ai_lab"}},
 		{"en", "d*g", []string{}},
 		{"en", "dog**", []string{}},
-		{"en", "köpek*", []string{}}, // another language's name
+		{"en", "köpek*", []string{}}, // a name in another language
 		{"zh", "狗*", []string{"ai_dog", "ai_doghouse"}},
 		{"zh", "狗", []string{"ai_dog"}},
 		{"zh", "热*", []string{"ai_hotdog"}},
@@ -116,7 +116,7 @@ func TestResolve(t *testing.T) {
 		{"en", "cafe", "ai_cafe", true},
 		{"en", "ice", "ai_ice", true},
 		{"en", "Ice", "ai_ice2", true},
-		{"en", "ICE", "", false}, // two fold to it and neither is spelt so
+		{"en", "ICE", "", false}, // two names fold to it, and neither has this spelling
 		{"tr", "İp", "ai_ice", true},
 		{"tr", "ip", "ai_ice2", true},
 		{"tr", "IŞIK", "ai_lab", true},
@@ -189,7 +189,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// slow is Search without an index: fold every name and compare.
+// slow is Search without an index: it folds and compares every name.
 func slow(table *Table, pattern, code string) []string {
 	type match struct{ key, name, id string }
 	var found []match
@@ -240,7 +240,7 @@ func TestSearchIsTheSlowSearch(t *testing.T) {
 	}
 }
 
-// releasedFiles reads the names that the default network's concepts have, and the ids of these.
+// releasedFiles returns the names of the default network's concepts by language, and the concepts' ids.
 func releasedFiles(t testing.TB) (files map[string][]byte, ids []string) {
 	t.Helper()
 	files = map[string][]byte{}
@@ -267,8 +267,8 @@ func releasedTable(t testing.TB) *Table {
 	return table
 }
 
-// Every concept is found by its own name in every language, however it is cased and normalised,
-// and folding makes few names of different concepts equal.
+// TestRealNames: every concept is found by its name in every language, in any case and normalisation. Folding makes few names of different
+// concepts equal.
 func TestRealNames(t *testing.T) {
 	table := releasedTable(t)
 	for _, code := range Codes() {

@@ -16,8 +16,8 @@ func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	var e field.Encoder
 	e.Uint(1, uint64(dot.Site))
 	e.Uint(2, dot.Seq)
-	named := e.Bytes(nil)[1:] // without the version that begins a whole message
-	err = l.back(func(data []byte) bool { return bytes.Contains(data, named) }, func(e Entry) bool {
+	name := e.Bytes(nil)[1:] // without the version that begins a whole message
+	err = l.back(func(data []byte) bool { return bytes.Contains(data, name) }, func(e Entry) bool {
 		found = e.Op.Dot == dot
 		return yield(e) && !found
 	})
@@ -26,18 +26,18 @@ func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 
 // MadeInput returns the newest entry that makes an input with an ID, which may have been deleted since. It returns false if the log has
 // none.
-func (l *Store) MadeInput(id string) (made Entry, found bool, err error) {
+func (l *Store) MadeInput(id string) (entry Entry, found bool, err error) {
 	var e field.Encoder
 	e.Text(1, id)
-	named := e.Bytes(nil)[1:]
-	err = l.back(func(data []byte) bool { return bytes.Contains(data, named) }, func(e Entry) bool {
+	name := e.Bytes(nil)[1:]
+	err = l.back(func(data []byte) bool { return bytes.Contains(data, name) }, func(e Entry) bool {
 		create, _ := e.Op.Body.(*InputCreate)
 		if found = create != nil && create.ID == id; found {
-			made = e
+			entry = e
 		}
 		return !found
 	})
-	return made, found, err
+	return entry, found, err
 }
 
 // maxBare is an upper limit of the bytes of an operation that deletes one input or all inputs.

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestAbout compares About with a look at every entry. All entries that name the operation are found, newest first and with their places,
-// down to the operation itself, or to the trimmed end of the log. yield can end the search.
+// TestAbout compares About with a scan of all entries. About finds all entries that name the operation, newest first and with their
+// positions, down to the operation itself or to the trimmed end of the log. yield can end the search.
 func TestAbout(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -45,13 +45,13 @@ func TestAbout(t *testing.T) {
 		}
 		for _, dot := range dots {
 			var want, got []uint64
-			there := false
+			exists := false
 			for i := len(ops); i >= int(l.Floor()); i-- {
 				labels, _ := ops[i-1].Body.(*log.InputLabels)
-				if there = ops[i-1].Dot == dot; there || labels != nil && labels.Input == dot {
+				if exists = ops[i-1].Dot == dot; exists || labels != nil && labels.Input == dot {
 					want = append(want, uint64(i))
 				}
-				if there {
+				if exists {
 					break
 				}
 			}
@@ -62,8 +62,8 @@ func TestAbout(t *testing.T) {
 				}
 				return true
 			})
-			if err != nil || found != there || !slices.Equal(got, want) {
-				t.Fatalf("seed %d, operation %v: %v, found %t, %v; want %v, found %t", seed, dot, got, found, err, want, there)
+			if err != nil || found != exists || !slices.Equal(got, want) {
+				t.Fatalf("seed %d, operation %v: %v, found %t, %v; want %v, found %t", seed, dot, got, found, err, want, exists)
 			}
 			n := 0
 			if _, err := l.About(dot, func(log.Entry) bool { n++; return false }); err != nil || n != min(1, len(want)) && n != 1 {
@@ -73,7 +73,7 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// TestDeletions finds what made an input by its id, the newest, and what deleted it.
+// TestDeletions: MadeInput finds the newest operation that created an input with an id, and Deletions finds those that deleted it.
 func TestDeletions(t *testing.T) {
 	l, err := log.Open(memkv.New(), log.Options{})
 	if err != nil {
@@ -86,7 +86,7 @@ func TestDeletions(t *testing.T) {
 		&log.InputDelete{Input: dot(1)},                        // 2
 		&log.InputCreate{ID: "in"},                             // 3
 		&log.InputCreate{ID: "inn", URL: "http://in"},          // 4
-		&log.ConceptCreate{ID: "in"},                           // 5: its id lies in the same bytes
+		&log.ConceptCreate{ID: "in"},                           // 5: another kind with the same id
 		&log.InputDelete{Input: dot(3)},                        // 6
 		&log.InputDelete{Input: dot(4)},                        // 7
 		&log.InputDeleteAll{}, &log.InputDelete{Input: dot(3)}, // 8, 9
@@ -102,8 +102,8 @@ func TestDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]uint64{"in": 3, "inn": 4, "i": 0, "none": 0} {
-		if made, found, err := l.MadeInput(id); err != nil || found != (want > 0) || made.Seq != want {
-			t.Errorf("MadeInput(%q) = %d, %t, %v; want %d", id, made.Seq, found, err, want)
+		if entry, found, err := l.MadeInput(id); err != nil || found != (want > 0) || entry.Seq != want {
+			t.Errorf("MadeInput(%q) = %d, %t, %v; want %d", id, entry.Seq, found, err, want)
 		}
 	}
 	var got []uint64

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestClockOnlyRises under a wall clock that jumps back and forth, with other sites' times in between.
+// TestClockOnlyRises checks that the times from Next rise although the wall clock jumps and other sites' times are accepted.
 func TestClockOnlyRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wall := time.UnixMilli(1_700_000_000_000)
@@ -45,7 +45,7 @@ func TestClockOnlyRises(t *testing.T) {
 	})
 }
 
-// TestClockOverflow gives more times than a millisecond has.
+// TestClockOverflow takes more times within one millisecond than the counter has values.
 func TestClockOverflow(t *testing.T) {
 	wall := time.UnixMilli(1000)
 	c := log.NewClock(func() time.Time { return wall })

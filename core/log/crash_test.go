@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// power is a disk that can lose what was not synced.
+// power is a disk that loses unsynced data in a power failure.
 type power struct{ pebbletest.Disk }
 
 func (p power) Open() (kv.Store, error) { return pebblekv.Open("data", pebblekv.Options{FS: p.Disk}) }

@@ -2,8 +2,8 @@ package log
 
 import "github.com/sightline-dev/sightline/core/log/field"
 
-// Decode reads an operation, which keeps data. A body of a later version, or one that is
-// malformed, becomes an Unknown, which the fold treats the same everywhere. Errors: field.ErrFormat.
+// Decode decodes an operation, which shares the memory of data. A body of an unknown kind and a malformed body become an [Unknown], which
+// every replica folds alike. Errors: field.ErrFormat.
 func Decode(data []byte) (Op, error) {
 	var o Op
 	d := field.Decode(data)
@@ -14,7 +14,7 @@ func Decode(data []byte) (Op, error) {
 	return o, d.Err()
 }
 
-// getBody reads the body: the first field whose number is at least 16.
+// getBody reads the body of o: the first field whose number is at least that of the first kind, 16. It stores other fields in d as unknown.
 func getBody(d *field.Decoder, o *Op) {
 	if d.Number < int(kindInputCreate) || o.Body != nil {
 		d.Keep()
@@ -23,7 +23,7 @@ func getBody(d *field.Decoder, o *Op) {
 	o.Body, o.Extra.Body = decodeBody(Kind(d.Number), d.Raw())
 }
 
-// decodeBody reads a body and returns the fields in it that are unknown.
+// decodeBody decodes a body and returns the fields in it that this version does not know.
 func decodeBody(kind Kind, data []byte) (Body, []byte) {
 	d := field.Fields(data)
 	body := getKind(kind, d)

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
 
-// TestGolden holds an operation of each kind, with all of its fields, to the bytes of logs that are stored and of chains.
+// TestGolden compares the encoding of an operation of each kind, with all fields set, with the bytes in existing logs and chains.
 func TestGolden(t *testing.T) {
 	var g testkit.Golden
 	for _, body := range logtest.Bodies() {
@@ -56,8 +56,8 @@ func TestEncodeDecode(t *testing.T) {
 	}
 }
 
-// TestLaterVersions passes on what a later version wrote: new fields of an operation and of a
-// body, and bodies of other kinds.
+// TestLaterVersions: decoding and encoding keeps data of later versions: new fields of an operation and of a body, and bodies of unknown
+// kinds.
 func TestLaterVersions(t *testing.T) {
 	op := log.Op{Dot: log.Dot{Site: 1, Seq: 2}, At: 3, Body: &log.InputDelete{Input: log.Dot{Site: 1, Seq: 1}}}
 	op.Extra.Op = protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300)
@@ -85,7 +85,7 @@ func TestLaterVersions(t *testing.T) {
 	}
 }
 
-// TestMalformedBody is kept as it is, to be refused by every fold alike.
+// TestMalformedBody: Decode returns a malformed body as log.Unknown, so that every fold refuses it.
 func TestMalformedBody(t *testing.T) {
 	bodies := map[string]log.Body{
 		"text where a message is": &log.Unknown{Kind: 21, Data: protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)},
@@ -126,8 +126,8 @@ func TestMalformedOperation(t *testing.T) {
 	log.Encode(nil, &log.Op{Body: struct{ log.Body }{&log.InputDelete{}}})
 }
 
-// TestDecodeMemory reads an operation with many messages inside it. Two bytes of a hostile operation are one of them, so it must not cost
-// a decoder.
+// TestDecodeMemory reads an operation with many nested messages. A hostile operation can have one in every two bytes, so Decode must not
+// allocate a decoder for each.
 func TestDecodeMemory(t *testing.T) {
 	data := log.Encode(nil, &log.Op{Body: &log.InputLabels{Labels: make([]log.Label, 1000)}})
 	if n := testing.AllocsPerRun(10, func() {

@@ -1,7 +1,7 @@
 package log
 
-// Kind is the number of a kind of body: the field that holds it in an operation. Numbers are
-// never used again.
+// Kind identifies a kind of body. Its value is the number of the field that contains the body in an operation. The number of a removed
+// kind is never reused.
 type Kind uint32
 
 func (u *Unknown) kind() Kind { return u.Kind }

@@ -1,6 +1,6 @@
 package log
 
-// String returns the kind's name, such as "input_labels"; "unknown" for one of a later version.
+// String returns the kind's name, such as "input_labels". For a kind of a later version it returns "unknown".
 func (k Kind) String() string {
 	if name, ok := kindNames[k]; ok {
 		return name
@@ -8,5 +8,5 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// KindOf is the kind of a body.
+// KindOf returns the kind of a body.
 func KindOf(b Body) Kind { return b.kind() }

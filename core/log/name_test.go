@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/logtest"
 )
 
-// TestKindNames holds that each kind has the name of its body's type, and that there are no others.
+// TestKindNames checks that each kind is named after its body's type, and that no other names exist.
 func TestKindNames(t *testing.T) {
 	inner := regexp.MustCompile(`([a-z])([A-Z])`)
 	kinds := map[log.Kind]bool{}

@@ -270,9 +270,9 @@ type (
 // SetLeases gives each VersionResult without a lease that directly follows its VersionTrain the lease of that request.
 func SetLeases(ops []Op) {
 	for i := 1; i < len(ops); i++ {
-		asked, ok := ops[i-1].Body.(*VersionTrain)
+		train, ok := ops[i-1].Body.(*VersionTrain)
 		result, ends := ops[i].Body.(*VersionResult)
-		if ok && ends && result.Train == (Dot{}) && result.Lease == 0 && result.Model == asked.Model && result.Version == asked.Version {
+		if ok && ends && result.Train == (Dot{}) && result.Lease == 0 && result.Model == train.Model && result.Version == train.Version {
 			leased := *result
 			leased.Train = ops[i-1].Dot
 			ops[i].Body = &leased

@@ -6,8 +6,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Peek yields the operations of the log with a prefix, starting at an entry, until yield returns false. Another process may have the log
-// open. The last operation may not be durable yet. Errors: the store's, kv.ErrCorrupt and those of Decode.
+// Peek yields the operations of the log whose keys begin with prefix, starting at entry from, until yield returns false. Another process
+// may have the log open. The last operations may not be durable yet. Errors: those of the store, kv.ErrCorrupt and those of Decode.
 func Peek(r kv.Reader, prefix []byte, from uint64, yield func(Op) bool) error {
 	l := Store{prefix: prefix}
 	var failed error

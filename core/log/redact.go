@@ -8,11 +8,12 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Redact removes content from the entries, starting at one: edit changes a body and reports whether it did. edit must not change the
-// state that the log folds to. Entries keep their places and their dots. Unknown fields of changed bodies are removed, too.
+// Redact removes content from entry from and the later entries: edit changes a body and reports whether it did. edit must not change the
+// state that results from folding the log. Entries keep their numbers and their dots. Redact also removes the unknown fields of changed
+// bodies.
 //
-// Redact writes one batch with all entries after the first changed one, since each gets another chain. A reader that continues in the log
-// notices that, and begins again.
+// Redact writes the first changed entry and all later ones in one batch, since each of them gets a new chain. A reader that continues in
+// the log notices the new chain and starts again.
 func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

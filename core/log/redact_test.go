@@ -15,10 +15,10 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// secret is the text that is removed, from bodies and from unknown fields.
+// secret is the text that the tests remove from bodies and from unknown fields.
 const secret = "a secret name"
 
-// redactSecrets takes the names out of applications.
+// redactSecrets removes the names of applications that equal secret.
 func redactSecrets(b log.Body) bool {
 	app, ok := b.(*log.AppCreate)
 	if !ok || app.Name != secret {
@@ -28,15 +28,15 @@ func redactSecrets(b log.Body) bool {
 	return true
 }
 
-// TestRedact removes words from a log anywhere, with entries that are not synced yet. The log works as before, also after it is opened
-// again. From the first change on its chain differs for earlier readers.
+// TestRedact removes secrets from a log in which some entries are not synced yet. The log works as before, also after it is opened again.
+// From the first change its chain differs for earlier readers.
 func TestRedact(t *testing.T) {
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		store := memkv.New()
 		l := openStore(t, store, settings)
 		n := 1 + r.IntN(20)
-		first := 0 // the first with a secret
+		first := 0 // number of the first entry with a secret
 		var ops []log.Op
 		for i := range n {
 			op := logtest.Ops(1, i+1, 1)[0]
@@ -103,8 +103,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactFails leaves the log as it is when the store does not take the change, or an entry is
-// damaged.
+// TestRedactFails: if the store rejects the change or an entry is damaged, the log stays as it is.
 func TestRedactFails(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)

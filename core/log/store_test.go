@@ -42,7 +42,7 @@ func openStore(t testing.TB, store kv.Store, o log.Options) *log.Store {
 	return l
 }
 
-// faulty is a store whose syncs, commits or other batches can be made to fail.
+// faulty is a store whose syncs, commits or other batches can fail.
 type faulty struct {
 	kv.Store
 	syncs, commits, applies error
@@ -65,7 +65,7 @@ func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
 	return func() error { return errors.Join(f.syncs, wait()) }, err
 }
 
-// TestFailedSync shows nothing that may be lost, and takes nothing more.
+// TestFailedSync: after a failed sync the log hides entries that may be lost, and rejects new ones.
 func TestFailedSync(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
@@ -90,7 +90,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSettle: Settle waits for all earlier appends, also those that another caller waits for, and returns an error if they were lost.
+// TestSettle: Settle waits for all earlier appends, also for those of other callers, and returns an error if they were lost.
 func TestSettle(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
@@ -126,7 +126,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestRenew gives the log another epoch for good, and none where it could not be kept.
+// TestRenew: Renew gives the log another epoch permanently. If the store is full, the epoch does not change.
 func TestRenew(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
@@ -174,7 +174,7 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-// TestFullStore: an append without space leaves no trace.
+// TestFullStore: an append that fails because the store is full changes nothing.
 func TestFullStore(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
@@ -188,7 +188,7 @@ func TestFullStore(t *testing.T) {
 	}
 }
 
-// TestOpenSyncs makes durable what was not, and only that.
+// TestOpenSyncs: Open syncs the store if entries are not durable yet, and only then.
 func TestOpenSyncs(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
@@ -214,7 +214,7 @@ func TestOpenSyncs(t *testing.T) {
 	}
 }
 
-// TestDamage finds entries that are missing or are not what was appended.
+// TestDamage: missing and changed entries are detected.
 func TestDamage(t *testing.T) {
 	key := func(seq byte) string { return "p/e\x00\x00\x00\x00\x00\x00\x00" + string(rune(seq)) }
 	tests := []struct {

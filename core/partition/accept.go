@@ -179,29 +179,29 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 	if err != nil {
 		return a, err
 	}
-	var beside *kv.Batch
+	var batch *kv.Batch
 	if also != nil || len(born) > 0 {
-		beside = &kv.Batch{}
+		batch = &kv.Batch{}
 	}
 	if also != nil {
-		also(beside)
+		also(batch)
 	}
 	for _, l := range born {
 		if l.First < from+uint64(a.skipped)+uint64(len(vetted)) {
-			putLife(beside, p.o.App, site, l)
+			putLife(batch, p.o.App, site, l)
 		}
 	}
-	kills, err := p.deletedEarly(vetted, sent[min(a.skipped, len(sent)):], &beside)
+	kills, err := p.deletedEarly(vetted, sent[min(a.skipped, len(sent)):], &batch)
 	if err != nil {
 		return a, err
 	}
-	if err := p.reserve(vetted, beside); err != nil {
+	if err := p.reserve(vetted, batch); err != nil {
 		return a, err
 	}
 	a.first = p.log.LastSeq() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))
-	if _, a.wait, err = p.log.Append(append(vetted[:len(vetted):len(vetted)], kills...), beside); err != nil {
+	if _, a.wait, err = p.log.Append(append(vetted[:len(vetted):len(vetted)], kills...), batch); err != nil {
 		p.unreserve(vetted)
 		p.drop(a.first, a.ticket)
 		return a, err

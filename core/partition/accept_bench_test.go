@@ -28,7 +28,7 @@ func onDisk(b *testing.B) *partition.Partition {
 	return p
 }
 
-// BenchmarkAccept takes blocks of another site's operations: creates of inputs, and labels.
+// BenchmarkAccept accepts blocks of another site's operations: creates of inputs, and labels.
 func BenchmarkAccept(b *testing.B) {
 	for _, n := range []int{1, 64, 512} {
 		b.Run(fmt.Sprintf("ops=%d", n), func(b *testing.B) {
@@ -51,7 +51,7 @@ func BenchmarkAccept(b *testing.B) {
 	}
 }
 
-// BenchmarkExport lists a snapshot of 20,000 inputs, and makes the tree of their digests.
+// BenchmarkExport lists a snapshot of 20,000 inputs and creates the tree of their digests.
 func BenchmarkExport(b *testing.B) {
 	p := onDisk(b)
 	large(b, p, 0, 20_000)

@@ -19,20 +19,20 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestConvergeAccept cuts the power of an origin while several senders of each edge push to it and callers write to it. After a
-// restart every accepted operation is in the log. Each site's operations are in their order, once and without a gap. Pushing
-// everything again completes them.
+// TestConvergeAccept cuts the power of an origin while edges push to it, each with several senders, and callers write to it. After a
+// restart the log has every accepted operation. Each site's operations are in order, once and without a gap. Pushing all again adds the
+// missing ones.
 func TestConvergeAccept(t *testing.T) {
 	for seed := range testkit.Seeds(t, 160/clonesPerRun, 50_000/clonesPerRun) {
 		acceptRun(t, seed)
 	}
 }
 
-// outboxes are the operations that the edges of a run send, by site, with the number of accepted ones.
+// outboxes has the operations that the edges of a run send, by site, and the number of accepted ones.
 type outboxes struct {
 	ops map[log.Site][]log.Op
 
-	calls counter // that were answered
+	calls counter // answered calls
 
 	mu       sync.Mutex
 	accepted map[log.Site]uint64
@@ -45,8 +45,8 @@ func newOutboxes(seed uint64) *outboxes {
 		site := edge + s
 		var bodies []log.Body
 		for len(bodies) < 400 {
-			mine := []log.Dot{{Site: site, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
-			more, _ := draw(rng, fmt.Sprint(site, "-", len(bodies)), mine)
+			inputs := []log.Dot{{Site: site, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
+			more, _ := draw(rng, fmt.Sprint(site, "-", len(bodies)), inputs)
 			bodies = append(bodies, more...)
 		}
 		o.ops[site] = siteOps(site, 1, bodies...)
@@ -54,7 +54,7 @@ func newOutboxes(seed uint64) *outboxes {
 	return o
 }
 
-// now returns the last accepted operation of each site.
+// now returns the sequence of the last accepted operation of each site.
 func (o *outboxes) now() map[log.Site]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,7 +72,7 @@ func records(ops []log.Op) func(*kv.Batch) {
 	}
 }
 
-// send sends one site's operations from the beginning, parts of them again and again, until stop.
+// send sends one site's operations in parts, some of them repeatedly, until stop is closed.
 func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Site, rng *rand.Rand, stop chan struct{}) {
 	defer o.calls.add(0)
 	ops := o.ops[site]
@@ -178,7 +178,7 @@ func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.
 	}
 }
 
-// complete sends everything again, from the beginning.
+// complete sends all operations again.
 func (o *outboxes) complete(t *testing.T, p *partition.Partition) {
 	t.Helper()
 	for site, ops := range o.ops {

@@ -26,10 +26,10 @@ import (
 // edge is the site that sends operations in these tests.
 const edge log.Site = 7
 
-// now is the clock of a test's origin.
+// now returns the time of the origin's clock in these tests.
 func now() log.HLC { return log.HLC(clock().UnixMilli()) << 16 }
 
-// siteOps makes operations of a site, the first with a sequence number, each a little later.
+// siteOps returns operations of a site with consecutive sequence numbers and clocks, starting at from.
 func siteOps(site log.Site, from uint64, bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
@@ -60,7 +60,7 @@ func siteSeq(t testing.TB, p *partition.Partition, site log.Site) uint64 {
 	return seq
 }
 
-// entries are all entries of a partition's log.
+// entries returns all entries of a partition's log.
 func entries(t testing.TB, p *partition.Partition) (all []log.Entry) {
 	t.Helper()
 	err := p.Log().Read(1, func(e log.Entry) bool {
@@ -73,7 +73,7 @@ func entries(t testing.TB, p *partition.Partition) (all []log.Entry) {
 	return all
 }
 
-// TestAccept takes operations of an edge among our own, in parts that overlap.
+// TestAccept accepts an edge's operations in overlapping parts, between operations of the origin.
 func TestAccept(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
@@ -119,7 +119,7 @@ func TestAccept(t *testing.T) {
 
 func equal(got []string, want ...string) bool { return fmt.Sprint(got) == fmt.Sprint(want) }
 
-// TestAcceptRefusesForged changes nothing for operations that no one site issued in this order.
+// TestAcceptRefusesForged: operations that are not the next ones of a single edge are rejected and change nothing.
 func TestAcceptRefusesForged(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
@@ -166,13 +166,13 @@ func TestAcceptRefusesForged(t *testing.T) {
 	}
 }
 
-// publicName is the name of a picture, made of a text.
+// publicName returns a public name of a picture that starts with text.
 func publicName(text string) (name [16]byte) {
 	copy(name[:], text)
 	return name
 }
 
-// TestReplicasTakeNothing has a replica refuse what only an origin can do.
+// TestReplicasTakeNothing checks that a replica rejects calls that only an origin can answer.
 func TestReplicasTakeNothing(t *testing.T) {
 	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Replica: &partition.Replica{Site: edge}})
 	if err != nil {
@@ -186,7 +186,7 @@ func TestReplicasTakeNothing(t *testing.T) {
 	}
 }
 
-// writable are the kinds of bodies that a replica may write.
+// writable has the kinds of bodies that a replica may write.
 var writable = map[string]bool{
 	"*log.InputCreate": true, "*log.InputFetched": true, "*log.InputLabels": true, "*log.InputMeta": true, "*log.InputGeo": true,
 	"*log.InputDelete": true, "*log.InputDeleteAll": true, "*log.OutputsPatch": true, "*log.Feedback": true,
@@ -195,19 +195,19 @@ var writable = map[string]bool{
 	"*log.VersionDelete": true, "*log.WorkflowCreate": true, "*log.WorkflowDelete": true, "*log.Refused": true,
 }
 
-// TestAcceptKinds: Accept appends the operations that a replica may write, and refuses all others at their places.
+// TestAcceptKinds: Accept appends the operations that a replica may write. It appends every other operation as a refusal.
 func TestAcceptKinds(t *testing.T) {
 	p := open(t, memkv.New())
-	taken := "an input has this"
-	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, Hosted: publicName(taken)})
+	takenName := "an input has this"
+	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, Hosted: publicName(takenName)})
 	bodies := append(logtest.Bodies(), nil, &log.Unknown{Kind: 200, Data: []byte("x")}, &log.Unknown{Kind: 21, Data: []byte{8, 1}},
 		&log.InputCreate{ID: "big", Blob: create("big").Blob, Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
-		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: publicName(taken)},
+		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: publicName(takenName)},
 		&log.InputCreate{ID: "own", Blob: create("own").Blob, Hosted: publicName("own")})
 	ops := siteOps(edge, 1, bodies...)
 	ops[0].By = strings.Repeat("k", 300)
 	ops[1].By = "\xff"
-	ops[2].Extra.Body = []byte{0x78, 1} // of a later version
+	ops[2].Extra.Body = []byte{0x78, 1} // a field of a later version
 	verdicts := accept(t, p, ops)
 	all := entries(t, p)[1:]
 	if len(all) != len(ops) {
@@ -237,8 +237,7 @@ func TestAcceptKinds(t *testing.T) {
 	}
 }
 
-// TestAcceptClamps sets clocks that are far ahead to ours, leaves all others, and keeps the order
-// of one site's clocks.
+// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one site still rise.
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
 	store := memkv.New()
@@ -248,9 +247,9 @@ func TestAcceptClamps(t *testing.T) {
 	}
 	at := func(ms int64, tick log.HLC) log.HLC { return log.HLC(wall.UnixMilli()+ms)<<16 + tick }
 	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), create("f"))
-	given := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
+	clocks := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
 	for i := range ops {
-		ops[i].At = given[i]
+		ops[i].At = clocks[i]
 	}
 	accept(t, p, ops)
 	limit := at(2001, 0)
@@ -259,8 +258,8 @@ func TestAcceptClamps(t *testing.T) {
 		if e.Op.At <= before || e.Op.At > limit {
 			t.Errorf("entry %d is at %v, after %v, the limit is %v", e.Seq, e.Op.At, before, limit)
 		}
-		if i < 2 && e.Op.At != given[i] {
-			t.Errorf("entry %d is at %v, want %v, as it was sent", e.Seq, e.Op.At, given[i])
+		if i < 2 && e.Op.At != clocks[i] {
+			t.Errorf("entry %d is at %v, want %v, as it was sent", e.Seq, e.Op.At, clocks[i])
 		}
 		before = e.Op.At
 	}
@@ -268,7 +267,7 @@ func TestAcceptClamps(t *testing.T) {
 	if at := entries(t, p)[6].Op.At; v[0].Code != fold.OK || at <= before {
 		t.Errorf("our own next operation is at %v, not after %v", at, before)
 	}
-	wall = wall.Add(-time.Hour) // the clock of the machine was wrong
+	wall = wall.Add(-time.Hour) // the machine's clock was wrong
 	ops = siteOps(edge, 7, create("g"))
 	ops[0].At = at(0, 0)
 	accept(t, p, ops)
@@ -277,7 +276,7 @@ func TestAcceptClamps(t *testing.T) {
 	}
 }
 
-// TestAcceptWhileFull takes what makes room, up to the first that does not.
+// TestAcceptWhileFull: a full store accepts operations that free space, up to the first one that needs space.
 func TestAcceptWhileFull(t *testing.T) {
 	store := &filling{Store: memkv.New()}
 	p := open(t, store)
@@ -312,7 +311,7 @@ func (s *filling) Room() error {
 	return s.Store.Room()
 }
 
-// failing is a store whose next Commit, or its wait, fails.
+// failing is a store that fails the next Commit, or the wait for it.
 type failing struct {
 	kv.Store
 	commit, wait error
@@ -326,8 +325,8 @@ func (s *failing) Commit(b *kv.Batch) (func() error, error) {
 	return func() error { return errors.Join(wait(), s.wait) }, err
 }
 
-// TestAcceptFails does not count what was not written, and acknowledges nothing that may be
-// lost, not to one who sends it again either.
+// TestAcceptFails: after a failed write the site's sequence does not advance. Operations that may be lost are not acknowledged, even when
+// they are sent again.
 func TestAcceptFails(t *testing.T) {
 	store := &failing{Store: memkv.New()}
 	p := open(t, store)
@@ -359,8 +358,8 @@ func TestAcceptFails(t *testing.T) {
 	}
 }
 
-// TestAcceptConcurrently: several senders of each site send overlapping operations, while others write here. Each operation is in the log
-// once, in its site's order, and every caller that got an answer can read its effect.
+// TestAcceptConcurrently: several senders per site send overlapping operations, while callers write at the origin. The log has each
+// operation once, in its site's order. A caller that got an answer can read its effect.
 func TestAcceptConcurrently(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 2000) {
 		store := memkv.New()
@@ -402,7 +401,7 @@ func TestAcceptConcurrently(t *testing.T) {
 	}
 }
 
-// sendAll sends operations in parts, some of them again, until all are accepted.
+// sendAll sends operations in overlapping parts until all are accepted, and checks that their inputs can be read.
 func sendAll(t *testing.T, p *partition.Partition, ops []log.Op, rng *rand.Rand) {
 	for done := 0; done < len(ops); {
 		from := max(done-rng.IntN(5), 0)
@@ -425,9 +424,8 @@ func sendAll(t *testing.T, p *partition.Partition, ops []log.Op, rng *rand.Rand)
 	}
 }
 
-// TestAcceptAnything sends random operations of every kind, sensible or not: nothing that a
-// replica may not write is in the log as itself, the state is the fold of the log, and nothing outside the
-// application's keys has changed.
+// TestAcceptAnything sends random operations of every kind. The log has no body that a replica may not write, the state is the fold of the
+// log, and no key outside the application has changed.
 func TestAcceptAnything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := memkv.New()
@@ -452,7 +450,7 @@ func TestAcceptAnything(t *testing.T) {
 	})
 }
 
-// checkFold holds the state to the fold of the log, and all keys to the application's.
+// checkFold checks that the state is the fold of the log and that all keys belong to the application.
 func checkFold(t testing.TB, p *partition.Partition, store kv.Store) {
 	t.Helper()
 	lo, hi := app.Range()
@@ -484,7 +482,7 @@ func checkFold(t testing.TB, p *partition.Partition, store kv.Store) {
 	}
 }
 
-// FuzzAccept sends what was decoded from any bytes.
+// FuzzAccept sends operations that are decoded from random bytes.
 func FuzzAccept(f *testing.F) {
 	for _, body := range logtest.Bodies() {
 		f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1 << 16, By: "key", Body: body}))
@@ -515,7 +513,7 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// TestHeaderOfRefused folds refusals without a trace but the site's sequence.
+// TestHeaderOfRefused: refused operations change nothing in the header except the sequences.
 func TestHeaderOfRefused(t *testing.T) {
 	p := open(t, memkv.New())
 	accept(t, p, siteOps(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
@@ -527,11 +525,11 @@ func TestHeaderOfRefused(t *testing.T) {
 	}
 }
 
-// TestAcceptLaws sends the same operations of two sites in the same order, but in other parts and some of them
-// again, over several lives of the origin: log and state are the same, byte for byte.
+// TestAcceptLaws sends operations of two sites in one order, once singly and once in parts that repeat some, with restarts. Both logs and
+// states are equal, byte for byte.
 func TestAcceptLaws(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var all []log.Op // in the order in which they first arrive
+		var all []log.Op // in the order of their first arrival
 		count := map[log.Site]uint64{}
 		for range rapid.IntRange(1, 30).Draw(rt, "operations") {
 			site := edge + log.Site(rapid.IntRange(0, 1).Draw(rt, "site"))
@@ -560,8 +558,8 @@ func TestAcceptLaws(t *testing.T) {
 			for more := rapid.IntRange(1, 6).Draw(rt, "part"); n < more && i+n < len(all) && all[i+n].Dot.Site == site; n++ {
 				bySite[site] = append(bySite[site], all[i+n])
 			}
-			again := rapid.IntRange(0, len(bySite[site])-n).Draw(rt, "again")
-			accept(t, q, bySite[site][len(bySite[site])-n-again:])
+			resent := rapid.IntRange(0, len(bySite[site])-n).Draw(rt, "again")
+			accept(t, q, bySite[site][len(bySite[site])-n-resent:])
 			i += n
 			if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
 				if err := q.Close(); err != nil {

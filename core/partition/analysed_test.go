@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestAnalysed adds derived records by another base model to existing inputs, all or nothing, and deletes those of the first.
+// TestAnalysed adds derived records of another base model to existing inputs, all or none, and deletes those of the first model.
 func TestAnalysed(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	next := index.Space{Base: [32]byte{8}, Concepts: space.Concepts}
@@ -45,7 +45,7 @@ func TestAnalysed(t *testing.T) {
 		return set.ToArray()
 	}
 	analysed := func() error {
-		dots := []log.Dot{verdicts[0].Dot, {Site: 1, Seq: 99}} // one was deleted meanwhile
+		dots := []log.Dot{verdicts[0].Dot, {Site: 1, Seq: 99}} // the second input does not exist, as after a deletion
 		return p.AddDerived(dots, func(w kv.Writer, inputs []catalog.Input) {
 			if len(inputs) != 1 || inputs[0].ID != "a" {
 				t.Errorf("inputs %v, want a alone", inputs)
@@ -94,8 +94,8 @@ func TestAnalysed(t *testing.T) {
 	}
 }
 
-// TestAnalysedWithAnother adds derived records with pictures whose earlier inputs have none: at a copy, which took the
-// earlier ones from an origin that had not analysed them, and at an origin.
+// TestAnalysedWithAnother adds derived records with pictures whose earlier inputs have none: at an origin, and at a replica that pulled the
+// earlier inputs from an origin without an index.
 func TestAnalysedWithAnother(t *testing.T) {
 	source := open(t, memkv.New())
 	submit(t, source, create("a"), create("b"), create("c"))
@@ -113,10 +113,10 @@ func TestAnalysedWithAnother(t *testing.T) {
 	if _, err := replica.Pull(context.Background(), run(t, source, replica.Cursor(), 9)); err != nil {
 		t.Fatal(err)
 	}
-	again := create("b")
-	again.ID, again.AllowDuplicate = "again", true
+	duplicate := create("b")
+	duplicate.ID, duplicate.AllowDuplicate = "again", true
 	for name, p := range map[string]*partition.Partition{"origin": origin, "replica": replica} {
-		bodies := []log.Body{create("a"), again} // the first is refused, and its record is that of the existing input
+		bodies := []log.Body{create("a"), duplicate} // the first is refused; its record belongs to the existing input
 		verdicts, err := p.Submit(context.Background(), "", bodies, func(batch *kv.Batch) {
 			for _, b := range bodies {
 				c := b.(*log.InputCreate)

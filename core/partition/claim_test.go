@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// claims are all that the copy in a store claims, and again those until the first.
+// claims returns the pictures that the replica in a store claims. It also checks that Claims ends when its function returns false.
 func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 	all := map[blob.Hash]bool{}
 	err := partition.Claims(r, app, func(h blob.Hash) bool {
@@ -22,14 +22,14 @@ func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 		return true
 	})
 	first := 0
-	again := partition.Claims(r, app, func(blob.Hash) bool {
+	firstErr := partition.Claims(r, app, func(blob.Hash) bool {
 		first++
 		return false
 	})
 	if first != min(1, len(all)) {
-		again = fmt.Errorf("%d claims until the first of %d", first, len(all))
+		firstErr = fmt.Errorf("%d claims until the first of %d", first, len(all))
 	}
-	return all, errors.Join(err, again)
+	return all, errors.Join(err, firstErr)
 }
 
 // TestClaims follows the picture of an operation that turns out to be a duplicate: it is claimed while the operation
@@ -37,40 +37,40 @@ func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 func TestClaims(t *testing.T) {
 	origin := open(t, memkv.New())
 	c := openReplica(t, memkv.New(), 2)
-	mine, name := blob.Sum([]byte("mine")), [16]byte{7}
-	holds := func(when string, claimed, disputed bool) {
+	hash, name := blob.Sum([]byte("mine")), [16]byte{7}
+	checkClaims := func(when string, claimed, disputed bool) {
 		t.Helper()
 		want := map[blob.Hash]bool{}
 		if claimed {
-			want[mine] = true
+			want[hash] = true
 		}
 		if got, err := claims(c.store); !maps.Equal(got, want) || err != nil {
 			t.Errorf("%s: Claims = %v, %v, want %v", when, got, err, want)
 		}
 		p, err := partition.DisputedPicture(c.store, app, name)
-		if disputed && (err != nil || p.Hash != mine || p.ContentType != "image/png") || !disputed && !errors.Is(err, catalog.ErrNotFound) {
+		if disputed && (err != nil || p.Hash != hash || p.ContentType != "image/png") || !disputed && !errors.Is(err, catalog.ErrNotFound) {
 			t.Errorf("%s: Disputed = %+v, %v", when, p, err)
 		}
 	}
-	holds("at first", false, false)
+	checkClaims("at first", false, false)
 	submit(t, origin, &log.InputCreate{ID: "twice", Blob: blob.Sum([]byte("theirs")), ContentType: "image/png"})
-	submit(t, c.Partition, &log.InputCreate{ID: "twice", Blob: mine, ContentType: "image/png", Hosted: name})
-	holds("alone", true, false)
+	submit(t, c.Partition, &log.InputCreate{ID: "twice", Blob: hash, ContentType: "image/png", Hosted: name})
+	checkClaims("alone", true, false)
 	c.pull(t, origin, 99) // the id is another's now
-	holds("not sent", true, false)
+	checkClaims("not sent", true, false)
 	c.push(t, origin, 99)
 	c.pull(t, origin, 99)
-	holds("in dispute", true, true)
+	checkClaims("in dispute", true, true)
 	c = openReplica(t, c.store, c.site)
-	holds("after a restart", true, true)
+	checkClaims("after a restart", true, true)
 	if err := c.Dismiss(log.Dot{Site: 2, Seq: 1}); err != nil {
 		t.Fatal(err)
 	}
-	holds("dismissed", false, false)
+	checkClaims("dismissed", false, false)
 
 	submit(t, c.Partition, &log.InputCreate{ID: "url", URL: "https://example.org/1"})
-	submit(t, c.Partition, &log.InputFetched{Input: log.Dot{Site: 2, Seq: 2}, Code: catalog.InputReady, Blob: mine, ContentType: "image/png"})
-	holds("fetched alone", true, false)
+	submit(t, c.Partition, &log.InputFetched{Input: log.Dot{Site: 2, Seq: 2}, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
+	checkClaims("fetched alone", true, false)
 	if got, err := claims(memkv.New()); len(got) > 0 || err != nil {
 		t.Errorf("what is no copy claims: %v, %v", got, err)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// tb is the part of testing.T that helpers need; rapid.T has it, too.
+// tb is the part of testing.T that helpers need. rapid.T implements it too.
 type tb interface {
 	Helper()
 	Error(...any)
@@ -34,30 +34,30 @@ type tb interface {
 	Fatalf(string, ...any)
 }
 
-// chooser makes choices: a *rand.Rand, or what rapid can shrink.
+// chooser makes random choices: a *rand.Rand, or a rapidChooser whose choices rapid can shrink.
 type chooser interface{ IntN(n int) int }
 
 type rapidChooser struct{ t *rapid.T }
 
 func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
 
-// copies is an origin, its replicas, and what they write about: few things, so that they meet.
+// copies is an origin and its replicas, which write about few objects so that their writes conflict.
 type copies struct {
 	tb
 	chooser
 	origin   *partition.Partition
 	replicas []*testReplica
-	dots     []log.Dot // of whatever was created, or tried to be
+	dots     []log.Dot // of submitted create operations
 	trains   []training
-	n        int // things named
+	n        int // counter for unique names
 	vectors  bool
-	side     byte // of public names that no others make
+	side     byte // last byte of public names, to make them unique
 }
 
 type training struct {
 	model   log.Dot
 	version string
-	asked   log.Dot
+	train   log.Dot
 }
 
 // newCopies opens an origin and replicas whose clocks differ by seconds.
@@ -74,21 +74,21 @@ func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 	return w
 }
 
-// reopen starts a replica again, over the store that it has.
+// reopen opens a replica again on its store.
 func (w *copies) reopen(c *testReplica) *testReplica {
 	w.Helper()
-	again := *c
-	again.sent = 0
+	reopened := *c
+	reopened.sent = 0
 	o := partition.Options{
 		Store: c.store, App: app, Epoch: log.Epoch{9}, Replica: &partition.Replica{Site: c.site, Limit: c.limit, Batch: c.batch},
 		Clock: func() time.Time { return clock().Add(c.ahead) },
 		Index: &index.Options{Space: index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}},
 	}
 	var err error
-	if again.Partition, err = partition.Open(o); err != nil {
+	if reopened.Partition, err = partition.Open(o); err != nil {
 		w.Fatal(err)
 	}
-	return &again
+	return &reopened
 }
 
 func (w *copies) pick(of ...string) string { return logtest.Pick(w, of...) }
@@ -136,7 +136,7 @@ func (w *copies) meta() *log.InputMeta {
 	return &log.InputMeta{Input: w.dot(), Writes: logtest.MetaWrites(w)}
 }
 
-// body draws an operation.
+// body returns a random operation.
 func (w *copies) body() log.Body {
 	switch n := w.IntN(100); {
 	case n < 30:
@@ -180,7 +180,7 @@ func (w *copies) modelBody() log.Body {
 			return &log.ConceptCreate{ID: w.pick("x", "w"), Name: "W"}
 		}
 		x := w.trains[len(w.trains)-1-w.IntN(min(4, len(w.trains)))]
-		return &log.VersionResult{Model: x.model, Version: x.version, Train: x.asked, Code: catalog.VersionTrained, Manifest: blob.Sum([]byte(version))}
+		return &log.VersionResult{Model: x.model, Version: x.version, Train: x.train, Code: catalog.VersionTrained, Manifest: blob.Sum([]byte(version))}
 	case 8:
 		return &log.ConceptName{ID: w.concept(), Name: w.pick("X", "Y")}
 	case 9:
@@ -221,7 +221,7 @@ func (w *copies) derive(b *kv.Batch, picture blob.Hash) {
 	}
 }
 
-// derivedOf is a derived record that follows from the picture alone.
+// derivedOf returns a derived record that depends on the picture only.
 func derivedOf(picture blob.Hash) catalog.DerivedData {
 	rng := rand.New(rand.NewChaCha8(picture))
 	vector := make([]float32, predict.Dim)
@@ -243,7 +243,7 @@ func derivedOf(picture blob.Hash) catalog.DerivedData {
 	return x
 }
 
-// write submits some operations.
+// write submits one to three random operations.
 func (w *copies) write(p *partition.Partition, site log.Site, last uint64) {
 	bodies := make([]log.Body, 1+w.IntN(3))
 	for i := range bodies {
@@ -275,25 +275,25 @@ func (w *copies) pull(c *testReplica, n int) {
 	}
 	r.Attach = w.records(bodies)
 	before := c.Cursor().Seq
-	told, err := c.Pull(context.Background(), r)
+	verdicts, err := c.Pull(context.Background(), r)
 	if err != nil {
 		w.Fatal(err)
 	}
 	own := 0
 	for i := range r.Entries {
 		if op := r.Entries[i].Op; op.Dot.Site == c.site {
-			if told[own].Op.Dot != op.Dot {
-				w.Errorf("told of %v, want %v", told[own].Op.Dot, op.Dot)
+			if verdicts[own].Op.Dot != op.Dot {
+				w.Errorf("told of %v, want %v", verdicts[own].Op.Dot, op.Dot)
 			}
 			own++
 		}
 	}
-	if len(told) != own || c.Cursor().Seq != before+uint64(len(r.Entries)) {
-		w.Errorf("told of %d operations, want %d; cursor %+v", len(told), own, c.Cursor())
+	if len(verdicts) != own || c.Cursor().Seq != before+uint64(len(r.Entries)) {
+		w.Errorf("told of %d operations, want %d; cursor %+v", len(verdicts), own, c.Cursor())
 	}
 }
 
-// rebase takes a snapshot of the origin.
+// rebase replaces the state of a replica by a snapshot of the origin.
 func (w *copies) rebase(c *testReplica) {
 	w.Helper()
 	base := network
@@ -315,7 +315,7 @@ func (w *copies) rebase(c *testReplica) {
 	}
 }
 
-// act does one thing with one replica, or with the origin.
+// act does one random step at one replica or at the origin.
 func (w *copies) act() {
 	i := w.IntN(len(w.replicas))
 	c := w.replicas[i]
@@ -346,7 +346,7 @@ func (w *copies) act() {
 	w.replicas[i].check(w, w.origin)
 }
 
-// settle has everything confirmed everywhere, and holds the replicas to the origin.
+// settle confirms all operations at every replica, and compares the replicas with the origin.
 func (w *copies) settle() {
 	for _, c := range w.replicas {
 		c.push(w, w.origin, 1<<30)
@@ -369,7 +369,7 @@ func (w *copies) settle() {
 	}
 }
 
-// names holds the public names of pictures to the inputs that have them.
+// names compares the public names of pictures with the inputs that have them.
 func (w *copies) names(c *testReplica) {
 	want := map[string]uint32{}
 	err := catalog.Read(c.store, app).Inputs(0, func(in catalog.Input) bool {
@@ -392,7 +392,7 @@ func (w *copies) names(c *testReplica) {
 	}
 }
 
-// TestFetchedElsewhere has a replica fetch a picture itself, and then learn that the log has another one for the same URL.
+// TestFetchedElsewhere: a replica downloads a picture, and then pulls another picture that the origin downloaded from the same URL.
 func TestFetchedElsewhere(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 2)), 1, true)
 	c := w.replicas[0]
@@ -417,8 +417,7 @@ func TestFetchedElsewhere(t *testing.T) {
 	w.settle()
 }
 
-// TestCopies holds replicas to plain folds, whatever they and the origin do, and in whatever
-// order and runs they hear of each other.
+// TestCopies compares replicas with plain folds of the log, for random steps in random order.
 func TestCopies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newCopies(t, rapidChooser{t}, 2, rapid.Bool().Draw(t, "vectors"))
@@ -429,7 +428,7 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// TestCopiesLong is TestCopies with longer lives.
+// TestCopiesLong is TestCopies with more steps.
 func TestCopiesLong(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 500) {
 		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
@@ -440,7 +439,7 @@ func TestCopiesLong(t *testing.T) {
 	}
 }
 
-// visibleContents lists the contents that users see and that ContentDigest leaves out.
+// visibleContents lists data that users see and that ContentDigest omits.
 func visibleContents(t tb, r catalog.Reader) (out []string) {
 	t.Helper()
 	err := r.Models(func(m catalog.Model) bool {

@@ -156,14 +156,14 @@ func crashRun(t *testing.T, seed uint64) {
 // writeUntil writes random operations until it is stopped.
 func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, done *acks, stop chan struct{}) {
 	defer done.grown.add(0)
-	var mine []log.Dot
+	var inputs []log.Dot
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		bodies, also := draw(rng, fmt.Sprintf("%d-%d", w, i), mine)
+		bodies, also := draw(rng, fmt.Sprintf("%d-%d", w, i), inputs)
 		v, err := p.Submit(context.Background(), "key", bodies, also)
 		if err != nil {
 			t.Error(err)
@@ -173,7 +173,7 @@ func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, don
 		done.add(dot, v)
 		for i, x := range v {
 			if _, ok := bodies[i].(*log.InputCreate); ok && x.Code == fold.OK {
-				mine = append(mine, x.Dot)
+				inputs = append(inputs, x.Dot)
 			}
 		}
 		if rng.IntN(4) == 0 {
@@ -196,13 +196,13 @@ func dotOf(t *testing.T, p *partition.Partition, v []fold.Verdict, bodies []log.
 }
 
 // draw makes the bodies of one Submit, and a function that adds the records that they need.
-func draw(rng *rand.Rand, id string, mine []log.Dot) ([]log.Body, func(*kv.Batch)) {
+func draw(rng *rand.Rand, id string, inputs []log.Dot) ([]log.Body, func(*kv.Batch)) {
 	var bodies []log.Body
 	var pictures []blob.Hash
 	for n := range 1 + rng.IntN(3) {
 		var dot log.Dot
-		if len(mine) > 0 {
-			dot = mine[rng.IntN(len(mine))]
+		if len(inputs) > 0 {
+			dot = inputs[rng.IntN(len(inputs))]
 		}
 		switch k := rng.IntN(20); {
 		case k < 10:

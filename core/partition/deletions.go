@@ -19,17 +19,17 @@ import (
 // It keeps a record for as many entries of the log as an origin certainly stores. It deletes all records when all inputs are deleted, and
 // when it installs a snapshot, whose past is unknown.
 const (
-	goneID  = "gone/id/"
-	goneSeq = "gone/seq/"
+	deletedID  = "gone/id/"
+	deletedSeq = "gone/seq/"
 )
 
-// goneKept is the number of entries for which a replica keeps the records of deletions.
-const goneKept = 4096
+// deletionRetention is the number of entries for which a replica keeps the records of deletions.
+const deletionRetention = 4096
 
-func goneIDKey(app catalog.AppID, id string) []byte { return append(app.LocalKey(goneID), id...) }
+func goneIDKey(app catalog.AppID, id string) []byte { return append(app.LocalKey(deletedID), id...) }
 
 func goneSeqKey(app catalog.AppID, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(app.LocalKey(goneSeq), seq)
+	return binary.BigEndian.AppendUint64(app.LocalKey(deletedSeq), seq)
 }
 
 // recordDeletion records the deletions among entries, and deletes older records.
@@ -49,15 +49,15 @@ func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts
 			some = true
 		}
 	}
-	if last := entries[len(entries)-1].Seq; some && last > goneKept {
-		return p.forgetDeletion(tx, last-goneKept)
+	if last := entries[len(entries)-1].Seq; some && last > deletionRetention {
+		return p.forgetDeletion(tx, last-deletionRetention)
 	}
 	return nil
 }
 
 // dropGone deletes the records of all deletions.
 func (p *Partition) dropGone(tx *kv.Overlay) {
-	for _, name := range []string{goneID, goneSeq} {
+	for _, name := range []string{deletedID, deletedSeq} {
 		lo := p.o.App.LocalKey(name)
 		hi := bytes.Clone(lo)
 		hi[len(hi)-1]++

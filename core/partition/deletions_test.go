@@ -7,11 +7,11 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestGone: a replica knows who deleted what, where it has pulled it, and for so many entries.
+// TestGone checks that a replica knows the deletion of an input once it pulled it, for a limited number of entries.
 func TestGone(t *testing.T) {
 	origin := open(t, memkv.New())
 	a := openReplica(t, memkv.New(), 2)
-	knows := func(id string, want uint64) {
+	checkDeletion := func(id string, want uint64) {
 		t.Helper()
 		by, known, err := a.LastDeletion(id)
 		if err != nil || known != (want > 0) || by.Seq != want {
@@ -30,26 +30,26 @@ func TestGone(t *testing.T) {
 		}
 		a.pull(t, origin, 1<<20)
 	}
-	made := submit(t, origin, create("a"), create("b"), create("c")) // 1 2 3
-	submit(t, origin, &log.InputDelete{Input: made[0].Dot}, &log.InputDelete{Input: made[1].Dot})
+	verdicts := submit(t, origin, create("a"), create("b"), create("c")) // 1 2 3
+	submit(t, origin, &log.InputDelete{Input: verdicts[0].Dot}, &log.InputDelete{Input: verdicts[1].Dot})
 	a.pull(t, origin, 9)
-	knows("a", 4)
-	knows("b", 5)
-	knows("c", 0)
-	again := submit(t, origin, create("a"))[0].Dot // 6
+	checkDeletion("a", 4)
+	checkDeletion("b", 5)
+	checkDeletion("c", 0)
+	recreated := submit(t, origin, create("a"))[0].Dot // 6
 	fill(4000)
-	submit(t, origin, &log.InputDelete{Input: again}) // 4007
+	submit(t, origin, &log.InputDelete{Input: recreated}) // 4007
 	a.pull(t, origin, 9)
-	knows("a", 4007)
-	knows("b", 5)
+	checkDeletion("a", 4007)
+	checkDeletion("b", 5)
 	fill(200)
-	submit(t, origin, &log.InputDelete{Input: made[2].Dot}) // 4208
+	submit(t, origin, &log.InputDelete{Input: verdicts[2].Dot}) // 4208
 	a.pull(t, origin, 9)
-	knows("a", 4007)
-	knows("b", 0)
-	knows("c", 4208)
+	checkDeletion("a", 4007)
+	checkDeletion("b", 0)
+	checkDeletion("c", 4208)
 	submit(t, origin, &log.InputDeleteAll{})
 	a.pull(t, origin, 9)
-	knows("a", 0)
-	knows("c", 0)
+	checkDeletion("a", 0)
+	checkDeletion("c", 0)
 }

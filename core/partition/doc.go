@@ -1,6 +1,6 @@
 // Package partition runs one application in one process: its log, the state that results from folding the log, and its index.
 //
-//	Submit ──▶ number, stamp ──▶ log: one synced batch, shared with others' syncs
+//	Submit ──▶ number, stamp ──▶ log: one batch, whose sync concurrent calls share
 //	                                 │ durable
 //	                                 ▼
 //	           verdicts ◀── fold a run of entries ──▶ records, index, cursor: one unsynced batch
@@ -21,12 +21,12 @@
 //	                                     verdicts, conflicts
 //
 // So a reader always sees the log up to the cursor and the replica's writes on top of it, also after a crash. Without the changes that
-// the undo records revert ([Partition.ReadConfirmed]), the state equals that of the log byte for byte, so that digests can be compared.
-// Nothing is merged: an operation of this site that the log has is folded as the log has it, and its verdict there is final.
+// the undo records revert ([Partition.ReadConfirmed]), the state equals that of the log up to the cursor, byte for byte: digests agree.
+// Pull merges nothing: it folds an operation of this site as the log has it, and that verdict is final.
 // [Partition.Rebase] installs a snapshot instead of folding entries.
 //
-// The package starts no goroutine and waits only for syncs. The host calls [Partition.Step], which does postponed work of the index and
-// of cleaning up.
+// The package starts no goroutine and waits only for syncs. The host calls [Partition.Step], which does postponed work: it updates the
+// index and cleans up.
 package partition
 
 //go:generate go run ../log/field/gen

@@ -26,9 +26,9 @@ type earlier struct {
 	unsure bool    // it is unknown whether the thing was made before all of its kind were deleted
 }
 
-// early returns a deletion of the thing that op makes, if the log has one already. If again is set, the log had the thing before, and a
+// early returns a deletion of the thing that op makes, if the log has one already. If existed is set, the log had the thing before, and a
 // later operation that deletes all counts as deleting it.
-func (p *Partition) early(op *log.Op, again bool) (e earlier, err error) {
+func (p *Partition) early(op *log.Op, existed bool) (e earlier, err error) {
 	var body log.Body
 	all := log.Dot{}
 	switch op.Body.(type) {
@@ -49,7 +49,7 @@ func (p *Partition) early(op *log.Op, again bool) (e earlier, err error) {
 			return e, err
 		}
 		e.met = met.Dot
-	case isMissing(err) && again && all != (log.Dot{}):
+	case isMissing(err) && existed && all != (log.Dot{}):
 		at, err := p.o.Store.Get(earlyKey(p.o.App, all))
 		if err != nil || len(at) != 8 || log.HLC(binary.BigEndian.Uint64(at)) < op.At {
 			return e, ignoreMissing(err)
@@ -73,18 +73,18 @@ func readEarly(value []byte) (op log.Op, err error) {
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already. It adds records of early
 // deletions and of refusals to the batch, and deletes the conflicts of operations that were lost until now. had are the operations as the
 // log had them before; empty if it did not have them.
-func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []log.Op, err error) {
+func (p *Partition) deletedEarly(ops, had []log.Op, batch **kv.Batch) (kills []log.Op, err error) {
 	if p.replica != nil {
 		return nil, nil
 	}
 	if _, restored := p.log.BackupHead(); !restored {
-		return nil, p.noteUnknown(ops, beside)
+		return nil, p.noteUnknown(ops, batch)
 	}
-	if *beside == nil {
-		*beside = &kv.Batch{}
+	if *batch == nil {
+		*batch = &kv.Batch{}
 	}
 	for i := range ops {
-		if err := p.unlist(*beside, &ops[i]); err != nil {
+		if err := p.unlist(*batch, &ops[i]); err != nil {
 			return nil, err
 		}
 		e, err := p.early(&ops[i], len(had) > 0)
@@ -92,34 +92,34 @@ func (p *Partition) deletedEarly(ops, had []log.Op, beside **kv.Batch) (kills []
 			return nil, err
 		}
 		if e.unsure {
-			p.PutConflict(*beside, &Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
+			p.PutConflict(*batch, &Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
 		}
 		if e.kill == nil {
-			if e, err = p.meets(&ops[i], *beside); err != nil {
+			if e, err = p.meets(&ops[i], *batch); err != nil {
 				return nil, err
 			}
 		}
 		if e.kill != nil {
-			(*beside).Delete(conflictKey(p.o.App, e.met))
+			(*batch).Delete(conflictKey(p.o.App, e.met))
 			e.kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
 			kills = append(kills, *e.kill)
 		}
 	}
-	if err := p.noteRefused(*beside, ops, had); err != nil {
+	if err := p.noteRefused(*batch, ops, had); err != nil {
 		return nil, err
 	}
-	return kills, p.noteEarly(*beside, ops, false, false)
+	return kills, p.noteEarly(*batch, ops, false, false)
 }
 
 // noteUnknown records deletions of things that the log lacks: its disk may have been rolled back without notice.
-func (p *Partition) noteUnknown(ops []log.Op, beside **kv.Batch) error {
+func (p *Partition) noteUnknown(ops []log.Op, batch **kv.Batch) error {
 	for i := range ops {
 		switch ops[i].Body.(type) {
 		case *log.InputDelete, *log.ModelDelete, *log.WorkflowDelete:
-			if *beside == nil {
-				*beside = &kv.Batch{}
+			if *batch == nil {
+				*batch = &kv.Batch{}
 			}
-			if err := p.noteEarly(*beside, ops[i:i+1], false, false); err != nil {
+			if err := p.noteEarly(*batch, ops[i:i+1], false, false); err != nil {
 				return err
 			}
 		}
@@ -157,9 +157,9 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 		}
 		return math.MaxUint64
 	}
-	made := map[log.Dot]bool{}
+	dots := map[log.Dot]bool{}
 	for i := range ops {
-		made[ops[i].Dot] = true
+		dots[ops[i].Dot] = true
 		dot := log.Dot{}
 		switch x := ops[i].Body.(type) {
 		case *log.InputDelete:
@@ -183,7 +183,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 				return err
 			}
 		}
-		if dot == (log.Dot{}) || made[dot] || dot.Site == p.o.Site {
+		if dot == (log.Dot{}) || dots[dot] || dot.Site == p.o.Site {
 			continue
 		}
 		if err := p.noteOne(b, dot, &ops[i]); err != nil {
@@ -212,17 +212,17 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 }
 
 // deletesAll records this log's operations that delete all, while the log may still take back things that they should delete.
-func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
+func (p *Partition) deletesAll(ops []log.Op, batch **kv.Batch) error {
 	if _, restored := p.log.BackupHead(); !restored || p.replica != nil {
 		return nil
 	}
 	for i := range ops {
 		switch ops[i].Body.(type) {
 		case *log.InputDeleteAll, *log.ModelDeleteAll:
-			if *beside == nil {
-				*beside = &kv.Batch{}
+			if *batch == nil {
+				*batch = &kv.Batch{}
 			}
-			if err := p.noteEarly(*beside, ops[i:i+1], false, false); err != nil {
+			if err := p.noteEarly(*batch, ops[i:i+1], false, false); err != nil {
 				return err
 			}
 		}

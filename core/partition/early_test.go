@@ -21,10 +21,10 @@ func TestTakeBackDeleted(t *testing.T) {
 		store := memkv.New()
 		origin := sealing(t, store)
 		image := imageOf(t, store)
-		made := submit(t, origin, create("gone"))[0].Dot
+		input := submit(t, origin, create("gone"))[0].Dot
 		r := openNamed(t, memkv.New(), 1)
 		pullSealed(t, r, origin)
-		submit(t, r, body(made))
+		submit(t, r, body(input))
 
 		p := openRestored(t, image, 2)
 		if err := sendLives(t, r, p); err != nil {
@@ -50,21 +50,21 @@ func TestDeletedBeforeMove(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	at := log.HLC(clock().UnixMilli()) << 16
-	made := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a"))}}
-	deletes := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at + 1, By: "key", Body: &log.InputDelete{Input: made.Dot}}
+	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a"))}}
+	deletes := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at + 1, By: "key", Body: &log.InputDelete{Input: creation.Dot}}
 	accept := func(p *partition.Partition, op log.Op) {
 		t.Helper()
 		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	accept(origin, made)
+	accept(origin, creation)
 	before := openNamed(t, memkv.New(), 1)
 	pullSealed(t, before, origin)
 	accept(origin, deletes)
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	sent := made
+	sent := creation
 	sent.Dot.Site = 30
 	sends := func(p *partition.Partition) { accept(p, sent) }
 	back := func(r *partition.Partition) func(*partition.Partition) {
@@ -77,7 +77,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 	}
 	pushes := func(p *partition.Partition) {
 		ops := []log.Op{deletes}
-		ops[0].Body = &log.InputDelete{Input: made.Dot}
+		ops[0].Body = &log.InputDelete{Input: creation.Dot}
 		if err := p.ResolveNames(ops); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 		}
 		v := p.View()
 		conflicts := conflictsOf(t, p)
-		listed := slices.ContainsFunc(conflicts, func(c partition.Conflict) bool { return c.Op.Dot == made.Dot || c.Op.Dot == deletes.Dot })
+		listed := slices.ContainsFunc(conflicts, func(c partition.Conflict) bool { return c.Op.Dot == creation.Dot || c.Op.Dot == deletes.Dot })
 		if got := ids(t, v.Reader); len(got) > 0 || listed {
 			t.Errorf("%s: inputs %v live, conflicts %+v", name, got, conflicts)
 		}

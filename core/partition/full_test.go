@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestFullDeletes: in the full files of a browser nothing can be added, and everything can be deleted.
+// TestFullDeletes checks that nothing can be added to the full files of a browser, and that everything can be deleted.
 func TestFullDeletes(t *testing.T) {
 	d := journaltest.NewDisk()
 	store, err := memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{0, 1}, Reserve: 64 << 10}})

@@ -9,11 +9,11 @@ import (
 
 // History yields the operations that made or concern an input, newest first, until yield returns false. input is the dot of the operation
 // that made it. A partition with a log yields those of the log. A replica stores only operations of its site, and yields those. An entry's
-// Seq is its place in the log; 0: a replica does not know it. whole reports that these are all operations on the input. History reads every
-// entry after the first of them, each of some hundred bytes.
-func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bool, err error) {
+// Seq is its place in the log; 0: a replica does not know it. complete reports whether these are all operations on the input. History reads
+// every entry after the first of them, each of some hundred bytes.
+func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
 	// All operations in the state are appended by now. History also yields appended operations that are not folded yet.
-	whole, err = p.log.About(input, func(e log.Entry) bool {
+	complete, err = p.log.About(input, func(e log.Entry) bool {
 		if e.Op.Dot != input && Subject(e.Op.Body) != input {
 			return true
 		}
@@ -25,9 +25,9 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 	if p.replica != nil {
 		// Others may have written to a confirmed input, too.
 		_, confirmed := p.Outbox()
-		whole = whole && input.Seq > confirmed
+		complete = complete && input.Seq > confirmed
 	}
-	return whole, err
+	return complete, err
 }
 
 // LastDeletion returns the last operation that deleted the input with an ID: an operation of the log, of this replica, or one that the
@@ -46,11 +46,11 @@ func (p *Partition) LastDeletion(id string) (by log.Entry, known bool, err error
 
 // loggedDeletion returns the last deletion of an input in the log, or in the outbox.
 func (p *Partition) loggedDeletion(id string) (by log.Entry, known bool, err error) {
-	made, known, err := p.log.MadeInput(id)
+	creation, known, err := p.log.MadeInput(id)
 	if err != nil {
 		return log.Entry{}, false, err
 	}
-	dot := made.Op.Dot
+	dot := creation.Op.Dot
 	if !known && p.replica != nil {
 		dot, known, err = p.confirmedInput(id)
 	}
@@ -58,7 +58,7 @@ func (p *Partition) loggedDeletion(id string) (by log.Entry, known bool, err err
 		return log.Entry{}, false, err
 	}
 	known = false
-	err = p.log.Deletions(dot, made.Seq, func(e log.Entry) bool {
+	err = p.log.Deletions(dot, creation.Seq, func(e log.Entry) bool {
 		by, known = e, true // the oldest one deleted the input, and it comes last
 		return true
 	})

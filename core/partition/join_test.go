@@ -46,9 +46,9 @@ func TestJoinedSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked := embeddings[7]
+	query := embeddings[7]
 	for i := range all {
-		all[i] = index.Similar{Ord: uint32(i), Cosine: asked.Cosine(&embeddings[i])}
+		all[i] = index.Similar{Ord: uint32(i), Cosine: query.Cosine(&embeddings[i])}
 	}
 	slices.SortFunc(all, func(a, b index.Similar) int {
 		return cmp.Or(-cmp.Compare(a.Cosine, b.Cosine), cmp.Compare(a.Ord, b.Ord))
@@ -56,12 +56,12 @@ func TestJoinedSearch(t *testing.T) {
 	x, _ := export(t, origin, network)
 	for i := range 4 {
 		batch, places := []int{0, 64 << 10}[i%2], i > 1
-		held, placed := 0, make([]bool, len(x.Chunks))
+		checks, placed := 0, make([]bool, len(x.Chunks))
 		s := x.Snapshot
 		store := memkv.New()
 		s.Verified = func(i int) bool {
 			data, err := s.Read(i)
-			held++
+			checks++
 			return err == nil && blob.Sum(data) == s.Chunks[i].Hash
 		}
 		p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2, batch: batch})
@@ -72,8 +72,8 @@ func TestJoinedSearch(t *testing.T) {
 				t.Fatalf("a step before the rest has come: %v, %v", more, err)
 			}
 		}
-		if err := p.Rebase(ctx, s); err != nil || held != read {
-			t.Fatalf("Rebase: %v, asked of %d of %d chunks, want %d", err, held, len(s.Chunks), read)
+		if err := p.Rebase(ctx, s); err != nil || checks != read {
+			t.Fatalf("Rebase: %v, asked of %d of %d chunks, want %d", err, checks, len(s.Chunks), read)
 		}
 		sweep(t, store)
 		for step := 0; ; step++ {
@@ -83,7 +83,7 @@ func TestJoinedSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := seen.Nearest(ctx, &asked, ords, 10)
+			got, err := seen.Nearest(ctx, &query, ords, 10)
 			if err != nil || step < 2 && !slices.Equal(got, all[:10]) || len(got) != 10 || got[0].Ord != 7 {
 				t.Fatalf("step %d of batch %d: %v, %v, want %v", step, batch, got, err, all[:10])
 			}
@@ -108,7 +108,7 @@ func TestJoinedSearch(t *testing.T) {
 	}
 }
 
-// place puts the chunks of derived records where they belong, as they come, and returns how many there are.
+// place stores the chunks of derived records in their final place and returns their number.
 func place(t *testing.T, store kv.Store, s *partition.Snapshot, placed []bool) (n int) {
 	t.Helper()
 	for i := range s.Chunks {
@@ -133,7 +133,7 @@ func place(t *testing.T, store kv.Store, s *partition.Snapshot, placed []bool) (
 	return n
 }
 
-// sweep has nothing wait for a snapshot any more.
+// sweep deletes all notes of chunks that were placed for a snapshot.
 func sweep(t *testing.T, store kv.Store) {
 	t.Helper()
 	var b kv.Batch
@@ -143,7 +143,7 @@ func sweep(t *testing.T, store kv.Store) {
 	}
 }
 
-// TestPlacedAlready: a replica makes an input after derived records were placed, so the snapshot must bring them again. Placed records
+// TestPlacedAlready: a replica creates an input after derived records were placed, so the snapshot must bring them again. Placed records
 // that no input names are deleted, but not before.
 func TestPlacedAlready(t *testing.T) {
 	ctx := context.Background()
@@ -163,9 +163,9 @@ func TestPlacedAlready(t *testing.T) {
 	p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2})
 	s := x.Snapshot
 	var b kv.Batch
-	stray := log.InputCreate{Blob: blob.Sum([]byte("of no input"))}
-	catalog.PutDerived(&b, app, network, stray.Blob, stray.Crop, derivedOf(stray.Blob))
-	b.Put(partition.PlacedKey(app, stray.Blob), nil)
+	orphan := log.InputCreate{Blob: blob.Sum([]byte("of no input"))}
+	catalog.PutDerived(&b, app, network, orphan.Blob, orphan.Crop, derivedOf(orphan.Blob))
+	b.Put(partition.PlacedKey(app, orphan.Blob), nil)
 	if err := store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestPlacedAlready(t *testing.T) {
 		t.Fatalf("Rebase: %v, want one that asks for the chunk", err)
 	}
 	has := func() bool {
-		_, err := catalog.Read(store, app).DerivedOf(network, stray.Blob, stray.Crop)
+		_, err := catalog.Read(store, app).DerivedOf(network, orphan.Blob, orphan.Crop)
 		return err == nil
 	}
 	if !has() {

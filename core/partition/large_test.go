@@ -13,10 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// brimful is a store that takes some more batches.
+// brimful is a store that is full after some more batches.
 type brimful struct {
 	kv.Store
-	left int // negative: any number
+	left int // number of batches that it still accepts; negative: unlimited
 }
 
 func (f *brimful) Apply(b *kv.Batch) error {
@@ -27,8 +27,7 @@ func (f *brimful) Apply(b *kv.Batch) error {
 	return f.Store.Apply(b)
 }
 
-// TestLargeSnapshot takes a snapshot in many batches, while a view is looked at; fails at each
-// of them; and starts again after each.
+// TestLargeSnapshot installs a snapshot in many batches while views are open. It makes each batch fail and starts again after each failure.
 func TestLargeSnapshot(t *testing.T) {
 	origin := open(t, memkv.New())
 	n := 2500
@@ -104,8 +103,8 @@ func TestLargeSnapshot(t *testing.T) {
 	}
 }
 
-// TestWipedOutbox: a replica lost half a snapshot. The origin acknowledged its early operations long ago, and they were trimmed as
-// stable. The replica continues below the remaining ones.
+// TestWipedOutbox: a replica fails in the middle of a snapshot and has lost its state. Its first operations were acknowledged and trimmed
+// as stable. It pulls the log from the beginning, and the rest of its outbox is still pending.
 func TestWipedOutbox(t *testing.T) {
 	origin := open(t, memkv.New())
 	large(t, origin, 0, 2000)

@@ -41,7 +41,7 @@ func TestLinearPartition(t *testing.T) {
 
 // callInput is a call: create, delete, label, read or list.
 type callInput struct {
-	what  string
+	kind  string
 	id    string
 	dot   log.Dot // of the input to delete or to label
 	value log.Value
@@ -50,8 +50,8 @@ type callInput struct {
 // callOutput is the answer of a call.
 type callOutput struct {
 	code  fold.Code
-	dot   log.Dot   // made, conflicting or read; zero: nothing
-	value log.Value // that was read
+	dot   log.Dot   // created, conflicting or read input; zero: none
+	value log.Value // value that was read
 	list  string    // ids in the order of creation
 }
 
@@ -79,7 +79,7 @@ var register = porcupine.Model{
 func (s lives) step(in callInput, out callOutput) (bool, lives) {
 	byID := slices.IndexFunc(s, func(l life) bool { return l.id == in.id })
 	byDot := slices.IndexFunc(s, func(l life) bool { return l.dot == in.dot })
-	switch in.what {
+	switch in.kind {
 	case "create":
 		if byID >= 0 {
 			return out.code == fold.Duplicate && out.dot == s[byID].dot, s
@@ -123,7 +123,7 @@ func (s slow) Commit(b *kv.Batch) (func() error, error) {
 	}, err
 }
 
-// history lets clients loose and returns what they saw.
+// history runs concurrent clients and returns their calls.
 func history(t *testing.T, seed uint64) []porcupine.Operation {
 	p := open(t, slow{memkv.New()})
 	var (
@@ -139,7 +139,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 			for range 8 {
 				mu.Lock()
 				in := callInput{
-					what: []string{"create", "create", "delete", "label", "label", "read", "read", "list"}[rng.IntN(8)],
+					kind: []string{"create", "create", "delete", "label", "label", "read", "read", "list"}[rng.IntN(8)],
 					id:   string(rune('a' + rng.IntN(3))), dot: dots[len(dots)-1-rng.IntN(min(len(dots), 3))], value: log.Value(rng.IntN(3)),
 				}
 				mu.Unlock()
@@ -152,7 +152,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 				}
 				mu.Lock()
 				calls = append(calls, porcupine.Operation{ClientId: client, Input: in, Call: start, Output: out, Return: end})
-				if in.what == "create" && out.code == fold.OK {
+				if in.kind == "create" && out.code == fold.OK {
 					dots = append(dots, out.dot)
 				}
 				mu.Unlock()
@@ -166,7 +166,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 // call makes one call.
 func call(p *partition.Partition, in callInput) (callOutput, error) {
 	var body log.Body
-	switch in.what {
+	switch in.kind {
 	case "create":
 		body = create(in.id)
 	case "delete":
@@ -181,16 +181,16 @@ func call(p *partition.Partition, in callInput) (callOutput, error) {
 		return callOutput{}, err
 	}
 	out := callOutput{code: v[0].Code}
-	if in.what == "create" {
+	if in.kind == "create" {
 		out.dot = v[0].Dot
 	}
 	return out, nil
 }
 
-// look reads in a view.
+// look makes a read or list call in a view.
 func look(p *partition.Partition, in callInput) (out callOutput, err error) {
 	v := p.View()
-	if in.what == "list" {
+	if in.kind == "list" {
 		var ids []string
 		err = v.Inputs(0, func(in catalog.Input) bool {
 			ids = append(ids, in.ID)

@@ -74,8 +74,8 @@ func TestRenew(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := openNamed(t, image, 2)
-	made := submit(t, second, create("x"), create("y"))
-	submit(t, second, &log.InputLabels{Input: made[0].Dot, Labels: []log.Label{{Concept: "k", Value: log.True}}})
+	verdicts := submit(t, second, create("x"), create("y"))
+	submit(t, second, &log.InputLabels{Input: verdicts[0].Dot, Labels: []log.Label{{Concept: "k", Value: log.True}}})
 	if err := sendLives(t, second, origin); !errors.Is(err, partition.ErrLife) {
 		t.Fatalf("operations of another life: %v", err)
 	}

@@ -18,7 +18,7 @@ import (
 //go:embed *.go
 var sources embed.FS
 
-// read returns the files of this package with some names.
+// read returns the texts of this package's files whose names are wanted, by name.
 func read(t *testing.T, wanted func(name string) bool) map[string]string {
 	t.Helper()
 	files, err := sources.ReadDir(".")
@@ -38,15 +38,15 @@ func read(t *testing.T, wanted func(name string) bool) map[string]string {
 	return texts
 }
 
-// TestLocksInOnePlace: only lock.go locks, each function releases the locks that it takes, and none takes a lock while it holds that one or
-// a later one.
+// TestLocksInOnePlace checks that only lock.go locks, that each function releases the locks that it takes, and that no function takes a
+// lock while it holds that lock or a later one.
 func TestLocksInOnePlace(t *testing.T) {
 	for _, fault := range lockFaults(t, read(t, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })) {
 		t.Error(fault)
 	}
 }
 
-// TestLockFaults: the check of TestLocksInOnePlace finds planted faults and accepts correct functions.
+// TestLockFaults checks that lockFaults finds planted faults and accepts correct functions.
 func TestLockFaults(t *testing.T) {
 	const rest = `package partition
 type Partition struct { locks locks; n int }
@@ -107,16 +107,16 @@ func TestLocksTake(t *testing.T) {
 	}
 }
 
-// An owner is a function, a variable or field that has functions, or a function literal. Each mention of one counts as a call.
+// owner is a function, a variable or field that has functions, or a function literal. Each mention of an owner counts as a call.
 type owner struct {
-	name  string
-	uses  []use
-	holds []region
+	name    string
+	uses    []use
+	regions []region
 }
 
 type use struct {
 	at  token.Pos
-	of  any     // key of an owner; nil: the locks themselves
+	of  any     // key of an owner; nil if locks are taken directly
 	set lockSet // locks taken here
 }
 
@@ -124,7 +124,7 @@ type use struct {
 type region struct {
 	from, to token.Pos
 	set      lockSet
-	by       any // key of the function that took them; nil: set
+	by       any // key of the function that took them; nil if set has them
 }
 
 type lockCheck struct {
@@ -139,7 +139,7 @@ type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not imported") }
 
-// lockFaults returns the breaches of the rules of [TestLocksInOnePlace]. It knows the types of the package, and none of other packages.
+// lockFaults returns the breaches of the rules of [TestLocksInOnePlace]. It knows the types of the package, but not of other packages.
 func lockFaults(t *testing.T, texts map[string]string) []string {
 	t.Helper()
 	c := &lockCheck{
@@ -176,7 +176,7 @@ func (c *lockCheck) fault(at token.Pos, format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf("%s: %s", c.fset.Position(at), fmt.Sprintf(format, args...)))
 }
 
-// locksItself finds locks outside lock.go.
+// locksItself reports locks outside lock.go.
 func (c *lockCheck) locksItself(file *ast.File) {
 	for _, im := range file.Imports {
 		if im.Path.Value == `"sync"` {
@@ -202,7 +202,7 @@ func (c *lockCheck) owner(key any, name string) *owner {
 	return c.owners[key]
 }
 
-// callable returns the object of an expression that names a function, or a variable for functions; nil: it does not.
+// callable returns the object of an expression that names a function, or a variable for functions, and nil otherwise.
 func (c *lockCheck) callable(x ast.Expr) types.Object {
 	if s, ok := x.(*ast.SelectorExpr); ok {
 		x = s.Sel
@@ -221,7 +221,7 @@ func (c *lockCheck) callable(x ast.Expr) types.Object {
 	return o
 }
 
-// read reads the body of an owner.
+// read records the calls and locks in the body of an owner.
 func (c *lockCheck) read(key any, name string, body *ast.BlockStmt) {
 	me := c.owner(key, name)
 	var parents []ast.Node
@@ -262,7 +262,7 @@ func (c *lockCheck) read(key any, name string, body *ast.BlockStmt) {
 	})
 }
 
-// assign notes the functions that an expression gives to a variable.
+// assign records the functions that an expression assigns to a variable.
 func (c *lockCheck) assign(to types.Object, x ast.Expr) {
 	if to == nil {
 		return
@@ -281,7 +281,7 @@ func (c *lockCheck) assign(to types.Object, x ast.Expr) {
 	})
 }
 
-// takes notes where the locks are held that a call returns.
+// takes records the region in which the caller holds the locks that a call returns.
 func (c *lockCheck) takes(me *owner, call *ast.CallExpr, parents []ast.Node, body *ast.BlockStmt) {
 	r := region{from: call.End()}
 	if f := c.callable(call.Fun); f.Name() != "take" {
@@ -311,10 +311,10 @@ func (c *lockCheck) takes(me *owner, call *ast.CallExpr, parents []ast.Node, bod
 		c.fault(call.Pos(), "the locks are not released: write defer take(…).unlock(), or lock := take(…) and lock.unlock()")
 		return
 	}
-	me.holds = append(me.holds, r)
+	me.regions = append(me.regions, r)
 }
 
-// regionEnd returns the end of the region in which a variable has locks; none: nothing releases them.
+// regionEnd returns the end of the region in which a variable has locks, or token.NoPos if nothing releases them.
 func (c *lockCheck) regionEnd(lock types.Object, body *ast.BlockStmt, from token.Pos) (to token.Pos) {
 	is := func(x ast.Expr) bool {
 		id, ok := x.(*ast.Ident)
@@ -344,27 +344,27 @@ func (c *lockCheck) regionEnd(lock types.Object, body *ast.BlockStmt, from token
 	return to
 }
 
-// order finds the takes that break the order.
+// order reports each take that breaks the order of locks.
 func (c *lockCheck) order() {
 	reach := map[any]lockSet{}
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for key, o := range c.owners {
 			had := reach[key]
 			for _, u := range o.uses {
 				reach[key] |= u.set | reach[u.of]
 			}
-			again = again || reach[key] != had
+			changed = changed || reach[key] != had
 		}
 	}
-	sides := func(set lockSet) lockSet { // both sides of a lock have one place
+	sides := func(set lockSet) lockSet { // both sides of a lock have the same place in the order
 		if set&(showing|reading) != 0 {
 			set |= showing | reading
 		}
 		return set
 	}
 	for _, o := range c.owners {
-		for _, r := range o.holds {
+		for _, r := range o.regions {
 			have := sides(r.set)
 			if r.by != nil {
 				for _, u := range c.owners[r.by].uses {
@@ -372,15 +372,15 @@ func (c *lockCheck) order() {
 				}
 			}
 			for _, u := range o.uses {
-				takes := sides(u.set | reach[u.of])
-				if u.at <= r.from || u.at >= r.to || takes == 0 || bits.TrailingZeros8(uint8(takes)) >= bits.Len8(uint8(have)) {
+				acquired := sides(u.set | reach[u.of])
+				if u.at <= r.from || u.at >= r.to || acquired == 0 || bits.TrailingZeros8(uint8(acquired)) >= bits.Len8(uint8(have)) {
 					continue
 				}
 				name := "take"
 				if u.of != nil {
 					name = c.owners[u.of].name
 				}
-				c.fault(u.at, "%s takes %s, but %s holds %s", name, names(takes), o.name, names(have))
+				c.fault(u.at, "%s takes %s, but %s holds %s", name, names(acquired), o.name, names(have))
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata from what is encoded now")
 
-// goldenOf adds a note with all of its fields, which x may have in part.
+// goldenOf adds a note with all of its fields. x can have some of them already.
 func goldenOf[T any](g *testkit.Golden, name string, x *T, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) {
 	logtest.Set(x)
 	g.Add(name, encode(nil, x), func(data []byte) ([]byte, error) {
@@ -20,7 +20,7 @@ func goldenOf[T any](g *testkit.Golden, name string, x *T, encode func([]byte, *
 	})
 }
 
-// TestGolden holds the notes of a partition to the bytes of stores that exist.
+// TestGolden compares the notes of a partition with the bytes in existing stores.
 func TestGolden(t *testing.T) {
 	var g testkit.Golden
 	goldenOf(&g, "token", &Token{}, encodeToken, decodeToken)

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// usual is an input as users send them: two labels, small metadata, every third with a place.
+// usual returns a typical input: two labels, small metadata, every third with a place.
 func usual(rng *rand.Rand, i int) *log.InputCreate {
 	b := &log.InputCreate{
 		ID: fmt.Sprintf("%032x", i), Blob: blob.Sum(fmt.Appendf(nil, "%d", i)), ContentType: "image/jpeg",
@@ -74,7 +74,7 @@ func pebbleInMemory(b *testing.B) kv.Store {
 	return store
 }
 
-// BenchmarkCatchUp opens a partition whose log has 20,000 inputs that its state has not.
+// BenchmarkCatchUp opens a partition whose log has 20,000 inputs that its state lacks.
 func BenchmarkCatchUp(b *testing.B) {
 	const inputs = 20_000
 	stores := map[string]func() kv.Store{
@@ -101,7 +101,7 @@ func BenchmarkCatchUp(b *testing.B) {
 	}
 }
 
-// fill appends creates to a log.
+// fill appends n creates to a log.
 func fill(b *testing.B, store kv.Store, n int) {
 	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
 	if err != nil {

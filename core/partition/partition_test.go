@@ -89,7 +89,7 @@ func TestSubmitAndRead(t *testing.T) {
 	}
 }
 
-// TestReopen continues the sequence and the clock where the log stands.
+// TestReopen checks that a reopened partition continues the sequence and the clock of its log.
 func TestReopen(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
@@ -118,7 +118,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestOpenFolds takes the state away: the log gives it again, to the same digest.
+// TestOpenFolds deletes the state. Open folds the log again, to the same digest.
 func TestOpenFolds(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
@@ -185,7 +185,7 @@ func TestDerived(t *testing.T) {
 		submit(t, p, &log.InputDelete{Input: x.Dot})
 		steps(t, p)
 		_, err = state.DerivedOf(base, picture, raster.Crop{})
-		if gone := errors.Is(err, catalog.ErrNotFound); gone != (i == 1) {
+		if deleted := errors.Is(err, catalog.ErrNotFound); deleted != (i == 1) {
 			t.Errorf("after deleting %d of 2 inputs: %v", i+1, err)
 		}
 	}

@@ -59,12 +59,12 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := p.foldAll(); err != nil {
 		return nil, fmt.Errorf("pull: %w", err)
 	}
-	told, err := p.pull(&r)
+	verdicts, err := p.pull(&r)
 	if err != nil {
 		p.forget()
 		return nil, fmt.Errorf("pull: %w", err)
 	}
-	return told, nil
+	return verdicts, nil
 }
 
 // rest takes folding, and also appending while Pull may replace the outbox.
@@ -140,12 +140,12 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	m := p.newMix()
 	m.note.cursor, m.lives = cursor, bySite(r.Lives)[m.note.site]
 	if r.Attach != nil {
-		var beside kv.Batch
-		r.Attach(&beside)
-		if err := m.noteNewDerived(&beside); err != nil {
+		var batch kv.Batch
+		r.Attach(&batch)
+		if err := m.noteNewDerived(&batch); err != nil {
 			return nil, err
 		}
-		replay(p.tx, &beside)
+		replay(p.tx, &batch)
 	}
 	if err := m.undo(); err != nil {
 		return nil, err
@@ -163,10 +163,10 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 }
 
 // noteNewDerived records the keys of derived records in the batch that the store lacks.
-func (m *pullBatch) noteNewDerived(beside *kv.Batch) error {
+func (m *pullBatch) noteNewDerived(batch *kv.Batch) error {
 	p := m.p
 	all, _ := p.o.App.Range()
-	for op := range beside.Each {
+	for op := range batch.Each {
 		key, ours := bytes.CutPrefix(op.Key, all)
 		if !ours || op.Kind != kv.KindPut || !catalog.DerivedTable(key) {
 			continue
@@ -307,11 +307,11 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
-	mine := *own
+	expected := *own
 	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
-		mine.At = entry.At
+		expected.At = entry.At
 	}
-	if err != nil || sameOp(entry, &mine) {
+	if err != nil || sameOp(entry, &expected) {
 		return err
 	}
 	defer p.locks.take(showing).unlock()
@@ -325,9 +325,9 @@ func sameOp(entry, own *log.Op) bool {
 	if _, refused := entry.Body.(*log.Refused); refused {
 		return true
 	}
-	mine := *own
-	mine.At, mine.By = entry.At, entry.By
-	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &mine)
+	expected := *own
+	expected.At, expected.By = entry.At, entry.By
+	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &expected)
 	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// BenchmarkPull: a replica with an index and pending operations pulls the creates of 20,000 inputs with labels, metadata and places, in
-// runs as a stream brings them.
+// BenchmarkPull measures a replica with an index and pending operations. It pulls the creates of 20,000 inputs with labels, metadata and
+// places, in runs as a stream brings them.
 func BenchmarkPull(b *testing.B) {
 	const inputs = 20_000
 	source := memkv.New()
@@ -74,7 +74,7 @@ func readyToPull(b *testing.B, store kv.Store, pending int) *testReplica {
 	return &testReplica{store: store, Partition: p, site: 2}
 }
 
-// BenchmarkRebase: a replica with an index takes a snapshot of 20,000 inputs, without and with derived records.
+// BenchmarkRebase measures a replica with an index that installs a snapshot of 20,000 inputs, without and with derived records.
 func BenchmarkRebase(b *testing.B) {
 	const inputs = 20_000
 	source := memkv.New()
@@ -118,7 +118,7 @@ func BenchmarkRebase(b *testing.B) {
 	}
 }
 
-// BenchmarkDeleteAllPending has a replica with 20,000 inputs delete them all, which is not in the log yet.
+// BenchmarkDeleteAllPending measures the deletion of all 20,000 inputs of a replica, while it is pending.
 func BenchmarkDeleteAllPending(b *testing.B) {
 	const inputs = 20_000
 	source := memkv.New()

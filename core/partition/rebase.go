@@ -71,7 +71,7 @@ func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair)
 }
 
 // replace makes a batch in which do changes the confirmed state, like Pull does with entries.
-func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBatch) error) error {
+func (p *Partition) replace(ctx context.Context, action string, do func(m *pullBatch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBat
 		return err
 	}
 	if err := p.o.Store.Room(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", action, err)
 	}
 	if err := p.foldAll(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", action, err)
 	}
 	m := p.newMix()
 	m.rewritten = true
@@ -103,7 +103,7 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *pullBat
 	}
 	p.forget() // cached facts of the previous state are invalid
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, errors.Join(err, m.rollBack()))
+		return fmt.Errorf("%s: %w", action, errors.Join(err, m.rollBack()))
 	}
 	return nil
 }
@@ -210,17 +210,17 @@ func (m *pullBatch) take(s *Snapshot, i int, do func([]catalog.Pair) error) erro
 }
 
 // noInputs reports whether the state has no input, with and without pending operations.
-func (m *pullBatch) noInputs() (none bool, err error) {
-	none = true
+func (m *pullBatch) noInputs() (empty bool, err error) {
+	empty = true
 	for _, r := range []kv.Reader{m.p.o.Store, m.p.tx} {
 		if err == nil {
 			err = catalog.Read(r, m.p.o.App).Inputs(0, func(catalog.Input) bool {
-				none = false
+				empty = false
 				return false
 			})
 		}
 	}
-	return none, err
+	return empty, err
 }
 
 // pairs returns the keys and values of a chunk.
@@ -302,17 +302,17 @@ func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	return own, err
 }
 
-// findSkipped finds our operations that the snapshot contains and that have no verdict here. theirs is the first operation that another
+// findSkipped finds our operations that the snapshot contains and that have no verdict here. foreign is the first operation that another
 // life may have made.
-func (m *pullBatch) findSkipped(theirs uint64) error {
+func (m *pullBatch) findSkipped(foreign uint64) error {
 	p := m.p
 	before := m.confirmed
 	var err error
 	if m.confirmed, err = m.confirmedUpTo(); err != nil {
 		return err
 	}
-	if m.p.replica.renewal == nil && theirs > before && m.confirmed >= theirs {
-		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", theirs, m.note.site, ErrSite)
+	if m.p.replica.renewal == nil && foreign > before && m.confirmed >= foreign {
+		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", foreign, m.note.site, ErrSite)
 	}
 	if m.confirmed < before {
 		m.note.acked = nil // the disk of the origin was rolled back: the acknowledgements name entries that the log lacks

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// rebase has a replica take a snapshot of a partition as it is.
+// rebase installs a snapshot of a partition's current state in a replica.
 func rebase(t testing.TB, c *testReplica, of *partition.Partition) {
 	t.Helper()
 	x, _ := export(t, of, network)
@@ -24,7 +24,7 @@ func rebase(t testing.TB, c *testReplica, of *partition.Partition) {
 	}
 }
 
-// conflicts returns the verdicts of a replica's conflicts, by operation.
+// conflicts returns the verdicts of a replica's conflicts, by sequence number of the operation.
 func conflicts(t testing.TB, c *testReplica) map[uint64]fold.Verdict {
 	t.Helper()
 	all := map[uint64]fold.Verdict{}
@@ -42,8 +42,7 @@ func isTrue(dot log.Dot, concept string) *log.InputLabels {
 	return &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: concept, Value: log.True}}}
 }
 
-// TestRunsThatDoNotLeadOn: a run of another log, of another place or with other entries
-// changes nothing.
+// TestRunsThatDoNotLeadOn checks that a run of another log, from another position or with other entries changes nothing.
 func TestRunsThatDoNotLeadOn(t *testing.T) {
 	origin := open(t, memkv.New())
 	submit(t, origin, create("a"), create("b"), create("c"))
@@ -90,7 +89,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	}
 }
 
-// TestFullOutbox: a replica accepts no more operations than may wait, and accepts more when the origin has some.
+// TestFullOutbox checks that a replica accepts no more operations than its outbox holds, and more once the origin has some of them.
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
 	c := w.reopen(&testReplica{store: memkv.New(), site: 2, limit: 3})
@@ -106,8 +105,7 @@ func TestFullOutbox(t *testing.T) {
 	c.check(t, w.origin)
 }
 
-// TestDeletingAllAndComingBack: what a pending deletion of everything took comes back when the
-// origin refuses it.
+// TestDeletingAllAndComingBack checks that inputs hidden by a pending deletion of everything come back if the origin refuses it.
 func TestDeletingAllAndComingBack(t *testing.T) {
 	origin := open(t, memkv.New())
 	for i := range 30 {
@@ -129,11 +127,11 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 	if _, _, err := origin.Accept(context.Background(), ops, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, told := range c.pull(t, origin, 99) {
-		if told.Verdict.Code != fold.Refused || told.Verdict.Detail != "scope: role" {
-			t.Errorf("told %+v", told)
+	for _, verdict := range c.pull(t, origin, 99) {
+		if verdict.Verdict.Code != fold.Refused || verdict.Verdict.Detail != "scope: role" {
+			t.Errorf("told %+v", verdict)
 		}
-		if _, kept := told.Op.Body.(*log.Refused); kept {
+		if _, refused := verdict.Op.Body.(*log.Refused); refused {
 			t.Error("what was asked for is lost")
 		}
 	}
@@ -146,8 +144,8 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 	}
 }
 
-// TestPassedOver: a snapshot that knows of our operations brings no verdicts on them; those that
-// it shows no effect of are kept as conflicts.
+// TestPassedOver installs a snapshot that includes the replica's operations but brings no verdicts on them. The replica stores those
+// without an effect in the snapshot as conflicts.
 func TestPassedOver(t *testing.T) {
 	origin := open(t, memkv.New())
 	dot := submit(t, origin, create("one"), create("two"))[0].Dot
@@ -185,8 +183,8 @@ func TestPassedOver(t *testing.T) {
 	c.check(t, origin)
 }
 
-// TestRestoredOrigin: an origin that was restored from an old backup, under another epoch, gets the lost operations again. For those that
-// it had called stable, it gets an empty operation.
+// TestRestoredOrigin restores an origin from an old backup, under another epoch. The replica sends it the lost operations again. For
+// operations that the origin had reported as stable, it sends empty ones.
 func TestRestoredOrigin(t *testing.T) {
 	for _, stable := range []bool{false, true} {
 		origin := open(t, memkv.New())
@@ -232,7 +230,7 @@ func TestRestoredOrigin(t *testing.T) {
 	}
 }
 
-// TestDamagedSnapshots changes nothing for a snapshot that is not what it says.
+// TestDamagedSnapshots checks that a snapshot that differs from its description changes nothing.
 func TestDamagedSnapshots(t *testing.T) {
 	origin := open(t, memkv.New())
 	large(t, origin, 0, 3000)
@@ -278,7 +276,7 @@ func TestDamagedSnapshots(t *testing.T) {
 	c.check(t, origin)
 }
 
-// TestRepair has a replica whose state was damaged take single keys from the origin.
+// TestRepair replaces single keys of a replica's damaged state with the origin's.
 func TestRepair(t *testing.T) {
 	origin := open(t, memkv.New())
 	for i := range 9 {
@@ -304,8 +302,8 @@ func TestRepair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stray := append([]byte("n"), "stray"...)
-	wrong = append(wrong, catalog.Pair{Key: stray, Value: []byte{1}})
+	extraKey := append([]byte("n"), "stray"...)
+	wrong = append(wrong, catalog.Pair{Key: extraKey, Value: []byte{1}})
 	if err := c.Repair(context.Background(), 8, nil); !errors.Is(err, partition.ErrCursor) {
 		t.Errorf("repair of another place: %v", err)
 	}

@@ -65,9 +65,9 @@ type Conflict struct {
 
 // replica is the additional state of a partition that is a replica. The store has all of it, too.
 type replica struct {
-	limit uint64
-	batch int
-	keep  uint64
+	limit       uint64
+	batch       int
+	storedLimit uint64
 	replicaState
 	pending   *fold.Fold // fold of the local operations, over the visible state
 	confirmed uint64     // last local operation that was folded from the log
@@ -141,15 +141,15 @@ func (p *Partition) openReplica() error {
 	if !known && h.Seq > 0 {
 		return fmt.Errorf("the store has its own log: %w", ErrReplica)
 	}
-	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, keep: p.o.Replica.Keep, pending: fold.NewPending(p.o.App, p.o.Rules)}
+	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, storedLimit: p.o.Replica.Keep, pending: fold.NewPending(p.o.App, p.o.Rules)}
 	if r.limit == 0 {
 		r.limit = defaultLimit
 	}
 	if r.batch == 0 {
 		r.batch = defaultBatch
 	}
-	if r.keep == 0 {
-		r.keep = defaultKeep
+	if r.storedLimit == 0 {
+		r.storedLimit = defaultKeep
 	}
 	if known {
 		if r.replicaState, err = decodeReplicaState(data); err != nil {

@@ -61,13 +61,13 @@ func replicaRun(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	for i, c := range clones {
-		again := w.reopen(&testReplica{store: storeOn(t, c.disk), site: 2})
-		if issued, _ := again.Outbox(); issued < c.acknowledged {
+		reopened := w.reopen(&testReplica{store: storeOn(t, c.disk), site: 2})
+		if issued, _ := reopened.Outbox(); issued < c.acknowledged {
 			t.Errorf("the outbox ends at %d, %d were acknowledged", issued, c.acknowledged)
 		}
-		again.check(t, w.origin)
-		goOn(w, again, c.head)
-		if err := again.store.Close(); err != nil {
+		reopened.check(t, w.origin)
+		goOn(w, reopened, c.head)
+		if err := reopened.store.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if t.Failed() {
@@ -76,7 +76,7 @@ func replicaRun(t *testing.T, seed uint64) {
 	}
 }
 
-// newCopiesLike makes other choices about the same origin, with another side.
+// newCopiesLike returns copies with the same origin that make other choices and have another side.
 func newCopiesLike(w *copies, side byte, c chooser) *copies {
 	return &copies{tb: w.tb, chooser: c, origin: w.origin, vectors: w.vectors, side: side}
 }
@@ -99,7 +99,7 @@ func until(stop chan struct{}) bool {
 	}
 }
 
-// writeUntil submits random operations.
+// writeUntil submits random operations until the test stops it.
 func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 	for until(stop) {
 		issued, _ := u.Outbox()
@@ -114,7 +114,7 @@ func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 	}
 }
 
-// exchangeUntil has the origin write, and the replica push, pull, and take snapshots.
+// exchangeUntil writes at the origin, and makes the replica push, pull and install snapshots, until the test stops it.
 func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
 	defer close(u.did)
 	for until(stop) {
@@ -140,7 +140,7 @@ func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
 	}
 }
 
-// goOn pulls what the origin had when the power failed, and writes.
+// goOn pulls the entries that the origin had when the power failed, and writes.
 func goOn(w *copies, c *testReplica, head uint64) {
 	for c.Cursor().Seq < head {
 		w.pull(c, int(min(head-c.Cursor().Seq, 16)))

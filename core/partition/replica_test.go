@@ -24,9 +24,9 @@ type testReplica struct {
 	*partition.Partition
 	site  log.Site
 	sent  uint64        // last own operation that was pushed
-	ahead time.Duration // of the origin's clock
-	limit uint64        // of the outbox; 0: the usual one
-	batch int           // of a snapshot; 0: the usual one
+	ahead time.Duration // lead over the origin's clock
+	limit uint64        // maximum number of operations in the outbox; 0: the default
+	batch int           // size of a snapshot's batch in bytes; 0: the default
 }
 
 var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
@@ -43,7 +43,7 @@ func openReplica(t testing.TB, store kv.Store, site log.Site) *testReplica {
 	return &testReplica{store: store, Partition: p, site: site}
 }
 
-// run is the next entries of a log for a replica, n at most.
+// run returns the next entries of a log for a replica, at most n.
 func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Run {
 	t.Helper()
 	r := partition.Run{Epoch: of.Log().Epoch(), From: at.Seq, To: at.Seq}
@@ -65,17 +65,17 @@ func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Ru
 	return r
 }
 
-// pull takes at most n entries.
+// pull pulls at most n entries and returns the verdicts on the replica's operations.
 func (c *testReplica) pull(t testing.TB, of *partition.Partition, n int) []partition.OpVerdict {
 	t.Helper()
-	told, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
+	verdicts, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told
+	return verdicts
 }
 
-// push offers at most n pending operations.
+// push sends at most n pending operations.
 func (c *testReplica) push(t tb, to *partition.Partition, n int) {
 	t.Helper()
 	ops := c.waiting(t, c.sent, n)
@@ -102,7 +102,7 @@ func (c *testReplica) waiting(t tb, after uint64, n int) (ops []log.Op) {
 	return ops
 }
 
-// plain is the state of a log's first entries, and operations behind them.
+// plain returns a store with the folded state of a log's first to entries and the pending operations after them.
 func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store {
 	t.Helper()
 	store := memkv.New()
@@ -135,8 +135,7 @@ func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store 
 	return store
 }
 
-// check holds a replica to plain folds: what it shows, what it shows without what is pending,
-// and its index.
+// check compares a replica with plain folds: the visible state, the confirmed state, and the index.
 func (c *testReplica) check(t tb, of *partition.Partition) {
 	t.Helper()
 	at := c.Cursor().Seq
@@ -154,14 +153,14 @@ func (c *testReplica) check(t tb, of *partition.Partition) {
 	}
 	v := c.View()
 	defer v.Close()
-	kept := 0
+	visible := 0
 	for i := range pending {
 		if _, lost := pending[i].Body.(*log.Refused); !lost {
-			kept++
+			visible++
 		}
 	}
-	if v.Seq() != at+uint64(kept) {
-		t.Errorf("view at %d, want %d and %d", v.Seq(), at, kept)
+	if v.Seq() != at+uint64(visible) {
+		t.Errorf("view at %d, want %d and %d", v.Seq(), at, visible)
 	}
 	content := func(r kv.Reader) [32]byte {
 		d, err := foldtest.ContentDigest(r, app)
@@ -193,8 +192,8 @@ func TestReplica(t *testing.T) {
 	}
 	submit(t, origin, create("both"))
 	a.check(t, origin)
-	if told := a.pull(t, origin, 9); len(told) != 0 {
-		t.Errorf("told %v", told)
+	if verdicts := a.pull(t, origin, 9); len(verdicts) != 0 {
+		t.Errorf("told %v", verdicts)
 	}
 	a.check(t, origin)
 	submit(t, a.Partition, &log.InputDelete{Input: dot}, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "x", Value: log.True}}})
@@ -203,9 +202,9 @@ func TestReplica(t *testing.T) {
 	a.check(t, origin)
 	a.pull(t, origin, 1)
 	a.check(t, origin)
-	told := a.pull(t, origin, 1)
-	if len(told) != 1 || told[0].Verdict.Code != fold.Duplicate {
-		t.Errorf("told %+v", told)
+	verdicts := a.pull(t, origin, 1)
+	if len(verdicts) != 1 || verdicts[0].Verdict.Code != fold.Duplicate {
+		t.Errorf("told %+v", verdicts)
 	}
 	a.check(t, origin)
 	a.push(t, origin, 9)
@@ -234,7 +233,7 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// TestPullFull: a full store takes only entries that make room. With space it takes all.
+// TestPullFull checks that a full store accepts only entries that free space, and all entries once it has space.
 func TestPullFull(t *testing.T) {
 	origin := open(t, memkv.New())
 	store := &faulty{Store: memkv.New()}

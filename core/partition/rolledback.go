@@ -108,11 +108,11 @@ func (r *reusedNames) rename(op *log.Op) {
 // origin uses a name twice. renamed has the entries that the log contains under a new name, which another lost log gave them.
 func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, renamed map[lostOp]log.Dot, err error) {
 	found, renamed = map[log.Dot][]byte{}, map[lostOp]log.Dot{}
-	made := map[log.HLC][]int{}
+	byClock := map[log.HLC][]int{}
 	for i := range entries {
 		if op := &entries[i].Op; op.Dot.Site == log.Origin || op.Dot.Site >= RestoredSites {
 			found[op.Dot] = nil
-			made[op.At] = append(made[op.At], i)
+			byClock[op.At] = append(byClock[op.At], i)
 		}
 	}
 	if len(found) == 0 || p.log.Floor() > p.log.Head() {
@@ -125,7 +125,7 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 		if e.Op.Dot.Site < RestoredSites {
 			return true
 		}
-		for _, i := range made[e.Op.At] {
+		for _, i := range byClock[e.Op.At] {
 			op := entries[i].Op
 			name := op.Dot
 			op.Dot = e.Op.Dot

@@ -56,9 +56,9 @@ func TestRolledBack(t *testing.T) {
 			p := sealingAs(t, store, log.Epoch{5})
 			forged := proof
 			forged.Seal = append([]byte{1}, proof.Seal[1:]...)
-			for what, not := range map[string]partition.StoredRun{"a forged entry": forged, "an entry that it has": old} {
+			for name, not := range map[string]partition.StoredRun{"a forged entry": forged, "an entry that it has": old} {
 				if found, err := p.RolledBack(&not); found || err != nil {
-					t.Errorf("%s proves a rollback: %v, %v", what, found, err)
+					t.Errorf("%s proves a rollback: %v, %v", name, found, err)
 				}
 			}
 			if found, err := p.RolledBack(&proof); !found || err != nil || p.Log().Epoch() != (log.Epoch{5}) {
@@ -67,12 +67,12 @@ func TestRolledBack(t *testing.T) {
 			if found, err := p.RolledBack(&proof); found || err != nil {
 				t.Errorf("the second time: %v, %v", found, err)
 			}
-			if made := submit(t, p, create("late"))[0]; made.Dot.Site < partition.RestoredSites {
-				t.Errorf("the log writes as %v", made.Dot)
+			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Site < partition.RestoredSites {
+				t.Errorf("the log writes as %v", verdict.Dot)
 			}
-			for again := range 2 { // another replica gives back the same
+			for round := range 2 { // another replica gives back the same
 				b, listed := keptBy(t, r), tt.conflicts
-				if again == 0 { // the second one brings the picture
+				if round == 0 { // the second one brings the picture
 					b.Missing = map[log.Dot]string{a: partition.LostPicture}
 					listed++
 				}
@@ -130,11 +130,11 @@ func TestRolledBackNames(t *testing.T) {
 	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
 		t.Fatal(err)
 	}
-	proof, kept := lastKept(t, r), keptBy(t, r)
+	proof, stored := lastKept(t, r), keptBy(t, r)
 	if found, err := p.RolledBack(&proof); !found || err != nil {
 		t.Fatalf("RolledBack = %v, %v", found, err)
 	}
-	if err := p.TakeBack(t.Context(), &kept, nil); err != nil {
+	if err := p.TakeBack(t.Context(), &stored, nil); err != nil {
 		t.Fatal(err)
 	}
 	for site, input := range map[log.Site]log.Dot{8: lost, 9: newer} {
@@ -177,10 +177,10 @@ func TestRolledBackPicture(t *testing.T) {
 		t.Fatalf("RolledBack = %v, %v", found, err)
 	}
 	for _, step := range []struct {
-		what string
-		by   *partition.Partition
-		gone map[log.Dot]string
-		want string
+		name    string
+		by      *partition.Partition
+		missing map[log.Dot]string
+		want    string
 	}{
 		{"without the picture", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
 		{"the entry that has its name", q, nil, "[a]"},
@@ -189,7 +189,7 @@ func TestRolledBackPicture(t *testing.T) {
 		{"with the picture", r, nil, "[]"},
 	} {
 		b := keptBy(t, step.by)
-		b.Missing = step.gone
+		b.Missing = step.missing
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -199,12 +199,12 @@ func TestRolledBackPicture(t *testing.T) {
 			listed = append(listed, id)
 			v := p.View()
 			if in, err := v.InputByID(id); err != nil || in.Dot != c.Op.Dot {
-				t.Errorf("%s: the input is %v, %v, listed as %v", step.what, in.Dot, err, c.Op.Dot)
+				t.Errorf("%s: the input is %v, %v, listed as %v", step.name, in.Dot, err, c.Op.Dot)
 			}
 			_ = v.Close()
 		}
 		if fmt.Sprint(listed) != step.want {
-			t.Errorf("%s: listed are %v, want %s", step.what, listed, step.want)
+			t.Errorf("%s: listed are %v, want %s", step.name, listed, step.want)
 		}
 	}
 }
@@ -248,8 +248,8 @@ func TestRolledBackTwice(t *testing.T) {
 	submit(t, p, &log.InputDelete{Input: a.Dot})
 	r := openNamed(t, memkv.New(), 2)
 	keepSealed(t, r, p, 0)
-	again := keptBy(t, r)
-	back(6, "y", &again)
+	laterRun := keptBy(t, r)
+	back(6, "y", &laterRun)
 	for range 2 {
 		if err := p.TakeBack(t.Context(), &offered, nil); err != nil {
 			t.Fatal(err)
@@ -284,11 +284,11 @@ func TestRolledBackTrimmed(t *testing.T) {
 	submit(t, origin, create("written"))
 	pullSealed(t, r, origin)
 	for _, tt := range []struct {
-		name  string
-		disk  kv.Store
-		again bool // the replica that made it sends it again
-		shown partition.StoredRun
-		want  bool
+		name   string
+		disk   kv.Store
+		resent bool // the replica that made it sends it again
+		proof  partition.StoredRun
+		want   bool
 	}{
 		{"never rolled back", store, false, lastKept(t, r), false},
 		{"an operation of a replica", image, false, accepted, true},
@@ -297,14 +297,14 @@ func TestRolledBackTrimmed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := sealingAs(t, imageOf(t, tt.disk), log.Epoch{5})
-			if tt.again {
+			if tt.resent {
 				accept(p)
 			}
 			submit(t, p, create("x"), create("y"), create("z"))
 			if err := p.Log().Trim(p.Log().Head() + 1); err != nil {
 				t.Fatal(err)
 			}
-			if found, err := p.RolledBack(&tt.shown); found != tt.want || err != nil {
+			if found, err := p.RolledBack(&tt.proof); found != tt.want || err != nil {
 				t.Errorf("RolledBack = %v, %v", found, err)
 			}
 		})

@@ -14,12 +14,12 @@ import (
 
 const newer = fold.Version + 1
 
-// openRules opens a partition of a program that knows the rules up to a version.
+// openRules opens a partition like a program that knows the rules up to a version.
 func openRules(store kv.Store, of catalog.AppID, rules uint32, replica *partition.Replica) (*partition.Partition, error) {
 	return partition.Open(partition.Options{Store: store, App: of, Clock: clock, Epoch: log.Epoch{1}, Rules: rules, Replica: replica})
 }
 
-// rulesIn are the entries of a log that put rules in force.
+// rulesIn returns the sequence numbers of the log entries that put rules in force.
 func rulesIn(t *testing.T, p *partition.Partition) (seqs []uint64) {
 	t.Helper()
 	err := p.Log().Read(1, func(e log.Entry) bool {

@@ -45,7 +45,7 @@ func (c *countingStore) Commit(b *kv.Batch) (func() error, error) {
 	return c.Store.Commit(b)
 }
 
-// TestShut ends a partition under its writers. Each of them gets the reason, or has written before, and nothing is written afterwards.
+// TestShut ends a partition while writers use it. Each writer gets the reason, and nothing is written afterwards.
 func TestShut(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 5))

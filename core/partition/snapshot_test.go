@@ -19,7 +19,7 @@ import (
 
 var network = [32]byte{7}
 
-// large makes a partition whose state takes several chunks.
+// large adds n inputs, so that the state of the partition takes several chunks.
 func large(t testing.TB, p *partition.Partition, from, n int) {
 	t.Helper()
 	for i := from; i < from+n; i += 100 {
@@ -41,7 +41,7 @@ func large(t testing.TB, p *partition.Partition, from, n int) {
 	}
 }
 
-// export takes a snapshot and compares every chunk with its list.
+// export takes a snapshot and compares every chunk with the list of chunks.
 func export(t testing.TB, p *partition.Partition, base [32]byte) (x *partition.Export, chunks [][]byte) {
 	t.Helper()
 	x, err := p.Export(base)
@@ -69,7 +69,7 @@ func export(t testing.TB, p *partition.Partition, base [32]byte) (x *partition.E
 	return x, chunks
 }
 
-// take puts chunks into an empty store.
+// take returns a store that contains only these chunks.
 func take(t testing.TB, chunks [][]byte) kv.Store {
 	t.Helper()
 	store := memkv.New()
@@ -90,8 +90,8 @@ func take(t testing.TB, chunks [][]byte) kv.Store {
 	return store
 }
 
-// TestExport puts a snapshot's chunks together again: the state is the same, byte for byte, at the
-// moment of the snapshot, whatever is written meanwhile.
+// TestExport joins the chunks of a snapshot again. The state is that of the moment of the snapshot, byte for byte, whatever is written
+// meanwhile.
 func TestExport(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
@@ -148,7 +148,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExportLess leaves out derived records that nobody asked for, and those of other networks.
+// TestExportLess checks that a snapshot leaves out derived records if none are requested, and always those of other networks.
 func TestExportLess(t *testing.T) {
 	p := open(t, memkv.New())
 	defer p.Close()
@@ -179,7 +179,7 @@ func TestExportLess(t *testing.T) {
 	}
 }
 
-// TestExportResumes changes a small part of a large state. Most chunks of the next snapshot are those of the previous one, so an
+// TestExportResumes changes a small part of a large state. Most chunks of the next snapshot equal chunks of the previous one, so an
 // interrupted download continues.
 func TestExportResumes(t *testing.T) {
 	p := open(t, memkv.New())

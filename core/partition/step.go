@@ -24,11 +24,11 @@ func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err err
 	if more, err = p.stepTidy(); err != nil {
 		return false, fmt.Errorf("step: %w", err)
 	}
-	again, err := p.stepIndex(ctx)
+	moreIndexing, err := p.stepIndex(ctx)
 	if err != nil {
 		return false, fmt.Errorf("index: %w", err)
 	}
-	more = more || again
+	more = more || moreIndexing
 	if err := p.stepRetention(ctx, now); err != nil {
 		return false, fmt.Errorf("log: %w", err)
 	}

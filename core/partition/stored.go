@@ -28,10 +28,10 @@ import (
 // Where entries are missing, a run has a gap. The origin takes the entries with [Partition.TakeBack].
 
 const (
-	keptName = "kept/"
-	leftName = "left/"
+	storedName = "kept/"
+	leftName   = "left/"
 
-	keptBytes = 64 // approximate bytes of an entry without its operation
+	entryOverhead = 64 // approximate bytes of an entry without its operation
 )
 
 // defaultKeep is the default of Replica.Keep, in bytes.
@@ -78,7 +78,7 @@ type keeping struct {
 }
 
 func storedEntryKey(app catalog.AppID, at StoredPlace) []byte {
-	return dotKey(app, keptName, log.Dot{Site: log.Site(at.Run), Seq: at.Seq})
+	return dotKey(app, storedName, log.Dot{Site: log.Site(at.Run), Seq: at.Seq})
 }
 
 func leftKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, leftName, dot) }
@@ -151,7 +151,7 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 			}
 		}
 		p.tx.Put(storedEntryKey(p.o.App, StoredPlace{m.note.kept.run, x.Seq}), value)
-		m.note.kept.bytes += uint64(len(value)) + keptBytes
+		m.note.kept.bytes += uint64(len(value)) + entryOverhead
 		before = before.Next(data)
 	}
 	return m.boundKept()
@@ -168,12 +168,12 @@ func chainBefore(r *Run, at Cursor) log.Chain {
 // boundKept deletes the oldest stored entries if they exceed the limit.
 func (m *pullBatch) boundKept() error {
 	n := &m.note.kept
-	most := m.p.replica.keep
-	if n.bytes <= most {
+	limit := m.p.replica.storedLimit
+	if n.bytes <= limit {
 		return nil
 	}
-	lo, hi := under(m.p.o.App, keptName)
-	return m.dropKept(lo, hi, func() bool { return n.bytes > most-most/8 })
+	lo, hi := under(m.p.o.App, storedName)
+	return m.dropKept(lo, hi, func() bool { return n.bytes > limit-limit/8 })
 }
 
 func always() bool { return true }
@@ -187,7 +187,7 @@ func (m *pullBatch) dropKept(lo, hi []byte, more func() bool) error {
 			return false
 		}
 		keys = append(keys, bytes.Clone(key))
-		n.bytes -= min(n.bytes, uint64(len(value))+keptBytes)
+		n.bytes -= min(n.bytes, uint64(len(value))+entryOverhead)
 		return true
 	})
 	for _, key := range keys {
@@ -203,7 +203,7 @@ func (m *pullBatch) forgetKept() error {
 		return nil
 	}
 	if n.cursor.Stable > n.kept.since {
-		lo, _ := under(p.o.App, keptName)
+		lo, _ := under(p.o.App, storedName)
 		if err := m.dropKept(lo, storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), always); err != nil {
 			return err
 		}
@@ -302,7 +302,7 @@ func (p *Partition) KeptAfter(at StoredPlace, yield func(StoredEntry) bool) erro
 }
 
 func keptIn(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEntry) bool) error {
-	_, hi := under(app, keptName)
+	_, hi := under(app, storedName)
 	var failed error
 	err := r.Scan(storedEntryKey(app, StoredPlace{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
 		k := StoredEntry{}
@@ -317,7 +317,7 @@ func keptIn(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEnt
 // LastKept returns the last stored entry of the log that the replica pulls now. sealed is false if it does not exist or came without a
 // seal. If a sealed snapshot reaches further, it returns the place of the snapshot without an operation, with the chain up to it in Before.
 func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
-	lo, hi := under(p.o.App, keptName)
+	lo, hi := under(p.o.App, storedName)
 	var failed error
 	err = p.o.Store.ScanBack(lo, hi, func(key, value []byte) bool {
 		k, failed = readKept(key, bytes.Clone(value))

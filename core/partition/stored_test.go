@@ -63,7 +63,7 @@ func TestKeptUntilListed(t *testing.T) {
 	}
 	submit(t, p, create("c"))
 	pullSealed(t, r, p)
-	kept := func(stable uint64) (older bool) {
+	hasOlder := func(stable uint64) (older bool) {
 		t.Helper()
 		c := r.Cursor()
 		if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
@@ -78,10 +78,10 @@ func TestKeptUntilListed(t *testing.T) {
 		}
 		return older
 	}
-	if !kept(at + 1) {
+	if !hasOlder(at + 1) {
 		t.Error("entries of the log of before are dropped that a backup may not list")
 	}
-	if kept(x.Snapshot.Head + 1) {
+	if hasOlder(x.Snapshot.Head + 1) {
 		t.Error("entries are kept that are stable")
 	}
 }

@@ -37,83 +37,83 @@ type Span struct {
 }
 
 // SubmitSpan is [Partition.Submit] for callers with a token. It also returns the span of the new operations.
-func (p *Partition) SubmitSpan(ctx context.Context, who Caller, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
+func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, Span{}, err
 	}
 	if len(bodies) == 0 {
 		return nil, Span{}, nil
 	}
-	first, made, t, wait, err := p.append(who, bodies, also)
+	first, span, t, wait, err := p.append(caller, bodies, also)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
 	err = wait()
 	if err == nil {
-		err = p.foldOf(made.Site, first+uint64(len(bodies))-1)
+		err = p.foldOf(span.Site, first+uint64(len(bodies))-1)
 	}
 	p.drop(first, t)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
-	return t.verdicts, made, nil
+	return t.verdicts, span, nil
 }
 
 // append numbers the operations and appends them. first is the entry of the first operation.
-func (p *Partition) append(who Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, t *ticket, wait func() error, err error) {
+func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, span Span, t *ticket, wait func() error, err error) {
 	if err := p.prepare(bodies); err != nil {
-		return 0, made, nil, nil, err
+		return 0, span, nil, nil, err
 	}
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
-		return 0, made, nil, nil, err
+		return 0, span, nil, nil, err
 	}
 	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
-		return 0, made, nil, nil, err
+		return 0, span, nil, nil, err
 	}
 	site := p.Site()
 	if err := p.checkOutboxLimit(site, len(bodies)); err != nil {
-		return 0, made, nil, nil, err
+		return 0, span, nil, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
-		ops[i] = log.Op{Dot: log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}, At: p.clock.Next(), By: who.By, Body: body}
+		ops[i] = log.Op{Dot: log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}, At: p.clock.Next(), By: caller.By, Body: body}
 	}
 	log.SetLeases(ops)
-	var beside *kv.Batch
-	noted := p.replica != nil && who.Token != Token{}
+	var batch *kv.Batch
+	noted := p.replica != nil && caller.Token != Token{}
 	born := p.replica != nil && p.replica.noted != site && p.life() != 0
 	if also != nil || noted || born {
-		beside = &kv.Batch{}
+		batch = &kv.Batch{}
 	}
 	if also != nil {
-		also(beside)
+		also(batch)
 	}
 	if noted {
-		p.noteToken(beside, ops, who.Token)
+		p.noteToken(batch, ops, caller.Token)
 	}
 	if born {
-		p.noteLife(beside, site, p.last+1)
+		p.noteLife(batch, site, p.last+1)
 	}
-	if err := p.deletesAll(ops, &beside); err != nil {
-		return 0, made, nil, nil, err
+	if err := p.deletesAll(ops, &batch); err != nil {
+		return 0, span, nil, nil, err
 	}
-	if err := p.reserve(ops, beside); err != nil {
-		return 0, made, nil, nil, err
+	if err := p.reserve(ops, batch); err != nil {
+		return 0, span, nil, nil, err
 	}
 	first = p.log.LastSeq() + 1
 	t = p.expect(first, len(ops))
-	if _, wait, err = p.log.Append(ops, beside); err != nil {
+	if _, wait, err = p.log.Append(ops, batch); err != nil {
 		p.unreserve(ops)
 		p.drop(first, t)
-		return 0, made, nil, nil, err
+		return 0, span, nil, nil, err
 	}
-	made = Span{Site: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
-	p.last = made.Last
+	span = Span{Site: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
+	p.last = span.Last
 	if born {
 		p.replica.noted = site
 	}
-	return first, made, t, wait, nil
+	return first, span, t, wait, nil
 }
 
 // deletes reports whether all the bodies free space.

@@ -24,7 +24,7 @@ type faulty struct {
 	mu                 sync.Mutex
 	room, apply, syncs error
 	applied, committed atomic.Int64
-	held               chan struct{} // not nil: syncs wait until it is closed
+	gate               chan struct{} // if not nil, syncs wait until it is closed
 }
 
 func (f *faulty) set(e *error, to error) {
@@ -53,14 +53,14 @@ func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
 	f.committed.Add(1)
 	wait, err := f.Store.Commit(b)
 	return func() error {
-		if f.held != nil {
-			<-f.held
+		if f.gate != nil {
+			<-f.gate
 		}
 		return errors.Join(f.get(&f.syncs), wait())
 	}, err
 }
 
-// TestFull refuses writes before anything is written, and takes deletions.
+// TestFull checks that a full store refuses writes before anything is written, and accepts deletions.
 func TestFull(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	p := open(t, store)
@@ -84,7 +84,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestFailedSync acknowledges nothing, shows nothing and takes nothing more.
+// TestFailedSync checks that a partition with a failed sync acknowledges nothing, shows nothing and accepts nothing more.
 func TestFailedSync(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	p := open(t, store)
@@ -103,7 +103,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestFoldLater folds in a later step what the store did not take at once.
+// TestFoldLater checks that a later step folds operations that the store refused at first.
 func TestFoldLater(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	p := open(t, store)
@@ -152,11 +152,11 @@ func TestSubmitNothing(t *testing.T) {
 	}
 }
 
-// TestGroup has many Submits wait for one sync: one of them folds for all.
+// TestGroup lets many Submits wait for one sync. One of them folds the operations of several.
 func TestGroup(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	p := open(t, store)
-	store.held = make(chan struct{})
+	store.gate = make(chan struct{})
 	store.applied.Store(0)
 	store.committed.Store(0)
 	const submits = 20
@@ -183,7 +183,7 @@ func TestGroup(t *testing.T) {
 		}
 		runtime.Gosched() // a guest has one thread
 	}
-	close(store.held)
+	close(store.gate)
 	group.Wait()
 	if n := store.applied.Load(); n >= submits {
 		t.Errorf("%d submits were folded in %d batches", submits, n)
@@ -194,7 +194,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestConcurrent submits, reads, steps and deletes at once.
+// TestConcurrent submits, reads, steps and deletes concurrently.
 func TestConcurrent(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
@@ -235,7 +235,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// consistent holds a view's counts to its inputs.
+// consistent compares a view's counts with its inputs.
 func consistent(t tb, v *partition.View) {
 	t.Helper()
 	counts, err := v.Counts()
@@ -244,7 +244,7 @@ func consistent(t tb, v *partition.View) {
 	}
 }
 
-// TestOpenErrors refuses a state that is beyond its log, and what the store cannot give.
+// TestOpenErrors checks that Open fails for a state beyond the end of its log and for a closed store.
 func TestOpenErrors(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)

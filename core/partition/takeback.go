@@ -143,21 +143,21 @@ func (p *Partition) takeBack(b *StoredRun, also func(*kv.Batch)) (last uint64, w
 	if err != nil {
 		return 0, nil, err
 	}
-	beside := &kv.Batch{}
+	batch := &kv.Batch{}
 	if also != nil {
-		also(beside)
+		also(batch)
 	}
-	if err := t.note(beside); err != nil {
+	if err := t.note(batch); err != nil {
 		return 0, nil, err
 	}
 	if len(t.ops) == 0 {
-		if beside.Len() == 0 {
+		if batch.Len() == 0 {
 			return p.log.LastSeq(), func() error { return nil }, nil
 		}
-		wait, err = p.o.Store.Commit(beside)
+		wait, err = p.o.Store.Commit(batch)
 		return p.log.LastSeq(), wait, err
 	}
-	if _, wait, err = p.log.Append(t.ops, beside); err != nil {
+	if _, wait, err = p.log.Append(t.ops, batch); err != nil {
 		return 0, nil, err
 	}
 	p.hear(t.ops)
@@ -222,7 +222,7 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 		}
 	}
 	had := map[log.Site]uint64{}
-	var made madeByEntries
+	var creations madeByEntries
 	for i := range b.Entries {
 		op := &b.Entries[i].Op
 		d := op.Dot
@@ -239,7 +239,7 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 		case err != nil:
 		case moved:
 			t.exact = false // what follows may name it
-			err = t.meets(op, as, &made)
+			err = t.meets(op, as, &creations)
 		case used && !sealed:
 			t.lose(op, noSeal)
 		case used:
@@ -269,10 +269,10 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 			return nil, err
 		}
 		if sealed {
-			made.add(d, op.Body, known, t.taken[d])
+			creations.add(d, op.Body, known, t.taken[d])
 		}
 	}
-	doomed, err := p.live(made.deleted)
+	doomed, err := p.live(creations.deleted)
 	if err == nil && (!t.exact || len(doomed) > 0) {
 		t.exact = false
 		err = t.try(doomed)
@@ -281,7 +281,7 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 }
 
 // meets handles an operation that its replica sends again as another site. as is its name in the log; zero: the log lacks it so far.
-func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
+func (t *taking) meets(op *log.Op, as log.Dot, creations *madeByEntries) error {
 	if as == (log.Dot{}) {
 		t.lose(op, "its replica sends it again as another site")
 		return nil
@@ -289,7 +289,7 @@ func (t *taking) meets(op *log.Op, as log.Dot, made *madeByEntries) error {
 	t.rolled.names[op.Dot], t.moved[lostOp{op.Dot, op.At}] = as, as
 	e, err := t.p.earlyAs(op, as)
 	if e.kill != nil {
-		made.deleted = append(made.deleted, entryDeletion{body: e.kill.Body})
+		creations.deleted = append(creations.deleted, entryDeletion{body: e.kill.Body})
 		t.taken[e.met] = true
 	}
 	return err
@@ -383,9 +383,9 @@ func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 	return sealed, err == nil && have == at, err
 }
 
-// take schedules an operation to be appended, and also lists it if gone is a reason. It only lists the operation if the previous one of its
-// site comes from a different life than in this log: two replicas have used the site, or the disk of one was rolled back.
-func (t *taking) take(op *log.Op, lives []Life, gone string) error {
+// take schedules an operation to be appended, and also lists it if reason is not empty. It only lists the operation if the previous one of
+// its site comes from a different life than in this log: two replicas have used the site, or the disk of one was rolled back.
+func (t *taking) take(op *log.Op, lives []Life, reason string) error {
 	life, followed := lifeOf(lives, op.Dot.Seq), lifeOf(lives, op.Dot.Seq-1)
 	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)
 	for _, l := range t.lives {
@@ -399,8 +399,8 @@ func (t *taking) take(op *log.Op, lives []Life, gone string) error {
 	}
 	t.ops, t.own = append(t.ops, *op), append(t.own, false)
 	t.taken[op.Dot] = true
-	if gone != "" {
-		t.lose(op, gone)
+	if reason != "" {
+		t.lose(op, reason)
 	}
 	if before.ID != life {
 		t.lives = append(t.lives, SiteLife{op.Dot.Site, Life{First: op.Dot.Seq, ID: life}})

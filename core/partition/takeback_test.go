@@ -92,14 +92,14 @@ func TestTakeBack(t *testing.T) {
 	pullSealed(t, r, origin)
 	b := keptBy(t, r)
 
-	gone := openRestored(t, image, 4)
+	restored := openRestored(t, image, 4)
 	lacking := keptBy(t, r)
 	first := lacking.Entries[len(lacking.Entries)-2].Op
 	lacking.Missing = map[log.Dot]string{first.Dot: partition.LostPicture}
-	if err := gone.TakeBack(t.Context(), &lacking, nil); err != nil {
+	if err := restored.TakeBack(t.Context(), &lacking, nil); err != nil {
 		t.Fatal(err)
 	}
-	if lost, err := lostOf(gone); !lost[first.Body.(*log.InputCreate).Blob] || len(lost) != 1 || err != nil {
+	if lost, err := lostOf(restored); !lost[first.Body.(*log.InputCreate).Blob] || len(lost) != 1 || err != nil {
 		t.Errorf("LostPictures = %v, %v", lost, err)
 	}
 
@@ -117,9 +117,9 @@ func TestTakeBack(t *testing.T) {
 	}
 
 	other := openRestored(t, image, 3)
-	made := submit(t, other, create("a"))[0]
-	if made.Dot.Site < partition.RestoredSites {
-		t.Errorf("a restored log writes as %v", made.Dot)
+	verdict := submit(t, other, create("a"))[0]
+	if verdict.Dot.Site < partition.RestoredSites {
+		t.Errorf("a restored log writes as %v", verdict.Dot)
 	}
 	if err := other.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestTakeBack(t *testing.T) {
 	if len(c) != 1 {
 		t.Fatalf("conflicts %+v", c)
 	}
-	if x, ok := c[0].Op.Body.(*log.InputCreate); !ok || x.ID != "a" || c[0].Verdict.Dot != made.Dot {
+	if x, ok := c[0].Op.Body.(*log.InputCreate); !ok || x.ID != "a" || c[0].Verdict.Dot != verdict.Dot {
 		t.Errorf("conflict %+v", c[0])
 	}
 }
@@ -267,13 +267,13 @@ func TestTakeBackRenamedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, Body: create("made")}
+	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, Body: create("made")}
 	ops := func(at log.HLC) []log.Op {
-		label := &log.InputLabels{Input: made.Dot, Labels: []log.Label{{Concept: "x", Value: 1}}}
+		label := &log.InputLabels{Input: creation.Dot, Labels: []log.Label{{Concept: "x", Value: 1}}}
 		return []log.Op{{Dot: log.Dot{Site: 11, Seq: 1}, At: at, Body: create("a")}, {Dot: log.Dot{Site: 11, Seq: 2}, At: at, Body: label}}
 	}
 	first, r := openNamed(t, memkv.New(), 1), openNamed(t, memkv.New(), 1)
-	accept(origin, made)
+	accept(origin, creation)
 	pullSealed(t, first, origin)
 	accept(origin, ops(at)...)
 	pullSealed(t, r, origin)
@@ -282,7 +282,7 @@ func TestTakeBackRenamedLater(t *testing.T) {
 	if _, err := p.Moves(9, 9); err != nil {
 		t.Fatal(err)
 	}
-	sent := made
+	sent := creation
 	sent.Dot.Site = 30
 	accept(p, sent)
 	for _, b := range []partition.StoredRun{keptBy(t, first), lastKept(t, r)} {
@@ -305,15 +305,15 @@ func TestTakeBackRefused(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
 	image := imageOf(t, store)
-	made := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: log.HLC(clock().UnixMilli()) << 16, By: "token", Body: &log.ModelCreate{ID: "m", Version: "v"}}
-	if _, _, err := origin.Accept(t.Context(), []log.Op{made}, nil); err != nil {
+	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: log.HLC(clock().UnixMilli()) << 16, By: "token", Body: &log.ModelCreate{ID: "m", Version: "v"}}
+	if _, _, err := origin.Accept(t.Context(), []log.Op{creation}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	b := keptBy(t, r)
 	p := openRestored(t, image, 2)
-	no := made
+	no := creation
 	partition.Refuse(&no, "scope: the token was revoked")
 	if _, _, err := p.Accept(t.Context(), []log.Op{no}, nil); err != nil {
 		t.Fatal(err)
@@ -321,8 +321,8 @@ func TestTakeBackRefused(t *testing.T) {
 	if err := p.Log().Trim(p.Log().Head() + 1); err != nil {
 		t.Fatal(err)
 	}
-	for _, again := range []bool{false, true} {
-		if again { // a replica that has pulled the refusal gives it to a log that was restored once more
+	for _, secondRestore := range []bool{false, true} {
+		if secondRestore { // a replica that has pulled the refusal gives it to a log that was restored once more
 			p = openRestored(t, image, 3)
 			first := partition.StoredRun{From: b.From, Before: b.Before, Entries: []log.Entry{{Seq: b.From + 1, Op: no}}}
 			first.Seal = p.Seal(b.From+1, b.Before.Next(log.Encode(nil, &no)))
@@ -335,7 +335,7 @@ func TestTakeBackRefused(t *testing.T) {
 		}
 		c := conflictsOf(t, p)
 		if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &b.Entries[0].Op)) || !strings.Contains(c[0].Verdict.Detail, "the token was revoked") {
-			t.Errorf("again %v: conflicts %+v", again, c)
+			t.Errorf("again %v: conflicts %+v", secondRestore, c)
 		}
 	}
 }
@@ -390,7 +390,7 @@ func TestTakeBackParted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kept := func(of *partition.Partition) partition.StoredRun {
+	storedRun := func(of *partition.Partition) partition.StoredRun {
 		r := openNamed(t, memkv.New(), 1)
 		pullSealed(t, r, of)
 		return keptBy(t, r)
@@ -415,7 +415,7 @@ func TestTakeBackParted(t *testing.T) {
 		p := openRestored(t, image, 2)
 		accept(p, 1, 2, "x")
 		submit(t, p, create("own")) // the entries do not keep their places
-		b := kept(c.from)
+		b := storedRun(c.from)
 		for ; c.skip > 0; c.skip-- {
 			b.From, b.Before, b.Entries = b.From+1, b.Before.Next(log.Encode(nil, &b.Entries[0].Op)), b.Entries[1:]
 		}

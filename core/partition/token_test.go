@@ -60,15 +60,15 @@ func TestTokens(t *testing.T) {
 	submitWithToken(t, c.Partition, partition.Token{}, "an earlier version's")
 	submitWithToken(t, c.Partition, young, "d")
 	want := []partition.Token{old, old, {}, young}
-	expect := func(when string, want []partition.Token, kept int) {
+	expect := func(when string, want []partition.Token, wantNotes int) {
 		t.Helper()
 		for i, got := range tokensOf(t, c, 4) {
 			if got != want[i] {
 				t.Errorf("%s, operation %d: %+v, want %+v", when, i+1, got, want[i])
 			}
 		}
-		if n := notes(t, c.store); n != kept {
-			t.Errorf("%s: %d notes, want %d", when, n, kept)
+		if n := notes(t, c.store); n != wantNotes {
+			t.Errorf("%s: %d notes, want %d", when, n, wantNotes)
 		}
 	}
 	expect("pending", want, 3)

@@ -35,7 +35,7 @@ type Retention struct {
 const (
 	keepAge     = 30 * 24 * time.Hour
 	keepEntries = 200_000
-	keepAway    = 90 * 24 * time.Hour
+	keepOffline = 90 * 24 * time.Hour
 	keepWrites  = 7 * 24 * time.Hour
 	leastKept   = 4096
 )
@@ -48,7 +48,7 @@ func (k *Retention) defaults() {
 		k.Entries = keepEntries
 	}
 	if k.MaxOffline <= 0 {
-		k.MaxOffline = keepAway
+		k.MaxOffline = keepOffline
 	}
 	if k.Writes <= 0 {
 		k.Writes = keepWrites
@@ -90,14 +90,14 @@ func (p *Partition) stepTrim(now time.Time) error {
 	lock := p.locks.take(reading)
 	seq, shut := p.seq, p.shut
 	lock.unlock()
-	floor, keep := p.log.Floor(), &p.o.Retention
-	least := min(leastKept, keep.Entries)
+	floor, retention := p.log.Floor(), &p.o.Retention
+	least := min(leastKept, retention.Entries)
 	if shut || seq+1 < floor+least {
 		return nil
 	}
 	below := floor
-	if kept := seq + 1 - floor; kept > keep.Entries+keep.Entries/8 {
-		below = seq + 1 - keep.Entries
+	if entries := seq + 1 - floor; entries > retention.Entries+retention.Entries/8 {
+		below = seq + 1 - retention.Entries
 	}
 	old, err := p.mark(now, seq)
 	if err != nil {

@@ -18,16 +18,16 @@ type ticking struct{ at time.Time }
 
 func (c *ticking) now() time.Time { return c.at }
 
-func openKeeping(t testing.TB, store kv.Store, c *ticking, keep partition.Retention) *partition.Partition {
+func openKeeping(t testing.TB, store kv.Store, c *ticking, retention partition.Retention) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: keep})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: retention})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// step does all that is left for later.
+// step runs Step until no work is left.
 func step(t testing.TB, p *partition.Partition, at time.Time) {
 	t.Helper()
 	for {
@@ -41,7 +41,7 @@ func step(t testing.TB, p *partition.Partition, at time.Time) {
 	}
 }
 
-// flip are n changes of one label of an input.
+// flip returns n changes of an input's labels, one label each.
 func flip(input log.Dot, n int) []log.Body {
 	bodies := make([]log.Body, n)
 	for i := range bodies {
@@ -50,7 +50,7 @@ func flip(input log.Dot, n int) []log.Body {
 	return bodies
 }
 
-// keys counts what a store holds.
+// keys returns the number of keys in a store.
 func keys(t testing.TB, store kv.Store) (n int) {
 	t.Helper()
 	err := store.Scan(nil, nil, func(_, _ []byte) bool {
@@ -66,63 +66,63 @@ func keys(t testing.TB, store kv.Store) (n int) {
 // TestTrimmedLog changes labels until the log has been filled many times. The size of the store stays bounded, the state is that of a log
 // that was never trimmed, operations that are sent again are recognized, and opening the store again needs no trimmed entry.
 func TestTrimmedLog(t *testing.T) {
-	const kept, rounds, changes = 1000, 40, 500
+	const maxEntries, rounds, changes = 1000, 40, 500
 	c := &ticking{at: clock()}
-	store, whole := memkv.New(), memkv.New()
-	p := openKeeping(t, store, c, partition.Retention{Entries: kept})
-	q := openKeeping(t, whole, c, partition.Retention{})
+	store, untrimmed := memkv.New(), memkv.New()
+	p := openKeeping(t, store, c, partition.Retention{Entries: maxEntries})
+	q := openKeeping(t, untrimmed, c, partition.Retention{})
 	ours := log.Dot{Site: log.Origin, Seq: 1}
 	sentOnce := siteOps(edge, 1, flip(ours, 3)...)
 	for _, x := range []*partition.Partition{p, q} {
 		submit(t, x, create("a"))
 		accept(t, x, sentOnce)
 	}
-	most := 0
+	maxKeys := 0
 	for range rounds {
 		c.at = c.at.Add(time.Minute)
 		for _, x := range []*partition.Partition{p, q} {
 			submit(t, x, flip(ours, changes)...)
 			step(t, x, c.at)
 		}
-		most = max(most, keys(t, store))
+		maxKeys = max(maxKeys, keys(t, store))
 	}
 	l := p.Log()
-	if n := l.Head() + 1 - l.Floor(); n < kept || n > kept+kept/8+changes || most > kept+kept/8+changes+100 {
-		t.Errorf("%d entries are kept and the store had %d keys, want about %d", n, most, kept)
+	if n := l.Head() + 1 - l.Floor(); n < maxEntries || n > maxEntries+maxEntries/8+changes || maxKeys > maxEntries+maxEntries/8+changes+100 {
+		t.Errorf("%d entries are kept and the store had %d keys, want about %d", n, maxKeys, maxEntries)
 	}
 	if q.Log().Floor() != 1 || q.Log().Head() != l.Head() {
 		t.Errorf("the log that keeps 200,000 goes from %d to %d", q.Log().Floor(), q.Log().Head())
 	}
-	if digest(t, store) != digest(t, whole) {
+	if digest(t, store) != digest(t, untrimmed) {
 		t.Error("the state of the trimmed log is another")
 	}
 	if err := l.Read(l.Floor()-1, func(log.Entry) bool { return true }); !errors.Is(err, log.ErrTrimmed) {
 		t.Errorf("reading what was trimmed: %v", err)
 	}
 	head, floor := l.Head(), l.Floor()
-	accept(t, p, sentOnce) // its entries were trimmed, its number was not
+	accept(t, p, sentOnce) // its entries were trimmed, but its sequence number was not
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openKeeping(t, store, c, partition.Retention{Entries: kept})
+	p = openKeeping(t, store, c, partition.Retention{Entries: maxEntries})
 	accept(t, p, sentOnce)
 	if l = p.Log(); l.Head() != head || l.Floor() != floor {
 		t.Errorf("opened anew the log goes from %d to %d, before from %d to %d", l.Floor(), l.Head(), floor, head)
 	}
 	submit(t, p, flip(ours, 1)...)
-	if got := digest(t, store); got == digest(t, whole) {
+	if got := digest(t, store); got == digest(t, untrimmed) {
 		t.Error("the state does not move on")
 	}
 }
 
-// TestTrimmedByAge trims what is older than is kept, by when it was appended, in whatever process; and never the
-// last entries.
+// TestTrimmedByAge trims entries older than the maximum age since they were appended, also after a restart. The last 4,096 entries always
+// stay.
 func TestTrimmedByAge(t *testing.T) {
 	const day, least = 24 * time.Hour, 4096
-	keep := partition.Retention{Age: 16 * day}
+	retention := partition.Retention{Age: 16 * day}
 	c := &ticking{at: clock()}
 	store := memkv.New()
-	p := openKeeping(t, store, c, keep)
+	p := openKeeping(t, store, c, retention)
 	submit(t, p, create("a"))
 	input := log.Dot{Site: log.Origin, Seq: 1}
 	write := func(n int) {
@@ -145,7 +145,7 @@ func TestTrimmedByAge(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openKeeping(t, store, c, keep)
+	p = openKeeping(t, store, c, retention)
 	c.at = c.at.Add(day + time.Hour)
 	step(t, p, c.at)
 	head := p.Log().Head()
@@ -163,7 +163,7 @@ func TestTrimmedByAge(t *testing.T) {
 	}
 }
 
-// horizons are those of a log.
+// horizons returns the times of the horizon entries in a log.
 func horizons(t testing.TB, p *partition.Partition) (at []time.Time) {
 	t.Helper()
 	for _, e := range entries(t, p) {
@@ -174,12 +174,12 @@ func horizons(t testing.TB, p *partition.Partition) (at []time.Time) {
 	return at
 }
 
-// TestHorizonMoves has the horizon follow the clock where others write too, and refuses what is older.
+// TestHorizonMoves checks that the horizon follows the clock if other sites write, and that older writes are refused.
 func TestHorizonMoves(t *testing.T) {
 	const day = 24 * time.Hour
-	keep := partition.Retention{MaxOffline: 64 * day}
+	retention := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
-	p := openKeeping(t, memkv.New(), c, keep)
+	p := openKeeping(t, memkv.New(), c, retention)
 	submit(t, p, create("a"))
 	input := log.Dot{Site: log.Origin, Seq: 1}
 	pass := func(days int) {
@@ -220,18 +220,18 @@ func TestHorizonMoves(t *testing.T) {
 			t.Errorf("%d horizons in a month without a write, want %d", got, want)
 		}
 	}
-	idle(0) // the last entry is that of the last write
+	idle(0) // the last entry is a horizon, so no other follows
 	submit(t, p, flip(input, 1)...)
 	idle(1)
 	v := p.View()
 	defer v.Close()
 	h, err := v.Header()
-	if want := c.at.Add(-keep.MaxOffline); err != nil || h.Horizon.Time().After(want) {
+	if want := c.at.Add(-retention.MaxOffline); err != nil || h.Horizon.Time().After(want) {
 		t.Errorf("horizon %v, %v, want not after %v", h.Horizon.Time(), err, want)
 	}
 }
 
-// TestHorizonOfAJump holds the horizon where the log's own clock is: a wrong date moves nothing.
+// TestHorizonOfAJump checks that the horizon follows the log's own clock: a wrong date of the host does not move it.
 func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
 	p := openKeeping(t, memkv.New(), c, partition.Retention{})

@@ -13,18 +13,18 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestTry: a replica says of operations what it says of them when they are submitted, and changes nothing.
+// TestTry checks that Try returns the verdicts that Submit returns for the same operations, and changes nothing.
 func TestTry(t *testing.T) {
 	origin := open(t, memkv.New())
-	there := submit(t, origin, create("one"), &log.InputCreate{ID: "lost", URL: "http://x/lost"})
-	submit(t, origin, &log.InputFetched{Input: there[1].Dot, Code: 30002})
+	verdicts := submit(t, origin, create("one"), &log.InputCreate{ID: "lost", URL: "http://x/lost"})
+	submit(t, origin, &log.InputFetched{Input: verdicts[1].Dot, Code: 30002})
 	a := openReplica(t, memkv.New(), 2)
 	a.pull(t, origin, 9)
 	submit(t, a.Partition, create("mine"))
 	before := digest(t, a.store)
 	bodies := []log.Body{
 		create("one"), create("new"), create("new"), create("mine"), create("lost"), create("lost"),
-		&log.InputLabels{Input: log.Dot{Site: 9, Seq: 9}}, &log.InputDelete{Input: there[0].Dot}, create("one"),
+		&log.InputLabels{Input: log.Dot{Site: 9, Seq: 9}}, &log.InputDelete{Input: verdicts[0].Dot}, create("one"),
 	}
 	for _, some := range [][]log.Body{bodies[:1], bodies[1:4], bodies} {
 		got, err := a.Try("key", some)

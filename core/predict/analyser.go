@@ -7,19 +7,19 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Analyser is one thread's memory for analysing pictures: a decoder, a recogniser and
-// scratch. It is not safe for concurrent use; make one a thread from the same Set and keep it.
-// Analysing allocates what is returned and, in the decoder, what the format's library does,
-// but nothing that grows with the pixels once the largest picture has been seen.
+// Analyser analyses pictures on one thread and holds the memory for it: a decoder, a recogniser and scratch. It is not safe for
+// concurrent use. A program makes one Analyser for each thread from the same Set and reuses it. An analysis allocates its results, and the
+// decoder allocates what the library of the picture's format needs. After the largest picture, no other allocation grows with the pixels.
 type Analyser struct {
 	set        *Set
 	decoder    *raster.Decoder
 	recogniser *Recogniser
 	tallies    []tally
-	rgba       []byte // of a picture to encode
+	rgba       []byte // pixels of a picture to encode
 }
 
-// NewAnalyser makes an analyser; l bounds what a picture may cost, and l.Pause may hold it up. The set is one of [Load].
+// NewAnalyser returns an analyser whose decoder has the limits l. The network calls l.Pause between its steps and waits until it returns.
+// NewAnalyser panics if the set comes from [LoadTables].
 func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 	if s.backbone == nil {
 		panic("predict: NewAnalyser needs a set that was loaded with its network")
@@ -34,12 +34,11 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 	return a
 }
 
-// Analyse computes the parts w of the analysis of an encoded picture. c is the part of the
-// upright picture that counts; concepts come from the centred square of that part, colours,
-// thumbnail and picture from all of it.
+// Analyse computes the parts w of the analysis of an encoded picture. c selects an area of the upright picture. The concepts and the cells
+// depend on the centred square of that area; the colours, the thumbnail and the picture on all of it.
 //
-// Errors are those of package raster for a bad picture (ErrUnsupported, ErrTooLarge,
-// ErrCorrupt, ErrExpired) and ErrNetwork. picture is borrowed until it returns.
+// Errors: raster.ErrUnsupported, ErrTooLarge, ErrCorrupt and ErrExpired for a bad picture, and ErrNetwork. Analyse borrows picture until
+// it returns.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
 	return a.analyse(w, c, func(v raster.View) (raster.Image, error) {
 		return a.decoder.Decode(picture, v)
@@ -48,25 +47,25 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 	})
 }
 
-// AnalysePlanes computes the parts w of the analysis of a frame of a video. Cells are not among them: w must not have
-// WantCells. Errors are those of Analyse. p.Pix is borrowed until it returns.
+// AnalysePlanes computes the parts w of the analysis of a video's frame. It returns an error if w has WantCells. The other errors are
+// those of Analyse. AnalysePlanes borrows p.Pix until it returns.
 func (a *Analyser) AnalysePlanes(p raster.Planes, w Want) (Analysis, error) {
 	return a.analyse(w, raster.Crop{}, func(v raster.View) (raster.Image, error) {
 		return a.decoder.Planes(p, v)
 	}, nil)
 }
 
-// AnalyseFrame is AnalysePlanes for the picture at the time of f's last Next. It renders with f's decoder, so another
-// analyser may take the next picture of f.
+// AnalyseFrame does what AnalysePlanes does for the picture at the time of f's last Next. f's decoder renders the picture, so that another
+// analyser may analyse the next picture of f.
 func (a *Analyser) AnalyseFrame(f *raster.Frames, w Want) (Analysis, error) {
 	return a.analyse(w, raster.Crop{}, f.Image, nil)
 }
 
-// errCells is the error of a caller that asks for the cells of a frame.
+// errCells is returned if a caller requests the cells of a frame.
 var errCells = errors.New("cells are computed for encoded pictures only")
 
-// analyse computes the parts w of a picture. image renders a view of the picture. part returns the area of a view, which
-// WantCells needs; it may be nil.
+// analyse computes the parts w of the analysis of a picture. image renders a view of the picture. part returns the area that a view shows;
+// if it is nil, w must not have WantCells.
 func (a *Analyser) analyse(
 	w Want, c raster.Crop, image func(raster.View) (raster.Image, error), part func(raster.View) (raster.Crop, error),
 ) (Analysis, error) {
@@ -126,7 +125,7 @@ func (a *Analyser) analyse(
 	return out, nil
 }
 
-// concepts runs the network on a prepared picture and fills the parts of WantConcepts.
+// concepts runs the network on img, which has the size of the network's input, and fills the parts of WantConcepts.
 func (a *Analyser) concepts(img raster.Image, out *Analysis) error {
 	if err := a.fits(img); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (a *Analyser) concepts(img raster.Image, out *Analysis) error {
 	return nil
 }
 
-// cells goes through a prepared picture cell by cell.
+// cells runs the network on img cell by cell and fills out.Cells. img has the size of the network's input.
 func (a *Analyser) cells(img raster.Image, out *Analysis) error {
 	if err := a.fits(img); err != nil {
 		return err
@@ -162,7 +161,7 @@ func (a *Analyser) cells(img raster.Image, out *Analysis) error {
 	return nil
 }
 
-// fits reports whether the network takes a picture.
+// fits returns ErrNetwork if img does not have the size of the network's input.
 func (a *Analyser) fits(img raster.Image) error {
 	if bb := a.set.backbone; img.Width != bb.size || img.Height != bb.size || len(img.Pix) != 3*bb.size*bb.size {
 		return fmt.Errorf("picture of %d×%d, want %d×%d: %w", img.Width, img.Height, bb.size, bb.size, ErrNetwork)

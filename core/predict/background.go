@@ -9,16 +9,16 @@ import (
 
 const maxBackground = 1 << 16
 
-// background is the embeddings of background.f16. They are decoded at their first need: decoding costs as much as loading all other
-// tables, and only trainings need them.
+// background holds the embeddings of background.f16. The first call of embeddings decodes them, since decoding takes as long as loading all
+// other tables, and only trainings need them.
 type background struct {
 	read func() ([]byte, error)
 
 	mu   sync.Mutex
-	list []Embedding // nil before the first need
+	list []Embedding // nil before the first successful call of embeddings
 }
 
-// embeddings returns the embeddings. An error of read is returned, and the next call reads again.
+// embeddings returns the embeddings. If read or the check of its bytes fails, embeddings returns the error, and the next call reads again.
 func (b *background) embeddings() ([]Embedding, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *background) embeddings() ([]Embedding, error) {
 
 const backgroundRow = 2 * Dim // bytes
 
-// checkBackground checks that background.f16 has rows of Dim finite half-precision numbers.
+// checkBackground returns ErrBundle unless data consists of at most maxBackground rows of Dim finite half-precision numbers.
 func checkBackground(data []byte) error {
 	if len(data)%backgroundRow != 0 || len(data)/backgroundRow > maxBackground {
 		return fmt.Errorf("%s: %d bytes: %w", backgroundFile, len(data), ErrBundle)
@@ -63,7 +63,7 @@ func parseBackground(data []byte) []Embedding {
 	return out
 }
 
-// half returns the value of an IEEE 754 half-precision number; every one is a float32.
+// half returns the value of an IEEE 754 half-precision number. It is exact, since float32 contains all of them.
 func half(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
 	switch exp {

@@ -30,7 +30,7 @@ func BenchmarkNewAnalyser(b *testing.B) {
 	}
 }
 
-// BenchmarkConcepts is everything after decoding: the network and the values.
+// BenchmarkConcepts measures everything after decoding: the network and the values.
 func BenchmarkConcepts(b *testing.B) {
 	a := loadModels(b).NewAnalyser(raster.Limits{})
 	data := picture(b, 300, 300, func(x, y int) color.Color { return rgb(byte(x), byte(y), byte(x*y)) })

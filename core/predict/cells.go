@@ -6,9 +6,9 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Cells holds the network's outputs for each cell of its last map, the one that it pools (7 × 7 in the default network). A cell's outputs
-// are those of a picture in which every cell is like this one. All layers after the pool are linear. The mean over the cells is therefore
-// the network's output for the picture, and each cell's output is its share.
+// Cells holds the network's outputs for each cell of the last map, which the network pools (7 × 7 cells in the default network). A cell's
+// outputs are the network's outputs for a picture whose cells are all like this one. All layers after the pool are linear. So the mean
+// over the cells is the output for the picture, and each cell's output is the contribution of that cell.
 type Cells struct {
 	Height  int       `wire:"1"`
 	Width   int       `wire:"2"`
@@ -19,7 +19,7 @@ type Cells struct {
 	Box raster.Crop `wire:"5,func=Box,type=bytes (32)"`
 }
 
-// Valid reports whether c has all of its numbers, each finite, and a box in the picture.
+// Valid reports whether c has all its numbers, each number is finite, and the box lies in the picture.
 func (c *Cells) Valid() bool {
 	for _, n := range [...]int{c.Height, c.Width, c.Classes} {
 		if n < 1 || n > math.MaxUint16 {
@@ -40,10 +40,10 @@ func (c *Cells) Valid() bool {
 	return true
 }
 
-// logits are those of a cell, counted row by row.
+// logits returns the logits of cell i, counted row by row. The slice is part of c.
 func (c *Cells) logits(i int) []float32 { return c.Rows[i*(c.Classes+Dim):][:c.Classes] }
 
-// embedding is that of a cell.
+// embedding returns the embedding of cell i. The slice is part of c.
 func (c *Cells) embedding(i int) []float32 { return c.Rows[i*(c.Classes+Dim)+c.Classes:][:Dim] }
 
 // whole returns the network's output for the picture, the mean over the cells.
@@ -65,8 +65,8 @@ func (c *Cells) whole() (logits []float32, embedding []float64) {
 	return logits, sums[c.Classes:]
 }
 
-// Along returns how much of each cell speaks for a head, weights (Dim) on the unit embedding: 0 to 1,
-// 1 where most does. The bits are the same on every host.
+// Along returns how much each cell supports a head, given by its weights (Dim) on the unit embedding. The results are from 0 to 1, with 1
+// for the cell that supports it most. They are the same bits on every host.
 func (c *Cells) Along(weights []float32) []float32 {
 	shares := make([]float64, c.Height*c.Width)
 	for i := range shares {
@@ -85,14 +85,14 @@ func along(weights, embedding []float32) float64 {
 
 // normalise returns the shares, divided by the largest, with 0 for each below 0. All are 0 if none is above 0.
 func normalise(shares []float64) []float32 {
-	most := 0.0
+	largest := 0.0
 	for _, v := range shares {
-		most = max(most, v)
+		largest = max(largest, v)
 	}
 	out := make([]float32, len(shares))
 	for i, v := range shares {
 		if v > 0 {
-			out[i] = float32(v / most)
+			out[i] = float32(v / largest)
 		}
 	}
 	return out
@@ -143,16 +143,17 @@ func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error)
 type evidence struct {
 	ev     *evaluator
 	c      *Cells
-	exps   []float64 // (classes) of the logits of the whole
-	means  []float64 // (cells) of all logits of each
-	length float64   // of the embedding of the whole
+	exps   []float64 // (classes) exponentials of the picture's logits
+	means  []float64 // (cells) mean of all logits of each cell
+	length float64   // length of the picture's embedding
 }
 
-// of returns each cell's part in the value of a concept of the general model: by the concept's classes, and with heads by its head.
+// of returns each cell's contribution to the value of concept place of the general model, from its classes. If heads is set, it adds the
+// contribution of the concept's head.
 func (e *evidence) of(place int, heads bool) []float64 {
 	r := &e.ev.rules[place]
 	total := sum(e.exps, r.classes)
-	var weights []float32 // nil: there is no head
+	var weights []float32 // nil if there is no head
 	if heads && r.head >= 0 && e.length > 0 {
 		weights = e.ev.weights[r.head*Dim:][:Dim]
 	}
@@ -160,7 +161,7 @@ func (e *evidence) of(place int, heads bool) []float64 {
 	for i := range out {
 		v, l := 0.0, e.c.logits(i)
 		for _, j := range r.classes {
-			share := 1 / float64(len(r.classes)) // where none has any
+			share := 1 / float64(len(r.classes)) // if all classes have probability 0
 			if total > 0 {
 				share = e.exps[j] / total
 			}

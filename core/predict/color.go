@@ -11,7 +11,7 @@ import (
 // ColorSide is the longest side, in pixels, of the reduced picture whose colours are counted.
 const ColorSide = 128
 
-// minShare is the part of a picture, in hundredths, under which a colour is left out.
+// minShare is the minimum share of a colour in the result, in hundredths of the picture.
 const minShare = 1
 
 const maxColors = 1024
@@ -23,30 +23,29 @@ type Color struct {
 	Hex  string `wire:"3"` // "#f5f5f5"
 }
 
-// ColorShare is a colour and its share of a picture.
+// ColorShare is a named colour with its share of a picture.
 type ColorShare struct {
 	W3C    Color   `wire:"+0"`
 	RawHex string  `wire:"4"` // mean colour of the pixels nearest to W3C, "#rrggbb"
-	Value  float32 `wire:"5"` // their share of the picture, 0…1
+	Value  float32 `wire:"5"` // share of these pixels in the picture, 0…1
 }
 
-// palette finds the nearest of a list of colours. It is immutable.
+// palette finds the nearest colour in the bundle's list and counts the colours of a picture. It is immutable.
 //
-// The whole picture after orientation and crop, area-averaged to at most ColorSide pixels a
-// side, is counted: every pixel goes to the colour with the smallest Euclidean distance in
-// OKLab (oklab.go), of equally near ones to the first in the bundle's list. A colour's value
-// is its pixels' share, float32(pixels/all); its raw colour the mean of their sRGB bytes,
-// each channel rounded half up. Shares under a hundredth are left out, but never the largest.
+// The counted picture is the whole picture after orientation and crop, area-averaged to at most ColorSide pixels per side. Every pixel
+// belongs to the colour with the smallest Euclidean distance in OKLab (oklab.go), and at equal distances to the first in the list. A
+// colour's value is the share of its pixels, float32(pixels/all). Its raw colour is the mean of their sRGB bytes, with each channel
+// rounded half up. The result omits shares below minShare, except the largest share.
 type palette struct {
 	colors []Color
-	lab    []oklab  // of colors
-	byL    []swatch // ascending in L
+	lab    []oklab  // OKLab value of each of colors
+	byL    []swatch // colors in ascending order of lightness
 }
 
-// swatch is a colour of the list in OKLab.
+// swatch is the OKLab value of one of the colours.
 type swatch struct {
 	lab   oklab
-	place int // in colors
+	place int // index in colors
 }
 
 func newPalette(colors []Color) *palette {
@@ -61,9 +60,9 @@ func newPalette(colors []Color) *palette {
 	return p
 }
 
-// nearest returns the place of the colour nearest to c. It walks away from c in lightness both
-// ways, and stops where lightness alone is farther than the best so far. Of equally near ones it
-// is the first, wherever the walk begins; guess, a place, only makes it short.
+// nearest returns the index in p.colors of the colour nearest to c, and of equally near colours the first. It tests colours in both
+// directions from the lightness of c, until the difference in lightness alone exceeds the smallest distance so far. guess is an index in
+// p.colors. It does not change the result, but a near guess makes the search short.
 func (p *palette) nearest(c oklab, guess int) int {
 	place, best := guess, p.lab[guess].distance(c)
 	lo, hi := 0, len(p.byL)
@@ -87,12 +86,12 @@ func (p *palette) nearest(c oklab, guess int) int {
 	return place
 }
 
-// tally is the pixels that went to one colour.
+// tally is the number of pixels of one colour and the sum of each of their channels.
 type tally struct {
 	pixels, r, g, b int64
 }
 
-// shares counts pix, (pixels, 3) RGB bytes, using tallies of one element a colour.
+// shares returns the colours of pix, RGB bytes of (pixels, 3), largest share first. tallies is scratch with one element per colour.
 func (p *palette) shares(pix []byte, tallies []tally) []ColorShare {
 	clear(tallies)
 	var last [3]byte
@@ -133,7 +132,7 @@ func (p *palette) shares(pix []byte, tallies []tally) []ColorShare {
 	return out
 }
 
-// parseHex reads "#rrggbb" in lower case.
+// parseHex parses "#rrggbb". It accepts lower case only.
 func parseHex(s string) (rgb [3]byte, ok bool) {
 	digits, ok := strings.CutPrefix(s, "#")
 	if !ok || !isHex(digits, 3) {

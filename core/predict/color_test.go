@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// w3c is the list of colour names without the seven spellings with "grey", 140 of them.
+// w3c returns the list of colour names without the seven spellings with "grey": 140 colours.
 func w3c(t testing.TB) []Color {
 	t.Helper()
 	var out []Color
@@ -35,7 +35,7 @@ func w3c(t testing.TB) []Color {
 	return out
 }
 
-// floatLab is OKLab in floating point, as its author gives it.
+// floatLab returns OKLab in floating point, as its author defines it.
 func floatLab(r, g, b byte) (lab [3]float64) {
 	light := func(v byte) float64 {
 		c := float64(v) / 255
@@ -99,7 +99,8 @@ func TestCubeRoot(t *testing.T) {
 	check(1<<51 - 1)
 }
 
-// Every W3C colour is nearest to itself; Cyan and Magenta to the name that comes first.
+// TestNearestOfTheListItself checks that every W3C colour is nearest to itself. Cyan and Magenta are nearest to their other names, Aqua and
+// Fuchsia, which come first.
 func TestNearestOfTheListItself(t *testing.T) {
 	p := newPalette(w3c(t))
 	for i, c := range p.colors {
@@ -233,7 +234,7 @@ func TestColors(t *testing.T) {
 	}
 }
 
-// Shares are those of a plain count in floating point, but for pixels between two names.
+// TestSharesAgainstFloat compares shares with a plain count in floating point, except for pixels between two names.
 func TestSharesAgainstFloat(t *testing.T) {
 	p := newPalette(w3c(t))
 	rng := rand.New(rand.NewPCG(3, 1))
@@ -275,7 +276,7 @@ func BenchmarkColors(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	pix := make([]byte, 3*ColorSide*ColorSide)
 	tallies := make([]tally, len(p.colors))
-	for _, step := range []int{3, 256} { // from pixel to pixel: as in a photo, and noise
+	for _, step := range []int{3, 256} { // steps from pixel to pixel: as in a photo, and noise
 		b.Run(fmt.Sprintf("step=%d", step), func(b *testing.B) {
 			for i := range pix {
 				pix[i] = byte(128 + rng.IntN(step))

@@ -9,31 +9,29 @@ import (
 // Dim is the number of dimensions of an embedding.
 const Dim = 256
 
-// EmbeddingBytes is the length of a marshalled embedding.
+// EmbeddingBytes is the length of an encoded embedding, in bytes.
 const EmbeddingBytes = 2*Dim + 4
 
 const maxQ = math.MaxInt16
 
-// Embedding is a unit vector out of the backbone, kept as 256 int16 and one scale: the
-// vector is Q[i]·Scale. It is a value; copy it freely.
+// Embedding is a unit vector that the network computes from a picture, stored as 256 int16 and one scale: element i of the vector is
+// Q[i]·Scale. It may be copied.
 //
-// It is made from the network's floats e so that every host gets the same bytes:
+// NewEmbedding makes it from the network's floats e, with the same bytes on every host:
 //
 //	m     = max |e[i]|
 //	Q[i]  = e[i] / m × 32767 in float64, rounded to the nearest integer, halves away from zero
 //	n     = Σ Q[i]², exact in 64 bits
 //	Scale = float32(1 / √n)
 //
-// The largest |Q[i]| is therefore 32767, the length of Q·Scale is 1 within 2⁻²⁴ relative, and
-// the cosine with e is above 1 − 10⁻⁸. All zeros give the zero embedding with Scale 0, which
-// is similar to nothing.
+// So the largest |Q[i]| is 32767, the length of Q·Scale differs from 1 by at most 2⁻²⁴, and its cosine with e is above 1 − 10⁻⁸. If all
+// e[i] are 0, the result is the zero embedding with Scale 0, which has the cosine 0 with every embedding.
 type Embedding struct {
 	Q     [Dim]int16
 	Scale float32
 }
 
-// NewEmbedding quantises e, which has Dim elements and any length but infinite. It returns
-// ErrNetwork for another number of elements and for elements that are not finite.
+// NewEmbedding quantises e, a vector of any length. It returns ErrNetwork if e does not have Dim elements or if one of them is not finite.
 func NewEmbedding(e []float32) (Embedding, error) {
 	if len(e) != Dim {
 		return Embedding{}, fmt.Errorf("embedding of %d elements, want %d: %w", len(e), Dim, ErrNetwork)
@@ -59,7 +57,7 @@ func NewEmbedding(e []float32) (Embedding, error) {
 	return out, nil
 }
 
-// scaleOf is the one scale that belongs to q.
+// scaleOf returns the Scale of an embedding with the elements q: 1 over the length of q, or 0 if all elements are 0.
 func scaleOf(q *[Dim]int16) float32 {
 	n := int64(0)
 	for _, v := range q {
@@ -71,7 +69,7 @@ func scaleOf(q *[Dim]int16) float32 {
 	return float32(1 / math.Sqrt(float64(n)))
 }
 
-// Dot returns Σ a.Q[i]·b.Q[i], exact; |Dot| ≤ 256·32767² < 2³⁸.
+// Dot returns Σ a.Q[i]·b.Q[i] exactly. Its absolute value is at most 256·32767² < 2³⁸.
 func (a *Embedding) Dot(b *Embedding) int64 {
 	sum := int64(0)
 	for i, v := range &a.Q {
@@ -80,14 +78,14 @@ func (a *Embedding) Dot(b *Embedding) int64 {
 	return sum
 }
 
-// Cosine returns the cosine of the angle between a and b: float64(Dot)·a.Scale·b.Scale,
-// multiplied in this order and clipped to −1…1. It is 0 when either is the zero embedding.
+// Cosine returns the cosine of the angle between a and b: float64(Dot)·a.Scale·b.Scale, multiplied in this order and clipped to −1…1. It
+// returns 0 if a or b is the zero embedding.
 func (a *Embedding) Cosine(b *Embedding) float64 {
 	c := float64(float64(float64(a.Dot(b))*float64(a.Scale)) * float64(b.Scale))
 	return min(1, max(-1, c))
 }
 
-// Unit appends the unit vector to dst and returns it: float32(Q[i])·Scale, one rounding each.
+// Unit appends the unit vector to dst and returns the extended slice. Each element is float32(Q[i])·Scale, rounded once.
 func (a *Embedding) Unit(dst []float32) []float32 {
 	for _, v := range &a.Q {
 		dst = append(dst, float32(float32(v)*a.Scale))
@@ -95,8 +93,8 @@ func (a *Embedding) Unit(dst []float32) []float32 {
 	return dst
 }
 
-// AppendBinary appends the 516 bytes of a: Q as 256 little-endian int16 at 0, Scale as a
-// little-endian float32 at 512. The error is always nil.
+// AppendBinary appends the 516 bytes of a to b: Q as 256 little-endian int16 at offset 0, and Scale as a little-endian float32 at offset
+// 512. The error is always nil.
 func (a *Embedding) AppendBinary(b []byte) ([]byte, error) {
 	for _, v := range &a.Q {
 		b = binary.LittleEndian.AppendUint16(b, uint16(v))
@@ -109,9 +107,8 @@ func (a *Embedding) MarshalBinary() ([]byte, error) {
 	return a.AppendBinary(make([]byte, 0, EmbeddingBytes))
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote. It returns ErrEmbedding, and leaves a as it
-// was, for another length, for a Q that NewEmbedding never gives (the largest |Q[i]| must be
-// 32767, or all must be 0) and for a Scale that is not the one that belongs to Q.
+// UnmarshalBinary decodes the bytes that MarshalBinary returns. It returns ErrEmbedding and does not change a if the length is wrong, if
+// the largest |Q[i]| is neither 32767 nor 0, or if Scale does not match Q. NewEmbedding never returns such an embedding.
 func (a *Embedding) UnmarshalBinary(b []byte) error {
 	if len(b) != EmbeddingBytes {
 		return fmt.Errorf("%d bytes, want %d: %w", len(b), EmbeddingBytes, ErrEmbedding)

@@ -20,7 +20,7 @@ func ExampleAnalyser_Analyse() {
 		return
 	}
 	general := set.General()
-	a := set.NewAnalyser(raster.Limits{}) // one a thread, kept
+	a := set.NewAnalyser(raster.Limits{}) // one per thread, used again
 	out, err := a.Analyse(picture, raster.Crop{}, general.Want())
 	if err != nil {
 		fmt.Println(err)

@@ -70,7 +70,7 @@ func TestAnalysePlanes(t *testing.T) {
 	}
 }
 
-// TestPictureOfPlanes turns a frame of a video upright, in full size.
+// TestPictureOfPlanes checks that a frame of a video is turned upright, in full size.
 func TestPictureOfPlanes(t *testing.T) {
 	a := tinySet(t).NewAnalyser(raster.Limits{})
 	p := raster.Planes{Width: 640, Height: 360, SubX: raster.NoChroma, SubY: raster.NoChroma, Depth: 8, Full: true, Rotation: 6}

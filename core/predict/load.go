@@ -11,38 +11,36 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
-// order is the order in which a set lists its models.
+// order lists the kinds of bundles in the order of Set.Models.
 var order = []string{"general", "food", "color", "embed"}
 
-// Load reads the bundles under fsys, one folder each as models/README.md describes them, and
-// compiles their network once. Folders without a manifest are passed over. There must be one
-// bundle of the kind general, and at most one of each other kind.
+// Load reads the bundles under fsys and compiles their network. Each bundle is a folder, as models/README.md describes. Load skips folders
+// without a manifest. It needs one bundle of the kind general and accepts at most one of each other kind.
 //
-// Every file is checked against its SHA-256 before anything is made of it, unless fsys is [VerifiedFS]. Load returns
-// ErrBundle or ErrEngine, or the errors of package nn for a network that it refuses.
-func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
+// Load compares every file with its SHA-256 before it uses the file, unless fsys is a [VerifiedFS]. Errors: ErrBundle, ErrEngine, those of
+// fsys, and with ErrBundle also those of package nn for the network.
+func Load(fsys fs.FS) (*Set, error) { return load(fsys, allFiles) }
 
-// LoadTables is Load without the network: of its file only the hash that the manifest names is
-// read, so it may be absent. The set is the same in all but NewAnalyser, which panics: for a
-// program whose pictures are analysed elsewhere. It does not notice a network that Load refuses.
-// Background reads its file from fsys at the first need, so that file may come later.
+// LoadTables loads everything but the network. It uses only the hash of the network's file in the manifest, so the file may be absent, and
+// it accepts networks that Load rejects. The set is the same as after Load, except that NewAnalyser and NewRecogniser panic. LoadTables is
+// for programs whose pictures are analysed elsewhere. The first call of Background reads its file from fsys, so that file may come later.
 func LoadTables(fsys fs.FS) (*Set, error) { return load(fsys, tables) }
 
-// LoadNetwork loads only the files that an [Analyser] needs. It does not read names in other languages or the background, so these files
-// may be absent. Base and every analysis are the same as after Load, but Names returns nil. It is for programs that only analyse
-// pictures.
+// LoadNetwork loads only the files that an [Analyser] needs. It does not read the folder names or the background, so these files may be
+// absent. Base and every analysis are the same as after Load, but Names and Background return nil. LoadNetwork is for programs that only
+// analyse pictures.
 func LoadNetwork(fsys fs.FS) (*Set, error) { return load(fsys, seeing) }
 
 // extent selects the parts of a set to load.
 type extent uint8
 
 const (
-	whole  extent = iota
-	tables        // all but the network, and the background at its first need
-	seeing        // what analysing needs
+	allFiles extent = iota
+	tables          // all but the network; the background is read later, see LoadTables
+	seeing          // only what an Analyser needs
 )
 
-// leaves reports whether a file of the general bundle is left out.
+// leaves reports whether the load skips a file of the general bundle.
 func (of extent) leaves(n *Network, name string) bool {
 	switch of {
 	case tables:
@@ -59,8 +57,8 @@ const (
 	namesFolder    = "names/"
 )
 
-// VerifiedFS is a file system of bundles whose files its caller has compared with their hashes, such as a page's script, which
-// uses the browser's hash function. They are not hashed again.
+// VerifiedFS is a file system of bundles whose files the caller has already compared with their hashes. Load does not hash them again. For
+// example, the script of a page compares them with the browser's hash function.
 type VerifiedFS struct{ fs.FS }
 
 func load(fsys fs.FS, of extent) (*Set, error) {
@@ -103,7 +101,7 @@ func load(fsys fs.FS, of extent) (*Set, error) {
 	return s, nil
 }
 
-// loadGeneral reads the tables, and the network, that all models share.
+// loadGeneral loads the tables and the network of the general bundle, which all models share.
 func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	n := b.Network
 	c, err := parseConcepts(b.data["concepts.tsv"], b.data["calibration.tsv"], n.Classes, n.Heads)
@@ -119,7 +117,7 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 			return nil, err
 		}
 		s.background = &background{read: b.background}
-		if of == whole {
+		if of == allFiles {
 			if err := checkBackground(b.data[backgroundFile]); err != nil {
 				return nil, err
 			}
@@ -133,8 +131,8 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	}
 	s.evaluator, s.classes = newEvaluator(c, weights, intercepts), n.Classes
 	if of != tables {
-		if b.elsewhere != 0 {
-			s.backbone = &backbone{elsewhere: b.elsewhere, size: n.Input.Size, centre: n.Input.Centre, classes: n.Classes, heads: n.Heads}
+		if b.hostHandle != 0 {
+			s.backbone = &backbone{hostHandle: b.hostHandle, size: n.Input.Size, centre: n.Input.Centre, classes: n.Classes, heads: n.Heads}
 			return c, nil
 		}
 		s.backbone, err = compile(b.data[n.File], n)
@@ -142,7 +140,7 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	return c, err
 }
 
-// loadNames reads the names of the concepts in all languages.
+// loadNames loads the names of the concepts in all languages. The English names must equal those in concepts.tsv.
 func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 	ids := make([]string, len(c.list))
 	for i := range c.list {
@@ -163,7 +161,8 @@ func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 	return nil
 }
 
-// baseOf hashes the sources of derived records: the network by its identity, each table by its own hash.
+// baseOf returns the hash of everything that determines derived records: the identity of the network and the hash of each table. See
+// [Set.Base].
 func baseOf(b *bundle) [sha256.Size]byte {
 	n := b.Network
 	h := sha256.New()
@@ -175,7 +174,7 @@ func baseOf(b *bundle) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// add makes the model of a bundle.
+// add adds the model of bundle b to the set.
 func (s *Set) add(b *bundle, c *concepts) error {
 	m := &Model{
 		ID: b.ID, Name: b.Name, DisplayName: b.DisplayName, Type: b.Type, TypeExt: b.TypeExt,
@@ -212,21 +211,21 @@ func (s *Set) add(b *bundle, c *concepts) error {
 	return nil
 }
 
-// backbone is the compiled network and how it is fed.
+// backbone is the compiled network with the format of its input and outputs.
 type backbone struct {
-	elsewhere         int32 // the number by which the host, which runs the network, knows it; 0: the network runs here
+	hostHandle        int32 // the host's number for the network, if the host runs it; 0: the network runs here
 	plan              *nn.Plan
 	input             nn.Value // (1, size, size, 3), bytes or floats
 	size, centre      int
 	classes, heads    int
-	embedding, logits int // places in the plan's outputs
+	embedding, logits int // indices in the plan's outputs
 }
 
-// pixels are the levels of a network's input in bytes.
+// pixels are the required levels of a network whose input is bytes: byte p means (p − 128)/127.5.
 var pixels = nn.Levels{Scale: 1 / 127.5, Zero: 128}
 
-// compile reads and compiles a network: one input of (1, 3, size, size) in bytes, or in floats
-// that are pixel/127.5 − 1, and the two outputs that n names.
+// compile decodes and compiles a network. The network must have one input of (1, 3, size, size), in bytes or in floats of the value
+// pixel/127.5 − 1, and the two outputs that n names.
 func compile(data []byte, n *Network) (*backbone, error) {
 	network, err := nn.Read(data)
 	if err != nil {

@@ -87,14 +87,14 @@ func TestLoadWithoutTheOthers(t *testing.T) {
 	}
 }
 
-// Every byte that is not as the manifest says is refused, and so is every file more or less.
+// TestLoadChecksEveryFile checks that Load refuses a file that differs from the manifest, a missing file and an extra one.
 func TestLoadChecksEveryFile(t *testing.T) {
 	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
 	for name, file := range fsys {
 		if !strings.Contains(name, "/") || strings.HasPrefix(name, "notes/") || strings.HasSuffix(name, manifestFile) {
 			continue
 		}
-		for what, data := range map[string][]byte{
+		for damage, data := range map[string][]byte{
 			"flipped":  append([]byte{file.Data[0] ^ 1}, file.Data[1:]...),
 			"longer":   append(slices.Clone(file.Data), 0),
 			"cut":      file.Data[:len(file.Data)-1],
@@ -104,7 +104,7 @@ func TestLoadChecksEveryFile(t *testing.T) {
 			bad := maps.Clone(fsys)
 			bad[name] = &fstest.MapFile{Data: data}
 			if _, err := Load(bad); !errors.Is(err, ErrBundle) || !strings.Contains(err.Error(), name[strings.Index(name, "/")+1:]) {
-				t.Errorf("%s %s: Load = %v, want ErrBundle that names it", name, what, err)
+				t.Errorf("%s %s: Load = %v, want ErrBundle that names it", name, damage, err)
 			}
 		}
 		bad := maps.Clone(fsys)

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// The bounds of a bundle's files.
+// Limits of bundles and their files.
 const (
 	maxBundles       = 64
 	maxFiles         = 128
@@ -47,7 +47,7 @@ type Manifest struct {
 	Files            map[string]string `json:"files"`
 }
 
-// Stamp is a time that JSON has with six digits of a second.
+// Stamp is a time. In JSON it has six digits after the second.
 type Stamp struct{ time.Time }
 
 // MarshalJSON implements json.Marshaler for the bake.
@@ -55,11 +55,11 @@ func (s Stamp) MarshalJSON() ([]byte, error) {
 	return s.AppendFormat(nil, `"2006-01-02T15:04:05.000000Z07:00"`), nil
 }
 
-// Similarity is bounds of the similarity (1 + cosine)/2 of two pictures' embeddings, measured by the bake on pictures that
-// the network never saw. Another network has others. The zero value: not measured.
+// Similarity holds thresholds for the similarity (1 + cosine)/2 of two pictures' embeddings. The bake measures them for each network, on
+// pictures that the network was not trained on. The zero value means that they were not measured.
 type Similarity struct {
-	Related   float64 `json:"related"`    // pictures that reach it likely show the same kind of thing
-	SameScene float64 `json:"same_scene"` // pictures that reach it likely show one scene
+	Related   float64 `json:"related"`    // minimum similarity of two pictures that likely show the same kind of thing
+	SameScene float64 `json:"same_scene"` // minimum similarity of two pictures that likely show one scene
 	Pictures  int     `json:"pictures"`   // number of measured pictures
 }
 
@@ -67,7 +67,7 @@ type Similarity struct {
 type Network struct {
 	File     string `json:"file"`
 	SHA256   string `json:"sha256"`
-	Identity string `json:"identity,omitempty"` // hash that Base takes for the network; empty: the file's
+	Identity string `json:"identity,omitempty"` // hash that identifies the network in Base; empty: SHA256
 	Input    struct {
 		Name   string `json:"name"`
 		Size   int    `json:"size"`
@@ -80,8 +80,8 @@ type Network struct {
 	Heads      int    `json:"heads"`
 }
 
-// identity returns the hash that Base takes for the network. A network has one plan file, so the file's hash identifies it. A
-// network that was shipped in an earlier form keeps the hash of that form, with which its records were derived.
+// identity returns the hash that identifies the network in Base. By default it is the hash of the plan file, since a network has only one
+// plan file. A network that was shipped in an earlier form keeps the hash of that form, so that its derived records stay valid.
 func (n *Network) identity() string {
 	if n.Identity != "" {
 		return n.Identity
@@ -89,17 +89,17 @@ func (n *Network) identity() string {
 	return n.SHA256
 }
 
-// bundle is a folder after reading. Its files match the hashes in its manifest.
+// bundle is the content of a bundle's folder. Its files match the hashes in its manifest.
 type bundle struct {
 	folder string
 	Manifest
-	data      map[string][]byte // by name in the folder, without the manifest
-	elsewhere int32             // the host's number of the network, which then is not read; 0: it has none
+	data       map[string][]byte // by name in the folder, without the manifest
+	hostHandle int32             // the host's number for the network, whose file is then not read; 0: the host does not run it
 
 	background func() ([]byte, error) // reads background.f16 from the folder
 }
 
-// typeOf is the type that a kind of bundle has.
+// typeOf maps the kind of a bundle to the type of its model.
 var typeOf = map[string]Type{
 	"general": TypeConcept, "food": TypeConcept, "color": TypeColor, "embed": TypeEmbed,
 }
@@ -255,7 +255,8 @@ func isHex(s string, n int) bool {
 	return err == nil
 }
 
-// readBundles reads every folder of fsys that has a manifest, in the order of their names.
+// readBundles reads the folders of fsys that have a manifest, in the order of their names. of selects the files to read. checked means that
+// the caller has already verified the hashes.
 func readBundles(fsys fs.FS, of extent, checked bool) ([]*bundle, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -293,10 +294,10 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 	}
 	b := &bundle{folder: folder, Manifest: *m, data: map[string][]byte{}}
 	if m.Network != nil && of != tables {
-		b.elsewhere = networkElsewhere(baseOf(b))
+		b.hostHandle = networkElsewhere(baseOf(b))
 	}
 	left := func(name string) bool {
-		return m.Network != nil && (of.leaves(m.Network, name) || b.elsewhere != 0 && name == m.Network.File)
+		return m.Network != nil && (of.leaves(m.Network, name) || b.hostHandle != 0 && name == m.Network.File)
 	}
 	want := m.Files[backgroundFile]
 	b.background = func() ([]byte, error) { return readHashed(fsys, folder, backgroundFile, want, checked) }
@@ -334,7 +335,7 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 	return b, nil
 }
 
-// readHashed reads a file of a bundle and, unless the files are checked, compares it with its SHA-256.
+// readHashed reads a file of a bundle. Unless checked is set, it compares the SHA-256 of the file with want.
 func readHashed(fsys fs.FS, folder, name, want string, checked bool) ([]byte, error) {
 	data, err := readFile(fsys, path.Join(folder, name), maxFileBytes)
 	if err != nil || checked {
@@ -346,7 +347,7 @@ func readHashed(fsys fs.FS, folder, name, want string, checked bool) ([]byte, er
 	return data, nil
 }
 
-// readFile reads a file of at most limit bytes.
+// readFile reads a file. It returns ErrBundle if the file has more than limit bytes.
 func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {

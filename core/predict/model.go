@@ -10,10 +10,10 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// Type is the kind of a model's outputs, the value of output_info.type.
+// Type is the type of a model's outputs. The API shows it as output_info.type.
 type Type string
 
-// The types of the public models that we have.
+// The types of the public models, each with the field of an output that it fills.
 const (
 	TypeConcept Type = "concept" // data.concepts
 	TypeColor   Type = "color"   // data.colors
@@ -22,13 +22,11 @@ const (
 
 // Concept is one of a model's concepts.
 type Concept struct {
-	ID   string // "ai_" and letters and digits
-	Name string // English
+	ID   string // "ai_", then letters and digits
+	Name string // English name
 
-	// Hidden concepts are left out of an output that asks for nothing in particular, because
-	// measuring found them unreliable: average precision under 0.1 on at least ten positives.
-	// Their values are computed, stored and searched like any other, and an output that
-	// selects them shows them.
+	// Hidden reports that the concept was measured as unreliable: its average precision is below 0.1 on at least ten positives. An
+	// output shows a hidden concept only if the request selects the concept. Its values are computed, stored and searched like others.
 	Hidden bool
 }
 
@@ -45,12 +43,12 @@ type Model struct {
 	VersionCreatedAt time.Time
 
 	Concepts  []Concept // in the order of the values; nil for an embed model
-	Languages []string  // the codes its names can be asked in: all 23, or English alone
+	Languages []string  // codes of the languages of its names: all 23, or English only
 
 	values func(*Analysis) []float32
 }
 
-// Want returns the parts of an analysis that the model's outputs are made from.
+// Want returns the parts of an analysis that the model's outputs need.
 func (m *Model) Want() Want {
 	if m.Type == TypeColor {
 		return WantColors
@@ -58,8 +56,8 @@ func (m *Model) Want() Want {
 	return WantConcepts
 }
 
-// Values returns the part of a that holds the model's values, in the order of m.Concepts;
-// nil for a model whose type is not concept.
+// Values returns the values of the model in a, in the order of m.Concepts. It returns nil if the model's type is not concept. The result
+// shares the memory of a.
 func (m *Model) Values(a *Analysis) []float32 {
 	if m.values == nil {
 		return nil
@@ -67,16 +65,16 @@ func (m *Model) Values(a *Analysis) []float32 {
 	return m.values(a)
 }
 
-// Sort puts places in m.Concepts into the order in which an output lists them: by value descending, equal values by
-// id. values has one element a concept.
+// Sort sorts indices in m.Concepts into the order of an output: by descending value, and by id for equal values. values has one element per
+// concept.
 func (m *Model) Sort(places []int, values []float32) {
 	slices.SortFunc(places, func(a, b int) int {
 		return cmp.Or(cmp.Compare(values[b], values[a]), strings.Compare(m.Concepts[a].ID, m.Concepts[b].ID))
 	})
 }
 
-// Top appends to dst the first n places in the order of [Model.Sort]. It leaves out hidden concepts and values below
-// least. Few of many cost one comparison each: an output shows 20 of hundreds.
+// Top appends to dst the first n indices in m.Concepts in the order of [Model.Sort]. It omits hidden concepts and concepts with values
+// below least. If n is small, most concepts cost one comparison: an output shows 20 of hundreds.
 func (m *Model) Top(dst []int, values []float32, n int, least float32) []int {
 	if n <= 0 {
 		return dst
@@ -91,7 +89,7 @@ func (m *Model) Top(dst []int, values []float32, n int, least float32) []int {
 		} else if !m.before(values, i, v, dst[len(dst)-1]) {
 			continue
 		}
-		at := len(dst) - 1 // the last's place is free
+		at := len(dst) - 1 // dst[at] is free or holds the concept that i displaces
 		for ; at > from && m.before(values, i, v, dst[at-1]); at-- {
 			dst[at] = dst[at-1]
 		}
@@ -109,8 +107,7 @@ func (m *Model) before(values []float32, i int, v float32, j int) bool {
 	return v > w || v == w && m.Concepts[i].ID < m.Concepts[j].ID
 }
 
-// Set is the public models that this program carries, with the network they share.
-// It is immutable and safe for concurrent use.
+// Set holds the public models of the loaded bundles and the network that they share. It is immutable and safe for concurrent use.
 type Set struct {
 	models  []*Model
 	byID    map[string]*Model
@@ -122,7 +119,7 @@ type Set struct {
 	evaluator  *evaluator
 	classes    int
 	palette    *palette    // nil without a bundle of colours
-	background *background // nil: there is none
+	background *background // nil of a set that LoadNetwork made
 	similarity Similarity
 }
 
@@ -131,21 +128,21 @@ type Set struct {
 // same bytes from a picture. Results of different Bases are never compared.
 func (s *Set) Base() [sha256.Size]byte { return s.base }
 
-// Models returns the public models: general, food, color, general embedding. The slice is
-// the set's own and must not be changed.
+// Models returns the public models that the bundles contain, in the order general, food, color, general embedding. The caller must not
+// change the slice.
 func (s *Set) Models() []*Model { return s.models }
 
-// Model returns the model with this id.
+// Model returns the model with the given id, and false if there is none.
 func (s *Set) Model(id string) (*Model, bool) {
 	m, ok := s.byID[id]
 	return m, ok
 }
 
-// General returns the general model: the one whose predictions are kept for every input.
+// General returns the general model. Its predictions are stored for every input.
 func (s *Set) General() *Model { return s.general }
 
-// ByName returns the models called name, in the order of Models. General's name belongs to
-// two, of the types concept and embed.
+// ByName returns the models with the given name, in the order of Models. Two models have the name of the general model: one of the type
+// concept and one of the type embed.
 func (s *Set) ByName(name string) []*Model {
 	var found []*Model
 	for _, m := range s.models {
@@ -156,16 +153,16 @@ func (s *Set) ByName(name string) []*Model {
 	return found
 }
 
-// Names returns the names of the general model's concepts in the 23 languages. The food
-// model's concepts are among them. nil of a set that LoadNetwork made.
+// Names returns the names of the general model's concepts, which include those of the food model, in the 23 languages. It returns nil for a
+// set that LoadNetwork made.
 func (s *Set) Names() *lang.Table { return s.names }
 
-// Similarity returns the bounds of similarity that were measured with the network; zero: none were.
+// Similarity returns the thresholds that the bake measured with the network, or the zero value if the bundle has none.
 func (s *Set) Similarity() Similarity { return s.similarity }
 
-// Background returns the embeddings of varied pictures that come with the network: built-in
-// negatives for the heads of own models. The slice is the set's own and must not be changed. A set that LoadTables made reads the file
-// at the first call. If the file does not exist yet, the error is fs.ErrNotExist, and a later call reads it.
+// Background returns the embeddings of varied pictures that come with the network. They are built-in negatives for training the heads of
+// custom models. The caller must not change the slice. A set that LoadTables made reads the file at the first call. If the file does not
+// exist yet, the error is fs.ErrNotExist, and a later call reads it. A set that LoadNetwork made returns nil.
 func (s *Set) Background() ([]Embedding, error) {
 	if s.background == nil {
 		return nil, nil

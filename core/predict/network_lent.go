@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The imports are those of wasm/README.md.
+// wasm/README.md describes the imports.
 //
 //go:wasmimport kernel network
 //go:noescape
@@ -21,10 +21,11 @@ func recogniseLent(network int32, pixels *byte, n int32, embedding *int16, gener
 //go:noescape
 func cellsLent(network int32, pixels *byte, n int32, rows *float32, room int32) int64
 
-// networkElsewhere is the host's number for the network of a base; 0: it has none.
+// networkElsewhere returns the host's number for the network with the given base, or 0 if the host does not run that network.
 func networkElsewhere(base [sha256.Size]byte) int32 { return networkLent(&base[0]) }
 
-// recogniseElsewhere has the host recognise, and reports whether the network gave what can be used.
+// recogniseElsewhere asks the host to run [Recogniser.Recognise], which fills e, general and food. It reports whether the network's output
+// was usable.
 func recogniseElsewhere(network int32, pix []byte, e *Embedding, general, food []float32) bool {
 	return recogniseLent(network, unsafe.SliceData(pix), int32(len(pix)), &e.Q[0],
 		unsafe.SliceData(general), int32(len(general)), unsafe.SliceData(food), int32(len(food))) != 0

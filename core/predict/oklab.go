@@ -16,8 +16,8 @@ func (p oklab) distance(q oklab) int64 {
 
 func square(x int64) int64 { return x * x }
 
-// linear[v] is the light of the sRGB byte v in 1/2³⁰, rounded to nearest: the transfer
-// function of IEC 61966-2-1, computed with the elementary functions that are the same on
+// linear[v] is the linear light of the sRGB byte v in units of 1/2³⁰, rounded to nearest. It uses
+// the transfer function of IEC 61966-2-1 and package elementary, whose results are the same on
 // every host.
 var linear = func() (t [256]int64) {
 	for v := range t {
@@ -32,7 +32,7 @@ var linear = func() (t [256]int64) {
 	return t
 }()
 
-// The matrices of OKLab in 1/2²⁴: linear sRGB to cone responses, and their cube roots to Lab.
+// The matrices of OKLab in units of 1/2²⁴. toLMS converts linear sRGB to cone responses, toLab converts their cube roots to Lab.
 var (
 	toLMS = toFixedPoint([3][3]float64{
 		{0.4122214708, 0.5363325363, 0.0514459929},
@@ -55,7 +55,7 @@ func toFixedPoint(m [3][3]float64) (out [3][3]int64) {
 	return out
 }
 
-// toOKLab converts an sRGB colour, in integers: shifts round down.
+// toOKLab converts an sRGB colour in fixed-point arithmetic. Shifts round down.
 func toOKLab(r, g, b byte) oklab {
 	var root [3]int64
 	for i, row := range &toLMS {
@@ -68,9 +68,9 @@ func toOKLab(r, g, b byte) oklab {
 	return oklab{lab(&toLab[0]), lab(&toLab[1]), lab(&toLab[2])}
 }
 
-// cubeRoot returns ⌊∛x⌋ for x < 2⁵¹. A third of the exponent is a guess within 6 %, which two of
-// Halley's steps bring within 10⁻⁹; what they round to is put right in whole numbers, so that it
-// makes no difference how.
+// cubeRoot returns ⌊∛x⌋ for x < 2⁵¹. A third of the float64's bits is a guess with an error within
+// 6 %, and two of Halley's steps reduce it below 10⁻⁹. Integer arithmetic then corrects the
+// result, so that the rounding of the floats makes no difference.
 func cubeRoot(x uint64) uint64 {
 	if x == 0 {
 		return 0

@@ -12,7 +12,7 @@
 // All results are the same bytes on every host: the network's last steps are integer sums with one rounding each, and the later steps are
 // float64 in a fixed order without fused operations, with the exponentials and logarithms of package elementary.
 //
-// A frame of a video arrives as planes or as a picture of an animation. The later steps of its analysis are those of any picture.
+// A frame of a video arrives as planes or as a picture of an animation. The later steps of its analysis are the same as for a picture.
 //
 // The network's README describes how outputs become values: a concept's value is a calibrated
 // probability, see values.go. Package raster crops and resizes pictures.
@@ -44,21 +44,21 @@ type Want uint8
 
 // The parts of an analysis.
 const (
-	WantConcepts Want = 1 << iota // Embedding, General and Food: one run of the network
+	WantConcepts Want = 1 << iota // Embedding, General and Food; costs one run of the network
 	WantColors                    // Colors
 	WantThumb                     // Thumb
-	WantCells                     // Cells: one run of the network, and its end for each cell
+	WantCells                     // Cells; costs one run of the network, and one of its end for each cell
 	WantPicture                   // Picture
 )
 
 // Analysis is the result of analysing a picture. The slices belong to the caller.
 type Analysis struct {
 	Has       Want      // the parts that are filled
-	Embedding Embedding // of the centred square
+	Embedding Embedding // embedding of the centred square
 	General   []float32 // (concepts of the general model) values in 0…1, in its order
 	Food      []float32 // (concepts of the food model) values in 0…1, in its order
 	Colors    []ColorShare
 	Thumb     []byte // JPEG with sides of at most ThumbnailSide pixels, the same bytes on every host
-	Cells     Cells  // of the centred square
+	Cells     Cells  // cells of the centred square
 	Picture   []byte // JPEG in full size, upright
 }

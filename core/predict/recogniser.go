@@ -22,7 +22,7 @@ func (s *Set) NewRecogniser() *Recogniser {
 		panic("predict: NewRecogniser needs a set that was loaded with its network")
 	}
 	r := &Recogniser{set: s}
-	if s.backbone.elsewhere != 0 {
+	if s.backbone.hostHandle != 0 {
 		return r
 	}
 	r.session = s.backbone.plan.NewSession()
@@ -51,8 +51,8 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 	if side, g, f := r.Shape(); len(pix) != 3*side*side || len(general) != g || len(food) != f {
 		panic("predict: the picture or the values do not have the recogniser's shape")
 	}
-	if bb.elsewhere != 0 {
-		if !recogniseElsewhere(bb.elsewhere, pix, e, general, food) {
+	if bb.hostHandle != 0 {
+		if !recogniseElsewhere(bb.hostHandle, pix, e, general, food) {
 			return ErrNetwork
 		}
 		return nil
@@ -82,8 +82,8 @@ func (r *Recogniser) feed(pix []byte) {
 
 // CellsShape returns the size of the map that Cells evaluates, or 0 and 0 if the network has none.
 func (r *Recogniser) CellsShape() (height, width int) {
-	if bb := r.set.backbone; bb.elsewhere != 0 {
-		return cellsElsewhere(bb.elsewhere, nil, nil)
+	if bb := r.set.backbone; bb.hostHandle != 0 {
+		return cellsElsewhere(bb.hostHandle, nil, nil)
 	}
 	return r.set.backbone.plan.Cells()
 }
@@ -104,8 +104,8 @@ func (r *Recogniser) Cells(pix []byte, rows []float32) error {
 	if len(pix) != 3*bb.size*bb.size || len(rows) != height*width*row {
 		panic("predict: the picture or the rows do not have the recogniser's shape")
 	}
-	if bb.elsewhere != 0 {
-		if h, _ := cellsElsewhere(bb.elsewhere, pix, rows); h == 0 {
+	if bb.hostHandle != 0 {
+		if h, _ := cellsElsewhere(bb.hostHandle, pix, rows); h == 0 {
 			return ErrNetwork
 		}
 		return nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The bounds of a bundle's tables. They are far above any network we know and keep a damaged
-// count from taking memory.
+// Limits of a bundle's tables. They are far above the sizes of any known network. With them a
+// damaged count cannot make the program allocate much memory.
 const (
 	maxConcepts = math.MaxUint16
 	maxClasses  = math.MaxUint16
@@ -32,7 +32,7 @@ type rule struct {
 	intercept  float64
 }
 
-// rows splits a table under the given header into its rows, each with as many columns.
+// rows splits a table into its rows. The first line must be header, and every row must have as many columns.
 func rows(data []byte, header string) ([][]string, error) {
 	first, rest, _ := strings.Cut(string(data), "\n")
 	if first != header {
@@ -57,7 +57,7 @@ func rows(data []byte, header string) ([][]string, error) {
 type concepts struct {
 	list  []Concept
 	rules []rule
-	food  []int // places of the concepts of the food model
+	food  []int // indices in list of the food model's concepts
 }
 
 const (
@@ -66,7 +66,7 @@ const (
 	colorsHeader      = "concept_id\tname\thex"
 )
 
-// parseConcepts reads both tables for a network of so many classes and heads.
+// parseConcepts parses concepts.tsv and calibration.tsv. classes and heads are the numbers of the network's classes and heads.
 func parseConcepts(table, calibration []byte, classes, heads int) (*concepts, error) {
 	list, err := rows(table, conceptsHeader)
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *concepts) calibrate(i int, row []string) error {
 	return nil
 }
 
-// parseHeads reads heads.f32: weights of (heads, Dim), then one intercept a head.
+// parseHeads parses heads.f32: weights of shape (heads, Dim), and then one intercept for each head.
 func parseHeads(data []byte, heads int) (weights, intercepts []float32, err error) {
 	if len(data) != 4*heads*(Dim+1) {
 		return nil, nil, fmt.Errorf("heads.f32: %d bytes, want %d: %w", len(data), 4*heads*(Dim+1), ErrBundle)
@@ -186,7 +186,7 @@ func parseHeads(data []byte, heads int) (weights, intercepts []float32, err erro
 	return all[: heads*Dim : heads*Dim], all[heads*Dim:], nil
 }
 
-// parseColors reads colors.tsv.
+// parseColors parses colors.tsv.
 func parseColors(data []byte) ([]Color, error) {
 	list, err := rows(data, colorsHeader)
 	if err != nil {
@@ -225,7 +225,7 @@ func checkConcept(id, name string) error {
 	return nil
 }
 
-// index reads a decimal number below n without sign or leading zeros.
+// index parses a decimal number below n, without a sign or leading zeros.
 func index(s string, n int) (int, error) {
 	v, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {

@@ -22,8 +22,8 @@ func TestLoadTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, there := range []string{"whole", "other", "absent"} {
-		switch there {
+	for _, state := range []string{"whole", "other", "absent"} {
+		switch state {
 		case "other":
 			fsys[network].Data = []byte("something else")
 		case "absent":
@@ -31,22 +31,22 @@ func TestLoadTables(t *testing.T) {
 		}
 		got, err := LoadTables(fsys)
 		if err != nil {
-			t.Fatalf("LoadTables, network %s: %v", there, err)
+			t.Fatalf("LoadTables, network %s: %v", state, err)
 		}
 		if got.Base() != want.Base() {
-			t.Errorf("network %s: base %x, want %x", there, got.Base(), want.Base())
+			t.Errorf("network %s: base %x, want %x", state, got.Base(), want.Base())
 		}
 		diff := cmp.Diff(want.Models(), got.Models(), cmpopts.IgnoreUnexported(Model{})) + cmp.Diff(backgroundOf(t, want), backgroundOf(t, got))
 		if diff != "" {
-			t.Errorf("network %s, -want +got:\n%s", there, diff)
+			t.Errorf("network %s, -want +got:\n%s", state, diff)
 		}
 		if name, ok := got.Names().Name("ai_green", "de"); name != "de-1" || !ok {
-			t.Errorf("network %s: ai_green in German is %q", there, name)
+			t.Errorf("network %s: ai_green in German is %q", state, name)
 		}
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("network %s: an analyser was made", there)
+					t.Errorf("network %s: an analyser was made", state)
 				}
 			}()
 			got.NewAnalyser(raster.Limits{})
@@ -70,11 +70,12 @@ func backgroundOf(t *testing.T, s *Set) []Embedding {
 	return b
 }
 
-// TestBackgroundLater loads the tables of a bundle whose background is missing or damaged at first: the next call after it came reads it.
+// TestBackgroundLater loads the tables of a bundle whose background is missing or damaged at first. The next call after the file arrived
+// reads it.
 func TestBackgroundLater(t *testing.T) {
 	const name = "general-v1.3/background.f16"
 	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
-	whole, err := Load(fsys)
+	full, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,26 +96,26 @@ func TestBackgroundLater(t *testing.T) {
 		t.Errorf("a damaged Background = %v, want %v", err, ErrBundle)
 	}
 	fsys[name] = good
-	if diff := cmp.Diff(backgroundOf(t, whole), backgroundOf(t, set)); diff != "" {
+	if diff := cmp.Diff(backgroundOf(t, full), backgroundOf(t, set)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestLoadNetwork compares the set that only analyses with the whole one, with and without the files that LoadNetwork does not read.
+// TestLoadNetwork compares the set that only analyses with the complete one, with and without the files that LoadNetwork does not read.
 func TestLoadNetwork(t *testing.T) {
 	fsys := bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2))
-	whole, err := Load(fsys)
+	full, err := Load(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	picture := gradient(t, 40, 30)
 	const everything = WantConcepts | WantColors | WantThumb
-	want, err := whole.NewAnalyser(raster.Limits{}).Analyse(picture, raster.Crop{}, everything)
+	want, err := full.NewAnalyser(raster.Limits{}).Analyse(picture, raster.Crop{}, everything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, there := range []bool{true, false} {
-		if !there {
+	for _, hasNames := range []bool{true, false} {
+		if !hasNames {
 			delete(fsys, "general-v1.3/background.f16")
 			for _, code := range lang.Codes() {
 				delete(fsys, "general-v1.3/names/"+code+".tsv")
@@ -122,14 +123,14 @@ func TestLoadNetwork(t *testing.T) {
 		}
 		set, err := LoadNetwork(fsys)
 		if err != nil {
-			t.Fatalf("LoadNetwork, names there %v: %v", there, err)
+			t.Fatalf("LoadNetwork, names there %v: %v", hasNames, err)
 		}
 		got, err := set.NewAnalyser(raster.Limits{}).Analyse(picture, raster.Crop{}, everything)
-		if err != nil || cmp.Diff(want, got) != "" || set.Base() != whole.Base() {
-			t.Errorf("names there %v: %v, -want +got:\n%s", there, err, cmp.Diff(want, got))
+		if err != nil || cmp.Diff(want, got) != "" || set.Base() != full.Base() {
+			t.Errorf("names there %v: %v, -want +got:\n%s", hasNames, err, cmp.Diff(want, got))
 		}
 		if set.Names() != nil || backgroundOf(t, set) != nil {
-			t.Errorf("names there %v: they were read", there)
+			t.Errorf("names there %v: they were read", hasNames)
 		}
 	}
 	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {

@@ -11,14 +11,15 @@ import (
 // ThumbnailSide is the longest side of a thumbnail in pixels. A smaller picture keeps its size.
 const ThumbnailSide = 320
 
-// thumbnailQuality is that of the JPEG, 1 to 100: about 12 KB for a photograph.
+// thumbnailQuality is the JPEG quality of a thumbnail, from 1 to 100. A photograph then takes about 12 KB.
 const thumbnailQuality = 80
 
-// pictureQuality is that of Analysis.Picture, at which a frame of a video shows no loss: about 200 KB for 1280 × 720.
+// pictureQuality is the JPEG quality of Analysis.Picture, from 1 to 100. A frame of a video shows no loss, and 1280 × 720 pixels take about
+// 200 KB.
 const pictureQuality = 92
 
-// jpeg encodes a prepared picture. The encoder is the standard library's, whose
-// arithmetic is in integers, so every host that this toolchain builds gives the same bytes.
+// jpeg encodes a prepared picture as a JPEG. The standard library's encoder computes with
+// integers, so the builds of one toolchain return the same bytes on every platform.
 func (a *Analyser) jpeg(img raster.Image, quality int) ([]byte, error) {
 	n := img.Width * img.Height
 	if cap(a.rgba) < 4*n {

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// gradient is a picture that is red to the right and blue to the bottom.
+// gradient returns a PNG that is red to the right and blue to the bottom.
 func gradient(t *testing.T, w, h int) []byte {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))

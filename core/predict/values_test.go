@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// plainValues is the definition of the values in the network's README with package math.
+// plainValues computes the values with package math, as the network's README defines them.
 func plainValues(ev *evaluator, logits []float32, e *Embedding) (general, food []float64) {
 	p := make([]float64, len(logits))
 	total := 0.0
@@ -119,7 +119,7 @@ func TestValuesRefuse(t *testing.T) {
 	}
 }
 
-// placeOf returns the place of a concept in a model, −1 if the model lacks it.
+// placeOf returns the index of a concept in a model, −1 if the model lacks it.
 func placeOf(m *Model, id string) int {
 	return slices.IndexFunc(m.Concepts, func(c Concept) bool { return c.ID == id })
 }
@@ -131,7 +131,7 @@ func TestOrder(t *testing.T) {
 	for _, i := range m.Top(nil, values, len(values), 0) {
 		got = append(got, m.Concepts[i].ID)
 	}
-	// blue is hidden; equal values by id.
+	// blue is hidden. Concepts with equal values are ordered by ID.
 	if diff := cmp.Diff([]string{"ai_dull", "ai_both", "ai_red", "ai_warm", "ai_green"}, got); diff != "" {
 		t.Errorf("Top, -want +got:\n%s", diff)
 	}
@@ -166,8 +166,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// A red picture through decoder, network and evaluation, by hand: the tiny network's mean is
-// (1, −1, −1), its embedding that direction, its logits 8 · (1, −1, −1, −1, 1, 1).
+// TestAnalyse compares the analysis of a red picture with values computed by hand. The tiny network's mean is (1, −1, −1). Its embedding
+// has that direction, and its logits are 8 · (1, −1, −1, −1, 1, 1).
 func TestAnalyse(t *testing.T) {
 	s := tinySet(t)
 	a := s.NewAnalyser(raster.Limits{})
@@ -212,7 +212,7 @@ func TestAnalyse(t *testing.T) {
 	}
 }
 
-// The crop comes before the centred square: only what is inside counts.
+// TestAnalyseCrop checks that the crop comes before the centred square: only pixels inside the crop count.
 func TestAnalyseCrop(t *testing.T) {
 	a := tinySet(t).NewAnalyser(raster.Limits{})
 	halves := picture(t, 64, 32, func(x, _ int) color.Color {
@@ -297,7 +297,7 @@ func TestAnalyseErrors(t *testing.T) {
 	}
 }
 
-// Steady-state analysis allocates the same for a small and a large picture.
+// TestAllocations checks that an analysis allocates the same for a small and a large picture once the analyser is warm.
 func TestAllocations(t *testing.T) {
 	a := tinySet(t).NewAnalyser(raster.Limits{})
 	img := raster.Image{Width: tinySize, Height: tinySize, Pix: make([]byte, 3*tinySize*tinySize)}

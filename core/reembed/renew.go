@@ -9,8 +9,7 @@
 //
 // The application's state contains the progress: the index knows which inputs a network has not analysed, and an existing derived record
 // is not computed again. So after a kill the worker continues from that state. Trainings are short, so the worker starts them again. It
-// never
-// compares vectors of two networks, because each embedding and each space of the index names its network.
+// never compares vectors of two networks, because each embedding and each space of the index names its network.
 //
 // If the new network already serves, the worker looks for inputs that the old one analysed during the switch, and for inputs whose
 // derived record was lost in a crash. It also trains versions again that replicas trained with the old network and sent after the switch.
@@ -237,15 +236,15 @@ func (w *Worker) Progress() (done, failed, all uint64, serving bool) {
 	defer w.mu.Unlock()
 	ahead := uint64(len(w.todo) + len(w.out))
 	for ord, f := range w.failed {
-		_, again := slices.BinarySearch(w.todo, ord)
-		again = again || w.out[ord]
+		_, pending := slices.BinarySearch(w.todo, ord)
+		pending = pending || w.out[ord]
 		switch {
-		case f.tries >= Tries && again:
+		case f.tries >= Tries && pending:
 			failed++
 			ahead--
 		case f.tries >= Tries:
 			failed++
-		case !again:
+		case !pending:
 			ahead++ // until the next look
 		}
 	}
@@ -322,11 +321,11 @@ func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
 		if errors.Is(err, catalog.ErrNotFound) {
 			return true
 		}
-		var made catalog.Manifest
+		var manifest catalog.Manifest
 		if err == nil {
-			made, err = v.Manifest(&current)
+			manifest, err = v.Manifest(&current)
 		}
-		if err == nil && made.Base != w.base {
+		if err == nil && manifest.Base != w.base {
 			old = append(old, current)
 		}
 		failed = err

@@ -79,9 +79,9 @@ func (r *Register) AppRecordSeq(app string) (epoch log.Epoch, seq uint64, err er
 
 // ApplyAppRecord is [ApplyAppRecord] for the store of a register that is in use.
 func (r *Register) ApplyAppRecord(ctx context.Context, app string, seq uint64, data []byte) error {
-	return applyAppRecord(ctx, r.o.Store, app, seq, data, func(gone bool) {
+	return applyAppRecord(ctx, r.o.Store, app, seq, data, func(revoked bool) {
 		r.relist()
-		if gone {
+		if revoked {
 			r.detach(app)
 		} else {
 			r.notifyChange(app)
@@ -105,8 +105,8 @@ func (c AppRecords) Seq() uint64 {
 	return seq
 }
 
-// Take applies a newer app record. gone is the reason why the replica has lost the application; empty: it still has it.
-func (c AppRecords) Take(seq uint64, data []byte) (gone string, err error) {
+// Take applies a newer app record. reason explains why the replica lost the application; empty: it still has it.
+func (c AppRecords) Take(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
 		return "", err
@@ -122,7 +122,7 @@ func ApplyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 	return applyAppRecord(ctx, store, app, seq, data, func(bool) {})
 }
 
-func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, applied func(gone bool)) error {
+func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, applied func(revoked bool)) error {
 	x, err := catalog.DecodeRegister(data)
 	if err == nil && x.App != app {
 		err = fmt.Errorf("app record belongs to application %q: %w", x.App, ErrApplication)
@@ -150,9 +150,9 @@ func applyAppRecord(ctx context.Context, store kv.Store, app string, seq uint64,
 // PurgeDeleted deletes the remaining data of deleted applications in the store of a replica, and compacts the store. A crash may have
 // interrupted ApplyAppRecord. Nothing may write to these applications any longer. Errors: those of the store.
 func PurgeDeleted(ctx context.Context, store kv.Store) error {
-	owed, err := catalog.Read(store, catalog.Control).Purges()
-	for i := 0; err == nil && i < len(owed); i++ {
-		err = empty(ctx, store, &owed[i])
+	purges, err := catalog.Read(store, catalog.Control).Purges()
+	for i := 0; err == nil && i < len(purges); i++ {
+		err = empty(ctx, store, &purges[i])
 	}
 	return err
 }

@@ -28,13 +28,13 @@ func (r *Register) CreateKey(ctx context.Context, by Caller, k NewKey) (key stri
 }
 
 // createKey creates the key of an operation, sets the operation's hash, and appends it to the control log.
-func (r *Register) createKey(ctx context.Context, by Caller, gone error, op log.KeyCreate) (string, catalog.Key, error) {
+func (r *Register) createKey(ctx context.Context, by Caller, notFound error, op log.KeyCreate) (string, catalog.Key, error) {
 	key, err := auth.NewKey(r.o.Rand)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	op.Hash = auth.HashKey(key)
-	if err := r.submit(ctx, by.Account, gone, &op); err != nil {
+	if err := r.submit(ctx, by.Account, notFound, &op); err != nil {
 		return "", catalog.Key{}, err
 	}
 	record, err := r.key(op.App, op.Hash)

@@ -60,12 +60,12 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 		return false, err
 	}
 	r.watchers.notify()
-	owed, err := r.Read().Purges()
-	if err != nil || len(owed) == 0 {
+	purges, err := r.Read().Purges()
+	if err != nil || len(purges) == 0 {
 		return false, err
 	}
 	r.relist()
-	p := owed[0]
+	p := purges[0]
 	r.detach(p.App.String())
 	if err := r.partition.Tidy(func(tx *kv.Overlay) error {
 		more, err = p.Pay(tx, purgedOnce)
@@ -84,7 +84,7 @@ func (r *Register) stepPurge(ctx context.Context, now time.Time) (more bool, err
 		return nil
 	})
 	r.tidy.pictures.Again()
-	return len(owed) > 1, err
+	return len(purges) > 1, err
 }
 
 // compacter is a store that keeps deleted data until it compacts.

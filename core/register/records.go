@@ -80,10 +80,10 @@ type Contents struct {
 }
 
 // text returns a name or description without surrounding space, or ErrName if it is invalid.
-func text(what, s string, least int) (string, error) {
+func text(field, s string, least int) (string, error) {
 	s = strings.TrimSpace(s)
 	if len(s) < least || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return "", fmt.Errorf("%w: the %s must have %d to %d bytes and no control characters", ErrName, what, least, maxNameBytes)
+		return "", fmt.Errorf("%w: the %s must have %d to %d bytes and no control characters", ErrName, field, least, maxNameBytes)
 	}
 	return s, nil
 }
@@ -136,15 +136,15 @@ func (r *Register) defaultModel(app, id string) error {
 }
 
 // newClient returns a client with a new secret, a new ID if id is empty, and the operation that stores it.
-func (r *Register) newClient(app, id string) (made Client, set *log.ClientSet, err error) {
-	if made.ID = id; id == "" {
-		if made.ID, err = log.NewID(r.o.Rand); err != nil {
+func (r *Register) newClient(app, id string) (client Client, set *log.ClientSet, err error) {
+	if client.ID = id; id == "" {
+		if client.ID, err = log.NewID(r.o.Rand); err != nil {
 			return Client{}, nil, err
 		}
 	}
 	secret, hash, err := r.secret()
-	made.Secret = secret
-	return made, &log.ClientSet{App: app, ID: made.ID, Secret: hash}, err
+	client.Secret = secret
+	return client, &log.ClientSet{App: app, ID: client.ID, Secret: hash}, err
 }
 
 // ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the

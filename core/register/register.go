@@ -239,8 +239,8 @@ func (r *Register) relist() {
 	r.listed.known, r.listed.ids = false, nil
 }
 
-// submit appends operations to the control log, all or none. It returns gone if one of them names something that does not exist.
-func (r *Register) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
+// submit appends operations to the control log, all or none. It returns notFound if one of them names something that does not exist.
+func (r *Register) submit(ctx context.Context, by string, notFound error, bodies ...log.Body) error {
 	verdicts, err := r.append(ctx, by, bodies...)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (r *Register) submit(ctx context.Context, by string, gone error, bodies ...
 		switch v.Code {
 		case fold.OK:
 		case fold.Gone:
-			return gone
+			return notFound
 		default:
 			return fmt.Errorf("control log: %v: %s", v.Code, v.Detail)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// SignsWith stores which keys the host signs access tokens with, and which issuer they name. Hosts of copies
-// check tokens with them. Keys that are stored already change nothing. Errors: those of the store.
+// SignsWith stores the public keys of the host's access tokens and the issuer that the tokens name. Edges verify
+// tokens with them. If the same keys and issuer are stored already, SignsWith writes nothing. Its errors are those of the store.
 func (r *Register) SignsWith(ctx context.Context, issuer string, keys []log.PublicKey) error {
 	t, err := r.Read().Trust()
 	if err != nil || t.Issuer == issuer && slices.Equal(t.Keys, keys) {

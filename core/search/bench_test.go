@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// large is a world of n analysed inputs, with columns and the beginning of a graph.
+// large returns a world of n analysed inputs, with columns and the beginning of a graph.
 func large(b *testing.B, store kv.Store, n int) *indextest.World {
 	b.Helper()
 	w := indextest.New(b, 1, store)
@@ -58,8 +58,8 @@ func large(b *testing.B, store kv.Store, n int) *indextest.World {
 	return w
 }
 
-// cpu is the processor time of the process, collector included: what wall time is on an idle
-// machine, and what can be compared on a busy one.
+// cpu returns the processor time of the process, including the collector. It equals the wall time on an idle machine, and can be compared
+// on a busy one.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -5,6 +5,6 @@
 //	                  │          └─ output clauses ─▶ values of the matches ─────▶ hits by score
 //	   pictures to analyse first
 //
-// Bitmaps come first and cost little; scores are computed only for the remaining inputs. Similarity scans few matches exactly and walks
-// the graph, filtered, for many.
+// Bitmaps come first and cost little. A search computes scores only for the remaining inputs. A similarity search compares every
+// match if they are few. If they are many, it walks the graph with the bitmap as a filter.
 package search

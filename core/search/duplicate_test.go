@@ -38,7 +38,7 @@ func sameAs(a, b *catalog.DerivedData) float64 {
 	return alikeness(&x, &y)
 }
 
-// near returns the derived record of a picture similar to another, at about 0.95.
+// near returns the derived record of a picture whose similarity to another is about 0.95.
 func near(w *indextest.World, d *catalog.DerivedData) *catalog.DerivedData {
 	e := embeddingOf(d)
 	v := e.Unit(nil)
@@ -54,7 +54,7 @@ func near(w *indextest.World, d *catalog.DerivedData) *catalog.DerivedData {
 	return out
 }
 
-// thumbnail is a picture of random patches, the same for the same seed.
+// thumbnail returns a picture of random patches that depend only on seed.
 func thumbnail(t testing.TB, seed uint64, width, quality int) []byte {
 	t.Helper()
 	m := image.NewRGBA(image.Rect(0, 0, width, width/2))
@@ -77,15 +77,15 @@ func thumbnail(t testing.TB, seed uint64, width, quality int) []byte {
 	return b.Bytes()
 }
 
-// plantedInput is an input with its origin.
+// plantedInput is an input with its source.
 type plantedInput struct {
 	in        *catalog.Input
 	embedding predict.Embedding
-	picture   uint64 // those of one were saved again
-	file      int    // those of one are one file
+	picture   uint64 // inputs with the same number show the same picture, saved again
+	file      int    // inputs with the same number have the same file
 }
 
-// plant fills a world with pictures of which some come again.
+// plant fills a world with inputs of n files. Some files show the same picture.
 func plant(t *testing.T, w *indextest.World, n int) []plantedInput {
 	t.Helper()
 	var all []plantedInput
@@ -98,7 +98,7 @@ func plant(t *testing.T, w *indextest.World, n int) []plantedInput {
 		for file := range n {
 			picture := w.Rand.Uint64N(6)
 			if w.Rand.IntN(4) == 0 {
-				picture = 100 + uint64(file) // like a picture, and another
+				picture = 100 + uint64(file) // another picture that looks similar
 			}
 			d := near(w, pictures[picture%6])
 			var crop raster.Crop
@@ -120,7 +120,7 @@ func plant(t *testing.T, w *indextest.World, n int) []plantedInput {
 	return all
 }
 
-// TestDuplicatesAgreeWithScan holds the duplicates of inputs, and the groups of an application, to how they were made.
+// TestDuplicatesAgreeWithScan compares the duplicates of inputs, and the groups of an application, with the way they were made.
 func TestDuplicatesAgreeWithScan(t *testing.T) {
 	const cutOff = 0.9
 	for seed := range testkit.Seeds(t, 6, 2000) {
@@ -166,7 +166,7 @@ func TestDuplicatesAgreeWithScan(t *testing.T) {
 	}
 }
 
-// isExamined reports whether o is among the nearest of p that are looked at.
+// isExamined reports whether o is among the nearest inputs of p that a search for duplicates examines.
 func isExamined(all []plantedInput, p, o plantedInput) bool {
 	closer := 0
 	for _, x := range all {
@@ -230,7 +230,7 @@ func checkGroups(t *testing.T, w *indextest.World, all []plantedInput, cutOff fl
 			}
 		}
 	}
-	// Each first of a file whose nearest is its picture saved again is in a group.
+	// The first input of a file is in a group if its nearest input of another file shows the same picture.
 	for _, p := range all {
 		if nearest := closest(files, picture, p); files[p.file][0] == p.in.Ord && nearest.picture == p.picture && !seen[p.in.Ord] {
 			t.Fatalf("input %d is in no group, and %d is its picture", p.in.Ord, nearest.in.Ord)
@@ -253,17 +253,17 @@ func checkGroups(t *testing.T, w *indextest.World, all []plantedInput, cutOff fl
 // closest returns the nearest input of another file, among the first inputs of files.
 func closest(files map[int][]uint32, of map[uint32]plantedInput, p plantedInput) plantedInput {
 	var best plantedInput
-	most := -1.0
+	bestScore := -1.0
 	for _, ords := range files {
 		o := of[ords[0]]
-		if s := alikeness(&p.embedding, &o.embedding); o.file != p.file && s > most {
-			best, most = o, s
+		if s := alikeness(&p.embedding, &o.embedding); o.file != p.file && s > bestScore {
+			best, bestScore = o, s
 		}
 	}
 	return best
 }
 
-// TestGroupsGoOn has more inputs than a call looks at, and some that go.
+// TestGroupsGoOn groups more inputs than one call examines, and then deletes the inputs of a group.
 func TestGroupsGoOn(t *testing.T) {
 	w := indextest.New(t, 9, memkv.New())
 	plant(t, w, 130)
@@ -280,12 +280,12 @@ func TestGroupsGoOn(t *testing.T) {
 	if first.Of != 130 || first.Examined != 100 {
 		t.Fatalf("%d of %d examined", first.Examined, first.Of)
 	}
-	whole := find()
-	if whole.Examined != 130 || whole.Total == 0 {
-		t.Fatalf("%d of %d examined, %d groups", whole.Examined, whole.Of, whole.Total)
+	groups := find()
+	if groups.Examined != 130 || groups.Total == 0 {
+		t.Fatalf("%d of %d examined, %d groups", groups.Examined, groups.Of, groups.Total)
 	}
 	w.Commit(t, func(tx *indextest.Tx) {
-		for _, m := range whole.Groups[0].Inputs {
+		for _, m := range groups.Groups[0].Inputs {
 			tx.Delete(w.Live[m.Ord])
 		}
 	})

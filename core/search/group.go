@@ -214,11 +214,11 @@ func stars(pairs [][2]uint32) []Group {
 	first, members := map[uint32]uint32{}, map[uint32][]uint32{}
 	for _, p := range pairs {
 		a, b := p[0], p[1]
-		of, taken := first[a]
-		if _, other := first[b]; other || taken && of != a {
+		of, grouped := first[a]
+		if _, other := first[b]; other || grouped && of != a {
 			continue
 		}
-		if !taken {
+		if !grouped {
 			first[a], members[a] = a, []uint32{a}
 		}
 		first[b], members[a] = a, append(members[a], b)

@@ -128,14 +128,14 @@ func sample(v *index.View, r catalog.Reader) ([]labelledPicture, error) {
 func labels(v *index.View, r catalog.Reader) (yes, no []*roaring.Bitmap, err error) {
 	var failed error
 	err = r.Concepts(func(c catalog.Concept) bool {
-		var said [2]*roaring.Bitmap
+		var inputs [2]*roaring.Bitmap
 		for i, value := range []log.Value{log.True, log.False} {
-			if said[i], failed = v.LabelledInputs(c.ID, value); failed != nil {
+			if inputs[i], failed = v.LabelledInputs(c.ID, value); failed != nil {
 				return false
 			}
 		}
-		if !said[0].IsEmpty() {
-			yes, no = append(yes, said[0]), append(no, said[1])
+		if !inputs[0].IsEmpty() {
+			yes, no = append(yes, inputs[0]), append(no, inputs[1])
 		}
 		return len(yes) < learnConcepts
 	})

@@ -9,9 +9,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestTellAgreesWithScan holds the score that separates two kinds of pairs best to trying every score.
+// TestTellAgreesWithScan compares the score that separates two kinds of pairs best with the best of all scores.
 func TestTellAgreesWithScan(t *testing.T) {
-	told := 0
+	found := 0
 	for seed := range testkit.Seeds(t, 300, 100_000) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		draw := func(middle float64) (out []float64) {
@@ -44,15 +44,15 @@ func TestTellAgreesWithScan(t *testing.T) {
 			t.Fatalf("seed %d: Separate = %v %v, want %v %v", seed, got, ok, want, enough)
 		}
 		if ok {
-			told++
+			found++
 		}
 	}
-	if told < 10 && !testing.Short() {
-		t.Errorf("only %d were told", told)
+	if found < 10 && !testing.Short() {
+		t.Errorf("only %d were told", found)
 	}
 }
 
-// TestOfUnrelated has one pair in a hundred reach what is learned of unrelated pictures.
+// TestOfUnrelated checks that one pair of unrelated pictures in a hundred exceeds the learned score.
 func TestOfUnrelated(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var pictures []predict.Embedding

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// naive answers a query by asking every clause about every input's record.
+// naive answers a query by testing every clause on every input's record.
 type naive struct {
 	t testing.TB
 	w *indextest.World
@@ -23,7 +23,7 @@ type naive struct {
 	q *search.Query
 }
 
-// answer is all hits.
+// answer returns all hits.
 func (n *naive) answer() []search.Hit {
 	var hits []search.Hit
 	ranks := false
@@ -102,11 +102,11 @@ func (n *naive) clause(c *search.Clause, in *catalog.Input, d *catalog.DerivedDa
 			if !class(cond) {
 				continue
 			}
-			value, holds := n.condition(cond, in, d)
+			value, matched := n.condition(cond, in, d)
 			product *= value
 			if !isSimilar(cond) {
 				others = true
-				all = all && holds
+				all = all && matched
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (n *naive) condition(c search.Condition, in *catalog.Input, d *catalog.Deri
 	return 0, false
 }
 
-// picture is the embedding of a picture, nil when there is none.
+// picture returns the embedding of a picture of the query, or nil if there is none.
 func (n *naive) picture(i int) *predict.Embedding {
 	p := &n.q.Pictures[i]
 	if p.Embedding != nil || p.Input == "" {
@@ -216,7 +216,7 @@ func (n *naive) value(concept string, in *catalog.Input, d *catalog.DerivedData)
 	return 0, false
 }
 
-// greatCircle is the central angle by haversines.
+// greatCircle returns the central angle between two points in radians, by haversines.
 func greatCircle(a, b log.Point) float64 {
 	const degree = math.Pi / 180
 	lat, lng := math.Sin((b.Latitude-a.Latitude)*degree/2), math.Sin((b.Longitude-a.Longitude)*degree/2)

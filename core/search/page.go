@@ -89,14 +89,14 @@ func (s scoredInputs) ranks(from, to int, m *memory) []Hit {
 func find(keys, spare []uint32, rank int) place {
 	const digit = 11
 	for {
-		least, most := keys[0], keys[0]
+		least, greatest := keys[0], keys[0]
 		for _, key := range keys {
-			least, most = min(least, key), max(most, key)
+			least, greatest = min(least, key), max(greatest, key)
 		}
-		if least == most {
+		if least == greatest {
 			return place{least, rank}
 		}
-		shift := max(bits.Len32(most-least), digit) - digit
+		shift := max(bits.Len32(greatest-least), digit) - digit
 		var counts [1 << digit]uint32
 		for _, key := range keys {
 			counts[(key-least)>>shift&(1<<digit-1)]++

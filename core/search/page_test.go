@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPageAgreesWithSort holds pages that are counted out to the sorted whole: scores with
-// ties, negative ones and zeros of both signs, at the first page, the last, and in between.
+// TestPageAgreesWithSort compares pages that are selected by counting with the sorted whole: scores with ties, negative ones and zeros of
+// both signs, at the first page, the last, and in between.
 func TestPageAgreesWithSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	draws := map[string]func() float64{

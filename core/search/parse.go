@@ -145,14 +145,14 @@ func (n node) number(name string) (float64, error) {
 
 // knows refuses an object that has members, but none of the known ones.
 func (n node) knows(names []string) error {
-	said := false
+	present := false
 	for name, v := range n.v.Members() {
-		said = said || v.Kind() != jsonio.Null
+		present = present || v.Kind() != jsonio.Null
 		if slices.Contains(names, name) {
 			return nil
 		}
 	}
-	if said {
+	if present {
 		return queryErrorf("%s: expected %s", n.path, strings.Join(names, ", "))
 	}
 	return nil
@@ -350,8 +350,8 @@ func (p *parser) similar(c *Clause, n node) error {
 		return err
 	}
 	ways := 0
-	for _, said := range []bool{pic.Input != "", pic.URL != "", pic.Base64.Kind() != jsonio.Absent} {
-		if said {
+	for _, present := range []bool{pic.Input != "", pic.URL != "", pic.Base64.Kind() != jsonio.Absent} {
+		if present {
 			ways++
 		}
 	}

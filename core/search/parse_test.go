@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// words are the public names of tests.
+// words contains the public names of concepts for tests.
 type words map[string]string // language and name → id
 
 func (w words) Resolve(name, code string) (string, bool) {
@@ -39,7 +39,7 @@ var options = search.Options{
 		return nil, nil
 	},
 	Hosted: func(url string) ([16]byte, bool) {
-		return [16]byte{1}, url == "https://here/hosted" // other addresses have no name
+		return [16]byte{1}, url == "https://here/hosted" // other URLs are not hosted
 	},
 }
 
@@ -221,7 +221,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestParseWithoutMore reads a query where there are neither own concepts nor hosted pictures.
+// TestParseWithoutMore parses a query with options that have neither custom concepts nor hosted pictures.
 func TestParseWithoutMore(t *testing.T) {
 	o := search.Options{Names: words{}, Language: "zh-TW"}
 	q, err := parse(t, `{"ands":[{"output":{"data":{"concepts":[{"name":"dog"}]}}},{"input":{"data":{"image":{"url":"https://here/hosted"}}}}]}`, o)
@@ -230,7 +230,7 @@ func TestParseWithoutMore(t *testing.T) {
 	}
 }
 
-// FuzzParse throws bodies at Parse: it answers a query within its limits or ErrQuery.
+// FuzzParse checks that Parse returns a query within its limits, or ErrQuery, for any body.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"Hund","value":false}]}},"negate":true}]}`))
 	f.Add([]byte(`{"ands":[{"input":{"id":"i","data":{"image":{"url":"u","base64":"YQ"},"metadata":{"a":[1,{"b":null}]},"concepts":[{"id":"x","value":0}]}}}]}`))

@@ -37,7 +37,7 @@ func encodePicture(t testing.TB, m image.Image, format string, quality int) []by
 	return b.Bytes()
 }
 
-// thumbOf makes the thumbnail of an encoded picture as an analysis does.
+// thumbOf returns the thumbnail of an encoded picture, made as in an analysis.
 func thumbOf(t testing.TB, d *raster.Decoder, picture []byte) []byte {
 	t.Helper()
 	img, err := d.Decode(picture, raster.View{MaxSide: predict.ThumbnailSide})
@@ -58,8 +58,8 @@ func resize(m image.Image, width, height int) image.Image {
 	return out
 }
 
-// TestPrintsOfPhotos saves real photographs again in many ways, and holds their prints to those of the originals,
-// of all other photographs, and of the pictures' mirror images and middles.
+// TestPrintsOfPhotos saves real photographs again in many ways. It compares their prints with those of the originals, of all other
+// photographs, and of the pictures' mirror images and middles.
 func TestPrintsOfPhotos(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(testkit.DataPath(t, "photos"), "*.jpg"))
 	if err != nil || len(names) < 40 {
@@ -95,14 +95,14 @@ func TestPrintsOfPhotos(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, h := m.Bounds().Dx(), m.Bounds().Dy()
-		for what, again := range map[string][]byte{
+		for variant, data := range map[string][]byte{
 			"quality 80": encodePicture(t, m, "jpeg", 80), "quality 20": encodePicture(t, m, "jpeg", 20),
 			"PNG": encodePicture(t, m, "png", 0), "GIF": encodePicture(t, m, "gif", 0),
 			"half": encodePicture(t, resize(m, w/2, h/2), "jpeg", 70), "a third": encodePicture(t, resize(m, w/3, h/3), "jpeg", 70),
 			"larger": encodePicture(t, resize(m, w*3/2, h*3/2), "jpeg", 90),
 		} {
-			if p := look(again); !p.same(own) || !own.same(p) {
-				t.Errorf("%s: %s is another picture", name, what)
+			if p := look(data); !p.same(own) || !own.same(p) {
+				t.Errorf("%s: %s is another picture", name, variant)
 			}
 		}
 		if p := look(encodePicture(t, resize(m, w, h*3/4), "jpeg", 90)); p.same(own) {
@@ -116,7 +116,7 @@ func TestPrintsOfPhotos(t *testing.T) {
 	}
 }
 
-// TestAverage holds parts of vectors to adding them up one part of a vector at a time.
+// TestAverage compares average with a sum over pixels that are split into printSide parts each.
 func TestAverage(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for n := range 70 {
@@ -138,7 +138,7 @@ func TestAverage(t *testing.T) {
 	}
 }
 
-// TestPlainPrints looks at pictures of one colour, which have nothing to go up and down.
+// TestPlainPrints compares the prints of pictures of one colour, which have no rising or falling brightness.
 func TestPlainPrints(t *testing.T) {
 	plain := func(level byte, width int) *print {
 		p := &print{width: width, height: 100}

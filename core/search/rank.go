@@ -49,10 +49,10 @@ func (e *execution) scoreMatches(outputs []*Clause) (scoredInputs, error) {
 		if err != nil {
 			return scoredInputs{}, err
 		}
-		var given scoredInputs
-		given, err = e.clause(c, s.ords)
-		s = s.times(given)
-		e.mem.give(given)
+		var values scoredInputs
+		values, err = e.clause(c, s.ords)
+		s = s.times(values)
+		e.mem.give(values)
 	}
 	return s.atLeast(e.q.MinScore), err
 }
@@ -127,10 +127,10 @@ func (e *execution) clause(c *Clause, ords []uint32) (scoredInputs, error) {
 		if err != nil {
 			return scoredInputs{}, err
 		}
-		var given scoredInputs
-		given, err = e.matchingValues(cond, s.ords)
-		s = s.times(given)
-		e.mem.give(given)
+		var values scoredInputs
+		values, err = e.matchingValues(cond, s.ords)
+		s = s.times(values)
+		e.mem.give(values)
 	}
 	return s, err
 }
@@ -138,30 +138,30 @@ func (e *execution) clause(c *Clause, ords []uint32) (scoredInputs, error) {
 // negatedClause evaluates a negated clause: it evaluates all conditions for all inputs.
 func (e *execution) negatedClause(c *Clause, ords []uint32) (scoredInputs, error) {
 	s := e.mem.ones(ords)
-	holds := e.mem.holds(len(ords)) // all conditions but Similar
+	allMet := e.mem.holds(len(ords)) // all conditions but Similar
 	others := false
 	for _, cond := range c.conditionsByCost() {
-		values, held, err := e.values(cond, ords)
+		values, met, err := e.values(cond, ords)
 		if err != nil {
 			return scoredInputs{}, err
 		}
 		if _, ok := cond.(Similar); ok {
-			s.scale(values, held, nil)
+			s.scale(values, met, nil)
 		} else {
 			others = true
-			s.scale(values, held, holds)
+			s.scale(values, met, allMet)
 		}
 		e.mem.give(values)
-		e.mem.held.give(held)
+		e.mem.flags.give(met)
 	}
 	n := 0
 	for i, ord := range s.ords {
-		if !others || !holds[i] {
+		if !others || !allMet[i] {
 			s.ords[n], s.factor[n] = ord, 1-s.factor[i]
 			n++
 		}
 	}
-	e.mem.held.give(holds)
+	e.mem.flags.give(allMet)
 	return scoredInputs{s.ords[:n], s.factor[:n]}, nil
 }
 
@@ -196,11 +196,11 @@ func (e *execution) values(c Condition, ords []uint32) (scoredInputs, []bool, er
 		return s, e.mem.holds(len(s.ords)), err
 	}
 	s, err := e.largest(p, ords)
-	held := e.mem.held.take(len(s.ords))
+	met := e.mem.flags.take(len(s.ords))
 	for i, f := range s.factor {
-		held[i], s.factor[i] = p.holds(f), p.value(f)
+		met[i], s.factor[i] = p.holds(f), p.value(f)
 	}
-	return s, held, err
+	return s, met, err
 }
 
 // holds reports whether the condition holds if f is the largest value of the concepts.

@@ -150,11 +150,11 @@ const (
 )
 
 func (c *Clause) cost() int {
-	most := 0
+	highest := 0
 	for _, cond := range c.All {
-		most = max(most, cost(cond))
+		highest = max(highest, cost(cond))
 	}
-	return most
+	return highest
 }
 
 func cost(c Condition) int {
@@ -182,18 +182,18 @@ func (e *execution) filter(c *Clause) error {
 			return err
 		}
 	}
-	holds := among
+	matches := among
 	for _, cond := range c.conditionsByCost() {
 		var err error
-		if holds, err = e.holds(cond, holds); err != nil {
+		if matches, err = e.holds(cond, matches); err != nil {
 			return err
 		}
 	}
 	if c.Negate {
-		among.AndNot(holds)
-		holds = among
+		among.AndNot(matches)
+		matches = among
 	}
-	e.matches = holds
+	e.matches = matches
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// random is a random query about a world.
+// random returns a random query about a world.
 func random(t testing.TB, w *indextest.World) *search.Query {
 	q := &search.Query{}
 	for range w.Rand.IntN(4) {
@@ -86,7 +86,7 @@ func randomCondition(t testing.TB, w *indextest.World, q *search.Query) search.C
 	return search.Similar{Picture: len(q.Pictures) - 1}
 }
 
-// compare runs a query by pages and holds it to the naive answer.
+// compare runs a query page by page and compares the hits with the naive answer.
 func compare(t *testing.T, w *indextest.World, q *search.Query) {
 	t.Helper()
 	n := &naive{t: t, w: w, r: w.Reader(), q: q}
@@ -108,7 +108,7 @@ func compare(t *testing.T, w *indextest.World, q *search.Query) {
 	}
 }
 
-// TestRunAgreesWithScan holds random queries over random inputs to a scan that knows no index.
+// TestRunAgreesWithScan compares random queries over random inputs with a scan that uses no index.
 func TestRunAgreesWithScan(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 20_000) {
 		w := indextest.New(t, seed, memkv.New())

@@ -19,7 +19,7 @@ type memory struct {
 	ords    buffers[uint32]
 	values  buffers[float32]
 	factors buffers[float64]
-	held    buffers[bool]
+	flags   buffers[bool]
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
@@ -91,11 +91,11 @@ func (m *memory) ones(ords []uint32) scoredInputs {
 
 // holds returns n elements that are true.
 func (m *memory) holds(n int) []bool {
-	held := m.held.take(n)
-	for i := range held {
-		held[i] = true
+	flags := m.flags.take(n)
+	for i := range flags {
+		flags[i] = true
 	}
-	return held
+	return flags
 }
 
 // times multiplies the factors of s, in place, by those of o and returns the inputs of o, which must all be in s.
@@ -135,14 +135,14 @@ func (s scoredInputs) atLeast(least float32) scoredInputs {
 }
 
 // scale multiplies every factor by the input's value, or by 0 if it has none. All inputs with a value must be
-// in s. If holds is not nil, scale clears it where there is no value and where the value's held is false.
-func (s scoredInputs) scale(values scoredInputs, held, holds []bool) {
+// in s. If allMet is not nil, scale clears it where there is no value and where the value's met is false.
+func (s scoredInputs) scale(values scoredInputs, met, allMet []bool) {
 	if len(values.ords) == len(s.ords) {
 		for i, f := range values.factor {
 			s.factor[i] *= f
 		}
-		for i := range holds {
-			holds[i] = holds[i] && held[i]
+		for i := range allMet {
+			allMet[i] = allMet[i] && met[i]
 		}
 		return
 	}
@@ -150,14 +150,14 @@ func (s scoredInputs) scale(values scoredInputs, held, holds []bool) {
 	for i, ord := range s.ords {
 		if j == len(values.ords) || values.ords[j] != ord {
 			s.factor[i] = 0
-			if holds != nil {
-				holds[i] = false
+			if allMet != nil {
+				allMet[i] = false
 			}
 			continue
 		}
 		s.factor[i] *= values.factor[j]
-		if holds != nil {
-			holds[i] = holds[i] && held[j]
+		if allMet != nil {
+			allMet[i] = allMet[i] && met[j]
 		}
 		j++
 	}

@@ -136,12 +136,12 @@ func (s scoredInputs) histogram(bins int) *Scores {
 	if len(s.factor) == 0 {
 		return h
 	}
-	least, most := s.factor[0], s.factor[0]
+	least, greatest := s.factor[0], s.factor[0]
 	for _, f := range s.factor {
-		least, most = min(least, f), max(most, f)
+		least, greatest = min(least, f), max(greatest, f)
 	}
-	first, last := math.Floor(least*step), math.Floor(most*step)
-	if last < most*step || last == first {
+	first, last := math.Floor(least*step), math.Floor(greatest*step)
+	if last < greatest*step || last == first {
 		last++
 	}
 	h.From, h.To = first/step, last/step

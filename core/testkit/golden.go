@@ -12,21 +12,21 @@ import (
 
 // Golden is a list of named encodings that a file stores.
 type Golden struct {
-	names []string
-	data  map[string][]byte
-	again map[string]func([]byte) ([]byte, error)
+	names    []string
+	data     map[string][]byte
+	reencode map[string]func([]byte) ([]byte, error)
 }
 
-// Add adds an encoding. again decodes its argument and returns the value encoded again.
-func (g *Golden) Add(name string, data []byte, again func([]byte) ([]byte, error)) {
+// Add adds an encoding. reencode decodes its argument and returns the value encoded again.
+func (g *Golden) Add(name string, data []byte, reencode func([]byte) ([]byte, error)) {
 	if g.data == nil {
-		g.data, g.again = map[string][]byte{}, map[string]func([]byte) ([]byte, error){}
+		g.data, g.reencode = map[string][]byte{}, map[string]func([]byte) ([]byte, error){}
 	}
 	g.names = append(g.names, name)
-	g.data[name], g.again[name] = data, again
+	g.data[name], g.reencode[name] = data, reencode
 }
 
-// Hold compares the encodings with those in a file, and checks that again returns the file's bytes. With update it writes the file.
+// Hold compares the encodings with those in a file, and checks that reencode returns the file's bytes. With update it writes the file.
 func (g *Golden) Hold(t *testing.T, path string, update bool) {
 	t.Helper()
 	if update {
@@ -59,7 +59,7 @@ func (g *Golden) Hold(t *testing.T, path string, update bool) {
 		if !bytes.Equal(g.data[name], want[name]) {
 			t.Errorf("%s is encoded\n%x, want\n%x", name, g.data[name], want[name])
 		}
-		if again, err := g.again[name](want[name]); err != nil || !bytes.Equal(again, want[name]) {
+		if again, err := g.reencode[name](want[name]); err != nil || !bytes.Equal(again, want[name]) {
 			t.Errorf("%s is read and written again as\n%x, %v, want\n%x", name, again, err, want[name])
 		}
 	}

@@ -24,13 +24,13 @@ type law struct {
 }
 
 var (
-	named    = regexp.MustCompile("`([\\w/]+ (?:Test|Fuzz)\\w*)`")
+	lawName  = regexp.MustCompile("`([\\w/]+ (?:Test|Fuzz)\\w*)`")
 	sized    = regexp.MustCompile(`\btestkit\.(Seeds|Rounds|Size)\(\w+, ([^()]*)\)`)
 	numbered = regexp.MustCompile(`^Test[GR][0-9]`)
 )
 
-// none is the size of a law that a command leaves out.
-const none = "–"
+// noSize is the size of a law that a command leaves out.
+const noSize = "–"
 
 // TestLawsHaveTests checks the tables of laws.md. Every row names tests that exist. Every test that calls Seeds, Rounds or Size
 // is in a row, and the row has the sizes that the test's call specifies.
@@ -49,7 +49,7 @@ func TestLawsHaveTests(t *testing.T) {
 			if want, ok := sizes(body); ok && l.sizes != want {
 				t.Errorf("%s has the sizes %q, want %q", test, l.sizes, want)
 			}
-			if strings.Contains(body, "{\n\ttestkit.Nightly(t)\n") && l.sizes[1] != none {
+			if strings.Contains(body, "{\n\ttestkit.Nightly(t)\n") && l.sizes[1] != noSize {
 				t.Errorf("%s has the sizes %q, but only make nightly runs it", test, l.sizes)
 			}
 			listed[test] = true
@@ -62,7 +62,7 @@ func TestLawsHaveTests(t *testing.T) {
 	}
 }
 
-// TestNamesDescribe rejects tests with the number of a goal or of a rule as a name: a number describes nothing.
+// TestNamesDescribe rejects the number of a goal or of a rule as the name of a test: a number describes nothing.
 func TestNamesDescribe(t *testing.T) {
 	for _, test := range slices.Sorted(maps.Keys(functions(t))) {
 		if _, name, _ := strings.Cut(test, " "); numbered.MatchString(name) {
@@ -71,7 +71,7 @@ func TestNamesDescribe(t *testing.T) {
 	}
 }
 
-// laws returns the rows of the tables of laws.md that begin with a column Law.
+// laws returns the rows of those tables of laws.md that begin with a column Law.
 func laws(t *testing.T) (all []law) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "core", "testkit", "laws.md"))
@@ -95,7 +95,7 @@ func laws(t *testing.T) (all []law) {
 			t.Errorf("%d cells, want 6: %s", len(cells), line)
 		default:
 			l := law{text: cells[0], sizes: [4]string(cells[2:])}
-			for _, m := range named.FindAllStringSubmatch(cells[1], -1) {
+			for _, m := range lawName.FindAllStringSubmatch(cells[1], -1) {
 				l.tests = append(l.tests, m[1])
 			}
 			if 2*len(l.tests) != strings.Count(cells[1], "`") {
@@ -147,7 +147,7 @@ func functions(t *testing.T) map[string]string {
 
 func isTest(function string) bool { return strings.Contains(function, " Test") }
 
-// hasSize reports whether a function calls Seeds, Rounds or Size, itself or by a helper in its folder.
+// hasSize reports whether a function calls Seeds, Rounds or Size, directly or through a helper in its folder.
 func hasSize(bodies map[string]string, function string) bool {
 	if sized.MatchString(bodies[function]) {
 		return true
@@ -184,13 +184,13 @@ func sizes(body string) (want [4]string, ok bool) {
 		want[i] = groupDigits(n[i])
 	}
 	if n[2] == 0 { // only soak runs it
-		want[0], want[1], want[2] = none, none, none
+		want[0], want[1], want[2] = noSize, noSize, noSize
 	}
 	if strings.Contains(body, "testkit.RequireTiming(t)") {
-		want[0], want[1] = none, none
+		want[0], want[1] = noSize, noSize
 	}
 	if strings.Contains(body, "if testing.Short() {\n\t\tt.Skip(") {
-		want[0] = none
+		want[0] = noSize
 	}
 	return want, true
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Root is the repository's folder: the nearest one above the test that holds go.mod.
+// Root returns the repository's folder: the nearest folder with a go.mod, starting at the test's folder.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -34,8 +34,8 @@ func Root(t testing.TB) string {
 	}
 }
 
-// DataPath returns the path of an element of the test data next to the project, such as DataPath(t, "photos", "labels.tsv"). If it
-// is missing, DataPath skips the test with that message.
+// DataPath returns the path of a file or folder of the test data next to the project, such as DataPath(t, "photos", "labels.tsv"). If it
+// is missing, DataPath skips the test.
 func DataPath(t testing.TB, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{filepath.Dir(Root(t)), "shared"}, elem...)...)
@@ -84,9 +84,9 @@ func Size(t testing.TB, quick, test, nightly, soak int) int {
 	return test
 }
 
-// Rounds returns the seed of a law's first round and the number of rounds: nightly ones in make nightly, a quarter of them in
-// make test, a tenth in make quick, and in make soak N, or soak without N. It logs the seeds. CI does not run a failed test again
-// that logged its seeds, because they would fail again.
+// Rounds returns the seed of a law's first round and the number of rounds. It is nightly in make nightly, a quarter of that in make
+// test, and a tenth in make quick. In make soak it is N, or soak without N. Rounds logs the seeds. CI does not repeat a failed test that
+// logged its seeds, because they would fail again.
 func Rounds(t testing.TB, nightly, soak int) (from uint64, rounds int) {
 	t.Helper()
 	from, rounds = number(t, "SOAK_FROM", 0), Size(t, max(nightly/10, 1), max(nightly/4, 1), nightly, soak)
@@ -97,8 +97,8 @@ func Rounds(t testing.TB, nightly, soak int) (from uint64, rounds int) {
 	return from, rounds
 }
 
-// Seeds yields the seeds of a law's rounds, as many as [Rounds] returns. A test that has failed stops at that seed. The
-// seed is printed and replays alone with make soak LAW=… FROM=seed N=1.
+// Seeds yields the seeds of a law's rounds, as many as [Rounds] returns. When a round fails the test, Seeds prints its seed and ends the
+// test. The command make soak LAW=… FROM=seed N=1 runs only that round.
 func Seeds(t testing.TB, nightly, soak int) iter.Seq[uint64] {
 	t.Helper()
 	from, rounds := Rounds(t, nightly, soak)

@@ -10,7 +10,7 @@ func TestSeedsGoOnFrom(t *testing.T) {
 		name                   string
 		nightly, soak, from, n string
 		want                   []uint64 // without -short
-		short                  []uint64 // with it, where that differs
+		short                  []uint64 // with -short, if it differs
 	}{
 		{name: "test", want: []uint64{0, 1}, short: []uint64{0}},
 		{name: "nightly", nightly: "1", want: []uint64{0, 1, 2, 3, 4, 5, 6, 7}, short: []uint64{0}},

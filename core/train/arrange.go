@@ -106,10 +106,10 @@ func compareRows(a, b row) int {
 // thin drops the rows above the maximum number of their kind, if it has one. The rows are in the order of a
 // hash, so the rest is a fair sample.
 func thin(rows []row) []row {
-	most := map[kind]int{other: MaxOther, unlabelled: MaxUnlabelled}
+	limits := map[kind]int{other: MaxOther, unlabelled: MaxUnlabelled}
 	seen := map[kind]int{}
 	return slices.DeleteFunc(rows, func(r row) bool {
-		n, bounded := most[r.kind]
+		n, bounded := limits[r.kind]
 		seen[r.kind]++
 		return bounded && seen[r.kind] > n
 	})

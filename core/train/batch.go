@@ -29,7 +29,7 @@ type task struct {
 	solver  lbfgs
 	g       []float32 // gradient, summed block by block
 
-	held int // number of rows of without before the current block
+	skipped int // number of rows of without before the current block
 }
 
 // biasRidge is the share of the ridge on the biases. It keeps them finite where one class is
@@ -124,7 +124,7 @@ func (b *batch) fill() {
 	for _, t := range b.active {
 		a = a[copy(a, t.solver.trial[:len(t.columns)*d]):]
 		clear(t.g)
-		t.held = 0
+		t.skipped = 0
 	}
 }
 
@@ -168,9 +168,9 @@ func (t *task) residuals(b *batch, z []float32, from, to int) {
 		c := t.columns[0]
 		kernel.Residual(z[:n], z[:n], bias[0]*biasUnit, c.w[from:to], c.y[from:to])
 	}
-	for ; t.held < len(t.without) && int(t.without[t.held]) < to; t.held++ {
+	for ; t.skipped < len(t.without) && int(t.without[t.skipped]) < to; t.skipped++ {
 		for j := range t.columns {
-			z[j*blockRows+int(t.without[t.held])-from] = 0
+			z[j*blockRows+int(t.without[t.skipped])-from] = 0
 		}
 	}
 }
@@ -204,21 +204,21 @@ func (b *batch) sumBiases(t *task, z []float32, n int) {
 
 // move gives every task its gradient and removes the solved ones.
 func (b *batch) move() {
-	kept := b.active[:0]
+	active := b.active[:0]
 	for _, t := range b.active {
 		n := len(t.columns) * b.m.d
 		kernel.Axpy(t.g[:n], t.ridge, t.solver.trial[:n])
 		kernel.Axpy(t.g[n:], t.ridge*(biasRidge*biasUnit*biasUnit), t.solver.trial[n:])
 		t.solver.observe(t.g)
 		if !t.solver.done {
-			kept = append(kept, t)
+			active = append(active, t)
 			continue
 		}
 		t.g = nil
 		t.solver = lbfgs{x: t.solver.x, rounds: t.solver.rounds, norm: t.solver.norm, done: true}
 	}
-	clear(b.active[len(kept):])
-	b.active = kept
+	clear(b.active[len(active):])
+	b.active = active
 }
 
 // progress returns the share of the work that is done. A task's share is how far the length of its gradient has

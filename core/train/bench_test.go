@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/train/kernel"
 )
 
-// crowd is the workload that the peers are measured on: n unit vectors around a direction for each
-// of the concepts, with noise of length 1.1. It returns them row by row, with their concepts.
+// crowd returns the workload on which other libraries are measured: n unit vectors around one direction per concept, with noise of length
+// 1.1. It returns them row by row, with their concepts.
 func crowd(seed uint64, n, d, concepts int) (x [][]float32, y []int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	unit := func(v []float64) {
@@ -49,7 +49,7 @@ func crowd(seed uint64, n, d, concepts int) (x [][]float32, y []int) {
 	return x, y
 }
 
-// multinomial is the softmax task of scikit-learn's LogisticRegression(C=strength) on x and y.
+// multinomial returns the softmax task of scikit-learn's LogisticRegression(C=strength) on x and y.
 func multinomial(x [][]float32, y []int, concepts int, strength float64) (*matrix, *task) {
 	m := newMatrix(len(x), len(x[0]))
 	t := &task{softmax: true, ridge: float32(1 / (strength * float64(len(x))))}
@@ -76,8 +76,8 @@ func solve(m *matrix, tasks ...*task) {
 	}
 }
 
-// BenchmarkPeers is the workload that scikit-learn, torch and spago are measured on, packing
-// included: 1,000 embeddings of 512 dimensions, 20 concepts, C = 10.
+// BenchmarkPeers measures the workload on which scikit-learn, torch and spago are measured, packing included: 1,000 embeddings of 512
+// dimensions, 20 concepts, C = 10.
 func BenchmarkPeers(b *testing.B) {
 	x, y := crowd(5, 1000, 512, 20)
 	for l := range kernel.Levels.Each() {

@@ -23,7 +23,7 @@ func perProcessor(b *testing.B) (report func()) {
 	return func() { b.ReportMetric((now()-start)/float64(b.N), "cpu-ms/op") }
 }
 
-// threadTime is the processor time of the calling thread.
+// threadTime returns the processor time of the calling thread.
 func threadTime(b *testing.B) time.Duration {
 	b.Helper()
 	var ts unix.Timespec

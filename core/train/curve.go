@@ -108,15 +108,15 @@ func curve(all []judgement) []Step {
 
 // corners removes the steps between others on one line along an axis.
 func corners(steps []Step) []Step {
-	kept := steps[:0]
+	out := steps[:0]
 	var last Step
 	for i, s := range steps {
 		if i+1 < len(steps) && (last.Wrong == s.Wrong && s.Wrong == steps[i+1].Wrong || last.Found == s.Found && s.Found == steps[i+1].Found) {
 			continue
 		}
-		kept, last = append(kept, s), s
+		out, last = append(out, s), s
 	}
-	return kept
+	return out
 }
 
 // thinSteps returns at most MaxCurve of the steps, evenly among them, with both ends.

@@ -52,8 +52,8 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// judgements are random ones, of both kinds, at most most of them more than two.
-func judgements(random *rand.Rand, most int) []judgement {
+// judgements returns random judgements of both kinds: two, and up to limit more.
+func judgements(random *rand.Rand, limit int) []judgement {
 	steps := 1 + random.IntN(40)
 	if random.IntN(4) == 0 {
 		steps = 1 << 20
@@ -61,7 +61,7 @@ func judgements(random *rand.Rand, most int) []judgement {
 	value := func() float32 { return float32(random.IntN(steps)+1) / float32(steps+1) }
 	all := []judgement{{value(), true}, {value(), false}}
 	share := 1 + random.IntN(8)
-	for range random.IntN(most) {
+	for range random.IntN(limit) {
 		positive := random.IntN(share) == 0
 		v := value()
 		if positive && random.IntN(2) == 0 {
@@ -86,10 +86,10 @@ func countedFrom(all []judgement, from float64) (found, wrong int) {
 	return found, wrong
 }
 
-// TestCutOffKeepsItsPromise checks that the cut-off of random judgements is the lowest that supports the precision, or the one that
-// supports most. The supported precision is at most the counted one.
+// TestCutOffKeepsItsPromise checks that the cut-off of random judgements is the lowest value that supports the precision. If none does, it
+// is the one that supports the highest. The supported precision is at most the counted one.
 func TestCutOffKeepsItsPromise(t *testing.T) {
-	kept, seeds := 0, 0
+	supported, seeds := 0, 0
 	for seed := range testkit.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		all := judgements(random, 400)
@@ -122,11 +122,11 @@ func TestCutOffKeepsItsPromise(t *testing.T) {
 		}
 		seeds++
 		if supports >= precision {
-			kept++
+			supported++
 		}
 	}
-	if kept == 0 || kept == seeds {
-		t.Errorf("%d of %d cut-offs keep their promise: this tests one side alone", kept, seeds)
+	if supported == 0 || supported == seeds {
+		t.Errorf("%d of %d cut-offs keep their promise: this tests one side alone", supported, seeds)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestSupportedPrecision(t *testing.T) {
 	}
 }
 
-// TestMetricsOfOlder checks that metrics without the newer fields are read as such, and written as they were.
+// TestMetricsOfOlder checks that metrics of an older version, which lack the newer fields, are read and written back unchanged.
 func TestMetricsOfOlder(t *testing.T) {
 	const older = `{"folds":2,"concepts":[{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75,"evaluated":true,"positives":2,"negatives":2,"unrelated":0}],` +
 		`"macro":{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75},"confusion":[[1,1],[0,2]],"weakest":[{"example":1,"concept":0,"label":1,"value":0.25}]}`

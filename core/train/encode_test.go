@@ -99,7 +99,7 @@ func FuzzHeadUnmarshalBinary(f *testing.F) {
 		var h Head
 		err := h.UnmarshalBinary(b)
 		if err != nil {
-			// The checksum hides faults after it: try once more with the right one.
+			// A wrong checksum hides later faults: try once more with the right one.
 			if len(b) < headerBytes+sumBytes {
 				return
 			}

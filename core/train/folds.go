@@ -25,7 +25,7 @@ type evaluation struct {
 	dealt     bool
 	positives []int     // number of positives of each concept
 	counts    [][]int   // number of positives of each concept, by fold
-	held      [][]int32 // rows of each fold, ascending
+	foldRows  [][]int32 // rows of each fold, ascending
 	tasks     [][]*task // tasks of each fold; nil: no positive is left
 	solving   *batch
 	scored    int   // number of folds whose rows have values
@@ -49,10 +49,10 @@ func (e *evaluation) deal() {
 	e.metrics.Folds = e.k
 	e.counts = assign(f.p, f.rows, e.k)
 	e.positives = f.p.positives(f.rows)
-	e.held = make([][]int32, e.k)
+	e.foldRows = make([][]int32, e.k)
 	for i := range f.rows {
 		if k := f.rows[i].fold; k >= 0 {
-			e.held[k] = append(e.held[k], int32(i))
+			e.foldRows[k] = append(e.foldRows[k], int32(i))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (e *evaluation) pose() {
 		if !t.softmax && e.positives[f.classes[i]] == e.counts[k][f.classes[i]] {
 			continue
 		}
-		tasks[i] = &task{columns: t.columns, softmax: t.softmax, ridge: t.ridge, without: e.held[k]}
+		tasks[i] = &task{columns: t.columns, softmax: t.softmax, ridge: t.ridge, without: e.foldRows[k]}
 		tasks[i].begin(slices.Clone(t.solver.x), t.tolerance(foldTolerance))
 	}
 	e.tasks = append(e.tasks, tasks)
@@ -105,14 +105,14 @@ func (p *Problem) folds(rows []row) int {
 			}
 		}
 	}
-	most := maxFolds
+	limit := maxFolds
 	switch {
 	case speaking > hugeRows:
-		most = hugeFolds
+		limit = hugeFolds
 	case speaking > manyRows:
-		most = manyFolds
+		limit = manyFolds
 	}
-	return min(most, slices.Max(counts))
+	return min(limit, slices.Max(counts))
 }
 
 // assign assigns a fold to every row that has a label, and to the background, by the iterative
@@ -228,7 +228,7 @@ func (e *evaluation) progress() float64 {
 func (e *evaluation) score() {
 	f, k := e.f, e.scored
 	if e.head == nil {
-		e.head, e.unscored = f.head(e.tasks[k]), e.held[k]
+		e.head, e.unscored = f.head(e.tasks[k]), e.foldRows[k]
 	}
 	concepts := len(f.p.Concepts)
 	n := min(blockRows, len(e.unscored))

@@ -74,7 +74,7 @@ func drawMetrics(t *rapid.T) Metrics {
 	return m
 }
 
-// TestMetricsRejects holds that figures which JSON cannot write, and other text than metrics, are errors.
+// TestMetricsRejects checks that figures that JSON cannot express, and texts other than metrics, are errors.
 func TestMetricsRejects(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		m := Metrics{Macro: Figures{F1: x}}

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// area counts pairs; here is the slow way.
+// TestAreaCountsPairs compares area with a slow count of pairs.
 func TestAreaCountsPairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := []judgement{{positive: true}, {value: 0.5}}
@@ -77,7 +77,7 @@ func TestFoldsAreStratified(t *testing.T) {
 	})
 }
 
-// Copies of a picture are never on both sides of a fold.
+// TestCopiesStayTogether checks that copies of a picture are never on both sides of a fold.
 func TestCopiesStayTogether(t *testing.T) {
 	w := newWorld(9, 2, 1)
 	p := w.problem(6, "a", "b")
@@ -117,7 +117,7 @@ func TestFewerFoldsForMany(t *testing.T) {
 	}
 }
 
-// A wrong label is the first that Weakest names, and costs the concept a hit.
+// TestWrongLabelIsTheWeakest checks that Weakest lists a wrong label first, and that it costs the concept a hit.
 func TestWrongLabelIsTheWeakest(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		w := newWorld(10, 2, 0.8)
@@ -158,7 +158,8 @@ func TestClearConceptsAreToldWell(t *testing.T) {
 	}
 }
 
-// One concept alone is judged against the background, with which it shares a weight.
+// TestAloneAConceptIsJudgedAgainstTheBackground evaluates a model of one concept against the background. Without a background, or with one
+// picture, it is not evaluated.
 func TestAloneAConceptIsJudgedAgainstTheBackground(t *testing.T) {
 	w := newWorld(11, 1, 0.7)
 	p := w.problem(8, "a")
@@ -178,7 +179,7 @@ func TestAloneAConceptIsJudgedAgainstTheBackground(t *testing.T) {
 	}
 }
 
-// Labels against predictions of examples with several concepts, or with none.
+// TestConfusionOfSeveralConcepts compares labels with predictions of examples with several concepts, or with none.
 func TestConfusionOfSeveralConcepts(t *testing.T) {
 	p := &Problem{Concepts: []string{"a", "b", "c"}}
 	e := &evaluation{f: &Fitter{p: p}, metrics: UnevaluatedMetrics(p)}
@@ -192,7 +193,7 @@ func TestConfusionOfSeveralConcepts(t *testing.T) {
 	add([]int8{0, 1, 0}, 0.7, 0.1, 0.8)   // b is predicted as c first, and a is wrong beyond it
 	add([]int8{0, 0, 1}, 0.4, 0.1, 0.3)   // c is missed
 	add([]int8{-1, 0, 0}, 0.8, 0.1, 0.8)  // none: a is wrong, c is unknown
-	add([]int8{-1, -1, 0}, 0.1, 0.1, 0.1) // none is none
+	add([]int8{-1, -1, 0}, 0.1, 0.1, 0.1) // predicted as none, which is right
 	e.f.rows = append(e.f.rows, row{kind: other, other: true}, row{kind: unlabelled, fold: -1}, row{kind: background})
 	e.values = append(e.values, 0.1, 0.1, 0.6, 0, 0, 0, 0, 0, 0)
 	e.confuse()
@@ -205,7 +206,8 @@ func TestConfusionOfSeveralConcepts(t *testing.T) {
 	}
 }
 
-// A concept is predicted from its cut-off on, in every kind of model, as the figures at the cut-offs count it.
+// TestConfusionCountsFromTheCutOffs checks for open and closed models that a concept is predicted once its value reaches the cut-off, as in
+// the figures at the cut-offs.
 func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 	p := &Problem{Concepts: []string{"a", "b"}, Exclusive: true}
 	for _, closed := range []bool{false, true} {
@@ -224,8 +226,8 @@ func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 	}
 }
 
-// TestFiguresAreOfOneSet compares the figures of each concept with the confusion matrix of the same evaluation: its row sums to the
-// labels, its column to the predictions, and the last point of its curve is the whole set.
+// TestFiguresAreOfOneSet compares the figures of each concept with the confusion matrix of the same evaluation. Its row sums to the labels,
+// its column to the predictions, and the last point of its curve includes the whole set.
 func TestFiguresAreOfOneSet(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 500) {
 		random := rand.New(rand.NewPCG(seed, 10))
@@ -284,7 +286,7 @@ func TestFiguresAreOfOneSet(t *testing.T) {
 	}
 }
 
-// The order of the examples changes nothing, to the bit, but the numbers that name them.
+// TestOrderOfExamplesIsNoMatter checks that the order of the examples changes no bit of the result, except the indices of examples.
 func TestOrderOfExamplesIsNoMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Uint64().Draw(t, "seed"), 3, 1)
@@ -322,7 +324,7 @@ func TestOrderOfExamplesIsNoMatter(t *testing.T) {
 		for i := range b.Metrics.Weakest {
 			b.Metrics.Weakest[i].Example = order[b.Metrics.Weakest[i].Example]
 		}
-		// Copies with one set of labels are interchangeable.
+		// Copies with the same labels are interchangeable.
 		for _, m := range []*Metrics{a.Metrics, b.Metrics} {
 			for i := range m.Weakest {
 				m.Weakest[i].Example = firstAlike(p, m.Weakest[i].Example)
@@ -342,7 +344,7 @@ func indices(n int) []int {
 	return out
 }
 
-// firstAlike is the first example with the embedding and labels of example i.
+// firstAlike returns the index of the first example with the embedding and labels of example i.
 func firstAlike(p *Problem, i int) int {
 	return slices.IndexFunc(p.Examples, func(e Example) bool {
 		o := p.Examples[i]
@@ -350,13 +352,13 @@ func firstAlike(p *Problem, i int) int {
 	})
 }
 
-// The environment determines the negatives of a concept.
+// TestNegativesFollowTheEnvironment checks the label that examples have for a concept in an open and in a closed environment.
 func TestNegativesFollowTheEnvironment(t *testing.T) {
 	e := newWorld(12, 1, 1).picture(0)
 	tests := []struct {
 		name   string
 		e      Example
-		open   int8 // of concept 0
+		open   int8 // label for concept 0
 		closed int8
 	}{
 		{"true", Example{Labels: []int8{True, Unknown}}, True, True},
@@ -395,7 +397,7 @@ func TestNegativesFollowTheEnvironment(t *testing.T) {
 // left marks an example that is left out.
 const left int8 = 9
 
-// The kinds of negatives weigh what they should.
+// TestWeights checks the total weights of the positives and of each kind of negatives.
 func TestWeights(t *testing.T) {
 	w := newWorld(13, 2, 1)
 	p := w.problem(10, "a", "b")
@@ -424,7 +426,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Of millions of examples only a sample is used.
+// TestThinning checks that thin keeps samples of the many other and unlabelled examples, and all labelled and background ones.
 func TestThinning(t *testing.T) {
 	rows := make([]row, 0, MaxOther+MaxUnlabelled+40)
 	for i := range MaxOther + MaxUnlabelled + 40 {

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// spagoModel is a head as a Go program that has no package of ours trains it.
+// spagoModel is a head as another Go program trains it, which uses no package of ours.
 type spagoModel struct {
 	nn.Module
 	Linear     *linear.Model
@@ -25,9 +25,8 @@ func (m *spagoModel) Forward(xs ...mat.Tensor) []mat.Tensor {
 	return m.Activation.Forward(m.Linear.Forward(xs...)...)
 }
 
-// spago's own gradients and its Adam lead to the same predictions, within a hundredth: the
-// same convex problem has one minimum. It takes some hundred times our time, which is why versions
-// are not made this way.
+// TestSpagoTrainsTheSameHead trains with spago's own gradients and its Adam. The predictions agree within a hundredth, since the convex
+// problem has one minimum. spago takes some hundred times as long, so versions are not trained with it.
 func TestSpagoTrainsTheSameHead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("spago takes one example at a time")
@@ -98,7 +97,7 @@ func trainWithSpago(t *testing.T, f *Fitter) *Head {
 	return &Head{Concepts: p.Concepts, Exclusive: p.Exclusive, Weights: m.Linear.W.Data().F32(), Bias: m.Linear.B.Data().F32()}
 }
 
-// spagoLoss is the objective of all tasks together, as a graph of spago's.
+// spagoLoss returns the objective of all tasks together, as a graph of spago.
 func spagoLoss(f *Fitter, m *spagoModel, xs []mat.Tensor) mat.Tensor {
 	var columns []column
 	for _, t := range f.tasks {
@@ -118,7 +117,7 @@ func spagoLoss(f *Fitter, m *spagoModel, xs []mat.Tensor) mat.Tensor {
 			terms = append(terms, weighted(ag.ReverseSubOne(y), func(c column) float32 { return c.w[i] * (1 - c.y[i]) }))
 		}
 	}
-	ridge := f.tasks[0].ridge // all have the same number of positives here, and so the same
+	ridge := f.tasks[0].ridge // equal for all tasks, since all have the same number of positives
 	penalty := func(p *nn.Param, share float64) mat.Tensor {
 		return ag.ProdScalar(ag.Dot(p, p), mat.Scalar(share/2*float64(ridge)))
 	}

@@ -32,7 +32,7 @@ func newWorld(seed uint64, concepts int, noise float32) *world {
 	return w
 }
 
-// direction is a vector of about unit length.
+// direction returns a random vector of about unit length.
 func (w *world) direction() []float32 {
 	v := make([]float32, predict.Dim)
 	for i := range v {
@@ -45,7 +45,7 @@ func (w *world) direction() []float32 {
 	return v
 }
 
-// picture is one of concept c, or of nothing known when c is negative.
+// picture returns the embedding of a picture of concept c, or of no concept if c is negative.
 func (w *world) picture(c int) *predict.Embedding {
 	v := w.direction()
 	if c >= 0 {
@@ -68,7 +68,7 @@ func (w *world) background(n int) []predict.Embedding {
 	return out
 }
 
-// problem has n true examples of each of the concepts.
+// problem returns a problem with n positive examples of each concept.
 func (w *world) problem(n int, concepts ...string) *Problem {
 	p := &Problem{Concepts: concepts}
 	for c := range concepts {
@@ -81,7 +81,7 @@ func (w *world) problem(n int, concepts ...string) *Problem {
 	return p
 }
 
-// run steps a fitter to its end.
+// run steps a fitter until it ends.
 func run(f *Fitter) (*Result, error) {
 	for !f.Step() {
 	}
@@ -97,7 +97,7 @@ func fit(t testing.TB, p *Problem) *Result {
 	return r
 }
 
-// fitHead steps a fitter until its head is solved, and leaves out the evaluation.
+// fitHead steps a fitter until its head is solved, and skips the evaluation.
 func fitHead(t testing.TB, f *Fitter) *Head {
 	t.Helper()
 	for f.folds == nil {
@@ -111,14 +111,14 @@ func fitHead(t testing.TB, f *Fitter) *Head {
 	return f.head(f.tasks)
 }
 
-// withStrength is a fitter of another strength than the one of versions.
+// withStrength returns a fitter with another strength than versions use.
 func withStrength(p *Problem, strength float64) *Fitter {
 	f := NewFitter(p)
 	f.strength = strength
 	return f
 }
 
-// rowsOf are all rows of a problem in their order.
+// rowsOf returns all rows of a problem in their order.
 func rowsOf(p *Problem) []row {
 	var rows []row
 	for i := range p.Examples {
@@ -129,8 +129,8 @@ func rowsOf(p *Problem) []row {
 	return p.arrange(rows)
 }
 
-// Ten pictures of each of two concepts: at most 5 % of unrelated pictures score over a half on either, and at least 90 % of their other
-// pictures do.
+// TestTenPicturesSuffice trains with ten pictures of each of two concepts. At most 5 % of unrelated pictures score over a half on either
+// concept, and at least 90 % of other pictures of the concepts do.
 func TestTenPicturesSuffice(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		w := newWorld(1, 2, 1.1)
@@ -185,7 +185,7 @@ func TestLabelsThatMakeNoHead(t *testing.T) {
 	}
 }
 
-// Without a label for any of the model's concepts a version is made that calls nothing present.
+// TestNoLabelsCallNothingPresent trains versions without a label for any of the model's concepts. They predict no concept.
 func TestNoLabelsCallNothingPresent(t *testing.T) {
 	w := newWorld(3, 2, 1)
 	for _, p := range []*Problem{
@@ -239,7 +239,7 @@ func TestFitterGoesInSteps(t *testing.T) {
 	}
 }
 
-// A fault of a problem is returned when the fitter reaches it, and stays.
+// TestFitterEndsWithAnError checks that a fitter returns the error of a problem once it reaches the fault, and keeps returning it.
 func TestFitterEndsWithAnError(t *testing.T) {
 	w := newWorld(5, 2, 1)
 	e := w.picture(0)
@@ -270,7 +270,7 @@ func TestFitterEndsWithAnError(t *testing.T) {
 	}
 }
 
-// A search's way to a value gives the same bits as a predict's.
+// TestConceptValuesAreValues checks that searches and predictions compute the same bits of a value.
 func TestConceptValuesAreValues(t *testing.T) {
 	w := newWorld(6, 3, 1)
 	for _, h := range heads(t) {
@@ -295,7 +295,7 @@ func TestConceptValuesAreValues(t *testing.T) {
 	}
 }
 
-// Values appends, and a head may have more outputs than fit its scratch.
+// TestValuesOfManyConcepts checks that Values appends, also for a head with more outputs than fit its scratch memory.
 func TestValuesOfManyConcepts(t *testing.T) {
 	w := newWorld(7, 1, 1)
 	for _, exclusive := range []bool{false, true} {
@@ -311,8 +311,8 @@ func TestValuesOfManyConcepts(t *testing.T) {
 	}
 }
 
-// The bits of fitted heads, their values and their figures: what every host must give, with and
-// without assembly. The tests run natively, as arm64 and as wasip1.
+// TestBitsAreTheSameEverywhere compares the bits of fitted heads, their values and their figures with those that every host must compute,
+// with and without assembly. The tests run natively, as arm64 and as wasip1.
 func TestBitsAreTheSameEverywhere(t *testing.T) {
 	for level := range kernel.Levels.Each() {
 		h := sha256.New()

@@ -30,12 +30,12 @@ func Advise(s *Survey, r Relation) Advice {
 	if len(s.Concepts) == 0 {
 		return Advice{NoConcepts, -1, 0}
 	}
-	least, shown := 0, 0
+	least, withPositives := 0, 0
 	counts := make([]uint64, len(s.Concepts))
 	for i := range s.Concepts {
 		counts[i] = s.Concepts[i].Positives
 		if counts[i] > 0 {
-			shown++
+			withPositives++
 		}
 		if counts[i] < counts[least] {
 			least = i
@@ -45,7 +45,7 @@ func Advise(s *Survey, r Relation) Advice {
 	slices.Sort(counts)
 	usual := (counts[len(counts)/2] + 1) / 2
 	switch {
-	case r.Exclusive && shown == 1:
+	case r.Exclusive && withPositives == 1:
 		return Advice{OneClass, least, missing(n, Enough)}
 	case n == 0:
 		return Advice{NoPositives, least, Enough}

@@ -56,14 +56,14 @@ func Pairs(before, after *train.Head) []Pair {
 // Differ reports whether a concept is present by one version and not by the other. was and is are the values of the versions
 // for a picture. moved is the difference of the concept's values; a version without the concept counts as 0.
 func (p Pair) Differ(before, after *Side, was, is []float32) (differ bool, moved float32) {
-	there := func(s *Side, values []float32, at int) (bool, float32) {
+	valueAt := func(s *Side, values []float32, at int) (bool, float32) {
 		if at < 0 {
 			return false, 0
 		}
 		return float64(values[at]) >= s.CutOffs[at], values[at]
 	}
-	a, va := there(before, was, p.Before)
-	b, vb := there(after, is, p.After)
+	a, va := valueAt(before, was, p.Before)
+	b, vb := valueAt(after, is, p.After)
 	return a != b, max(va-vb, vb-va)
 }
 

@@ -32,7 +32,7 @@ func lessons() []lesson {
 	}
 }
 
-// teach trains the version one on these inputs, in this order.
+// teach trains version one on these inputs, in this order, and returns its digest.
 func (w *world) teach(inputs []lesson, concepts []string, config ...log.Setting) [sha256.Size]byte {
 	w.t.Helper()
 	for _, in := range inputs {
@@ -46,8 +46,8 @@ func (w *world) teach(inputs []lesson, concepts []string, config ...log.Setting)
 	return w.manifest("one").Digest
 }
 
-// TestDigest trains twins of an application whose inputs come in another order, at another time and among others, which have
-// the same digest. Each difference that may change a head gives another digest.
+// TestDigest trains twins of an application. Their inputs come in another order, at another time and among others, but the digest is the
+// same. Each difference that can change a head gives another digest.
 func TestDigest(t *testing.T) {
 	pets := []string{"cat", "dog"}
 	exclusive, closed := setting(settingExclusive), setting(settingClosed)
@@ -73,8 +73,8 @@ func TestDigest(t *testing.T) {
 			return w.teach(lessons(), pets, log.Setting{Name: "select_concepts", JSON: []byte("[]")}, off, usual)
 		},
 	}
-	for name, made := range same {
-		if got := made(newWorld(t)); got != want {
+	for name, build := range same {
+		if got := build(newWorld(t)); got != want {
 			t.Errorf("%s: digest %x, want %x", name, got, want)
 		}
 	}
@@ -106,9 +106,9 @@ func TestDigest(t *testing.T) {
 		},
 	}
 	seen := map[[sha256.Size]byte]string{want: "the first"}
-	for name, made := range differ {
-		got := made(newWorld(t))
-		if earlier, again := seen[got]; again {
+	for name, build := range differ {
+		got := build(newWorld(t))
+		if earlier, duplicate := seen[got]; duplicate {
 			t.Errorf("%s has the digest of %s", name, earlier)
 		}
 		seen[got] = name
@@ -120,7 +120,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestPreimage makes the digest by hand, as the package documents it.
+// TestDigestPreimage computes the digest by hand, as the package documents it.
 func TestDigestPreimage(t *testing.T) {
 	w := newWorld(t)
 	got := w.teach(lessons(), []string{"cat", "dog"}, setting(settingExclusive))

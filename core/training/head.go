@@ -42,12 +42,12 @@ func Export(v *partition.View, model, version string) (*ModelHead, error) {
 	case of.Code != catalog.VersionTrained:
 		return nil, fmt.Errorf("head of version %q, which is not trained: %w", of.ID, catalog.ErrNotFound)
 	}
-	made, err := v.Manifest(&of)
+	manifest, err := v.Manifest(&of)
 	if err != nil {
 		return nil, err
 	}
-	h := &ModelHead{Model: m.ID, Version: of.ID, Base: made.Base}
-	return h, h.Head.UnmarshalBinary(made.Head)
+	h := &ModelHead{Model: m.ID, Version: of.ID, Base: manifest.Base}
+	return h, h.Head.UnmarshalBinary(manifest.Head)
 }
 
 // Import creates a trained version from a head that was trained elsewhere. If the head does not fit its model, nothing changes and the
@@ -140,9 +140,9 @@ func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head,
 // undoStaleImport deletes an imported version if the concepts of its model changed during the import.
 func undoStaleImport(ctx context.Context, p Partition, m *catalog.Model, version string, concepts []string) error {
 	view := p.View()
-	made, err := view.Version(m.Dot, version)
+	imported, err := view.Version(m.Dot, version)
 	view.Close()
-	if err != nil || slices.Equal(made.Concepts, concepts) {
+	if err != nil || slices.Equal(imported.Concepts, concepts) {
 		return err
 	}
 	if _, err := p.Submit(ctx, "", []log.Body{&log.VersionDelete{Model: m.Dot, Version: version}}, nil); err != nil {

@@ -89,11 +89,11 @@ func TestUnfitHeadChangesNothing(t *testing.T) {
 	w, good := newTrainedWorld(t)
 	exclusive, softmax := newTrainedWorld(t, setting(settingExclusive))
 	for _, tt := range []struct {
-		w      *world
-		of     *ModelHead
-		change func(h *ModelHead)
-		want   error
-		says   string
+		w       *world
+		of      *ModelHead
+		change  func(h *ModelHead)
+		want    error
+		message string
 	}{
 		{w, good, func(h *ModelHead) { h.Model = "none" }, catalog.ErrNotFound, "model none"},
 		{w, good, func(h *ModelHead) { h.Base[0]++ }, train.ErrHead, "embedding 02000000"},
@@ -119,14 +119,14 @@ func TestUnfitHeadChangesNothing(t *testing.T) {
 		tt.change(&h)
 		before := tt.w.seq()
 		err := Import(t.Context(), tt.w.p, &h, "imported")
-		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("Import = %v, want %v with %q", err, tt.want, tt.says)
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.message) {
+			t.Errorf("Import = %v, want %v with %q", err, tt.want, tt.message)
 		}
 		if after := tt.w.seq(); after != before {
-			t.Errorf("%s: %d operations were appended", tt.says, after-before)
+			t.Errorf("%s: %d operations were appended", tt.message, after-before)
 		}
 		if got := tt.w.export(""); got.Version != "trained" {
-			t.Errorf("%s: version %s is the newest one", tt.says, got.Version)
+			t.Errorf("%s: version %s is the newest one", tt.message, got.Version)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, j
 	var list []Next
 	for range min(n, MaxNext, len(c.all)) {
 		best := c.mostUseful()
-		c.taken[best] = true
+		c.listed[best] = true
 		list = append(list, c.all[best])
 		c.cover(c.row(best))
 	}
@@ -89,7 +89,7 @@ func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, j
 type candidates struct {
 	all     []Next
 	vectors *kernel.Vectors
-	taken   []bool
+	listed  []bool
 	gains   []uint64 // last computed gain of each candidate: an upper bound, since gains fall as the list grows
 
 	represented []uint32 // rows of the sample for which gains are summed
@@ -108,7 +108,7 @@ func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge 
 		return nil, err
 	}
 	vectors.Grow(n)
-	c := &candidates{vectors: vectors, taken: make([]bool, n), gains: make([]uint64, n)}
+	c := &candidates{vectors: vectors, listed: make([]bool, n), gains: make([]uint64, n)}
 	unsure := make([]float64, n)
 	represented := Sample(ords, maxRepresented)
 	err = x.Embeddings(ctx, ords, func(ord uint32, e *predict.Embedding) {
@@ -203,7 +203,7 @@ func (c *candidates) sum(i int) {
 func (c *candidates) mostUseful() int {
 	best := -1
 	for i, bound := range c.gains {
-		if c.taken[i] || best >= 0 && bound <= c.gains[best] {
+		if c.listed[i] || best >= 0 && bound <= c.gains[best] {
 			continue
 		}
 		if c.sum(i); best < 0 || c.gains[i] > c.gains[best] {
@@ -245,11 +245,11 @@ func mix(h uint32) uint32 {
 // exclude each other, between the two most likely. A model that is not closed has one more value: that none of them is shown.
 func Unsure(values []float32, r Relation) float64 {
 	if !r.Exclusive {
-		most := 0.0
+		doubt := 0.0
 		for _, v := range values {
-			most = max(most, 1-2*math.Abs(float64(v)-0.5))
+			doubt = max(doubt, 1-2*math.Abs(float64(v)-0.5))
 		}
-		return most
+		return doubt
 	}
 	first, second, none := 0.0, 0.0, 1.0
 	see := func(p float64) {

@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// large is an application of n analysed inputs on disk, each of another picture. Half of the first labelled ones have a positive label
-// for "cat" and half a negative one.
+// large returns an application of n analysed inputs on disk, each with another picture. Half of the first labelled ones have a positive
+// label for "cat" and half a negative one.
 func large(b *testing.B, n, labelled int) *world {
 	b.Helper()
 	store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// album is some pictures in memory.
+// album is the embeddings of pictures in memory, by ordinal.
 type album map[uint32]*predict.Embedding
 
 func (a album) Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(uint32, *predict.Embedding)) error {
@@ -26,7 +26,7 @@ func (a album) Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(
 	return ctx.Err()
 }
 
-// randomAlbum has pictures of some kinds, some of them twice.
+// randomAlbum returns pictures of a few kinds, some of them twice, and their ordinals.
 func randomAlbum(t testing.TB, random *rand.Rand) (album, *roaring.Bitmap) {
 	t.Helper()
 	a, ords := album{}, roaring.New()
@@ -41,7 +41,7 @@ func randomAlbum(t testing.TB, random *rand.Rand) (album, *roaring.Bitmap) {
 	return a, ords
 }
 
-// doubts is a judge that draws from a picture's own bits, with many equal values.
+// doubts returns an Evaluate that derives its values from a picture's own bits. Many values are equal.
 func doubts(steps int) Evaluate {
 	return func(e *predict.Embedding) ([]float32, float64) {
 		u := float64(int(e.Q[0])&0x7fff%steps) / float64(steps)
@@ -91,8 +91,8 @@ func TestOrderIsGreedy(t *testing.T) {
 	}
 }
 
-// TestOrderRepresentsASample holds that a list of many pictures sums gains over a sample of them: pictures of a kind
-// that the sample lacks represent nothing and come last.
+// TestOrderRepresentsASample checks that a list of many pictures sums gains over a sample of them. Pictures of a kind that the sample lacks
+// represent nothing and come last.
 func TestOrderRepresentsASample(t *testing.T) {
 	const others = 50
 	ords := roaring.New()
@@ -118,11 +118,11 @@ func TestOrderRepresentsASample(t *testing.T) {
 	}
 }
 
-// slow computes gains from cosines.
+// slow computes the gains of a list directly from cosines.
 type slow struct {
 	album
 	left, represented *roaring.Bitmap
-	weights, covered  map[uint32]float64 // of each represented picture: its weight, and its cosine to the nearest labelled or listed one
+	weights, covered  map[uint32]float64 // by represented picture: its weight, and its cosine to the nearest labelled or listed one
 	total             float64
 }
 
@@ -136,8 +136,8 @@ func newSlow(a album, unlabelled, represented, known *roaring.Bitmap, judge Eval
 	for u := represented.Iterator(); u.HasNext(); {
 		ord := u.Next()
 		surer := 0
-		for _, theirs := range unsure {
-			if theirs < unsure[ord] {
+		for _, doubt := range unsure {
+			if doubt < unsure[ord] {
 				surer++
 			}
 		}
@@ -167,25 +167,25 @@ func (s *slow) gain(ord uint32) float64 {
 	return sum / s.total
 }
 
-// take checks the next picture of a list and moves it from the left ones to the listed ones.
+// take checks the next picture of a list and moves it from left to the listed pictures.
 func (s *slow) take(next *Next) error {
-	got, most := s.gain(next.Ord), 0.0
+	got, largest := s.gain(next.Ord), 0.0
 	for it := s.left.Iterator(); it.HasNext(); {
-		most = max(most, s.gain(it.Next()))
+		largest = max(largest, s.gain(it.Next()))
 	}
 	if !s.left.CheckedRemove(next.Ord) {
 		return fmt.Errorf("%d is in the list twice, or was labelled", next.Ord)
 	}
 	const rounding = 0.01
-	if got < most-rounding || math.Abs(got-next.Score) > rounding {
-		return fmt.Errorf("%d has a gain of %v by the cosines and a score of %v; the largest gain is %v", next.Ord, got, next.Score, most)
+	if got < largest-rounding || math.Abs(got-next.Score) > rounding {
+		return fmt.Errorf("%d has a gain of %v by the cosines and a score of %v; the largest gain is %v", next.Ord, got, next.Score, largest)
 	}
 	s.cover(next.Ord)
 	return nil
 }
 
-// TestSampleOfOrdinals holds that a sample is as large as it may be, the same each time, and that what is taken out of the
-// whole makes room for one and moves no other.
+// TestSampleOfOrdinals checks that a sample is as large as possible. After an ordinal of the sample is removed from the whole, the next
+// sample still has all others.
 func TestSampleOfOrdinals(t *testing.T) {
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -201,14 +201,14 @@ func TestSampleOfOrdinals(t *testing.T) {
 		if some.IsEmpty() {
 			continue
 		}
-		gone := some.ToArray()[random.IntN(int(some.GetCardinality()))]
-		all.Remove(gone)
+		removed := some.ToArray()[random.IntN(int(some.GetCardinality()))]
+		all.Remove(removed)
 		after := Sample(all.Clone(), n)
-		some.Remove(gone)
+		some.Remove(removed)
 		if roaring.AndNot(some, after).IsEmpty() {
 			continue
 		}
-		t.Fatalf("seed %d: taking %d out moves others", seed, gone)
+		t.Fatalf("seed %d: taking %d out moves others", seed, removed)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// TestCompare holds a comparison to one made picture by picture, for heads that share some of their concepts.
+// TestCompare compares Compare with a comparison picture by picture, for heads that share some of their concepts.
 func TestCompare(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 2000) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -286,7 +286,7 @@ func TestCompare(t *testing.T) {
 			was, is := before.says(a[ord]), after.says(a[ord])
 			c := Change{Ord: ord, Moved: -1}
 			for _, id := range []string{"cat", "dog", "emu"} {
-				if was[id].there != is[id].there {
+				if was[id].present != is[id].present {
 					c.Moved = max(c.Moved, was[id].value-is[id].value, is[id].value-was[id].value)
 				}
 			}
@@ -301,10 +301,10 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// prediction are the values that a version returns for a concept.
+// prediction is the value that a version returns for a concept.
 type prediction struct {
-	there bool
-	value float32
+	present bool
+	value   float32
 }
 
 func (s *Side) says(e *predict.Embedding) map[string]prediction {

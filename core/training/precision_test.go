@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// TestPrecision reads the promised precision from hyper-parameters, which other services fill otherwise.
+// TestPrecision reads the promised precision from hyper-parameters. Clients of other services send other texts in them.
 func TestPrecision(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -33,9 +33,9 @@ func TestPrecision(t *testing.T) {
 // TestVersionPromisesItsPrecision trains with a precision of 0.6, which six pictures support, and with the default.
 func TestVersionPromisesItsPrecision(t *testing.T) {
 	for _, tt := range []struct {
-		settings []log.Setting
-		want     float64
-		kept     bool
+		settings  []log.Setting
+		want      float64
+		supported bool
 	}{
 		{nil, train.DefaultPrecision, false},
 		{[]log.Setting{{Name: settingHyper, JSON: []byte(`"{\"precision\":0.6}"`)}}, 0.6, true},
@@ -59,8 +59,8 @@ func TestVersionPromisesItsPrecision(t *testing.T) {
 		if err := json.Unmarshal(manifest.Metrics, &m); err != nil {
 			t.Fatal(err)
 		}
-		if c := &m.Concepts[0]; m.Precision != tt.want || c.Supported >= m.Precision != tt.kept {
-			t.Errorf("%v promised and %v supported, want %v and kept %v", m.Precision, c.Supported, tt.want, tt.kept)
+		if c := &m.Concepts[0]; m.Precision != tt.want || c.Supported >= m.Precision != tt.supported {
+			t.Errorf("%v promised and %v supported, want %v and kept %v", m.Precision, c.Supported, tt.want, tt.supported)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Partition interface {
 	// MadeBy reports whether operations of a site were made here.
 	MadeBy(site log.Site) bool
 	// Owns reports whether this partition must do what an operation asks for.
-	Owns(asked log.Dot) bool
+	Owns(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
 
@@ -125,10 +125,10 @@ func (q *Queue) forget(waiting []catalog.Version) {
 	for i := range waiting {
 		still[leaseOf(&waiting[i])] = true
 	}
-	gone := func(lease log.Dot) bool { return !still[lease] }
-	maps.DeleteFunc(q.blocker, func(lease, _ log.Dot) bool { return gone(lease) })
-	maps.DeleteFunc(q.tries, func(lease log.Dot, _ int) bool { return gone(lease) })
-	maps.DeleteFunc(q.later, func(lease log.Dot, _ time.Time) bool { return gone(lease) })
+	isStale := func(lease log.Dot) bool { return !still[lease] }
+	maps.DeleteFunc(q.blocker, func(lease, _ log.Dot) bool { return isStale(lease) })
+	maps.DeleteFunc(q.tries, func(lease log.Dot, _ int) bool { return isStale(lease) })
+	maps.DeleteFunc(q.later, func(lease log.Dot, _ time.Time) bool { return isStale(lease) })
 }
 
 // ready reports whether the version can be trained: no input with a label for one of its concepts, from before the
@@ -136,7 +136,7 @@ func (q *Queue) forget(waiting []catalog.Version) {
 func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	place := places(v.Concepts)
 	lease := leaseOf(v)
-	holds := func(in *catalog.Input, err error) (bool, error) {
+	blocks := func(in *catalog.Input, err error) (bool, error) {
 		if errors.Is(err, catalog.ErrNotFound) {
 			return false, nil
 		}
@@ -149,7 +149,7 @@ func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	// The input that the version waited for before is most likely still pending.
 	if dot, ok := q.blocker[lease]; ok {
 		in, err := view.InputByDot(dot)
-		if held, err := holds(&in, err); held || err != nil {
+		if blocked, err := blocks(&in, err); blocked || err != nil {
 			return false, err
 		}
 		delete(q.blocker, lease)
@@ -158,11 +158,11 @@ func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	var failed error
 	if err := view.PendingInputs(func(ord uint32) bool {
 		in, err := view.Input(ord)
-		held, err := holds(&in, err)
-		if held {
+		blocked, err := blocks(&in, err)
+		if blocked {
 			q.blocker[lease] = in.Dot
 		}
-		failed, ready = err, !held
+		failed, ready = err, !blocked
 		return ready && err == nil
 	}); err != nil {
 		return false, err

@@ -48,8 +48,8 @@ const (
 
 func newScan(v *catalog.Version) *scan {
 	s := &scan{place: places(v.Concepts), closed: RelationOf(v.Config).Closed}
-	for i, most := range []int{maxLabelled, maxOther, maxUnlabelled} {
-		s.pools[i].most = most
+	for i, limit := range []int{maxLabelled, maxOther, maxUnlabelled} {
+		s.pools[i].limit = limit
 	}
 	return s
 }
@@ -140,7 +140,7 @@ func (s *scan) members() []member {
 
 // sample is a heap of the members with the lowest hashes. The highest of them is on top.
 type sample struct {
-	most  int
+	limit int
 	items []sampleItem
 }
 
@@ -156,7 +156,7 @@ func (s *sample) add(m member) {
 	binary.BigEndian.PutUint64(dot[4:], m.dot.Seq)
 	sum := sha256.Sum256(dot[:])
 	copy(d.hash[:], sum[:])
-	if len(s.items) < s.most {
+	if len(s.items) < s.limit {
 		heap.Push(s, d)
 		return
 	}

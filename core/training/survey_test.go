@@ -31,8 +31,8 @@ func randomSide(random *rand.Rand) Side {
 	return NewSide(h, m)
 }
 
-// TestSurvey holds what a training would learn from to the inputs' records, read one by one, through random labels,
-// deletions and downloads, before and after trainings.
+// TestSurvey compares the summary of a training's inputs with the inputs' records, read one by one, through random labels, deletions and
+// downloads, before and after trainings.
 func TestSurvey(t *testing.T) {
 	for seed := range testkit.Seeds(t, 12, 500) {
 		random := rand.New(rand.NewPCG(seed, 5))
@@ -136,7 +136,7 @@ func about(labels []log.Label) (text string) {
 	return text
 }
 
-// TestHistory holds the operations about an input to those that a look through the whole log finds.
+// TestHistory compares the operations about an input with a scan of the whole log.
 func TestHistory(t *testing.T) {
 	for seed := range testkit.Seeds(t, 6, 200) {
 		random := rand.New(rand.NewPCG(seed, 6))
@@ -159,10 +159,10 @@ func TestHistory(t *testing.T) {
 		}
 		for _, dot := range dots {
 			var want []uint64
-			whole := false
+			wantAll := false
 			if err := w.p.Log().Read(w.p.Log().Floor(), func(e log.Entry) bool {
 				if e.Op.Dot == dot {
-					whole = true
+					wantAll = true
 				}
 				if e.Op.Dot == dot || partition.Subject(e.Op.Body) == dot {
 					want = append(want, e.Seq)
@@ -177,8 +177,8 @@ func TestHistory(t *testing.T) {
 				got = append(got, e.Seq)
 				return true
 			})
-			if err != nil || all != whole || !slices.Equal(got, want) {
-				t.Fatalf("seed %d: %v, whole: %v, %v; want %v, whole: %v", seed, got, all, err, want, whole)
+			if err != nil || all != wantAll || !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %v, whole: %v, %v; want %v, whole: %v", seed, got, all, err, want, wantAll)
 			}
 		}
 	}

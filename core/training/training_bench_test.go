@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// BenchmarkTraining measures a training from its request to its result in the store: two concepts with so many pictures each, as many
+// BenchmarkTraining measures a training from its request to its result in the store: two concepts with a number of pictures each, as many
 // others, and a bundle's background.
 func BenchmarkTraining(b *testing.B) {
 	for _, pictures := range []int{10, 100, 1000} {

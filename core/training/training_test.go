@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// cats are ten of each of two kinds, and a few of others.
+// cats adds ten inputs of each of two concepts, and a few others.
 func (w *world) cats() {
 	w.t.Helper()
 	for range 10 {
@@ -72,7 +72,7 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// TestCodes holds what each kind of training set ends with.
+// TestCodes checks the status code of the training of each kind of training set.
 func TestCodes(t *testing.T) {
 	both := []string{"cat", "dog"}
 	exclusive := setting("concepts_mutually_exclusive")
@@ -112,7 +112,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestNothingLearned holds that a head without labels calls nothing present.
+// TestNothingLearned checks that a head trained without labels predicts no concept.
 func TestNothingLearned(t *testing.T) {
 	w := newWorld(t)
 	w.add(0)
@@ -163,17 +163,17 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsForDeleted holds that an input which is deleted, or loses its label, holds nothing up.
+// TestWaitsForDeleted checks that a training does not wait for an input that is deleted or loses its label.
 func TestWaitsForDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
-	gone, unlabelled := w.pend("cat"), w.pend("cat")
+	deleted, unlabelled := w.pend("cat"), w.pend("cat")
 	w.make([]string{"cat"})
 	w.ask("one")
 	if len(w.take()) != 0 {
 		t.Fatal("trained too early")
 	}
-	w.do(&log.InputDelete{Input: gone})
+	w.do(&log.InputDelete{Input: deleted})
 	if len(w.take()) != 0 {
 		t.Fatal("trained too early")
 	}
@@ -183,7 +183,7 @@ func TestWaitsForDeleted(t *testing.T) {
 	}
 }
 
-// TestFrozen holds that what changes while a training runs is not in it.
+// TestFrozen checks that changes during a training do not affect it.
 func TestFrozen(t *testing.T) {
 	change := func(w *world) {
 		view := w.p.View()
@@ -213,8 +213,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestKilled holds that a training that is cut off after any step is done again after the
-// next start, to the same bytes.
+// TestKilled checks that a training that is interrupted after any step runs again after the next start, with the same bytes.
 func TestKilled(t *testing.T) {
 	setUp := func() *world {
 		w := newWorld(t)
@@ -235,7 +234,7 @@ func TestKilled(t *testing.T) {
 				break
 			}
 		}
-		r.Close() // what the death of the program does to a snapshot
+		r.Close() // as the end of the process does
 		w.open()
 		if v := w.version("one"); v.Code != catalog.VersionQueued {
 			t.Fatalf("after %d steps the version is at %d", cut, v.Code)
@@ -254,8 +253,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestRenewRepeats trains a version a second time on the same network. The manifest is the same bit for bit, and only inputs
-// that were deleted since are missing from it.
+// TestRenewRepeats trains a version a second time on the same network. The manifest is the same bit for bit, except that inputs deleted
+// since then are missing.
 func TestRenewRepeats(t *testing.T) {
 	for _, config := range [][]log.Setting{nil, {setting("concepts_mutually_exclusive")}, {setting("closed_environment")}} {
 		w := newWorld(t)
@@ -304,8 +303,7 @@ func TestRenewRepeats(t *testing.T) {
 	}
 }
 
-// TestTrouble holds that a training which ends in trouble is tried again after a while, and
-// given up the third time.
+// TestTrouble checks that a failed training is tried again after a pause, and that the third failure ends it.
 func TestTrouble(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
@@ -331,7 +329,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestBackgroundMissing holds that a training waits for the background, and then ends as with the background from the start.
+// TestBackgroundMissing checks that a training waits for a missing background. Its result is then the same as with the background from the
+// start.
 func TestBackgroundMissing(t *testing.T) {
 	w := newWorld(t)
 	w.cats()
@@ -357,7 +356,7 @@ func TestBackgroundMissing(t *testing.T) {
 	}
 }
 
-// TestUnready holds that a set with an input that the network has not seen yet waits for it.
+// TestUnready checks that a training waits for an input that the network has not analysed yet.
 func TestUnready(t *testing.T) {
 	w := newWorld(t)
 	w.cats()
@@ -379,7 +378,7 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// TestEnded holds that a stop of the program counts as no attempt.
+// TestEnded checks that a stop of the program does not count as an attempt.
 func TestEnded(t *testing.T) {
 	w := newWorld(t)
 	w.add(0, "cat")
@@ -398,8 +397,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestGoneMeanwhile holds that the end of a training whose model or version was deleted is
-// no error.
+// TestGoneMeanwhile checks that a training ends without an error if its model or version was deleted meanwhile.
 func TestGoneMeanwhile(t *testing.T) {
 	for _, body := range []func(*world) log.Body{
 		func(w *world) log.Body { return &log.VersionDelete{Model: w.model, Version: "one"} },
@@ -419,7 +417,7 @@ func TestGoneMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSeveral holds that versions are handed out in order, at most as many as are asked for.
+// TestSeveral checks that the queue returns versions in order, and at most as many as requested.
 func TestSeveral(t *testing.T) {
 	w := newWorld(t)
 	w.cats()
@@ -444,9 +442,9 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
-// TestSample holds that a sample is bounded, and the same whatever the order.
+// TestSample checks that a sample is bounded and independent of the order of its members.
 func TestSample(t *testing.T) {
-	one, other := sample{most: 10}, sample{most: 10}
+	one, other := sample{limit: 10}, sample{limit: 10}
 	for i := range 1000 {
 		one.add(member{ord: uint32(i), dot: log.Dot{Site: 1, Seq: uint64(i)}})
 		other.add(member{ord: uint32(999 - i), dot: log.Dot{Site: 1, Seq: uint64(999 - i)}})
@@ -468,7 +466,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestScanInSteps holds that a large application is looked at in several steps.
+// TestScanInSteps checks that the queue reads a large application in several steps.
 func TestScanInSteps(t *testing.T) {
 	w := newWorld(t)
 	for i := range 2*scanned + 10 {

@@ -175,7 +175,7 @@ func newAppRecord(maxStale uint64) *catalog.AppRecord {
 func lone(t testing.TB, store kv.Store, now *time.Time) *replicaSet {
 	t.Helper()
 	c := &replicaSet{
-		who: &identity{Origin: "http://127.0.0.1:1", Seed: make([]byte, 32), ID: "e", Apps: []string{anApp}}, store: store,
+		identity: &identity{Origin: "http://127.0.0.1:1", Seed: make([]byte, 32), ID: "e", Apps: []string{anApp}}, store: store,
 		log: slog.New(slog.DiscardHandler), now: func() time.Time { return *now },
 	}
 	if err := c.loadApps(); err != nil {

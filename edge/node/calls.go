@@ -130,8 +130,8 @@ func (c *replicaSet) count(app string) (refused string) {
 
 // reportCalls reports the number of answered calls of each application to the origin, unless it knows them, and stores its answers.
 func (c *replicaSet) reportCalls(ctx context.Context) error {
-	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version, Name: c.who.Name}
-	asked := map[string]*appReplica{}
+	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version, Name: c.identity.Name}
+	replicas := map[string]*appReplica{}
 	for _, one := range c.all() {
 		count, due := one.calls.due(c.now())
 		if !due || one.owner() == "" {
@@ -141,9 +141,9 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 			return err
 		}
 		s.Partitions = append(s.Partitions, wire.Position{App: one.app, Calls: count})
-		asked[one.app] = one
+		replicas[one.app] = one
 	}
-	if len(asked) == 0 {
+	if len(replicas) == 0 {
 		return nil
 	}
 	ctx, stop := context.WithTimeout(ctx, reportTime)
@@ -161,7 +161,7 @@ func (c *replicaSet) reportCalls(ctx context.Context) error {
 		if g.Over != 0 { // by the origin's clock, so that ours need not be right
 			over = c.now().Add(g.Over.Time().Sub(o.Now.Time()))
 		}
-		err = errors.Join(err, asked[at.App].calls.confirm(at.Calls, over))
+		err = errors.Join(err, replicas[at.App].calls.confirm(at.Calls, over))
 	}
 	return err
 }

@@ -26,8 +26,8 @@ func callsOf(t testing.TB, store kv.Store) *calls {
 	return c
 }
 
-// TestCountOutlivesCrashes counts calls, reports them and crashes in between: no count is lower than one that was reported, and a crash
-// forgets only the calls after the last write.
+// TestCountOutlivesCrashes counts calls, reports them and crashes in between. The count is never lower than a reported one, and a crash
+// loses only the calls after the last write.
 func TestCountOutlivesCrashes(t *testing.T) {
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -70,7 +70,7 @@ func TestCountOutlivesCrashes(t *testing.T) {
 	}
 }
 
-// TestCountIsKept reads a count again, refuses a damaged one, and keeps none of an application that was taken away.
+// TestCountIsKept reads a count again and refuses a damaged one. For an application that the edge no longer has, it writes none.
 func TestCountIsKept(t *testing.T) {
 	store := memkv.New()
 	c := callsOf(t, store)
@@ -110,11 +110,11 @@ func TestCountIsKept(t *testing.T) {
 	}
 }
 
-// books is an origin that takes reports of calls, and nothing else.
+// books is an origin that accepts reports of calls and nothing else.
 type books struct {
-	over  wire.Millis
-	do    wire.Do
-	asked []wire.Position
+	over    wire.Millis
+	do      wire.Do
+	reports []wire.Position
 }
 
 func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -125,21 +125,21 @@ func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := m.Partitions[0]
-	b.asked = append(b.asked, at)
+	b.reports = append(b.reports, at)
 	out := wire.SessionReply{Protocol: 1, Now: wire.MillisOf(day.Add(time.Hour)), Grants: []wire.Grant{{App: at.App, Do: b.do, Over: b.over}}}
 	w.Header().Set("Content-Type", wire.ContentType)
 	_, _ = w.Write(out.Encode())
 }
 
-// TestReportCalls has an edge answer calls until its origin says that the account has none left, and again when it has some. The edge
-// asks only when there is something new.
+// TestReportCalls lets an edge answer calls until its origin reports that the account has none left, and again once it has some. The edge
+// contacts the origin only if there is a new count.
 func TestReportCalls(t *testing.T) {
 	origin := &books{do: wire.DoTail}
 	server := httptest.NewServer(origin)
 	defer server.Close()
 	store, now := memkv.New(), day
 	c := lone(t, store, &now)
-	c.who.Origin = server.URL
+	c.identity.Origin = server.URL
 	seq := uint64(5)
 	call := func(owner string, want bool) {
 		t.Helper()
@@ -155,17 +155,17 @@ func TestReportCalls(t *testing.T) {
 	}
 	report := func(calls ...uint64) { // checks which counts reach the origin
 		t.Helper()
-		origin.asked = nil
+		origin.reports = nil
 		if err := c.reportCalls(t.Context()); err != nil {
 			t.Error(err)
 		}
-		for i, at := range origin.asked {
+		for i, at := range origin.reports {
 			if i >= len(calls) || at.Calls != calls[i] || at.App != anApp {
-				t.Errorf("the origin is told %+v, want %d", origin.asked, calls)
+				t.Errorf("the origin is told %+v, want %d", origin.reports, calls)
 			}
 		}
-		if len(origin.asked) != len(calls) {
-			t.Errorf("the origin is asked %d times, want %d", len(origin.asked), len(calls))
+		if len(origin.reports) != len(calls) {
+			t.Errorf("the origin is asked %d times, want %d", len(origin.reports), len(calls))
 		}
 	}
 	report()

@@ -71,12 +71,12 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	who, err := n.identify(e.dir)
+	id, err := n.identify(e.dir)
 	if err != nil {
 		return nil, err
 	}
-	if who != nil {
-		if e.replicas, err = newReplicaSet(e, who, on); err != nil {
+	if id != nil {
+		if e.replicas, err = newReplicaSet(e, id, on); err != nil {
 			return nil, err
 		}
 		on.Tokens.TrustPeer(e.replicas)

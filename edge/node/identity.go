@@ -114,19 +114,19 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 	if err != nil {
 		return err
 	}
-	var told feed.EnrolReply
-	if err := json.Unmarshal(text, &told); err != nil && res.StatusCode == http.StatusOK {
+	var reply feed.EnrolReply
+	if err := json.Unmarshal(text, &reply); err != nil && res.StatusCode == http.StatusOK {
 		return fmt.Errorf("%s: not an answer of a Sightline origin: %w", i.Origin, err)
 	}
 	switch {
-	case res.StatusCode == http.StatusOK && told.Edge.ID != "":
+	case res.StatusCode == http.StatusOK && reply.Edge.ID != "":
 	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %s (%w)", errEnrol, told.Status.Description, synclink.StatusError(res.StatusCode))
+		return fmt.Errorf("%w: %s (%w)", errEnrol, reply.Status.Description, synclink.StatusError(res.StatusCode))
 	default:
 		return fmt.Errorf("%s: %w", i.Origin, synclink.StatusError(res.StatusCode))
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.ID, i.Name, i.Apps = told.Edge.ID, told.Edge.Name, told.Edge.Apps
+	i.ID, i.Name, i.Apps = reply.Edge.ID, reply.Edge.Name, reply.Edge.Apps
 	return nil
 }

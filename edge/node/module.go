@@ -45,10 +45,10 @@ func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (
 }
 
 // prune deletes the compiled modules of other versions of the program.
-func prune(cache *host.Cache, keep [sha256.Size]byte) error {
+func prune(cache *host.Cache, hash [sha256.Size]byte) error {
 	names, err := cache.Files.ReadDir(".")
 	for _, name := range names {
-		if !strings.HasPrefix(name, hex.EncodeToString(keep[:])) {
+		if !strings.HasPrefix(name, hex.EncodeToString(hash[:])) {
 			err = errors.Join(err, cache.Files.Remove(name))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestServes asks which networks serve the applications of an edge: the program's own, and those that an application's state names.
+// TestServes checks which networks serve the applications of an edge: the program's own, and those that an application's state names.
 func TestServes(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	store := memkv.New()

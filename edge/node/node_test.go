@@ -45,8 +45,7 @@ func folder(t *testing.T) (*system.Folder, string) {
 	return dir, name
 }
 
-// TestCacheKey has a folder keep one key, that this user alone reads, and make another for one that
-// is damaged.
+// TestCacheKey checks that a folder has one key, which only this user can read, and gets another one if the key is damaged.
 func TestCacheKey(t *testing.T) {
 	dir, name := folder(t)
 	first, err := system.Key(dir, keyFile)
@@ -74,7 +73,7 @@ func TestCacheKey(t *testing.T) {
 	}
 }
 
-// TestPrune drops what older programs' modules were compiled to.
+// TestPrune deletes the compiled modules of older programs.
 func TestPrune(t *testing.T) {
 	dir, name := folder(t)
 	cache, err := openCache(dir)
@@ -109,15 +108,15 @@ func TestEarlierIdentity(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(name, identityFile), []byte(earlier), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if who, err := readIdentity(dir); err != nil || who.ID != "e" || who.Name != "attic" || !slices.Equal(who.Apps, []string{"a"}) {
-		t.Errorf("readIdentity = %+v, %v", who, err)
+	if id, err := readIdentity(dir); err != nil || id.ID != "e" || id.Name != "attic" || !slices.Equal(id.Apps, []string{"a"}) {
+		t.Errorf("readIdentity = %+v, %v", id, err)
 	}
-	if kept, err := os.ReadFile(filepath.Join(name, identityFile)); err != nil || string(kept) != earlier {
-		t.Errorf("the file is %s, %v", kept, err)
+	if content, err := os.ReadFile(filepath.Join(name, identityFile)); err != nil || string(content) != earlier {
+		t.Errorf("the file is %s, %v", content, err)
 	}
 }
 
-// TestListenAfterKilled: a server that starts while the previous one is still dying gets the folder and the address in the end.
+// TestListenAfterKilled checks that a server that starts while the previous one still ends gets the folder and the address eventually.
 func TestListenAfterKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := t.TempDir()
@@ -129,8 +128,8 @@ func TestListenAfterKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said bytes.Buffer
-		s, log := &server.Settings{Listen: dying.Addr().String(), Data: data}, slog.New(slog.NewTextHandler(&said, nil))
+		var logs bytes.Buffer
+		s, log := &server.Settings{Listen: dying.Addr().String(), Data: data}, slog.New(slog.NewTextHandler(&logs, nil))
 		got := make(chan error)
 		var next net.Listener
 		go func() {
@@ -150,8 +149,8 @@ func TestListenAfterKilled(t *testing.T) {
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
-		if next.Addr().String() != s.Listen || strings.Count(said.String(), "waiting") != 1 {
-			t.Errorf("listens on %v, want %s; log: %s", next.Addr(), s.Listen, &said)
+		if next.Addr().String() != s.Listen || strings.Count(logs.String(), "waiting") != 1 {
+			t.Errorf("listens on %v, want %s; log: %s", next.Addr(), s.Listen, &logs)
 		}
 		if err := next.Close(); err != nil {
 			t.Fatal(err)
@@ -159,7 +158,7 @@ func TestListenAfterKilled(t *testing.T) {
 	})
 }
 
-// TestListenInUse: the address of another program is an error at once, and that of a server that lives one in the end.
+// TestListenInUse checks that listen fails at once if another program has the address, and after endTime if a running server has it.
 func TestListenInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ import (
 
 // mounts returns the pages, which are the same as an origin's, and the interface that reports to them that accounts are at the origin.
 func (n *Node) mounts(s *server.Server) ([]httpd.Mount, error) {
-	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
+	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.nameAndOrigin, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +44,16 @@ func markPageRequest(r *api.Request) *api.Request {
 	return &own
 }
 
-// who returns the name of the edge and the URL of its origin. Both are empty if it has none.
-func (n *Node) who() (name, origin string) {
+// nameAndOrigin returns the name of the edge and the URL of its origin. Both are empty if it has none.
+func (n *Node) nameAndOrigin() (name, origin string) {
 	c := n.replicas()
 	if c == nil {
 		return "", ""
 	}
-	who := c.who
-	who.mu.Lock()
-	defer who.mu.Unlock()
-	return who.Name, who.Origin
+	id := c.identity
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.Name, id.Origin
 }
 
 // keysAge returns the age of an application's keys, or false if the application has no origin.

@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// TestPageAsks: only a request with the header counts as a page's, and the caller's request does not change.
+// TestPageAsks checks that only a request with the header counts as a page's, and that the caller's request does not change.
 func TestPageAsks(t *testing.T) {
 	headers := func(all map[string]string) func(string) string { return func(name string) string { return all[name] } }
 	tests := []struct {

@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what is encoded now")
 
-// TestGolden holds the count of calls and the age of keys to the bytes of stores that exist.
+// TestGolden compares the count of calls and the age of keys with the bytes in existing stores.
 func TestGolden(t *testing.T) {
 	var g testkit.Golden
 	var r record

@@ -30,14 +30,14 @@ import (
 //
 // The edge itself writes the app record, which has the application's keys, because a guest must not write it.
 type replicaSet struct {
-	e     *engine
-	who   *identity
-	token string
-	store kv.Store
-	blobs blob.Blobs
-	wants wire.Wants
-	log   *slog.Logger
-	now   func() time.Time
+	e        *engine
+	identity *identity
+	token    string
+	store    kv.Store
+	blobs    blob.Blobs
+	wants    wire.Wants
+	log      *slog.Logger
+	now      func() time.Time
 
 	mu   sync.Mutex
 	list []*appReplica // nil before the edge is enrolled
@@ -70,12 +70,12 @@ type revocation struct {
 	data []byte
 }
 
-func newReplicaSet(e *engine, who *identity, on *server.Node) (*replicaSet, error) {
+func newReplicaSet(e *engine, id *identity, on *server.Node) (*replicaSet, error) {
 	c := &replicaSet{
-		e: e, who: who, token: e.node.token, store: on.Folder.Store, blobs: on.Folder.Blobs, log: on.Log, now: system.Now,
+		e: e, identity: id, token: e.node.token, store: on.Folder.Store, blobs: on.Folder.Blobs, log: on.Log, now: system.Now,
 		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},
 	}
-	if who.ID == "" {
+	if id.ID == "" {
 		return c, nil
 	}
 	return c, c.loadApps()
@@ -84,7 +84,7 @@ func newReplicaSet(e *engine, who *identity, on *server.Node) (*replicaSet, erro
 // loadApps opens the saved state of every enrolled application.
 func (c *replicaSet) loadApps() error {
 	var list []*appReplica
-	for _, app := range c.who.Apps {
+	for _, app := range c.identity.Apps {
 		one := &appReplica{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
 		var err error
 		if one.age, err = openKeyAge(c.store, app, c.now()); err == nil {
@@ -126,7 +126,7 @@ func (c *replicaSet) replica(app string) *abi.Replica {
 	if c.of(app) == nil {
 		return nil
 	}
-	return &abi.Replica{Name: c.who.Name, Origin: c.who.Origin, Live: replica.Stream, Wants: c.wants}
+	return &abi.Replica{Name: c.identity.Name, Origin: c.identity.Origin, Live: replica.Stream, Wants: c.wants}
 }
 
 // wrote makes the state machine send an application's new writes.
@@ -162,7 +162,7 @@ func retry(ctx context.Context, try func() (final bool)) {
 
 // run synchronizes the applications until ctx ends.
 func (c *replicaSet) run(ctx context.Context) {
-	if c.who.ID == "" && !c.enrol(ctx) {
+	if c.identity.ID == "" && !c.enrol(ctx) {
 		return
 	}
 	var running sync.WaitGroup
@@ -182,7 +182,7 @@ func (c *replicaSet) run(ctx context.Context) {
 	running.Go(func() {
 		system.Every(ctx, reportEvery, func(ctx context.Context) {
 			if err := c.reportCalls(ctx); err != nil && ctx.Err() == nil {
-				c.log.Debug("cannot report calls to the origin", "origin", c.who.Origin, "error", err)
+				c.log.Debug("cannot report calls to the origin", "origin", c.identity.Origin, "error", err)
 			}
 		})
 	})
@@ -192,15 +192,15 @@ func (c *replicaSet) run(ctx context.Context) {
 // enrol enrols the edge at its origin. It returns false if the origin refuses the edge or ctx ends.
 func (c *replicaSet) enrol(ctx context.Context) (done bool) {
 	retry(ctx, func() bool {
-		err := c.who.enrol(ctx, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, c.token)
+		err := c.identity.enrol(ctx, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, c.token)
 		if err == nil {
-			err = c.who.write(c.e.dir)
+			err = c.identity.write(c.e.dir)
 		}
 		if err == nil {
 			err = c.loadApps()
 		}
 		if err != nil {
-			c.log.Error("enrolment failed", "origin", c.who.Origin, "error", err)
+			c.log.Error("enrolment failed", "origin", c.identity.Origin, "error", err)
 			c.mu.Lock()
 			c.why = err.Error()
 			c.mu.Unlock()
@@ -209,7 +209,7 @@ func (c *replicaSet) enrol(ctx context.Context) (done bool) {
 		for _, one := range c.all() { // in a restored folder without an identity, instances may treat them as the edge's own
 			c.e.detach(one.app)
 		}
-		c.log.Info("enrolled", "origin", c.who.Origin, "edge", c.who.ID, "name", c.who.Name, "apps", len(c.who.Apps))
+		c.log.Info("enrolled", "origin", c.identity.Origin, "edge", c.identity.ID, "name", c.identity.Name, "apps", len(c.identity.Apps))
 		done = true
 		return true
 	})
@@ -233,7 +233,7 @@ func (c *replicaSet) runReplica(ctx context.Context, one *appReplica) {
 			final, err = c.purge(ctx, one, err)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.Error("cannot sync application", "app", one.app, "origin", c.who.Origin, "error", err)
+			c.log.Error("cannot sync application", "app", one.app, "origin", c.identity.Origin, "error", err)
 			one.fail(err)
 		}
 		return final
@@ -248,7 +248,7 @@ func (one *appReplica) fail(err error) {
 
 // options returns the options of a link to the origin.
 func (c *replicaSet) options() synclink.Options {
-	return synclink.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
+	return synclink.Options{Origin: c.identity.Origin, Authorize: c.identity.authorize, Now: system.Now}
 }
 
 // join fetches the app record of an application if the edge has none yet. If the application was deleted, the error is ErrApplication.
@@ -318,24 +318,24 @@ func (c *replicaSet) purge(ctx context.Context, one *appReplica, why error) (fin
 	c.e.detach(one.app)
 	one.forget()
 	one.mu.Lock()
-	gone, own := one.revocation, one.own
+	deletion, own := one.revocation, one.own
 	one.mu.Unlock()
-	final = gone != nil || own
-	if gone == nil && final {
+	final = deletion != nil || own
+	if deletion == nil && final {
 		epoch, seq, err := c.e.Register.AppRecordSeq(one.app)
 		if err != nil {
 			return false, err
 		}
-		gone = &revocation{seq + 1, (&catalog.AppRecord{Epoch: epoch, App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
+		deletion = &revocation{seq + 1, (&catalog.AppRecord{Epoch: epoch, App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
 	}
 	if !final {
-		gone = &revocation{0, (&catalog.AppRecord{App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
+		deletion = &revocation{0, (&catalog.AppRecord{App: one.app, Revoked: catalog.GoneRevoked}).Encode()}
 	}
-	if err := register.ApplyAppRecord(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
+	if err := register.ApplyAppRecord(ctx, c.store, one.app, deletion.seq, deletion.data); err != nil {
 		return false, err
 	}
 	c.e.Register.Collect()
-	c.log.Warn("the origin took an application away; its local data was deleted", "app", one.app, "origin", c.who.Origin, "reason", why)
+	c.log.Warn("the origin took an application away; its local data was deleted", "app", one.app, "origin", c.identity.Origin, "reason", why)
 	return final, nil
 }
 
@@ -377,7 +377,7 @@ func (c *replicaSet) have(ctx context.Context, h blob.Hash) error {
 	}
 	all := c.all()
 	got := make(chan error, len(all))
-	asked := 0
+	requests := 0
 	for _, one := range all {
 		one.mu.Lock()
 		l := one.link
@@ -387,10 +387,10 @@ func (c *replicaSet) have(ctx context.Context, h blob.Hash) error {
 		}
 		one.mu.Unlock()
 		if waits && l.Send(ctx, replica.BlobWanted{Blob: h}) {
-			asked++
+			requests++
 		}
 	}
-	for ; asked > 0; asked-- {
+	for ; requests > 0; requests-- {
 		select {
 		case err := <-got:
 			if err == nil {
@@ -427,7 +427,7 @@ func (c *replicaSet) status() []control.ReplicaStatus {
 	why, list := c.why, c.list
 	c.mu.Unlock()
 	if len(list) == 0 {
-		return []control.ReplicaStatus{{Origin: c.who.Origin, Phase: "not enrolled", Problem: why}}
+		return []control.ReplicaStatus{{Origin: c.identity.Origin, Phase: "not enrolled", Problem: why}}
 	}
 	var out []control.ReplicaStatus
 	for _, one := range list {
@@ -435,7 +435,7 @@ func (c *replicaSet) status() []control.ReplicaStatus {
 		one.mu.Lock()
 		s := &one.status
 		x := control.ReplicaStatus{
-			App: one.app, Origin: c.who.Origin, Phase: s.Phase.String(), Cursor: s.Cursor, Head: s.Head, Pending: s.Pending(),
+			App: one.app, Origin: c.identity.Origin, Phase: s.Phase.String(), Cursor: s.Cursor, Head: s.Head, Pending: s.Pending(),
 			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem, Renewed: s.Renewed, KeysAge: int64(old / time.Second), Admits: admits(old, one.stale),
 		}
 		if one.link == nil && one.problem != "" {

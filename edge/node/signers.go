@@ -28,8 +28,8 @@ func (c *replicaSet) Signer(kid string) (token.Signer, bool) {
 		one.mu.Lock()
 		t := one.trust
 		one.mu.Unlock()
-		if kid == c.who.ID {
-			add(one.app, token.EdgeIssuer(kid), [32]byte(c.who.key().Public().(ed25519.PublicKey)))
+		if kid == c.identity.ID {
+			add(one.app, token.EdgeIssuer(kid), [32]byte(c.identity.key().Public().(ed25519.PublicKey)))
 			continue
 		}
 		if key, ok := keyOf(t.Keys, kid); ok {
@@ -56,5 +56,5 @@ func (c *replicaSet) Delegate(app string) (token.Delegate, bool) {
 	if c.of(app) == nil {
 		return token.Delegate{}, false
 	}
-	return token.Delegate{ID: c.who.ID, Issuer: token.EdgeIssuer(c.who.ID), Private: c.who.key()}, true
+	return token.Delegate{ID: c.identity.ID, Issuer: token.EdgeIssuer(c.identity.ID), Private: c.identity.key()}, true
 }

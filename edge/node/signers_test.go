@@ -10,17 +10,17 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-// TestSigners knows the keys of the registers that were taken, over a restart too, each for the applications
-// whose registers have it.
+// TestSigners checks that an edge knows the keys of the app records that it applied, also after a restart. Each key counts for the
+// applications whose records have it.
 func TestSigners(t *testing.T) {
 	store, now := memkv.New(), day
 	other := catalog.AppID{8}.String()
 	c := lone(t, store, &now)
-	c.who.Apps = []string{anApp, other}
+	c.identity.Apps = []string{anApp, other}
 	if err := c.loadApps(); err != nil {
 		t.Fatal(err)
 	}
-	own := c.who.key().Public().(ed25519.PublicKey)
+	own := c.identity.key().Public().(ed25519.PublicKey)
 	kid := "00112233445566778899aabbccddeeff"
 	take := func(app string, seq uint64, trust catalog.Trust) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestSigners(t *testing.T) {
 		expect("1", "o", [32]byte{1}, anApp)
 		expect("2", "o", [32]byte{2}, anApp, other)
 		expect(kid, token.EdgeIssuer(kid), [32]byte{3}, anApp)
-		expect(c.who.ID, token.EdgeIssuer(c.who.ID), [32]byte(own), anApp, other)
+		expect(c.identity.ID, token.EdgeIssuer(c.identity.ID), [32]byte(own), anApp, other)
 		if _, ok := c.Signer("3"); ok {
 			t.Error("a key that nobody has told is known")
 		}
@@ -64,9 +64,9 @@ func TestSigners(t *testing.T) {
 		}
 	}
 	take(anApp, 7, catalog.Trust{Issuer: "o", Keys: []log.PublicKey{{ID: "2", Key: [32]byte{2}}}})
-	for _, gone := range []string{"1", kid} {
-		if _, ok := c.Signer(gone); ok {
-			t.Errorf("%s is known after it was taken away", gone)
+	for _, removedKey := range []string{"1", kid} {
+		if _, ok := c.Signer(removedKey); ok {
+			t.Errorf("%s is known after it was taken away", removedKey)
 		}
 	}
 	if d, ok := c.Delegate(anApp); !ok || d.ID != "e" || !d.Private.Public().(ed25519.PublicKey).Equal(own) || d.Issuer != token.EdgeIssuer("e") {

@@ -52,7 +52,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 		}
 	}
 	if renewed := done.Status.Renewed; renewed != before.Renewed && before.Phase != replica.Stopped {
-		s.c.log.Warn(renewed, "app", s.one.app, "origin", s.c.who.Origin)
+		s.c.log.Warn(renewed, "app", s.one.app, "origin", s.c.identity.Origin)
 	}
 	if originUnreachable(&done.Status) {
 		s.one.giveUp(blob.ErrNotFound)

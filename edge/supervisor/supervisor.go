@@ -101,7 +101,7 @@ func (l *process) run(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, notices.Close())
 	}
-	said, done := make(chan string), make(chan struct{})
+	texts, done := make(chan string), make(chan struct{})
 	var hearing sync.WaitGroup
 	hearing.Go(func() {
 		for {
@@ -110,14 +110,14 @@ func (l *process) run(ctx context.Context) (err error) {
 				return
 			}
 			select {
-			case said <- text:
+			case texts <- text:
 			case <-done:
 			}
 		}
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	err = l.watch(ctx, cmd.Process, said, ended)
+	err = l.watch(ctx, cmd.Process, texts, ended)
 	close(done)
 	err = errors.Join(err, notices.Close())
 	hearing.Wait()
@@ -143,7 +143,7 @@ func (l *process) start(notices *system.Notices) (*exec.Cmd, error) {
 const ticks = 8
 
 // watch asks the server to stop when ctx ends, and kills it when it is silent or does not stop.
-func (l *process) watch(ctx context.Context, p *os.Process, said <-chan string, ended <-chan error) error {
+func (l *process) watch(ctx context.Context, p *os.Process, texts <-chan string, ended <-chan error) error {
 	looks := make(chan struct{}, 1)
 	looking, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
@@ -157,7 +157,7 @@ func (l *process) watch(ctx context.Context, p *os.Process, said <-chan string, 
 	silent, why := 0, error(nil)
 	for {
 		select {
-		case text := <-said:
+		case text := <-texts:
 			silent = 0
 			l.onNotice(text)
 		case <-looks:

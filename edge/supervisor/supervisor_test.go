@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// asServer makes the test binary a server; it lists the ends of its lives, in order.
+// asServer makes the test binary run as a server. Its value lists the behaviour of each successive process.
 const asServer = "SIGHTLINE_TEST_LIVES"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/signal.loop"))
 }
 
-// serve is a life: which one, the folder says. It answers each connection with its process id.
+// serve is one process of the server. The number of earlier processes, which the folder stores, selects its behaviour. It answers each
+// connection with its process ID.
 func serve(dir string, lives []string) error {
 	n, err := nth(filepath.Join(dir, "lives"))
 	if err != nil {
@@ -88,7 +89,7 @@ func answer(l net.Listener) {
 	}
 }
 
-// nth counts the lives.
+// nth returns the number of earlier processes from a file, and adds one to it.
 func nth(file string) (n int, err error) {
 	if b, err := os.ReadFile(file); err == nil {
 		n, _ = strconv.Atoi(string(b))
@@ -104,7 +105,7 @@ type runningSupervisor struct {
 	ended        chan error
 }
 
-// lines is a log that can be waited for.
+// lines is a log. A test can wait for its lines.
 type lines struct {
 	mu      sync.Mutex
 	text    strings.Builder
@@ -119,7 +120,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// wait waits for the nth line that holds a text.
+// wait waits until the log contains a text n times.
 func (l *lines) wait(t *testing.T, holding string, n int) {
 	t.Helper()
 	for {
@@ -156,7 +157,7 @@ func keep(t *testing.T, lives string, within time.Duration) *runningSupervisor {
 	return k
 }
 
-// ask returns the process id of who answers.
+// ask returns the process ID of the process that answers.
 func (k *runningSupervisor) ask(t *testing.T) int {
 	t.Helper()
 	for {
@@ -167,7 +168,7 @@ func (k *runningSupervisor) ask(t *testing.T) int {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		_ = c.Close()
 		if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
-			continue // who had accepted it is dead
+			continue // the process that accepted the connection is dead
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +186,7 @@ func (k *runningSupervisor) is(name string) bool {
 	return err == nil
 }
 
-// TestWhoHangsIsReplaced: a first server is silent and is killed. The second answers earlier connections, over the same socket.
+// TestWhoHangsIsReplaced: the first server sends no heartbeat and is killed. The second one answers connections over the same socket.
 func TestWhoHangsIsReplaced(t *testing.T) {
 	k := keep(t, "silent,well", 400*time.Millisecond)
 	first := k.ask(t)
@@ -202,7 +203,7 @@ func TestWhoHangsIsReplaced(t *testing.T) {
 	}
 }
 
-// TestWhoDiesIsReplaced kills servers that work, and has one die by itself.
+// TestWhoDiesIsReplaced kills a working server, and its successor exits by itself.
 func TestWhoDiesIsReplaced(t *testing.T) {
 	k := keep(t, "well,dies,well", 5*time.Second)
 	first := k.ask(t)
@@ -220,7 +221,7 @@ func TestWhoDiesIsReplaced(t *testing.T) {
 	}
 }
 
-// TestStillborn has the first server fail before it is ready: trying again would not help.
+// TestStillborn starts a server that fails before it is ready. The supervisor does not retry, because that would not help.
 func TestStillborn(t *testing.T) {
 	k := keep(t, "stillborn", 5*time.Second)
 	if err := <-k.ended; err == nil || !strings.Contains(err.Error(), "exit status 1") {

@@ -24,7 +24,7 @@ import (
 
 const smallDim = predict.Dim
 
-// smallNetwork is a network of every kind of layer that the bake quantises, on 224 × 224.
+// smallNetwork returns a network with every kind of layer that the bake quantises. Its input is 224 × 224 pixels.
 func smallNetwork() *onnx.Graph {
 	rng := rand.New(rand.NewPCG(1, 2))
 	init := map[string]*onnx.Tensor{}
@@ -46,7 +46,7 @@ func smallNetwork() *onnx.Graph {
 	weights("b2", 8)
 	weights("w3", 8, 8, 1, 1)
 	weights("b3", 8)
-	weights("we", 8, smallDim) // (in, out): turned by the bake
+	weights("we", 8, smallDim) // (in, out): transposed by the bake
 	weights("be", smallDim)
 	weights("wl", 5, 8)
 	weights("bl", 5)
@@ -75,7 +75,7 @@ func smallNetwork() *onnx.Graph {
 	}
 }
 
-// pictures writes a few smooth pictures with noise.
+// pictures writes n smooth pictures with noise and returns their paths.
 func pictures(t *testing.T, n int) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func pictures(t *testing.T, n int) []string {
 	return paths
 }
 
-// TestQuantise checks that the baked form of a network is within a few hundredths of the range of its float32 results.
+// TestQuantise checks that the results of a baked network differ from the float32 results by a few hundredths of their range.
 func TestQuantise(t *testing.T) {
 	g, paths := smallNetwork(), pictures(t, 4)
 	m, err := measureRanges(g, paths, embedding, logits)
@@ -121,7 +121,7 @@ func TestQuantise(t *testing.T) {
 	if err != nil || !bytes.Equal(q.Marshal(), again.Marshal()) {
 		t.Errorf("quantising twice gives other bytes (%v)", err)
 	}
-	// The sum is the third convolution's.
+	// The sum is fused into the third convolution.
 	nodes := q.Nodes()
 	for i, want := range []nn.Kind{nn.Conv, nn.Conv, nn.Conv, nn.Pool, nn.Flatten, nn.Gemm, nn.Gemm} {
 		if len(nodes) != 7 || nodes[i].Kind != want {
@@ -180,7 +180,7 @@ func near(t *testing.T, name string, got, want nn.Tensor) {
 	}
 }
 
-// TestHalfStep checks that feeding bytes loses nothing to p/127.5 - 1: a convolution of one weight.
+// TestHalfStep checks that a convolution of (p-128)/127.5 with the changed bias equals the convolution of p/127.5 - 1 for every byte p.
 func TestHalfStep(t *testing.T) {
 	bias, w := []float64{0.25, -1}, []float32{0.5, -2, 3, 4}
 	addHalfStep(bias, w)
@@ -214,15 +214,15 @@ func TestQuantiseRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := smallNetwork()
-			named := map[string]span{"v1": {0, 5}, "v2": {0, 5}, "v3": {-3, 3}, "v4": {-3, 6}}
-			tt.change(g, named)
+			spans := map[string]span{"v1": {0, 5}, "v2": {0, 5}, "v3": {-3, 3}, "v4": {-3, 6}}
+			tt.change(g, spans)
 			n, err := compile.Network(g, append(activations(g), embedding, logits)...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ranges := map[int]span{}
 			for _, o := range n.Outputs() {
-				if r, ok := named[o.Name]; ok {
+				if r, ok := spans[o.Name]; ok {
 					ranges[o.Of] = r
 				}
 			}
@@ -295,7 +295,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// TestColorTable compares the names with the standard's table: each of its colours once, grey in one spelling.
+// TestColorTable compares the names with the standard's table: each of its colours occurs once, and grey has one spelling.
 func TestColorTable(t *testing.T) {
 	rows, err := table("colors.tsv", colorTable(), "concept_id", "name", "hex")
 	if err != nil {

@@ -104,17 +104,17 @@ var released = map[string]string{
 }
 
 func (r *release) network(n *nn.Network, file []byte) *predict.Network {
-	made := &predict.Network{
+	network := &predict.Network{
 		File: networkFile, SHA256: digest(file), Identity: released[digest(file)],
 		Embedding: embedding, Logits: logits, Dimensions: r.heads.dim, Heads: r.heads.count,
 	}
-	made.Input.Name, made.Input.Size, made.Input.Centre = inputName, inputSize, centre
+	network.Input.Name, network.Input.Size, network.Input.Centre = inputName, inputSize, centre
 	for _, o := range n.Outputs() {
 		if v, ok := n.Value(o.Of); ok && o.Name == logits {
-			made.Classes = v.Shape[1]
+			network.Classes = v.Shape[1]
 		}
 	}
-	return made
+	return network
 }
 
 // write replaces the folder dir by a bundle with the manifest m and the files.

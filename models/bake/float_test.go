@@ -16,9 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/models/compile"
 )
 
-// TestFloatNetworkGivesExpected runs the float32 network, our raster and our evaluation against ONNX Runtime behind another
-// decoder and resize. With the square rounded to pixels and an area average the differences
-// were 0.036 and 0.010, with the exact square 0.023 and 0.0073; the box filter makes the rest.
+// TestFloatNetworkGivesExpected compares the float32 network, our raster and our evaluation with ONNX Runtime, which uses another decoder
+// and resize. With the square rounded to pixels and an area average the differences were 0.036 and 0.010, and with the exact square 0.023
+// and 0.0073. The box filter causes the rest.
 func TestFloatNetworkGivesExpected(t *testing.T) {
 	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")

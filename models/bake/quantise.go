@@ -18,7 +18,7 @@ type quantiser struct {
 	readers map[int]int   // number of nodes that read a value of from
 	numbers map[int]int   // number of each value in to, by its number in from
 	sums    map[int]int   // number of the sum, by the number of the Conv whose result it adds to
-	most    map[int]int64 // largest stored number of each value of from
+	largest map[int]int64 // largest stored number of each value of from
 }
 
 // quantise returns from with integers, in the form that models/README.md specifies. The result has the named outputs.
@@ -84,8 +84,8 @@ func (z *quantiser) pair() {
 
 // node adds the integer form of the value with a number in from, which the node n computes.
 func (z *quantiser) node(number int, n nn.Node) (err error) {
-	made := nn.Node{Kind: n.Kind, Of: z.numbers[n.Of]}
-	z.most[number] = top
+	node := nn.Node{Kind: n.Kind, Of: z.numbers[n.Of]}
+	z.largest[number] = top
 	switch n.Kind {
 	case nn.Conv:
 		if n.With != 0 {
@@ -94,24 +94,24 @@ func (z *quantiser) node(number int, n nn.Node) (err error) {
 		if z.sums[number] != 0 {
 			return nil // the convolution is added with its sum
 		}
-		if made, err = z.conv(n); err == nil {
-			made.To, err = z.levels(number, n)
+		if node, err = z.conv(n); err == nil {
+			node.To, err = z.levels(number, n)
 		}
 	case nn.Add:
-		made, err = z.add(number, n)
+		node, err = z.add(number, n)
 	case nn.Pool:
 		x, _ := z.from.Value(n.Of)
-		z.most[number] = int64(top * x.Shape[2] * x.Shape[3])
+		z.largest[number] = int64(top * x.Shape[2] * x.Shape[3])
 	case nn.Flatten:
-		z.most[number] = z.most[n.Of]
+		z.largest[number] = z.largest[n.Of]
 	case nn.Gemm:
 		if !math.IsInf(float64(n.Lo), -1) || !math.IsInf(float64(n.Hi), 1) {
 			return fmt.Errorf("clipped products are not supported")
 		}
-		made, err = z.quantiseWeights(n, nil)
+		node, err = z.quantiseWeights(n, nil)
 	}
 	if err == nil {
-		z.numbers[number], err = z.to.Append(made)
+		z.numbers[number], err = z.to.Append(node)
 	}
 	return err
 }
@@ -138,9 +138,9 @@ func (z *quantiser) conv(n nn.Node) (nn.Node, error) {
 	if n.Of == 1 {
 		addHalfStep(bias, n.Weights)
 	}
-	made, err := z.quantiseWeights(n, bias)
-	made.Group, made.Stride, made.Dilation, made.Pad = n.Group, n.Stride, n.Dilation, n.Pad
-	return made, err
+	node, err := z.quantiseWeights(n, bias)
+	node.Group, node.Stride, node.Dilation, node.Pad = n.Group, n.Stride, n.Dilation, n.Pad
+	return node, err
 }
 
 // addHalfStep adds, to each output's bias, the sum of the output's weights times the half step of the input.
@@ -166,13 +166,13 @@ func (z *quantiser) add(number int, n nn.Node) (nn.Node, error) {
 			continue
 		}
 		p := z.from.Nodes()[side[0]-2]
-		made, err := z.conv(p)
+		node, err := z.conv(p)
 		if err != nil {
-			return made, err
+			return node, err
 		}
-		made.With, made.To = z.numbers[side[1]], to
-		made.Before, err = z.levels(side[0], p)
-		return made, err
+		node.With, node.To = z.numbers[side[1]], to
+		node.Before, err = z.levels(side[0], p)
+		return node, err
 	}
 	return nn.Node{Kind: nn.Add, Of: z.numbers[n.Of], With: z.numbers[n.With], To: to}, nil
 }

@@ -96,7 +96,7 @@ func TestBake(t *testing.T) {
 	if err != nil || len(a.General) != 5 {
 		t.Fatalf("analysis with %d values, %v", len(a.General), err)
 	}
-	// Values of the engine and of the bake's own measuring are those of one formula.
+	// The engine and the bake's measurement compute values with the same formula.
 	r, err := readRelease(from)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func compareFolders(t *testing.T, first, second string) {
 	}
 }
 
-// TestReleaseRefuses spoils one file of a release at a time.
+// TestReleaseRefuses damages one file of a release at a time.
 func TestReleaseRefuses(t *testing.T) {
 	tests := []struct{ file, old, new, want string }{
 		{"concepts.tsv", "concept_id", "id", "header"},
@@ -183,7 +183,7 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestBundleIsOfTheRelease checks that the embedded tables are those of the release, unchanged.
+// TestBundleIsOfTheRelease checks that the embedded tables are equal to the files of the release.
 func TestBundleIsOfTheRelease(t *testing.T) {
 	r, err := readRelease(testkit.DataPath(t, "model-next"))
 	if err != nil {
@@ -197,9 +197,9 @@ func TestBundleIsOfTheRelease(t *testing.T) {
 	}
 }
 
-// TestBars measures the embedded network against float32 on the labelled pictures: at most 0.01 of top-1 and
-// of concept mAP lost, a mean cosine of at least 0.995, a true concept among the first five on 91 % of the labelled
-// pictures, and a true label on 51 of 60 photos.
+// TestBars measures the embedded network against float32 on the labelled pictures. It may lose at most 0.01 of top-1 and of concept mAP,
+// and its mean cosine is at least 0.995. A true concept is among the first five on 91 % of the labelled pictures, and a true label on 51 of
+// 60 photos.
 func TestBars(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures 460 pictures twice")
@@ -233,7 +233,7 @@ func TestBars(t *testing.T) {
 	if f.Float.Hits < 51 || f.Baked.Hits < 51 || f.Photos != 60 {
 		t.Errorf("a true label among the first five on %d of %d photos, on %d by the float32 network: want 51 of 60", f.Baked.Hits, f.Photos, f.Float.Hits)
 	}
-	// The reference decodes and resizes otherwise; ours must stay near it all the same.
+	// The reference decodes and resizes differently. Our results must still be close to its results.
 	if f.Expected.Top < 51 || f.Expected.Ten < 0.9 {
 		t.Errorf("the reference's first concept on %d photos, %v of its first ten: want 51 and 0.9", f.Expected.Top, f.Expected.Ten)
 	}

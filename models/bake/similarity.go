@@ -23,7 +23,7 @@ import (
 //	unlike     two pictures without a common one ┴ all other pairs are neither
 const (
 	frame     = 0.8  // side of a view as a share of the picture's side
-	again     = 0.05 // assumed share of a collection's pictures of which it has another view, for SameScene
+	viewShare = 0.05 // assumed share of a collection's pictures of which it has another view, for SameScene
 	precision = 0.9  // minimum share of the pairs above SameScene that show one scene
 	fine      = 1000 // number of steps of a bound from 0 to 1
 )
@@ -113,7 +113,7 @@ func (p *pairs) bounds(pictures int) (predict.Similarity, error) {
 
 // precision returns the share of pairs of at least a similarity that show one scene, in a collection of so many pictures; 1 without pairs.
 func (p *pairs) precision(least float64, pictures int) float64 {
-	views := again * float64(pictures) * float64(reach(p.views, least)) / float64(len(p.views))
+	views := viewShare * float64(pictures) * float64(reach(p.views, least)) / float64(len(p.views))
 	different := float64(reach(p.different, least))
 	if views+different == 0 {
 		return 1

@@ -1,13 +1,13 @@
-// Runs both sides of make bench that live in a browser: one JSON command a line on standard input, one
-// JSON answer a line, as peer.mjs.
+// Runs the sides of make bench that run in a browser. It reads one JSON command a line from standard input and
+// writes one JSON answer a line, as peer.mjs does.
 //
 //   {"side":"onnxruntime-web","model":PATH,"n":N}  the network on decoded input
-//   {"side":"ours","picture":PATH,"n":N}           the same of ours: from a bitmap of the network's size to concepts
-//   {"side":"v2","picture":PATH,"model":ID,"n":N}  a whole predict of /v2 by base64, in the page's own core: no peer has that
+//   {"side":"ours","picture":PATH,"n":N}           our network: from a bitmap of the network's size to concepts
+//   {"side":"v2","picture":PATH,"model":ID,"n":N}  a complete predict call of /v2 by base64, by the page's runtime; no peer has it
 //
-// The answer is {"cpu":ms}: a page cannot see its CPU time, so it is the clock's, the mean of N repetitions. All
-// sides are pages of one Chromium, and the ones that are not asked do nothing. The first two compute in their page's own
-// thread and in no other; the last in two workers, one of which has the data. Ours are served by bin/sightline on loopback.
+// The answer is {"cpu":ms}, the mean of N repetitions. It is wall time, because a page cannot measure its CPU time. All
+// sides are pages of one Chromium, and the other pages are idle meanwhile. The first two compute only in the main thread of
+// their page, and the last in two workers, one of which has the data. bin/sightline serves our pages on loopback.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { createServer } from 'node:http';
@@ -17,7 +17,7 @@ import readline from 'node:readline';
 import { chromium } from 'playwright-core';
 
 const warmUps = 3;
-const firstWarmUps = 60; // of a page: until then V8 still runs what it has compiled in a hurry
+const firstWarmUps = 60; // warm-ups of a new page: until then V8 still runs its baseline code
 const types = { '.mjs': 'text/javascript', '.wasm': 'application/wasm', '.html': 'text/html' };
 const peerFiles = path.resolve('node_modules/onnxruntime-web/dist');
 
@@ -35,7 +35,7 @@ function servePeer() {
 	});
 }
 
-/** Serves our pages and the module with an origin on a new folder. */
+/** Starts an origin on a new data folder. It serves our pages and the module. */
 function serveOurs() {
 	const data = fs.mkdtempSync(path.join(os.tmpdir(), 'peers-'));
 	const origin = spawn('../../bin/sightline', ['serve', '--listen', '127.0.0.1:0', '--data', data, '--log-format', 'json']);
@@ -61,14 +61,14 @@ const browser = await chromium.launch({
 		'--no-sandbox',
 		'--disable-background-networking',
 		'--disable-component-update',
-		'--disable-background-timer-throttling', // no page is behind another
+		'--disable-background-timer-throttling', // the pages are open at the same time
 		'--disable-backgrounding-occluded-windows',
 		'--disable-renderer-backgrounding',
 	],
 });
 const pages = new Map();
 
-/** Runs a function in the page of a side, which is made when it is first asked. */
+/** Runs a function in the page of a side. The first call opens the page. */
 async function inPage(side, url, run, input) {
 	const first = !pages.has(side);
 	if (first) {
@@ -103,7 +103,7 @@ const sides = {
 			const { Guest, compile, system } = await import('/runtime/guest.js');
 			const { load, served } = await import('/runtime/load.js');
 			const { decodeResult, encodeJob } = await import('/runtime/messages.js');
-			const concepts = 1; // what of an analysis is wanted
+			const concepts = 1; // the bit of `want` for concepts
 			const open = async () => {
 				const loaded = await load(served(new URL('/runtime/', location.href)), () => {});
 				const lent = { ...system, bundle: (name) => loaded.bundles.get(name) };

@@ -37,9 +37,9 @@ func (b *bench) program(dir, install string, command ...string) *program {
 }
 
 func (b *bench) cases() []comparison {
-	const here, install = "models/compare", "npm ci in models/compare"
-	node := b.program(here, install, "node", "peer.mjs")
-	browser := b.program(here, install, "node", "browser.mjs")
+	const dir, install = "models/compare", "npm ci in models/compare"
+	node := b.program(dir, install, "node", "peer.mjs")
+	browser := b.program(dir, install, "node", "browser.mjs")
 	browser.browser = true
 	var all []comparison
 	for _, part := range [][]comparison{

@@ -152,7 +152,7 @@ var (
 // startServer starts a server on a data folder that does not exist yet.
 func startServer(binary, data string) (*server, error) {
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "json")
-	told, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func startServer(binary, data string) (*server, error) {
 		return nil, fmt.Errorf("%s (make build creates it): %w", binary, err)
 	}
 	s := &server{cmd: cmd}
-	if s.key, err = first(told, keyLine); err == nil { // serve prints it before the line of the log
+	if s.key, err = first(stdout, keyLine); err == nil { // serve prints it before the line of the log
 		s.url, err = first(logged, addressLine)
 	}
 	if err != nil {

@@ -27,12 +27,12 @@ func (b *bench) networks(node *program) []comparison {
 			return repeat(n, s.run)
 		}
 	}
-	theirs := func(path string) measure { return node.time(map[string]any{"peer": "onnxruntime", "model": path}) }
+	runPeer := func(path string) measure { return node.time(map[string]any{"peer": "onnxruntime", "model": path}) }
 	written := sync.OnceValue(func() error { return writeQDQ(integers, shipped) })
-	quantised := theirs(integers)
+	quantised := runPeer(integers)
 	const float = "ONNX Runtime, float32"
 	return []comparison{
-		{work: "the general network, int8", rival: float, bar: bars{0.3, 0.6}, ours: run(shipped), peer: theirs(parent)},
+		{work: "the general network, int8", rival: float, bar: bars{0.3, 0.6}, ours: run(shipped), peer: runPeer(parent)},
 		{
 			work: "the general network, int8", rival: "ONNX Runtime, the same int8 (QDQ)", bar: both(0.95), ours: run(shipped),
 			peer: func(n int) (float64, error) {
@@ -42,8 +42,8 @@ func (b *bench) networks(node *program) []comparison {
 				return quantised(n)
 			},
 		},
-		{work: "the general network, float32", rival: float, bar: bars{1, 0.95}, ours: run(parent), peer: theirs(parent)},
-		{work: "MobileNetV2 1.0 at 224 px, float32", rival: float, bar: both(1), ours: run(mobile), peer: theirs(mobile)},
+		{work: "the general network, float32", rival: float, bar: bars{1, 0.95}, ours: run(parent), peer: runPeer(parent)},
+		{work: "MobileNetV2 1.0 at 224 px, float32", rival: float, bar: both(1), ours: run(mobile), peer: runPeer(mobile)},
 	}
 }
 

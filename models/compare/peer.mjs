@@ -1,10 +1,10 @@
-// Runs the peers for make bench: one JSON command a line on standard input, one JSON answer a line.
+// Runs the peers of make bench. It reads one JSON command a line from standard input and writes one JSON answer a line.
 //
 //   {"peer":"onnxruntime","model":PATH,"n":N}   the network on its reference input, one thread
-//   {"peer":"sharp","picture":PATH,"n":N}       decode and shrink the whole picture to 224 x 224, one thread
+//   {"peer":"sharp","picture":PATH,"n":N}       decodes the picture and scales all of it down to 224 x 224, one thread
 //
-// The answer is {"cpu":ms}: user and system time of this process, the mean of N repetitions (its clock
-// moves in ticks of some milliseconds, so single ones say little).
+// The answer is {"cpu":ms}: user and system time of this process, the mean of N repetitions. A single
+// repetition is inaccurate, because the clock advances in ticks of some milliseconds.
 import fs from 'node:fs';
 import readline from 'node:readline';
 import ort from 'onnxruntime-node';

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPhotoCostsWhatPhotosCost keeps the benchmarks' picture near the 1.5 bits a pixel of a camera's
-// JPEG at quality 85: an emptier one would flatter every decoder.
+// TestPhotoCostsWhatPhotosCost keeps the benchmarks' picture near 1.5 bits per pixel, as in a camera's JPEG at quality 85. Fewer bits would
+// make every decoder look faster.
 func TestPhotoCostsWhatPhotosCost(t *testing.T) {
 	const width, height = 1152, 864
 	b, err := photo(width, height)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestForce starts this test again for each family. There it forces the family, which starts the test once more, and prints the kernels.
+// TestForce starts this test in another process for each family. That process forces the family, which restarts it once more, and prints
+// its kernels.
 func TestForce(t *testing.T) {
 	const forced = "kernels: "
 	if name := os.Getenv("SIGHTLINE_CPU"); name != "" {
@@ -26,9 +27,9 @@ func TestForce(t *testing.T) {
 		case f.level < level():
 			want += ", forced"
 		}
-		again := exec.Command(os.Args[0], "-test.run=^TestForce$", "-test.v")
-		again.Env = append(os.Environ(), "SIGHTLINE_CPU="+name)
-		got, err := again.CombinedOutput()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestForce$", "-test.v")
+		cmd.Env = append(os.Environ(), "SIGHTLINE_CPU="+name)
+		got, err := cmd.CombinedOutput()
 		if !strings.Contains(string(got), want) {
 			t.Errorf("SIGHTLINE_CPU=%s: %v: %s\nwant %q", name, err, got, want)
 		}

@@ -67,12 +67,12 @@ func (b *trainer) train(over, begun chan struct{}) error {
 	)
 	path := "/v2/models/" + trainedModel + "/versions"
 	for first := true; ; first = false {
-		var made struct {
+		var reply struct {
 			Model struct {
 				Version struct{ ID string } `json:"model_version"`
 			}
 		}
-		if err := b.server.call(http.MethodPost, path, nil, &made); err != nil {
+		if err := b.server.call(http.MethodPost, path, nil, &reply); err != nil {
 			return err
 		}
 		if first {
@@ -83,7 +83,7 @@ func (b *trainer) train(over, begun chan struct{}) error {
 				Version struct{ Status struct{ Code int } } `json:"model_version"`
 			}
 			time.Sleep(20 * time.Millisecond)
-			if err := b.server.call(http.MethodGet, path+"/"+made.Model.Version.ID, nil, &now); err != nil {
+			if err := b.server.call(http.MethodGet, path+"/"+reply.Model.Version.ID, nil, &now); err != nil {
 				return err
 			}
 			if code = now.Version.Status.Code; code != trained && code != queued && code != under {

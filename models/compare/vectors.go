@@ -30,7 +30,7 @@ type vectors struct {
 	base, queries   []float32 // unit vectors one after the other
 	answers         [][]int32 // nearest vectors of each query
 	ours            []predict.Embedding
-	asked           []predict.Embedding
+	queryEmbeddings []predict.Embedding
 	graph           *hnsw.Graph
 	ef              int // smallest ef with which our graph has the wanted recall
 	peer            *program
@@ -42,10 +42,10 @@ type vectors struct {
 // searches with the smallest ef of a list that gives the wanted recall.
 func (b *bench) graph() []comparison {
 	v := &vectors{peer: b.program(b.dir, "libhnswlib-dev", filepath.Join(b.dir, "hnswlib"), filepath.Join(b.dir, "set"))}
-	made := sync.OnceValue(func() error { return v.make(b.dir) })
+	prepare := sync.OnceValue(func() error { return v.make(b.dir) })
 	after := func(f func() (float64, error)) measure {
 		return func(int) (float64, error) {
-			if err := made(); err != nil {
+			if err := prepare(); err != nil {
 				return 0, err
 			}
 			return f()
@@ -89,7 +89,7 @@ func (v *vectors) make(dir string) error {
 	if v.base, v.ours, err = draw(setVectors); err != nil {
 		return err
 	}
-	if v.queries, v.asked, err = draw(setQueries); err != nil {
+	if v.queries, v.queryEmbeddings, err = draw(setQueries); err != nil {
 		return err
 	}
 	v.answers = make([][]int32, setQueries)
@@ -212,7 +212,7 @@ func (v *vectors) search() (float64, error) {
 	once := func(ef int) (ms, recall float64, err error) {
 		found, i := 0, 0
 		ms, err = meanCPUTime(setQueries, func() error {
-			hits = v.graph.Search(hits[:0], v.asked[i].Q[:], v.asked[i].Scale, nearest, ef, nil)
+			hits = v.graph.Search(hits[:0], v.queryEmbeddings[i].Q[:], v.queryEmbeddings[i].Scale, nearest, ef, nil)
 			for _, h := range hits {
 				if slices.Contains(v.answers[i], int32(h.Node)) {
 					found++

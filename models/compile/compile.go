@@ -46,13 +46,13 @@ func Network(g *onnx.Graph, outputs ...string) (*nn.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.made, err = nn.NewNetwork(nn.Value{Name: g.Input, Type: nn.Float32, Shape: g.Shape}); err != nil {
+	if c.network, err = nn.NewNetwork(nn.Value{Name: g.Input, Type: nn.Float32, Shape: g.Shape}); err != nil {
 		return nil, err
 	}
 	for _, s := range steps {
 		node, err := c.node(s)
 		if err == nil {
-			c.numbers[s.out], err = c.made.Append(node)
+			c.numbers[s.out], err = c.network.Append(node)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", s.Node, err)
@@ -62,16 +62,16 @@ func Network(g *onnx.Graph, outputs ...string) (*nn.Network, error) {
 		if c.numbers[name] == 0 {
 			return nil, fmt.Errorf("no output %q: %w", name, ErrOperator)
 		}
-		if err := c.made.Give(name, c.numbers[name]); err != nil {
+		if err := c.network.Give(name, c.numbers[name]); err != nil {
 			return nil, err
 		}
 	}
-	return c.made, nil
+	return c.network, nil
 }
 
 type compiler struct {
 	graph   *onnx.Graph
-	made    *nn.Network
+	network *nn.Network
 	numbers map[string]int // of values
 }
 

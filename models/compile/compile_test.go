@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/models/onnx"
 )
 
-// network compiles a file of the shared data.
+// network compiles a network file of the shared data.
 func network(t testing.TB, outputs []string, parts ...string) *nn.Network {
 	t.Helper()
 	data, err := os.ReadFile(testkit.DataPath(t, parts...))
@@ -37,7 +37,7 @@ func network(t testing.TB, outputs []string, parts ...string) *nn.Network {
 	return n
 }
 
-// picture reads a file of float32, (N, C, H, W), as a network takes it.
+// picture reads a file of float32 values in the order (N, C, H, W), and returns them in the order of a network's input.
 func picture(t testing.TB, shape []int, parts ...string) nn.Tensor {
 	t.Helper()
 	data, err := os.ReadFile(testkit.DataPath(t, parts...))
@@ -92,7 +92,7 @@ func TestSharedNetworks(t *testing.T) {
 	cases := 0
 	for _, tt := range file.Cases {
 		if !strings.HasPrefix(tt.Model, "mobilenet") {
-			continue // face detectors have operators that we do not bake
+			continue // face detectors have operators that the bake does not support
 		}
 		cases++
 		n := network(t, nil, "onnx", tt.Model)
@@ -130,7 +130,7 @@ func TestSharedNetworks(t *testing.T) {
 	}
 }
 
-// TestGeneralNetwork checks how the product's network is fused, and its output for a cat.
+// TestGeneralNetwork checks how the product's network is fused, and its output for a picture of a cat.
 func TestGeneralNetwork(t *testing.T) {
 	n := network(t, []string{"logits", "embedding"}, "model-next", "general.onnx")
 	count, residuals, clamps := map[nn.Kind]int{}, 0, 0
@@ -161,7 +161,7 @@ func TestGeneralNetwork(t *testing.T) {
 	}
 }
 
-// small is a convolution, perhaps followed by more.
+// small returns a graph with a convolution, followed by nodes.
 func small(nodes ...*onnx.Node) *onnx.Graph {
 	return &onnx.Graph{
 		Input: "x", Shape: []int{1, 2, 2, 2}, Outputs: []string{"y"},
@@ -178,8 +178,8 @@ func small(nodes ...*onnx.Node) *onnx.Graph {
 
 func node(op, out string, in ...string) *onnx.Node { return &onnx.Node{Op: op, Out: out, In: in} }
 
-// TestFuse checks which nodes are fused and which must not be, and the results of both, on a picture of x = (1, 2, 3, 4 | 5, 6, 7, 8).
-// The convolution gives (1, 4, 7, 10 | 24, 31, 38, 45).
+// TestFuse checks which nodes are fused, which must stay separate, and the results of both. The input is x = (1, 2, 3, 4 | 5, 6, 7, 8), for
+// which the convolution gives (1, 4, 7, 10 | 24, 31, 38, 45).
 func TestFuse(t *testing.T) {
 	depthwise := node("Conv", "e", "x", "d")
 	depthwise.Attr = map[string]any{"group": int64(2)}

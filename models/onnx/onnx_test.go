@@ -67,7 +67,7 @@ func size(shape []int) int {
 	return n
 }
 
-// double is x + x, then a product.
+// double returns a graph that computes x + x, then clips it, flattens it and multiplies it by a matrix.
 func double() *onnx.Graph {
 	return &onnx.Graph{
 		Input: "x", Shape: []int{1, 2, 1, 1}, Outputs: []string{"y"},
@@ -85,8 +85,8 @@ func double() *onnx.Graph {
 	}
 }
 
-// TestRead checks the cases that onnx-go leaves to its backend: two edges between the same values, absent operands, scalars, and the open
-// first dimension of the input.
+// TestRead checks the cases that onnx-go leaves to its backend: two edges between the same values, absent operands, scalars, and an
+// unspecified first dimension of the input.
 func TestRead(t *testing.T) {
 	want := double()
 	g, err := onnx.Read(onnxtest.Marshal(t, want))

@@ -24,7 +24,7 @@ import (
 
 var installing sync.Mutex
 
-// install makes node_modules as the lock file says, unless that has been done.
+// install installs node_modules from the lock file, unless they are up to date.
 func install(t *testing.T) {
 	t.Helper()
 	process.Need(t, "node")
@@ -48,7 +48,7 @@ func install(t *testing.T) {
 	}
 }
 
-// client makes an application on the server, and returns its id and its client's id and secret.
+// client creates an application on the server, and returns its ID and its client's ID and secret.
 func client(t *testing.T, binary string, srv *process.Server) (app, id, secret string) {
 	t.Helper()
 	cmd := exec.Command(binary, "app", "create", "conformance", "--language", "en", "--json", "--data", srv.Data)
@@ -56,18 +56,18 @@ func client(t *testing.T, binary string, srv *process.Server) (app, id, secret s
 	if err != nil {
 		t.Fatalf("app create: %v", err)
 	}
-	var made struct {
+	var credentials struct {
 		App    string `json:"app_id"`
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
-	if err := json.Unmarshal(out, &made); err != nil || made.ID == "" || made.Secret == "" {
+	if err := json.Unmarshal(out, &credentials); err != nil || credentials.ID == "" || credentials.Secret == "" {
 		t.Fatalf("app create gives no client: %v", err)
 	}
-	return made.App, made.ID, made.Secret
+	return credentials.App, credentials.ID, credentials.Secret
 }
 
-// TestMain lets all that is parallel run at once, whatever the processors: the specs mostly wait.
+// TestMain runs up to 8 tests in parallel on any number of processors, because the specs mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -82,10 +82,9 @@ var keyLine = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
 
 var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
 
-// TestOfficialJavaScriptClient runs the specs of the client's own package: with a key, in the
-// form in which app_id is null and in the later one, and with an id and a secret, for which the
-// client gets tokens by itself. All that do not need the vendor's vocabulary have to pass; the
-// rest is reported.
+// TestOfficialJavaScriptClient runs the specs of the client's own package: with a key, in the form in which app_id is null and in the later
+// form, and with an ID and a secret, for which the client requests tokens itself. All specs that do not need the vendor's vocabulary must
+// pass. Failures of the others are only logged.
 func TestOfficialJavaScriptClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
@@ -94,7 +93,7 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 	specs(t, process.Build(t, process.Origin), func(testing.TB, string, string) {})
 }
 
-// TestOfficialJavaScriptClientAtAnEdge is the same with an edge, which answers from the module.
+// TestOfficialJavaScriptClientAtAnEdge runs the same specs against an edge, which answers from the module.
 func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
@@ -103,7 +102,7 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 	specs(t, process.Build(t, process.Edge), process.Warm)
 }
 
-// TestOfficialJavaScriptClientAtAJoinedEdge runs the specs of videos against an edge that keeps a copy of an origin's application.
+// TestOfficialJavaScriptClientAtAJoinedEdge runs the video specs against an edge that keeps a replica of an origin's application.
 func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 	testkit.Nightly(t)
 	t.Parallel()
@@ -112,9 +111,9 @@ func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 	hub := process.Serve(t, binary)
 	app, id, secret := client(t, binary, hub)
 	out, err := exec.Command(binary, "edge", "create", "shop", "--apps", app, "--json", "--data", hub.Data).Output()
-	var made struct{ Token string }
+	var enrolment struct{ Token string }
 	if err == nil {
-		err = json.Unmarshal(out, &made)
+		err = json.Unmarshal(out, &enrolment)
 	}
 	if err != nil {
 		t.Fatalf("edge create: %v", err)
@@ -122,7 +121,7 @@ func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 	program, data := process.Build(t, process.Edge), t.TempDir()
 	process.Warm(t, program, data)
 	process.WarmDecoder(t, data)
-	edge := process.ServeIn(t, program, data, "--origin", hub.URL, "--token", made.Token, "--allow-private-fetch")
+	edge := process.ServeIn(t, program, data, "--origin", hub.URL, "--token", enrolment.Token, "--allow-private-fetch")
 	for joined := false; !joined; time.Sleep(100 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, edge.URL+"/v2/token", http.NoBody)
 		if err != nil {
@@ -139,8 +138,8 @@ func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 	run(t, edge.URL, []string{"--client-id", id, "--client-secret", secret, "--film", film(t), "--only", "[Vv]ideo"})
 }
 
-// TestOfficialJavaScriptClientInAPage is the same with a page in a browser, which has no server at all: its service
-// worker answers from the module. There whoever shows a key, or a client's id and secret, is the owner of the data.
+// TestOfficialJavaScriptClientInAPage runs the same specs against a page in a browser without a server: its service worker answers from the
+// module. There a caller with any key, or any client's ID and secret, is the owner of the data.
 func TestOfficialJavaScriptClientInAPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs in a browser")
@@ -160,14 +159,14 @@ func TestOfficialJavaScriptClientInAPage(t *testing.T) {
 	}
 }
 
-// page starts a browser with the runtime, and returns the address of the port that hands requests to it.
-// Its end fails the test where anything but loopback was asked.
+// page starts a browser with the runtime, and returns the URL of the port that passes requests to it. The cleanup fails the test if the
+// browser made a request to anything but loopback.
 func page(t *testing.T, runtime, chromium string) (url string) {
 	t.Helper()
 	cmd := exec.Command("node", "page.mjs")
 	cmd.Env = append(os.Environ(), "RUNTIME="+runtime, "SAMPLES="+samples(t), "CHROMIUM="+chromium)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	stay, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +184,7 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 		_ = stay.Close()
 		rest, _ := io.ReadAll(lines)
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("the page ended with %v\n%s%s", err, rest, said.String())
+			t.Errorf("the page ended with %v\n%s%s", err, rest, stderr.String())
 		}
 	})
 	if url = strings.TrimSpace(first); err != nil {
@@ -196,8 +195,8 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 
 func samples(t *testing.T) string { return filepath.Join(testkit.Root(t), "web", "samples") }
 
-// specs runs the specs against a program: in the one form with a key and, beside it on an application of its own, with tokens.
-// warm makes a data folder one in which the program has compiled its module.
+// specs runs the specs against a program in both forms. In each form it uses a key and, at the same time for another application, tokens.
+// warm prepares a data folder by compiling the program's module into it.
 func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data string)) {
 	t.Helper()
 	install(t)
@@ -214,7 +213,7 @@ func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data str
 			t.Run("key", func(t *testing.T) {
 				t.Parallel()
 				options := []string{"--api-key", key}
-				if form == "null" { // one server of each program loads the decoder
+				if form == "null" { // only one server of each program loads the decoder
 					options = append(options, "--film", film(t))
 				}
 				run(t, srv.URL, options)
@@ -235,7 +234,7 @@ func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data str
 	}
 }
 
-// run runs the specs against a server. With a film, those of videos have to pass, too.
+// run runs the specs against a server. With a film, the video specs must pass as well.
 func run(t *testing.T, url string, options []string) {
 	t.Helper()
 	ctx, stop := system.CancelOnSignal(t.Context())

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestOnlyLoopback holds loopback.cjs to its word, by every way that a client may take.
+// TestOnlyLoopback checks that loopback.cjs blocks all connections except to loopback, for each way to connect in Node.
 func TestOnlyLoopback(t *testing.T) {
 	process.Need(t, "node")
 	for script, reaches := range map[string]bool{

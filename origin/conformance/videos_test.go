@@ -13,21 +13,21 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// film is the film of the specs and of other clients' calls: six seconds long.
+// film returns the path of the film for the specs and for the calls of other clients. It is six seconds long.
 func film(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata", "slides.webm")
 }
 
-// animation is a GIF of two frames, of 5 s each.
+// animation is a GIF of two frames of 5 s each.
 const (
-	animation = "GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\x00\x00\x00\x00\xff" + shown + shown + ";"
-	shown     = "\x21\xf9\x04\x00\xf4\x01\x00\x00\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00"
+	animation = "GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\x00\x00\x00\x00\xff" + frame + frame + ";"
+	frame     = "\x21\xf9\x04\x00\xf4\x01\x00\x00\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00"
 )
 
 const general = "/models/aaa03c23b3724a16a56b629203edc62c"
 
-// videoCalls are the calls of the clients' own video tests, with the form of request that each client sends. %s is the video's address.
+// videoCalls are the requests of the clients' own video tests, in the form that each client sends. %s is replaced by the video's URL.
 var videoCalls = map[string]struct{ path, contentType, name, body string }{
 	"Python 2.6.2, test_video.py": {
 		"/v2" + general + "/versions/aa9ca48295b37401f8af92ad1af0d91d/outputs", "application/json", "python:2.6.2",
@@ -47,7 +47,8 @@ var videoCalls = map[string]struct{ path, contentType, name, body string }{
 	},
 }
 
-// predictVideos makes the video calls of the vendor's other clients, with a film and a GIF, and checks what their tests assert: each time is a multiple of two seconds, and strict readers find index and time also when they are 0.
+// predictVideos makes the video calls of the vendor's other clients with a film and a GIF, and checks what their tests assert: each time is
+// a multiple of two seconds, and strict parsers find index and time even if they are 0.
 func predictVideos(t *testing.T, base, key string) {
 	t.Helper()
 	videos := http.NewServeMux()
@@ -79,7 +80,7 @@ func predictVideos(t *testing.T, base, key string) {
 	}
 }
 
-// checkFrames reports the first mistake in an answer about the video behind a URL, which has frames at 0, 2 and 4 s.
+// checkFrames returns the first fault of an answer about the video at url, which must have frames at 0, 2 and 4 s.
 func checkFrames(body []byte, url string) string {
 	var answer struct {
 		Outputs []struct {

@@ -26,13 +26,13 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/cli"
 )
 
-// visitor is a person's browser at a server.
+// visitor is the browser of one person at a server.
 type visitor struct {
 	t      *testing.T
 	base   string
 	client *http.Client
 	csrf   string
-	remote string // as a proxy names it; empty: no proxy
+	remote string // client address in the proxy's header; empty: no proxy
 }
 
 func visit(t *testing.T, base string) *visitor {
@@ -88,7 +88,7 @@ func (v *visitor) ask(method, path string, body any) (int, []byte) {
 	return res.StatusCode, answer
 }
 
-// must sends a request that succeeds.
+// must sends a request and fails the test unless it succeeds.
 func (v *visitor) must(method, path string, body any) (answer struct {
 	Session struct {
 		Account *struct {
@@ -125,7 +125,7 @@ func (v *visitor) must(method, path string, body any) (answer struct {
 	return answer
 }
 
-// v2 asks /v2 with a header of authentication.
+// v2 sends a GET request below /v2 with one authentication header.
 func v2(t *testing.T, base, path, name, value string) (int, http.Header) {
 	t.Helper()
 	req, err := http.NewRequest("GET", base+"/v2"+path, nil)
@@ -144,20 +144,20 @@ func v2(t *testing.T, base, path, name, value string) (int, http.Header) {
 
 const aPassword = "a lantern in the fog"
 
-// setup is the token of the link that a start tells.
+// setup returns the token of the sign-up link that a server prints at its start.
 func setup(t *testing.T, srv *server.Server) string {
 	t.Helper()
-	var told strings.Builder
-	if err := srv.Settings.Options.Started(srv, &told); err != nil {
+	var output strings.Builder
+	if err := srv.Settings.Options.Started(srv, &output); err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(told.String(), "/sign-up?setup=")
+	_, rest, _ := strings.Cut(output.String(), "/sign-up?setup=")
 	token, _, _ := strings.Cut(rest, "\n")
 	return token
 }
 
-// TestPeople goes the whole way over HTTP: the first account, a second one that is not verified, its application and key,
-// its hundred calls, and what comes after a restart.
+// TestPeople tests accounts over HTTP: the first account, a second one that is not verified, its application and key, its hundred calls,
+// and the state after a restart.
 func TestPeople(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)
@@ -172,8 +172,8 @@ func TestPeople(t *testing.T) {
 	}
 	ada := visit(t, base)
 	ada.must("POST", "/accounts", cli.Object{"name": "Ada", "email": "ada@x.example", "password": aPassword})
-	made := ada.must("POST", "/apps", cli.Object{"name": "Birds", "language": "no", "default_model": ""})
-	app := "/apps/" + made.App.ID
+	newApp := ada.must("POST", "/apps", cli.Object{"name": "Birds", "language": "no", "default_model": ""})
+	app := "/apps/" + newApp.App.ID
 	key := ada.must("POST", app+"/keys", cli.Object{"description": "camera", "scopes": []string{"All"}}).Key
 	allowed := 0
 	for range account.TrialCalls + 5 {
@@ -203,8 +203,8 @@ func TestPeople(t *testing.T) {
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	again, base := startOrigin(t, s)
-	if link := setup(t, again); link != "" {
+	restarted, base := startOrigin(t, s)
+	if link := setup(t, restarted); link != "" {
 		t.Error("a second start makes another first account")
 	}
 	ada.base = base
@@ -216,12 +216,12 @@ func TestPeople(t *testing.T) {
 		t.Errorf("after a restart the session is %+v", a)
 	}
 	ada.must("DELETE", app, cli.Object{"name": "Birds"})
-	if a, err := again.Accounts.VerifyAudit(); err != nil || a.Count == 0 {
+	if a, err := restarted.Accounts.VerifyAudit(); err != nil || a.Count == 0 {
 		t.Errorf("audit = %+v, %v", a, err)
 	}
 }
 
-// TestDemoSignsIn has a demo's page make an application, put a picture in it and export it.
+// TestDemoSignsIn creates an application through a demo's page, adds a picture to it and exports it.
 func TestDemoSignsIn(t *testing.T) {
 	s := testSettings(t)
 	s.Options = (&origin{people: peopleSettings{demo: true}}).options()
@@ -231,8 +231,8 @@ func TestDemoSignsIn(t *testing.T) {
 	if page.Account == nil || !page.Account.Verified || page.Mail != "page" {
 		t.Fatalf("session = %+v", page)
 	}
-	made := v.must("POST", "/apps", cli.Object{"name": "Lanterns", "language": "en", "default_model": ""})
-	key := v.must("POST", "/apps/"+made.App.ID+"/keys", cli.Object{"description": "d", "scopes": []string{"All"}}).Key.Key
+	newApp := v.must("POST", "/apps", cli.Object{"name": "Lanterns", "language": "en", "default_model": ""})
+	key := v.must("POST", "/apps/"+newApp.App.ID+"/keys", cli.Object{"description": "d", "scopes": []string{"All"}}).Key.Key
 	req, err := http.NewRequest("POST", base+"/v2/inputs", bytes.NewReader(byBase64(dots(t, 1, 64), dots(t, 2, 64))))
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestDemoSignsIn(t *testing.T) {
 	if res.StatusCode != 200 {
 		t.Fatalf("POST /v2/inputs = %s", res.Status)
 	}
-	code, archive := v.ask("GET", "/apps/"+made.App.ID+"/export", nil)
+	code, archive := v.ask("GET", "/apps/"+newApp.App.ID+"/export", nil)
 	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if code != 200 || err != nil {
 		t.Fatalf("export = %d, %v", code, err)
@@ -272,7 +272,7 @@ func TestDemoSignsIn(t *testing.T) {
 	}
 }
 
-// readOrigin reads the flags of the origin's own.
+// readOrigin reads the flags that only the origin has.
 func readOrigin(t *testing.T, environ []string, args ...string) (*origin, error) {
 	t.Helper()
 	var o origin
@@ -294,8 +294,8 @@ func TestPeopleSettings(t *testing.T) {
 	if o.people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
 		t.Errorf("settings = %+v, want limits of sign-ups and storage alone", o.people)
 	}
-	if o.keep != (partition.Retention{Age: 720 * time.Hour, MaxOffline: 2160 * time.Hour, Writes: 168 * time.Hour}) {
-		t.Errorf("logs are kept for %+v", o.keep)
+	if o.retention != (partition.Retention{Age: 720 * time.Hour, MaxOffline: 2160 * time.Hour, Writes: 168 * time.Hour}) {
+		t.Errorf("logs are kept for %+v", o.retention)
 	}
 	for _, args := range [][]string{
 		{"--sign-up", "maybe"},
@@ -360,7 +360,7 @@ func (l *watchedLog) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestMailsAreLogged has a server without SMTP write a code to its log.
+// TestMailsAreLogged checks that a server without SMTP writes a code to its log.
 func TestMailsAreLogged(t *testing.T) {
 	log := &watchedLog{found: make(chan struct{}), text: "Your Sightline code"}
 	srv, err := server.Start(t.Context(), testSettings(t), slog.New(slog.NewTextHandler(log, nil)))

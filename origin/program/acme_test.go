@@ -31,21 +31,20 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// certifier is a certificate authority that speaks as much ACME (RFC 8555) as one order needs.
-// It believes signatures, since it is not what is tested, but it does look (RFC 8737) whether
-// who orders holds the name.
+// certifier is a certificate authority that implements as much ACME (RFC 8555) as one order needs. It does not verify signatures, because
+// this test is not about them. It does check (RFC 8737) that the client controls the name.
 type certifier struct {
 	*httptest.Server
 	t    *testing.T
-	name string // that it certifies
-	at   string // the address where it looks
+	name string // name that it certifies
+	at   string // address where it checks the challenge
 
 	key  *ecdsa.PrivateKey
 	root *x509.Certificate
 
 	mu         sync.Mutex
 	thumbprint string // of the account's key
-	valid      bool   // the name has been found
+	valid      bool   // the challenge for the name was answered
 	issued     []byte // DER
 	orders     int
 }
@@ -147,7 +146,7 @@ func (c *certifier) order() cli.Object {
 	return o
 }
 
-// register notes the account's key, from the header of its first request.
+// register stores the thumbprint of the account's key, from the header of its first request.
 func (c *certifier) register(protected string) {
 	b, err := base64.RawURLEncoding.DecodeString(protected)
 	var header struct {
@@ -189,7 +188,7 @@ func sha256sum(text string) []byte {
 	return sum[:]
 }
 
-// certify signs what is asked for, once the name has been found.
+// certify signs the requested certificate, if the challenge was answered.
 func (c *certifier) certify(payload string) {
 	var p struct{ CSR string }
 	b, err := base64.RawURLEncoding.DecodeString(payload)
@@ -217,8 +216,8 @@ func (c *certifier) certify(payload string) {
 	}
 }
 
-// TestACME gets a certificate over the port that serves, keeps it for the next start, and
-// orders none for names that it was not given.
+// TestACME gets a certificate over the serving port, and reuses it at the next start. It orders no certificate for names that are not
+// configured.
 func TestACME(t *testing.T) {
 	const name = "sightline.test"
 	authority := newCertifier(t, name)
@@ -272,7 +271,7 @@ func TestACME(t *testing.T) {
 	if authority.orders != 1 {
 		t.Errorf("%d certificates were ordered, want 1", authority.orders)
 	}
-	if kept, err := filepath.Glob(filepath.Join(s.Data, "acme", name+"*")); err != nil || len(kept) == 0 {
-		t.Errorf("kept: %q, %v", kept, err)
+	if files, err := filepath.Glob(filepath.Join(s.Data, "acme", name+"*")); err != nil || len(files) == 0 {
+		t.Errorf("kept: %q, %v", files, err)
 	}
 }

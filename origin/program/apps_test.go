@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
-// mustRun runs a command that has to succeed and returns what it prints.
+// mustRun runs a command that must succeed, and returns its output.
 func mustRun(t testing.TB, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := runCode(t, args...)
@@ -42,7 +42,7 @@ func TestAppAndKeyWithAndWithoutAServer(t *testing.T) {
 
 	s := testSettings(t)
 	s.Data = data
-	_, base := startOrigin(t, s) // the folder has a key, so no other application is made
+	_, base := startOrigin(t, s) // the folder has a key, so the server creates no other application
 	decode(t, mustRun(t, "app", "create", "bees", "--data", data, "--json"), &second)
 	decode(t, mustRun(t, "key", "create", "--app", second.AppID, "--scopes", "Predict,Inputs:Get", "--data", data, "--json"), &key2)
 	if len(first.AppID) != 32 || len(second.AppID) != 32 || len(key1.Key) != 32 || len(key2.Key) != 32 {
@@ -95,9 +95,9 @@ func TestAppAndKeyMistakes(t *testing.T) {
 	decode(t, mustRun(t, "app", "create", "x", "--data", data, "--json"), &app)
 	mustRun(t, "app", "create", "y", "--data", data)
 	for _, tt := range []struct {
-		args []string
-		code int
-		says string
+		args    []string
+		code    int
+		message string
 	}{
 		{[]string{"app", "create", "x"}, 2, "--data is required"},
 		{[]string{"app", "create", "--data", data}, 2, "expected one argument: the name"},
@@ -111,8 +111,8 @@ func TestAppAndKeyMistakes(t *testing.T) {
 		{[]string{"app", "list", "--data", data + "x"}, 1, "does not exist"},
 	} {
 		code, stdout, stderr := runCode(t, tt.args...)
-		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" {
-			t.Errorf("%q: exit code %d, %q, %q; want %d and %q", tt.args, code, stdout, stderr, tt.code, tt.says)
+		if code != tt.code || !strings.Contains(stderr, tt.message) || stdout != "" {
+			t.Errorf("%q: exit code %d, %q, %q; want %d and %q", tt.args, code, stdout, stderr, tt.code, tt.message)
 		}
 	}
 }
@@ -124,12 +124,12 @@ func TestFirstStartTellsItsKeyOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told strings.Builder
-		if err := srv.Welcome(t.Context(), &told, "sightline"); err != nil {
+		var output strings.Builder
+		if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
 			t.Fatal(err)
 		}
-		if (toldKey(told.String()) != "") != (start == 0) {
-			t.Errorf("start %d tells %q", start, told.String())
+		if (toldKey(output.String()) != "") != (start == 0) {
+			t.Errorf("start %d tells %q", start, output.String())
 		}
 		if err := srv.Stop(); err != nil {
 			t.Error(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
-// actions are the actions that the audit log has of an application, the oldest first.
+// actions returns the actions on an application in the audit log, the oldest first.
 func actions(t *testing.T, n *server.Node, app string) (done []account.Action) {
 	t.Helper()
 	events, err := n.Accounts.Events(app, 0, 100)
@@ -32,15 +32,15 @@ func actions(t *testing.T, n *server.Node, app string) (done []account.Action) {
 	return done
 }
 
-// TestOperatorIsAudited has every command of the operator in the audit log.
+// TestOperatorIsAudited checks that the audit log has every command of the operator.
 func TestOperatorIsAudited(t *testing.T) {
 	srv, _ := startOrigin(t, testSettings(t))
 	a := srv.Node
-	made, err := control.CreateApp.Do(t.Context(), a, register.NewApp{Name: "Birds", Language: "en"})
+	newApp, err := control.CreateApp.Do(t.Context(), a, register.NewApp{Name: "Birds", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, name := made.App, "Birds of the fjord"
+	app, name := newApp.App, "Birds of the fjord"
 	first, err := control.CreateKey.Do(t.Context(), a, register.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestOperatorIsAudited(t *testing.T) {
 	}
 }
 
-// TestCallsAreAudited has what a session makes, and what a call deletes, in the audit log.
+// TestCallsAreAudited checks that the audit log has the creations of a session and the deletions of API calls.
 func TestCallsAreAudited(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	op := visit(t, base)
@@ -139,16 +139,16 @@ func TestCallsAreAudited(t *testing.T) {
 	if got, want := actions(t, srv.Node, app), []account.Action{"app.create", "inputs.delete_all", "models.delete_all"}; !slices.Equal(got, want) {
 		t.Errorf("the audit log has %v of the application, want %v", got, want)
 	}
-	var mine []string
+	var names []string
 	for _, e := range op.must("GET", "/audit", nil).Events {
-		mine = append(mine, e.Action)
+		names = append(names, e.Action)
 	}
-	if want := []string{"models.delete_all", "inputs.delete_all", "key.create", "app.create", "session.create", "account.create", "key.create", "app.create"}; !slices.Equal(mine, want) {
-		t.Errorf("the page shows %v, want %v", mine, want)
+	if want := []string{"models.delete_all", "inputs.delete_all", "key.create", "app.create", "session.create", "account.create", "key.create", "app.create"}; !slices.Equal(names, want) {
+		t.Errorf("the page shows %v, want %v", names, want)
 	}
 }
 
-// createResponse is the answer of a call that makes something.
+// createResponse is the answer of a call that creates applications or keys.
 type createResponse struct {
 	Apps [1]struct{ ID string }
 	Keys [1]struct {
@@ -158,11 +158,11 @@ type createResponse struct {
 }
 
 func newIn(answer []byte) (m createResponse) {
-	_ = json.Unmarshal(answer, &m) // our own answer
+	_ = json.Unmarshal(answer, &m) // the server's own valid JSON
 	return m
 }
 
-// TestDoctorReadsTheAuditLog changes one record.
+// TestDoctorReadsTheAuditLog changes one record and checks that doctor finds it.
 func TestDoctorReadsTheAuditLog(t *testing.T) {
 	s := testSettings(t)
 	srv, err := server.Start(t.Context(), s, slog.New(slog.DiscardHandler))

@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// phonePhoto is a JPEG like a camera's in its structure: 4:2:0, quality 85, gradients and grain.
+// phonePhoto returns a JPEG with the structure of a camera's: 4:2:0, quality 85, gradients and grain.
 func phonePhoto(t testing.TB, width, height int) []byte {
 	t.Helper()
 	img := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio420)
@@ -43,8 +43,7 @@ func phonePhoto(t testing.TB, width, height int) []byte {
 	return b.Bytes()
 }
 
-// TestPhotosGetTheirLabels is the command on real photos: for at least 78 % of them a label that
-// is visible stands among the first five concepts.
+// TestPhotosGetTheirLabels runs the command on real photos. For at least 78 % of them a correct label is among the first five concepts.
 func TestPhotosGetTheirLabels(t *testing.T) {
 	dir := testkit.DataPath(t, "photos")
 	f, err := os.Open(filepath.Join(dir, "labels.tsv"))
@@ -88,10 +87,9 @@ func TestPhotosGetTheirLabels(t *testing.T) {
 	}
 }
 
-// TestThousandPredictionsStaySmall holds the program's resident memory over 1,000 pictures of
-// mixed sizes up to 12 MP.
+// TestThousandPredictionsStaySmall limits the program's resident memory over 1,000 pictures of mixed sizes up to 12 MP.
 func TestThousandPredictionsStaySmall(t *testing.T) {
-	const n, most = 1000, 200 << 20
+	const n, limit = 1000, 200 << 20
 	testkit.RequireTiming(t)
 	dir := t.TempDir()
 	var files []string
@@ -118,12 +116,12 @@ func TestThousandPredictionsStaySmall(t *testing.T) {
 	}
 	_, peak := memoryIn(t, status)
 	t.Logf("%d predictions: %d MiB resident at the peak", n, peak>>20)
-	if peak > most {
-		t.Errorf("%d MiB resident at the peak, want at most %d", peak>>20, most>>20)
+	if peak > limit {
+		t.Errorf("%d MiB resident at the peak, want at most %d", peak>>20, limit>>20)
 	}
 }
 
-// TestPhonePhotosByURL predicts 128 photos of 12 MP by address in one call, and one of 108 MP.
+// TestPhonePhotosByURL predicts 128 photos of 12 MP by URL in one call, and one of 108 MP.
 func TestPhonePhotosByURL(t *testing.T) {
 	if testing.Short() {
 		t.Skip("decodes 1,600 megapixels")

@@ -24,7 +24,7 @@ type otherWork struct {
 	client   *http.Client
 	base     string
 	pictures [][]byte
-	n        atomic.Uint64 // of the next picture that is added
+	n        atomic.Uint64 // number of added pictures
 	failed   atomic.Pointer[string]
 }
 
@@ -52,7 +52,7 @@ func (w *otherWork) send(method, path string, content any) (answer []byte) {
 	return answer
 }
 
-// inputs is a body that adds so many pictures, none of which was added before, each with a concept.
+// inputs returns a body that adds n new pictures with a concept each.
 func (w *otherWork) inputs(n int) cli.Object {
 	var inputs []any
 	for range n {
@@ -66,27 +66,27 @@ func (w *otherWork) inputs(n int) cli.Object {
 	return cli.Object{"inputs": inputs}
 }
 
-// train makes versions, each when the last is trained, until ctx ends.
+// train creates versions, each after the previous one is trained, until ctx ends.
 func (w *otherWork) train(ctx context.Context) {
 	const versions, trained = "/v2/models/beside/versions", 21100
 	for ctx.Err() == nil && w.failed.Load() == nil {
-		var made struct {
+		var reply struct {
 			Model struct {
 				Version struct{ ID string } `json:"model_version"`
 			}
 		}
-		_ = json.Unmarshal(w.send("POST", versions, cli.Object{}), &made)
+		_ = json.Unmarshal(w.send("POST", versions, cli.Object{}), &reply)
 		for code := 0; code != trained && w.failed.Load() == nil; system.Pause(context.Background(), 20*time.Millisecond) {
 			var now struct {
 				Version struct{ Status struct{ Code int } } `json:"model_version"`
 			}
-			_ = json.Unmarshal(w.send("GET", versions+"/"+made.Model.Version.ID, nil), &now)
+			_ = json.Unmarshal(w.send("GET", versions+"/"+reply.Model.Version.ID, nil), &now)
 			code = now.Version.Status.Code
 		}
 	}
 }
 
-// add adds pictures, two calls of 32 at a time as the program's import sends them, until ctx ends.
+// add adds pictures in two concurrent calls of 32, as the program's import does, until ctx ends.
 func (w *otherWork) add(ctx context.Context) {
 	var calls sync.WaitGroup
 	for range 2 {
@@ -99,9 +99,9 @@ func (w *otherWork) add(ctx context.Context) {
 	calls.Wait()
 }
 
-// BenchmarkPredictionsBesideOtherWork measures the 99th percentile of a prediction by base64 while the server trains one version after the
-// other, or adds pictures, or does both, divided by the same server's while it does nothing else. Each iteration is a round of all four, and
-// the medians of the ratios are reported. Run it with -benchtime 5x.
+// BenchmarkPredictionsBesideOtherWork measures the 99th percentile of a prediction by base64 while the server trains one version after
+// another, or adds pictures, or does both. It divides this by the 99th percentile while the server does nothing else. Each iteration is a
+// round of all four, and the benchmark reports the medians of the ratios. Run it with -benchtime 5x.
 func BenchmarkPredictionsBesideOtherWork(b *testing.B) {
 	const (
 		rate   = 50 // predictions a second

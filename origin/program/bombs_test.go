@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// chunk is one of a PNG.
+// chunk returns a chunk of a PNG file.
 func chunk(kind string, data []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
 	b = append(b, kind...)
@@ -28,7 +28,7 @@ func chunk(kind string, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
 
-// flatPNG is a PNG of one colour, compressed a thousandfold.
+// flatPNG returns a PNG of one colour, compressed a thousandfold. Without rows it declares the size and has no pixels.
 func flatPNG(width, height int, rows bool) []byte {
 	header := binary.BigEndian.AppendUint32(nil, uint32(width))
 	header = binary.BigEndian.AppendUint32(header, uint32(height))
@@ -47,7 +47,7 @@ func flatPNG(width, height int, rows bool) []byte {
 	return append(out, chunk("IEND", nil)...)
 }
 
-// scans is a small progressive-looking JPEG whose start-of-scan markers are repeated.
+// scans returns a small JPEG that claims to be progressive and has n start-of-scan markers.
 func scans(t testing.TB, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -65,7 +65,7 @@ func scans(t testing.TB, n int) []byte {
 	return append(out, 0xff, 0xd9)
 }
 
-// frames is a GIF of many frames.
+// frames returns a GIF of n frames.
 func frames(t testing.TB, n, side int) []byte {
 	t.Helper()
 	img := image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Black, color.White})
@@ -90,7 +90,7 @@ func withSize(j []byte, width, height uint16) []byte {
 	return j
 }
 
-// bombs are pictures and bodies that cost far more than they weigh.
+// bombs returns pictures and bodies that take far more work or memory than their size suggests.
 func bombs(t testing.TB) map[string][]byte {
 	t.Helper()
 	photo := sample(t, "09-sea-turtle.jpg")
@@ -141,8 +141,8 @@ func bombs(t testing.TB) map[string][]byte {
 	return out
 }
 
-// TestBombs sends each bomb while another caller predicts. No answer is a 5xx, and each has the envelope. With [testkit.Timing]
-// every answer comes in time, the process grows by at most 512 MB, and the other caller is hardly slower.
+// TestBombs sends each bomb while another caller predicts. No answer is a 5xx, and each has the envelope. With [testkit.Timing] every
+// answer comes in time, the process grows by at most 512 MB, and the other caller is hardly slower.
 func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of decoding")
@@ -157,7 +157,7 @@ func TestBombs(t *testing.T) {
 		}
 		return time.Since(start)
 	}
-	var alone, beside latencies
+	var alone, concurrent latencies
 	for range 30 {
 		alone.add(ask())
 	}
@@ -170,7 +170,7 @@ func TestBombs(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				beside.add(ask())
+				concurrent.add(ask())
 			}
 		}
 	}()
@@ -186,14 +186,14 @@ func TestBombs(t *testing.T) {
 		b, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		took := time.Since(start)
-		most := 2 * time.Second
+		limit := 2 * time.Second
 		if strings.HasPrefix(name, "batch") {
-			most *= 16
+			limit *= 16
 		} else if took > worst {
 			worst, slowest = took, name
 		}
-		most += 20 * alone.p(99) // what the machine's other work costs now
-		if res.StatusCode >= 500 || testkit.Timing() && took > most {
+		limit += 20 * alone.p(99) // allowance for other work on the machine
+		if res.StatusCode >= 500 || testkit.Timing() && took > limit {
 			t.Errorf("%s: %d after %v: %.300q", name, res.StatusCode, took, b)
 		}
 		var envelope struct{ Status struct{ Code int } }
@@ -207,8 +207,8 @@ func TestBombs(t *testing.T) {
 	if testkit.Timing() && peak-before > 512<<20 {
 		t.Errorf("the process grew by %d MB, want at most 512", (peak-before)>>20)
 	}
-	if got, most := beside.p(99), max(250*time.Millisecond, 10*alone.p(99)); testkit.Timing() && got > most {
-		t.Errorf("the innocent's p99 is %v, want at most %v", got, most)
+	if got, limit := concurrent.p(99), max(250*time.Millisecond, 10*alone.p(99)); testkit.Timing() && got > limit {
+		t.Errorf("the innocent's p99 is %v, want at most %v", got, limit)
 	}
 	if res, err := client.Get(p.base + "/healthz"); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("the server after the bombs: %v", err)
@@ -216,5 +216,5 @@ func TestBombs(t *testing.T) {
 		_ = res.Body.Close()
 	}
 	t.Logf("%d bombs, slowest %v (%s), growth %d MB, innocent p99 %v (alone %v) of %d",
-		len(all), worst, slowest, (peak-before)>>20, beside.p(99), alone.p(99), beside.n())
+		len(all), worst, slowest, (peak-before)>>20, concurrent.p(99), alone.p(99), concurrent.n())
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// contentDigest is that of the only application of a folder that nobody has open.
+// contentDigest returns the digest of the only application of a folder. No process may have the folder open.
 func contentDigest(t testing.TB, dir string) string {
 	t.Helper()
 	n, err := server.OpenNode(t.Context(), server.FolderSettings(dir, &server.Env{Options: New().Server}), discard, server.Use{})
@@ -46,7 +46,7 @@ func contentDigest(t testing.TB, dir string) string {
 	return fmt.Sprintf("%x", digest)
 }
 
-// importSum imports, and returns the sum.
+// importSum runs an import and returns its summary.
 func importSum(t testing.TB, wantCode int, args ...string) importOutput {
 	t.Helper()
 	code, stdout, stderr := runCode(t, append([]string{"import", "--json"}, args...)...)
@@ -58,7 +58,7 @@ func importSum(t testing.TB, wantCode int, args ...string) importOutput {
 	return s
 }
 
-// newFolder is a data folder with one application.
+// newFolder creates a data folder with one application.
 func newFolder(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -91,19 +91,19 @@ func TestImportFolderAndAgain(t *testing.T) {
 
 func TestImportManyFormats(t *testing.T) {
 	dir, _ := album(t)
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/turtle" {
 			http.NotFound(w, r)
 			return
 		}
 		_, _ = w.Write(sample(t, "09-sea-turtle.jpg"))
 	}))
-	defer elsewhere.Close()
+	defer pictureServer.Close()
 	lines := filepath.Join(dir, "some.jsonl")
 	rewrite(t, lines, `{"id":"pizza","path":"b pizza.jpg","concepts":["food"],"metadata":{"a <b> & c": [1, 2.0]},"geo":{"longitude":11.5,"latitude":48},"crop":[0,0,1,0.5]}
 {"id":"gone","path":"gone.jpg"}
-{"id":"turtle","url":"`+elsewhere.URL+`/turtle","concepts":[{"id":"food","value":false}]}
-{"id":"nowhere","url":"`+elsewhere.URL+`/nowhere"}
+{"id":"turtle","url":"`+pictureServer.URL+`/turtle","concepts":[{"id":"food","value":false}]}
+{"id":"nowhere","url":"`+pictureServer.URL+`/nowhere"}
 `)
 	s := testSettings(t)
 	s.AllowPrivate = true
@@ -138,7 +138,7 @@ func TestImportManyFormats(t *testing.T) {
 		{"--near 48,11.5,1deg", "pizza roadster"},
 		{"--box 47,11,48.05,12", "pizza"},
 		{"--id turtle", "turtle"},
-		{"--image-url " + elsewhere.URL + "/turtle", "turtle"},
+		{"--image-url " + pictureServer.URL + "/turtle", "turtle"},
 		{"--similar " + picture + " --per-page 1", "roadster"},
 		{"--similar id:turtle --per-page 1", "turtle"},
 		{"--similar id:turtle --min-score 0.99", "turtle"},
@@ -166,7 +166,7 @@ func TestSearchMistakes(t *testing.T) {
 	}
 }
 
-// fill puts a little of everything into the application of a server.
+// fill adds one or a few of every kind of record to a server's application.
 func fill(t testing.TB, client *http.Client, base string, pictures string) {
 	t.Helper()
 	send := func(method, path string, body any) {
@@ -230,7 +230,7 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 	fill(t, own(t), base, pictures.URL)
 	key := keyOf(strings.TrimPrefix(base, "http://"))
 	awaitProcessed(t, own(t), base, 4)
-	pictures.Close() // from here on nothing can be downloaded again
+	pictures.Close() // the server cannot download anything again
 
 	dir := t.TempDir()
 	mustRun(t, "export", filepath.Join(dir, "by-http.zip"), "--url", base, "--key", key)
@@ -249,9 +249,9 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 		if digest := contentDigest(t, data); digest != want {
 			t.Errorf("%s: content digest %s, want %s", name, digest, want)
 		}
-		again := importSum(t, 0, filepath.Join(dir, name), "--data", data)
-		if again.Added != 0 || again.There != 4 || again.Models != 0 {
-			t.Errorf("%s: import again = %+v", name, again)
+		reimport := importSum(t, 0, filepath.Join(dir, name), "--data", data)
+		if reimport.Added != 0 || reimport.There != 4 || reimport.Models != 0 {
+			t.Errorf("%s: import again = %+v", name, reimport)
 		}
 		if digest := contentDigest(t, data); digest != want {
 			t.Errorf("%s: content digest after importing again %s, want %s", name, digest, want)
@@ -271,15 +271,15 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 	}
 }
 
-// TestExportLacksPicture exports an application that lacks the file of a picture. The export has everything else and lists the input. An
+// TestExportLacksPicture exports an application that lacks the file of a picture. The export has everything else and reports the input. An
 // import reports the input as well.
 func TestExportLacksPicture(t *testing.T) {
 	album, _ := album(t)
 	data := newFolder(t)
 	importSum(t, 0, album, "--data", data)
-	whole := filepath.Join(t.TempDir(), "whole")
-	mustRun(t, "export", whole, "--data", data)
-	pictures, err := filepath.Glob(filepath.Join(whole, "pictures", "*", "*"))
+	complete := filepath.Join(t.TempDir(), "whole")
+	mustRun(t, "export", complete, "--data", data)
+	pictures, err := filepath.Glob(filepath.Join(complete, "pictures", "*", "*"))
 	if err != nil || len(pictures) != 3 {
 		t.Fatalf("pictures %v, %v", pictures, err)
 	}
@@ -394,7 +394,7 @@ func TestTrainCommand(t *testing.T) {
 	}
 }
 
-// TestImportOldNames imports an export with names that the interface accepted before it refused control characters.
+// TestImportOldNames imports an export with names that the API accepted before it rejected control characters.
 func TestImportOldNames(t *testing.T) {
 	dir, data := t.TempDir(), newFolder(t)
 	for name, text := range map[string]string{

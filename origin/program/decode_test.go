@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// TestDecodeVideo starts the hidden command, which reads what it must do from its standard input.
+// TestDecodeVideo runs the hidden command with an invalid standard input, and checks that the help does not list it.
 func TestDecodeVideo(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := cli.Run(t.Context(), New(), server.Env{Args: []string{video.Command}, Stdin: strings.NewReader("rubbish"), Stdout: &out, Stderr: &errs, Environ: func() []string { return nil }})

@@ -176,8 +176,8 @@ func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 	for _, app := range apps {
 		edge.Apps = append(edge.Apps, app.ID)
 	}
-	made, err := control.CreateEdge.Do(ctx, origin, edge)
-	return append(args, "--token", made.Token), err
+	enrolment, err := control.CreateEdge.Do(ctx, origin, edge)
+	return append(args, "--token", enrolment.Token), err
 }
 
 // start starts one of the processes. The origin prints its own output; the edges print only errors.

@@ -14,8 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// TestSamples fills a demonstration's folder, once: also where an earlier start was cut off, and never again what
-// was deleted.
+// TestSamples fills the folder of a demonstration once, also if an earlier start was interrupted. It does not restore deleted inputs.
 func TestSamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("42 pictures are analysed")
@@ -60,7 +59,7 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("%d inputs in a folder that is no demonstration's", n)
 	}
 	must(markDemo(srv.Node))
-	must(cli.Ask(t.Context(), to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": "bird", "name": "Bird"}}}, nil)) // a start was cut off here
+	must(cli.Ask(t.Context(), to, "POST", "/v2/concepts", cli.Object{"concepts": []cli.Object{{"id": "bird", "name": "Bird"}}}, nil)) // interrupted here
 	must(fillDemo(t.Context(), srv.Node))
 	if n, models := count("/v2/inputs/status"), count("/v2/models"); n != 42 || models != len(taught) {
 		t.Fatalf("%d inputs and %d models, want 42 and %d", n, models, len(taught))
@@ -72,7 +71,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestDemo stops the origin of a demonstration, starts it again, and ends everything.
+// TestDemo stops the origin of a demonstration, starts it again, and ends all processes.
 func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three starts of a server")
@@ -120,15 +119,15 @@ func TestDemo(t *testing.T) {
 		return res.StatusCode
 	}
 	for _, want := range []struct {
-		said   string
+		line   string
 		status int
 	}{{"The origin is stopped.", 0}, {"The origin is running.", 401}} {
 		if _, err := io.WriteString(in, "x\no\n"); err != nil {
 			t.Fatal(err)
 		}
-		hear(want.said)
+		hear(want.line)
 		if got := status(); got != want.status {
-			t.Errorf("%s HTTP status %d, want %d", want.said, got, want.status)
+			t.Errorf("%s HTTP status %d, want %d", want.line, got, want.status)
 		}
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

@@ -44,11 +44,11 @@ at its first start, and then authenticates with its own key:
 			}
 			e.Apps = []string{apps[0].ID}
 		}
-		made, err := control.CreateEdge.Do(ctx, s, e)
+		edge, err := control.CreateEdge.Do(ctx, s, e)
 		if err != nil {
 			return err
 		}
-		return printToken(c, made)
+		return printToken(c, edge)
 	})
 	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "comma-separated `IDs` of the applications to replicate; optional if there is only one")
 	return cmd

@@ -23,7 +23,7 @@ type madeEdge struct {
 	Apps  []string `json:"app_ids"`
 }
 
-// listEdges is 'edge list --json'.
+// listEdges returns the output of 'edge list --json'.
 func listEdges(t *testing.T, dir string) (edges []control.Edge) {
 	t.Helper()
 	lines := json.NewDecoder(strings.NewReader(mustRun(t, "edge", "list", "--data", dir, "--json")))
@@ -37,8 +37,7 @@ func listEdges(t *testing.T, dir string) (edges []control.Edge) {
 	return edges
 }
 
-// TestEdgeCommands makes, lists and revokes edges, of a folder that nobody has open and of one
-// that a server has.
+// TestEdgeCommands creates, lists and revokes edges in a folder that no process has open and in a server's folder.
 func TestEdgeCommands(t *testing.T) {
 	s := testSettings(t)
 	var a, b createOutput
@@ -68,8 +67,8 @@ func TestEdgeCommands(t *testing.T) {
 		t.Errorf("edges\n%s", table)
 	}
 
-	if said := mustRun(t, "edge", "revoke", edge.ID[:8], "--data", s.Data); said != "revoked "+edge.ID+", cellar\n" {
-		t.Errorf("revoke says %q", said)
+	if output := mustRun(t, "edge", "revoke", edge.ID[:8], "--data", s.Data); output != "revoked "+edge.ID+", cellar\n" {
+		t.Errorf("revoke says %q", output)
 	}
 	if e, err := srv.Register.Edge(edge.ID); err != nil || e.Revoked == 0 || e.Holds(a.AppID) {
 		t.Errorf("the server has %+v, %v", e, err)
@@ -95,18 +94,18 @@ func TestEdgeCommands(t *testing.T) {
 	holdsNot(t, s.Data, alone, edge.Token)
 }
 
-// TestEdgesNeedAVerifiedAccount makes an edge of an application whose account has verified its address, and none of another.
+// TestEdgesNeedAVerifiedAccount creates an edge for an account with a verified email address. An account without one cannot create an edge.
 func TestEdgesNeedAVerifiedAccount(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)
 	op, ada := visit(t, base), visit(t, base)
 	op.must("POST", "/accounts", cli.Object{"name": "Op", "email": "op@x.example", "password": aPassword, "setup": setup(t, srv)})
 	ada.must("POST", "/accounts", cli.Object{"name": "Ada", "email": "ada@x.example", "password": aPassword})
-	for who, want := range map[*visitor]string{op: "", ada: "must verify its email address"} {
-		app := who.must("POST", "/apps", cli.Object{"name": "Birds", "language": "en", "default_model": ""}).App.ID
-		code, out, said := runCode(t, "edge", "create", "attic", "--apps", app, "--data", s.Data)
-		if (code == 0) != (want == "") || (out == "") != (want != "") || !strings.Contains(said, want) {
-			t.Errorf("edge create ends with %d and says %q %q, want %q", code, out, said, want)
+	for owner, want := range map[*visitor]string{op: "", ada: "must verify its email address"} {
+		app := owner.must("POST", "/apps", cli.Object{"name": "Birds", "language": "en", "default_model": ""}).App.ID
+		code, out, stderr := runCode(t, "edge", "create", "attic", "--apps", app, "--data", s.Data)
+		if (code == 0) != (want == "") || (out == "") != (want != "") || !strings.Contains(stderr, want) {
+			t.Errorf("edge create ends with %d and says %q %q, want %q", code, out, stderr, want)
 		}
 	}
 	if edges := listEdges(t, s.Data); len(edges) != 1 {
@@ -117,7 +116,7 @@ func TestEdgesNeedAVerifiedAccount(t *testing.T) {
 	}
 }
 
-// holdsNot holds that no file of a folder has a secret in it.
+// holdsNot checks that no file of a folder contains one of the secrets.
 func holdsNot(t *testing.T, dir string, secrets ...string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -144,9 +143,9 @@ func TestEdgeMistakes(t *testing.T) {
 	mustRun(t, "app", "create", "y", "--data", dir)
 	mustRun(t, "edge", "create", "one", "--apps", app.AppID, "--data", dir)
 	for _, tt := range []struct {
-		args []string
-		code int
-		says string
+		args    []string
+		code    int
+		message string
 	}{
 		{[]string{"edge", "create", "x"}, 2, "--data is required"},
 		{[]string{"edge", "create", "--data", dir}, 2, "expected one argument: the name"},
@@ -162,8 +161,8 @@ func TestEdgeMistakes(t *testing.T) {
 		{[]string{"edge", "list", "--data", dir + "x"}, 1, "does not exist"},
 	} {
 		code, stdout, stderr := runCode(t, tt.args...)
-		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, strings.Repeat("f", 64)) {
-			t.Errorf("%q: exit code %d, %q, %q; want %d and %q", tt.args, code, stdout, stderr, tt.code, tt.says)
+		if code != tt.code || !strings.Contains(stderr, tt.message) || stdout != "" || strings.Contains(stderr, strings.Repeat("f", 64)) {
+			t.Errorf("%q: exit code %d, %q, %q; want %d and %q", tt.args, code, stdout, stderr, tt.code, tt.message)
 		}
 	}
 	if all := listEdges(t, dir); len(all) != 1 || all[0].Name != "one" {

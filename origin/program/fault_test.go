@@ -24,13 +24,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/data"
 )
 
-// failingWhere and failingPictures name the file whose existence makes every sync of a server's store, or of its pictures, fail.
+// failingWhere and failingPictures are environment variables with a file name. While that file exists, every sync of a server's store, or
+// of its pictures, fails.
 const (
 	failingWhere    = "SIGHTLINE_TEST_SYNCS_FAIL_WHERE"
 	failingPictures = "SIGHTLINE_TEST_PICTURE_SYNCS_FAIL_WHERE"
 )
 
-// faults are those of a process that a test starts.
+// faults returns the options that inject faults into a process that a test starts.
 func faults() (o data.Options) {
 	if trigger := os.Getenv(failingWhere); trigger != "" {
 		o.StoreFS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -54,7 +55,7 @@ func failsWhere(trigger string) error {
 	return nil
 }
 
-// failingSyncs are files whose syncs fail while the trigger exists.
+// failingSyncs returns files whose syncs fail while the trigger file exists.
 type failingSyncs struct {
 	blob.FS
 	trigger string
@@ -77,7 +78,7 @@ func (f failingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// adds is a POST of one picture and its answer.
+// adds sends a POST of one picture, and returns the HTTP status and the status code of its answer.
 func adds(t testing.TB, client *http.Client, base, id string) (httpStatus, code int) {
 	t.Helper()
 	picture := base64.StdEncoding.EncodeToString(dots(t, 7, 16))
@@ -106,8 +107,8 @@ func statusOf(t testing.TB, client *http.Client, url string) int {
 	return res.StatusCode
 }
 
-// TestFaultFullDisk fills a server's disk and frees it again. While it is full, writes get 507 with the reason, reads, searches
-// and deletions work, readiness is off, and a restarted server serves.
+// TestFaultFullDisk fills a server's disk and frees it again. While it is full, writes get status 507 with the reason. Reads, searches and
+// deletions work, the server is not ready, and a restarted server serves.
 func TestFaultFullDisk(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
@@ -156,16 +157,16 @@ func TestFaultFullDisk(t *testing.T) {
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := server.Start(t.Context(), s, discard)
+	restarted, err := server.Start(t.Context(), s, discard)
 	if err != nil {
 		t.Fatalf("a start on a full disk: %v", err)
 	}
 	defer func() {
-		if err := again.Stop(); err != nil {
+		if err := restarted.Stop(); err != nil {
 			t.Error(err)
 		}
 	}()
-	address := again.Listener.Addr().String()
+	address := restarted.Listener.Addr().String()
 	keys.Store(address, key)
 	check("http://" + address)
 	free.Store(1 << 40)
@@ -177,8 +178,8 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 }
 
-// TestFaultFailedSyncEndsTheServer makes the syncs of a server's store fail, or those of its pictures. The call in progress is not
-// acknowledged, the process exits with code 1 and reports the reason, and the next process has everything that was acknowledged.
+// TestFaultFailedSyncEndsTheServer makes the syncs of a server's store or of its pictures fail. The server does not acknowledge the call in
+// progress, exits with code 1 and reports the reason. The next process has everything that was acknowledged.
 func TestFaultFailedSyncEndsTheServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two processes each")
@@ -207,14 +208,14 @@ func failedSync(t *testing.T, failing string) {
 	if err := os.Remove(trigger); err != nil {
 		t.Fatal(err)
 	}
-	again := startOn(t, p.data)
-	if got := statusOf(t, client, again.base+"/v2/inputs/good"); got != 200 {
+	restarted := startOn(t, p.data)
+	if got := statusOf(t, client, restarted.base+"/v2/inputs/good"); got != 200 {
 		t.Errorf("what was acknowledged: %d", got)
 	}
-	if status, code := adds(t, client, again.base, "more"); status != 200 {
+	if status, code := adds(t, client, restarted.base, "more"); status != 200 {
 		t.Errorf("after the restart: %d %d", status, code)
 	}
-	if _, err := again.terminate(t); err != nil {
+	if _, err := restarted.terminate(t); err != nil {
 		t.Error(err)
 	}
 	if code, stdout, stderr := runCode(t, "doctor", "--data", p.data); code != 0 {
@@ -225,8 +226,8 @@ func failedSync(t *testing.T, failing string) {
 	}
 }
 
-// TestFaultFullExports exports from a server to a disk that takes files of 1 KB at most. The export ends with an error and leaves nothing,
-// neither a file nor pictures that an import would take, and the server continues.
+// TestFaultFullExports exports from a server to a disk that accepts files of at most 1 KB. The export ends with an error and leaves neither
+// a file nor pictures that an import would read. The server continues.
 func TestFaultFullExports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("four processes")

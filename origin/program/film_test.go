@@ -23,8 +23,8 @@ import (
 	targets "github.com/sightline-dev/sightline/web/process"
 )
 
-// fakeDecoder returns an ffmpeg that takes every file for a grey film of 4 × 2 pixels and five seconds. probe and decode replace the
-// scripts of its ffprobe and ffmpeg.
+// fakeDecoder returns a folder with a fake ffprobe and ffmpeg, which treat every file as a grey film of 4 × 2 pixels and five seconds. If
+// probe or decode is not empty, it replaces the script of ffprobe or ffmpeg.
 func fakeDecoder(t *testing.T, probe, decode string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func fakeDecoder(t *testing.T, probe, decode string) string {
 	return filepath.Join(dir, "ffmpeg")
 }
 
-// film is a file that the fake decoder takes for a film.
+// film creates a file that the fake decoder accepts as a film.
 func film(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "film")
@@ -58,11 +58,11 @@ func slides(t *testing.T) string {
 	return filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata", "slides.webm")
 }
 
-// TestPredictFilm predicts a film with the module, and compiles it once for all films.
+// TestPredictFilm predicts a film with the decoding module, and checks that the module is compiled only once.
 func TestPredictFilm(t *testing.T) {
 	targets.Make(t, "bin/ffmpreg.wasm.gz")
-	kept := filepath.Join(testkit.Root(t), ".cache", "tests") // wazero has another version in a test's binary, so it needs another file
-	t.Setenv("XDG_CACHE_HOME", kept)
+	cache := filepath.Join(testkit.Root(t), ".cache", "tests") // wazero has another version in a test's binary, so it needs another file
+	t.Setenv("XDG_CACHE_HOME", cache)
 	code, stdout, stderr := run(t, nil, "predict", "--video-module", filepath.Join(testkit.Root(t), "bin", video.ModuleFile), "--every", "2500ms", "--top", "2", slides(t))
 	lines := strings.Split(stdout, "\n")
 	if code != 0 || stderr != "" || len(lines) != 4 {
@@ -73,16 +73,16 @@ func TestPredictFilm(t *testing.T) {
 			t.Errorf("line %q, want %q", lines[i], want)
 		}
 	}
-	info, err := os.Stat(filepath.Join(kept, "sightline"))
+	info, err := os.Stat(filepath.Join(cache, "sightline"))
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the cache folder: %v, %v", info, err)
 	}
-	if modules, _ := filepath.Glob(filepath.Join(kept, "sightline", server.DecoderDir, "*")); len(modules) != 1 {
+	if modules, _ := filepath.Glob(filepath.Join(cache, "sightline", server.DecoderDir, "*")); len(modules) != 1 {
 		t.Errorf("compiled modules: %q, want one", modules)
 	}
 }
 
-// TestPredictFilmSources predicts one film in every way that a file can be named, and next to pictures.
+// TestPredictFilmSources predicts one film from every kind of source, also together with pictures.
 func TestPredictFilmSources(t *testing.T) {
 	decoder := fakeDecoder(t, "", "")
 	name := film(t)
@@ -92,7 +92,7 @@ func TestPredictFilmSources(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) }))
 	defer server.Close()
-	long := append(slices.Clone(content), make([]byte, 3*headBytes)...) // recognised before its end
+	long := append(slices.Clone(content), make([]byte, 3*headBytes)...) // the type is recognised before the end of the file
 	_, pictures := album(t)
 	const lines = "  0:00  "
 	for _, tt := range []struct {
@@ -141,12 +141,12 @@ func TestPredictFilmSources(t *testing.T) {
 	}
 }
 
-// TestPredictAnimation predicts a GIF: a picture, and with --every a video, which needs no decoder.
+// TestPredictAnimation predicts a GIF: as a picture, and with --every as a video, which needs no decoder.
 func TestPredictAnimation(t *testing.T) {
 	gif := filepath.Join(t.TempDir(), "a.gif")
 	content := "GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\x00\x00\x00\x00\xff"
 	for range 2 {
-		content += "\x21\xf9\x04\x00\x96\x00\x00\x00\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00" // for 1.5 s
+		content += "\x21\xf9\x04\x00\x96\x00\x00\x00\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00" // 1.5 s long
 	}
 	if err := os.WriteFile(gif, []byte(content+";"), 0o600); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestPredictAnimation(t *testing.T) {
 	}
 }
 
-// TestPredictBadFilms predicts what cannot be decoded. Standard error has the details of the status that the interface gives.
+// TestPredictBadFilms predicts files that cannot be decoded. Standard error has the details of the status that the API returns.
 func TestPredictBadFilms(t *testing.T) {
 	name := film(t)
 	missing := filepath.Join(t.TempDir(), video.ModuleFile)
@@ -179,7 +179,7 @@ func TestPredictBadFilms(t *testing.T) {
 	if err := os.WriteFile(transport, bytes.Repeat(packet, 30), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for what, tt := range map[string]struct {
+	for label, tt := range map[string]struct {
 		args   []string
 		stdin  io.Reader
 		code   int
@@ -197,7 +197,7 @@ func TestPredictBadFilms(t *testing.T) {
 		"every 11m":      {[]string{"--every", "11m", name}, nil, 2, "", "--every 11m0s: must be 100ms to 10m"},
 		"every 1.0005s":  {[]string{"--every", "1.0005s", name}, nil, 2, "", "in whole milliseconds"},
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(label, func(t *testing.T) {
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
 			code, stdout, stderr := run(t, tt.stdin, append([]string{"predict", "--json"}, tt.args...)...)
 			if code != tt.code || !strings.Contains(stderr, tt.stderr) || tt.status != "" && !strings.Contains(stdout, `"status":{"code":`+tt.status+",") {
@@ -210,7 +210,7 @@ func TestPredictBadFilms(t *testing.T) {
 	}
 }
 
-// zeros is an endless reader.
+// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
@@ -237,7 +237,8 @@ func TestInterruptEndsFilm(t *testing.T) {
 	}
 }
 
-// TestCacheIsShared makes a decoder while another process compiles the module: its files stay. Nobody else may enter the folder.
+// TestCacheIsShared creates a decoder while another process compiles the module, and checks that its files stay. Only the owner may enter
+// the folder.
 func TestCacheIsShared(t *testing.T) {
 	parent := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", parent)

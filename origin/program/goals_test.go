@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
-// unreachable is a network on which nothing may be reached: it counts those who try.
+// unreachable is a network without a reachable host. It counts the attempts to connect.
 type unreachable struct {
 	answers map[string][]netip.Addr
 	dialed  atomic.Int64
@@ -45,8 +45,8 @@ func (u *unreachable) network() server.Network {
 	}
 }
 
-// TestHostileBodiesAtOrigin sends randomly mutated requests, one for each seed. No answer is a 5xx or lacks the envelope, no
-// handler panics, and the server survives.
+// TestHostileBodiesAtOrigin sends randomly mutated requests, one for each seed. No answer is a 5xx or lacks the envelope, no handler
+// panics, and the server survives.
 func TestHostileBodiesAtOrigin(t *testing.T) {
 	from, rounds := testkit.Rounds(t, 5_000, 200_000)
 	s := testSettings(t)
@@ -86,7 +86,7 @@ func TestHostileBodiesAtOrigin(t *testing.T) {
 	t.Logf("seeds %d to %d, %d answered well, %d wrong", from, from+uint64(rounds)-1, good.Load(), wrong.Load())
 }
 
-// bent sends one request and returns the fault of its answer.
+// bent sends one mutated request and returns its status and the fault of its answer. trouble is empty if there is none.
 func bent(client *http.Client, base string, picture []byte, seed uint64) (status int, trouble string) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	method, path, body := bend(rnd, picture)
@@ -114,7 +114,7 @@ func bent(client *http.Client, base string, picture []byte, seed uint64) (status
 	return res.StatusCode, ""
 }
 
-// bend makes a request from a right one.
+// bend makes a mutated request from a valid one.
 func bend(rnd *rand.Rand, picture []byte) (method, path string, body []byte) {
 	right := []struct {
 		method, path string
@@ -167,8 +167,8 @@ func bend(rnd *rand.Rand, picture []byte) (method, path string, body []byte) {
 	return method, path, body
 }
 
-// TestSSRFEndpoints sends the corpus of package fetch to the endpoint that takes URLs, 128 in a call. The server makes no
-// connection, and answers differ only in whether the text is a URL.
+// TestSSRFEndpoints sends the corpus of package fetch to the endpoint that accepts URLs, 128 in a call. The server makes no connection, and
+// answers differ only in whether the text is a URL.
 func TestSSRFEndpoints(t *testing.T) {
 	u := &unreachable{answers: map[string][]netip.Addr{}}
 	var urls []string
@@ -177,13 +177,13 @@ func TestSSRFEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(file)) {
-		quoted, answers, named := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		quoted, answers, hasAnswers := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		raw, err := strconv.Unquote(quoted)
 		if err != nil {
-			continue // the comment
+			continue // a line with a comment
 		}
 		urls = append(urls, raw)
-		if !named {
+		if !hasAnswers {
 			continue
 		}
 		_, rest, _ := strings.Cut(raw, "//")
@@ -197,7 +197,7 @@ func TestSSRFEndpoints(t *testing.T) {
 	_, base := startOrigin(t, s)
 	client := own(t)
 	seen := map[int]int{}
-	told := "" // what every failed fetch says
+	details := "" // details of every failed fetch
 	for start := 0; start < len(urls); start += 128 {
 		end := min(start+128, len(urls))
 		code, out := predictBy(t, client, base, generalID, byURL(urls[start:end]...))
@@ -213,10 +213,10 @@ func TestSSRFEndpoints(t *testing.T) {
 			if o.Status.Code != 30002 {
 				continue
 			}
-			if told == "" {
-				told = o.Status.Details
+			if details == "" {
+				details = o.Status.Details
 			}
-			if o.Status.Details != told {
+			if o.Status.Details != details {
 				t.Errorf("%q: details of its own: %s", urls[start+i], o.Status.Details)
 			}
 		}
@@ -227,8 +227,8 @@ func TestSSRFEndpoints(t *testing.T) {
 	t.Logf("%d payloads at the predict endpoint, %d hits, statuses %v", len(urls), u.dialed.Load(), seen)
 }
 
-// TestLeaksFileHandles opens and closes 1,000 connections and some servers. No file handle and, by TestMain, no goroutine may be
-// left.
+// TestLeaksFileHandles opens and closes 1,000 connections and some servers. No file handle remains open, and TestMain checks that no
+// goroutine is left.
 func TestLeaksFileHandles(t *testing.T) {
 	_, rounds := testkit.Rounds(t, 1_000, 10_000)
 	handles := func() int {
@@ -255,14 +255,14 @@ func TestLeaksFileHandles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = res.Body.Close() // unread: the server must let go of the file all the same
+			_ = res.Body.Close() // unread: the server must close the file anyway
 		}
 		if err := srv.Stop(); err != nil {
 			t.Error(err)
 		}
 		transport.CloseIdleConnections()
 	}
-	round(1) // what is opened once stays
+	round(1) // opens the files that stay open for the whole process
 	before := handles()
 	for range 4 {
 		round(rounds / 4)

@@ -32,8 +32,8 @@ type headFlags struct {
 	control.HeadID
 }
 
-func (f *headFlags) flags(cmd *cobra.Command, what string) *cobra.Command {
-	f.Flags(cmd, what)
+func (f *headFlags) flags(cmd *cobra.Command, output string) *cobra.Command {
+	f.Flags(cmd, output)
 	cmd.Flags().StringVar(&f.App, "app", "", "`ID` of the application; optional if there is only one")
 	cmd.Flags().StringVar(&f.Model, "model", "", "`ID` of the model")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -177,8 +177,8 @@ import another one.` + cli.FolderHelp,
 		}
 		h.Model = f.Model
 		err = f.with(cmd, func(ctx context.Context, s control.Folder) error {
-			made, err := control.ImportHead.Do(ctx, s, control.NewHead{App: f.App, Head: *h})
-			h.Version = made.ID
+			version, err := control.ImportHead.Do(ctx, s, control.NewHead{App: f.App, Head: *h})
+			h.Version = version.ID
 			return err
 		})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// trainedKiosk serves a folder whose model kiosk has a trained version.
+// trainedKiosk serves a folder in which model kiosk has a trained version.
 func trainedKiosk(t *testing.T) (srv *server.Server, base, data string) {
 	s := testSettings(t)
 	s.Data = newFolder(t)
@@ -41,7 +41,7 @@ func trainedKiosk(t *testing.T) (srv *server.Server, base, data string) {
 	return srv, base, s.Data
 }
 
-// ask asks the interface and returns its answer.
+// ask sends a request to the API and returns its answer, which must have status 200.
 func ask(t *testing.T, base, method, path string, body []byte) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, base+path, bytes.NewReader(body))
@@ -60,7 +60,7 @@ func ask(t *testing.T, base, method, path string, body []byte) string {
 	return text.String()
 }
 
-// concepts are those of the first output of an answer.
+// concepts returns the concepts of the first output in an answer.
 func concepts(t *testing.T, answer string) string {
 	t.Helper()
 	var out struct {
@@ -72,7 +72,7 @@ func concepts(t *testing.T, answer string) string {
 	return string(out.Outputs[0].Data.Concepts)
 }
 
-// TestHeadsComeBack exports a head in both formats and imports it: the new versions predict the same bytes.
+// TestHeadsComeBack exports a head in both formats and imports it. The new versions' predictions have the same bytes.
 func TestHeadsComeBack(t *testing.T) {
 	srv, base, data := trainedKiosk(t)
 	picture := byBase64(sample(t, "27-red-sports-car.jpg"))
@@ -80,29 +80,29 @@ func TestHeadsComeBack(t *testing.T) {
 	if !strings.Contains(want, `"value":0.`) {
 		t.Fatalf("the trained version says %s", want)
 	}
-	var first, again control.Head
+	var first, reexport control.Head
 	for _, format := range []string{"json", "spago"} {
 		file := filepath.Join(t.TempDir(), "head")
 		mustRun(t, "head", "export", "--model", "kiosk", "--format", format, file, "--data", data)
-		var made struct {
+		var imported struct {
 			Model   string `json:"model_id"`
 			Version string `json:"version_id"`
 		}
-		decode(t, mustRun(t, "head", "import", "--model", "kiosk", file, "--data", data, "--json"), &made)
-		decode(t, mustRun(t, "head", "export", "--model", "kiosk", "-", "--data", data), &again)
+		decode(t, mustRun(t, "head", "import", "--model", "kiosk", file, "--data", data, "--json"), &imported)
+		decode(t, mustRun(t, "head", "export", "--model", "kiosk", "-", "--data", data), &reexport)
 		if first.Version == "" {
-			first = again
+			first = reexport
 		}
-		if made.Model != "kiosk" || made.Version != again.Version {
-			t.Errorf("%s: %+v was imported, %q is the newest version", format, made, again.Version)
+		if imported.Model != "kiosk" || imported.Version != reexport.Version {
+			t.Errorf("%s: %+v was imported, %q is the newest version", format, imported, reexport.Version)
 		}
-		if again.Version = first.Version; fmt.Sprint(again) != fmt.Sprint(first) {
+		if reexport.Version = first.Version; fmt.Sprint(reexport) != fmt.Sprint(first) {
 			t.Errorf("%s: another head comes back", format)
 		}
-		if got := concepts(t, ask(t, base, "POST", "/v2/models/kiosk/versions/"+made.Version+"/outputs", picture)); got != want {
+		if got := concepts(t, ask(t, base, "POST", "/v2/models/kiosk/versions/"+imported.Version+"/outputs", picture)); got != want {
 			t.Errorf("%s: the imported version says %s, want %s", format, got, want)
 		}
-		if metrics := ask(t, base, "GET", "/v2/models/kiosk/versions/"+made.Version+"/metrics", nil); !strings.Contains(metrics, `"details":"The version was imported.`) {
+		if metrics := ask(t, base, "GET", "/v2/models/kiosk/versions/"+imported.Version+"/metrics", nil); !strings.Contains(metrics, `"details":"The version was imported.`) {
 			t.Errorf("%s: metrics %s", format, metrics)
 		}
 		if code, _, stderr := runCode(t, "head", "export", "--model", "kiosk", file, "--data", data); code != 1 || !strings.Contains(stderr, "file already exists") {
@@ -123,7 +123,7 @@ func TestHeadsComeBack(t *testing.T) {
 	}
 }
 
-// TestUnfitHeadFiles names what is wrong with a file, and changes nothing.
+// TestUnfitHeadFiles imports invalid files. The error names the fault, and nothing is changed.
 func TestUnfitHeadFiles(t *testing.T) {
 	_, base, data := trainedKiosk(t)
 	exported := mustRun(t, "head", "export", "--model", "kiosk", "-", "--data", data)
@@ -139,7 +139,7 @@ func TestUnfitHeadFiles(t *testing.T) {
 		return string(text)
 	}
 	before := ask(t, base, "GET", "/v2/models/kiosk/versions", nil)
-	for _, tt := range []struct{ file, says string }{
+	for _, tt := range []struct{ file, message string }{
 		{"", "not a head in JSON"},
 		{"{}", `embedding "", want 64 hex digits`},
 		{exported[:1000], "not a head in JSON: unexpected end"},
@@ -159,13 +159,13 @@ func TestUnfitHeadFiles(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "head")
 		rewrite(t, file, tt.file)
-		if code, stdout, stderr := runCode(t, "head", "import", "--model", "kiosk", file, "--data", data); code != 1 || stdout != "" || !strings.Contains(stderr, tt.says) {
-			t.Errorf("exit code %d, want %q: %s%s", code, tt.says, stdout, stderr)
+		if code, stdout, stderr := runCode(t, "head", "import", "--model", "kiosk", file, "--data", data); code != 1 || stdout != "" || !strings.Contains(stderr, tt.message) {
+			t.Errorf("exit code %d, want %q: %s%s", code, tt.message, stdout, stderr)
 		}
 	}
 	for _, tt := range []struct {
-		args string
-		says string
+		args    string
+		message string
 	}{
 		{"export --model none -", "model none: not found"},
 		{"export --model kiosk --version none -", "version none: not found"},
@@ -176,8 +176,8 @@ func TestUnfitHeadFiles(t *testing.T) {
 		{"import --model kiosk --app none " + filepath.Join(data, "none"), "no such file"},
 	} {
 		args := append([]string{"head"}, append(strings.Fields(tt.args), "--data", data)...)
-		if code, stdout, stderr := runCode(t, args...); code == 0 || stdout != "" || !strings.Contains(stderr, tt.says) {
-			t.Errorf("%s: exit code %d, want %q: %s%s", tt.args, code, tt.says, stdout, stderr)
+		if code, stdout, stderr := runCode(t, args...); code == 0 || stdout != "" || !strings.Contains(stderr, tt.message) {
+			t.Errorf("%s: exit code %d, want %q: %s%s", tt.args, code, tt.message, stdout, stderr)
 		}
 	}
 	if after := ask(t, base, "GET", "/v2/models/kiosk/versions", nil); after != before {

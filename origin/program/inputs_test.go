@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/cli"
 )
 
-// inputs is an answer with inputs as clients read it.
+// inputs is an API answer with inputs, as clients read it.
 type inputs struct {
 	Status cli.Status
 	Inputs []struct {
@@ -66,7 +66,7 @@ func get(t testing.TB, client *http.Client, url string) (int, string, []byte) {
 	return res.StatusCode, res.Header.Get("Content-Type"), b
 }
 
-// awaitSettled waits until no input is pending.
+// awaitSettled waits for at most 30 s until no input is pending, and returns the counts.
 func awaitSettled(t testing.TB, client *http.Client, base string) inputs {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; {
@@ -77,16 +77,16 @@ func awaitSettled(t testing.TB, client *http.Client, base string) inputs {
 	}
 }
 
-// TestInputsAreFetchedKeptAndDeleted follows pictures from both ways in to their end.
+// TestInputsAreFetchedKeptAndDeleted adds pictures by URL and by base64, and later deletes them.
 func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
 	picture := sample(t, "09-sea-turtle.jpg")
-	var asked atomic.Int64
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var requests atomic.Int64
+	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/turtle":
 			_, _ = w.Write(picture)
 		case "/soon":
-			if asked.Add(1) == 1 {
+			if requests.Add(1) == 1 {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
@@ -95,13 +95,13 @@ func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	}))
-	defer elsewhere.Close()
+	defer pictureServer.Close()
 	s := testSettings(t)
 	s.AllowPrivate = true
 	srv, base := startOrigin(t, s)
 	client := own(t)
 
-	code, added := callInputs(t, client, "POST", base+"/v2/inputs", byURL(elsewhere.URL+"/turtle", elsewhere.URL+"/soon", elsewhere.URL+"/gone"))
+	code, added := callInputs(t, client, "POST", base+"/v2/inputs", byURL(pictureServer.URL+"/turtle", pictureServer.URL+"/soon", pictureServer.URL+"/gone"))
 	if code != 200 || len(added.Inputs) != 3 || added.Inputs[2].Status.Code != 30001 {
 		t.Fatalf("by URL: %d %+v", code, added)
 	}
@@ -113,8 +113,8 @@ func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
 	if code, kind, got := get(t, client, address); code != 200 || kind != "image/jpeg" || !bytes.Equal(got, picture) {
 		t.Errorf("%s = %d, %d bytes of %s", address, code, len(got), kind)
 	}
-	code, kind, beside := get(t, client, address+"/thumbnail")
-	small, err := jpeg.Decode(bytes.NewReader(beside))
+	code, kind, thumbnail := get(t, client, address+"/thumbnail")
+	small, err := jpeg.Decode(bytes.NewReader(thumbnail))
 	info, wrong := raster.Inspect(picture)
 	if err != nil || wrong != nil {
 		t.Fatalf("the thumbnail = %d of %s: %v, %v", code, kind, err, wrong)
@@ -122,7 +122,7 @@ func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
 	if side, want := max(small.Bounds().Dx(), small.Bounds().Dy()), min(predict.ThumbnailSide, max(info.Width, info.Height)); code != 200 || kind != "image/jpeg" || side != want {
 		t.Errorf("the thumbnail = %d of %s, %d pixels, want %d", code, kind, side, want)
 	}
-	if code, _, same := get(t, client, base+"/v2/inputs/"+sent.Inputs[0].ID+"/thumbnail"); code != 200 || !bytes.Equal(same, beside) {
+	if code, _, same := get(t, client, base+"/v2/inputs/"+sent.Inputs[0].ID+"/thumbnail"); code != 200 || !bytes.Equal(same, thumbnail) {
 		t.Errorf("by its input = %d, %d bytes", code, len(same))
 	}
 	if code, _, _ := get(t, client, address[:strings.LastIndex(address, "/")]+"/0123456789abcdef0123456789abcdef/thumbnail"); code != 404 {

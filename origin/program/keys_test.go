@@ -36,7 +36,7 @@ func rewrite(t testing.TB, name, text string) {
 	}
 }
 
-// keys are those of the tests' servers, by host and port and, in processes, by data folder.
+// keys holds the keys of the tests' servers, by host and port. Servers in a separate process are also listed by data folder.
 var keys sync.Map
 
 // keyTransport adds the key of the server that a request goes to.
@@ -56,7 +56,7 @@ func keyOf(address string) string {
 	return s
 }
 
-// contextThatEnds is one that a test ends at a moment of its choice.
+// contextThatEnds returns a context and its cancel function.
 func contextThatEnds(t testing.TB) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func contextThatEnds(t testing.TB) (context.Context, context.CancelFunc) {
 
 type change = kv.Writer
 
-// commitTo makes a change in a store durable.
+// commitTo commits the changes of do to a store, and waits until they are durable.
 func commitTo(t testing.TB, s kv.Store, do func(change)) {
 	t.Helper()
 	var b kv.Batch
@@ -92,7 +92,7 @@ func deleteSome(t testing.TB, f *data.Folder, tx change, prefix []byte, n int) {
 	}
 }
 
-// noSockets is a folder without the socket that a killed server leaves.
+// noSockets is a folder without the socket file that a killed server leaves behind.
 type noSockets struct{ fs.FS }
 
 func (n noSockets) ReadDir(name string) ([]fs.DirEntry, error) {

@@ -28,8 +28,8 @@ type inputState struct {
 	n     int
 }
 
-// killer is a client that changes its inputs, one call at a time, and knows the acknowledged changes. If the server dies during a call,
-// the call was executed completely or not at all.
+// killer is a client that changes its inputs, one call at a time, and records the acknowledged changes. If the server dies during a call,
+// that call was executed completely or not at all.
 type killer struct {
 	name    string
 	rnd     *rand.Rand
@@ -37,7 +37,7 @@ type killer struct {
 	base    string
 	serial  int
 	inputs  map[string]inputState
-	after   map[string]inputState // if the pending call was done; nil: there is none
+	after   map[string]inputState // inputs if the pending call is executed; nil: no call is pending
 	changes atomic.Int64          // acknowledged
 }
 
@@ -65,7 +65,7 @@ func (k *killer) call(method, path string, body any) (int, []byte, error) {
 	return res.StatusCode, answer, nil
 }
 
-// change makes a call that turns the inputs into after, and counts n acknowledgements.
+// change makes a call that turns the inputs into after. If it succeeds, change counts n acknowledged changes.
 func (k *killer) change(n int, after map[string]inputState, method, path string, body any) error {
 	k.after = after
 	for {
@@ -74,7 +74,7 @@ func (k *killer) change(n int, after map[string]inputState, method, path string,
 		case err != nil:
 			return err
 		case code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests:
-			continue // refused, and reported as such
+			continue // the server rejected the call and changed nothing
 		case code != http.StatusOK:
 			return fmt.Errorf("%s %s: %d %.300q", method, path, code, answer)
 		}
@@ -85,7 +85,7 @@ func (k *killer) change(n int, after map[string]inputState, method, path string,
 }
 
 // step makes one random change.
-func (k *killer) step(pictures []string, elsewhere string) error {
+func (k *killer) step(pictures []string, pictureURL string) error {
 	after := maps.Clone(k.inputs)
 	some := slices.Sorted(maps.Keys(k.inputs))
 	k.rnd.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
@@ -98,7 +98,7 @@ func (k *killer) step(pictures []string, elsewhere string) error {
 			id := fmt.Sprintf("%s/%d", k.name, k.serial)
 			image := cli.Object{"base64": pictures[k.rnd.IntN(len(pictures))]}
 			if k.rnd.IntN(8) == 0 {
-				image = cli.Object{"url": fmt.Sprintf("%s/%d", elsewhere, k.rnd.IntN(8)), "allow_duplicate_url": true}
+				image = cli.Object{"url": fmt.Sprintf("%s/%d", pictureURL, k.rnd.IntN(8)), "allow_duplicate_url": true}
 			}
 			after[id] = inputState{true, k.serial}
 			inputs = append(inputs, cli.Object{"id": id, "data": cli.Object{"image": image, "concepts": []cli.Object{{"id": "a"}}, "metadata": cli.Object{"n": k.serial}}})
@@ -120,7 +120,7 @@ func (k *killer) step(pictures []string, elsewhere string) error {
 	}
 }
 
-// listing is all inputs of the application.
+// listing returns all inputs of the application.
 func (k *killer) listing() (map[string]inputState, error) {
 	all := map[string]inputState{}
 	for page := 1; ; page++ {
@@ -158,20 +158,20 @@ func (k *killer) listing() (map[string]inputState, error) {
 	}
 }
 
-// ruin is a folder, its clients and its trainings, through many lives of a server.
+// ruin is a data folder, its clients and its trainings, over many server processes.
 type ruin struct {
-	t         *testing.T
-	data      string
-	killers   []*killer
-	trainings map[string]bool // acknowledged versions
-	pictures  []string
-	elsewhere string
-	resumed   int // trainings that were not at their end when the server came back
+	t          *testing.T
+	data       string
+	killers    []*killer
+	trainings  map[string]bool // acknowledged versions
+	pictures   []string
+	pictureURL string
+	resumed    int // trainings that were unfinished when a server started
 }
 
-// TestKillProcess kills a server with SIGKILL while clients add, patch, delete, train, search, predict and download. After a
-// restart everything acknowledged is stored. Everything else is stored completely or not at all. Counts agree, doctor finds no
-// fault, and trainings and downloads finish.
+// TestKillProcess kills a server with SIGKILL while clients add, patch, delete, train, search, predict and download. After a restart
+// everything acknowledged is stored. Everything else is stored completely or not at all. Counts agree, doctor finds no fault, and trainings
+// and downloads finish.
 func TestKillProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of killing")
@@ -181,13 +181,13 @@ func TestKillProcess(t *testing.T) {
 		pictures = append(pictures, base64.StdEncoding.EncodeToString(dots(t, uint64(i), 16)))
 	}
 	picture := dots(t, 99, 16)
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(picture) }))
-	defer elsewhere.Close()
+	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(picture) }))
+	defer pictureServer.Close()
 	acknowledged, rounds, resumed, started := int64(0), 0, 0, system.Now()
 	var r *ruin
 	for seed := range testkit.Seeds(t, 5, 500) {
-		if rounds%20 == 0 { // every doctor folds the log of a folder again
-			r = newRuin(t, seed, pictures, elsewhere.URL)
+		if rounds%20 == 0 { // doctor folds the whole log of a folder, so a small folder is faster
+			r = newRuin(t, seed, pictures, pictureServer.URL)
 		}
 		before := r.changes()
 		r.round(rand.New(rand.NewPCG(seed, 4)))
@@ -199,8 +199,8 @@ func TestKillProcess(t *testing.T) {
 	t.Logf("%d kills, %d acknowledgements, 0 lost, %d trainings went on after a kill, %.0f s", rounds, acknowledged, resumed, system.Now().Sub(started).Seconds())
 }
 
-func newRuin(t *testing.T, seed uint64, pictures []string, elsewhere string) *ruin {
-	r := &ruin{t: t, data: t.TempDir(), trainings: map[string]bool{}, pictures: pictures, elsewhere: elsewhere}
+func newRuin(t *testing.T, seed uint64, pictures []string, pictureURL string) *ruin {
+	r := &ruin{t: t, data: t.TempDir(), trainings: map[string]bool{}, pictures: pictures, pictureURL: pictureURL}
 	for i := range 4 {
 		r.killers = append(r.killers, &killer{
 			name: fmt.Sprintf("%c%d", 'a'+i, seed), rnd: rand.New(rand.NewPCG(seed, uint64(i))), inputs: map[string]inputState{},
@@ -216,7 +216,7 @@ func (r *ruin) changes() (n int64) {
 	return n
 }
 
-// round is one life of the server: it starts, is checked, serves, and is killed.
+// round starts a server, checks it, sends it calls, and kills it.
 func (r *ruin) round(rnd *rand.Rand) {
 	r.t.Helper()
 	p := startOn(r.t, r.data, "--log", "error", "--allow-private-fetch")
@@ -262,7 +262,7 @@ func (r *ruin) round(rnd *rand.Rand) {
 // live changes inputs until the server is dead.
 func (r *ruin) live(k *killer) {
 	for {
-		if err := k.step(r.pictures, r.elsewhere); errors.Is(err, errDead) {
+		if err := k.step(r.pictures, r.pictureURL); errors.Is(err, errDead) {
 			return
 		} else if err != nil {
 			r.t.Error(err)
@@ -271,7 +271,7 @@ func (r *ruin) live(k *killer) {
 	}
 }
 
-// train asks for some trainings.
+// train requests n trainings.
 func (r *ruin) train(k *killer, n int) {
 	code, _, err := k.call("GET", "/v2/models/m", nil)
 	if err != nil {
@@ -288,16 +288,16 @@ func (r *ruin) train(k *killer, n int) {
 		if err != nil {
 			return
 		}
-		var made struct {
+		var reply struct {
 			Model struct {
 				Version trainedVersion `json:"model_version"`
 			}
 		}
-		if err := json.Unmarshal(answer, &made); err != nil || code != 200 || made.Model.Version.ID == "" {
+		if err := json.Unmarshal(answer, &reply); err != nil || code != 200 || reply.Model.Version.ID == "" {
 			r.t.Errorf("training: %d %s", code, answer)
 			return
 		}
-		r.trainings[made.Model.Version.ID] = true
+		r.trainings[reply.Model.Version.ID] = true
 		k.changes.Add(1)
 	}
 }
@@ -335,21 +335,21 @@ func (r *ruin) check(k *killer) {
 	}
 	total, labelled := 0, 0
 	for _, x := range r.killers {
-		mine := map[string]inputState{}
+		states := map[string]inputState{}
 		for id, is := range all {
 			if len(id) > len(x.name) && id[:len(x.name)+1] == x.name+"/" {
-				mine[id] = is
+				states[id] = is
 			}
 		}
-		if maps.Equal(mine, x.inputs) {
+		if maps.Equal(states, x.inputs) {
 			x.after = nil
-		} else if x.after != nil && maps.Equal(mine, x.after) {
+		} else if x.after != nil && maps.Equal(states, x.after) {
 			x.inputs, x.after = x.after, nil
 		} else {
-			r.t.Errorf("client %s: %s", x.name, difference(mine, x.inputs))
+			r.t.Errorf("client %s: %s", x.name, difference(states, x.inputs))
 		}
-		total += len(mine)
-		for _, is := range mine {
+		total += len(states)
+		for _, is := range states {
 			if is.label {
 				labelled++
 			}
@@ -365,7 +365,7 @@ func (r *ruin) check(k *killer) {
 	}
 }
 
-// difference is one of an id's two states.
+// difference returns the first difference between the two states of the inputs. If they are equal, it returns an empty text.
 func difference(got, want map[string]inputState) string {
 	for id, w := range want {
 		if g, ok := got[id]; !ok {
@@ -382,7 +382,7 @@ func difference(got, want map[string]inputState) string {
 	return ""
 }
 
-// checkSearch counts the inputs that a search finds by their label.
+// checkSearch checks that a search by label finds as many inputs as want.
 func (r *ruin) checkSearch(k *killer, want int) {
 	r.t.Helper()
 	found := 0
@@ -408,7 +408,7 @@ func (r *ruin) checkSearch(k *killer, want int) {
 	}
 }
 
-// settle waits until downloads and trainings have finished.
+// settle waits until all downloads and trainings are finished.
 func (r *ruin) settle(k *killer, inputs int) {
 	r.t.Helper()
 	deadline := system.Now().Add(time.Minute)

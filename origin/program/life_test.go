@@ -88,22 +88,22 @@ func TestLifeOfAnApplication(t *testing.T) {
 				t.Errorf("app update prints %s", got)
 			}
 
-			var key, again struct {
+			var key, replacement struct {
 				Key, AppID string
 				ID         string `json:"key_id"`
 			}
 			decode(t, mustRun(t, "key", "create", "--app", app.AppID, "--scopes", "Inputs_Get", "--description", "x", "--data", data, "--json"), &key)
 			may(key.Key, 200)
-			decode(t, mustRun(t, "key", "rotate", key.Key, "--data", data, "--json"), &again)
+			decode(t, mustRun(t, "key", "rotate", key.Key, "--data", data, "--json"), &replacement)
 			may(key.Key, 401)
-			may(again.Key, 200)
-			if list := mustRun(t, "key", "list", "--app", app.AppID, "--data", data); strings.Count(list, app.AppID) != 1 || !strings.Contains(list, again.ID+"  "+app.AppID) || !strings.Contains(list, "Inputs_Get  x") {
+			may(replacement.Key, 200)
+			if list := mustRun(t, "key", "list", "--app", app.AppID, "--data", data); strings.Count(list, app.AppID) != 1 || !strings.Contains(list, replacement.ID+"  "+app.AppID) || !strings.Contains(list, "Inputs_Get  x") {
 				t.Errorf("key list:\n%s", list)
 			}
-			if got := mustRun(t, "key", "delete", again.ID[:8], "--data", data); !strings.Contains(got, again.ID) {
+			if got := mustRun(t, "key", "delete", replacement.ID[:8], "--data", data); !strings.Contains(got, replacement.ID) {
 				t.Errorf("key delete prints %s", got)
 			}
-			may(again.Key, 401)
+			may(replacement.Key, 401)
 			last := strings.TrimSpace(mustRun(t, "key", "create", "--app", app.AppID, "--data", data))
 			may(last, 200)
 
@@ -131,30 +131,30 @@ func TestAppAndKeyCommandsRefuse(t *testing.T) {
 	var app client
 	decode(t, mustRun(t, "app", "create", "x", "--data", data, "--json"), &app)
 	key := strings.TrimSpace(mustRun(t, "key", "create", "--data", data))
-	none := strings.Repeat("a", 32)
+	missingID := strings.Repeat("a", 32)
 	for _, tt := range []struct {
-		args []string
-		says string
+		args    []string
+		message string
 	}{
 		{[]string{"app", "create", "y", "--default-model", "none"}, "no such model"},
 		{[]string{"app", "update", app.AppID}, "nothing to change: give --name"},
 		{[]string{"app", "update", app.AppID, "--name", ""}, "must have 1 to"},
-		{[]string{"app", "update", none, "--name", "y"}, "no such application"},
-		{[]string{"app", "delete", none, "--yes"}, "no such application"},
+		{[]string{"app", "update", missingID, "--name", "y"}, "no such application"},
+		{[]string{"app", "delete", missingID, "--yes"}, "no such application"},
 		{[]string{"app", "delete", app.AppID}, "pass --yes to confirm"},
-		{[]string{"app", "rotate-secret", none}, "no such application"},
+		{[]string{"app", "rotate-secret", missingID}, "no such application"},
 		{[]string{"app", "revoke-tokens", "x"}, "no such application"},
 		{[]string{"app", "rotate-secret"}, "expected one argument: the app_id"},
-		{[]string{"key", "delete", none}, "key not found in this folder"},
+		{[]string{"key", "delete", missingID}, "key not found in this folder"},
 		{[]string{"key", "delete", "0123abcd"}, "no key with ID 0123abcd in this folder"},
 		{[]string{"key", "delete", "0123"}, "not a key or key ID"},
 		{[]string{"key", "delete", key[:31] + "x"}, "not a key or key ID"},
-		{[]string{"key", "rotate", none}, "key not found in this folder"},
+		{[]string{"key", "rotate", missingID}, "key not found in this folder"},
 		{[]string{"key", "delete"}, "expected one argument: an API key or key_id"},
 	} {
 		code, stdout, stderr := runCode(t, append(tt.args, "--data", data)...)
-		if code != server.ExitUsage || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, key[:31]) || strings.Contains(stderr, none) && tt.args[0] == "key" {
-			t.Errorf("%q: exit code %d, %q, %q; want %q", tt.args, code, stdout, stderr, tt.says)
+		if code != server.ExitUsage || !strings.Contains(stderr, tt.message) || stdout != "" || strings.Contains(stderr, key[:31]) || strings.Contains(stderr, missingID) && tt.args[0] == "key" {
+			t.Errorf("%q: exit code %d, %q, %q; want %q", tt.args, code, stdout, stderr, tt.message)
 		}
 	}
 }
@@ -168,15 +168,15 @@ func TestDeletedKeysAtOrigin(t *testing.T) {
 	accepted, refused := 0, 0
 	for seed := range testkit.Seeds(t, 12, 1000) {
 		r := rand.New(rand.NewPCG(seed, 19))
-		made, err := control.CreateApp.Do(t.Context(), srv, register.NewApp{Name: "x", Language: "en"})
+		newApp, err := control.CreateApp.Do(t.Context(), srv, register.NewApp{Name: "x", Language: "en"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		created, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: made.App.ID, Scopes: []string{"All"}})
+		created, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: newApp.App.ID, Scopes: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		app, key, record := made.App, created.Key, created.Record
+		app, key, record := newApp.App, created.Key, created.Record
 		var (
 			dead   atomic.Bool
 			served atomic.Int64

@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// openStalled opens one connection of the n-th kind, from a different address, and leaves it.
+// openStalled opens a connection from another address, sends bytes of the n-th kind, and then does nothing.
 func openStalled(address string, n int) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/250), byte(1+n%250))}
 	d := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
@@ -31,15 +31,15 @@ func openStalled(address string, n int) (net.Conn, error) {
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nContent-Length: 60000000\r\n\r\n",
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nContent-Length: 60000000\r\n\r\n" + strings.Repeat("x", 16<<10),
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n" + strings.Repeat("x", 8<<10),
-		strings.Repeat("GET /v2/concepts?per_page=200 HTTP/1.1\r\nHost: h\r\nAuthorization: Key "+keyOf(address)+"\r\n\r\n", 3), // and never reads
+		strings.Repeat("GET /v2/concepts?per_page=200 HTTP/1.1\r\nHost: h\r\nAuthorization: Key "+keyOf(address)+"\r\n\r\n", 3), // never reads
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second))
-	_, _ = io.WriteString(c, kinds[n%len(kinds)]) // the server may not take all of it
+	_, _ = io.WriteString(c, kinds[n%len(kinds)]) // the server may not read all of it
 	return c, nil
 }
 
-// TestLoadStalledConnections opens hundreds of connections that send nothing, half a header or half a body, or that do not read.
-// Another caller is never refused. With [testkit.Timing] the server's memory and that caller's latency stay within bounds.
+// TestLoadStalledConnections opens hundreds of connections that send nothing, half a header or half a body, or that do not read. Another
+// caller is never refused. With [testkit.Timing] the server's memory and that caller's latency stay within bounds.
 func TestLoadStalledConnections(t *testing.T) {
 	_, count := testkit.Rounds(t, 300, 10_000)
 	p := startProcess(t)
@@ -62,7 +62,7 @@ func TestLoadStalledConnections(t *testing.T) {
 			l.add(time.Since(start))
 		}
 	}
-	var alone, beside latencies
+	var alone, concurrent latencies
 	ask(&alone, 300)
 	before, _ := p.memory(t)
 
@@ -78,9 +78,9 @@ func TestLoadStalledConnections(t *testing.T) {
 			}
 		})
 	}
-	ask(&beside, 200)
+	ask(&concurrent, 200)
 	wg.Wait()
-	ask(&beside, 1000)
+	ask(&concurrent, 1000)
 	_, peak := p.memory(t)
 	predictOnce := func() {
 		if code, out := predictBy(t, client, p.base, generalID, byBase64(sample(t, "04-old-camera.jpg"))); code != 200 {
@@ -88,13 +88,13 @@ func TestLoadStalledConnections(t *testing.T) {
 		}
 	}
 	predictOnce()
-	held := len(conns)
+	stalled := len(conns)
 	close(conns)
 	for c := range conns {
 		_ = c.Close()
 	}
-	if held < count*9/10 {
-		t.Errorf("only %d of %d connections could be stalled", held, count)
+	if stalled < count*9/10 {
+		t.Errorf("only %d of %d connections could be stalled", stalled, count)
 	}
 	if grown := peak - before; testkit.Timing() && grown > 256<<20 {
 		t.Errorf("the process grew by %d MB, want at most 256", grown>>20)
@@ -102,25 +102,24 @@ func TestLoadStalledConnections(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d calls of the innocent were refused", refused)
 	}
-	if got, most := beside.p(99), max(100*time.Millisecond, 5*alone.p(99)); testkit.Timing() && got > most {
-		t.Errorf("the innocent's p99 is %v, want at most %v", got, most)
+	if got, limit := concurrent.p(99), max(100*time.Millisecond, 5*alone.p(99)); testkit.Timing() && got > limit {
+		t.Errorf("the innocent's p99 is %v, want at most %v", got, limit)
 	}
-	t.Logf("%d stalled, growth %d MB, innocent p99 %v (alone %v)", held, (peak-before)>>20, beside.p(99), alone.p(99))
+	t.Logf("%d stalled, growth %d MB, innocent p99 %v (alone %v)", stalled, (peak-before)>>20, concurrent.p(99), alone.p(99))
 }
 
-// load is the result of an open loop.
+// load is the result of sending requests for some time.
 type load struct {
 	good, refused latencies
-	late          latencies // how late requests were sent: what the machine does besides
+	late          latencies // delays in sending requests, caused by other work on the machine
 	other         atomic.Int64
 	took          time.Duration
 }
 
-// goodput is answers a second.
+// goodput returns successful answers per second.
 func (l *load) goodput() float64 { return float64(l.good.n()) / l.took.Seconds() }
 
-// openLoop sends requests at a rate for a while, whether or not the earlier ones have been
-// answered: users do not wait for each other.
+// openLoop sends requests at a rate for a duration d. It does not wait for earlier answers, as users do not wait for each other.
 func openLoop(client *http.Client, url string, body []byte, rate float64, d time.Duration) *load {
 	l := &load{}
 	var wg sync.WaitGroup
@@ -138,7 +137,7 @@ func openLoop(client *http.Client, url string, body []byte, rate float64, d time
 	return l
 }
 
-// one sends one request; its time counts from when it was due.
+// one sends one request. Its latency counts from due, the time at which it should have been sent.
 func (l *load) one(client *http.Client, url string, body []byte, due time.Time) {
 	l.late.add(time.Since(due))
 	res, err := client.Post(url, "application/json", strings.NewReader(string(body)))
@@ -158,7 +157,7 @@ func (l *load) one(client *http.Client, url string, body []byte, due time.Time) 
 	}
 }
 
-// capacity returns the work that enough callers to keep the server busy get done in a while.
+// capacity sends requests with enough callers to keep the server busy for a duration d.
 func capacity(client *http.Client, url string, body []byte, d time.Duration) *load {
 	l := &load{}
 	var wg sync.WaitGroup
@@ -175,8 +174,8 @@ func capacity(client *http.Client, url string, body []byte, d time.Duration) *lo
 	return l
 }
 
-// TestLoadOverload sends more calls than the server can answer. The server answers nearly as many as it can, in time, refuses the
-// others at once, and recovers soon. The best of three attempts counts, because other work on the machine changes every figure.
+// TestLoadOverload sends more calls than the server can answer. The server answers nearly as many as it can, in time, rejects the others at
+// once, and recovers soon. The best of three attempts counts, because other work on the machine changes every figure.
 func TestLoadOverload(t *testing.T) {
 	testkit.RequireTiming(t)
 	times, d := 3.0, 3*time.Second
@@ -189,7 +188,7 @@ func TestLoadOverload(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: keyTransport{transport}, Timeout: time.Minute}
 	url := p.base + "/v2/models/" + generalID + "/outputs"
-	body := byBase64(dots(t, 17, 24)) // small: the client that makes the load shares the machine
+	body := byBase64(dots(t, 17, 24)) // small, because the client that makes the load shares the machine
 
 	var trouble string
 	for attempt := range 3 {
@@ -210,20 +209,19 @@ func TestLoadOverload(t *testing.T) {
 	t.Error(trouble)
 }
 
-// judge holds the figures to the goal: goodput of 0.9 of capacity, accepted requests within
-// three times their time at capacity, refusals within 50 ms, normal within 5 s. The client
-// shares the machine with the server and with whatever else runs: the goodput may fall to
-// 0.7, and times have as much more as the client's own timers come late, tenfold.
+// judge returns the first goal that the figures miss: goodput of 0.9 of capacity, accepted requests within three times their time at
+// capacity, refusals within 50 ms, and recovery within 5 s. The client shares the machine with the server and other programs. So the
+// goodput may fall to 0.7, and each limit grows by ten times the delay of the client's own timers.
 func judge(can, full, over *load, recovered time.Duration) string {
-	besides := 10 * over.late.p(99)
+	tolerance := 10 * over.late.p(99)
 	switch {
 	case over.goodput() < 0.7*can.goodput():
 		return fmt.Sprintf("goodput falls from %.0f/s to %.0f/s", can.goodput(), over.goodput())
-	case over.good.p(99) > 3*max(full.good.p(99), 50*time.Millisecond)+besides:
+	case over.good.p(99) > 3*max(full.good.p(99), 50*time.Millisecond)+tolerance:
 		return fmt.Sprintf("the p99 of accepted requests is %v, at capacity %v", over.good.p(99), full.good.p(99))
 	case over.refused.n() == 0:
 		return "nothing was refused"
-	case over.refused.p(99) > 50*time.Millisecond+besides:
+	case over.refused.p(99) > 50*time.Millisecond+tolerance:
 		return fmt.Sprintf("refusals take %v at p99", over.refused.p(99))
 	case over.other.Load() > 0:
 		return fmt.Sprintf("%d requests were neither answered nor refused", over.other.Load())
@@ -233,7 +231,7 @@ func judge(can, full, over *load, recovered time.Duration) string {
 	return ""
 }
 
-// recovery returns how long it takes until a request is answered within usual.
+// recovery returns the time until a request is answered within usual. It gives up after 10 s.
 func recovery(client *http.Client, url string, body []byte, usual time.Duration) time.Duration {
 	start := time.Now()
 	for time.Since(start) < 10*time.Second {
@@ -246,8 +244,8 @@ func recovery(client *http.Client, url string, body []byte, usual time.Duration)
 	return time.Since(start)
 }
 
-// TestLoadSIGTERM stops servers under load. Every request that a server has answered reaches its client, and the process exits
-// with success. With [testkit.Timing] it exits within 10 s.
+// TestLoadSIGTERM stops servers under load. Every answer that a server has sent reaches its client, and the process exits with success.
+// With [testkit.Timing] it exits within 10 s.
 func TestLoadSIGTERM(t *testing.T) {
 	for seed := range testkit.Seeds(t, 3, 100) {
 		rnd := rand.New(rand.NewPCG(seed, 18))
@@ -257,7 +255,7 @@ func TestLoadSIGTERM(t *testing.T) {
 	}
 }
 
-// terminateUnderLoad returns how long the process took to end.
+// terminateUnderLoad stops a server under load and returns the time until the process has ended.
 func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) time.Duration {
 	t.Helper()
 	p := startProcess(t)
@@ -275,7 +273,7 @@ func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) time.Durat
 				res, err := client.Post(url, "application/json", strings.NewReader(string(body)))
 				if err != nil {
 					select {
-					case <-ending: // refused or reset at the door
+					case <-ending: // refused or reset by the stopping server
 					default:
 						t.Errorf("seed %d: before the end: %v", seed, err)
 					}

@@ -42,18 +42,18 @@ func TestLocalOnly(t *testing.T) {
 	if _, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil); all.Counts.Processed != 2 {
 		t.Errorf("the origin has %+v, want what was written in the copy too", all.Counts)
 	}
-	holdsNothing := func(folder string) {
+	checkNoApp := func(folder string) {
 		t.Helper()
 		if list := mustRun(t, "app", "list", "--data", folder, "--json"); strings.Contains(list, app) {
 			t.Errorf("the folder holds %s", list)
 		}
 	}
-	holdsNothing(folder)
+	checkNoApp(folder)
 	another := filepath.Join(t.TempDir(), "another")
 	if code, _, errs := runCode(t, "sync", "--data", another, "--origin", base, "--key", to[5], "--app", app); code != server.ExitFailed || !strings.Contains(errs, "local only") {
 		t.Errorf("a first sync = %d %s", code, errs)
 	}
-	holdsNothing(another)
+	checkNoApp(another)
 
 	backup, restored := filepath.Join(t.TempDir(), "backup.zip"), filepath.Join(t.TempDir(), "restored")
 	mustRun(t, "backup", backup, "--data", s.Data, "--quiet")

@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// place is a text in the metadata of a photo.
+// place is a location in the metadata of a photo.
 const place = "48.8584N,2.2945E"
 
-// photoOf is a JPEG file with a place in its Exif and its XMP.
+// photoOf returns a JPEG file with a location in its Exif and its XMP.
 func photoOf(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -34,7 +34,7 @@ func photoOf(t *testing.T) []byte {
 	return append(file, b.Bytes()[2:]...)
 }
 
-// hostedAnswer is an answer to a GET.
+// hostedAnswer is the answer to a GET of a hosted picture.
 type hostedAnswer struct {
 	status int
 	body   []byte
@@ -65,15 +65,15 @@ func askFor(t *testing.T, client *http.Client, url, known string) (a hostedAnswe
 	return a
 }
 
-// TestHostedPicturesHaveNoPlace adds a photo that has the place where it was taken. The public address shows it without the place,
-// unless a setting keeps it. Callers who may read the input, and exports, get the original. A deleted picture is 404 to every cache.
+// TestHostedPicturesHaveNoPlace adds a photo that has the location where it was taken. The public URL shows it without the location, unless
+// a setting keeps it. Callers who may read the input, and exports, get the original. For a deleted picture every cache gets 404.
 func TestHostedPicturesHaveNoPlace(t *testing.T) {
 	photo := photoOf(t)
 	sum := sha256.Sum256(photo)
-	for _, keep := range []bool{false, true} {
-		t.Run(fmt.Sprintf("keep %v", keep), func(t *testing.T) {
+	for _, keepLocation := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keep %v", keepLocation), func(t *testing.T) {
 			s := testSettings(t)
-			s.KeepLocation = keep
+			s.KeepLocation = keepLocation
 			_, base := startOrigin(t, s)
 			client := own(t)
 			body := fmt.Sprintf(`{"inputs":[{"id":"a","data":{"image":{"base64":%q}}}]}`, base64.StdEncoding.EncodeToString(photo))
@@ -95,15 +95,15 @@ func TestHostedPicturesHaveNoPlace(t *testing.T) {
 			address := base + answer.Source.Picture[strings.Index(answer.Source.Picture, "/hosted/"):]
 
 			public := askFor(t, client, address, "")
-			if public.status != 200 || len(public.body) != len(photo) || bytes.Contains(public.body, []byte(place)) == !keep || bytes.Equal(public.body, photo) != keep {
+			if public.status != 200 || len(public.body) != len(photo) || bytes.Contains(public.body, []byte(place)) == !keepLocation || bytes.Equal(public.body, photo) != keepLocation {
 				t.Errorf("the public picture: %d, %d bytes of %d, place in it: %v", public.status, len(public.body), len(photo), bytes.Contains(public.body, []byte(place)))
 			}
 			if _, err := jpeg.Decode(bytes.NewReader(public.body)); err != nil {
 				t.Error(err)
 			}
 			tag := public.header.Get("ETag")
-			if again := askFor(t, client, address, tag); tag == "" || again.status != 304 || len(again.body) != 0 {
-				t.Errorf("asked again with %s: %d, %d bytes", tag, again.status, len(again.body))
+			if revalidation := askFor(t, client, address, tag); tag == "" || revalidation.status != 304 || len(revalidation.body) != 0 {
+				t.Errorf("asked again with %s: %d, %d bytes", tag, revalidation.status, len(revalidation.body))
 			}
 			original := address + "/" + hex.EncodeToString(sum[:])
 			if got := askFor(t, client, original, ""); got.status != 200 || !bytes.Equal(got.body, photo) {
@@ -148,14 +148,14 @@ func TestHostedPicturesHaveNoPlace(t *testing.T) {
 	}
 }
 
-// TestHostedVideosHaveNoPlace predicts a film that has the place where it was taken. Its public address shows it without the place,
+// TestHostedVideosHaveNoPlace predicts a film that has the location where it was taken. Its public URL shows it without the location,
 // unless a setting keeps it.
 func TestHostedVideosHaveNoPlace(t *testing.T) {
 	const user = "\x00\x00\x00\x28moov\x00\x00\x00\x20udta\x00\x00\x00\x18\xa9xyz" + place
 	film := []byte("\x00\x00\x00\x14ftypisom\x00\x00\x02\x00mp41" + user)
-	for _, keep := range []bool{false, true} {
+	for _, keepLocation := range []bool{false, true} {
 		s := testSettings(t)
-		s.KeepLocation, s.VideoDecoder = keep, fakeDecoder(t, "", "")
+		s.KeepLocation, s.VideoDecoder = keepLocation, fakeDecoder(t, "", "")
 		_, base := startOrigin(t, s)
 		client := own(t)
 		body := fmt.Sprintf(`{"inputs":[{"data":{"video":{"base64":%q}}}]}`, base64.StdEncoding.EncodeToString(film))
@@ -178,8 +178,8 @@ func TestHostedVideosHaveNoPlace(t *testing.T) {
 		}
 		address := answer.Outputs[0].Input.Data.Video.URL
 		public := askFor(t, client, base+address[strings.Index(address, "/hosted/"):], "")
-		if public.status != 200 || len(public.body) != len(film) || bytes.Contains(public.body, []byte(place)) != keep || bytes.Equal(public.body, film) != keep {
-			t.Errorf("the public video, keep %v: %d %q", keep, public.status, public.body)
+		if public.status != 200 || len(public.body) != len(film) || bytes.Contains(public.body, []byte(place)) != keepLocation || bytes.Equal(public.body, film) != keepLocation {
+			t.Errorf("the public video, keep %v: %d %q", keepLocation, public.status, public.body)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		r := s
 		r.Data = restored
-		again, restoredBase := startOrigin(t, r)
+		restoredServer, restoredBase := startOrigin(t, r)
 		res, err := own(t).Do(requestWithKey(t, restoredBase+"/v2/inputs", key))
 		if err != nil || res.StatusCode != 200 {
 			t.Fatalf("the old key at the restored folder: %v %v", res, err)
@@ -97,7 +97,7 @@ func TestBackupAndRestore(t *testing.T) {
 		if out := mustRun(t, "search", "--label", "turtle", "--data", restored, "--json"); strings.Count(out, "\n") != 2 {
 			t.Errorf("search in the restored folder: %s", out)
 		}
-		if err := again.Stop(); err != nil {
+		if err := restoredServer.Stop(); err != nil {
 			t.Fatal(err)
 		}
 		mustRun(t, "doctor", "--data", restored)
@@ -286,13 +286,13 @@ func TestDamageFolders(t *testing.T) {
 	folders := []string{s.Data, newKilledFolder(t)}
 	var want []string
 	for _, dir := range folders {
-		whole := copyOf(t, dir)
-		if code, r := doctor(t, "--data", whole); code != 0 || len(r.Findings) > 0 {
+		undamaged := copyOf(t, dir)
+		if code, r := doctor(t, "--data", undamaged); code != 0 || len(r.Findings) > 0 {
 			t.Fatalf("an undamaged copy: %d %+v", code, r)
 		}
-		want = append(want, contentDigest(t, whole))
+		want = append(want, contentDigest(t, undamaged))
 	}
-	told, harmless := map[int]int{}, map[int]int{}
+	reported, harmless := map[int]int{}, map[int]int{}
 	for seed := range testkit.Seeds(t, 40, 1000) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		from := int(seed % 2)
@@ -301,7 +301,7 @@ func TestDamageFolders(t *testing.T) {
 		code, stdout, stderr := runCode(t, "doctor", "--data", dir)
 		switch {
 		case code == 1:
-			told[from]++
+			reported[from]++
 		case code != 0:
 			t.Errorf("seed %d: %s damaged: doctor ends with %d: %s", seed, name, code, stderr)
 		case contentDigest(t, dir) != want[from]:
@@ -313,7 +313,7 @@ func TestDamageFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", told[0], harmless[0], told[1], harmless[1])
+	t.Logf("after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", reported[0], harmless[0], reported[1], harmless[1])
 }
 
 // newKilledFolder returns the folder of a server that was killed.
@@ -364,11 +364,11 @@ func spoil(t testing.TB, rnd *rand.Rand, dir string) string {
 	}
 	// A killed server's log ends wherever it ends: shorter, or with a last write that does not
 	// have its checksum, it is what an earlier kill, or one during that write, leaves behind.
-	most, cut := len(b), rnd.IntN(4) == 0
+	limit, cut := len(b), rnd.IntN(4) == 0
 	if filepath.Ext(name) == ".log" {
-		most, cut = len(b)/2, false
+		limit, cut = len(b)/2, false
 	}
-	if at := rnd.IntN(most); cut {
+	if at := rnd.IntN(limit); cut {
 		b = b[:at]
 	} else {
 		b[at] ^= 1 << rnd.IntN(8)

@@ -47,7 +47,7 @@ func heavyInputs(t testing.TB, base, key string, n, size int) {
 	}
 }
 
-// secondApp makes another application in the folder of a process, and returns its key.
+// secondApp creates another application in the folder of a process, and returns its key.
 func secondApp(t *testing.T, p *process) string {
 	t.Helper()
 	code, out, stderr := run(t, nil, "app", "create", "second", "--data", p.data, "--json")
@@ -63,7 +63,7 @@ func secondApp(t *testing.T, p *process) string {
 	return strings.TrimSpace(out)
 }
 
-// innocent asks again and again, and counts the answers that are errors.
+// innocent sends calls until until returns true, and returns the number of answers that are errors.
 func innocent(t testing.TB, client *http.Client, call, base, key, body string, l *latencies, until func() bool) (refused int) {
 	t.Helper()
 	method, path, _ := strings.Cut(call, " ")
@@ -81,7 +81,7 @@ func innocent(t testing.TB, client *http.Client, call, base, key, body string, l
 		}
 		answer, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if res.StatusCode >= 300 { // 207: some pictures cannot be had
+		if res.StatusCode >= 300 { // 207: some pictures failed
 			if refused++; refused == 1 {
 				t.Errorf("%s: %d %.300s", call, res.StatusCode, answer)
 			}
@@ -93,9 +93,9 @@ func innocent(t testing.TB, client *http.Client, call, base, key, body string, l
 
 func times(n int) func() bool { return func() bool { n--; return n < 0 } }
 
-// TestLoadMuteReaders has readers of one application ask for pages of up to 15 MB and read nothing. Another application gets each of its
-// pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB and the other's p99 below three times
-// its usual one.
+// TestLoadMuteReaders makes readers of one application request pages of up to 15 MB and read nothing. Another application gets each of its
+// pages of 20 inputs with 64 KB of metadata. With [testkit.Timing] the process stays below 1 GB, and the other application's p99 stays
+// below three times its usual value.
 func TestLoadMuteReaders(t *testing.T) {
 	count, inputs := 20, 100
 	if testkit.Timing() {
@@ -106,7 +106,7 @@ func TestLoadMuteReaders(t *testing.T) {
 	heavyInputs(t, p.base, keyOf(address), inputs, 60_000)
 	heavyInputs(t, p.base, key, 20, 65_000)
 	client := own(t)
-	var alone, beside latencies
+	var alone, concurrent latencies
 	innocent(t, client, "GET /v2/inputs", p.base, key, "", &alone, times(50))
 
 	programs.Mute(t, address, count, func(int) string {
@@ -117,31 +117,31 @@ func TestLoadMuteReaders(t *testing.T) {
 		end := time.Now().Add(attackedFor(t))
 		until = func() bool { return time.Now().After(end) }
 	}
-	if refused := innocent(t, client, "GET /v2/inputs", p.base, key, "", &beside, until); refused > 0 {
-		t.Errorf("%d of %d pages of the other application were refused", refused, beside.n())
+	if refused := innocent(t, client, "GET /v2/inputs", p.base, key, "", &concurrent, until); refused > 0 {
+		t.Errorf("%d of %d pages of the other application were refused", refused, concurrent.n())
 	}
 	_, peak := p.memory(t)
 	if testkit.Timing() && peak > 1<<30 {
 		t.Errorf("%d MB resident at the peak, want at most 1,024", peak>>20)
 	}
-	if got, most := beside.p(99), 3*max(alone.p(99), 10*time.Millisecond); testkit.Timing() && got > most {
-		t.Errorf("the other's p99 is %v, want at most %v", got, most)
+	if got, limit := concurrent.p(99), 3*max(alone.p(99), 10*time.Millisecond); testkit.Timing() && got > limit {
+		t.Errorf("the other's p99 is %v, want at most %v", got, limit)
 	}
-	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, beside.p(99), beside.n(), alone.p(99))
+	t.Logf("%d mute readers: %d MB resident at the peak; the other's p99 %v of %d calls, alone %v", count, peak>>20, concurrent.p(99), concurrent.n(), alone.p(99))
 }
 
-// TestLoadStrangersBodies has strangers begin bodies and send no more of them, on a path that needs a credential, on one that does not, and
-// without a length. An application's bodies are all taken.
+// TestLoadStrangersBodies makes unauthenticated clients begin bodies and then stop sending: on a path that needs a credential, on one that
+// does not, and without a length. The server accepts all bodies of an application.
 func TestLoadStrangersBodies(t *testing.T) {
 	count := 60
-	t.Setenv("GOMEMLIMIT", "512MiB") // of the process: the budget of bodies follows it
+	t.Setenv("GOMEMLIMIT", "512MiB") // of the process: the server derives the budget for bodies from it
 	p := startProcess(t)
 	address := strings.TrimPrefix(p.base, "http://")
 	client := own(t)
 	body := string(byBase64(dots(t, 17, 24)))
 	body = body[:len(body)-1] + `,"padding":"` + strings.Repeat("p", 5<<20) + `"}`
 	call := "POST /v2/models/" + generalID + "/outputs"
-	var alone, beside latencies
+	var alone, concurrent latencies
 	innocent(t, client, call, p.base, keyOf(address), body, &alone, times(10))
 
 	programs.Mute(t, address, count, func(n int) string {
@@ -158,13 +158,13 @@ func TestLoadStrangersBodies(t *testing.T) {
 		end := time.Now().Add(attackedFor(t))
 		until = func() bool { return time.Now().After(end) }
 	}
-	refused := innocent(t, client, call, p.base, keyOf(address), body, &beside, until)
+	refused := innocent(t, client, call, p.base, keyOf(address), body, &concurrent, until)
 	if refused > 0 {
-		t.Errorf("%d of %d bodies with a key were refused", refused, beside.n())
+		t.Errorf("%d of %d bodies with a key were refused", refused, concurrent.n())
 	}
-	if got, most := beside.p(99), 3*max(alone.p(99), 50*time.Millisecond); testkit.Timing() && got > most {
-		t.Errorf("the p99 of calls with a key is %v, want at most %v", got, most)
+	if got, limit := concurrent.p(99), 3*max(alone.p(99), 50*time.Millisecond); testkit.Timing() && got > limit {
+		t.Errorf("the p99 of calls with a key is %v, want at most %v", got, limit)
 	}
 	_, peak := p.memory(t)
-	t.Logf("%d bodies of strangers: %d MB resident at the peak; p99 with a key %v of %d calls, alone %v", count, peak>>20, beside.p(99), beside.n(), alone.p(99))
+	t.Logf("%d bodies of strangers: %d MB resident at the peak; p99 with a key %v of %d calls, alone %v", count, peak>>20, concurrent.p(99), concurrent.n(), alone.p(99))
 }

@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// TestCommandsPrintShowableNames gives names with control characters to commands: they are refused or printed without them.
+// TestCommandsPrintShowableNames passes names with control characters to commands. The commands reject them or print them without these
+// characters.
 func TestCommandsPrintShowableNames(t *testing.T) {
 	const hostile = "a\x1b[31mb\r\nlevel=ERROR fake=1\u009b2J\u202ec\u2067d\u2028e\x7f"
 	dir := filepath.Join(t.TempDir(), "data")

@@ -29,9 +29,9 @@ import (
 
 // origin is the program sightline: the core runs natively, with accounts and pages.
 type origin struct {
-	people peopleSettings
-	keep   partition.Retention // retention of applications' logs
-	set    *predict.Set        // the newest network and its public models
+	people    peopleSettings
+	retention partition.Retention // retention of applications' logs
+	set       *predict.Set        // the newest network and its public models
 }
 
 // New returns the program sightline.
@@ -73,13 +73,13 @@ func (o *origin) flags(f *pflag.FlagSet) {
 func (o *origin) parse(k *koanf.Koanf, s *server.Settings) (err error) {
 	o.people, err = parsePeople(k, s)
 	if err == nil {
-		o.keep.Age, err = atLeastAnHour(k, "log-retention")
+		o.retention.Age, err = atLeastAnHour(k, "log-retention")
 	}
 	if err == nil {
-		o.keep.Writes, err = atLeastAnHour(k, "keep-writes")
+		o.retention.Writes, err = atLeastAnHour(k, "keep-writes")
 	}
 	if err == nil {
-		o.keep.MaxOffline, err = atLeastAnHour(k, "max-offline")
+		o.retention.MaxOffline, err = atLeastAnHour(k, "max-offline")
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (o *origin) open(_ context.Context, n *server.Node, _ server.Use) (opened s
 	engine, err := core.Open(core.Options{
 		Store: n.Folder.Store, Models: o.set, Hosted: n.Hosted, Clock: system.Now, Rand: system.Random, Seals: system.Random,
 		PublicURL: n.Settings.PublicURL, PublicAppID: n.Settings.PublicAppID, KeepPredicted: n.Settings.KeepPredicted, MaxAnswer: n.Settings.MaxAnswer,
-		Retention: o.keep, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, Copies: n.Settings.Copies, Audit: n.Accounts.Audit,
+		Retention: o.retention, Tokens: n.Tokens, Accounts: n.Accounts, Calls: n.Accounts, Storage: n.Accounts, Rate: n.Settings.Rate, OperatorRate: n.Settings.OperatorRate, Copies: n.Settings.Copies, Audit: n.Accounts.Audit,
 		PictureSize: func(h blob.Hash) (int64, error) { return n.Folder.Blobs.Len(context.Background(), h) },
 		Older:       func(base [32]byte) (*predict.Set, error) { return older(n.Folder, base) },
 	})

@@ -35,7 +35,7 @@ const (
 	embedID   = "bbb5f41425b8468d9b7a554ff10f8581"
 )
 
-// testSettings are those of a server for tests, on a free port of loopback.
+// testSettings returns the settings of a test server on a free loopback port.
 func testSettings(t testing.TB) server.Settings {
 	return server.Settings{
 		Listen: "127.0.0.1:0", Data: t.TempDir(), Language: "en", KeepPredicted: 24 * time.Hour,
@@ -55,35 +55,35 @@ func startOrigin(t testing.TB, s server.Settings) (*server.Server, string) {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	var told strings.Builder
-	if err := srv.Welcome(t.Context(), &told, "sightline"); err != nil {
+	var output strings.Builder
+	if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	address := srv.Listener.Addr().String()
-	if key := toldKey(told.String()); key != "" {
+	if key := toldKey(output.String()); key != "" {
 		keys.Store(address, key)
 	} else {
 		apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"})
+		newKey, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys.Store(address, made.Key)
+		keys.Store(address, newKey.Key)
 	}
 	return srv, "http://" + address
 }
 
-// toldKey returns the key in the output of a first start.
+// toldKey returns the key from the output of a first start.
 func toldKey(text string) string {
 	_, rest, _ := strings.Cut(text, "\n    key     ")
 	key, _, _ := strings.Cut(rest, "\n")
 	return key
 }
 
-// sample is one of the demonstration's photographs.
+// sample returns a photo of the demonstration.
 func sample(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := fs.ReadFile(web.Samples(), name)
@@ -93,7 +93,7 @@ func sample(t testing.TB, name string) []byte {
 	return b
 }
 
-// dots is a small PNG with random-looking pixels.
+// dots returns a small PNG with random-looking pixels.
 func dots(t testing.TB, seed uint64, side int) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, side, side))
@@ -129,7 +129,7 @@ func byURL(urls ...string) []byte {
 	return b
 }
 
-// outputs is a predict answer as clients read it.
+// outputs is the answer to a predict call, as clients read it.
 type outputs struct {
 	Status  cli.Status
 	Outputs []struct {
@@ -166,7 +166,7 @@ func predictBy(t testing.TB, client *http.Client, base, model string, body []byt
 	return res.StatusCode, out
 }
 
-// own is a client whose connections end with the test.
+// own returns a client whose idle connections close at the end of the test.
 func own(t testing.TB) *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -175,14 +175,14 @@ func own(t testing.TB) *http.Client {
 
 func TestPredictByBase64ByURLAndHosted(t *testing.T) {
 	picture := sample(t, "09-sea-turtle.jpg")
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/turtle" {
 			_, _ = w.Write(picture)
 			return
 		}
 		http.NotFound(w, r)
 	}))
-	defer elsewhere.Close()
+	defer pictureServer.Close()
 	s := testSettings(t)
 	s.AllowPrivate = true
 	srv, base := startOrigin(t, s)
@@ -206,7 +206,7 @@ func TestPredictByBase64ByURLAndHosted(t *testing.T) {
 		t.Errorf("the hosted copy: %d bytes of %s, %v; want %d of image/jpeg", len(got), res.Header.Get("Content-Type"), err, len(picture))
 	}
 
-	code, fetched := predictBy(t, client, base, generalID, byURL(elsewhere.URL+"/turtle", hostedURL, elsewhere.URL+"/nothing", base+"/hosted/none"))
+	code, fetched := predictBy(t, client, base, generalID, byURL(pictureServer.URL+"/turtle", hostedURL, pictureServer.URL+"/nothing", base+"/hosted/none"))
 	if code != 207 || len(fetched.Outputs) != 4 {
 		t.Fatalf("by URL: %d %+v", code, fetched.Status)
 	}
@@ -321,7 +321,7 @@ func TestHostedCopiesExpire(t *testing.T) {
 		t.Fatalf("predict: %+v", out)
 	}
 	for start := system.Now(); system.Now().Sub(start) < 2*time.Millisecond; {
-		continue // the clock must pass the copy's short life
+		continue // the clock must pass the end of the hosted copy's short life
 	}
 	res, err := own(t).Get(out.Outputs[0].Input.Data.Image.URL)
 	if err != nil {
@@ -374,7 +374,7 @@ func TestServeCommand(t *testing.T) {
 	}
 }
 
-// safeBuffer is a buffer for two goroutines.
+// safeBuffer is a buffer that is safe for concurrent use.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

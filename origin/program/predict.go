@@ -167,14 +167,14 @@ func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
 	if m, ok := set.Model(idOrName); ok {
 		return m, nil
 	}
-	named := set.ByName(idOrName)
-	for _, m := range named {
+	matches := set.ByName(idOrName)
+	for _, m := range matches {
 		if m.Type != predict.TypeEmbed {
 			return m, nil
 		}
 	}
-	if len(named) > 0 {
-		return named[0], nil
+	if len(matches) > 0 {
+		return matches[0], nil
 	}
 	var known []string
 	for _, m := range set.Models() {

@@ -31,7 +31,7 @@ func run(t *testing.T, stdin io.Reader, args ...string) (code int, stdout, stder
 	return code, out.String(), errs.String()
 }
 
-// album is a folder with photographs, a text and a folder below.
+// album creates a folder with three photos, a text file and a subfolder.
 func album(t *testing.T) (dir string, pictures []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -147,8 +147,8 @@ func TestPredictModelsAndLanguages(t *testing.T) {
 	_, pictures := album(t)
 	turtle, pizza := pictures[0], pictures[1]
 	for _, tt := range []struct {
-		args  []string
-		holds string
+		args []string
+		text string
 	}{
 		{[]string{"--model", "general-v1.3", pizza}, "food"},
 		{[]string{"--model", generalID, pizza}, "food"},
@@ -160,8 +160,8 @@ func TestPredictModelsAndLanguages(t *testing.T) {
 		{[]string{"--language", "zh-TW", turtle}, "動物"},
 	} {
 		code, stdout, stderr := run(t, nil, append([]string{"predict"}, tt.args...)...)
-		if code != 0 || !strings.Contains(stdout, tt.holds) {
-			t.Errorf("%q: %d\n%s%s\nwant it to hold %q", tt.args, code, stdout, stderr, tt.holds)
+		if code != 0 || !strings.Contains(stdout, tt.text) {
+			t.Errorf("%q: %d\n%s%s\nwant it to hold %q", tt.args, code, stdout, stderr, tt.text)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// closedPipe is an output that nobody reads after some bytes.
+// closedPipe is an output whose reader closes after left bytes.
 type closedPipe struct{ left int }
 
 func (c *closedPipe) Write(p []byte) (int, error) {

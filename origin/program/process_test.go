@@ -25,15 +25,15 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// asServer makes the test binary run main, as a separate process.
+// asServer is the environment variable that makes the test binary run main in a separate process.
 const asServer = "SIGHTLINE_TEST_AS_PROGRAM"
 
-// lastStatus names the file that such a process leaves its status in when it ends: what the system says of the
-// memory of a child that has ended is the peak of its parent too, which the child begins as.
+// lastStatus is the environment variable with the name of the file in which such a process stores its /proc status at its end. The peak
+// memory that the system reports for an ended child includes its parent's peak, because the child starts as a copy of the parent.
 const lastStatus = "SIGHTLINE_TEST_LAST_STATUS"
 
-// TestMain fails if a goroutine is left when all servers have stopped, except the
-// library's two that end by themselves or never.
+// TestMain fails if a goroutine is left after all servers have stopped. It ignores the two goroutines of the library, which end later or
+// never, and the one of os/signal.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == video.Command {
 		os.Exit(cli.Run(context.Background(), New(), server.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}))
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("os/signal.loop"))
 }
 
-// process is a server in a separate process, so that its memory and its end can be tested.
+// process is a server in a separate process, so that a test can check its memory and its exit.
 type process struct {
 	cmd    *exec.Cmd
 	base   string
@@ -73,7 +73,7 @@ func startProcess(t testing.TB, args ...string) *process {
 	return startOn(t, t.TempDir(), args...)
 }
 
-// startOn is startProcess on a data folder that may have been used before.
+// startOn is like startProcess, with a data folder that may have been used before.
 func startOn(t testing.TB, data string, args ...string) *process {
 	t.Helper()
 	p := &process{exited: make(chan error, 1), data: data}
@@ -110,7 +110,7 @@ func startOn(t testing.TB, data string, args ...string) *process {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()
-			if key := cmp.Or(toldKey(out.String()), keyOf(data)); key != "" { // told at the folder's first start
+			if key := cmp.Or(toldKey(out.String()), keyOf(data)); key != "" { // the server prints it at the folder's first start
 				keys.Store(address, key)
 				keys.Store(data, key)
 				return p
@@ -122,7 +122,7 @@ func startOn(t testing.TB, data string, args ...string) *process {
 	}
 }
 
-// freeAddress is one on loopback that nobody listens on.
+// freeAddress returns a loopback address with an unused port.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +135,7 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// lines returns the log's lines that hold a text.
+// lines returns the lines of the log that contain a text.
 func (p *process) lines(holding string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *process) lines(holding string) []string {
 	return out
 }
 
-// terminate sends SIGTERM and returns how long the process took to end, and how it ended.
+// terminate sends SIGTERM, and returns the time until the process ended and its exit error.
 func (p *process) terminate(t testing.TB) (time.Duration, error) {
 	t.Helper()
 	start := time.Now()
@@ -159,13 +159,13 @@ func (p *process) terminate(t testing.TB) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// memory returns the resident bytes now and at the peak.
+// memory returns the current and the peak resident memory in bytes.
 func (p *process) memory(t testing.TB) (now, peak int64) {
 	t.Helper()
 	return memoryIn(t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 }
 
-// memoryIn is the memory that the system's status file of a process tells.
+// memoryIn reads the current and the peak resident memory in bytes from a /proc status file.
 func memoryIn(t testing.TB, status string) (now, peak int64) {
 	t.Helper()
 	b, err := os.ReadFile(status)
@@ -184,7 +184,7 @@ func memoryIn(t testing.TB, status string) (now, peak int64) {
 	return field("VmRSS"), field("VmHWM")
 }
 
-// latencies are times of answers.
+// latencies collects response times.
 type latencies struct {
 	mu sync.Mutex
 	d  []time.Duration
@@ -196,7 +196,7 @@ func (l *latencies) add(d time.Duration) {
 	l.d = append(l.d, d)
 }
 
-// p returns a percentile, 0 when there is nothing.
+// p returns a percentile, or 0 without response times.
 func (l *latencies) p(percent int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// shade is a small PNG of one colour.
+// shade returns a small PNG of one colour.
 func shade(t testing.TB, c color.Color) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 32, 32))
@@ -60,7 +60,7 @@ func scores(t testing.TB, client *http.Client, base, concept string) map[string]
 	return found
 }
 
-// metric is the value of a metric without labels.
+// metric returns the value of a metric without labels.
 func metric(t testing.TB, client *http.Client, base, name string) string {
 	t.Helper()
 	res, err := client.Get(base + "/metrics")
@@ -81,8 +81,9 @@ func metric(t testing.TB, client *http.Client, base, name string) string {
 	return ""
 }
 
-// TestAnotherProgramWithAnotherNetwork opens a data folder with a program that has another network. It answers with the old network,
-// which the folder keeps, until every input is analysed again, and then with its network. A third start no longer needs the old one.
+// TestAnotherProgramWithAnotherNetwork opens a data folder with a program that has another network. The program answers with the old
+// network, which the folder keeps, until it has re-analysed every input, and then with its own network. A third start no longer needs the
+// old one.
 func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 	const each = 40
 	s, client := testSettings(t), own(t)
@@ -175,8 +176,8 @@ func TestAnotherProgramWithAnotherNetwork(t *testing.T) {
 		t.Errorf("the next start predicts %v, want %v", again, now)
 	}
 	found()
-	kept, err := os.ReadDir(filepath.Join(s.Data, "bundles"))
-	if err != nil || len(kept) != 1 {
-		t.Errorf("the folder keeps the bundles of %d networks, %v; want one", len(kept), err)
+	bundles, err := os.ReadDir(filepath.Join(s.Data, "bundles"))
+	if err != nil || len(bundles) != 1 {
+		t.Errorf("the folder keeps the bundles of %d networks, %v; want one", len(bundles), err)
 	}
 }

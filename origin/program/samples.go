@@ -38,9 +38,9 @@ var taught = []subject{
 }
 
 type subject struct {
-	id, name string
-	concepts []lesson
-	none     []string // samples that show none of the concepts
+	id, name  string
+	concepts  []lesson
+	negatives []string // samples that show none of the concepts
 }
 
 type lesson struct {
@@ -131,7 +131,7 @@ func addSamples(ctx context.Context, to cli.Session) error {
 			for _, sample := range c.samples {
 				labels[sample] = append(labels[sample], cli.Object{"id": c.id, "value": 1})
 			}
-			for _, sample := range m.none {
+			for _, sample := range m.negatives {
 				labels[sample] = append(labels[sample], cli.Object{"id": c.id, "value": 0})
 			}
 		}

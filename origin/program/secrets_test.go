@@ -16,10 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 )
 
-// plantedSecrets are secrets by their kind.
+// plantedSecrets maps the kind of a secret to the secret.
 type plantedSecrets map[string]string
 
-// forms are how a secret may look in a text.
+// forms returns the encodings in which a secret may appear in a text.
 func forms(secret string) []string {
 	quoted, _ := json.Marshal(secret)
 	return []string{
@@ -28,22 +28,21 @@ func forms(secret string) []string {
 	}
 }
 
-// in returns which of the secrets a text shows.
-func (p plantedSecrets) in(text string) (shown []string) {
+// in returns the names of the secrets that a text contains.
+func (p plantedSecrets) in(text string) (leaks []string) {
 	for name, secret := range p {
 		for _, form := range forms(secret) {
 			if strings.Contains(text, form) {
-				shown = append(shown, name)
+				leaks = append(leaks, name)
 				break
 			}
 		}
 	}
-	return shown
+	return leaks
 }
 
-// TestSecretsStayOutOfLogs uses every kind of secret in every place where a client may put
-// one, rightly and wrongly, and reads all that the server has logged, down to debugging, and
-// all its answers but those that give a secret out.
+// TestSecretsStayOutOfLogs uses every kind of secret in every place where a client can put one, correctly and incorrectly. It then searches
+// the server's log, down to the debug level, and all answers except those that must contain a secret.
 func TestSecretsStayOutOfLogs(t *testing.T) {
 	var log safeBuffer
 	s := testSettings(t)
@@ -52,8 +51,8 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := "http://" + srv.Listener.Addr().String()
-	var told strings.Builder
-	if err := srv.Welcome(t.Context(), &told, "sightline"); err != nil {
+	var output strings.Builder
+	if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	app, client, err := srv.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "secrets", Language: "en"})
@@ -67,32 +66,32 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	a := calling(t, base)
 	_, g := a.grant(client, "")
 	secrets := plantedSecrets{
-		"key": key, "first key": toldKey(told.String()), "client secret": client.Secret, "access token": g.AccessToken,
+		"key": key, "first key": toldKey(output.String()), "client secret": client.Secret, "access token": g.AccessToken,
 		"unknown key": strings.Repeat("5ec2e7", 6)[:32], "password": `pass "word" with 5 spaces`, "session": "planted-session-0123456789",
 		"forged token": "eyJhbGciOiJub25lIn0.eyJwbGFudGVkIjoxfQ.", "malformed key": "planted-key-without-form",
 	}
 	var answers strings.Builder
-	keep := func(status int, header any, body []byte) { fmt.Fprintln(&answers, status, header, string(body)) }
+	collect := func(status int, header any, body []byte) { fmt.Fprintln(&answers, status, header, string(body)) }
 	for _, secret := range secrets {
 		query, path := url.QueryEscape(secret), url.PathEscape(secret)
 		for _, scheme := range []string{"Key ", "Bearer ", "Basic ", "Basic " + base64.StdEncoding.EncodeToString([]byte(client.ID + ":"))[:4], "", "Digest "} {
-			keep(a.do("GET", "/v2/models", nil, "Authorization: "+scheme+secret))
-			keep(a.do("POST", "/v2/token", nil, "Authorization: "+scheme+secret))
+			collect(a.do("GET", "/v2/models", nil, "Authorization: "+scheme+secret))
+			collect(a.do("POST", "/v2/token", nil, "Authorization: "+scheme+secret))
 		}
-		keep(a.do("POST", "/v2/token", nil, "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte(client.ID+":"+secret+"x"))))
-		keep(a.do("GET", "/v2/inputs", nil, "X-Clarifai-Session-Token: "+secret))
-		keep(a.do("GET", "/console/session", nil, "Cookie: sightline="+query))
-		keep(a.do("GET", "/v2/models?key="+query, nil, "Authorization: Key "+key, "Referer: http://x.test/?"+query, "User-Agent: "+secret))
-		if strings.Trim(secret, "0123456789abcdef") == "" { // a path may have any words; what has the form of a secret is cut
-			keep(a.do("GET", "/hosted/"+path, nil))
-			keep(a.do("GET", "/v2/keys/"+path, nil, "Authorization: Key "+key))
-			keep(a.do("DELETE", "/v2/users/me/apps/"+app.ID+"/keys/"+path, nil, "Authorization: Key "+key))
+		collect(a.do("POST", "/v2/token", nil, "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte(client.ID+":"+secret+"x"))))
+		collect(a.do("GET", "/v2/inputs", nil, "X-Clarifai-Session-Token: "+secret))
+		collect(a.do("GET", "/console/session", nil, "Cookie: sightline="+query))
+		collect(a.do("GET", "/v2/models?key="+query, nil, "Authorization: Key "+key, "Referer: http://x.test/?"+query, "User-Agent: "+secret))
+		if strings.Trim(secret, "0123456789abcdef") == "" { // logs shorten only path segments that look like secrets
+			collect(a.do("GET", "/hosted/"+path, nil))
+			collect(a.do("GET", "/v2/keys/"+path, nil, "Authorization: Key "+key))
+			collect(a.do("DELETE", "/v2/users/me/apps/"+app.ID+"/keys/"+path, nil, "Authorization: Key "+key))
 		}
 		body, _ := json.Marshal(map[string]any{"email": "someone@example.org", "password": secret})
-		keep(a.do("POST", "/v2/login", body))
-		keep(a.do("POST", "/v2/login", append(body, '}')))
-		keep(a.do("POST", "/console/session", body, "Content-Type: application/json"))
-		keep(a.do("POST", "/console/accounts", body, "Content-Type: application/json"))
+		collect(a.do("POST", "/v2/login", body))
+		collect(a.do("POST", "/v2/login", append(body, '}')))
+		collect(a.do("POST", "/console/session", body, "Content-Type: application/json"))
+		collect(a.do("POST", "/console/accounts", body, "Content-Type: application/json"))
 		for _, raw := range []string{
 			"GET /v2/models HTTP/1.1\r\nHost: h\r\nAuthorization: Key " + secret + "\r\nAuthorization: Key " + secret + "\r\n\r\n",
 			"GET /v2/models HTTP/1.1\r\nHost: h\r\nX-" + secret + ": " + secret + "\r\nContent-Length: x\r\n\r\n",
@@ -100,16 +99,16 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 			"GET / HTTP/1.1\r\nHost: h\r\nX: " + secret + strings.Repeat("y", 17<<10) + "\r\n\r\n",
 			"POST /v2/inputs HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n" + secret,
 		} {
-			keep(0, nil, sendRaw(t, srv.Listener.Addr().String(), raw))
+			collect(0, nil, sendRaw(t, srv.Listener.Addr().String(), raw))
 		}
 	}
-	if shown := secrets.in(answers.String()); len(shown) > 0 {
-		t.Errorf("answers show: %q", shown)
+	if leaks := secrets.in(answers.String()); len(leaks) > 0 {
+		t.Errorf("answers show: %q", leaks)
 	}
 	if err := srv.Register.DeleteKey(t.Context(), register.Caller{}, app.ID, record.Hash); err != nil {
 		t.Fatal(err)
 	}
-	keep(a.do("GET", "/v2/models", nil, "Authorization: Key "+key))
+	collect(a.do("GET", "/v2/models", nil, "Authorization: Key "+key))
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	if n := strings.Count(text, `"msg":"request"`); n < 200 {
 		t.Errorf("%d requests are logged, which proves nothing", n)
 	}
-	if shown := secrets.in(text); len(shown) > 0 {
+	if leaks := secrets.in(text); len(leaks) > 0 {
 		for line := range strings.Lines(text) {
 			if in := secrets.in(line); len(in) > 0 {
 				t.Errorf("the log shows %q: %s", in, line)
@@ -134,7 +133,7 @@ func sendRaw(t testing.TB, address, raw string) []byte {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, _ = io.WriteString(c, raw) // the server may have hung up
+	_, _ = io.WriteString(c, raw) // the server may have closed the connection
 	if half, ok := c.(*net.TCPConn); ok {
 		_ = half.CloseWrite()
 	}
@@ -143,7 +142,7 @@ func sendRaw(t testing.TB, address, raw string) []byte {
 	return b.Bytes()
 }
 
-// TestPlantedSecretsAreFound holds the search itself.
+// TestPlantedSecretsAreFound tests the search of plantedSecrets.
 func TestPlantedSecretsAreFound(t *testing.T) {
 	p := plantedSecrets{"a": `sec"ret`}
 	for _, text := range []string{`x sec"ret y`, `{"v":"sec\"ret"}`, "q=sec%22ret", base64.StdEncoding.EncodeToString([]byte(`sec"ret`)), `SEC"RET`} {

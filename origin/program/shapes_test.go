@@ -1,6 +1,6 @@
 package program
 
-// Parts of the answers of commands and of the interface, as a client reads them.
+// This file has the parts of the answers of commands and of the API that the tests read.
 
 // importOutput is the output of import --json.
 type importOutput struct {
@@ -19,7 +19,7 @@ type trainedVersion struct {
 	Status     struct{ Code int }
 }
 
-// Codes of a version's status.
+// Codes of a version in its status.
 const (
 	versionTrained  = 21100
 	versionTraining = 21101

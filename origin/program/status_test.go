@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// TestStatus asks how a server is that runs, and one that does not.
+// TestStatus requests the status of a running server and of a stopped one.
 func TestStatus(t *testing.T) {
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/cli"
 )
 
-// TestStorageOfAccounts has an account without a verified address store as many inputs as it may, and shows that to its
-// page, through a restart.
+// TestStorageOfAccounts fills the storage of an account without a verified email address. The account's page shows its use and its limits,
+// also after a restart.
 func TestStorageOfAccounts(t *testing.T) {
 	s := testSettings(t)
 	s.Options = (&origin{people: peopleSettings{unverified: account.Storage{Inputs: 3, Bytes: 1 << 20}}}).options()
@@ -25,8 +25,8 @@ func TestStorageOfAccounts(t *testing.T) {
 	}
 	ada := visit(t, base)
 	ada.must("POST", "/accounts", cli.Object{"name": "Ada", "email": "ada@x.example", "password": aPassword})
-	made := ada.must("POST", "/apps", cli.Object{"name": "Birds", "language": "en", "default_model": ""})
-	key := ada.must("POST", "/apps/"+made.App.ID+"/keys", cli.Object{"description": "camera", "scopes": []string{"All"}}).Key.Key
+	newApp := ada.must("POST", "/apps", cli.Object{"name": "Birds", "language": "en", "default_model": ""})
+	key := ada.must("POST", "/apps/"+newApp.App.ID+"/keys", cli.Object{"description": "camera", "scopes": []string{"All"}}).Key.Key
 	add := func(pictures ...[]byte) (int, string) {
 		t.Helper()
 		req, err := http.NewRequest("POST", base+"/v2/inputs", bytes.NewReader(byBase64(pictures...)))
@@ -52,27 +52,27 @@ func TestStorageOfAccounts(t *testing.T) {
 	if code, body := add(dots(t, 3, 64), dots(t, 4, 64)); code != 207 || strings.Count(body, over) != 1 {
 		t.Errorf("two more = %d %s", code, body)
 	}
-	shown := func() {
+	checkUsage := func() {
 		t.Helper()
 		a := ada.must("GET", "/session", nil).Session.Account
 		if a.Inputs == nil || *a.Inputs != 3 || *a.InputsLimit != 3 || *a.Bytes < 3*64 || *a.BytesLimit != 1<<20 {
 			t.Errorf("the page shows %+v", a)
 		}
 	}
-	shown()
+	checkUsage()
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	_, base = startOrigin(t, s)
 	ada.base = base
-	shown()
+	checkUsage()
 	if code, body := add(dots(t, 5, 64)); code != 400 || strings.Count(body, over) != 1 {
 		t.Errorf("one more after a restart = %d %s", code, body)
 	}
 }
 
-// TestSignUpsOfAddresses limits sign-ups by the client address that the proxy names, and IPv6 addresses by their network
-// of 64 bits. The answer for a registered address is the one for any other.
+// TestSignUpsOfAddresses limits sign-ups by the client address in the proxy's header, and IPv6 addresses by their /64 network. A registered
+// email address gets the same answer as any other.
 func TestSignUpsOfAddresses(t *testing.T) {
 	s := testSettings(t)
 	s.BehindProxy = true

@@ -140,7 +140,7 @@ type syncer struct {
 	local        chan struct{}  // holds a token after a write to the partition
 	first        replica.Status // status at the start
 	purge        *replica.Purge
-	shown        string          // the last line of progress
+	lastLine     string          // the last line of progress
 	when         time.Time       // time at which it was shown
 	oldConflicts int             // number of conflicts at the start
 	end          func(why error) // ends a --once
@@ -312,8 +312,8 @@ func (s *syncer) applyPurge(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
-	gone := catalog.AppRecord{App: s.app.String(), Revoked: catalog.GoneDeleted} // no place in a log: a later run may join again
-	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, gone.Encode()))
+	record := catalog.AppRecord{App: s.app.String(), Revoked: catalog.GoneDeleted} // no place in a log: a later run may join again
+	return errors.Join(err, s.engine.Register.ApplyAppRecord(context.Background(), s.app.String(), 0, record.Encode()))
 }
 
 // effect handles an effect of the state machine.

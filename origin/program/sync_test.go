@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// runSyncCommand runs a sync and returns what it tells.
+// runSyncCommand runs a sync that must exit with code want, and returns its outcome.
 func runSyncCommand(t testing.TB, want int, args ...string) outcome {
 	t.Helper()
 	code, stdout, stderr := runCode(t, append([]string{"sync", "--json", "--timeout", "10s"}, args...)...)
@@ -38,7 +38,7 @@ func runSyncCommand(t testing.TB, want int, args ...string) outcome {
 	return o
 }
 
-// digests are those of an application's state at the origin and in a copy's folder.
+// digests returns the digests of an application's state at the origin and in a replica's folder.
 func digests(t testing.TB, srv *server.Server, app, folder string) (theirs, ours [32]byte) {
 	t.Helper()
 	id, err := catalog.ParseAppID(app)
@@ -61,7 +61,7 @@ func digests(t testing.TB, srv *server.Server, app, folder string) (theirs, ours
 	return theirs, ours
 }
 
-// TestSyncCopies: a folder becomes a copy, is worked on without the server, and both agree again.
+// TestSyncCopies makes a folder a replica, changes it without the server, and syncs again. Then both have the same state.
 func TestSyncCopies(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
@@ -99,15 +99,15 @@ func TestSyncCopies(t *testing.T) {
 	}
 }
 
-// TestSyncRefusals: sync reports a fault at once, or after its time, and loses nothing.
+// TestSyncRefusals: sync reports a fault at once, or after its timeout, and loses nothing.
 func TestSyncRefusals(t *testing.T) {
 	_, base := startOrigin(t, testSettings(t))
 	key := keyOf(strings.TrimPrefix(base, "http://"))
 	dir := t.TempDir()
 	for name, tt := range map[string]struct {
-		args []string
-		code int
-		say  string
+		args    []string
+		code    int
+		message string
 	}{
 		"no folder":      {[]string{"--origin", base, "--key", key}, server.ExitUsage, "--data"},
 		"no origin":      {[]string{"--data", dir, "--key", key}, server.ExitUsage, "--origin"},
@@ -122,14 +122,14 @@ func TestSyncRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := runCode(t, append([]string{"sync"}, tt.args...)...)
-			if code != tt.code || !strings.Contains(errs, tt.say) {
+			if code != tt.code || !strings.Contains(errs, tt.message) {
 				t.Errorf("sync = %d\n%s%s", code, out, errs)
 			}
 		})
 	}
 }
 
-// inCopy makes one call on a copy, by the process that has its folder open.
+// inCopy makes one call on a replica, through the process that has its folder open.
 func inCopy(t testing.TB, folder, method, path, body string) (status int, answer []byte) {
 	t.Helper()
 	env := server.Env{Environ: func() []string { return nil }, Options: New().Server}
@@ -208,16 +208,16 @@ func TestSyncTellsConflicts(t *testing.T) {
 	}
 }
 
-// TestSyncOfADeletedApplication: what was deleted at the origin is removed from the copy, and a key of another
+// TestSyncOfADeletedApplication: sync removes an application from the replica after it was deleted at the origin. A key of another
 // application removes nothing.
 func TestSyncOfADeletedApplication(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	ctx := t.Context()
-	made, err := control.CreateApp.Do(ctx, srv, register.NewApp{Name: "short-lived", Language: "en"})
+	newApp, err := control.CreateApp.Do(ctx, srv, register.NewApp{Name: "short-lived", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := made.App.ID
+	app := newApp.App.ID
 	key, err := control.CreateKey.Do(ctx, srv, register.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
 	if err != nil {
 		t.Fatal(err)
@@ -239,8 +239,8 @@ func TestSyncOfADeletedApplication(t *testing.T) {
 	}
 }
 
-// TestSyncWatches: while it watches, what changes on one side is soon on the other, other commands work on the
-// copy, and it ends in order.
+// TestSyncWatches: while sync watches, a change on one side soon reaches the other, and other commands can use the replica. When the
+// context ends, sync exits without an error.
 func TestSyncWatches(t *testing.T) {
 	srv, base := startOrigin(t, testSettings(t))
 	client := own(t)
@@ -257,11 +257,11 @@ func TestSyncWatches(t *testing.T) {
 			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Environ: func() []string { return nil },
 		})
 	}()
-	soon := func(what string, is func() bool) {
+	soon := func(condition string, is func() bool) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); !is(); {
 			if time.Now().After(end) {
-				t.Fatalf("%s: not within 30 s", what)
+				t.Fatalf("%s: not within 30 s", condition)
 			}
 			system.Pause(t.Context(), 20*time.Millisecond)
 		}

@@ -24,8 +24,8 @@ func (s *syncer) progress(now *replica.Status) {
 		return
 	}
 	if !s.terminal {
-		if line := now.Phase.String() + problem(now); s.f.watch && line != s.shown {
-			s.shown = line
+		if line := now.Phase.String() + problem(now); s.f.watch && line != s.lastLine {
+			s.lastLine = line
 			fmt.Fprintf(s.out, "%s, entry %d of %d, %d changes pending%s\n", now.Phase, now.Cursor, now.Head, now.Pending(), problem(now))
 		}
 		return
@@ -64,10 +64,10 @@ func problem(now *replica.Status) string {
 
 // line replaces the last line on a terminal. An empty text removes it.
 func (s *syncer) line(text string) {
-	if !s.terminal || s.f.quiet || text == "" && s.shown == "" {
+	if !s.terminal || s.f.quiet || text == "" && s.lastLine == "" {
 		return
 	}
-	s.shown = text
+	s.lastLine = text
 	fmt.Fprintf(s.out, "\r\x1b[K%s", text)
 }
 

@@ -23,10 +23,10 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// tenant is an application whose every text holds its mark, and no other's does.
+// tenant is an application whose texts all contain its mark. No text of another application contains it.
 type tenant struct{ mark, key string }
 
-// newTenants makes applications with two inputs, a concept and a model each.
+// newTenants creates n applications with two inputs, a concept and a model each.
 func newTenants(t testing.TB, srv *server.Server, base string, n int) []tenant {
 	t.Helper()
 	client := own(t)
@@ -67,22 +67,22 @@ func newTenants(t testing.TB, srv *server.Server, base string, n int) []tenant {
 	return all
 }
 
-// question is a request of a tenant and what its answer must be.
+// question is a request of a tenant with its expected answer.
 type question struct {
-	of     tenant
-	method string
-	path   string
-	body   string
-	key    string
-	status int
-	mine   bool   // the answer holds the tenant's mark
-	echo   string // an id of another's that the request itself names
+	of      tenant
+	method  string
+	path    string
+	body    string
+	key     string
+	status  int
+	hasMark bool   // the answer holds the tenant's mark
+	echo    string // ID of another tenant's input in the request itself
 }
 
-// drawQuestion makes a request of one of the tenants, sometimes for data of another.
+// drawQuestion returns a random request of one tenant, sometimes for data of another.
 func drawQuestion(rnd *rand.Rand, all []tenant) question {
 	me, other := all[rnd.IntN(len(all))], all[rnd.IntN(len(all))]
-	a := question{of: me, method: "GET", key: me.key, status: 200, mine: true}
+	a := question{of: me, method: "GET", key: me.key, status: 200, hasMark: true}
 	foreign := me != other
 	switch rnd.IntN(10) {
 	case 0:
@@ -92,19 +92,19 @@ func drawQuestion(rnd *rand.Rand, all []tenant) question {
 	case 2:
 		a.path, a.echo = "/v2/inputs/"+other.mark+"-b", other.mark+"-b"
 		if foreign {
-			a.status, a.mine = 404, false
+			a.status, a.hasMark = 404, false
 		}
 	case 3:
 		a.path, a.echo = "/v2/models/"+other.mark+"-m", other.mark+"-m"
 		if foreign {
-			a.status, a.mine = 404, false
+			a.status, a.hasMark = 404, false
 		}
 	case 4:
-		a.path = "/v2/concepts?per_page=2" // own ones come first
+		a.path = "/v2/concepts?per_page=2" // the tenant's concepts come first
 	case 5:
 		a.method, a.path = "POST", "/v2/searches"
 		a.body = fmt.Sprintf(`{"query":{"ands":[{"input":{"data":{"metadata":{"of":"%s"}}}}]}}`, other.mark)
-		a.mine = !foreign
+		a.hasMark = !foreign
 	case 6:
 		a.method, a.path = "PATCH", "/v2/inputs"
 		a.body = fmt.Sprintf(`{"action":"merge","inputs":[{"id":"%[1]s-a","data":{"metadata":{"n":%[2]d,"of":"%[1]s"}}}]}`, me.mark, rnd.IntN(1000))
@@ -112,7 +112,7 @@ func drawQuestion(rnd *rand.Rand, all []tenant) question {
 		a.method, a.path = "POST", "/v2/concepts/searches"
 		a.body = fmt.Sprintf(`{"concept_query":{"name":"%s*"}}`, other.mark[:4])
 	case 8:
-		a.path, a.status, a.mine = "/v2/inputs", 401, false
+		a.path, a.status, a.hasMark = "/v2/inputs", 401, false
 		a.key = strings.Repeat(fmt.Sprintf("%x", rnd.IntN(16)), 32)
 	case 9:
 		a.method, a.path, a.body = "POST", "/v2/models/searches", `{"model_query":{"name":"mark*"}}`
@@ -120,13 +120,13 @@ func drawQuestion(rnd *rand.Rand, all []tenant) question {
 	return a
 }
 
-// write puts the request on the wire.
+// write sends the request to w.
 func (a *question) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: tenants.test\r\nAuthorization: Key %s\r\nContent-Length: %d\r\n\r\n%s", a.method, a.path, a.key, len(a.body), a.body)
 	return err
 }
 
-// wrong returns the fault of an answer; empty: none.
+// wrong returns the fault of an answer, or an empty text.
 func (a *question) wrong(status int, answer []byte, all []tenant) string {
 	if status != a.status || !json.Valid(answer) || !bytes.HasPrefix(answer, []byte(`{"status":{"code":`)) {
 		return fmt.Sprintf("status %d, want %d", status, a.status)
@@ -140,14 +140,14 @@ func (a *question) wrong(status int, answer []byte, all []tenant) string {
 			return "it holds " + b.mark
 		}
 	}
-	if a.mine != bytes.Contains(answer, []byte(a.of.mark)) {
-		return fmt.Sprintf("its own mark: %v, want %v", !a.mine, a.mine)
+	if a.hasMark != bytes.Contains(answer, []byte(a.of.mark)) {
+		return fmt.Sprintf("its own mark: %v, want %v", !a.hasMark, a.hasMark)
 	}
 	return ""
 }
 
-// TestTenantsInterleaved calls several applications over the same connections, pipelined and at once, so that requests share
-// buffers. Each caller gets the data of its application and of no other.
+// TestTenantsInterleaved calls several applications over the same connections, pipelined and concurrently, so that requests share buffers.
+// Each caller gets only the data of its application.
 func TestTenantsInterleaved(t *testing.T) {
 	seed, total := testkit.Rounds(t, 5_000, 1_000_000)
 	srv, base := startOrigin(t, testSettings(t))
@@ -172,10 +172,10 @@ func TestTenantsInterleaved(t *testing.T) {
 	connections.Wait()
 }
 
-// interleave asks over one connection, up to eight requests at once, until none is left.
+// interleave sends requests over one connection, up to eight at once, until left is used up.
 func interleave(conn net.Conn, rnd *rand.Rand, all []tenant, left *atomic.Int64) error {
 	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
-	for made := 0; made < 9_000; { // the server ends a connection after 10,000
+	for requests := 0; requests < 9_000; { // the server ends a connection after 10,000
 		batch := make([]question, 1+rnd.IntN(8))
 		if left.Add(-int64(len(batch))) < 0 {
 			return nil
@@ -204,7 +204,7 @@ func interleave(conn net.Conn, rnd *rand.Rand, all []tenant, left *atomic.Int64)
 				return fmt.Errorf("%s %s %s for %s: %s in %.400s", a.method, a.path, a.body, a.of.mark, trouble, answer)
 			}
 		}
-		made += len(batch)
+		requests += len(batch)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// trusting is a client's configuration that trusts what the files of PEM hold.
+// trusting returns a client configuration that trusts the certificates in PEM files.
 func trusting(t testing.TB, files ...string) *tls.Config {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -38,14 +38,14 @@ func trusting(t testing.TB, files ...string) *tls.Config {
 	return &tls.Config{RootCAs: roots}
 }
 
-// secretly is a client over TLS whose connections end with the test.
+// secretly returns a TLS client whose idle connections close at the end of the test.
 func secretly(t testing.TB, c *tls.Config) *http.Client {
 	transport := &http.Transport{TLSClientConfig: c}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: keyTransport{transport}, Timeout: time.Minute}
 }
 
-// serveLocally serves with a certificate that the command has made.
+// serveLocally starts a server with a certificate from the certificate command.
 func serveLocally(t testing.TB, log *slog.Logger, change func(*server.Settings)) (srv *server.Server, address, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "certificates")
@@ -53,12 +53,12 @@ func serveLocally(t testing.TB, log *slog.Logger, change func(*server.Settings))
 	if code := cli.Run(t.Context(), New(), server.Env{Args: []string{"certificate", "--dir", dir, "--json"}, Stdout: &out, Stderr: &errs}); code != 0 {
 		t.Fatalf("certificate: %d %s", code, errs.String())
 	}
-	var made struct{ Certificate, Key string }
-	if err := json.Unmarshal(out.Bytes(), &made); err != nil {
+	var files struct{ Certificate, Key string }
+	if err := json.Unmarshal(out.Bytes(), &files); err != nil {
 		t.Fatal(err)
 	}
 	s := testSettings(t)
-	s.TLS = server.TLSSettings{Certificate: made.Certificate, Key: made.Key}
+	s.TLS = server.TLSSettings{Certificate: files.Certificate, Key: files.Key}
 	if change != nil {
 		change(&s)
 	}
@@ -76,13 +76,13 @@ func serveLocally(t testing.TB, log *slog.Logger, change func(*server.Settings))
 
 func TestServeOverTLS(t *testing.T) {
 	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), nil)
-	var told strings.Builder
-	if err := srv.Welcome(t.Context(), &told, "sightline"); err != nil {
+	var output strings.Builder
+	if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(address)
 	host := "localhost:" + port
-	keys.Store(host, toldKey(told.String()))
+	keys.Store(host, toldKey(output.String()))
 	if want := "https://" + host; srv.Settings.PublicURL != want {
 		t.Errorf("the public address is %s, want %s", srv.Settings.PublicURL, want)
 	}
@@ -91,8 +91,8 @@ func TestServeOverTLS(t *testing.T) {
 	if code != 200 || len(out.Outputs) != 1 || !strings.HasPrefix(out.Outputs[0].Input.Data.Image.URL, "https://"+host+"/hosted/") {
 		t.Fatalf("predict over HTTPS: %d %+v", code, out)
 	}
-	if code, again := predictBy(t, client, "https://"+host, generalID, byURL(out.Outputs[0].Input.Data.Image.URL)); code != 200 {
-		t.Errorf("the hosted copy by its address: %d %+v", code, again.Status)
+	if code, hosted := predictBy(t, client, "https://"+host, generalID, byURL(out.Outputs[0].Input.Data.Image.URL)); code != 200 {
+		t.Errorf("the hosted copy by its address: %d %+v", code, hosted.Status)
 	}
 	res, err := client.Get(out.Outputs[0].Input.Data.Image.URL)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestServeOverTLS(t *testing.T) {
 	}
 }
 
-// TestCertificateIsReplaced gives a running server another certificate.
+// TestCertificateIsReplaced replaces the certificate of a running server.
 func TestCertificateIsReplaced(t *testing.T) {
 	_, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), nil)
 	config := trusting(t, filepath.Join(dir, certificate.AuthorityFile))
@@ -167,7 +167,7 @@ func TestCertificateCommand(t *testing.T) {
 	}
 }
 
-// TestBehindProxy: the server believes a proxy's headers, and if its address is HTTPS, its answers tell browsers so.
+// TestBehindProxy: the server trusts a proxy's headers. If its public URL is HTTPS, its answers require browsers to use HTTPS.
 func TestBehindProxy(t *testing.T) {
 	var log safeBuffer
 	s := testSettings(t)
@@ -197,8 +197,8 @@ func TestBehindProxy(t *testing.T) {
 	}
 }
 
-// TestStalledHandshakes keeps many connections in the middle of a handshake. Later clients are served, and stopping does not wait for
-// them.
+// TestStalledHandshakes keeps many connections open in the middle of a handshake. Later clients are served, and the server stops without
+// waiting for these connections.
 func TestStalledHandshakes(t *testing.T) {
 	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), func(s *server.Settings) { s.MaxConns = 64 })
 	var stalled []net.Conn

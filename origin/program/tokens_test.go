@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/token"
 )
 
-// asking is a caller without a stored credential.
+// asking is a client that adds no credential.
 type asking struct {
 	*http.Client
 	t    testing.TB
@@ -64,7 +64,7 @@ type tokenResponse struct {
 	Scope       string
 }
 
-// grant asks for a token as the clients do, with one of their bodies.
+// grant requests a token as the clients do, with one of their bodies.
 func (a *asking) grant(c register.Client, body string) (int, tokenResponse) {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.base+"/v2/token", strings.NewReader(body))
@@ -84,7 +84,7 @@ func (a *asking) grant(c register.Client, body string) (int, tokenResponse) {
 	return res.StatusCode, g
 }
 
-// refusal is the code and the details of a refused call.
+// refusal returns the status code and the details of a rejected call.
 func refusal(t testing.TB, body []byte) (int, string) {
 	t.Helper()
 	var r struct {
@@ -99,8 +99,8 @@ func refusal(t testing.TB, body []byte) (int, string) {
 	return r.Status.Code, r.Status.Details
 }
 
-// TestTokenFlow goes the way of a client: id and secret, a token, a predict with it, a token
-// that has expired, a new secret; and the server is stopped and started meanwhile.
+// TestTokenFlow tests the calls of a client: ID and secret, a token, a predict call with it, invalid tokens, a new secret and revoked
+// tokens. The server restarts in between.
 func TestTokenFlow(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://sightline.test"
@@ -170,7 +170,7 @@ func TestTokenFlow(t *testing.T) {
 	}
 }
 
-// TestExpiredToken is told to clients in the words on which they renew.
+// TestExpiredToken checks the code and the text on which clients request a new token.
 func TestExpiredToken(t *testing.T) {
 	s := testSettings(t)
 	s.TokenLife = time.Second
@@ -194,8 +194,8 @@ func TestExpiredToken(t *testing.T) {
 	}
 }
 
-// TestTokensOfAnotherAddress are not read: a data folder that is served elsewhere, such as a
-// copy for tests, must not take the other's tokens.
+// TestTokensOfAnotherAddress checks that a server rejects tokens for another public URL. A data folder that is served at another URL, such
+// as a copy for tests, must not accept the first server's tokens.
 func TestTokensOfAnotherAddress(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://one.test"
@@ -222,7 +222,7 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	}
 }
 
-// TestBackupsHoldNoSigningKeys: nobody can make tokens with a backup. A restored folder signs with new keys.
+// TestBackupsHoldNoSigningKeys: a backup has no keys for signing tokens. A restored folder signs with new keys.
 func TestBackupsHoldNoSigningKeys(t *testing.T) {
 	s := testSettings(t)
 	s.PublicURL = "http://sightline.test"

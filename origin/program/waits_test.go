@@ -19,13 +19,13 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TestSlowURLsHoldUpNobodyElse has one application wait for slow URLs in more calls than the server works on at once. Meanwhile
-// another application's calls with base64, with a URL and with an input by URL are answered, and the server is ready and alive.
-// Above its share the application is refused, with status 429.
+// TestSlowURLsHoldUpNobodyElse makes one application wait for slow URLs in more calls than the server works on at once. Meanwhile another
+// application's calls with base64, with a URL and with an input by URL are answered, and the server is ready and alive. Above its share the
+// application is refused, with status 429.
 func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	picture := dots(t, 1, 16)
 	release := make(chan struct{})
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/picture" {
 			_, _ = w.Write(picture)
 			return
@@ -33,7 +33,7 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 		<-release
 		http.NotFound(w, r)
 	}))
-	defer elsewhere.Close()
+	defer pictureServer.Close()
 	s := testSettings(t)
 	s.AllowPrivate, s.Workers = true, 2
 	srv, base := startOrigin(t, s)
@@ -41,13 +41,13 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: "other"})
+	newKey, err := control.CreateKey.Do(t.Context(), srv, register.NewKey{App: app.App.ID, Scopes: []string{"All"}, Description: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := made.Key
+	other := newKey.Key
 	client := own(t)
-	slow := func(n int) []byte { return byURL(slices.Repeat([]string{elsewhere.URL + "/slow"}, n)...) }
+	slow := func(n int) []byte { return byURL(slices.Repeat([]string{pictureServer.URL + "/slow"}, n)...) }
 	ask := func(key, method, path string, body []byte) (int, http.Header, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, bytes.NewReader(body))
@@ -75,7 +75,7 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 		for range calls {
 			attack.Go(func() {
 				status, out := predictBy(t, client, base, generalID, slow(urls))
-				for status == 503 { // more calls have come at once than the server works on; those that wait leave their places
+				for status == 503 { // more calls came at once than the server works on; waiting calls leave their places later
 					status, out = predictBy(t, client, base, generalID, slow(urls))
 				}
 				if status != 400 || len(out.Outputs) != urls {
@@ -95,9 +95,9 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 				t.Errorf("%s: %s answers %d, %s", when, path, status, text)
 			}
 		}
-		for what, body := range map[string][]byte{"base64": byBase64(picture), "a URL": byURL(elsewhere.URL + "/picture")} {
+		for form, body := range map[string][]byte{"base64": byBase64(picture), "a URL": byURL(pictureServer.URL + "/picture")} {
 			if status, _, text := ask(other, "POST", predict, body); status != 200 {
-				t.Errorf("%s: another application's call with %s: %d, %.300s", when, what, status, text)
+				t.Errorf("%s: another application's call with %s: %d, %.300s", when, form, status, text)
 			}
 		}
 	}
@@ -129,8 +129,8 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 		}
 		return text
 	}
-	inputs("", elsewhere.URL+"/slow", 100)
-	inputs(other, elsewhere.URL+"/picture", 1)
+	inputs("", pictureServer.URL+"/slow", 100)
+	inputs(other, pictureServer.URL+"/picture", 1)
 	for !strings.Contains(text, `"code":30000`) {
 		if _, _, text = ask(other, "GET", "/v2/inputs/0", nil); strings.Contains(text, `"code":30002`) {
 			t.Fatalf("another application's input failed: %s", text)

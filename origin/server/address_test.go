@@ -38,13 +38,13 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfOneClient are bounded where strangers connect one by one.
+// TestConnectionsOfOneClient checks that connections per client are limited only if clients connect directly from other machines.
 func TestConnectionsOfOneClient(t *testing.T) {
 	for _, tt := range []struct {
-		listen string
-		proxy  bool
-		most   int
-		want   int
+		listen   string
+		proxy    bool
+		maxConns int
+		want     int
 	}{
 		{"127.0.0.1:8080", false, 2048, 0},
 		{"localhost:8443", false, 2048, 0},
@@ -52,14 +52,14 @@ func TestConnectionsOfOneClient(t *testing.T) {
 		{":443", false, 2048, 256},
 		{"203.0.113.1:443", false, 20, 16},
 	} {
-		srv := &Server{Node: &Node{Settings: Settings{Listen: tt.listen, BehindProxy: tt.proxy, MaxConns: tt.most}}}
+		srv := &Server{Node: &Node{Settings: Settings{Listen: tt.listen, BehindProxy: tt.proxy, MaxConns: tt.maxConns}}}
 		if got := srv.connsPerIP(); got != tt.want {
-			t.Errorf("%s, behind a proxy %v, %d in all: %d, want %d", tt.listen, tt.proxy, tt.most, got, tt.want)
+			t.Errorf("%s, behind a proxy %v, %d in all: %d, want %d", tt.listen, tt.proxy, tt.maxConns, got, tt.want)
 		}
 	}
 }
 
-// TestACMEFailuresAreTold once a minute, for names of ours.
+// TestACMEFailuresAreTold checks that failures for configured names are logged at most once a minute.
 func TestACMEFailuresAreTold(t *testing.T) {
 	var log strings.Builder
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// mostBehind is the maximum time by which this machine's clock may be behind a log without a warning.
-const mostBehind = time.Minute
+// maxBehind is the maximum time by which this machine's clock may be behind a log without a warning.
+const maxBehind = time.Minute
 
 // tellClocks warns about applications whose newest operation is ahead of this machine's clock. The clock was set back, or was wrong when
 // the operation was made. The clock of a log never goes back. So until this machine's clock has caught up, local operations count as newer
@@ -25,7 +25,7 @@ func tellClocks(store kv.Reader, apps []catalog.App, now time.Time, log *slog.Lo
 		if err != nil {
 			return fmt.Errorf("application %s: %w", apps[i].ID, err)
 		}
-		if behind := h.Clock.Time().Sub(now); behind > mostBehind {
+		if behind := h.Clock.Time().Sub(now); behind > maxBehind {
 			log.Warn("the clock of this machine is behind the newest operation of an application; check the clock",
 				"app", apps[i].ID, "behind", behind.Round(time.Second).String())
 		}

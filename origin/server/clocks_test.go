@@ -14,11 +14,11 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestTellClocks: the log names an application with operations from the future, and no other one.
+// TestTellClocks: the log names only an application with operations from the future.
 func TestTellClocks(t *testing.T) {
 	store, now := memkv.New(), time.Unix(1_700_000_000, 0)
 	apps := make([]catalog.App, 3)
-	for i, ahead := range []time.Duration{0, mostBehind, 49 * time.Hour} {
+	for i, ahead := range []time.Duration{0, maxBehind, 49 * time.Hour} {
 		app := catalog.AppID{byte(i + 1)}
 		apps[i].ID = app.String()
 		p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return now.Add(ahead) }})
@@ -29,11 +29,11 @@ func TestTellClocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var said bytes.Buffer
-	if err := tellClocks(store, apps, now, slog.New(slog.NewTextHandler(&said, nil))); err != nil {
+	var logs bytes.Buffer
+	if err := tellClocks(store, apps, now, slog.New(slog.NewTextHandler(&logs, nil))); err != nil {
 		t.Fatal(err)
 	}
-	if want := "app=" + apps[2].ID + " behind=49h0m0s\n"; strings.Count(said.String(), "level=WARN") != 1 || !strings.HasSuffix(said.String(), want) {
-		t.Errorf("log: %s, want one line that ends in %s", &said, want)
+	if want := "app=" + apps[2].ID + " behind=49h0m0s\n"; strings.Count(logs.String(), "level=WARN") != 1 || !strings.HasSuffix(logs.String(), want) {
+		t.Errorf("log: %s, want one line that ends in %s", &logs, want)
 	}
 }

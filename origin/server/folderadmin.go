@@ -53,8 +53,8 @@ func createApp(ctx context.Context, n *Node, a register.NewApp) (control.Created
 	if err != nil {
 		return control.CreatedApp{}, err
 	}
-	shown, err := n.operatorView(&app)
-	return control.CreatedApp{App: shown, Client: client}, err
+	view, err := n.operatorView(&app)
+	return control.CreatedApp{App: view, Client: client}, err
 }
 
 // operatorView returns an application in the form for the operator.
@@ -77,8 +77,8 @@ func appsOf(_ context.Context, n *Node, _ control.Nothing) ([]control.App, error
 	all, err := n.Register.Apps()
 	apps := make([]control.App, 0, len(all))
 	for i := range all {
-		shown, e := n.operatorView(&all[i])
-		apps, err = append(apps, shown), errors.Join(err, e)
+		view, e := n.operatorView(&all[i])
+		apps, err = append(apps, view), errors.Join(err, e)
 	}
 	slices.SortStableFunc(apps, func(a, b control.App) int { return a.Created.Compare(b.Created) })
 	return apps, err
@@ -204,14 +204,14 @@ func createEdge(ctx context.Context, n *Node, e control.NewEdge) (control.Create
 }
 
 func shownEdge(e *catalog.Edge) control.Edge {
-	shown := control.Edge{ID: e.ID, Name: e.Name, Apps: e.Apps, Site: uint32(e.Site), Created: e.Created.Time()}
+	view := control.Edge{ID: e.ID, Name: e.Name, Apps: e.Apps, Site: uint32(e.Site), Created: e.Created.Time()}
 	if e.Enrolled != 0 {
-		shown.Enrolled = e.Enrolled.Time()
+		view.Enrolled = e.Enrolled.Time()
 	}
 	if e.Revoked != 0 {
-		shown.Revoked = e.Revoked.Time()
+		view.Revoked = e.Revoked.Time()
 	}
-	return shown
+	return view
 }
 
 func edgesOf(_ context.Context, n *Node, _ control.Nothing) ([]control.Edge, error) {

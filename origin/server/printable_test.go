@@ -8,30 +8,30 @@ import (
 	"testing"
 )
 
-// hostileName is a name that colours a terminal, begins another line, and turns the direction of what follows.
+// hostileName is a name that colours a terminal, starts another line, and reverses the direction of the following text.
 const hostileName = "a\x1b[31mb\r\nlevel=ERROR fake=1\u009b2J\u202ec\u2067d\u2028e\x7f"
 
-// showable reports whether a text has no character that a terminal obeys, but the ends of so many lines.
-func showable(t *testing.T, what, text string, lines int) {
+// showable checks that a text has exactly so many lines, and otherwise no control character for terminals.
+func showable(t *testing.T, name, text string, lines int) {
 	t.Helper()
 	if got := strings.Count(text, "\n"); got != lines {
-		t.Errorf("%s: %d lines, want %d: %q", what, got, lines, text)
+		t.Errorf("%s: %d lines, want %d: %q", name, got, lines, text)
 	}
 	for _, r := range strings.ReplaceAll(text, "\n", "") {
 		if hazardous(r) {
-			t.Errorf("%s: %q in %q", what, r, text)
+			t.Errorf("%s: %q in %q", name, r, text)
 		}
 	}
 }
 
-// TestNamesAreShowable logs and prints a hostile name in every form.
+// TestNamesAreShowable logs and prints a hostile name in every format.
 func TestNamesAreShowable(t *testing.T) {
 	for _, format := range []string{"text", "json", "tint"} {
 		var b bytes.Buffer
 		log := newLog(&b, Settings{LogFormat: format})
 		log.Info("request", "name", hostileName, "error", errors.New(hostileName), "any", stringer{})
 		text := b.String()
-		if format == "tint" { // it colours lines itself
+		if format == "tint" { // this format colours lines itself
 			for _, code := range []string{"\x1b[0m", "\x1b[2m", "\x1b[22m", "\x1b[92m", "\x1b[91m", "\x1b[1;91m", "\x1b[91;2m", "\x1b[22;91m", "\x1b[2;91m", "\x1b[22;2m"} {
 				text = strings.ReplaceAll(text, code, "")
 			}

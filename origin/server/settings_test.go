@@ -44,7 +44,7 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 }
 
-// TestSettingsPrecedence sets one thing in all places, and others in fewer.
+// TestSettingsPrecedence sets one setting in all sources, and other settings in fewer sources.
 func TestSettingsPrecedence(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "sightline.toml")
 	text := `
@@ -88,7 +88,7 @@ acme-email = "me@a.example"
 	}
 }
 
-// TestOldNames sets things by the names that they had in version 0.1.0.
+// TestOldNames uses the names that some settings had in version 0.1.0.
 func TestOldNames(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "sightline.toml")
 	if err := os.WriteFile(config, []byte("min-free = '1GB'\nkeep-predicted = '1h'\n"), 0o600); err != nil {

@@ -21,13 +21,13 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// TLSSettings has the source of the certificate; the zero value is plain HTTP.
+// TLSSettings has the source of the certificate. The zero value means plain HTTP.
 type TLSSettings struct {
-	Certificate, Key        string   // files
-	Domains                 []string // by ACME
+	Certificate, Key        string   // paths of PEM files
+	Domains                 []string // names of the certificate to get by ACME
 	Email, Cache, Directory string
 
-	Authority *http.Client // speaks with it; nil: the system's. Tests give another
+	Authority *http.Client // client for the ACME server at Directory; nil: http.DefaultClient. Only tests set it
 }
 
 func (s *TLSSettings) on() bool { return s.Certificate != "" || len(s.Domains) > 0 }
@@ -58,8 +58,8 @@ func parseSecure(k *koanf.Koanf) (s TLSSettings, err error) {
 	return s, nil
 }
 
-// open returns the configuration to serve with, and the name that it is good for first; nil
-// for plain HTTP.
+// open returns the TLS configuration, and the first name of its certificate that has no wildcard
+// ("" if there is none). For plain HTTP c is nil. data is the data folder.
 func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name string, err error) {
 	if s.Certificate != "" {
 		files, err := certificate.OpenFiles(s.Certificate, s.Key, system.Now, log)
@@ -85,15 +85,16 @@ func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name s
 	if s.Directory != "" {
 		manager.Client = &acme.Client{DirectoryURL: s.Directory, HTTPClient: s.Authority}
 	}
-	told := tellFailures(manager.GetCertificate, s.Domains, system.Now, log)
-	return &tls.Config{GetCertificate: told, NextProtos: []string{acme.ALPNProto}}, s.Domains[0], nil
+	getCertificate := tellFailures(manager.GetCertificate, s.Domains, system.Now, log)
+	return &tls.Config{GetCertificate: getCertificate, NextProtos: []string{acme.ALPNProto}}, s.Domains[0], nil
 }
 
 // certificates is the type of tls.Config.GetCertificate.
 type certificates = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// tellFailures logs, once a minute, why there is no certificate for one of our names: strangers
-// ask for others all the time, and ours are asked for with every connection.
+// tellFailures returns a function that calls get and logs its errors for the names in ours, at most
+// once a minute, because every connection needs a certificate. It does not log errors for other
+// names: clients of the Internet request them all the time.
 func tellFailures(get certificates, ours []string, now func() time.Time, log *slog.Logger) certificates {
 	var (
 		mu   sync.Mutex
@@ -113,7 +114,7 @@ func tellFailures(get certificates, ours []string, now func() time.Time, log *sl
 	}
 }
 
-// publicURL returns the address at which clients reach a server, as far as it knows.
+// publicURL returns the URL of a server that listens on address. An HTTPS URL has the name of the certificate, if that is not empty.
 func publicURL(address net.Addr, secure bool, name string) string {
 	if !secure {
 		return "http://" + address.String()
@@ -128,8 +129,8 @@ func publicURL(address net.Addr, secure bool, name string) string {
 	return "https://" + net.JoinHostPort(name, port)
 }
 
-// strict reports whether browsers must use only HTTPS from now on. They must not for a name of this machine, since it would be closed for
-// all other servers of that name.
+// strict reports whether the server makes browsers use only HTTPS for its name (HSTS). It does not for an IP address or a localhost name:
+// browsers could then not open other servers of that name by HTTP.
 func strict(publicURL string) bool {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Scheme != "https" {

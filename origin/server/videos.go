@@ -16,19 +16,20 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// Limits of a call to a server by the clock.
+// Time limits of calls to the server.
 const (
-	callTime          = 5 * time.Minute // without a video
-	VideoDownloadTime = 5 * time.Minute // of the download of a video
+	callTime          = 5 * time.Minute // a call without a video
+	VideoDownloadTime = 5 * time.Minute // the download of a video
 )
 
-// Names in the data folder.
+// Names of files in the data folder.
 const (
-	DecoderDir = "decoder"     // the compiled decoding module
-	decoderKey = "decoder.key" // the key that seals it
+	DecoderDir = "decoder"     // folder of the compiled decoding module
+	decoderKey = "decoder.key" // key that seals the files in DecoderDir
 )
 
-// DecoderCache returns the folder for the compiled decoding module in the folder dir, and the key that seals its files.
+// DecoderCache returns the folder for the compiled decoding module in the data folder dir, and the key that seals its files. It creates the
+// key if the key is missing.
 func DecoderCache(dir string) (cache string, key [32]byte, err error) {
 	folder, err := system.OpenFolder(dir)
 	if err != nil {
@@ -38,7 +39,7 @@ func DecoderCache(dir string) (cache string, key [32]byte, err error) {
 	return filepath.Join(dir, DecoderDir), key, errors.Join(err, folder.Close())
 }
 
-// newDecoder makes the decoder of a server. Where the compiled module cannot be kept, each video compiles it.
+// newDecoder creates the decoder of a server. If the server cannot store the compiled module, each video compiles it.
 func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
 	o := video.Options{Module: s.VideoModule, System: s.VideoDecoder, Time: s.VideoTime, Log: log}
 	if cache, key, err := DecoderCache(s.Data); err != nil {
@@ -49,7 +50,7 @@ func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
 	return video.New(o)
 }
 
-// videos are the videos of calls.
+// videos downloads and decodes the videos of calls.
 type videos struct {
 	*video.Decoder
 	n       *Node
@@ -67,10 +68,10 @@ func (v *videos) Fetch(ctx context.Context, url string, to io.Writer) error {
 		}
 		return err
 	}
-	most := v.n.Settings.MaxVideo
-	err := v.fetcher.Download(ctx, url, fetch.Limits{Kind: raster.Picture | raster.Video, Bytes: most, Timeout: VideoDownloadTime}, to)
+	limit := v.n.Settings.MaxVideo
+	err := v.fetcher.Download(ctx, url, fetch.Limits{Kind: raster.Picture | raster.Video, Bytes: limit, Timeout: VideoDownloadTime}, to)
 	if failure := new(fetch.Failure); errors.As(err, &failure) && failure.TooLarge() {
-		return fmt.Errorf("video of more than %d bytes: %w", most, raster.ErrTooLarge)
+		return fmt.Errorf("video of more than %d bytes: %w", limit, raster.ErrTooLarge)
 	}
 	return err
 }

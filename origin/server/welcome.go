@@ -10,11 +10,11 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 )
 
-// LocalApp is the application that a first start makes.
+// LocalApp is the name of the application that the first start creates.
 const LocalApp = "local"
 
-// Welcome makes a new folder's application and its key, and prints them for the person who started
-// the server, with commands of the program. The key is printed once. It does nothing for a folder that has a key.
+// Welcome creates the application and the key of a new data folder. It prints them to w for the operator, with commands of the program
+// called name. It prints the key only once. If the folder has a key, Welcome does nothing.
 func (n *Node) Welcome(ctx context.Context, w io.Writer, name string) error {
 	keys, err := control.Keys.Do(ctx, n, control.ID{ID: ""})
 	if err != nil || len(keys) > 0 {
@@ -27,13 +27,13 @@ func (n *Node) Welcome(ctx context.Context, w io.Writer, name string) error {
 	n.Fresh = len(apps) == 0
 	var app string
 	if len(apps) > 0 {
-		app = apps[0].ID // the process died before its key was made
+		app = apps[0].ID // an earlier process ended before it created the key
 	} else {
-		made, err := control.CreateApp.Do(ctx, n, register.NewApp{Name: LocalApp, Language: n.Settings.Language})
+		created, err := control.CreateApp.Do(ctx, n, register.NewApp{Name: LocalApp, Language: n.Settings.Language})
 		if err != nil {
 			return err
 		}
-		app = made.App.ID
+		app = created.App.ID
 	}
 	key, err := control.CreateKey.Do(ctx, n, register.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
 	if err != nil {
@@ -55,7 +55,7 @@ To create more keys: %s key create --app %s --scopes All --data %s
 	return nil
 }
 
-// Quote makes an argument of a shell's command line of a path.
+// Quote returns path as an argument of a shell's command line, in quotes if necessary.
 func Quote(path string) string {
 	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
 		return path

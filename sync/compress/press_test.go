@@ -66,7 +66,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestLargeBytes reads bodies that are longer than the window.
+// TestLargeBytes reads bodies about as long as the window, and longer.
 func TestLargeBytes(t *testing.T) {
 	body := make([]byte, 3<<20)
 	random := uint64(7)
@@ -88,15 +88,15 @@ func TestForeignBytes(t *testing.T) {
 	}
 }
 
-// step gives a stream piece by piece, and fails the test when more is asked for than has come.
+// step is a reader of a stream in pieces. It fails the test if the caller reads more than available pieces.
 type step struct {
-	t      *testing.T
-	pieces [][]byte
-	come   int
+	t         *testing.T
+	pieces    [][]byte
+	available int
 }
 
 func (s *step) Read(p []byte) (int, error) {
-	if s.come == 0 {
+	if s.available == 0 {
 		s.t.Fatal("the reader wants more before it gives what has come")
 	}
 	if len(s.pieces) == 0 {
@@ -104,13 +104,13 @@ func (s *step) Read(p []byte) (int, error) {
 	}
 	n := copy(p, s.pieces[0])
 	if s.pieces[0] = s.pieces[0][n:]; len(s.pieces[0]) == 0 {
-		s.pieces, s.come = s.pieces[1:], s.come-1
+		s.pieces, s.available = s.pieces[1:], s.available-1
 	}
 	return n, nil
 }
 
-// TestNothingHeldBack reads a live stream: each message comes out when it has come in, and before
-// the next one does.
+// TestNothingHeldBack reads a live stream. The reader returns each message as soon as it has arrived,
+// before the next one arrives.
 func TestNothingHeldBack(t *testing.T) {
 	messages := []string{"one", "two, which is longer", "three"}
 	s := &step{t: t}
@@ -121,7 +121,7 @@ func TestNothingHeldBack(t *testing.T) {
 		}
 		s.pieces = append(s.pieces, b.Bytes())
 	}
-	s.come = 1
+	s.available = 1
 	r, err := compress.NewReader(s)
 	if err != nil {
 		t.Fatal(err)
@@ -132,15 +132,15 @@ func TestNothingHeldBack(t *testing.T) {
 		if _, err := io.ReadFull(r, got); err != nil || string(got) != m {
 			t.Fatalf("message %d: %q, %v, want %q", i, got, err, m)
 		}
-		s.come++
+		s.available++
 	}
-	s.come++
+	s.available++
 	if n, err := r.Read(make([]byte, 10)); n != 0 || err != io.EOF {
 		t.Errorf("Read at the end = %d, %v", n, err)
 	}
 }
 
-// TestCut ends a stream at every byte.
+// TestCut cuts a stream at every byte.
 func TestCut(t *testing.T) {
 	var b bytes.Buffer
 	w := compress.NewWriter(&b)
@@ -190,7 +190,7 @@ func TestWriterBelow(t *testing.T) {
 	}
 }
 
-// TestWriteFrames parts a frame of entries at its seam: fewer bytes, and the same stream.
+// TestWriteFrames: WriteFrames splits a frame of entries at its seam, which saves bytes. The decoded stream is the same.
 func TestWriteFrames(t *testing.T) {
 	ops := make([]log.Op, wire.MaxOps)
 	random := uint64(1)
@@ -204,16 +204,16 @@ func TestWriteFrames(t *testing.T) {
 	}
 	m := wire.Entries{To: wire.MaxOps, Block: wire.EncodeOps(ops)}
 	frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
-	var parted, whole bytes.Buffer
+	var parted, single bytes.Buffer
 	if err := compress.NewWriter(&parted).WriteFrames(frame); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compress.NewWriter(&whole).Write(frame); err != nil {
+	if _, err := compress.NewWriter(&single).Write(frame); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d bytes in parts, %d whole", parted.Len(), whole.Len())
-	if parted.Len() >= whole.Len() {
-		t.Errorf("%d bytes in parts, %d whole", parted.Len(), whole.Len())
+	t.Logf("%d bytes in parts, %d whole", parted.Len(), single.Len())
+	if parted.Len() >= single.Len() {
+		t.Errorf("%d bytes in parts, %d whole", parted.Len(), single.Len())
 	}
 	if got, err := readAll(parted.Bytes()); err != nil || !bytes.Equal(got, frame) {
 		t.Errorf("%d bytes, %v, want %d", len(got), err, len(frame))

@@ -56,16 +56,16 @@ func (w *client) edgeID() string {
 	return ""
 }
 
-// identify authenticates the caller. named are the applications in the request. If the authentication fails and one of them was deleted,
+// identify authenticates the caller. apps are the applications in the request. If the authentication fails and one of them was deleted,
 // identify returns that refusal.
-func (c *call) identify(named ...string) error {
+func (c *call) identify(apps ...string) error {
 	err := c.credential()
 	if err == nil {
 		return nil
 	}
-	for _, app := range named {
-		if gone := c.refuseDeleted(app); gone != nil {
-			return gone
+	for _, app := range apps {
+		if refusal := c.refuseDeleted(app); refusal != nil {
+			return refusal
 		}
 	}
 	return err
@@ -130,7 +130,7 @@ func (c *call) refuseDeleted(app string) error {
 	if _, err := catalog.ParseAppID(app); err != nil {
 		return nil
 	}
-	if gone, err := c.f.o.Register.AppDeleted(app); err != nil || !gone {
+	if deleted, err := c.f.o.Register.AppDeleted(app); err != nil || !deleted {
 		return err
 	}
 	return &wire.Refusal{Code: wire.RefusedGone, Detail: "the application was deleted"}
@@ -160,7 +160,7 @@ var errLocalOnly = &wire.Refusal{Code: wire.RefusedScope, Detail: "the applicati
 
 // refuseLocalOnly returns errLocalOnly for a call that would send data of a local-only application.
 func (c *call) refuseLocalOnly(app string) error {
-	if c.does == takes {
+	if c.does == receives {
 		return nil
 	}
 	a, err := c.f.o.Register.App(app)
@@ -188,8 +188,8 @@ func (c *call) reach(app string) (*partition.Partition, error) {
 // enter opens an application for the caller.
 func (c *call) enter(app string) (*partition.Partition, error) {
 	if c.edge != nil && slices.Contains(c.edge.Apps, app) {
-		if gone := c.refuseDeleted(app); gone != nil {
-			return nil, gone
+		if refusal := c.refuseDeleted(app); refusal != nil {
+			return nil, refusal
 		}
 	}
 	if !c.may(app) {
@@ -197,8 +197,8 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 	}
 	p, err := c.f.o.Engine.Partition(app)
 	if err != nil {
-		if gone := c.refuseDeleted(app); gone != nil {
-			return nil, gone
+		if refusal := c.refuseDeleted(app); refusal != nil {
+			return nil, refusal
 		}
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func malformedError(format string, args ...any) error {
 }
 
 // unknown returns the refusal for something that does not exist or belongs to another application.
-func unknown(what string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: what} }
+func unknown(detail string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: detail} }
 
 // partOf refuses every partition except 0, the only one of an application.
 func partOf(n uint64) error {

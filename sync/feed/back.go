@@ -53,8 +53,8 @@ func (c *call) back() (api.Response, error) {
 	}
 	if len(entries) > 0 {
 		if err := c.takeBack(p, &m, entries); err != nil {
-			if gone := c.refuseDeleted(m.App); gone != nil {
-				return api.Response{}, gone
+			if refusal := c.refuseDeleted(m.App); refusal != nil {
+				return api.Response{}, refusal
 			}
 			return api.Response{}, err
 		}
@@ -129,8 +129,8 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	for i := range entries {
 		ops[i] = entries[i].Op
 		if b, ok := ops[i].Body.(*log.InputFetched); ok { // the name of its input may have changed
-			named := *b
-			ops[i].Body = &named
+			clone := *b
+			ops[i].Body = &clone
 			fetched = append(fetched, ops[i])
 		}
 	}
@@ -147,7 +147,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	if errors.Is(err, partition.ErrRestored) {
 		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error(), Epoch: p.Log().Epoch()}
 	}
-	if err != nil || len(n.made) == 0 {
+	if err != nil || len(n.derived) == 0 {
 		return err
 	}
 	// An earlier replica may have given back the inputs without their pictures.
@@ -163,29 +163,29 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	return p.AddDerived(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
 }
 
-// regain collects again the derived records and manifests of operations that the log had. gone are those whose picture or manifest the
+// regain collects again the derived records and manifests of operations that the log had. missing are those whose picture or manifest the
 // origin lacks.
-func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
+func (n *needs) regain(ops []log.Op) (missing map[log.Dot]string, err error) {
 	v := n.p.View()
 	defer v.Close()
 	base, err := n.c.f.o.Engine.Serving(v.Reader)
 	if err != nil {
 		return nil, err
 	}
-	gone = map[log.Dot]string{}
+	missing = map[log.Dot]string{}
 	var wants []want
 	for i := range ops {
 		op := ops[i] // needs may change the operation in ops to a refused one
-		here, err := n.meetOne(v.Reader, base, ops[:i+1], i, &wants)
+		available, err := n.meetOne(v.Reader, base, ops[:i+1], i, &wants)
 		if s, ok := op.Body.(*log.NetworkSwitch); ok {
-			here, err = n.manifests(v.Reader, ops[i], s)
+			available, err = n.manifests(v.Reader, ops[i], s)
 		}
 		ops[i] = op
 		if err != nil {
 			return nil, err
 		}
-		if !here {
-			gone[op.Dot] = lostBytes(op.Body)
+		if !available {
+			missing[op.Dot] = lostBytes(op.Body)
 		}
 		if len(wants) >= int(n.c.f.o.Limits.Pictures) || i == len(ops)-1 {
 			if err := n.rederive(base, wants); err != nil {
@@ -197,20 +197,20 @@ func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
 	if err := n.rederive(base, wants); err != nil {
 		return nil, err
 	}
-	return gone, nil
+	return missing, nil
 }
 
-// manifests collects the manifests of the versions in a network switch. here is false if the origin lacks one.
-func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (here bool, err error) {
-	here = true
+// manifests collects the manifests of the versions in a network switch. available is false if the origin lacks one.
+func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (available bool, err error) {
+	available = true
 	for _, v := range s.Versions {
 		has, err := n.manifest(r, &op, &log.VersionResult{Version: v.Version, Manifest: v.Manifest})
 		if err != nil {
 			return false, err
 		}
-		here = here && has
+		available = available && has
 	}
-	return here, nil
+	return available, nil
 }
 
 // lostBytes names the part of an operation that the origin lacks.

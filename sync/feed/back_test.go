@@ -292,9 +292,9 @@ func TestBackRefused(t *testing.T) {
 	}
 	r.must(400, "POST", "/v2/sync/back", []byte("back"))
 	question := wire.Back{App: w.App, Epoch: p.Log().Epoch(), Site: r.site, Issued: 1}
-	taken, err := wire.DecodeTakenBack(r.must(200, "POST", "/v2/sync/back", question.Encode()).Body)
-	if err != nil || taken.Confirmed != 1 {
-		t.Errorf("of the site the log has %+v, %v", taken, err)
+	reply, err := wire.DecodeTakenBack(r.must(200, "POST", "/v2/sync/back", question.Encode()).Body)
+	if err != nil || reply.Confirmed != 1 {
+		t.Errorf("of the site the log has %+v, %v", reply, err)
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	haveBytes  = 1 << 20
-	maxHashes  = 10_000    // hashes of one have request
-	wholeBytes = 256 << 10 // maximum size of a part of a picture that is answered without a stream
+	haveBytes   = 1 << 20
+	maxHashes   = 10_000    // hashes of one have request
+	maxBuffered = 256 << 10 // maximum size of a part of a picture that is answered without a stream
 )
 
 // refers reports whether an input of the application has the picture.
@@ -64,14 +64,14 @@ func (c *call) have() (api.Response, error) {
 	defer v.Close()
 	var out wire.HaveReply
 	for _, h := range m.Hashes {
-		here, err := c.f.canRead(c.ctx, c.app, v.Reader, h)
-		if err == nil && !here {
-			here, err = isObject(v.Reader, h)
+		available, err := c.f.canRead(c.ctx, c.app, v.Reader, h)
+		if err == nil && !available {
+			available, err = isObject(v.Reader, h)
 		}
 		if err != nil {
 			return api.Response{}, err
 		}
-		if here {
+		if available {
 			out.Hashes = append(out.Hashes, h)
 		} else if n := c.f.uploads.receivedBytes(c.app, h); n > 0 {
 			out.Partial = append(out.Partial, wire.PartialBlob{Hash: h, Size: n})
@@ -96,11 +96,11 @@ func (c *call) blob() (api.Response, error) {
 	}
 	v := p.View()
 	defer v.Close()
-	here, err := c.f.canRead(c.ctx, c.app, v.Reader, c.hash)
+	available, err := c.f.canRead(c.ctx, c.app, v.Reader, c.hash)
 	if err != nil {
 		return api.Response{}, err
 	}
-	if !here {
+	if !available {
 		data, err := v.Object(c.hash)
 		if errors.Is(err, catalog.ErrNotFound) {
 			return api.Response{}, unknown("no such picture or object")
@@ -122,7 +122,7 @@ func (c *call) blob() (api.Response, error) {
 
 // picture answers with the bytes from ≤ i < to of a picture.
 func (c *call) picture(from, to int64) (api.Response, error) {
-	if to-from <= wholeBytes && to <= 1<<20 {
+	if to-from <= maxBuffered && to <= 1<<20 {
 		data, err := c.f.o.Blobs.Get(c.ctx, c.hash)
 		if err == nil && int64(len(data)) < to {
 			err = blob.ErrCorrupt
@@ -222,14 +222,14 @@ func (c *call) upload() (api.Response, error) {
 	}
 	x.uploadKey = uploadKey{c.app, c.hash}
 	v := p.View()
-	here, err := refers(v.Reader, c.hash)
-	if err == nil && here {
-		here, err = c.f.o.Blobs.Has(c.ctx, c.hash)
+	available, err := refers(v.Reader, c.hash)
+	if err == nil && available {
+		available, err = c.f.o.Blobs.Has(c.ctx, c.hash)
 	}
 	if err = errors.Join(err, v.Close()); err != nil {
 		return api.Response{}, err
 	}
-	if here {
+	if available {
 		return c.uploadReply(200, wire.HaveReply{Hashes: []blob.Hash{c.hash}}), nil
 	}
 	if err := c.sends(uint64(len(body)), true); err != nil {
@@ -253,8 +253,8 @@ func (c *call) upload() (api.Response, error) {
 // sends counts n bytes against the application's daily quota. It counts bytes of operations only if the account's storage is limited,
 // because the log keeps them.
 func (c *call) sends(n uint64, picture bool) error {
-	most := c.f.o.Limits.BlobBytes
-	limit := most
+	defaultLimit := c.f.o.Limits.BlobBytes
+	limit := defaultLimit
 	if c.f.o.Storage != nil {
 		l, err := c.f.o.Storage(c.app)
 		if err != nil {
@@ -264,12 +264,12 @@ func (c *call) sends(n uint64, picture bool) error {
 			limit = min(limit, uint64(l))
 		}
 	}
-	if limit == most && !picture {
+	if limit == defaultLimit && !picture {
 		return nil
 	}
-	err := c.f.meters.blobs.take(c.app, uint64(float64(n)*float64(most)/float64(limit)), c.now, "bytes of pictures")
+	err := c.f.meters.blobs.take(c.app, uint64(float64(n)*float64(defaultLimit)/float64(limit)), c.now, "bytes of pictures")
 	var no *wire.Refusal
-	if limit < most && errors.As(err, &no) {
+	if limit < defaultLimit && errors.As(err, &no) {
 		no.Detail, no.Value = fmt.Sprintf("too many bytes: the account may send %d a day", limit), limit
 	}
 	return err

@@ -70,15 +70,15 @@ func (c *call) detach() {
 
 // reader is a changes answer in progress.
 type reader struct {
-	c        *call
-	p        *partition.Partition
-	live     live
-	epoch    log.Epoch
-	cursor   uint64
-	register uint64    // entry of the control log up to which the reader's app record goes
-	shown    blob.Hash // hash of the last sent app record; zero: none
-	wants    wire.Wants
-	bare     bool // only entries are requested, by a replica that downloads a snapshot
+	c          *call
+	p          *partition.Partition
+	live       live
+	epoch      log.Epoch
+	cursor     uint64
+	register   uint64    // entry of the control log up to which the reader's app record goes
+	recordHash blob.Hash // hash of the last sent app record; zero: none
+	wants      wire.Wants
+	bare       bool // only entries are requested, by a replica that downloads a snapshot
 
 	changed  atomic.Bool // the app record may have changed
 	pollEnds bool        // something that ends a poll was sent
@@ -158,8 +158,8 @@ func (x *reader) run(w io.Writer) error {
 	if err == nil || errors.Is(err, errEnded) {
 		return nil
 	}
-	var taken *writeError
-	if errors.As(err, &taken) {
+	var writeErr *writeError
+	if errors.As(err, &writeErr) {
 		return err // the reader has closed the stream
 	}
 	if x.c.f.logFailure(err); x.isAppDeleted() {
@@ -177,25 +177,25 @@ func (f *Feed) logFailure(err error) {
 
 // isAppDeleted reports whether the application was deleted while the reader was connected.
 func (x *reader) isAppDeleted() bool {
-	gone, err := x.c.f.o.Register.AppDeleted(x.c.app)
-	return err == nil && gone
+	deleted, err := x.c.f.o.Register.AppDeleted(x.c.app)
+	return err == nil && deleted
 }
 
 // frames writes until the answer ends. Between two frames it keeps no buffers.
 func (x *reader) frames() error {
 	o := &x.c.f.o
 	moved := make(chan struct{}, 1)
-	tell := func() {
+	notify := func() {
 		select {
 		case moved <- struct{}{}:
 		default: // a notification is pending
 		}
 	}
 	l := x.p.Log()
-	defer l.Tail(tell)()
+	defer l.Tail(notify)()
 	defer o.Register.Watch(func() {
 		x.changed.Store(true)
-		tell()
+		notify()
 	})()
 	x.changed.Store(true)
 	began := o.Clock()
@@ -327,15 +327,15 @@ func (x *reader) sendAppRecord() error {
 		return err
 	}
 	sum := blob.Sum(data)
-	if x.bare || x.shown.IsZero() && seq == x.register || sum == x.shown { // after a restore the reader's entry may be greater
-		x.shown = sum
+	if x.bare || x.recordHash.IsZero() && seq == x.register || sum == x.recordHash { // after a restore the reader's entry may be greater
+		x.recordHash = sum
 		return nil
 	}
 	m := wire.AppRecord{App: x.c.app, Seq: seq, Data: data}
 	if err := x.send(wire.TypeRegister, m.Encode()); err != nil {
 		return err
 	}
-	x.shown, x.register, x.pollEnds = sum, seq, true
+	x.recordHash, x.register, x.pollEnds = sum, seq, true
 	return nil
 }
 

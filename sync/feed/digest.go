@@ -60,10 +60,10 @@ func (t *trees) put(x *tree) {
 }
 
 // sweep drops trees that were not used for a while, and those of deleted applications.
-func (t *trees) sweep(now time.Time, gone func(app string) bool) {
+func (t *trees) sweep(now time.Time, isDeleted func(app string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.grown = slices.DeleteFunc(t.grown, func(x *tree) bool { return now.Sub(x.used).Abs() > keepTree || gone(x.app) })
+	t.grown = slices.DeleteFunc(t.grown, func(x *tree) bool { return now.Sub(x.used).Abs() > keepTree || isDeleted(x.app) })
 }
 
 // digest answers with a node of the tree of the current state, or of an earlier entry whose tree is still in memory. The answer has the
@@ -114,11 +114,11 @@ func (c *call) grow(v *partition.View, epoch log.Epoch) (*tree, error) {
 	if err := c.f.meters.snapshots.take(c.user()+" digest", 1, c.now, "digests"); err != nil {
 		return nil, err
 	}
-	made, err := fold.DigestTree(v.KV(), v.AppID())
+	digestTree, err := fold.DigestTree(v.KV(), v.AppID())
 	if err != nil {
 		return nil, err
 	}
-	x := &tree{Tree: made, app: c.app, epoch: epoch, seq: v.Seq(), used: c.now}
+	x := &tree{Tree: digestTree, app: c.app, epoch: epoch, seq: v.Seq(), used: c.now}
 	c.f.trees.put(x)
 	return x, nil
 }

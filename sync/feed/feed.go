@@ -102,12 +102,12 @@ func New(o Options) (*Feed, error) {
 // applications. The host calls it every few seconds.
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
-	gone := func(app string) bool {
-		gone, err := f.o.Register.AppDeleted(app)
-		return err == nil && gone
+	isDeleted := func(app string) bool {
+		deleted, err := f.o.Register.AppDeleted(app)
+		return err == nil && deleted
 	}
-	f.trees.sweep(now, gone)
-	return errors.Join(f.uploads.sweep(ctx, now, gone), f.exports.sweep(now, gone))
+	f.trees.sweep(now, isDeleted)
+	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted))
 }
 
 // Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.
@@ -124,21 +124,21 @@ type route struct {
 type access int
 
 const (
-	sends access = iota // to a replica: refused for an application that is local only
-	takes               // from a replica
+	sends    access = iota // to a replica: refused for an application that is local only
+	receives               // from a replica
 )
 
 var routes = []route{
 	{"POST", "/session", (*call).session, sends},
 	{"GET", "/changes", (*call).changes, sends},
-	{"POST", "/push", (*call).push, takes},
-	{"POST", "/back", (*call).back, takes},
+	{"POST", "/push", (*call).push, receives},
+	{"POST", "/back", (*call).back, receives},
 	{"GET", "/snapshot", (*call).snapshot, sends},
 	{"GET", "/snapshot/", (*call).chunk, sends},
 	{"GET", "/digest", (*call).digest, sends},
-	{"POST", "/blobs/have", (*call).have, takes},
+	{"POST", "/blobs/have", (*call).have, receives},
 	{"GET", "/blobs/", (*call).blob, sends},
-	{"PUT", "/blobs/", (*call).upload, takes},
+	{"PUT", "/blobs/", (*call).upload, receives},
 	{"GET", "/keys", (*call).register, sends},
 	{"POST", "/enrol", (*call).enrol, sends},
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// kinds are the types of frames, in their order.
+// kinds returns the types of frames, in order.
 func kinds(fs []wire.Frame) string {
 	var b bytes.Buffer
 	for i, f := range fs {
@@ -78,8 +78,8 @@ func TestChanges(t *testing.T) {
 	if refused := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App+"&p=0&only=others", nil); refused.Code != wire.RefusedFormat {
 		t.Errorf("only=others is refused with %+v", refused)
 	}
-	again := fmt.Sprintf("epoch=%x&since=%d&register=%d", run.Epoch, run.To, register.Seq)
-	if k := kinds(r.pull(again)); k != "checkpoint end" {
+	query := fmt.Sprintf("epoch=%x&since=%d&register=%d", run.Epoch, run.To, register.Seq)
+	if k := kinds(r.pull(query)); k != "checkpoint end" {
 		t.Errorf("from the end on: %s", k)
 	}
 	for _, q := range []string{
@@ -95,8 +95,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestEveryCursorLeadsOn reads from each place of a log of several runs, in answers that end after
-// one.
+// TestEveryCursorLeadsOn pulls a log of several runs, starting at every 53rd entry. Each answer
+// continues without gaps up to the head.
 func TestEveryCursorLeadsOn(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -161,8 +161,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushWithoutItsPictures has operations name pictures that were not sent: what is before them is
-// taken.
+// TestPushWithoutItsPictures: a push names a picture that the replica has not uploaded. The origin
+// accepts only the operations before it.
 func TestPushWithoutItsPictures(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -188,8 +188,8 @@ func TestPushWithoutItsPictures(t *testing.T) {
 	}
 }
 
-// TestPushOfWhatIsNoPicture: operations that name invalid pictures, or objects of another kind, are refused in the log, and their site
-// continues.
+// TestPushOfWhatIsNoPicture: the log records operations with invalid pictures, or of a kind that replicas may not push, as refused.
+// Later operations of their site succeed.
 func TestPushOfWhatIsNoPicture(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -219,14 +219,14 @@ func TestPushOfWhatIsNoPicture(t *testing.T) {
 	}
 }
 
-// TestManyPictures pushes more of them than are analysed at once.
+// TestManyPictures pushes more pictures than the origin analyses in one push.
 func TestManyPictures(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
 	var bodies []log.Body
 	names := []string{"red.png", "blue.png", "white.png", "black.png", "half.png"}
 	for i := range 80 {
-		data := append(apitest.Picture(names[i%len(names)]), byte(i)) // decoders pass over what follows
+		data := append(apitest.Picture(names[i%len(names)]), byte(i)) // decoders ignore bytes after the picture
 		bodies = append(bodies, &log.InputCreate{ID: fmt.Sprint("i", i), Blob: r.upload(data), ContentType: "image/png"})
 	}
 	ops := r.next(bodies...)
@@ -243,7 +243,7 @@ func TestManyPictures(t *testing.T) {
 	}
 	h := w.Now.Add(48 * time.Hour)
 	w.Now = h
-	r.upload([]byte("later")) // releases the held bytes
+	r.upload([]byte("later")) // unpins the earlier uploads
 	if _, err := w.Hosted.Collect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// TestFutureClocks sets a clock years ahead, and back again: the log has the origin's.
+// TestFutureClocks: a replica's clock is years ahead. The log limits the times of its operations by the origin's clock.
 func TestFutureClocks(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// honest is a correct replica: a machine over another copy, which synchronizes with the same origin as the hostile one.
+// honest is a correct replica that syncs with the same origin as the hostile one.
 type honest struct {
 	w    *world
 	app  catalog.AppID
@@ -29,7 +29,7 @@ type honest struct {
 	pics *blob.Memory
 }
 
-// newHonest opens an empty copy of an application.
+// newHonest opens an empty replica of an application.
 func (w *world) newHonest(app, key string) *honest {
 	w.t.Helper()
 	id, err := catalog.ParseAppID(app)
@@ -46,7 +46,7 @@ func (w *world) newHonest(app, key string) *honest {
 	return h
 }
 
-// sync runs a machine until it has the whole log and the origin has all of its operations.
+// sync runs a machine until the replica has the whole log and the origin has all operations of the replica.
 func (h *honest) sync() {
 	h.w.t.Helper()
 	m, err := machine.New(machine.Options{
@@ -83,7 +83,7 @@ func (h *honest) sync() {
 	h.w.t.Fatalf("the honest replica is not in step: %+v", m.Status())
 }
 
-// answer has the origin answer a request.
+// answer returns the origin's answer to a request.
 func (h *honest) answer(a machine.Ask) machine.Answer {
 	h.w.t.Helper()
 	r := &api.Request{Method: a.Method, Path: a.Path, Query: a.Query, Body: a.Body, Authorization: h.auth}
@@ -107,7 +107,7 @@ func (h *honest) answer(a machine.Ask) machine.Answer {
 	return machine.Answer{ID: a.ID, Status: res.Status, Header: fields, Body: res.Body}
 }
 
-// write has a user of the honest replica write.
+// write submits operations of a user of the honest replica.
 func (h *honest) write(bodies ...log.Body) {
 	h.w.t.Helper()
 	if _, err := h.part.Submit(context.Background(), "someone", bodies, nil); err != nil {
@@ -115,8 +115,8 @@ func (h *honest) write(bodies ...log.Body) {
 	}
 }
 
-// view is a digest of all that the honest replica shows, once it has what the origin has: its inputs, models and all else, but
-// not how many operations of whom that took.
+// view syncs the replica, and returns a digest of its state, such as inputs and models. The digest leaves out the number of
+// operations of each site.
 func (h *honest) view() string {
 	h.w.t.Helper()
 	h.sync()

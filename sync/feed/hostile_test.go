@@ -21,8 +21,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestHostileReplica: a replica of one application attacks, while an honest one of the same application runs. The origin refuses each
-// attack with its status. The digests of every application, the logs, the pictures, and the data of the honest replica do not change.
+// TestHostileReplica: a hostile and an honest replica sync the same application. The origin refuses each attack with the expected
+// status. The digests of every application, the logs, the pictures, and the data of the honest replica do not change.
 func TestHostileReplica(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("mine", "red.png")
@@ -30,7 +30,7 @@ func TestHostileReplica(t *testing.T) {
 	owner := w.join(victim.App, victim.Key)
 	secret := owner.upload(apitest.Picture("blue.png"))
 	owner.mustPush(owner.next(&log.InputCreate{ID: "theirs", Blob: secret, ContentType: "image/png"}))
-	held := owner.upload(apitest.Picture("white.png")) // sent, and nothing names it yet
+	orphan := owner.upload(apitest.Picture("white.png")) // uploaded; no operation names it yet
 
 	r := w.join(w.App, w.Key)
 	friend := w.join(w.App, w.Key)
@@ -52,7 +52,7 @@ func TestHostileReplica(t *testing.T) {
 	r.must(200, "POST", "/v2/sync/push", recorded.Encode())
 	view = good.view()
 
-	// as is a push of one operation with something forged.
+	// as returns a function that pushes one operation. change forges a part of the request.
 	as := func(change func(x *replica, m *wire.Push, op *log.Op)) func() api.Response {
 		return func() api.Response {
 			x := *r
@@ -105,10 +105,10 @@ func TestHostileReplica(t *testing.T) {
 			op.Body = &log.InputCreate{ID: "stolen", Blob: secret, ContentType: "image/png"}
 		})},
 		{"what another has sent, by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
-			op.Body = &log.InputCreate{ID: "stolen", Blob: held, ContentType: "image/png"}
+			op.Body = &log.InputCreate{ID: "stolen", Blob: orphan, ContentType: "image/png"}
 		})},
 		{"a manifest by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
-			op.Body = &log.VersionResult{Version: "v", Code: 21100, Manifest: held}
+			op.Body = &log.VersionResult{Version: "v", Code: 21100, Manifest: orphan}
 		})},
 		{"the operations before it are missing", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			later := *op
@@ -134,7 +134,7 @@ func TestHostileReplica(t *testing.T) {
 			m.Block = []byte{1, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
 		})},
 		{"more operations than a block has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = []byte{1, 8, 0x81, 4} // 513
+			m.Block = []byte{1, 8, 0x81, 4} // 513 operations
 		})},
 		{"a length beyond the body", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
 			m.Block = []byte{1, 18, 0xff, 0xff, 0xff, 0x7f}
@@ -175,7 +175,7 @@ func TestHostileReplica(t *testing.T) {
 		}},
 		{"an oversized session", 413, get("POST", "/v2/sync/session", make([]byte, 1<<20+1))},
 		{"another's picture", 404, get("GET", r.blob(secret), nil)},
-		{"another's upload", 404, get("GET", r.blob(held), nil)},
+		{"another's upload", 404, get("GET", r.blob(orphan), nil)},
 		{"another's picture in their application", 403, get("GET", owner.blob(secret), nil)},
 		{"bytes of another hash", 409, get("PUT", r.blob(secret), apitest.Picture("red.png"))},
 		{"another's picture as an object", 404, get("GET", "/v2/sync/snapshot/"+secret.String()+"?app="+w.App, nil)},
@@ -216,7 +216,7 @@ func TestHostileReplica(t *testing.T) {
 		})
 	}
 	t.Run("another's pictures are not told of", func(t *testing.T) {
-		had, err := wire.DecodeHaveReply(r.must(200, "POST", "/v2/sync/blobs/have", have(secret, held)).Body)
+		had, err := wire.DecodeHaveReply(r.must(200, "POST", "/v2/sync/blobs/have", have(secret, orphan)).Body)
 		if err != nil || len(had.Hashes)+len(had.Partial) != 0 {
 			t.Errorf("have = %+v, %v", had, err)
 		}
@@ -226,7 +226,7 @@ func TestHostileReplica(t *testing.T) {
 	}
 }
 
-// TestErrorsForPeople asks without saying that messages of the protocol are read.
+// TestErrorsForPeople: without wire.ContentType in Accept, errors are JSON, as in the rest of the API.
 func TestErrorsForPeople(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
@@ -242,7 +242,7 @@ func TestErrorsForPeople(t *testing.T) {
 	}
 }
 
-// TestDeletedApplication deletes an application under its replicas.
+// TestDeletedApplication: after an application is deleted, the origin refuses its replicas as gone, and deletes their uploads.
 func TestDeletedApplication(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
@@ -279,7 +279,7 @@ func TestDeletedApplication(t *testing.T) {
 	}
 }
 
-// TestQuota pushes without end: the answer is a wait, and after it there is room.
+// TestQuota: a replica over a quota gets a refusal with a wait. After the wait it may continue.
 func TestQuota(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits = feed.Limits{OpsRate: 2, BlobBytes: 100, Snapshots: 2} })
 	r := w.join(w.App, w.Key)
@@ -302,7 +302,7 @@ func TestQuota(t *testing.T) {
 	r.seq--
 	r.mustPush(r.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"}))
 
-	r.upload(make([]byte, 101)) // one use fits, however large
+	r.upload(make([]byte, 101)) // the first upload passes, whatever its size
 	if no := r.mustRefuse("PUT", r.blob(blob.Sum([]byte("x"))), []byte("x")); no.Code != wire.RefusedQuota {
 		t.Errorf("more pictures: %+v", no)
 	}
@@ -362,7 +362,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// chunkOf is the hash of a chunk of an application's snapshot, which is held open.
+// chunkOf returns the hash of a chunk of an application's snapshot. The origin keeps that snapshot open.
 func (w *world) chunkOf(r *replica) string {
 	w.t.Helper()
 	m, err := wire.DecodeManifest(r.must(200, "GET", "/v2/sync/snapshot?app="+r.app, nil).Body)

@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestPushFailed: if the log accepts nothing, the refusal asks the replica to take another site, or to begin at the end of the log.
+// TestPushFailed: if the log rejects a push, the refusal makes the replica take another site, or continue at the end of the log.
 func TestPushFailed(t *testing.T) {
 	c := &call{f: &Feed{o: Options{Engine: living{}}}}
 	for _, tt := range []struct {
@@ -39,13 +39,13 @@ func TestPushFailed(t *testing.T) {
 	}
 }
 
-// living is an engine whose applications all exist.
+// living is an engine on which no application is deleted.
 type living struct{ Engine }
 
 func (living) AppGone(string) (bool, error) { return false, nil }
 
-// TestMeterOfStrangers has more users than a meter remembers: those it knows are held to their own use, all others to
-// one bucket, and once their buckets are full nobody is remembered.
+// TestMeterOfStrangers: a meter gets more users than it stores. Each stored user has its own bucket, and all others
+// share one. The meter forgets users whose buckets are full.
 func TestMeterOfStrangers(t *testing.T) {
 	m := meter{name: "m", amount: 1, per: time.Second, burst: 1}
 	now := time.Unix(1e9, 0)
@@ -78,7 +78,7 @@ func TestMeterOfStrangers(t *testing.T) {
 	}
 }
 
-// serving is an engine whose applications are served by the network that their state names.
+// serving is an engine that serves each application with the network in its state.
 type serving struct{ Engine }
 
 func (serving) Serving(r catalog.Reader) ([32]byte, error) {
@@ -86,8 +86,8 @@ func (serving) Serving(r catalog.Reader) ([32]byte, error) {
 	return h.Base, err
 }
 
-// TestSwitchNotFolded reads a switch of the network that is in the log and not yet in the state: its records, and those of the entries
-// behind it, are the next network's.
+// TestSwitchNotFolded reads a log with a switch of the network that is not yet in the state. The records of the switch, and of the
+// entries behind it, belong to the next network.
 func TestSwitchNotFolded(t *testing.T) {
 	app, old, next := catalog.AppID{1}, [32]byte{1}, [32]byte{2}
 	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: time.Now})

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// callRecorder notes what is asked of the pictures: what takes time.
+// callRecorder records the calls of the picture store. They determine how long an answer takes.
 type callRecorder struct {
 	blob.Blobs
 	feed.Pinner
@@ -51,7 +51,7 @@ func (x *callRecorder) Pin(ctx context.Context, data []byte) (blob.Hash, error) 
 }
 
 // TestExistenceDoesNotLeak requests objects of another application and objects that do not exist. The answers are equal byte by byte, and
-// so are the reads of the picture store.
+// so are the calls of the picture store.
 func TestExistenceDoesNotLeak(t *testing.T) {
 	spy := &callRecorder{}
 	w := newWorld(t, func(o *feed.Options) {
@@ -60,9 +60,9 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	})
 	victim := w.NewTenant(t, "", "en")
 	owner := w.join(victim.App, victim.Key)
-	named := owner.upload(apitest.Picture("blue.png"))
-	owner.mustPush(owner.next(&log.InputCreate{ID: "theirs", Blob: named, ContentType: "image/png"}))
-	held := owner.upload(apitest.Picture("white.png"))
+	referenced := owner.upload(apitest.Picture("blue.png"))
+	owner.mustPush(owner.next(&log.InputCreate{ID: "theirs", Blob: referenced, ContentType: "image/png"}))
+	orphan := owner.upload(apitest.Picture("white.png"))
 	half := blob.Sum([]byte("half of it"))
 	owner.headers = contentRange(0, 4, 10)
 	owner.must(202, "PUT", owner.blob(half), []byte("half"))
@@ -82,7 +82,7 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	get := func(method, path string) func(h blob.Hash) api.Response {
 		return func(h blob.Hash) api.Response { return r.ask(method, path+h.String()+"?app="+w.App, nil) }
 	}
-	asks := map[string]func(h blob.Hash) api.Response{
+	requests := map[string]func(h blob.Hash) api.Response{
 		"have": func(h blob.Hash) api.Response {
 			return r.ask("POST", "/v2/sync/blobs/have", (&wire.HaveRequest{App: w.App, Hashes: []blob.Hash{h}}).Encode())
 		},
@@ -95,9 +95,9 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 		"with the wrong": func(h blob.Hash) api.Response { return r.ask("PUT", r.blob(h), []byte("wrong")) },
 	}
 	nobodys := blob.Sum([]byte("nobody has this"))
-	for name, ask := range asks {
-		for what, h := range map[string]blob.Hash{"named": named, "held": held, "half": half, "chunk": chunk} {
-			t.Run(name+" "+what, func(t *testing.T) {
+	for name, ask := range requests {
+		for kind, h := range map[string]blob.Hash{"named": referenced, "held": orphan, "half": half, "chunk": chunk} {
+			t.Run(name+" "+kind, func(t *testing.T) {
 				spy.calls = nil
 				got, calls := shape(ask(h), h), spy.calls
 				spy.calls = nil
@@ -126,14 +126,14 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	}
 }
 
-// piece sends a part of an upload.
+// piece uploads the bytes from to to of a picture of size bytes, as zeros.
 func (r *replica) piece(h blob.Hash, from, to, size int) api.Response {
 	x := *r
 	x.headers = contentRange(from, to, size)
 	return x.ask("PUT", r.blob(h), make([]byte, to-from))
 }
 
-// shape is all of an answer but the hash that was asked for.
+// shape returns an answer as text, with the requested hash replaced.
 func shape(res api.Response, h blob.Hash) string {
 	text := fmt.Sprintf("%d %s %q %q", res.Status, res.ContentType, res.Header, res.Body)
 	text = strings.ReplaceAll(text, h.String(), "HASH")

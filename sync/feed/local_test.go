@@ -28,22 +28,22 @@ func (w *world) localOnly(on bool) {
 func TestLocalOnly(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("secret-input", "red.png")
-	held := blob.Sum(apitest.Picture("red.png"))
+	picture := blob.Sum(apitest.Picture("red.png"))
 	page, edge := w.join(w.App, w.Key), w.enrolEdge(7)
 	chunk := w.chunkOf(page)
 	w.localOnly(true)
-	for who, r := range map[string]*replica{"a page, or sightline sync": page, "an edge": edge} {
+	for name, r := range map[string]*replica{"a page, or sightline sync": page, "an edge": edge} {
 		app := "?app=" + w.App
 		for _, path := range []string{
 			"changes" + app, "changes" + app + "&live=poll", "changes" + app + "&live=stream", "snapshot" + app, "snapshot/" + chunk + app,
-			"digest" + app, "digest" + app + "&prefix=0000&values=1", "blobs/" + held.String() + app, "keys" + app,
+			"digest" + app, "digest" + app + "&prefix=0000&values=1", "blobs/" + picture.String() + app, "keys" + app,
 		} {
 			res := r.ask("GET", "/v2/sync/"+path, nil)
 			if m, err := wire.DecodeRefusal(res.Body); err != nil || res.Status != 403 || m.Code != wire.RefusedScope {
-				t.Errorf("%s: GET %s = %d %+v, %v", who, path, res.Status, m, err)
+				t.Errorf("%s: GET %s = %d %+v, %v", name, path, res.Status, m, err)
 			}
 			if bytes.Contains(res.Body, []byte("secret")) || bytes.Contains(res.Body, apitest.Picture("red.png")) {
-				t.Errorf("%s: GET %s sends what the application holds", who, path)
+				t.Errorf("%s: GET %s sends what the application holds", name, path)
 			}
 		}
 		m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
@@ -51,7 +51,7 @@ func TestLocalOnly(t *testing.T) {
 			m.Secret = nil
 		}
 		if g := r.session(&m).Grants[0]; g.Do != wire.DoRefused || !g.Drain || !strings.Contains(g.Detail, "local only") || g.Head != 0 {
-			t.Errorf("%s: granted %+v", who, g)
+			t.Errorf("%s: granted %+v", name, g)
 		}
 	}
 	h := page.upload(apitest.Picture("blue.png"))
@@ -63,7 +63,7 @@ func TestLocalOnly(t *testing.T) {
 	if k := kinds(page.pull("since=0&vectors=q16")); k != "register derived entries checkpoint end" {
 		t.Errorf("once it is shared again: %s", k)
 	}
-	edge.must(200, "GET", "/v2/sync/blobs/"+held.String()+"?app="+w.App, nil)
+	edge.must(200, "GET", "/v2/sync/blobs/"+picture.String()+"?app="+w.App, nil)
 }
 
 // TestLocalOnlyForgotten: a replica of a local-only application whose site a restored origin does not know gets the epoch of the log, as it
@@ -73,18 +73,18 @@ func TestLocalOnlyForgotten(t *testing.T) {
 	page, edge := w.join(w.App, w.Key), w.enrolEdge(7)
 	w.localOnly(true)
 	epoch := w.partition(w.App).Log().Epoch()
-	for who, r := range map[string]*replica{"a page": page, "an edge": edge} {
+	for name, r := range map[string]*replica{"a page": page, "an edge": edge} {
 		m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: 99, Secret: []byte("x"), Partitions: []wire.Position{{App: w.App}}}
 		if r == edge {
 			m.Secret = nil
 		}
 		res := r.ask("POST", "/v2/sync/session", m.Encode())
 		if got, err := wire.DecodeRefusal(res.Body); err != nil || got.Code != wire.RefusedSite || got.Epoch != epoch {
-			t.Errorf("%s: an unknown site is refused with %+v, %v; want epoch %x", who, got, err, epoch)
+			t.Errorf("%s: an unknown site is refused with %+v, %v; want epoch %x", name, got, err, epoch)
 		}
 		m.Site, m.Secret, m.Leaves, m.Life = 0, nil, 99, 5
 		if o := r.session(&m); o.Site == 0 || o.Site == 99 || !o.Grants[0].Drain || o.Grants[0].Epoch != epoch {
-			t.Errorf("%s: another site: %+v", who, o)
+			t.Errorf("%s: another site: %+v", name, o)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type needs struct {
 	had uint64
 
 	lacks   []blob.Hash // blobs that the first operation that cannot be accepted needs
-	made    []pushedDerived
+	derived []pushedDerived
 	objects [][]byte
 	pinned  []blob.Hash // pictures pinned by analyses until release
 }
@@ -61,11 +61,11 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 		if partition.Admit(&ops[i]) != "" {
 			continue // the log refuses it in any case
 		}
-		here, err := n.meetOne(v.Reader, base, ops, i, &wants)
+		available, err := n.meetOne(v.Reader, base, ops, i, &wants)
 		if err != nil {
 			return nil, err
 		}
-		if !here || len(wants) > n.c.f.o.Limits.Pictures {
+		if !available || len(wants) > n.c.f.o.Limits.Pictures {
 			if len(wants) > 0 && wants[len(wants)-1].at == i {
 				wants = wants[:len(wants)-1]
 			}
@@ -98,7 +98,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 		partition.Refuse(op, "schema: invalid crop")
 		return true, nil
 	}
-	if here, err := n.c.f.canRead(n.c.ctx, n.c.app, r, pic.hash); err != nil || !here {
+	if available, err := n.c.f.canRead(n.c.ctx, n.c.app, r, pic.hash); err != nil || !available {
 		n.lacks = append(n.lacks, pic.hash)
 		return false, err
 	}
@@ -107,7 +107,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	case err == nil && len(d.Print) > 0:
 		thumb, err := r.Thumb(pic.hash, crop)
 		if err == nil {
-			n.made = append(n.made, pushedDerived{base, pic.hash, crop, d, thumb})
+			n.derived = append(n.derived, pushedDerived{base, pic.hash, crop, d, thumb})
 			return true, nil
 		}
 		if !errors.Is(err, catalog.ErrNotFound) {
@@ -208,7 +208,7 @@ func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outco
 
 // keep adds the derived record of an analysed picture.
 func (n *needs) keep(base [32]byte, w *want, o *ingest.Outcome) {
-	n.made = append(n.made, pushedDerived{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
+	n.derived = append(n.derived, pushedDerived{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
 }
 
 // also adds the records to the batch of the operations.
@@ -219,8 +219,8 @@ func (n *needs) put(b kv.Writer) {
 	if err != nil {
 		panic(err) // the application is open, so its id is valid
 	}
-	for i := range n.made {
-		m := &n.made[i]
+	for i := range n.derived {
+		m := &n.derived[i]
 		catalog.PutDerived(b, app, m.base, m.picture, m.crop, m.derived)
 		catalog.PutThumb(b, app, m.picture, m.crop, m.thumb)
 	}

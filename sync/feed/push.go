@@ -83,8 +83,8 @@ func (c *call) pushFailed(err error, app string) error {
 	case errors.Is(err, partition.ErrSequence):
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
 	}
-	if gone := c.refuseDeleted(app); gone != nil {
-		return gone
+	if refusal := c.refuseDeleted(app); refusal != nil {
+		return refusal
 	}
 	return err
 }
@@ -171,9 +171,9 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 
 // keepRefused refuses operations of a superseded site. It returns a function that stores their content as conflicts in the batch.
 func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*kv.Batch), err error) {
-	kept := make([]partition.Conflict, len(ops))
+	conflicts := make([]partition.Conflict, len(ops))
 	for i := range ops {
-		c := &kept[i]
+		c := &conflicts[i]
 		c.Op, c.Verdict = ops[i], fold.Verdict{Code: fold.Refused, Detail: "scope: " + why}
 		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
 			return nil, err
@@ -181,8 +181,8 @@ func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*k
 		partition.Refuse(&ops[i], c.Verdict.Detail)
 	}
 	return func(b *kv.Batch) {
-		for i := range kept {
-			p.PutConflict(b, &kept[i])
+		for i := range conflicts {
+			p.PutConflict(b, &conflicts[i])
 		}
 	}, nil
 }

@@ -108,12 +108,12 @@ type meter struct {
 	per    time.Duration
 	burst  uint64
 
-	mu   sync.Mutex
-	full map[string]time.Time
-	most int           // number of users above which those with a full bucket are dropped
-	look time.Time     // last time when they were dropped
-	last time.Time     // time of the last use, on the meter's own clock
-	back time.Duration // difference to the wall clock, after that was set back
+	mu        sync.Mutex
+	full      map[string]time.Time
+	threshold int           // number of users above which those with a full bucket are dropped
+	look      time.Time     // last time when they were dropped
+	last      time.Time     // time of the last use, on the meter's own clock
+	back      time.Duration // difference to the wall clock, after that was set back
 }
 
 // tick returns now on a clock that never runs backwards. If the wall clock is set back, full buckets must not become empty. The caller must
@@ -140,7 +140,7 @@ func (m *meter) cost(n uint64) time.Duration {
 }
 
 // take uses n, or returns a refusal with the time until the next use is possible.
-func (m *meter) take(user string, n uint64, now time.Time, what string) error {
+func (m *meter) take(user string, n uint64, now time.Time, unit string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now = m.tick(now)
@@ -154,7 +154,7 @@ func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 	}
 	if wait := full.Sub(now) - m.cost(m.burst); wait > 0 {
 		return &wire.Refusal{
-			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many %s: at most %d in %v", what, m.amount, m.per),
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many %s: at most %d in %v", unit, m.amount, m.per),
 			Limit: m.name, Value: m.amount, WaitMillis: uint64(wait.Milliseconds()) + 1,
 		}
 	}
@@ -164,7 +164,7 @@ func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 
 // bucket returns the name of a user's bucket. The caller must hold mu.
 func (m *meter) bucket(user string, now time.Time) string {
-	if _, known := m.full[user]; known || len(m.full) < max(m.most, minMetered) {
+	if _, known := m.full[user]; known || len(m.full) < max(m.threshold, minMetered) {
 		return user
 	}
 	if now.Sub(m.look) >= time.Second {
@@ -173,7 +173,7 @@ func (m *meter) bucket(user string, now time.Time) string {
 				delete(m.full, name)
 			}
 		}
-		m.look, m.most = now, min(2*len(m.full), maxMetered)
+		m.look, m.threshold = now, min(2*len(m.full), maxMetered)
 	}
 	if len(m.full) >= maxMetered {
 		return ""

@@ -38,11 +38,11 @@ func (c *call) session() (api.Response, error) {
 	if len(m.Partitions) > maxPositions {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many applications", Limit: "Positions", Value: maxPositions}
 	}
-	named := make([]string, len(m.Partitions))
+	apps := make([]string, len(m.Partitions))
 	for i := range m.Partitions {
-		named[i] = m.Partitions[i].App
+		apps[i] = m.Partitions[i].App
 	}
-	if err := c.identify(named...); err != nil {
+	if err := c.identify(apps...); err != nil {
 		return api.Response{}, err
 	}
 	out := wire.SessionReply{
@@ -189,10 +189,10 @@ func (c *call) roomForSite() error {
 	if err != nil {
 		return err
 	}
-	if most := c.f.o.Limits.Sites; uint64(n) >= most {
+	if limit := c.f.o.Limits.Sites; uint64(n) >= limit {
 		return &wire.Refusal{
-			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many replicas: at most %d in %v", most, register.LeaseFor),
-			Limit: "Sites", Value: most, WaitMillis: uint64(time.Hour.Milliseconds()),
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many replicas: at most %d in %v", limit, register.LeaseFor),
+			Limit: "Sites", Value: limit, WaitMillis: uint64(time.Hour.Milliseconds()),
 		}
 	}
 	return nil

@@ -24,12 +24,12 @@ import (
 // follower is a replica of a world's application, and the line between the two, which loses answers.
 type follower struct {
 	*world
-	part    *partition.Partition
-	blobs   *blob.Memory
-	machine *machine.Machine
-	now     time.Time
-	asks    []machine.Ask
-	wake    time.Time
+	part     *partition.Partition
+	blobs    *blob.Memory
+	machine  *machine.Machine
+	now      time.Time
+	requests []machine.Ask
+	wake     time.Time
 
 	lose  func(a *machine.Ask) bool // whether an answer is lost; nil: none is
 	sent  int                       // bytes of pictures
@@ -69,7 +69,7 @@ func (f *follower) step(e machine.Event) {
 	for _, x := range effects {
 		switch x := x.(type) {
 		case machine.Ask:
-			f.asks = append(f.asks, x)
+			f.requests = append(f.requests, x)
 		case machine.WakeAt:
 			f.wake = x.At
 		}
@@ -79,8 +79,8 @@ func (f *follower) step(e machine.Event) {
 // answer carries the oldest request to the feed, and its answer back.
 func (f *follower) answer() {
 	f.t.Helper()
-	a := f.asks[0]
-	f.asks = f.asks[1:]
+	a := f.requests[0]
+	f.requests = f.requests[1:]
 	if a.Method == "PUT" {
 		f.sent += len(a.Body)
 	}
@@ -121,7 +121,7 @@ func (f *follower) settle() {
 		switch {
 		case s.IsSettled() && s.Cursor == f.partition(f.App).Log().Head():
 			return
-		case len(f.asks) > 0:
+		case len(f.requests) > 0:
 			f.answer()
 		default:
 			f.now = f.now.Add(max(f.wake.Sub(f.now), 0))

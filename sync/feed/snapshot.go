@@ -26,14 +26,14 @@ type exports struct {
 // export is an open snapshot.
 type export struct {
 	*partition.Export
-	app      string
-	vectors  wire.Vectors
-	manifest []byte
-	name     blob.Hash
-	made     time.Time
-	used     time.Time
-	readers  int
-	dropped  bool
+	app       string
+	vectors   wire.Vectors
+	manifest  []byte
+	name      blob.Hash
+	createdAt time.Time
+	used      time.Time
+	readers   int
+	dropped   bool
 }
 
 const (
@@ -62,33 +62,33 @@ func (e *exports) put(x *export, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	same := 0
-	var kept []*export
+	var retained []*export
 	var failed error
 	for i := len(e.open) - 1; i >= 0; i-- {
 		o := e.open[i]
 		if o.app == x.app && o.vectors == x.vectors {
 			same++
 		}
-		if same > 1 && o.app == x.app && o.vectors == x.vectors || now.Sub(o.used) > keepExport || now.Sub(o.made) > lastExport || len(kept) >= maxExports-1 {
+		if same > 1 && o.app == x.app && o.vectors == x.vectors || now.Sub(o.used) > keepExport || now.Sub(o.createdAt) > lastExport || len(retained) >= maxExports-1 {
 			o.dropped = true
 			if o.readers == 0 {
 				failed = errors.Join(failed, o.Close())
 			}
 			continue
 		}
-		kept = append([]*export{o}, kept...)
+		retained = append([]*export{o}, retained...)
 	}
 	x.readers = 1
-	e.open = append(kept, x)
+	e.open = append(retained, x)
 	return failed
 }
 
 // sweep drops snapshots that were not used for a while, and those of deleted applications.
-func (e *exports) sweep(now time.Time, gone func(app string) bool) (failed error) {
+func (e *exports) sweep(now time.Time, isDeleted func(app string) bool) (failed error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = slices.DeleteFunc(e.open, func(x *export) bool {
-		if now.Sub(x.used).Abs() <= keepExport && now.Sub(x.made).Abs() <= lastExport && !gone(x.app) {
+		if now.Sub(x.used).Abs() <= keepExport && now.Sub(x.createdAt).Abs() <= lastExport && !isDeleted(x.app) {
 			return false
 		}
 		x.dropped = true
@@ -150,7 +150,7 @@ func (c *call) snapshot() (api.Response, error) {
 	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
 	x := c.f.exports.find(c.now, func(x *export) bool {
 		return x.app == c.app && x.vectors == vectors && x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
-			(x.name == name || x.Seq == head || c.now.Sub(x.made).Abs() < freshExport)
+			(x.name == name || x.Seq == head || c.now.Sub(x.createdAt).Abs() < freshExport)
 	})
 	if x == nil {
 		if x, err = c.export(p, vectors); err != nil {
@@ -196,15 +196,15 @@ func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, er
 			return nil, err
 		}
 	}
-	made, err := p.Export(base)
+	snapshot, err := p.Export(base)
 	if err != nil {
 		return nil, err
 	}
-	x := &export{Export: made, app: c.app, vectors: vectors, made: c.now, used: c.now}
+	x := &export{Export: snapshot, app: c.app, vectors: vectors, createdAt: c.now, used: c.now}
 	m := wire.Manifest{
-		App: c.app, Epoch: made.Epoch, Seq: made.Seq, Chain: made.Chain, Fold: made.Fold, Digest: made.Digest,
-		Stable: c.f.o.Stable(c.app, made.Seq), Horizon: made.Horizon, Chunks: chunks(made.Chunks), Objects: chunks(made.Objects),
-		Seal: p.Seal(made.Seq, made.Chain),
+		App: c.app, Epoch: snapshot.Epoch, Seq: snapshot.Seq, Chain: snapshot.Chain, Fold: snapshot.Fold, Digest: snapshot.Digest,
+		Stable: c.f.o.Stable(c.app, snapshot.Seq), Horizon: snapshot.Horizon, Chunks: chunks(snapshot.Chunks), Objects: chunks(snapshot.Objects),
+		Seal: p.Seal(snapshot.Seq, snapshot.Chain),
 	}
 	x.manifest = m.Encode()
 	x.name = blob.Sum(x.manifest)

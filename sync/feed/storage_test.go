@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestPushBeyondStorage has a replica's inputs count like those of calls. The origin refuses operations beyond the limit of
-// the account, so the replica keeps them as conflicts, and takes the operations after them.
+// TestPushBeyondStorage: inputs from a replica count like inputs from API calls. The origin refuses operations beyond the
+// limit of the account, which become conflicts at the replica, and accepts the operations after them.
 func TestPushBeyondStorage(t *testing.T) {
 	w := newWorld(t, nil)
 	n := w.NewTenant(t, "anna", "en")
@@ -39,8 +39,8 @@ func TestPushBeyondStorage(t *testing.T) {
 	}
 }
 
-// TestSendsBeyondStorage lets an application send at most as many bytes a day as its account may store, of pictures and of
-// operations that store nothing. The last ones that fit may pass the limit.
+// TestSendsBeyondStorage: an application may send at most as many bytes a day as its account may store, counting pictures and
+// operations that store nothing. The last request that begins below the limit may exceed it.
 func TestSendsBeyondStorage(t *testing.T) {
 	limit := int64(0)
 	w := newWorld(t, func(o *feed.Options) {

@@ -41,10 +41,10 @@ func TestHostileOperations(t *testing.T) {
 	w.input("mine", "red.png")
 	victim := w.NewTenant(t, "", "en")
 	owner := w.join(victim.App, victim.Key)
-	theirs := owner.upload(apitest.Picture("blue.png"))
-	made := owner.next(&log.InputCreate{ID: "theirs", Blob: theirs, ContentType: "image/png", Hosted: [16]byte{1}}, &log.ModelCreate{ID: "m"}, &log.WorkflowCreate{ID: "f"})
-	owner.mustPush(made)
-	input, model, flow := made[0].Dot, made[1].Dot, made[2].Dot
+	foreignPicture := owner.upload(apitest.Picture("blue.png"))
+	foreignOps := owner.next(&log.InputCreate{ID: "theirs", Blob: foreignPicture, ContentType: "image/png", Hosted: [16]byte{1}}, &log.ModelCreate{ID: "m"}, &log.WorkflowCreate{ID: "f"})
+	owner.mustPush(foreignOps)
+	input, model, flow := foreignOps[0].Dot, foreignOps[1].Dot, foreignOps[2].Dot
 
 	r := w.join(w.App, w.Key)
 	good := w.newHonest(w.App, w.NewKey(t, apitest.Tenant{App: w.App}, auth.All))
@@ -176,21 +176,21 @@ func (w *world) enrolEdge(seed byte) *replica {
 func TestSignedBy(t *testing.T) {
 	w := newWorld(t, nil)
 	victim := w.NewTenant(t, "", "en")
-	mine, gone, replaced := apitest.Tenant{App: w.App}, "", ""
+	tenant, deletedKey, replaced := apitest.Tenant{App: w.App}, "", ""
 	by := func(key string) string { return auth.By(auth.HashKey(key)) }
-	gone = w.NewKey(t, mine, auth.All)
-	replaced = w.NewKey(t, mine, auth.All)
-	theirs := w.NewKey(t, victim, auth.All)
+	deletedKey = w.NewKey(t, tenant, auth.All)
+	replaced = w.NewKey(t, tenant, auth.All)
+	foreignKey := w.NewKey(t, victim, auth.All)
 	e := w.enrolEdge(7)
-	made := w.Now
+	created := w.Now
 	w.Now = w.Now.Add(time.Hour)
-	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(gone)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, w.App, auth.HashKey(deletedKey)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := w.Engine.Register.ReplaceKey(t.Context(), register.Caller{}, w.App, auth.HashKey(replaced)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, victim.App, auth.HashKey(theirs)); err != nil {
+	if err := w.Engine.Register.DeleteKey(t.Context(), register.Caller{}, victim.App, auth.HashKey(foreignKey)); err != nil {
 		t.Fatal(err)
 	}
 	w.Now = w.Now.Add(time.Hour)
@@ -208,10 +208,10 @@ func TestSignedBy(t *testing.T) {
 		{"a token", "token", false, by(w.Key), "token"},
 		{"a session", "session", false, by(w.Key), "session"},
 		{"another application's key", by(victim.Key), false, by(w.Key), ""},
-		{"another application's key that was deleted", by(theirs), true, by(w.Key), ""},
+		{"another application's key that was deleted", by(foreignKey), true, by(w.Key), ""},
 		{"the operator", "operator", false, by(w.Key), ""},
-		{"a key before it was deleted", by(gone), false, by(w.Key), by(gone)},
-		{"a key after it was deleted", by(gone), true, by(w.Key), refused},
+		{"a key before it was deleted", by(deletedKey), false, by(w.Key), by(deletedKey)},
+		{"a key after it was deleted", by(deletedKey), true, by(w.Key), refused},
 		{"a key before it was replaced", by(replaced), false, by(w.Key), by(replaced)},
 		{"a key after it was replaced", by(replaced), true, by(w.Key), refused},
 		{"markup", "<script>", false, by(w.Key), ""},
@@ -219,19 +219,19 @@ func TestSignedBy(t *testing.T) {
 	}
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, who := range []struct {
+			for _, sender := range []struct {
 				r    *replica
 				want string
 			}{{page, tt.page}, {e, tt.edge}} {
-				ops := who.r.next(&log.ConceptCreate{ID: fmt.Sprint(i, who.r.site), Name: "n", Language: "en"})
+				ops := sender.r.next(&log.ConceptCreate{ID: fmt.Sprint(i, sender.r.site), Name: "n", Language: "en"})
 				ops[0].By = tt.by
-				if ops[0].At = log.HLC(made.UnixMilli()) << 16; tt.late {
+				if ops[0].At = log.HLC(created.UnixMilli()) << 16; tt.late {
 					ops[0].At = log.HLC(w.Now.UnixMilli()) << 16
 				}
-				who.r.mustPush(ops)
+				sender.r.mustPush(ops)
 				got := w.last(w.App)
-				if _, no := got.Body.(*log.Refused); no != (who.want == refused) || !no && got.By != who.want {
-					t.Errorf("site %d: the log has %T by %q, want %q", who.r.site, got.Body, got.By, who.want)
+				if _, no := got.Body.(*log.Refused); no != (sender.want == refused) || !no && got.By != sender.want {
+					t.Errorf("site %d: the log has %T by %q, want %q", sender.r.site, got.Body, got.By, sender.want)
 				}
 			}
 		})
@@ -338,19 +338,19 @@ func TestUploadsShare(t *testing.T) {
 	if got := begin(friend, 0); got != 202 {
 		t.Errorf("another application: %d", got)
 	}
-	whole := []byte("xy")
+	data := []byte("xy")
 	w.Now = w.Now.Add(11 * time.Minute)
 	r.headers = nil
 	for i := range 10 {
 		r.upload(fmt.Append(nil, "whole ", i))
 	}
-	if no := r.mustRefuse("PUT", r.blob(blob.Sum(whole)), whole); no.Code != wire.RefusedQuota || no.Limit != "Uploads" {
+	if no := r.mustRefuse("PUT", r.blob(blob.Sum(data)), data); no.Code != wire.RefusedQuota || no.Limit != "Uploads" {
 		t.Errorf("the eleventh that nothing names: %+v", no)
 	}
 	friend.headers = nil
-	friend.upload(whole)
+	friend.upload(data)
 	w.Now = w.Now.Add(2 * time.Hour)
-	r.upload(whole)
+	r.upload(data)
 }
 
 // TestRevokedAtForgottenSite has an edge ask as a site that the origin does not know, because it was restored from a backup. The edge was

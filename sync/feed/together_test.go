@@ -15,8 +15,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestTogether: sites push and readers read at the same time. Each reader gets the log without a gap, and each operation is in it once,
-// even if it was sent twice.
+// TestTogether: sites push and readers read at the same time. Each reader gets the log without a gap. Each operation is in it once, even
+// if its site sent it twice.
 func TestTogether(t *testing.T) {
 	const sites, rounds = 4, 40
 	w := newWorld(t, nil)

@@ -65,7 +65,7 @@ func TestRevokedTokens(t *testing.T) {
 	long := 30 * time.Hour // no edge that has not heard for so long lets write
 	for i, tt := range []struct {
 		name       string
-		made       time.Duration // after the revocation, and a second later the next
+		delay      time.Duration // after the revocation, and a second later the next
 		client     string
 		generation uint64 // 0: the push does not say
 		refused    int    // of two, the last ones
@@ -84,13 +84,13 @@ func TestRevokedTokens(t *testing.T) {
 	} {
 		w.Now = revoked.Add(long)
 		e := w.enrolEdge(byte(i + 1))
-		w.Now = revoked.Add(tt.made)
+		w.Now = revoked.Add(tt.delay)
 		ops := e.opsBy(auth.ByToken, 1)
 		w.Now = w.Now.Add(time.Second)
 		ops = append(ops, e.opsBy(auth.ByToken, 1)...)
 		w.Now = revoked.Add(long + time.Minute)
 		m := e.push(ops)
-		m.For = []wire.Delegation{{First: 1, Last: 2, Subject: auth.ByToken, Issued: wire.MillisOf(revoked.Add(tt.made))}}
+		m.For = []wire.Delegation{{First: 1, Last: 2, Subject: auth.ByToken, Issued: wire.MillisOf(revoked.Add(tt.delay))}}
 		if tt.generation > 0 {
 			m.Tokens = []wire.Tokens{{First: 1, Last: 2, Client: tt.client, Generation: tt.generation}}
 		}

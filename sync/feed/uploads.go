@@ -31,8 +31,8 @@ type uploads struct {
 
 // share is the part of the uploads that an application uses.
 type share struct {
-	bytes uint64 // reserved for its parts
-	whole uint64
+	bytes    uint64 // reserved for its parts
+	complete uint64
 }
 
 // partCost is added to the bytes of each part, so that many tiny parts cannot get around the limit.
@@ -131,7 +131,7 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 	if until, ok := u.complete[x.uploadKey]; ok && now.Before(until) {
 		return state{size: x.size, complete: true}, nil, nil
 	}
-	if n := u.o.Limits.Uploads; u.of[x.app].whole >= n {
+	if n := u.o.Limits.Uploads; u.of[x.app].complete >= n {
 		return s, nil, &wire.Refusal{
 			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many uploads without an operation that refers to them: at most %d", n),
 			Limit: "Uploads", Value: n, WaitMillis: uint64(time.Minute.Milliseconds()),
@@ -175,8 +175,8 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 
 // begin starts a part if there is room for all of it. The caller must hold mu.
 func (u *uploads) begin(x uploadChunk) (*part, error) {
-	room, most := x.size+partCost, u.o.Limits.UploadBytes
-	if u.bytes+room > most || u.of[x.app].bytes+room > max(most/4, u.o.Limits.BlobSize+partCost) {
+	room, limit := x.size+partCost, u.o.Limits.UploadBytes
+	if u.bytes+room > limit || u.of[x.app].bytes+room > max(limit/4, u.o.Limits.BlobSize+partCost) {
 		return nil, &wire.Refusal{Code: wire.RefusedBusy, Detail: "too many uploads at once", WaitMillis: 5000}
 	}
 	p := &part{size: x.size}
@@ -190,10 +190,10 @@ func (u *uploads) begin(x uploadChunk) (*part, error) {
 }
 
 // take changes an application's share. The caller must hold mu.
-func (u *uploads) take(app string, bytes, whole int64) {
+func (u *uploads) take(app string, bytes, complete int64) {
 	s := u.of[app]
 	s.bytes += uint64(bytes)
-	s.whole += uint64(whole)
+	s.complete += uint64(complete)
 	if s == (share{}) {
 		delete(u.of, app)
 		return
@@ -225,17 +225,17 @@ func (u *uploads) due(now time.Time) bool {
 }
 
 // sweep drops abandoned uploads and those of deleted applications, and releases expired ones.
-func (u *uploads) sweep(ctx context.Context, now time.Time, gone func(app string) bool) error {
+func (u *uploads) sweep(ctx context.Context, now time.Time, isDeleted func(app string) bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.next = now.Add(sweepEvery)
 	for key, p := range u.parts {
-		if !now.Before(p.over) || gone(key.app) {
+		if !now.Before(p.over) || isDeleted(key.app) {
 			u.drop(key)
 		}
 	}
 	for key, until := range u.complete {
-		if now.Before(until) && !gone(key.app) {
+		if now.Before(until) && !isDeleted(key.app) {
 			continue
 		}
 		if err := u.o.Pinner.Unpin(ctx, key.hash); err != nil {

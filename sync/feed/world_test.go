@@ -19,14 +19,14 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// world is an origin: an engine on memory, and a feed.
+// world is an origin: an engine with a store in memory, and a feed.
 type world struct {
 	*apitest.World
 	t    testing.TB
 	feed *feed.Feed
 }
 
-// newWorld makes an origin. change sets what a test wants otherwise.
+// newWorld returns an origin. change may change the options of the feed; nil changes none.
 func newWorld(t testing.TB, change func(*feed.Options)) *world {
 	t.Helper()
 	w := &world{World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), t: t}
@@ -55,14 +55,14 @@ func newWorld(t testing.TB, change func(*feed.Options)) *world {
 	return w
 }
 
-// replica is somebody who asks the origin.
+// replica is a client of the origin.
 type replica struct {
 	w             *world
 	app           string
 	authorization string
 	site          log.Site
 	secret        string
-	seq           uint64 // last of its operations
+	seq           uint64 // sequence number of its newest operation
 	headers       map[string]string
 	sign          func(method, path, query string, body []byte) string
 }
@@ -79,7 +79,7 @@ func (w *world) join(app, key string) *replica {
 	return r
 }
 
-// ask makes one request.
+// ask sends one request.
 func (r *replica) ask(method, path string, body []byte) api.Response {
 	path, query, _ := strings.Cut(path, "?")
 	req := api.Request{Method: method, Path: path, Query: query, Authorization: r.authorization, Body: body}
@@ -109,7 +109,7 @@ func (r *replica) ask(method, path string, body []byte) api.Response {
 	return res
 }
 
-// must asks what is answered with a status.
+// must sends a request, and fails the test unless the answer has this status.
 func (r *replica) must(status int, method, path string, body []byte) api.Response {
 	r.w.t.Helper()
 	res := r.ask(method, path, body)
@@ -168,13 +168,13 @@ func frames(t testing.TB, stream []byte) []wire.Frame {
 	return out
 }
 
-// pull asks for changes and returns the frames.
+// pull requests changes and returns their frames.
 func (r *replica) pull(query string) []wire.Frame {
 	r.w.t.Helper()
 	return frames(r.w.t, r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&p=0&"+query, nil).Body)
 }
 
-// next numbers bodies as the replica's next operations.
+// next returns bodies as the replica's next operations.
 func (r *replica) next(bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, b := range bodies {
@@ -188,7 +188,7 @@ func (r *replica) push(ops []log.Op) wire.Push {
 	return wire.Push{App: r.app, Epoch: r.w.partition(r.app).Log().Epoch(), Site: r.site, Block: wire.EncodeOps(ops)}
 }
 
-// mustPush pushes what is answered with 200.
+// mustPush pushes operations, and fails the test unless the answer is 200.
 func (r *replica) mustPush(ops []log.Op) wire.Pushed {
 	r.w.t.Helper()
 	m := r.push(ops)
@@ -199,7 +199,7 @@ func (r *replica) mustPush(ops []log.Op) wire.Pushed {
 	return out
 }
 
-// upload sends a picture whole.
+// upload sends a picture in one request.
 func (r *replica) upload(data []byte) blob.Hash {
 	r.w.t.Helper()
 	h := blob.Sum(data)
@@ -222,7 +222,7 @@ func (w *world) partition(app string) partitionOf {
 
 type partitionOf interface{ Log() log.Log }
 
-// input makes an input in the application, as a call of the interface.
+// input creates an input by a call of the API, and lets the background fetch its picture.
 func (w *world) input(id, picture string) {
 	w.t.Helper()
 	res := w.Serve(w.t, api.Request{Method: "POST", Path: "/v2/inputs", Body: fmt.Appendf(nil,
@@ -233,7 +233,7 @@ func (w *world) input(id, picture string) {
 	w.Step(w.t, time.Second)
 }
 
-// everything is a digest of all that an origin holds: states, logs, pictures.
+// everything returns a digest of all states, logs and pictures of the origin.
 func (w *world) everything() string {
 	w.t.Helper()
 	var b strings.Builder
@@ -246,7 +246,7 @@ func (w *world) everything() string {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		head := w.partition(app.ID).Log().Head() // opens it, which may write
+		head := w.partition(app.ID).Log().Head() // opens the log, which may write to the store
 		sum, err := fold.Digest(w.Store, id)
 		fmt.Fprintf(&b, "%s %x %v head %d\n", app.ID, sum, err, head)
 	}
@@ -260,12 +260,12 @@ func (w *world) everything() string {
 	return b.String()
 }
 
-// checkUnchanged holds that do changes nothing.
-func (w *world) checkUnchanged(what string, do func()) {
+// checkUnchanged fails the test if do changes the origin.
+func (w *world) checkUnchanged(action string, do func()) {
 	w.t.Helper()
 	before := w.everything()
 	do()
 	if after := w.everything(); after != before {
-		w.t.Errorf("%s has changed the origin from\n%s to\n%s", what, before, after)
+		w.t.Errorf("%s has changed the origin from\n%s to\n%s", action, before, after)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // Limits of an audit.
 const (
-	againPause = time.Minute // pause before the next try if the log advanced meanwhile
+	retryPause = time.Minute // pause before the next try if the log advanced meanwhile
 	maxLeaves  = 256         // maximum number of leaves to repair; for more, a snapshot is cheaper
 )
 
@@ -50,7 +50,7 @@ func (m *Machine) startAudit(l *lane) error {
 		return nil
 	}
 	if a.tree != nil && a.seq != c.Seq {
-		m.audit = audit{due: m.at + againPause}
+		m.audit = audit{due: m.at + retryPause}
 		return nil
 	}
 	if a.tree == nil {
@@ -82,7 +82,7 @@ func (m *Machine) handleDigests(l *lane, body []byte) error {
 		return nil
 	}
 	if d.Epoch != m.session.epoch || d.Seq != a.seq || m.p.Cursor().Seq != a.seq {
-		m.audit = audit{due: m.at + againPause}
+		m.audit = audit{due: m.at + retryPause}
 		return nil
 	}
 	prefix := a.todo[0]
@@ -141,20 +141,20 @@ func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
 		}
 		want[string(theirs[i].Key)] = theirs[i].Value
 	}
-	var gone [][]byte
+	var deletedKeys [][]byte
 	err := m.p.ReadConfirmed(func(r kv.Reader) error {
 		return fold.KeysBelow(r, m.o.App, prefix, func(key, value []byte) bool {
-			is, there := want[string(key)]
+			is, exists := want[string(key)]
 			switch {
-			case !there:
-				gone = append(gone, slices.Clone(key))
+			case !exists:
+				deletedKeys = append(deletedKeys, slices.Clone(key))
 			case string(is) == string(value):
 				delete(want, string(key))
 			}
 			return true
 		})
 	})
-	for _, key := range gone {
+	for _, key := range deletedKeys {
 		m.audit.keys = append(m.audit.keys, catalog.Pair{Key: key})
 	}
 	for i := range theirs {
@@ -184,6 +184,6 @@ func (m *Machine) endAudit() error {
 		return err
 	}
 	m.origin.repairs += uint64(len(a.keys))
-	m.audit.due = m.at + min(againPause, m.o.Audit) // audit again to check the repair
+	m.audit.due = m.at + min(retryPause, m.o.Audit) // audit again to check the repair
 	return nil
 }

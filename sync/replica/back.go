@@ -26,19 +26,19 @@ type back struct {
 	issued uint64    // number of own operations when leaves was set
 	gave   bool      // everything was offered; the replica only has to ask which operations of the site the log has
 
-	at     partition.StoredPlace   // position of the last offered entry
-	older  uint32                  // kept entries of runs before this one are offered last; 0: that is in progress, or there are none
-	until  uint32                  // run at which the offered entries end; 0: all runs are offered
-	run    []partition.StoredEntry // entries to be offered next
-	sent   partition.StoredPlace   // position of the last entry in the current request
-	own    bool                    // own operations are being offered
-	whole  bool                    // own operations were offered
-	sites  []log.Site              // sites whose own operations are still to be offered
-	had    uint64                  // last operation of our current site that the log had in the beginning
-	after  uint64                  // last operation of sites[0] that the origin has
-	count  int                     // number of own operations in the current request
-	asking bool                    // the current request only asks which operations of our site the log has
-	shared bool                    // issued is now the last operation that both sides have; the next request sends it to the origin
+	at         partition.StoredPlace   // position of the last offered entry
+	older      uint32                  // kept entries of runs before this one are offered last; 0: that is in progress, or there are none
+	until      uint32                  // run at which the offered entries end; 0: all runs are offered
+	run        []partition.StoredEntry // entries to be offered next
+	sent       partition.StoredPlace   // position of the last entry in the current request
+	own        bool                    // own operations are being offered
+	ownOffered bool                    // own operations were offered
+	sites      []log.Site              // sites whose own operations are still to be offered
+	had        uint64                  // last operation of our current site that the log had in the beginning
+	after      uint64                  // last operation of sites[0] that the origin has
+	count      int                     // number of own operations in the current request
+	asking     bool                    // the current request only asks which operations of our site the log has
+	shared     bool                    // issued is now the last operation that both sides have; the next request sends it to the origin
 
 	lives map[ofSite]wire.Life // lives of the last offered operations
 
@@ -55,8 +55,8 @@ type ofSite struct {
 // lacking starts to give back if the log was restored from a backup since the replica pulled from it. It reports whether it started.
 func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	b := &m.back
-	kept, at := m.p.KeptOf(), m.p.Cursor().Epoch
-	if !g.Restored || g.Do == wire.DoRefused && !g.Drain || g.Epoch == b.done || (kept == (log.Epoch{}) || kept == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
+	storedEpoch, at := m.p.KeptOf(), m.p.Cursor().Epoch
+	if !g.Restored || g.Do == wire.DoRefused && !g.Drain || g.Epoch == b.done || (storedEpoch == (log.Epoch{}) || storedEpoch == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
 		return false, nil
 	}
 	from, err := m.p.KeptFrom(g.Backup, g.BackupChain)
@@ -166,8 +166,8 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 func (m *Machine) remember(newer log.Epoch) error {
 	n := m.note
 	n.leave(m.p.Cursor().Epoch)
-	if kept := m.p.KeptOf(); kept != newer {
-		n.leave(kept)
+	if storedEpoch := m.p.KeptOf(); storedEpoch != newer {
+		n.leave(storedEpoch)
 	}
 	if len(n.left) == len(m.note.left) {
 		return nil
@@ -302,12 +302,12 @@ func (m *Machine) nextRun() error {
 	if sealed > 0 {
 		b.run = b.run[:sealed]
 	}
-	if (gap || len(b.run) == 0) && !b.whole {
+	if (gap || len(b.run) == 0) && !b.ownOffered {
 		b.run = nil
 		b.own = true
 		b.sites, err = m.p.ConfirmedSites()
 	}
-	if err == nil && len(b.run) == 0 && b.whole && b.older > 0 {
+	if err == nil && len(b.run) == 0 && b.ownOffered && b.older > 0 {
 		b.at, b.until, b.older = partition.StoredPlace{}, b.older, 0
 		return m.nextRun()
 	}
@@ -318,22 +318,22 @@ func (m *Machine) nextRun() error {
 // picture.
 func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 	b := &m.back
-	most, room := pushOps, pushBytes
-	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
-		most = int(n)
+	maxOps, room := pushOps, pushBytes
+	if n := m.session.limits.PushOps; n > 0 && n < uint64(maxOps) {
+		maxOps = int(n)
 	}
-	if m.push.most > 0 {
-		most = min(most, m.push.most)
+	if m.push.maxOps > 0 {
+		maxOps = min(maxOps, m.push.maxOps)
 	}
 	next := b.after + 1
 	err = m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool {
 		if b.sites[0] == m.p.Site() && len(ops) == 0 { // the operations before are stable. An origin that lacks them refuses the rest
 			next = op.Dot.Seq
 		}
-		for ; next < op.Dot.Seq && len(ops) < most; next++ {
+		for ; next < op.Dot.Seq && len(ops) < maxOps; next++ {
 			ops = append(ops, log.Op{Dot: log.Dot{Site: op.Dot.Site, Seq: next}, Body: &log.Refused{Reason: "lost"}})
 		}
-		if len(ops) >= most || m.upload.wants(&op) {
+		if len(ops) >= maxOps || m.upload.wants(&op) {
 			return false
 		}
 		if m.upload.lacks(&op) {
@@ -347,7 +347,7 @@ func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 		}
 		ops = append(ops, op)
 		next++
-		return len(ops) < most
+		return len(ops) < maxOps
 	})
 	return ops, lost, err
 }
@@ -390,7 +390,7 @@ func (m *Machine) offerOwn(l *lane) error {
 		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
 		return nil
 	}
-	b.own, b.whole = false, true
+	b.own, b.ownOffered = false, true
 	return m.startBack(l)
 }
 
@@ -496,7 +496,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		m.backOff(l, 0, r)
 		return true, nil
 	case b.own && status == 413 && b.count > 1:
-		m.push.most = max(b.count/2, 1)
+		m.push.maxOps = max(b.count/2, 1)
 		m.backOff(l, 0, r)
 		return true, nil
 	case b.own && (r.Code == wire.RefusedSequence || r.Code == wire.RefusedSite || r.Code == wire.RefusedEpoch && r.Epoch == (log.Epoch{})):
@@ -526,9 +526,9 @@ func (m *Machine) waiting(yield func(op log.Op) bool) error {
 	b := &m.back
 	switch {
 	case !m.returning():
-		return m.p.Pending(m.push.accepted, func(op log.Op) bool { return yield(op) && op.Dot.Seq < m.push.accepted+16*askedHashes })
+		return m.p.Pending(m.push.accepted, func(op log.Op) bool { return yield(op) && op.Dot.Seq < m.push.accepted+16*maxRequestHashes })
 	case b.own && len(b.sites) > 0:
-		return m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool { return yield(op) && op.Dot.Seq < b.after+16*askedHashes })
+		return m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool { return yield(op) && op.Dot.Seq < b.after+16*maxRequestHashes })
 	}
 	for i := range b.run {
 		if !yield(b.run[i].Op) {

@@ -31,7 +31,7 @@ func TestSameBackupTwice(t *testing.T) {
 			r := newSealedRig(t)
 			r.origin.submit(create("old"))
 			backup := copyOf(t, r.origin.store)
-			again := func(life byte) {
+			restore := func(life byte) {
 				r.step(replica.Offline{})
 				if way == "image" {
 					r.origin.rollBack(copyOf(t, backup), log.Epoch{life})
@@ -45,7 +45,7 @@ func TestSameBackupTwice(t *testing.T) {
 				r.settle()
 				r.origin.submit(create("before"))
 				r.settle()
-				again(5)
+				restore(5)
 			}
 			var doomed log.Body
 			for _, id := range []string{"a", "b", "c", "d", "e"} {
@@ -64,7 +64,7 @@ func TestSameBackupTwice(t *testing.T) {
 			want := inputs(t, r.origin.store)
 			slices.Sort(want)
 			for life := byte(6); life < 9; life++ {
-				again(life)
+				restore(life)
 				r.step(replica.Online{})
 				r.settle()
 				r.agree()
@@ -89,15 +89,15 @@ func TestJoinOlderOrigin(t *testing.T) {
 		}
 		r.settle()
 		r.agree()
-		var kept []uint64
+		var stored []uint64
 		if err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-			kept = append(kept, k.At.Seq)
+			stored = append(stored, k.At.Seq)
 			return true
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if len(kept) == 0 || kept[0] != want || uint64(len(kept)) != 8-want {
-			t.Errorf("the replica has kept the entries %v, want those from %d to 7", kept, want)
+		if len(stored) == 0 || stored[0] != want || uint64(len(stored)) != 8-want {
+			t.Errorf("the replica has kept the entries %v, want those from %d to 7", stored, want)
 		}
 	}
 }
@@ -344,29 +344,31 @@ func TestFillForOlderSnapshot(t *testing.T) {
 	r.origin.do = wire.DoRebase
 	r.origin.submit(create("a"), create("b"), create("c"))
 	fills := func(a replica.Ask) bool { return a.Path == "/v2/sync/changes" }
-	r.run(func() bool { return slices.ContainsFunc(r.asks, fills) }, 10)
-	i := slices.IndexFunc(r.asks, fills)
-	late := r.origin.answer(&r.asks[i])
-	r.asks = slices.Delete(r.asks, i, i+1)
+	r.run(func() bool { return slices.ContainsFunc(r.requests, fills) }, 10)
+	i := slices.IndexFunc(r.requests, fills)
+	late := r.origin.answer(&r.requests[i])
+	r.requests = slices.Delete(r.requests, i, i+1)
 	r.origin.submit(create("d"), create("e"))
 	if err := r.origin.export.Close(); err != nil {
 		t.Fatal(err)
 	}
 	r.origin.export, r.origin.stable = nil, 3
 	refused := r.origin.got["snapshot"]
-	r.run(func() bool { return r.origin.got["snapshot"] >= refused+3 && (len(r.asks) == 0 || fills(r.asks[0])) }, 10)
+	r.run(func() bool {
+		return r.origin.got["snapshot"] >= refused+3 && (len(r.requests) == 0 || fills(r.requests[0]))
+	}, 10)
 	r.step(late)
 	r.run(func() bool { return r.status().Cursor == 5 }, 50)
-	var kept []string
+	var stored []string
 	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-		kept = append(kept, k.Op.Body.(*log.InputCreate).ID)
+		stored = append(stored, k.Op.Body.(*log.InputCreate).ID)
 		return true
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"d", "e"}; !slices.Equal(kept, want) || r.status().Rebases != 1 {
-		t.Errorf("after %d snapshots the replica keeps the inputs %v, want %v after 1", r.status().Rebases, kept, want)
+	if want := []string{"d", "e"}; !slices.Equal(stored, want) || r.status().Rebases != 1 {
+		t.Errorf("after %d snapshots the replica keeps the inputs %v, want %v after 1", r.status().Rebases, stored, want)
 	}
 }
 
@@ -451,10 +453,10 @@ func TestLeftWritesStay(t *testing.T) {
 	twin.start()
 	twin.write(create("before"))
 	twin.settle()
-	for _, a := range slices.Clone(r.asks) {
+	for _, a := range slices.Clone(r.requests) {
 		r.step(replica.Answer{ID: a.ID, Err: errors.New("connection reset")})
 	}
-	r.asks = nil
+	r.requests = nil
 	r.write(create("after"))
 	r.run(r.isSettled, 200)
 	if s := r.status(); s.Site == site {

@@ -17,13 +17,13 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// full is a store without room.
+// full wraps a store, and rejects writes as a full disk does.
 type full struct {
 	kv.Store
-	is   bool // nothing can be written
-	low  bool // only deletions may be written
-	log  bool // there is no room for a sync
-	took int  // batches that were applied
+	is   bool // reject all writes
+	low  bool // report that there is room for deletions only
+	log  bool // reject synced writes
+	took int  // number of applied batches
 }
 
 func (f *full) err() error {
@@ -73,8 +73,8 @@ func TestFull(t *testing.T) {
 	r.agree()
 }
 
-// TestLow: while the disk is nearly full nothing is pulled but deletions, no snapshot and no picture is fetched, and own operations
-// reach the origin. With room all is pulled.
+// TestLow: while the disk is nearly full, the replica pulls only deletions and fetches no snapshots or pictures, but it pushes its
+// operations. Once there is room, it pulls the rest.
 func TestLow(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Blobs: wire.BlobsFull}})
 	f := &full{}
@@ -96,8 +96,8 @@ func TestLow(t *testing.T) {
 	if s := r.status(); s.Cursor != 1 || s.Head < 3 || s.Phase != replica.Pulling || f.took != took {
 		t.Errorf("%d batches, %+v", f.took-took, s)
 	}
-	heard := r.status().Heard
-	r.run(func() bool { return r.status().Heard.After(heard) }, 40) // keys do not grow old
+	lastHeard := r.status().Heard
+	r.run(func() bool { return r.status().Heard.After(lastHeard) }, 40) // contact with the origin continues, so keys stay verified
 	r.effects = nil
 	r.step(replica.BlobWanted{Blob: away.Blob})
 	if want := replica.Effect(replica.BlobReady{Blob: away.Blob, Err: kv.ErrFull}); !slices.Contains(r.effects, want) {
@@ -106,10 +106,10 @@ func TestLow(t *testing.T) {
 	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil { // a snapshot is needed
 		t.Fatal(err)
 	}
-	asks := r.origin.got["snapshot"]
+	requests := r.origin.got["snapshot"]
 	r.run(func() bool { return problem() && r.status().Phase == replica.Rebasing }, 40)
-	if s := r.status(); s.Cursor != 1 || f.took != took || r.origin.got["snapshot"] > asks+1 {
-		t.Errorf("%d batches, %d requests, %+v", f.took-took, r.origin.got["snapshot"]-asks, s)
+	if s := r.status(); s.Cursor != 1 || f.took != took || r.origin.got["snapshot"] > requests+1 {
+		t.Errorf("%d batches, %d requests, %+v", f.took-took, r.origin.got["snapshot"]-requests, s)
 	}
 	f.low = false
 	r.settle()
@@ -119,7 +119,7 @@ func TestLow(t *testing.T) {
 	}
 }
 
-// TestLowDeletes: what the origin deletes makes room, however full the disk is.
+// TestLowDeletes: a replica pulls deletions however full the disk is, since they make room.
 func TestLowDeletes(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	f := &full{}
@@ -134,7 +134,7 @@ func TestLowDeletes(t *testing.T) {
 	r.agree()
 }
 
-// TestFullUnsynced: a disk without room for a sync ends nothing: what was pulled is synced once there is room.
+// TestFullUnsynced: if the disk has no room for a sync, the replica keeps working. It syncs the pulled entries once there is room.
 func TestFullUnsynced(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	f := &full{}
@@ -157,15 +157,15 @@ func TestFullUnsynced(t *testing.T) {
 	}
 }
 
-// TestStrays: answers to no request, or to a cancelled one, change nothing.
+// TestStrays: the machine ignores answers to cancelled or unknown requests.
 func TestStrays(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
-	for len(r.asks) == 0 {
+	for len(r.requests) == 0 {
 		r.clock = r.wake
 		r.step(replica.Wake{})
 	}
-	old := r.asks[0]
+	old := r.requests[0]
 	late := r.origin.answer(&old)
 	r.step(replica.Offline{})
 	before := r.status()
@@ -177,7 +177,7 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// TestPushRefusals: every way in which a push can be refused ends with all operations in the log.
+// TestPushRefusals: after each kind of refused push, all operations still reach the log.
 func TestPushRefusals(t *testing.T) {
 	for name, refuse := range map[string]func(r *rig, a *replica.Ask, n int) *wire.Refusal{
 		"too large": func(_ *rig, a *replica.Ask, _ int) *wire.Refusal {
@@ -249,8 +249,8 @@ func TestPushRefusals(t *testing.T) {
 	}
 }
 
-// TestUploadRefusals: a picture that the origin will not take holds up nothing else, and one
-// that we lost neither.
+// TestUploadRefusals: a picture that the origin rejects, or that the replica lost, delays no other
+// uploads or operations.
 func TestUploadRefusals(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -272,8 +272,8 @@ func TestUploadRefusals(t *testing.T) {
 	}
 }
 
-// TestSnapshotForged: a snapshot that is not what it says is not taken, and pieces that are wrong are
-// fetched again.
+// TestSnapshotForged: the replica rejects a snapshot that does not match its manifest, and fetches a valid
+// one later.
 func TestSnapshotForged(t *testing.T) {
 	for name, forge := range map[string]func(m *wire.Manifest){
 		"application": func(m *wire.Manifest) { m.App = catalog.AppID{5}.String() },
@@ -299,7 +299,7 @@ func TestSnapshotForged(t *testing.T) {
 				return true
 			}
 			for range 40 {
-				if len(r.asks) > 0 {
+				if len(r.requests) > 0 {
 					r.deliver(0)
 				} else {
 					r.clock = r.wake
@@ -336,11 +336,11 @@ func TestSnapshotSuperseded(t *testing.T) {
 	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
 		t.Fatal(err)
 	}
-	gone := 2
+	refusals := 2
 	r.instead = func(a *replica.Ask) *wire.Refusal {
-		if strings.HasPrefix(a.Path, "/v2/sync/snapshot/") && gone > 0 {
-			gone--
-			r.origin.submit(create(fmt.Sprint("later", gone)))
+		if strings.HasPrefix(a.Path, "/v2/sync/snapshot/") && refusals > 0 {
+			refusals--
+			r.origin.submit(create(fmt.Sprint("later", refusals)))
 			return &wire.Refusal{Code: wire.RefusedUnknown}
 		}
 		return nil
@@ -352,8 +352,8 @@ func TestSnapshotSuperseded(t *testing.T) {
 	}
 }
 
-// TestAuditFinds: whatever differs is found: a few keys are repaired, too many are a snapshot; and a
-// log that moves on meanwhile only delays it.
+// TestAuditFinds: an audit finds every difference. It repairs up to 256 keys, and takes a snapshot for
+// more. New entries in the log during an audit only delay it.
 func TestAuditFinds(t *testing.T) {
 	damage := func(r *rig, n int) {
 		var b kv.Batch
@@ -400,8 +400,8 @@ func TestAuditFinds(t *testing.T) {
 	}
 }
 
-// TestAuditLies: an origin whose digests do not fit what it sends changes nothing that a snapshot
-// of it does not set right.
+// TestAuditLies: an origin sends digests and leaves that do not match its state. Once its answers are
+// right again, the replica's state agrees with it.
 func TestAuditLies(t *testing.T) {
 	r := newRig(t, replica.Options{Audit: 10 * time.Minute})
 	r.origin.submit(create("a"), create("b"))
@@ -422,7 +422,7 @@ func TestAuditLies(t *testing.T) {
 	}
 	r.machine.Audit()
 	for range 400 {
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			r.deliver(0)
 		} else {
 			r.clock = r.wake
@@ -435,13 +435,13 @@ func TestAuditLies(t *testing.T) {
 	r.agree()
 }
 
-// TestNeedTwice: who asks for a picture twice is answered, wherever it is.
+// TestNeedTwice: every BlobWanted gets an answer. Two for the same remote picture cause one request.
 func TestNeedTwice(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
-	here := r.picture(10)
-	r.step(replica.BlobWanted{Blob: here.Blob})
-	if !slices.Contains(r.effects, replica.Effect(replica.BlobReady{Blob: here.Blob})) {
+	local := r.picture(10)
+	r.step(replica.BlobWanted{Blob: local.Blob})
+	if !slices.Contains(r.effects, replica.Effect(replica.BlobReady{Blob: local.Blob})) {
 		t.Error("a picture that is here is not told of")
 	}
 	away := r.picture(20)
@@ -456,15 +456,15 @@ func TestNeedTwice(t *testing.T) {
 	if n := r.origin.got["blobs"]; n != 1 {
 		t.Errorf("%d requests for one picture", n)
 	}
-	none := newRig(t, replica.Options{})
-	none.step(replica.BlobWanted{})
-	if len(none.effects) == 0 {
+	fresh := newRig(t, replica.Options{})
+	fresh.step(replica.BlobWanted{})
+	if len(fresh.effects) == 0 {
 		t.Error("no answer about no picture")
 	}
 }
 
-// TestUnknownFrames: a frame of a later version is passed over where it says that it may be, and
-// ends the stream where not.
+// TestUnknownFrames: the replica skips an unknown frame whose type is optional. Any other unknown frame
+// ends the stream.
 func TestUnknownFrames(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
@@ -507,7 +507,7 @@ func TestHeaders(t *testing.T) {
 	r.settle()
 	r.write(r.picture(10))
 	r.settle()
-	if sites != seen-1 || seen < 5 { // all but the first, which asks for it
+	if sites != seen-1 || seen < 5 { // the first request asks for a site, all others name it
 		t.Errorf("%d of %d requests name the site", sites, seen)
 	}
 }

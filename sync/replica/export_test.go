@@ -3,14 +3,14 @@ package replica
 // Audit makes the machine compare its state with the origin's as soon as it can.
 func (m *Machine) Audit() { m.audit = audit{due: m.at} }
 
-// State is the progress of one of the replica's own operations. A state is never ahead of the facts.
+// State is the progress of one of the replica's own operations. It may be behind the facts, but never ahead of them.
 type State int
 
 // The states.
 const (
-	Queued    State = iota // it is durable here, and as far as we know nowhere else
-	Sent                   // the origin answered that its log has it
-	Confirmed              // it was folded from the origin's log
+	Queued    State = iota // it is durable at the replica, and not known to be at the origin
+	Sent                   // the origin has acknowledged it
+	Confirmed              // the replica has folded it from the origin's log
 )
 
 // String returns the state's name, such as "queued".

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// hostile runs a replica against an origin that answers with data: any bytes, or changed messages. The machine never panics, and its
-// store never fails. No local write is lost, and none counts as confirmed before the log has brought it back (R17).
+// hostile runs a replica against an origin whose answers are changed as data directs. The machine never panics, and its store never
+// fails. No local write is lost, and none counts as confirmed before the replica has pulled it from the log.
 func hostile(t *testing.T, data []byte) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, AppRecords: &register{}, Audit: time.Hour})
 	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
@@ -37,19 +37,19 @@ func hostile(t *testing.T, data []byte) {
 			}
 			wrote += 2
 		}
-		if len(r.asks) == 0 {
+		if len(r.requests) == 0 {
 			if r.wake.After(r.clock) {
 				r.clock = r.wake
 			}
 			r.step(replica.Wake{})
 			continue
 		}
-		i := int(next()) % len(r.asks)
-		a := r.asks[i]
+		i := int(next()) % len(r.requests)
+		a := r.requests[i]
 		x := r.origin.answer(&a)
 		mangle(&x, next)
 		if !x.More {
-			r.asks = append(r.asks[:i:i], r.asks[i+1:]...)
+			r.requests = append(r.requests[:i:i], r.requests[i+1:]...)
 		}
 		r.step(x)
 	}
@@ -69,7 +69,7 @@ func hostile(t *testing.T, data []byte) {
 	}
 }
 
-// own compares the confirmed operations with the operations of this site in the state.
+// own checks that the state contains all confirmed operations of the replica's site.
 func own(t *testing.T, r *rig, confirmed uint64) {
 	t.Helper()
 	v := r.part.View()
@@ -86,24 +86,24 @@ func own(t *testing.T, r *rig, confirmed uint64) {
 
 var statuses = []int{200, 200, 200, 200, 200, 206, 202, 204, 301, 400, 401, 403, 404, 409, 410, 413, 416, 426, 429, 500, 503, 0, -7, 99999}
 
-// mangle changes an answer as bytes say.
+// mangle changes an answer in a way that the bytes of next choose.
 func mangle(x *replica.Answer, next func() byte) {
 	switch next() % 12 {
-	case 0: // as it is
+	case 0: // no change
 	case 1:
 		x.Status = statuses[int(next())%len(statuses)]
-	case 2: // bytes flipped
+	case 2: // changed bytes
 		x.Body = append([]byte(nil), x.Body...)
 		for range 1 + next()%4 {
 			if n := len(x.Body); n > 0 {
 				x.Body[(int(next())<<8|int(next()))%n] ^= next()
 			}
 		}
-	case 3: // cut
+	case 3: // cut short
 		if n := len(x.Body); n > 0 {
 			x.Body = x.Body[:(int(next())<<8|int(next()))%n]
 		}
-	case 4: // anything
+	case 4: // any bytes
 		x.Body = nil
 		for range next() {
 			x.Body = append(x.Body, next())
@@ -125,17 +125,17 @@ func mangle(x *replica.Answer, next func() byte) {
 			out = wire.AppendFrame(out, wire.Type(1+next()%10), body)
 		}
 		x.Body = append(out, x.Body...)
-	case 7: // twice
+	case 7: // the body twice
 		x.Body = append(append([]byte(nil), x.Body...), x.Body...)
 	case 8:
 		x.More = true
 	case 9: // an end, with any reason
 		e := wire.End{Why: wire.EndReason(next() % 9), WaitMillis: binary.LittleEndian.Uint64([]byte{next(), next(), next(), next(), next(), next(), next(), next()})}
 		x.Body = wire.AppendFrame(nil, wire.TypeEnd, e.Encode())
-	case 10: // a push that was taken, or not
+	case 10: // a reply to a push
 		p := wire.Pushed{Epoch: log.Epoch{9}, Accepted: uint64(next() % 12), Runs: []wire.Run{{First: uint64(next()), Seq: uint64(next()), Count: uint64(next())}}}
 		x.Body = p.Encode()
-	case 11: // a session that offers anything
+	case 11: // any reply to a session
 		o := wire.SessionReply{Protocol: uint32(next() % 3), Site: log.Site(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
 			App: app.String(), Do: wire.Do(next() % 7), Epoch: log.Epoch{next() % 10}, Head: uint64(next()), Confirmed: uint64(next() % 8),
 		}}}
@@ -143,7 +143,7 @@ func mangle(x *replica.Answer, next func() byte) {
 	}
 }
 
-// FuzzAnswers: see hostile.
+// FuzzAnswers runs hostile with fuzzed data.
 func FuzzAnswers(f *testing.F) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))

@@ -50,9 +50,9 @@ func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (boo
 	if err := store.Room(); err != nil {
 		return false, err
 	}
-	none, err := blank(store, app)
+	empty, err := blank(store, app)
 	var b kv.Batch
-	if err != nil || !none || !partition.Place(&b, app, hash, piece) {
+	if err != nil || !empty || !partition.Place(&b, app, hash, piece) {
 		return false, err
 	}
 	err = store.Apply(&b)

@@ -18,13 +18,13 @@ func (r *rig) powerless() {
 	r.step(replica.Offline{})
 }
 
-// TestPulledStays: a replica that has caught up has it all after a crash, although it cannot ask again,
-// and so has one that lost its way to the origin, or a second later.
+// TestPulledStays: after a power cut, a replica still has all pulled entries if it had caught up, had gone
+// offline, or had pulled them more than a second before.
 func TestPulledStays(t *testing.T) {
 	for _, live := range []replica.Live{replica.Stream, replica.Poll} {
 		t.Run(live.String(), func(t *testing.T) {
 			r := newRig(t, replica.Options{Live: live, Wants: wire.Wants{Blobs: wire.BlobsFull}})
-			holds := func(want ...string) {
+			checkInputs := func(want ...string) {
 				t.Helper()
 				cursor := r.status().Cursor
 				r.powerless()
@@ -39,15 +39,15 @@ func TestPulledStays(t *testing.T) {
 			}
 			r.origin.submit(create("a"), create("b"))
 			r.settle()
-			holds("a", "b")
+			checkInputs("a", "b")
 
 			r.origin.submit(create("c"))
 			r.run(pulled(r.origin.part.Log().Head()), 100)
 			r.step(replica.Offline{})
-			holds("a", "b", "c")
+			checkInputs("a", "b", "c")
 
 			synced := r.disk.syncs
-			for i := range 20 { // a second of writes, which are not synced one by one
+			for i := range 20 { // the replica does not sync each of these runs
 				r.origin.submit(&log.InputDelete{Input: log.Dot{Site: 99, Seq: uint64(i)}})
 				r.run(pulled(r.origin.part.Log().Head()), 100)
 			}
@@ -58,12 +58,12 @@ func TestPulledStays(t *testing.T) {
 			r.run(pulled(r.origin.part.Log().Head()), 100)
 			before := r.clock
 			r.run(func() bool { return r.clock.After(before.Add(time.Second)) }, 100)
-			holds("a", "b", "c", "d")
+			checkInputs("a", "b", "c", "d")
 		})
 	}
 }
 
-// TestSnapshotStays: likewise one that has taken a snapshot.
+// TestSnapshotStays: after a power cut, a replica still has an installed snapshot.
 func TestSnapshotStays(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"), create("b"))

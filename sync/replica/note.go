@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// persistedState is the part of the machine's state that must survive a restart. It does not contain the cursor, which the partition stores with
-// its state.
+// persistedState is the part of the machine's state that must survive a restart. It does not contain the cursor, which the partition stores
+// with its state.
 //
 //field:message note
 type persistedState struct {
@@ -18,20 +18,20 @@ type persistedState struct {
 	next   log.Site `wire:"2"` // site that the replica is about to take; 0: none
 	key    []byte   `wire:"3"` // secret of the lease of next
 
-	left []log.Epoch `wire:"5"` // epochs of logs that the replica left for a newer one, oldest first; at most leftEpochs
+	left []log.Epoch `wire:"5"` // epochs of logs that the replica left for a newer one, oldest first; at most maxLeftEpochs
 
 	renewed string `wire:"4"` // time and description of the last restored older copy, here or at the origin, for people; empty: none
 }
 
-// leftEpochs is the maximum number of epochs in left.
-const leftEpochs = 16
+// maxLeftEpochs is the maximum number of epochs in left.
+const maxLeftEpochs = 16
 
 // leave adds the epoch of a log that the replica leaves.
 func (n *persistedState) leave(epoch log.Epoch) {
 	if epoch == (log.Epoch{}) || slices.Contains(n.left, epoch) {
 		return
 	}
-	n.left = append(slices.Clone(n.left[max(0, len(n.left)-leftEpochs+1):]), epoch)
+	n.left = append(slices.Clone(n.left[max(0, len(n.left)-maxLeftEpochs+1):]), epoch)
 }
 
 // secretOf returns the secret of the lease of site.

@@ -27,8 +27,8 @@ import (
 
 var app = catalog.AppID{1, 15: 1}
 
-// origin is the least that the machine can talk to: a partition with its own log, and the
-// protocol's answers about it, without credentials, limits or waiting.
+// origin is a minimal origin for the machine: a partition with its own log that answers the
+// requests of the protocol, without credentials, limits or waiting.
 type origin struct {
 	testing.TB
 	store        kv.Store
@@ -36,31 +36,31 @@ type origin struct {
 	now          func() time.Time
 	blobs        map[blob.Hash][]byte
 	begun        map[blob.Hash][]byte
-	sites        log.Site // last one that was leased
-	stable       uint64   // 0: the head
-	unstable     bool     // nothing is stable, whatever stable is
-	reg          uint64   // entry of the register; 0: there is none
+	sites        log.Site // newest leased site
+	stable       uint64   // newest stable entry; 0: the head
+	unstable     bool     // no entry is stable; stable is ignored
+	reg          uint64   // sequence number of the app record; 0: no app record
 	registerData string
-	do           wire.Do // the answer to a session; 0: the normal answer
+	do           wire.Do // instruction in the answer to a session; 0: the normal one
 	local        bool    // the application is local only
-	lives        bool    // it notes the lives of replicas
-	seals        bool    // entries come with seals, and a restored log takes them back
-	runs         int     // entries of one frame
-	older        bool    // it is a version that has no request for entries alone
+	lives        bool    // the origin records the lives of replicas
+	seals        bool    // entries have seals, and a restored log accepts them back from replicas
+	runs         int     // maximum number of entries in a frame
+	older        bool    // the origin's version ignores only=entries
 	base         [32]byte
 
-	refuse map[string]int // requests by name that are answered with nothing but a status; 0: not at all
+	refuse map[string]int // by request name: status of an answer without a body; 0: connection lost
 
-	lax bool                            // operations are taken without what they need
-	lie func(p *wire.Push) *wire.Pushed // answers a push in our place; nil, or returning nil: nobody does
+	lax bool                            // accept operations whose blobs are missing
+	lie func(p *wire.Push) *wire.Pushed // returns a false answer to a push, or nil; nil: no lies
 
 	export *partition.Export
-	old    bool // it answers with the snapshot that it has
+	old    bool // the origin answers with its last snapshot, not a new one
 	trees  map[uint64]*fold.Tree
 
-	got      map[string]int // requests by path
+	got      map[string]int // number of requests by name
 	putBytes int
-	sent     int // bytes of answers
+	sent     int // bytes in answers
 }
 
 func newOrigin(t testing.TB, now func() time.Time) *origin {
@@ -81,7 +81,7 @@ func (o *origin) open(e log.Epoch) {
 	}
 }
 
-// restore replaces the origin's store by a copy of a store, under another epoch.
+// restore replaces the origin's store with store, and starts the new epoch e.
 func (o *origin) restore(store kv.Store, e log.Epoch) {
 	o.Helper()
 	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
@@ -95,14 +95,14 @@ func (o *origin) restore(store kv.Store, e log.Epoch) {
 	o.open(log.Epoch{})
 }
 
-// rollBack replaces the store by a copy, which another process opens.
+// rollBack replaces the origin's store with store, which a process with another life opens.
 func (o *origin) rollBack(store kv.Store, life log.Epoch) {
 	o.Helper()
 	o.store, o.trees, o.export = store, nil, nil
 	o.open(life)
 }
 
-// copyOf is a store with the same keys.
+// copyOf returns a new store with all keys and values of from.
 func copyOf(t testing.TB, from kv.Store) kv.Store {
 	t.Helper()
 	to := memkv.New()
@@ -120,7 +120,7 @@ func copyOf(t testing.TB, from kv.Store) kv.Store {
 	return to
 }
 
-// submit has a user of the origin write.
+// submit submits operations of a user of the origin, with the derived records of their pictures.
 func (o *origin) submit(bodies ...log.Body) []fold.Verdict {
 	o.Helper()
 	v, err := o.part.Submit(context.Background(), "key", bodies, func(b *kv.Batch) {
@@ -160,9 +160,9 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		}
 		return replica.Answer{ID: a.ID, Status: status}
 	}
-	takes := name == "session" || name == "push" || name == "back" || name == "blobs" && a.Method != "GET"
+	receives := name == "session" || name == "push" || name == "back" || name == "blobs" && a.Method != "GET"
 	switch {
-	case o.local && !takes:
+	case o.local && !receives:
 		err = &wire.Refusal{Code: wire.RefusedScope, Detail: "local only"}
 	case name == "session":
 		body, err = o.session(a.Body)
@@ -250,7 +250,7 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	return out.Encode(), err
 }
 
-// livesOf are the lives that made operations of a site.
+// livesOf returns the lives that issued the operations 1 to to of a site.
 func (o *origin) livesOf(site log.Site, to uint64) (out []wire.Life, err error) {
 	lives, err := o.part.Lives(site, 1, to)
 	for _, l := range lives {
@@ -259,7 +259,7 @@ func (o *origin) livesOf(site log.Site, to uint64) (out []wire.Life, err error) 
 	return out, err
 }
 
-// back takes entries that the log lacks, or finds that it lacks one.
+// back answers a request in which a replica returns entries that the restored log lacks.
 func (o *origin) back(body []byte) ([]byte, error) {
 	m, err := wire.DecodeBack(body)
 	if err != nil {
@@ -384,7 +384,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	return wire.AppendFrame(out, wire.TypeEnd, end.Encode()), nil
 }
 
-// before puts what entries need in front of them.
+// before appends the frames with the records and objects that entries need.
 func (o *origin) before(out []byte, entries []log.Entry, vectors bool) []byte {
 	d := wire.Derived{Base: o.base}
 	for i := range entries {
@@ -411,7 +411,7 @@ func (o *origin) before(out []byte, entries []log.Entry, vectors bool) []byte {
 	return out
 }
 
-// encodeDerived is a record as the store keeps it.
+// encodeDerived returns the stored form of a derived record.
 func encodeDerived(t testing.TB, b *log.InputCreate, x catalog.DerivedData) (data []byte) {
 	t.Helper()
 	store := memkv.New()
@@ -503,7 +503,7 @@ func (o *origin) putRecords(b *kv.Batch, ops []log.Op) {
 	}
 }
 
-// needs are the blobs that an operation names.
+// needs returns the blobs that an operation names.
 func needs(op *log.Op) (list []blob.Hash) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestProblemsEnd: the status names a problem while it exists, and no longer.
+// TestProblemsEnd: the status names a problem only while it exists.
 func TestProblemsEnd(t *testing.T) {
 	absent := func(name string) *log.InputCreate {
 		return &log.InputCreate{Blob: blob.Sum([]byte(name)), ContentType: "image/jpeg"}
@@ -30,7 +30,7 @@ func TestProblemsEnd(t *testing.T) {
 			}
 			r.write(r.picture(100), create("a"))
 		},
-		"connection lost": func(r *rig) { // the log brings back an operation before it is pushed again
+		"connection lost": func(r *rig) { // the answer to a push is lost, but the operation arrives in the log
 			r.wire = func(a *replica.Ask, _ *replica.Answer) bool { return a.Path != "/v2/sync/push" }
 			r.write(create("a"))
 		},

@@ -234,7 +234,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	beside, records := m.pull.attachments, m.pull.records
+	attachments, records := m.pull.attachments, m.pull.records
 	m.pull.attachments, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
 	c := m.p.Cursor()
 	switch {
@@ -254,9 +254,9 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	run := runOf(&e, entries)
 	run.Attach = func(b *kv.Batch) {
 		b.Append(&records)
-		b.Append(&beside)
+		b.Append(&attachments)
 	}
-	told, err := m.p.Pull(context.Background(), run)
+	verdicts, err := m.p.Pull(context.Background(), run)
 	if err == nil || errors.Is(err, kv.ErrFull) {
 		m.origin.streamedAt = m.wall
 	}
@@ -280,7 +280,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
 	l.succeeded()
-	m.origin.recordVerdicts(told)
+	m.origin.recordVerdicts(verdicts)
 	m.load.entries(entries)
 	return nil
 }
@@ -307,9 +307,9 @@ func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
 // operations stay.
 func (m *Machine) diverged(l *lane, err error) {
 	m.pull.divergedRuns++
-	stray := m.pull.divergedRuns
+	runs := m.pull.divergedRuns
 	m.end()
-	if stray >= maxDiverged {
+	if runs >= maxDiverged {
 		m.pull.divergedRuns = 0
 		m.rebase.force = true
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestPurgeForgets: a replica is told to forget what is not for it, and then asks nothing more.
+// TestPurgeForgets: after DoErase or DoRefused, the machine asks the host to purge the replica, and makes no more requests.
 func TestPurgeForgets(t *testing.T) {
-	for do, keep := range map[wire.Do]bool{wire.DoErase: false, wire.DoRefused: true} {
+	for do, keepOutbox := range map[wire.Do]bool{wire.DoErase: false, wire.DoRefused: true} {
 		r := newRig(t, replica.Options{})
 		r.settle()
 		r.write(create("a"))
@@ -26,20 +26,20 @@ func TestPurgeForgets(t *testing.T) {
 				purge = p
 			}
 		}
-		if purge.Reason == "" || purge.KeepOutbox != keep {
+		if purge.Reason == "" || purge.KeepOutbox != keepOutbox {
 			t.Errorf("do %d: %+v", do, purge)
 		}
 		r.clock = r.clock.Add(24 * time.Hour)
 		for _, e := range []replica.Event{replica.Wake{}, replica.Local{}, replica.Online{}, replica.Begin{}} {
 			r.step(e)
 		}
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			t.Errorf("do %d: it goes on asking", do)
 		}
 	}
 }
 
-// TestPurgeNeedsTheOrigin: a proxy's answer empties nothing.
+// TestPurgeNeedsTheOrigin: a status 410 without a message of the protocol, as from a proxy, purges nothing.
 func TestPurgeNeedsTheOrigin(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -48,7 +48,7 @@ func TestPurgeNeedsTheOrigin(t *testing.T) {
 		return true
 	}
 	for range 20 {
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			r.deliver(0)
 		} else {
 			r.clock = r.wake
@@ -60,7 +60,7 @@ func TestPurgeNeedsTheOrigin(t *testing.T) {
 	}
 }
 
-// TestPurgeByRefusal: the origin's own word does, on a stream and as an answer.
+// TestPurgeByRefusal: a refusal with RefusedGone, or a stream that ends with WhyGone, purges the replica.
 func TestPurgeByRefusal(t *testing.T) {
 	refusal := wire.Refusal{Code: wire.RefusedGone, Detail: "deleted"}
 	end := wire.End{Why: wire.WhyGone, Detail: "deleted"}

@@ -27,7 +27,7 @@ const noPicture = "blob: the origin did not receive the picture"
 type push struct {
 	accepted uint64 // last own operation that the log has, as the origin reports
 	last     uint64 // last operation of the current push
-	most     int    // maximum operations of one push, after the origin found a push too large; 0: pushOps
+	maxOps   int    // maximum operations of one push, after the origin found a push too large; 0: pushOps
 	echo     uint64 // entry up to which the log contains the accepted operations; 0: unknown
 	foreign  bool   // the origin has operations of our site that this replica never made
 
@@ -76,15 +76,15 @@ func (m *Machine) startPush(l *lane) error {
 
 // batch returns the first operations that the origin has not accepted and that can be sent now.
 func (m *Machine) batch() (ops []log.Op, err error) {
-	most, room := pushOps, pushBytes
-	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
-		most = int(n)
+	maxOps, room := pushOps, pushBytes
+	if n := m.session.limits.PushOps; n > 0 && n < uint64(maxOps) {
+		maxOps = int(n)
 	}
 	if n := m.session.limits.PushBytes; n > 0 && n < uint64(room) {
 		room = int(n)
 	}
-	if m.push.most > 0 {
-		most = min(most, m.push.most)
+	if m.push.maxOps > 0 {
+		maxOps = min(maxOps, m.push.maxOps)
 	}
 	var failed error
 	next := m.push.accepted + 1
@@ -105,7 +105,7 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 			return false
 		}
 		ops = append(ops, op)
-		return len(ops) < most
+		return len(ops) < maxOps
 	})
 	return ops, errors.Join(err, failed)
 }
@@ -210,7 +210,7 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 		m.backOff(l, wait(r.WaitMillis), r)
 		return true
 	case status == 413 && m.push.last > m.push.accepted+1:
-		m.push.most = max(int(m.push.last-m.push.accepted)/2, 1)
+		m.push.maxOps = max(int(m.push.last-m.push.accepted)/2, 1)
 		m.backOff(l, 0, r)
 		return true
 	case status == 413, r.Code == wire.RefusedContent:

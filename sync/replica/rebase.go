@@ -42,7 +42,7 @@ type rebase struct {
 	handedOver bool         // the host was asked to install the snapshot
 	fill       fill
 
-	asked [lanes]blob.Hash // requests of laneRebase and laneAhead; zero: the manifest
+	requested [lanes]blob.Hash // requests of laneRebase and laneAhead; zero: the manifest
 
 	body  []byte   // buffer for the next part
 	batch kv.Batch // reused batch for the next part
@@ -92,16 +92,16 @@ func (m *Machine) startRebase(l *lane) error {
 		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
 		query = append(query, m.sealQuery()...)
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
-		r.asked[laneRebase] = blob.Hash{}
+		r.requested[laneRebase] = blob.Hash{}
 		return nil
 	}
-	if asks, err := m.askPart(laneRebase, laneAhead); asks || err != nil || r.next < len(r.parts) {
+	if requested, err := m.askPart(laneRebase, laneAhead); requested || err != nil || r.next < len(r.parts) {
 		return err
 	}
 	if fills, err := m.fills(); fills || err != nil {
 		return err
 	}
-	if gives, err := m.offerSnapshot(); gives || err != nil {
+	if offered, err := m.offerSnapshot(); offered || err != nil {
 		return err
 	}
 	return m.takeSnapshot(l)
@@ -130,11 +130,11 @@ func (m *Machine) startAhead() error {
 }
 
 // askPart makes a lane ask for the first missing part that the lane other has not requested. It reports whether there was one.
-func (m *Machine) askPart(lane, other int) (asks bool, err error) {
+func (m *Machine) askPart(lane, other int) (requested bool, err error) {
 	r := &m.rebase
 	for i := r.next; i < len(r.parts); i++ {
 		h := r.parts[i].Hash
-		if m.lane[other].id != 0 && r.asked[other] == h {
+		if m.lane[other].id != 0 && r.requested[other] == h {
 			continue
 		}
 		has, err := m.hasPart(i)
@@ -151,7 +151,7 @@ func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 			}
 			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String(), Place: place}, m.where()...)
 			l.body, r.body = slices.Grow(r.body[:0], int(r.parts[i].Size)), nil
-			r.asked[lane] = h
+			r.requested[lane] = h
 			return true, nil
 		}
 	}
@@ -205,18 +205,18 @@ func (m *Machine) places() (bool, error) {
 }
 
 // blank reports whether an application has no inputs, including pending ones.
-func blank(store kv.Store, app catalog.AppID) (none bool, err error) {
+func blank(store kv.Store, app catalog.AppID) (empty bool, err error) {
 	r := catalog.Read(store, app)
 	h, err := r.Header()
 	if err != nil || h.Clock == 0 && h.Counts == (catalog.Counts{}) { // no entry was ever folded
 		return err == nil, err
 	}
-	none = true
+	empty = true
 	err = r.Inputs(0, func(catalog.Input) bool {
-		none = false
+		empty = false
 		return false
 	})
-	return none, err
+	return empty, err
 }
 
 func (m *Machine) stageKey(h blob.Hash) []byte {
@@ -257,14 +257,14 @@ func (m *Machine) sweep() error {
 // answers for a snapshot that was abandoned meanwhile.
 func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	r, l := &m.rebase, &m.lane[lane]
-	asked := r.asked[lane]
-	if asked.IsZero() {
+	hash := r.requested[lane]
+	if hash.IsZero() {
 		if r.manifest != nil {
 			return nil
 		}
 		return m.gotManifest(l, body)
 	}
-	i := slices.IndexFunc(r.parts, func(c wire.Chunk) bool { return c.Hash == asked })
+	i := slices.IndexFunc(r.parts, func(c wire.Chunk) bool { return c.Hash == hash })
 	if r.manifest == nil || i < 0 {
 		return nil
 	}

@@ -125,7 +125,7 @@ func (m *Machine) replaceSite(r *wire.Refusal) bool {
 	case r.Epoch != c.Epoch && !slices.Contains(m.note.left, r.Epoch):
 		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})
 	case r.Epoch != c.Epoch, len(m.note.secretOf(m.p.Site())) > 0: // the origin returns the operations of the site that the log has
-		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued, at: partition.StoredPlace{Run: math.MaxUint32}, whole: true})
+		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued, at: partition.StoredPlace{Run: math.MaxUint32}, ownOffered: true})
 	default:
 		x := renewal{epoch: r.Epoch, lost: true}
 		_, x.last = m.p.Outbox() // later operations may be in the log: sent again they are duplicates

@@ -24,7 +24,7 @@ func TestWriteBesideARollback(t *testing.T) {
 	r.write(create("before"))
 	r.settle()
 	r.disk = image
-	r.asks = nil
+	r.requests = nil
 	r.start()
 	wrote := false
 	r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
@@ -62,10 +62,10 @@ func TestRolledBackWithMemory(t *testing.T) {
 		twin.write(create("old-2"))
 		twin.settle()
 		want := []string{"a", "old-1", "old-2"}
-		for _, a := range slices.Clone(r.asks) {
+		for _, a := range slices.Clone(r.requests) {
 			r.step(replica.Answer{ID: a.ID, Err: errors.New("connection reset")})
 		}
-		r.asks = nil
+		r.requests = nil
 		for n := range writes {
 			id := fmt.Sprint("new-", n)
 			want = append(want, id)
@@ -98,11 +98,11 @@ func TestRolledBackBoth(t *testing.T) {
 	r.write(create("b"))
 	r.settle()
 	r.disk = image
-	r.asks, r.life = nil, 1
+	r.requests, r.life = nil, 1
 	r.start()
 	r.write(create("c"))
 	r.run(func() bool { // until the session after the one that leased another site
-		return r.part.Renewing() && len(r.asks) > 0 && strings.HasPrefix(r.asks[0].Path, "/v2/sync/changes")
+		return r.part.Renewing() && len(r.requests) > 0 && strings.HasPrefix(r.requests[0].Path, "/v2/sync/changes")
 	}, 200)
 	r.origin.rollBack(first, log.Epoch{6})
 	r.run(r.isSettled, 400)
@@ -144,14 +144,14 @@ func TestLatePush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.disk, r.asks, r.life = image, nil, 1
+	r.disk, r.requests, r.life = image, nil, 1
 	r.start()
 	r.write(create("c"))
 	r.run(func() bool {
-		if len(r.asks) == 0 || r.asks[0].Path != "/v2/sync/session" {
+		if len(r.requests) == 0 || r.requests[0].Path != "/v2/sync/session" {
 			return false
 		}
-		s, err := wire.DecodeSession(r.asks[0].Body)
+		s, err := wire.DecodeSession(r.requests[0].Body)
 		return err == nil && s.Leaves != 0
 	}, 200)
 	if _, err := r.origin.push(late); err != nil {
@@ -229,7 +229,7 @@ func TestMoveToRestoredLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.lose, r.asks = nil, nil
+		r.lose, r.requests = nil, nil
 		r.start()
 		for i, x := range []*rig{other, r, other} {
 			if i > 0 || first {
@@ -312,7 +312,7 @@ func TestRestoredAgainBeforeLease(t *testing.T) {
 		}
 		r.origin.restore(copyOf(t, backup), log.Epoch{5})
 		r.step(replica.Online{})
-		r.run(func() bool { return len(r.asks) > 0 && leaves(&r.asks[0]) }, 50)
+		r.run(func() bool { return len(r.requests) > 0 && leaves(&r.requests[0]) }, 50)
 		r.instead, r.lose = nil, nil
 		r.origin.restore(backup, log.Epoch{6})
 		other.step(replica.Online{})

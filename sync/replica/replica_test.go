@@ -35,7 +35,7 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// TestOnceEnds: a replica that is asked to sync once wants nothing more when all is done.
+// TestOnceEnds: a replica that syncs once makes no more requests when it is settled.
 func TestOnceEnds(t *testing.T) {
 	r := newRig(t, replica.Options{Live: replica.Once})
 	r.origin.submit(create("a"))
@@ -47,7 +47,7 @@ func TestOnceEnds(t *testing.T) {
 		r.clock = r.clock.Add(time.Minute)
 		r.step(replica.Wake{})
 	}
-	if len(r.asks) > 0 || r.total != before {
+	if len(r.requests) > 0 || r.total != before {
 		t.Errorf("after all was done it asked %d times more", r.total-before)
 	}
 }
@@ -64,7 +64,7 @@ func TestCursorMovesWithData(t *testing.T) {
 		}
 		issued := r.status().Issued
 		for range r.rng.IntN(6) {
-			if len(r.asks) == 0 {
+			if len(r.requests) == 0 {
 				break
 			}
 			r.deliver(0)
@@ -81,7 +81,7 @@ func TestCursorMovesWithData(t *testing.T) {
 	r.agree()
 }
 
-// checkFolded holds the confirmed state to a fold of the origin's log up to the cursor: equal digests.
+// checkFolded checks that the confirmed state is at the entry of the cursor.
 func checkFolded(t *testing.T, r *rig) {
 	t.Helper()
 	h := uint64(0)
@@ -95,8 +95,8 @@ func checkFolded(t *testing.T, r *rig) {
 	}
 }
 
-// TestAuditRepairs: a state that differs from the origin's in a few keys is found and repaired
-// with the leaves that differ, while operations wait in the outbox, which stay.
+// TestAuditRepairs: an audit finds a key that differs from the origin's and fetches only the leaves
+// that differ. Operations in the outbox stay there.
 func TestAuditRepairs(t *testing.T) {
 	r := newRig(t, replica.Options{Audit: time.Hour})
 	var bodies []log.Body
@@ -110,7 +110,7 @@ func TestAuditRepairs(t *testing.T) {
 	push = false
 	r.write(create("mine"))
 
-	var b kv.Batch // bits rot in the record of one input, and a label's concept is missing
+	var b kv.Batch // damages one key of one input
 	var rotten []byte
 	lo, hi := app.Range()
 	err := r.store.Scan(append(slices.Clone(lo), 'i'), hi, func(key, value []byte) bool {
@@ -168,8 +168,8 @@ func TestPullNeverWaitsForPush(t *testing.T) {
 	}
 }
 
-// TestPushAgain: answers to pushes are lost, so operations go again; each is in the
-// log once, in its order.
+// TestPushAgain: answers to pushes are lost, so the replica pushes its operations again. Each
+// is in the log once, in order.
 func TestPushAgain(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	lost := 0
@@ -200,8 +200,8 @@ func TestPushAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherEpoch: the origin is restored from a copy that lacks what it had
-// acknowledged. The replica notices, takes its state, and offers again what that lost.
+// TestAnotherEpoch: the operator restores the origin from a backup that lacks acknowledged
+// operations. The replica detects it, takes the origin's state, and pushes those operations again.
 func TestAnotherEpoch(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
@@ -267,7 +267,7 @@ func TestForeignIsRefused(t *testing.T) {
 			}
 			r.origin.submit(create("a"), create("b"))
 			for range 30 {
-				if len(r.asks) > 0 {
+				if len(r.requests) > 0 {
 					r.deliver(0)
 				} else {
 					r.clock = r.wake
@@ -284,7 +284,7 @@ func TestForeignIsRefused(t *testing.T) {
 	}
 }
 
-// edit changes an answer to requests of one name.
+// edit applies change to the decoded body of x if x is a successful answer to a request of this name.
 func edit[M any, P interface {
 	*M
 	Encode() []byte
@@ -326,7 +326,7 @@ func editEntries(a *replica.Ask, x *replica.Answer, change func(m *wire.Entries)
 	x.Body = out
 }
 
-// TestSiteIsLeasedOnce: a site is leased once and kept over restarts, and only its secret proves it.
+// TestSiteIsLeasedOnce: a replica leases a site once, and keeps it when it restarts.
 func TestSiteIsLeasedOnce(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.write0(t)
@@ -343,7 +343,7 @@ func TestSiteIsLeasedOnce(t *testing.T) {
 	}
 }
 
-// write0 shows that nothing can be written before there is a site.
+// write0 checks that a replica without a site rejects writes.
 func (r *rig) write0(t *testing.T) {
 	t.Helper()
 	if _, err := r.part.Submit(t.Context(), "key", []log.Body{create("early")}, nil); err == nil {
@@ -351,8 +351,8 @@ func (r *rig) write0(t *testing.T) {
 	}
 }
 
-// TestPicturesGoBeforeOperations: a picture goes up before the operation that names it, once, in
-// pieces; one that the origin has does not go at all; a cut costs one piece at most.
+// TestPicturesGoBeforeOperations: the replica uploads a picture in parts before it pushes the operation that
+// names it. It uploads no picture that the origin has. A lost answer costs one part at most.
 func TestPicturesGoBeforeOperations(t *testing.T) {
 	const size = 3<<20 + 12345
 	r := newRig(t, replica.Options{})
@@ -372,9 +372,9 @@ func TestPicturesGoBeforeOperations(t *testing.T) {
 		t.Errorf("%d bytes were sent of %d, with two cuts", got, size)
 	}
 	r.origin.putBytes = 0
-	again := *first
-	again.Hosted[0]++
-	r.write(&again)
+	second := *first
+	second.Hosted[0]++
+	r.write(&second)
 	r.settle()
 	if got := r.origin.putBytes; got != 0 {
 		t.Errorf("%d bytes were sent of a picture that the origin had", got)
@@ -394,8 +394,8 @@ func TestPicturesGoBeforeOperations(t *testing.T) {
 	r.agree()
 }
 
-// TestPicturesDown: lazily when one is asked for, eagerly all of them, checked, and from where
-// a cut left off.
+// TestPicturesDown: with BlobsLazy, a replica downloads a picture when the host wants it; with BlobsFull, it
+// downloads all. It verifies each, and reports an error for one that the origin lacks.
 func TestPicturesDown(t *testing.T) {
 	for _, wants := range []wire.Blobs{wire.BlobsLazy, wire.BlobsFull} {
 		t.Run(fmt.Sprint(wants), func(t *testing.T) {
@@ -474,7 +474,7 @@ func TestDownloadGoesOn(t *testing.T) {
 	}
 }
 
-// TestObjects: the manifest of a version is there before the version is, both ways.
+// TestObjects: the manifest of a version arrives with the version, in both directions.
 func TestObjects(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -514,7 +514,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestDerived: derived records come with the entries that need them, where they are wanted.
+// TestDerived: derived records arrive with their entries if the replica wants vectors, and otherwise not.
 func TestDerived(t *testing.T) {
 	for _, wants := range []wire.Vectors{wire.VectorsNone, wire.VectorsQ16} {
 		r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wants}})
@@ -522,14 +522,14 @@ func TestDerived(t *testing.T) {
 		r.origin.submit(in)
 		r.settle()
 		x, err := catalog.Read(r.store, app).DerivedOf(r.origin.base, in.Blob, in.Crop)
-		if there := err == nil && bytes.Equal(x.Embedding, derivedOf(in.Blob).Embedding); there != (wants == wire.VectorsQ16) {
-			t.Errorf("wants %d: there is a derived record: %v, %v", wants, there, err)
+		if exists := err == nil && bytes.Equal(x.Embedding, derivedOf(in.Blob).Embedding); exists != (wants == wire.VectorsQ16) {
+			t.Errorf("wants %d: there is a derived record: %v, %v", wants, exists, err)
 		}
 	}
 }
 
-// TestOperationStates: an operation is queued until the origin says that it has it, sent until the
-// log brings it back, and then confirmed; an origin that lies has it queued again.
+// TestOperationStates: an operation is queued until the origin acknowledges it, sent until it is in the
+// pulled log, and then confirmed. If the acknowledgement was false, the operation is queued again.
 func TestOperationStates(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()

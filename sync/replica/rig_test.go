@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// disk is a store's journal whose power can be cut. Synced data stay, and some of the rest.
+// disk is the journal of a store. cut returns the disk after a power cut: it has all synced batches and some of the unsynced ones.
 type disk struct {
 	batches [][]byte
 	durable int
@@ -52,12 +52,12 @@ func (d *disk) cut(rng *rand.Rand) *disk {
 	return &disk{batches: slices.Clone(d.batches[:n]), durable: n}
 }
 
-// register is the register of a replica, in memory.
+// register stores the app record of a replica in memory.
 type register struct{ seq uint64 }
 
 func (r *register) Seq() uint64 { return r.seq }
 
-func (r *register) Take(seq uint64, data []byte) (gone string, err error) {
+func (r *register) Take(seq uint64, data []byte) (reason string, err error) {
 	if string(data) != "register" {
 		return "deleted", nil
 	}
@@ -65,7 +65,7 @@ func (r *register) Take(seq uint64, data []byte) (gone string, err error) {
 	return "", nil
 }
 
-// rig is a replica with its stores, and the origin at the other end of a connection that the test controls.
+// rig is a replica with its stores, and the origin that it syncs with. The test controls the connection between them.
 type rig struct {
 	testing.TB
 	rng     *rand.Rand
@@ -78,21 +78,21 @@ type rig struct {
 	part    *partition.Partition
 	machine *replica.Machine
 
-	asks    []replica.Ask // under way
-	wake    time.Time     // wanted; zero: none is
-	effects []replica.Effect
-	total   int    // requests
-	life    byte   // of the partition that is open
-	rules   uint32 // newest that it knows; 0: fold.Version
+	requests []replica.Ask // requests without an answer yet
+	wake     time.Time     // time at which the machine wants a Wake event; zero: none
+	effects  []replica.Effect
+	total    int    // number of requests so far
+	life     byte   // second byte of the epoch with which start opens the partition
+	rules    uint32 // newest fold rules that the replica knows; 0: fold.Version
 
-	// wire carries one answer: it may change it, or return false where it is lost. nil: as it is.
-	wire    func(a *replica.Ask, x *replica.Answer) bool
-	instead func(a *replica.Ask) *wire.Refusal // replaces the origin's answer; nil: none
-	over    func(s kv.Store) kv.Store          // lies over the store; nil: nothing
-	lose    func(a *replica.Ask) bool          // whether a request never arrives; nil: all do
-	cuts    bool                               // answers come in pieces, cut anywhere
-	lies    int                                // pieces that were reported as placed but were not
-	taken   int                                // snapshots that were installed outside the machine
+	// wire delivers one answer. It may change the answer, and returns false if the answer is lost. nil: no answer changes.
+	wire     func(a *replica.Ask, x *replica.Answer) bool
+	instead  func(a *replica.Ask) *wire.Refusal // returns a refusal to send instead of the origin's answer, or nil
+	over     func(s kv.Store) kv.Store          // wraps the store; nil: no wrapper
+	lose     func(a *replica.Ask) bool          // reports whether a request is lost; nil: none is
+	cuts     bool                               // answers arrive in random pieces
+	lies     int                                // number of next chunks that are reported as stored but are not
+	installs int                                // number of snapshots that the host installed
 }
 
 func newRig(t testing.TB, options replica.Options) *rig {
@@ -121,7 +121,7 @@ func (r random) Read(p []byte) (int, error) {
 
 func (r *rig) now() time.Time { return r.clock }
 
-// start opens what the disk holds.
+// start opens the store on the disk, and begins a new machine.
 func (r *rig) start() {
 	r.Helper()
 	var err error
@@ -141,18 +141,18 @@ func (r *rig) start() {
 	if r.machine, err = replica.New(r.options); err != nil {
 		r.Fatal(err)
 	}
-	r.asks, r.wake = nil, time.Time{}
+	r.requests, r.wake = nil, time.Time{}
 	r.step(replica.Begin{})
 }
 
-// crash cuts the power and starts again.
+// crash cuts the power of the disk and starts the replica again.
 func (r *rig) crash() {
 	r.Helper()
 	r.disk = r.disk.cut(r.rng)
 	r.start()
 }
 
-// step hands the machine an event.
+// step passes an event to the machine and records its effects.
 func (r *rig) step(e replica.Event) {
 	r.Helper()
 	before := r.status()
@@ -164,9 +164,9 @@ func (r *rig) step(e replica.Event) {
 		switch x := x.(type) {
 		case replica.Ask:
 			r.total++
-			r.asks = append(r.asks, x)
+			r.requests = append(r.requests, x)
 		case replica.Cancel:
-			r.asks = slices.DeleteFunc(r.asks, func(a replica.Ask) bool { return a.ID == x.ID })
+			r.requests = slices.DeleteFunc(r.requests, func(a replica.Ask) bool { return a.ID == x.ID })
 		case replica.WakeAt:
 			r.wake = x.At
 		case replica.InstallSnapshot:
@@ -179,17 +179,17 @@ func (r *rig) step(e replica.Event) {
 	r.holds(&before)
 }
 
-// takes does what a host does that takes snapshots, and begins with another machine.
+// takes installs a snapshot as a host does, and begins a new machine.
 func (r *rig) takes(x *replica.InstallSnapshot) {
 	r.Helper()
 	if err := replica.ApplySnapshot(context.Background(), replica.Options{App: app, Partition: r.part, Store: r.store}, x.Manifest); err != nil {
 		r.Fatal(err)
 	}
-	r.taken++
+	r.installs++
 	r.start()
 }
 
-// places does what such a host does with a piece.
+// places stores a chunk of a snapshot as a host does. While r.lies is positive, it only reports that the chunk is stored.
 func (r *rig) places(a *replica.Ask, x *replica.Answer) {
 	r.Helper()
 	if !a.Place || x.Status != 200 || x.Err != nil {
@@ -210,15 +210,15 @@ func (r *rig) places(a *replica.Ask, x *replica.Answer) {
 	}
 }
 
-// status of a machine that may not have begun.
+// status returns the status of the machine. The machine need not have begun.
 func (r *rig) status() replica.Status { return r.machine.Status() }
 
-// holds checks what is true after every step.
+// holds checks the invariants that are true after every step.
 func (r *rig) holds(before *replica.Status) {
 	r.Helper()
 	s := r.status()
 	seen := map[string]bool{}
-	for _, a := range r.asks { // one request of a kind at a time
+	for _, a := range r.requests { // one request of a kind at a time
 		key := a.Method + " " + a.Path
 		if seen[key] {
 			r.Fatalf("two requests %s at a time", key)
@@ -256,11 +256,11 @@ func (r *rig) truthful(s *replica.Status) {
 	}
 }
 
-// deliver answers the i-th request that is under way.
+// deliver answers the i-th of r.asks.
 func (r *rig) deliver(i int) {
 	r.Helper()
-	a := r.asks[i]
-	r.asks = slices.Delete(r.asks, i, i+1)
+	a := r.requests[i]
+	r.requests = slices.Delete(r.requests, i, i+1)
 	if r.lose != nil && r.lose(&a) {
 		r.step(replica.Answer{ID: a.ID, Err: errors.New("no route")})
 		return
@@ -301,7 +301,7 @@ func (r *rig) refusal(a *replica.Ask) *wire.Refusal {
 	return r.instead(a)
 }
 
-// refuses has the origin not know a site, and counts the sessions that it refuses.
+// refuses makes the origin refuse every session of a site as unknown, and counts these refusals.
 func (r *rig) refuses(site log.Site) (refused *int) {
 	refused = new(int)
 	r.instead = func(a *replica.Ask) *wire.Refusal {
@@ -315,15 +315,15 @@ func (r *rig) refuses(site log.Site) (refused *int) {
 	return refused
 }
 
-// run answers requests in their order, and passes the time, until the machine wants nothing
-// within a minute, or done; it fails after so many requests.
-func (r *rig) run(done func() bool, most int) {
+// run answers requests in order, and advances the clock to the next wake time, until done reports true. It fails the test after
+// more than limit requests.
+func (r *rig) run(done func() bool, limit int) {
 	r.Helper()
 	for start := r.total; !done(); {
-		if r.total > start+most {
-			r.Fatalf("not done after %d requests: %+v", most, r.status())
+		if r.total > start+limit {
+			r.Fatalf("not done after %d requests: %+v", limit, r.status())
 		}
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			r.clock = r.clock.Add(10 * time.Millisecond)
 			r.deliver(0)
 			continue
@@ -334,12 +334,12 @@ func (r *rig) run(done func() bool, most int) {
 		if r.wake.After(r.clock) {
 			r.clock = r.wake
 		}
-		r.wake = time.Time{} // it comes once
+		r.wake = time.Time{} // the host wakes the machine once per WakeAt
 		r.step(replica.Wake{})
 	}
 }
 
-// settle runs until the replica has all and the origin has all.
+// settle runs until the replica and the origin have all operations of each other.
 func (r *rig) settle() {
 	r.Helper()
 	r.run(r.isSettled, 2000)
@@ -350,7 +350,7 @@ func (r *rig) isSettled() bool {
 	return s.IsSettled() && s.Cursor == r.origin.part.Log().Head()
 }
 
-// write has a user of the replica write.
+// write submits operations of a user of the replica.
 func (r *rig) write(bodies ...log.Body) {
 	r.Helper()
 	r.writeBeside(nil, bodies...)
@@ -364,7 +364,7 @@ func (r *rig) writeBeside(also func(*kv.Batch), bodies ...log.Body) {
 	}
 }
 
-// picture puts a picture of some size among the replica's and makes an input of it.
+// picture stores a random picture of size bytes at the replica, and returns the operation that creates its input.
 func (r *rig) picture(size int) *log.InputCreate {
 	r.Helper()
 	data := make([]byte, size)
@@ -376,7 +376,7 @@ func (r *rig) picture(size int) *log.InputCreate {
 	return &log.InputCreate{Blob: h, ContentType: "image/jpeg", Hosted: [16]byte(h[:16])}
 }
 
-// agree holds the replica's confirmed state to the origin's.
+// agree checks that the replica's confirmed state is equal to the origin's state.
 func (r *rig) agree() {
 	r.Helper()
 	want, err := fold.Digest(r.origin.store, app)
@@ -395,7 +395,7 @@ func (r *rig) agree() {
 	}
 }
 
-// inputs are the ids of the inputs of a store.
+// inputs returns the ids of all inputs in a store.
 func inputs(t testing.TB, k kv.Reader) (ids []string) {
 	t.Helper()
 	err := catalog.Read(k, app).Inputs(0, func(in catalog.Input) bool {

@@ -310,7 +310,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 		lost := log.Dot{Site: r.part.Site(), Seq: uint64(len(want)) - 1}
 		other.write(&log.InputLabels{Input: lost, Labels: []log.Label{{Concept: "x", Value: log.True}}})
 		r.origin.restore(backup, log.Epoch{5})
-		r.disk, r.asks = image, nil
+		r.disk, r.requests = image, nil
 		r.start()
 		if c.writes { // before it reaches the origin
 			r.write(create("after"))
@@ -337,7 +337,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) || !slices.Equal(listed, []string{"before"}) || other.status().Refused != 1 {
 			t.Errorf("%+v: the origin has %v and lists %v, and the other replica reports %+v", c, got, listed, other.status())
 		}
-		other.disk, other.asks = &disk{}, nil // of a replica that joins the restored log: its first site is its own
+		other.disk, other.requests = &disk{}, nil // of a replica that joins the restored log: its first site is its own
 		other.start()
 		other.run(other.isSettled, 100)
 		if s := other.status(); s.Renewed != "" {
@@ -367,7 +367,7 @@ func TestSameWriteAfterRollback(t *testing.T) {
 	other.settle()
 	other.step(replica.Offline{})
 	r.origin.restore(backup, log.Epoch{5})
-	r.disk, r.asks, r.life = image, nil, 1
+	r.disk, r.requests, r.life = image, nil, 1
 	r.start()
 	r.step(replica.Offline{})
 	r.write(create("d"))

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestNewerRules: rules that come into force within a session, and are not known, stop a replica at their entry. It reports this, serves,
-// pushes writes, sends at most one session every ten minutes, and continues as a newer version.
+// TestNewerRules: fold rules that a replica does not know take effect during a session. The replica pauses before their entry and reports
+// this. It still serves and pushes, and asks for a session at most every ten minutes. A newer version of it continues.
 func TestNewerRules(t *testing.T) {
 	for _, live := range []replica.Live{replica.Stream, replica.Poll} {
 		r := newRig(t, replica.Options{Live: live})
@@ -35,7 +35,7 @@ func TestNewerRules(t *testing.T) {
 		for range 18 {
 			r.clock = r.clock.Add(10 * time.Second)
 			r.step(replica.Wake{})
-			for len(r.asks) > 0 {
+			for len(r.requests) > 0 {
 				r.deliver(0)
 			}
 		}
@@ -52,7 +52,7 @@ func TestNewerRules(t *testing.T) {
 	}
 }
 
-// TestNewerSnapshot: likewise for a snapshot of newer rules.
+// TestNewerSnapshot does the same with a snapshot of newer rules.
 func TestNewerSnapshot(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"), create("b"))
@@ -73,7 +73,7 @@ func TestNewerSnapshot(t *testing.T) {
 	for range 18 {
 		r.clock = r.clock.Add(10 * time.Second)
 		r.step(replica.Wake{})
-		for len(r.asks) > 0 {
+		for len(r.requests) > 0 {
 			r.deliver(0)
 		}
 	}

@@ -82,8 +82,8 @@ func schedule(t *testing.T, seed uint64) {
 			if err := l.Trim(1 + r.rng.Uint64N(l.Head()+1)); err != nil {
 				t.Fatal(err)
 			}
-		case len(r.asks) > 0:
-			r.deliver(r.rng.IntN(len(r.asks)))
+		case len(r.requests) > 0:
+			r.deliver(r.rng.IntN(len(r.requests)))
 		default:
 			if r.wake.After(r.clock) {
 				r.clock = r.wake
@@ -123,7 +123,7 @@ func TestBackOff(t *testing.T) {
 	var gaps []time.Duration
 	last := r.clock
 	for r.total < 40 {
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			gaps = append(gaps, r.clock.Sub(last))
 			last = r.clock
 			r.deliver(0)
@@ -133,15 +133,15 @@ func TestBackOff(t *testing.T) {
 		r.step(replica.Wake{})
 	}
 	for i, g := range gaps[1:] {
-		most := min(500*time.Millisecond<<min(i, 10), time.Minute)
-		if g > most || g < most/2-time.Millisecond {
-			t.Errorf("pause %d is %v, want %v to %v", i, g, most/2, most)
+		limit := min(500*time.Millisecond<<min(i, 10), time.Minute)
+		if g > limit || g < limit/2-time.Millisecond {
+			t.Errorf("pause %d is %v, want %v to %v", i, g, limit/2, limit)
 		}
 	}
 	if slices.Max(gaps[10:]) == slices.Min(gaps[10:]) {
 		t.Error("pauses are all the same")
 	}
-	if len(r.asks) > 0 {
+	if len(r.requests) > 0 {
 		r.deliver(0)
 	}
 	if s := r.status(); s.Problem == "" || s.Retry.Before(r.clock) || s.Phase != replica.Connecting {
@@ -149,7 +149,7 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: a machine waits for the time that the origin names, in whatever form.
+// TestRetryAfter: a machine waits for the time in the origin's answer, in a header or in a refusal.
 func TestRetryAfter(t *testing.T) {
 	busy := wire.Refusal{Code: wire.RefusedBusy, WaitMillis: 120_000}
 	quota := wire.Refusal{Code: wire.RefusedQuota, WaitMillis: 120_000, Limit: "ops"}
@@ -168,7 +168,7 @@ func TestRetryAfter(t *testing.T) {
 		}
 		r.deliver(0)
 		start := r.clock
-		for len(r.asks) == 0 {
+		for len(r.requests) == 0 {
 			r.clock = r.wake
 			r.step(replica.Wake{})
 		}
@@ -178,7 +178,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestWaitsAreBounded: no origin puts a replica to sleep for more than an hour.
+// TestWaitsAreBounded: a replica waits at most an hour, even if the origin asks for more.
 func TestWaitsAreBounded(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.wire = func(_ *replica.Ask, x *replica.Answer) bool {
@@ -191,7 +191,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestVersions: a refusal that only a newer version ends is retried rarely. The replica serves meanwhile.
+// TestVersions: after a refusal of its version, a replica retries rarely, and keeps serving.
 func TestVersions(t *testing.T) {
 	for _, code := range []wire.RefusalCode{wire.RefusedProtocol, wire.RefusedFeatures, wire.RefusedFold} {
 		refusal := wire.Refusal{Code: code, Detail: "too old"}
@@ -214,7 +214,7 @@ func TestVersions(t *testing.T) {
 	r.run(func() bool { return r.status().Phase == replica.Paused }, 10)
 	r.write(create("mine"))
 	for range 20 {
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			r.deliver(0)
 		}
 	}
@@ -230,15 +230,15 @@ func TestVersions(t *testing.T) {
 func TestSilence(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
-	if len(r.asks) == 0 {
+	if len(r.requests) == 0 {
 		r.clock = r.wake
 		r.step(replica.Wake{})
 	}
-	id := r.asks[0].ID
+	id := r.requests[0].ID
 	for range 20 {
 		r.clock = r.wake
 		r.step(replica.Wake{})
-		if len(r.asks) > 0 && r.asks[0].ID != id {
+		if len(r.requests) > 0 && r.requests[0].ID != id {
 			return
 		}
 	}
@@ -249,31 +249,31 @@ func TestSilence(t *testing.T) {
 func TestKeepalives(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
-	for len(r.asks) == 0 {
+	for len(r.requests) == 0 {
 		r.clock = r.wake
 		r.step(replica.Wake{})
 	}
-	id := r.asks[0].ID
+	id := r.requests[0].ID
 	alive := wire.Keepalive{Now: 1}
 	for i := range 40 {
 		r.clock = r.clock.Add(15 * time.Second)
 		r.step(replica.Answer{ID: id, Status: 200 * (1 - min(i, 1)), Body: wire.AppendFrame(nil, wire.TypeKeepalive, alive.Encode()), More: true})
-		if len(r.asks) != 1 || r.asks[0].ID != id {
-			t.Fatalf("after %d keepalives: %d requests", i, len(r.asks))
+		if len(r.requests) != 1 || r.requests[0].ID != id {
+			t.Fatalf("after %d keepalives: %d requests", i, len(r.requests))
 		}
 		s := r.status()
 		if !s.AsOf.Equal(r.clock) {
 			t.Fatalf("current as of %v at %v", s.AsOf, r.clock)
 		}
 	}
-	heard := r.clock
+	lastKeepalive := r.clock
 	r.clock = r.clock.Add(time.Hour)
-	if s := r.status(); !s.AsOf.Equal(heard) {
-		t.Errorf("current as of %v after an hour of silence since %v", s.AsOf, heard)
+	if s := r.status(); !s.AsOf.Equal(lastKeepalive) {
+		t.Errorf("current as of %v after an hour of silence since %v", s.AsOf, lastKeepalive)
 	}
 }
 
-// TestClockJumps: a clock that is set to another year costs a request or two, and never a wait.
+// TestClockJumps: if the clock jumps by years, the replica is current again within two minutes.
 func TestClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{-10 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour, -time.Second, time.Hour} {
 		r := newRig(t, replica.Options{})
@@ -290,7 +290,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// TestOffline: without a way to the origin nothing is asked; with one it is asked at once.
+// TestOffline: an offline replica makes no requests. It makes one as soon as it is online.
 func TestOffline(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -300,11 +300,11 @@ func TestOffline(t *testing.T) {
 		r.clock = r.clock.Add(time.Hour)
 		r.step(replica.Wake{})
 	}
-	if s := r.status(); len(r.asks) != 0 || s.Phase != replica.Unreachable || s.Of(1) != replica.Queued {
-		t.Errorf("%d requests, %+v", len(r.asks), s)
+	if s := r.status(); len(r.requests) != 0 || s.Phase != replica.Unreachable || s.Of(1) != replica.Queued {
+		t.Errorf("%d requests, %+v", len(r.requests), s)
 	}
 	r.step(replica.Online{})
-	if len(r.asks) != 1 {
+	if len(r.requests) != 1 {
 		t.Error("nothing was asked at once")
 	}
 	r.settle()
@@ -318,7 +318,7 @@ func TestHonest(t *testing.T) {
 	r.settle()
 	away := true
 	r.lose = func(*replica.Ask) bool { return away }
-	r.run(func() bool { return r.total > 5 && len(r.asks) == 0 }, 20)
+	r.run(func() bool { return r.total > 5 && len(r.requests) == 0 }, 20)
 	if s := r.status(); s.Phase != replica.Connecting || s.Problem == "" || s.IsSettled() {
 		t.Errorf("%+v", s)
 	}
@@ -356,7 +356,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestRegister: the register is handed on, and one that says that all is over ends the machine.
+// TestRegister: the machine passes app records to AppRecords. A record of a deleted application ends the machine.
 func TestRegister(t *testing.T) {
 	reg := &register{}
 	r := newRig(t, replica.Options{AppRecords: reg})
@@ -379,7 +379,7 @@ func TestSeveredSite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 60 {
-		if len(r.asks) > 0 {
+		if len(r.requests) > 0 {
 			r.deliver(0)
 		} else {
 			r.clock = r.wake
@@ -407,16 +407,16 @@ func TestStoreFails(t *testing.T) {
 	}
 	var failed error
 	for range 10 {
-		if len(r.asks) == 0 || failed != nil {
+		if len(r.requests) == 0 || failed != nil {
 			break
 		}
-		a := r.asks[0]
-		r.asks = r.asks[1:]
+		a := r.requests[0]
+		r.requests = r.requests[1:]
 		var effects []replica.Effect
 		effects, failed = r.machine.Step(r.clock, r.origin.answer(&a))
 		for _, x := range effects {
 			if ask, ok := x.(replica.Ask); ok {
-				r.asks = append(r.asks, ask)
+				r.requests = append(r.requests, ask)
 			}
 		}
 	}

@@ -241,17 +241,17 @@ func (m *Machine) end() {
 	m.pull.reset()
 }
 
-// purge ends the machine, since the replica may no longer store the application. keep preserves the outbox.
-func (m *Machine) purge(why string, keep bool) {
+// purge ends the machine, since the replica may no longer store the application. keepOutbox preserves the outbox.
+func (m *Machine) purge(why string, keepOutbox bool) {
 	m.cancelAll()
 	m.running = false
 	m.origin.purged = true
 	why = cmp.Or(why, noAccess)
 	m.origin.problem = why
-	if !keep { // operations written from now on would be deleted with the rest
+	if !keepOutbox { // operations written from now on would be deleted with the rest
 		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
 	}
-	m.effects = append(m.effects, Purge{Reason: why, KeepOutbox: keep})
+	m.effects = append(m.effects, Purge{Reason: why, KeepOutbox: keepOutbox})
 }
 
 // handleRefusal handles an answer with an error status. The lane asks again later, and nothing is lost.

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestNewReplicaTakesState: behind the log's floor the state comes, in as many requests
-// as there are pieces, not things; nothing that was deleted comes at all.
+// TestNewReplicaTakesState: if the log is trimmed, a new replica downloads a snapshot with a
+// request per chunk. The snapshot contains no deleted inputs.
 func TestNewReplicaTakesState(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	var bodies []log.Body
@@ -41,7 +41,7 @@ func TestNewReplicaTakesState(t *testing.T) {
 	}
 }
 
-// TestRebaseGoesOn: a snapshot whose download is interrupted, by lost answers and by restarts, continues with the missing pieces.
+// TestRebaseGoesOn: after lost answers and restarts, the download of a snapshot continues with the missing chunks.
 func TestRebaseGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	var bodies []log.Body
@@ -56,7 +56,7 @@ func TestRebaseGoesOn(t *testing.T) {
 	}
 }
 
-// TestPlacedGoesOn: likewise one of which most is derived records, that go where they belong as they come.
+// TestPlacedGoesOn does the same for a snapshot of mostly derived records. The machine stores these as they arrive.
 func TestPlacedGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
 	r.derives(4, 300)
@@ -66,15 +66,15 @@ func TestPlacedGoesOn(t *testing.T) {
 	r.hasDerived(1500)
 }
 
-// TestTakenGoesOn: likewise one that the host takes, which places its pieces too.
+// TestTakenGoesOn does the same for a snapshot whose chunks the host stores and which it installs.
 func TestTakenGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
 	if r.goesOn(t) == 0 {
 		t.Error("no piece was placed")
 	}
-	if r.taken != 1 {
-		t.Errorf("the host took %d snapshots, want 1", r.taken)
+	if r.installs != 1 {
+		t.Errorf("the host took %d snapshots, want 1", r.installs)
 	}
 	r.hasDerived(700)
 	r.origin.submit(create("after"))
@@ -92,14 +92,14 @@ func TestTakenSmall(t *testing.T) {
 	r.trim()
 	r.settle()
 	r.agree()
-	if n := r.status().Rebases; r.taken != 0 || n != 2 {
-		t.Errorf("the host took %d snapshots, the machine %d; want 0 and 2", r.taken, n)
+	if n := r.status().Rebases; r.installs != 0 || n != 2 {
+		t.Errorf("the host took %d snapshots, the machine %d; want 0 and 2", r.installs, n)
 	}
 	r.hasDerived(700)
 }
 
-// TestTakenPart: a snapshot of which pieces are missing is refused, and leaves nothing; a piece that is not where the host has put
-// it comes again.
+// TestTakenPart: ApplySnapshot rejects a snapshot with missing chunks and changes nothing. If a chunk that the host reported as stored
+// does not exist, the machine fetches it again.
 func TestTakenPart(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
@@ -125,12 +125,12 @@ func TestTakenPart(t *testing.T) {
 	}
 	r.settle()
 	r.agree()
-	if r.lies != 0 || r.taken != 1 {
-		t.Errorf("%d pieces are still to be said to be what they are not; the host took %d snapshots", r.lies, r.taken)
+	if r.lies != 0 || r.installs != 1 {
+		t.Errorf("%d pieces are still to be said to be what they are not; the host took %d snapshots", r.lies, r.installs)
 	}
 }
 
-// derives has the origin make so many times 400 inputs, whose derived records have so many values.
+// derives creates times × 400 inputs at the origin, with values values in each derived record.
 func (r *rig) derives(times, values int) {
 	r.Helper()
 	for range times {
@@ -150,7 +150,7 @@ func (r *rig) derives(times, values int) {
 	}
 }
 
-// hasDerived holds the replica to the derived record of an input.
+// hasDerived checks that the replica has the right derived record for the first input with an ordinal of at least ord.
 func (r *rig) hasDerived(ord uint32) {
 	r.Helper()
 	var in catalog.Input
@@ -162,7 +162,7 @@ func (r *rig) hasDerived(ord uint32) {
 	}
 }
 
-// trim has the origin's log lead on from nothing.
+// trim deletes all entries of the origin's log, so that a new replica needs a snapshot.
 func (r *rig) trim() {
 	r.Helper()
 	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
@@ -170,7 +170,7 @@ func (r *rig) trim() {
 	}
 }
 
-// goesOn interrupts the download of the origin's snapshot again and again, and returns the maximum number of placed pieces.
+// goesOn interrupts the download of the origin's snapshot repeatedly. It returns the maximum number of chunks stored in place.
 func (r *rig) goesOn(t *testing.T) (placed int) {
 	t.Helper()
 	r.trim()
@@ -182,21 +182,21 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 		}
 		return !strings.HasPrefix(a.Path, "/v2/sync/snapshot/")
 	}
-	done, beside := 0, 0
+	done, concurrent := 0, 0
 	for range 12 {
 		r.run(func() bool {
 			coming := 0
-			for i := range r.asks {
-				if strings.HasPrefix(r.asks[i].Path, "/v2/sync/snapshot/") {
+			for i := range r.requests {
+				if strings.HasPrefix(r.requests[i].Path, "/v2/sync/snapshot/") {
 					coming++
 				}
 			}
-			beside = max(beside, coming)
+			concurrent = max(concurrent, coming)
 			return r.status().ChunksDone > done || r.isSettled()
 		}, 100)
 		done = max(done, r.status().ChunksDone)
 		placed = max(placed, r.holdsOf("placed"))
-		r.disk.durable = len(r.disk.batches) // a restart in order
+		r.disk.durable = len(r.disk.batches) // a restart that loses nothing
 		r.crash()
 	}
 	r.settle()
@@ -204,26 +204,26 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 	if len(pieces) < 3 {
 		t.Fatalf("the snapshot had %d pieces", len(pieces))
 	}
-	if beside != 2 {
-		t.Errorf("%d pieces were on their way at once, want 2", beside)
+	if concurrent != 2 {
+		t.Errorf("%d pieces were on their way at once, want 2", concurrent)
 	}
 	for name, n := range pieces {
 		if n > 1 {
 			t.Errorf("piece %s came %d times", name, n)
 		}
 	}
-	for _, what := range []string{"chunk", "placed"} {
-		if n := r.holdsOf(what); n > 0 {
+	for _, kind := range []string{"chunk", "placed"} {
+		if n := r.holdsOf(kind); n > 0 {
 			t.Errorf("%d pieces are left over", n)
 		}
 	}
 	return placed
 }
 
-// holdsOf counts the notes of pieces.
-func (r *rig) holdsOf(what string) (n int) {
+// holdsOf counts the replica's local keys of a kind: "chunk" or "placed".
+func (r *rig) holdsOf(kind string) (n int) {
 	r.Helper()
-	err := r.store.Scan(app.LocalKey("sync/"+what+"/"), app.LocalKey("sync/"+what+"0"), func(_, _ []byte) bool {
+	err := r.store.Scan(app.LocalKey("sync/"+kind+"/"), app.LocalKey("sync/"+kind+"0"), func(_, _ []byte) bool {
 		n++
 		return true
 	})

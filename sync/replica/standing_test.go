@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// TestStanding compares the answers of a copy's calls with the machine's state, from a write to its confirmation.
+// TestStanding compares APIStatus with the machine's status, from a write to its confirmation.
 func TestStanding(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	s := replica.Status{

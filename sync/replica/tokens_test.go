@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestTokens: a push names the token of each of its operations that has a note of it: after a crash, after a lost answer, and again when
-// the origin was restored from a backup of before they came.
+// TestTokens: a push names the token of each operation that was submitted with one: after a crash, after a lost answer, and again after
+// the origin was restored from a backup without the operations.
 func TestTokens(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
@@ -23,8 +23,8 @@ func TestTokens(t *testing.T) {
 	ask := func(by, client string, generation uint64) {
 		t.Helper()
 		n++
-		who := partition.Caller{By: by, Token: partition.Token{Client: client, Generation: generation}}
-		if _, _, err := r.part.SubmitSpan(t.Context(), who, []log.Body{create(fmt.Sprint(n))}, nil); err != nil {
+		caller := partition.Caller{By: by, Token: partition.Token{Client: client, Generation: generation}}
+		if _, _, err := r.part.SubmitSpan(t.Context(), caller, []log.Body{create(fmt.Sprint(n))}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,13 +32,13 @@ func TestTokens(t *testing.T) {
 	ask(auth.ByToken, "c", 3)
 	ask(auth.ByToken, "c", 7)
 	ask("key", "", 0)
-	ask(auth.ByToken, "", 0) // as an earlier version has left it
+	ask(auth.ByToken, "", 0) // as an earlier version stored it
 	ask(auth.ByToken, "c", 7)
 	ask(auth.ByToken, "d", 7)
 	want := "[{1 2 c 3} {3 3 c 7} {6 6 c 7} {7 7 d 7}]"
-	var said []string
+	var tokens []string
 	r.origin.lie = func(p *wire.Push) *wire.Pushed {
-		said = append(said, fmt.Sprint(p.Tokens))
+		tokens = append(tokens, fmt.Sprint(p.Tokens))
 		return nil
 	}
 	lost := false
@@ -52,13 +52,13 @@ func TestTokens(t *testing.T) {
 	r.crash()
 	r.step(replica.Local{})
 	r.settle()
-	if len(said) == 0 || said[0] != want {
-		t.Fatalf("pushes say %v, first want %s", said, want)
+	if len(tokens) == 0 || tokens[0] != want {
+		t.Fatalf("pushes say %v, first want %s", tokens, want)
 	}
-	said = nil
+	tokens = nil
 	r.origin.restore(backup, log.Epoch{77})
 	r.run(func() bool { return r.isSettled() && r.status().Epoch == log.Epoch{77} }, 200)
-	if len(said) == 0 || said[0] != want {
-		t.Errorf("to the origin of before, pushes say %v, first want %s", said, want)
+	if len(tokens) == 0 || tokens[0] != want {
+		t.Errorf("to the origin of before, pushes say %v, first want %s", tokens, want)
 	}
 }

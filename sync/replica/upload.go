@@ -13,22 +13,22 @@ import (
 
 // Limits of uploads.
 const (
-	askedHashes = 256     // maximum hashes of one request
-	pieceBytes  = 1 << 20 // bytes of one upload part, so the maximum loss of an interruption
-	knownHashes = 1 << 14 // maximum hashes in known
+	maxRequestHashes = 256     // maximum hashes of one request
+	pieceBytes       = 1 << 20 // bytes of one upload part, so the maximum loss of an interruption
+	maxKnown         = 1 << 14 // maximum hashes in known
 )
 
 // upload sends pictures and objects to the origin before the operations that name them:
 //
 //	outbox ─▶ ask which the origin has ─▶ the rest in parts, each from the offset that it has ─▶ operations
 type upload struct {
-	known map[blob.Hash]bool // the origin has the blob, or cannot get it from us
-	lost  map[blob.Hash]bool // blobs that the origin cannot get: it must refuse the operations that name them
-	first blob.Hash          // blob for which the next operation waits; zero: none
-	asked []blob.Hash        // hashes in the current request
-	queue []wire.PartialBlob // blobs that the origin lacks, in the order of the outbox, with the number of bytes that it has of each
-	data  []byte             // bytes of queue[0]; nil: not read yet
-	sent  uint64             // end of the part in transfer
+	known         map[blob.Hash]bool // the origin has the blob, or cannot get it from us
+	lost          map[blob.Hash]bool // blobs that the origin cannot get: it must refuse the operations that name them
+	first         blob.Hash          // blob for which the next operation waits; zero: none
+	requestHashes []blob.Hash        // hashes in the current request
+	queue         []wire.PartialBlob // blobs that the origin lacks, in the order of the outbox, with the number of bytes that it has of each
+	data          []byte             // bytes of queue[0]; nil: not read yet
+	sent          uint64             // end of the part in transfer
 }
 
 // wants reports whether an operation must wait for the upload of its picture or object.
@@ -91,7 +91,7 @@ func (m *Machine) readLocalBlob(h blob.Hash) ([]byte, error) {
 // has notes that operations need not wait for h.
 func (m *Machine) has(h blob.Hash) {
 	u := &m.upload
-	if u.known == nil || len(u.known) >= knownHashes {
+	if u.known == nil || len(u.known) >= maxKnown {
 		u.known = map[blob.Hash]bool{}
 	}
 	u.known[h] = true
@@ -114,12 +114,12 @@ func (m *Machine) findLost() error {
 	if len(u.lost) == 0 {
 		return nil
 	}
-	named := false
+	found := false
 	err := m.waiting(func(op log.Op) bool {
-		named = u.lacks(&op)
-		return !named
+		found = u.lacks(&op)
+		return !found
 	})
-	if err == nil && !named {
+	if err == nil && !found {
 		for h := range u.lost {
 			delete(u.known, h) // a later operation may name it after it was stored here
 		}
@@ -166,23 +166,23 @@ func (m *Machine) askHave(l *lane) error {
 		u.first = blob.Hash{}
 		return nil
 	}
-	u.asked = u.asked[:0]
+	u.requestHashes = u.requestHashes[:0]
 	seen := map[blob.Hash]bool{}
 	err := m.waiting(func(op log.Op) bool {
 		picture, object := requiredBlobs(&op)
 		for _, h := range [...]blob.Hash{picture, object} {
 			if !h.IsZero() && !u.known[h] && !seen[h] {
 				seen[h] = true
-				u.asked = append(u.asked, h)
+				u.requestHashes = append(u.requestHashes, h)
 			}
 		}
-		return len(u.asked) < askedHashes
+		return len(u.requestHashes) < maxRequestHashes
 	})
-	if err != nil || len(u.asked) == 0 {
+	if err != nil || len(u.requestHashes) == 0 {
 		u.first = blob.Hash{}
 		return err
 	}
-	have := wire.HaveRequest{App: m.o.App.String(), Hashes: u.asked}
+	have := wire.HaveRequest{App: m.o.App.String(), Hashes: u.requestHashes}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()}, m.where()...)
 	return nil
 }
@@ -216,21 +216,21 @@ func (m *Machine) handleHaveReply(l *lane, body []byte) error {
 		return err
 	}
 	u := &m.upload
-	there, begun := map[blob.Hash]bool{}, map[blob.Hash]uint64{}
+	stored, begun := map[blob.Hash]bool{}, map[blob.Hash]uint64{}
 	for _, x := range h.Hashes {
-		there[x] = true
+		stored[x] = true
 	}
 	for _, x := range h.Partial {
 		begun[x.Hash] = x.Size
 	}
-	for _, x := range u.asked {
-		if there[x] {
+	for _, x := range u.requestHashes {
+		if stored[x] {
 			m.has(x)
 		} else {
 			u.queue = append(u.queue, wire.PartialBlob{Hash: x, Size: begun[x]})
 		}
 	}
-	u.asked, u.first = nil, blob.Hash{}
+	u.requestHashes, u.first = nil, blob.Hash{}
 	l.succeeded()
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// observe looks at a replica after each step: cheaply, and now and then at all of it.
+// observe checks the cursor of a replica after each step. If the cursor has moved, it calls inspect instead for one of eight steps.
 func (w *world) observe(r *party) error {
 	c := r.part.Cursor()
 	if c.Seq != r.seen.Seq && w.rng.IntN(8) == 0 {
@@ -27,7 +27,7 @@ func (w *world) observe(r *party) error {
 	return w.place(r)
 }
 
-// place holds a replica's cursor to the log.
+// place checks I7: a log of the run has the replica's cursor.
 func (w *world) place(r *party) error {
 	c := r.part.Cursor()
 	if c.Epoch == (log.Epoch{}) && c.Seq > 0 || w.log(r) == nil {
@@ -36,7 +36,8 @@ func (w *world) place(r *party) error {
 	return nil
 }
 
-// log returns the oracle of the log that a replica has pulled: the newest one that has its cursor; nil: none has it.
+// log returns the oracle of the newest log that has a replica's cursor, or nil if no log has it. A replica that has pulled nothing gets the
+// current one.
 func (w *world) log(r *party) *oracle {
 	c := r.part.Cursor()
 	if c.Epoch == (log.Epoch{}) {
@@ -50,12 +51,12 @@ func (w *world) log(r *party) *oracle {
 	return nil
 }
 
-// leadsOn reports whether the log has an entry with a chain.
+// leadsOn reports whether chain is the chain of the log after entry seq.
 func (o *oracle) leadsOn(seq uint64, chain log.Chain) bool {
 	return seq <= o.head() && o.chains[seq] == chain
 }
 
-// inspect holds all of a replica to the truth.
+// inspect checks all of a replica against its oracle.
 func (w *world) inspect(r *party) error {
 	w.stats.Checks++
 	if err := w.place(r); err != nil {
@@ -82,7 +83,7 @@ func (w *world) inspect(r *party) error {
 	return w.visible(r, c.Seq)
 }
 
-// explain finds what differs.
+// explain returns an error with the differences between s and the state after entry seq.
 func (o *oracle) explain(s kv.Reader, seq uint64) error {
 	want := map[string]string{}
 	err := catalog.Read(o.states[seq], o.app).StateTables(func(key, value []byte) bool {
@@ -106,8 +107,8 @@ func (o *oracle) explain(s kv.Reader, seq uint64) error {
 	return cmp.Or(err, fmt.Errorf("I1: another state at entry %d:%s", seq, diff))
 }
 
-// outbox checks a replica's promises: each operation that it acknowledged is in
-// its outbox or in the log, and none that the log has is pending beyond the cursor's reach.
+// outbox checks a replica's promises. Each operation that it acknowledged is in its outbox, its stored entries, its log or the
+// origin's conflicts. No operation is pending that the log has up to the cursor.
 func (w *world) outbox(r *party) error {
 	pending := map[log.Dot]bool{}
 	next := uint64(0)
@@ -133,9 +134,9 @@ func (w *world) outbox(r *party) error {
 	if err != nil {
 		return err
 	}
-	held := map[log.Dot]bool{}
+	stored := map[log.Dot]bool{}
 	if w.origin.life > 0 {
-		if err := r.scanStored(func(op log.Op, _ *partition.StoredEntry) { held[op.Dot] = true }); err != nil {
+		if err := r.scanStored(func(op log.Op, _ *partition.StoredEntry) { stored[op.Dot] = true }); err != nil {
 			return err
 		}
 	}
@@ -145,12 +146,12 @@ func (w *world) outbox(r *party) error {
 			return fmt.Errorf("I2: operation %v ended %v and is among no conflicts", dot, x.code)
 		}
 		switch {
-		case !ok && !pending[dot] && !held[dot] && !w.origin.listed[dot]:
+		case !ok && !pending[dot] && !stored[dot] && !w.origin.listed[dot]:
 			return fmt.Errorf("I2: operation %v was acknowledged and is nowhere", dot)
 		case ok && at <= c.Seq && pending[dot]:
 			return fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq)
-		// It gives back operations of a site that it left, which another log had. One that is emptied pulls nothing more.
-		case ok && at > c.Seq && !pending[dot] && (!held[dot] || dot.Site == r.part.Site() || !w.inOther(o, dot)) && !w.origin.isLocal():
+		// A replica offers stored operations of a site that it left if another log had them. For a local-only application it pulls nothing.
+		case ok && at > c.Seq && !pending[dot] && (!stored[dot] || dot.Site == r.part.Site() || !w.inOther(o, dot)) && !w.origin.isLocal():
 			return fmt.Errorf("I6: operation %v is entry %d, pulled to %d, and not pending", dot, at, c.Seq)
 		case ok && at <= c.Seq && conflicts[dot] == 0 && !o.has(dot) && !w.origin.listed[dot]:
 			return fmt.Errorf("I2: operation %v was acknowledged, entry %d is another one, and it is among no conflicts", dot, at)
@@ -159,13 +160,13 @@ func (w *world) outbox(r *party) error {
 	return nil
 }
 
-// inOther reports whether another log has an operation, too.
+// inOther reports whether a log of the run other than o has an operation.
 func (w *world) inOther(o *oracle, dot log.Dot) bool {
 	return slices.ContainsFunc(w.logs, func(l *oracle) bool { return l != o && l.at[dot] != 0 })
 }
 
-// has reports whether the entry of an operation is the one that its replica made last, or a refusal of it. If two replicas may have had one
-// site, it is one that either made.
+// has reports whether the log's entry with a dot is the operation that its replica issued last under that dot, or a refusal. If two
+// replicas may have had the site, every operation issued under the dot counts. The result is true for a dot that no replica issued.
 func (o *oracle) has(dot log.Dot) bool {
 	was := o.issued[dot]
 	if len(was) == 0 {
@@ -182,9 +183,8 @@ func (o *oracle) has(dot log.Dot) bool {
 	})
 }
 
-// visible holds what a user of the replica sees to the meaning of the log up to the cursor with
-// the pending operations after it: so every write can be read, nothing dead is there (I4),
-// and what is listed has what it needs.
+// visible compares the view of a replica's user with a model that folds the log up to the cursor and then the pending operations. So every
+// write can be read, deleted things are absent (I4), and listed inputs and versions have their data (I9, I10).
 func (w *world) visible(r *party, seq uint64) error {
 	m := w.log(r).modelAt(seq)
 	err := r.part.Pending(0, func(op log.Op) bool {
@@ -202,7 +202,7 @@ func (w *world) visible(r *party, seq uint64) error {
 	return errors.Join(err, view.Close())
 }
 
-// complete holds the inputs that a replica lists to I4 and I9.
+// complete checks I4 and I9 for the inputs that a replica lists.
 func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 	if c := p.part.Cursor(); c.Epoch != p.epoch {
 		p.epoch, p.ords = c.Epoch, map[uint32]log.Dot{}
@@ -221,8 +221,8 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 			// pulled its deletion and sends it again since the log with the deletion was restored, the replica may have deleted the
 			// record; the log brings it with the entry. An origin that lost the picture at a restore lists the input.
 			log := w.log(p)
-			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
-			if _, err := r.DerivedOfInput(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.isPictureLost(log, in.Dot) {
+			resent := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
+			if _, err := r.DerivedOfInput(base, &in); err != nil && log.killed[in.Dot] == 0 && !resent && !w.isPictureLost(log, in.Dot) {
 				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
 			}
 		}
@@ -231,8 +231,8 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 	return cmp.Or(wrong, err)
 }
 
-// isPictureLost reports whether the origin lists an input, or the operation of a log that brought its picture, as one whose picture a
-// restore lost.
+// isPictureLost reports whether the origin lists an input, or the InputFetched operation of its picture in o, as a conflict. The origin
+// lists them if a restore lost the picture.
 func (w *world) isPictureLost(o *oracle, input log.Dot) bool {
 	return w.origin.listed[input] || w.lists(o, func(body log.Body) bool {
 		b, ok := body.(*log.InputFetched)
@@ -240,7 +240,7 @@ func (w *world) isPictureLost(o *oracle, input log.Dot) bool {
 	})
 }
 
-// areWeightsLost reports whether the origin lists the result of a version as one whose weights a restore lost.
+// areWeightsLost reports whether the origin lists the result of a version as a conflict. It lists it if a restore lost the weights.
 func (w *world) areWeightsLost(o *oracle, model log.Dot, version string) bool {
 	return w.lists(o, func(body log.Body) bool {
 		b, ok := body.(*log.VersionResult)
@@ -248,7 +248,7 @@ func (w *world) areWeightsLost(o *oracle, model log.Dot, version string) bool {
 	})
 }
 
-// lists reports whether the origin has listed an operation of a log for which is returns true.
+// lists reports whether the origin has listed an operation of o as a conflict for which the function is returns true.
 func (w *world) lists(o *oracle, is func(log.Body) bool) bool {
 	for dot := range w.origin.listed {
 		if at := o.at[dot]; at != 0 && is(o.entries[at-1].Op.Body) {
@@ -258,7 +258,7 @@ func (w *world) lists(o *oracle, is func(log.Body) bool) bool {
 	return false
 }
 
-// weights checks that each usable version has its weights.
+// weights checks I10: each trained version has its weights.
 func (w *world) weights(p *party, r catalog.Reader) error {
 	var wrong error
 	err := r.Models(func(m catalog.Model) bool {
@@ -267,10 +267,10 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 				return true
 			}
 			if x, err := r.Manifest(&v); err != nil || x.Version != v.ID {
-				// As with derived records: what a replica made, saw die and offers again may have lost it here.
+				// As with derived records: a replica that created a model, pulled its deletion and sends it again may have deleted these.
 				at := w.log(p).at[m.Dot]
-				again := w.origin.life > 0 && (at == 0 || at > p.part.Cursor().Seq)
-				if w.log(p).model.HasModel(m.Dot) || m.Dot.Site == p.part.Site() && !again {
+				resent := w.origin.life > 0 && (at == 0 || at > p.part.Cursor().Seq)
+				if w.log(p).model.HasModel(m.Dot) || m.Dot.Site == p.part.Site() && !resent {
 					wrong = fmt.Errorf("I10: version %q of %v is trained and its manifest is of %q: %w", v.ID, m.Dot, x.Version, err)
 				}
 			}
@@ -282,7 +282,7 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 	return cmp.Or(wrong, err)
 }
 
-// checkVerdict holds a verdict that a replica has learnt to the log's.
+// checkVerdict compares a verdict that a replica has received with the verdict of the log (I2).
 func (w *world) checkVerdict(r *party, dot log.Dot, code fold.Code) error {
 	want, ok := w.log(r).verdict(dot)
 	switch {

@@ -11,21 +11,21 @@ import (
 
 // Disk is the disk of a party's store.
 type Disk interface {
-	// Open opens the store that is on the disk; an empty disk has an empty one.
+	// Open opens the store on the disk. The store on an empty disk is empty.
 	Open() (kv.Store, error)
 
-	// Kill returns the disk as a process leaves it that is killed at this moment: with all that was
-	// given to it, of which a later loss of power may still take what was not synced. The old disk
-	// is not used again; false: this disk cannot tell the two apart.
+	// Kill returns the disk after the process that uses it is killed at this moment: with all data that was written to it. A later loss of
+	// power may still delete the unsynced data. The caller must not use the old disk again. Kill returns false if the disk cannot
+	// distinguish a killed process from a loss of power.
 	Kill() (Disk, bool)
 
-	// Cut returns the disk after a loss of power at this moment: with all durable data and about percent of the rest. The old disk is not
-	// used again.
+	// Cut returns the disk after a loss of power at this moment: with all durable data and a random part of the rest, all of it if percent
+	// is 100. The caller must not use the old disk again.
 	Cut(percent int, rng *rand.Rand) (Disk, error)
 }
 
-// Memory is the cheapest disk: the batches of a store in memory. A loss of power deletes the last unsynced ones. It keeps exactly the
-// promises of package kv.
+// Memory is the fastest disk: it stores the batches of a store in memory. A loss of power deletes the last unsynced batches. Memory
+// guarantees exactly what package kv requires.
 type Memory struct {
 	batches [][]byte
 	durable int
@@ -51,7 +51,7 @@ func (m *Memory) Cut(percent int, rng *rand.Rand) (Disk, error) {
 // Kill implements [Disk].
 func (m *Memory) Kill() (Disk, bool) { return m, true }
 
-// Copy is the disk as a backup that is taken now has it.
+// Copy returns a copy of the disk, as a backup taken now has it. All data of the copy is durable.
 func (m *Memory) Copy() *Memory {
 	return &Memory{batches: slices.Clone(m.batches), durable: len(m.batches)}
 }
@@ -76,7 +76,7 @@ func (m *Memory) Append(batch []byte) (wait func() error, err error) {
 	}, nil
 }
 
-// lose ends a process on a disk: it is killed, or its machine loses power.
+// lose returns the disk after its process was killed, or its computer lost power. killed reports which.
 func (w *world) lose(d Disk) (after Disk, killed bool) {
 	if w.rng.IntN(4) == 0 {
 		if after, killed = d.Kill(); killed {
@@ -88,26 +88,26 @@ func (w *world) lose(d Disk) (after Disk, killed bool) {
 	return after, false
 }
 
-// relapse has a process that was killed, and has begun again, soon end once more: what it found on its
-// disk and took for safe may be lost with the power now.
+// relapse calls crash within a second, with a probability of 1/2, if a process was killed and has started again. Data that the process
+// found on its disk may still be unsynced, and a loss of power then deletes it.
 func (w *world) relapse(killed bool, crash func()) {
 	if killed && w.rng.IntN(2) == 0 {
 		w.after(w.some(time.Second), func() {
-			if !w.healing { // when all is well for good
+			if !w.healing { // no faults during the healing
 				crash()
 			}
 		})
 	}
 }
 
-// cut is the panic of a power cut in the middle of a call.
+// cut is the value of the panic that a power cut causes in a call.
 type cut struct{}
 
 // powerCutStore is a store whose power can be cut in the middle of an operation.
 type powerCutStore struct {
 	kv.Store
-	left  int   // steps until the power is cut; 0: it is not
-	space space // that is left
+	left  int   // steps until the power is cut; 0: no cut is planned
+	space space // space left on the disk
 }
 
 func (w *powerCutStore) step() {
@@ -121,7 +121,7 @@ func (w *powerCutStore) step() {
 // Apply implements [kv.Store].
 func (w *powerCutStore) Apply(b *kv.Batch) error {
 	w.step()
-	if w.space == none {
+	if w.space == noSpace {
 		return kv.ErrFull
 	}
 	err := w.Store.Apply(b)
@@ -132,7 +132,7 @@ func (w *powerCutStore) Apply(b *kv.Batch) error {
 // Commit implements [kv.Store].
 func (w *powerCutStore) Commit(b *kv.Batch) (func() error, error) {
 	w.step()
-	if w.space == none {
+	if w.space == noSpace {
 		return nil, kv.ErrFull
 	}
 	wait, err := w.Store.Commit(b)

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// onPebble is a disk with Pebble's files, of which a loss of power keeps blocks.
+// onPebble is a disk with Pebble's files. A power cut keeps or loses each unsynced block.
 type onPebble struct {
 	disk pebbletest.Disk
 	open kv.Store
@@ -26,10 +26,10 @@ func (d *onPebble) Open() (store kv.Store, err error) {
 	return d.open, err
 }
 
-// Kill implements [Disk]: the files of a store that is open belong to it.
+// Kill implements [Disk]. It reports false, since nothing else can open the files of an open store.
 func (d *onPebble) Kill() (Disk, bool) { return nil, false }
 
-// Cut implements [Disk]. The store still uses the old disk, until it is closed for its threads.
+// Cut implements [Disk]. It closes the store, which writes only to the old disk, to end its threads.
 func (d *onPebble) Cut(percent int, rng *rand.Rand) (Disk, error) {
 	return &onPebble{disk: d.disk.Cut(percent, rng)}, d.open.Close()
 }
@@ -47,7 +47,7 @@ func TestConvergePebble(t *testing.T) {
 	t.Logf("%+v", all)
 }
 
-// onFiles is a disk with the journal that browsers keep, which a loss of power cuts at any byte.
+// onFiles is a disk with the journal that browsers use. A power cut can truncate it at any byte.
 type onFiles struct{ disk *journaltest.Disk }
 
 // Open implements [Disk].

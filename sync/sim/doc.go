@@ -1,5 +1,5 @@
-// Package sim runs whole schedules of the sync protocol in one goroutine: one origin and three to five replicas, each with its disk and
-// its clock. They write, and lose messages, power and clocks. An oracle that knows everything checks them.
+// Package sim simulates the sync protocol in one goroutine: one origin and three to five replicas, each with its disk and its clock. They
+// write while messages are lost, power fails and clocks jump. An oracle that sees all parties checks them.
 //
 //	program ──writes──▶ replica 0 ─┐                         ┌─▶ disk, clock, power
 //	        ──writes──▶ replica 1 ─┼─ network: lost, late, ──┤
@@ -7,14 +7,15 @@
 //	             │                          │                        │
 //	             └──── promised ────▶    oracle   ◀──── every entry ─┘
 //
-// A seed determines a run: the same seed does the same things in the same order. The parties are the real ones: package replica's Machine
+// A seed determines a run: the same seed causes the same events in the same order. The parties run the real code: package replica's Machine
 // over a partition, package feed's Serve over another and the register of core. No socket, goroutine or clock of the host takes part. The
-// simulator provides the rest: a [Disk] that fills up and loses power between any two of its operations, a network with the faults of
-// networks, and clocks that are set by twenty seconds either way.
+// simulator provides the rest: a [Disk] that fills up and loses power between any two of its operations, a network that loses, delays,
+// repeats and cuts messages, and clocks that are up to twenty seconds fast or slow.
 //
-// The oracle keeps each entry that ever survived a crash. It folds it by package fold and also by a naive model that shares no code with
-// the fold, and knows the promises of each party. It checks the invariants I1 to I10 of the protocol, at random moments and after all
-// faults, when everybody must agree within a bounded number of rounds. [Run] returns the first violation.
+// The oracle stores each entry that ever survived a crash. It folds the entry with package fold and with a naive model that shares no code
+// with the fold, and records the operations that each party acknowledged. It checks the invariants I1 to I10 of the protocol at random
+// moments and after all faults. Then all parties must agree within a bounded number of rounds. [Run] returns the first violation.
 //
-// The simulator is not a benchmark, and proves nothing about cases that it does not have: two origins, or a disk that lies.
+// The simulator is not a benchmark. It proves nothing about cases that it does not simulate, such as two origins or a disk that loses
+// synced data.
 package sim

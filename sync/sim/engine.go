@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// engine is the part of the origin's engine that a feed uses: the real register of applications, edges and sites, and the one
-// application.
+// engine is the part of the origin's engine that a feed uses: the real register of applications, edges and sites, and the only
+// application of the simulation.
 type engine struct {
 	Register *register.Register
 	origin   *origin
@@ -28,7 +28,7 @@ type engine struct {
 
 var _ feed.Engine = (*engine)(nil)
 
-// open opens the register and, once there is one, finds the application.
+// open opens the register on the origin's store, and creates the engine and the feed.
 func (g *origin) open() error {
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: g.blobs, Random: g.random})
 	if err != nil {
@@ -49,7 +49,7 @@ func (g *origin) open() error {
 	return err
 }
 
-// analyse says of which pictures it was asked; what they are is known.
+// analyse returns a result with only the picture's hash for each job. ReceivedOutcome adds the derived record.
 func analyse(_ context.Context, jobs []api.Job) ([]api.Result, error) {
 	out := make([]api.Result, len(jobs))
 	for i := range jobs {
@@ -78,7 +78,7 @@ func (e *engine) Partition(app string) (*partition.Partition, error) {
 	return e.origin.part, nil
 }
 
-// Identify implements [feed.Engine]: every caller has a key of the application.
+// Identify implements [feed.Engine]. It accepts every key as a key of the application with all scopes.
 func (e *engine) Identify(_ context.Context, r *api.Request) (auth.Principal, time.Time, error) {
 	by, ok := strings.CutPrefix(r.Authorization, "Key ")
 	if !ok {
@@ -87,7 +87,7 @@ func (e *engine) Identify(_ context.Context, r *api.Request) (auth.Principal, ti
 	return auth.Principal{App: e.origin.world.app.String(), By: by, Scopes: auth.All}, time.Time{}, nil
 }
 
-// errOrigin is trouble of the origin's own, which the network has not made.
+// errOrigin is an error of the origin that no simulated fault explains.
 var errOrigin = errors.New("origin is in trouble")
 
 // Refuse implements [feed.Engine].
@@ -103,7 +103,7 @@ func (e *engine) Refuse(r *api.Request, err error) api.Response {
 	return api.Response{Status: status}
 }
 
-// random is a source of bytes that a seed determines.
+// random returns a source of random bytes, which the state of rng determines.
 func random(rng *rand.Rand) *rand.ChaCha8 {
 	var seed [32]byte
 	for i := range seed {

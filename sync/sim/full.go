@@ -15,8 +15,8 @@ type space int
 
 const (
 	spacious space = iota
-	scarce         // Room refuses: only what makes room may be written
-	none           // no batch can be written
+	scarce         // Room returns kv.ErrFull: parties may write only operations that make room
+	noSpace        // every write of a batch returns kv.ErrFull
 )
 
 // Room implements [kv.Store].
@@ -27,7 +27,7 @@ func (w *powerCutStore) Room() error {
 	return w.Store.Room()
 }
 
-// fill fills somebody's disk for a while.
+// fill fills the disk of r, or sometimes the origin's, for up to 20 seconds.
 func (w *world) fill(r *party) {
 	w.stats.Full++
 	s := scarce + space(w.rng.IntN(2))
@@ -39,10 +39,10 @@ func (w *world) fill(r *party) {
 	w.after(w.some(20*time.Second), func() { set(spacious) })
 }
 
-// isFull reports whether a full disk may cause err.
+// isFull reports whether err is the error of a full disk and the disk is full.
 func isFull(err error, s space) bool { return s > spacious && errors.Is(err, kv.ErrFull) }
 
-// checkFullDisk checks that a replica with a full disk takes only entries that make room.
+// checkFullDisk checks that a replica with a full disk pulls only entries that make room.
 func (t *checkedPartition) checkFullDisk(run *partition.Run, err error) {
 	if err != nil || t.party.wire.space == spacious {
 		return
@@ -54,7 +54,7 @@ func (t *checkedPartition) checkFullDisk(run *partition.Run, err error) {
 	}
 }
 
-// checkFullDisk checks that an origin with a full disk has appended only entries that make room behind an entry.
+// checkFullDisk checks that an origin with a full disk has appended only entries that make room after the entry since.
 func (g *origin) checkFullDisk(since uint64) {
 	if !g.up || g.wire.space == spacious {
 		return
@@ -66,7 +66,7 @@ func (g *origin) checkFullDisk(since uint64) {
 	}
 }
 
-// makesRoom reports whether an operation may be written to a full disk.
+// makesRoom reports whether a party may write an operation to a full disk, because it deletes something.
 func makesRoom(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete:

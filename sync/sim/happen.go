@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// happen lets one thing happen.
+// happen causes one random event: a user's write, a fault or a task of the operator.
 func (w *world) happen() {
 	r := w.parties[w.rng.IntN(len(w.parties))]
 	if w.rng.IntN(16) == 0 {
@@ -56,12 +56,12 @@ func (w *world) happen() {
 	}
 }
 
-// disaster replaces a disk by an older state of it, or keeps such a state.
+// disaster replaces a disk by an older state of it, or stores a backup of the origin for that.
 func (w *world) disaster(r *party) {
 	switch w.rng.IntN(5) {
 	case 0:
 		r.rollback()
-		if w.rng.IntN(2) == 0 { // one fault sets back both
+		if w.rng.IntN(2) == 0 { // one fault rolls back both disks
 			w.after(w.some(10*time.Second), func() {
 				if !w.healing {
 					w.origin.restore()
@@ -77,7 +77,7 @@ func (w *world) disaster(r *party) {
 	}
 }
 
-// bodies draws what one call writes.
+// bodies draws the operations of one call.
 func (w *world) bodies(site log.Site) []log.Body {
 	bodies := make([]log.Body, 1+w.rng.IntN(3))
 	for i := range bodies {
@@ -86,7 +86,7 @@ func (w *world) bodies(site log.Site) []log.Body {
 	return bodies
 }
 
-// unplug cuts a replica's link for a while.
+// unplug cuts a replica's link for up to 20 seconds.
 func (r *party) unplug() {
 	if r.down {
 		return
@@ -96,7 +96,7 @@ func (r *party) unplug() {
 	r.world.after(r.world.some(20*time.Second), func() { r.down = false })
 }
 
-// jump sets somebody's clock.
+// jump sets the clock of r, or sometimes the origin's, to at most 20 seconds before or after the true time.
 func (w *world) jump(r *party) {
 	w.stats.Jumps++
 	c := &r.clock

@@ -10,11 +10,11 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// mostRounds is the maximum number of rounds until agreement: three times the way from one replica to another by the origin.
-const mostRounds = 3 * 2
+// maxRounds is the maximum number of rounds until agreement: three times the two rounds that a change needs from one replica to another.
+const maxRounds = 3 * 2
 
-// heal ends all faults and has everybody talk until all agree. A round is everybody's turn to ask until
-// they have nothing more to ask.
+// heal ends all faults and runs rounds until all parties agree, then checks all parties. In a round, each replica in turn sends requests
+// until none is unanswered. If the parties do not agree after maxRounds rounds, the run fails.
 func (w *world) heal() {
 	w.healing = true
 	w.faults = faults{}
@@ -34,12 +34,12 @@ func (w *world) heal() {
 		if w.hasConverged() || w.failed != nil {
 			break
 		}
-		if round == mostRounds {
+		if round == maxRounds {
 			w.fail(fmt.Errorf("I1: no agreement after %d rounds%s", round, w.standing()))
 		}
 	}
 	for _, r := range w.parties {
-		if w.failed == nil && !r.gone {
+		if w.failed == nil && !r.purged {
 			w.fail(w.inspect(r))
 		}
 	}
@@ -51,7 +51,7 @@ func (w *world) heal() {
 	}
 }
 
-// erase deletes the application, which empties every replica at its next contact.
+// erase deletes the application and checks that every replica deletes its data at its next contact.
 func (w *world) erase() {
 	w.stats.Scopes++
 	w.origin.runWithCuts(func() error {
@@ -61,13 +61,13 @@ func (w *world) erase() {
 	for _, r := range w.parties {
 		r.step(replica.Online{})
 		w.settle()
-		if w.failed == nil && !r.gone {
+		if w.failed == nil && !r.purged {
 			w.fail(fmt.Errorf("I8: replica %d holds what was deleted: %+v", r.number, r.machine.Status()))
 		}
 	}
 }
 
-// mend has the power back for good.
+// mend restores the origin's disk space and power for the rest of the run, and starts the origin if it is down.
 func (g *origin) mend() {
 	g.spare(spacious)
 	if !g.up {
@@ -79,7 +79,7 @@ func (g *origin) mend() {
 	g.answerPolls()
 }
 
-// mend has the power and the network back for good, and the newest version.
+// mend restores the replica's disk space, power and link for the rest of the run. It starts the replica with the newest version if needed.
 func (r *party) mend() {
 	r.spare(spacious)
 	if r.down = false; r.old {
@@ -94,7 +94,7 @@ func (r *party) mend() {
 	}
 }
 
-// settle lets things happen until nobody waits for an answer.
+// settle runs events until no replica is busy, for at most one minute of simulated time.
 func (w *world) settle() {
 	until := w.now + time.Minute
 	for w.failed == nil && w.busy() && w.step(until) {
@@ -103,17 +103,17 @@ func (w *world) settle() {
 }
 
 func (w *world) busy() bool {
-	return slices.ContainsFunc(w.parties, func(r *party) bool { return !r.gone && (len(r.asked) > 0 || !r.up) })
+	return slices.ContainsFunc(w.parties, func(r *party) bool { return !r.purged && (len(r.requests) > 0 || !r.up) })
 }
 
-// hasConverged reports whether everybody has all of the log and all of everybody's is in it.
+// hasConverged reports whether every replica has pulled the whole log, and the log has confirmed every operation of the replicas.
 func (w *world) hasConverged() bool {
 	for _, r := range w.parties {
-		if r.gone {
+		if r.purged {
 			continue
 		}
 		if r.edge != nil && r.edge.revoked || w.o.LocalOnly {
-			return false // I8
+			return false // I8: this replica must have deleted its data
 		}
 		issued, confirmed := r.part.Outbox()
 		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Seq > 0 && (c.Epoch != w.oracle.epoch || !w.oracle.leadsOn(c.Seq, c.Chain)) || issued != confirmed {
@@ -127,7 +127,7 @@ func (w *world) hasConverged() bool {
 func (w *world) standing() string {
 	out := fmt.Sprintf("\n\torigin: %d in %x", w.oracle.head(), w.oracle.epoch[:2])
 	for _, r := range w.parties {
-		if r.gone {
+		if r.purged {
 			continue
 		}
 		out += fmt.Sprintf("\n\treplica %d: %+v", r.number, r.machine.Status())

@@ -11,12 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// An application that becomes local only: from then on the feed sends nothing that it holds. The origin takes what its replicas
-// have acknowledged, and then each forgets all: after the healing, within the rounds of I1. These are parts of I8 and I2.
-// No disk of a replica is rolled back in such a run: the replica would have to pull before it pushes. A replica that is emptied does not
-// give back what a restored origin lacks, so such runs do not check that.
+// In a run with Options.LocalOnly, the application becomes local only. From then on the feed must send none of its data. The origin accepts
+// the operations that replicas have acknowledged. Then each replica deletes all of its data, at the latest in the rounds of the healing.
+// This checks parts of I8 and I2.
+//
+// Such a run rolls back no disk of a replica, since the replica would have to pull before it pushes. A replica that has deleted its data
+// cannot return what a restored origin lacks, so such runs do not check that.
 
-// keepLocal makes the application local only.
+// keepLocal makes the application local only, unless it already is.
 func (g *origin) keepLocal() {
 	if !g.up || g.isLocal() {
 		return
@@ -26,7 +28,7 @@ func (g *origin) keepLocal() {
 		_, err := g.engine.Register.ChangeApp(context.Background(), register.Caller{Account: "operator"}, g.world.app.String(), register.AppChange{LocalOnly: &on})
 		return err
 	})
-	g.copied = nil // a backup from before shares the application again, and lacks what drained replicas had
+	g.copied = nil // an earlier backup would share the application again, and lack the operations of replicas that deleted their data
 	g.answerPolls()
 }
 
@@ -39,9 +41,11 @@ func (g *origin) isLocal() bool {
 	return err == nil && a.LocalOnly
 }
 
-// checkLocal holds an answer of a local-only application to I8.
+// checkLocal checks I8 for an answer: it has no data of the local-only application.
 func (g *origin) checkLocal(r *api.Request, resp *response) error {
-	sends := func(what any) error { return fmt.Errorf("I8: %s sends %v of a local-only application", r.Path, what) }
+	sends := func(content any) error {
+		return fmt.Errorf("I8: %s sends %v of a local-only application", r.Path, content)
+	}
 	switch {
 	case resp.stream:
 		in := wire.Reader{}
@@ -73,7 +77,7 @@ func (g *origin) checkLocal(r *api.Request, resp *response) error {
 	return nil
 }
 
-// checkPromises holds a replica that forgets all to I2: the origin has what the replica acknowledged.
+// checkPromises checks I2 for a replica that deletes its data: the log has all operations that the replica acknowledged.
 func (r *party) checkPromises() error {
 	for _, dot := range r.promised {
 		if _, ok := r.world.oracle.at[dot]; !ok {

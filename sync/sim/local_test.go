@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestLocalOnly has the application become local only amid faults.
+// TestLocalOnly runs schedules with faults in which the application becomes local only.
 func TestLocalOnly(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // a run leaves little behind
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // rare collections suffice, since a run leaves little memory in use
 	var all Stats
 	for seed := range testkit.Seeds(t, 200, 10_000) {
 		s, err := Run(seed, Options{LocalOnly: true})

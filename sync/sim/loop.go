@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// loop is the order in which things happen: a queue by time, and among equal times in the order in which they were queued.
+// loop is the event queue of a run. Events are ordered by time, and events of the same time by the order in which they were added.
 type loop struct {
-	now   time.Duration // since the beginning, as nobody in the simulation knows it
+	now   time.Duration // true time since the beginning, which no party knows
 	queue []event
 }
 
@@ -16,7 +16,7 @@ type event struct {
 	do func()
 }
 
-// after has something done later.
+// after schedules do at d from now; a negative d counts as 0.
 func (l *loop) after(d time.Duration, do func()) {
 	e := event{l.now + max(d, 0), do}
 	i, _ := slices.BinarySearchFunc(l.queue, e.at, func(queued event, at time.Duration) int {
@@ -28,7 +28,7 @@ func (l *loop) after(d time.Duration, do func()) {
 	l.queue = slices.Insert(l.queue, i, e)
 }
 
-// step does the next thing, unless nothing is left or it is later than until.
+// step runs the next event. It returns false if no event is left, or the next one is later than until.
 func (l *loop) step(until time.Duration) bool {
 	if len(l.queue) == 0 || l.queue[0].at > until {
 		return false
@@ -40,10 +40,10 @@ func (l *loop) step(until time.Duration) bool {
 	return true
 }
 
-// epoch is the time at which simulations begin.
+// epoch is the time at which all runs begin.
 var epoch = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
-// clock is one party's idea of the time.
+// clock is the clock of one party: the true time plus skew.
 type clock struct {
 	loop *loop
 	skew time.Duration

@@ -17,17 +17,17 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// A mutant is a plausible bug: one changed line of the product. The sources do not change: the compiler gets other files, in which
-// mutant.Is selects the bug.
+// A mutant is a plausible bug: one changed place in the product. The sources do not change: the compiler gets copies in which
+// mutant.Is switches the bug on.
 type mutant struct {
 	name string
 	file string
 	from string // occurs once in the file
-	to   string // with $ for the switch
-	test string // that catches it; empty: TestConverge
+	to   string // replacement of from; $ is the switch
+	test string // test that catches the bug; empty: TestConverge
 }
 
-// mutantSource is the package of the switch, which only the compiler sees.
+// mutantSource is the source of package mutant, which exists only in the overlay.
 const mutantSource = `// Package mutant switches seeded bugs on.
 package mutant
 
@@ -43,7 +43,7 @@ const mutantImport = "\n\nimport \"github.com/sightline-dev/sightline/core/mutan
 
 var packageLine = regexp.MustCompile(`(?m)^package \w+$`)
 
-// overlay writes the mutated sources and a file that maps the originals to them.
+// overlay writes the mutated sources to dir, with a file for go build -overlay. It returns the path of that file.
 func overlay(t *testing.T, root, dir string) string {
 	t.Helper()
 	replace := map[string]string{}
@@ -88,11 +88,11 @@ func overlay(t *testing.T, root, dir string) string {
 	return path
 }
 
-// mutantSeeds is the number of schedules that a mutant may survive.
+// mutantSeeds is the maximum number of schedules within which a test must catch a mutant.
 const mutantSeeds = 10_000
 
-// TestMutants builds the simulator with seeded bugs in the product: without any it passes,
-// and each of them is caught.
+// TestMutants builds the simulator with seeded bugs in the product. It passes if all bugs are off,
+// and catches each bug that is on.
 func TestMutants(t *testing.T) {
 	testkit.Nightly(t)
 	tool, err := exec.LookPath("go")
@@ -137,7 +137,7 @@ func firstLine(out string) string {
 	return string(line)
 }
 
-// TestMutantsMatch holds the texts of the seeded bugs to the files that they change: TestMutants runs at night only.
+// TestMutantsMatch checks that from of each mutant occurs once in its file, since TestMutants runs only at night.
 func TestMutantsMatch(t *testing.T) {
 	root := testkit.Root(t)
 	for _, m := range mutants {

@@ -19,16 +19,16 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// errNetwork is the error of a host for every fault of the network.
+// errNetwork is the error that a host reports for every fault of the network.
 var errNetwork = errors.New("connection lost")
 
 // faults are the probabilities of the faults of one run, in percent.
 type faults struct {
 	lost     int // requests that never arrive
-	cut      int // answers that end before their end
+	cut      int // answers that end early
 	twice    int // requests that arrive again later
 	slow     int // messages that take seconds
-	unsynced int // part of the unsynced data that a disk has after a loss of power
+	unsynced int // unsynced data that survives a loss of power; see [Disk]
 }
 
 // delay returns the transfer time of a message.
@@ -41,34 +41,34 @@ func (w *world) delay() time.Duration {
 
 func (w *world) chance(percent int) bool { return w.rng.IntN(100) < percent }
 
-// some is a duration below a bound.
-func (w *world) some(most time.Duration) time.Duration {
-	return time.Duration(w.rng.Int64N(int64(most)))
+// some returns a random duration below limit.
+func (w *world) some(limit time.Duration) time.Duration {
+	return time.Duration(w.rng.Int64N(int64(limit)))
 }
 
-// response is an answer with its body, wherever that was written to.
+// response is an answer of the origin. Its body includes the output of a stream.
 type response struct {
 	status int
 	header []api.Field
 	body   []byte
-	stream bool // of frames
+	stream bool // whether body is a stream of frames
 }
 
-// send carries a request to the origin and its answer back, as well as the network does.
+// send sends a request to the origin and passes the answer to the machine. The network may lose either, delay it or repeat the request.
 func (r *party) send(a replica.Ask) {
 	w, life := r.world, r.life
-	r.asked[a.ID] = true
+	r.requests[a.ID] = true
 	w.stats.Requests++
-	known := partition.Cursor{} // end of the log at the answer to a session or to a question about our site; zero: the request is neither
-	asks := r.asksOwn(&a)
+	known := partition.Cursor{} // end of the log when the origin answers a session or a question about our site; zero for other requests
+	asksOwn := r.asksOwn(&a)
 	answer := func(after time.Duration, x replica.Answer) {
 		w.after(after, func() {
-			if r.life != life || !r.asked[a.ID] {
+			if r.life != life || !r.requests[a.ID] {
 				return
 			}
 			if !x.More {
-				delete(r.asked, a.ID)
-				if x.Err == nil && known != (partition.Cursor{}) && (asks || known.Epoch != r.known.Epoch) {
+				delete(r.requests, a.ID)
+				if x.Err == nil && known != (partition.Cursor{}) && (asksOwn || known.Epoch != r.known.Epoch) {
 					r.known = known
 				}
 			}
@@ -97,7 +97,7 @@ func (r *party) send(a replica.Ask) {
 				lost()
 				return
 			}
-			if o := w.oracle; asks || strings.HasSuffix(a.Path, "/session") {
+			if o := w.oracle; asksOwn || strings.HasSuffix(a.Path, "/session") {
 				known = partition.Cursor{Epoch: o.epoch, Seq: o.head(), Chain: o.chains[o.head()]}
 			}
 			r.carry(a.ID, resp, answer)
@@ -105,7 +105,7 @@ func (r *party) send(a replica.Ask) {
 	})
 }
 
-// asksOwn reports whether a request asks what the log has of the replica's site.
+// asksOwn reports whether the reply to a request shows which operations of the replica's site the log has.
 func (r *party) asksOwn(a *replica.Ask) bool {
 	if strings.HasSuffix(a.Path, "/back") {
 		m, err := wire.DecodeBack(a.Body)
@@ -115,7 +115,7 @@ func (r *party) asksOwn(a *replica.Ask) bool {
 	return strings.HasSuffix(a.Path, "/session") && err == nil && m.Site == r.part.Site()
 }
 
-// request is an Ask as it arrives.
+// request returns an Ask as the origin receives it, with the replica's credential.
 func (r *party) request(a *replica.Ask) *api.Request {
 	return &api.Request{
 		Method: a.Method, Path: a.Path, Query: a.Query, Body: bytes.Clone(a.Body), Remote: fmt.Sprint(r.number),
@@ -131,7 +131,8 @@ func (r *party) request(a *replica.Ask) *api.Request {
 	}
 }
 
-// age rewrites a greeting as a newer version would send it, with a field that nobody here knows. It is signed afterwards.
+// age changes some session requests of new replicas to those of a newer version, with a field and a feature that the origin does not know.
+// The replica signs the request afterwards.
 func (w *world) age(r *party, a *replica.Ask) {
 	if !strings.HasSuffix(a.Path, "/session") || r.old || w.rng.IntN(4) > 0 {
 		return
@@ -146,10 +147,10 @@ func (w *world) age(r *party, a *replica.Ask) {
 	a.Body = m.Encode()
 }
 
-// novel is a frame of a type that nobody here knows and may pass over.
+// novel is a frame of an optional type that no replica knows. Replicas skip it.
 var novel = wire.AppendFrame(nil, wire.Optional+1, []byte("tomorrow"))
 
-// carry brings an answer back in pieces, or only some of them.
+// carry delivers an answer to the replica in one or more pieces. Sometimes the answer ends early with errNetwork.
 func (r *party) carry(id uint64, resp response, answer func(time.Duration, replica.Answer)) {
 	w := r.world
 	body, after := resp.body, w.delay()
@@ -176,16 +177,16 @@ func (r *party) carry(id uint64, resp response, answer func(time.Duration, repli
 	answer(after, piece)
 }
 
-// waitingPoll is a poll that waits for something to happen.
+// waitingPoll is a poll that the origin has not answered yet.
 type waitingPoll struct {
 	request *api.Request
-	reply   func(response, error)
+	reply   func(response, error) // nil once the poll was answered
 }
 
-// pollWait is the maximum time for which the origin holds a poll.
+// pollWait is the maximum time until the origin answers a poll.
 const pollWait = 25 * time.Second
 
-// serve answers a request. A poll without new entries waits for one.
+// serve answers a request. A poll waits until the log has a new entry, for at most pollWait.
 func (g *origin) serve(r *api.Request, reply func(response, error)) {
 	if !g.up {
 		reply(response{}, errNetwork)
@@ -196,7 +197,7 @@ func (g *origin) serve(r *api.Request, reply func(response, error)) {
 		return
 	}
 	h := &waitingPoll{r, reply}
-	g.held = append(g.held, h)
+	g.polls = append(g.polls, h)
 	g.world.after(pollWait, func() {
 		if h.reply != nil {
 			g.release(h)
@@ -204,7 +205,7 @@ func (g *origin) serve(r *api.Request, reply func(response, error)) {
 	})
 }
 
-// idle reports whether a request is a poll that the log has nothing for.
+// idle reports whether a request is a poll and the log has no new entries for it. During the healing no poll waits.
 func (g *origin) idle(r *api.Request) bool {
 	if !strings.HasSuffix(r.Path, "/changes") || g.world.healing {
 		return false
@@ -218,7 +219,7 @@ func (g *origin) idle(r *api.Request) bool {
 	return err == nil && since == l.Head() && q.Get("epoch") == fmt.Sprintf("%x", l.Epoch())
 }
 
-// release answers a poll, unless that was done.
+// release answers a waiting poll, unless it was answered already.
 func (g *origin) release(h *waitingPoll) {
 	reply := h.reply
 	if h.reply = nil; reply == nil {
@@ -231,10 +232,10 @@ func (g *origin) release(h *waitingPoll) {
 	g.answer(h.request, reply)
 }
 
-// answerPolls answers the polls that waited for something to happen, soon.
+// answerPolls answers all waiting polls within three seconds.
 func (g *origin) answerPolls() {
-	waiting := g.held
-	g.held = nil
+	waiting := g.polls
+	g.polls = nil
 	g.world.after(g.world.some(3*time.Second), func() {
 		for _, h := range waiting {
 			g.release(h)
@@ -242,11 +243,12 @@ func (g *origin) answerPolls() {
 	})
 }
 
-// answer has the feed answer a request.
+// answer passes a request to the feed, checks the answer and sends it to reply. If power fails meanwhile, reply gets errNetwork. If the log
+// has new entries afterwards, answer also answers the waiting polls.
 func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	var resp response
 	before, local := g.world.oracle.head(), g.isLocal()
-	whole := g.runWithCuts(func() error {
+	complete := g.runWithCuts(func() error {
 		x := g.feed.Serve(context.Background(), r)
 		resp = response{status: x.Status, header: x.Header, body: x.Body}
 		if x.ContentType != "" {
@@ -263,14 +265,14 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 		resp.body, resp.stream = b.Bytes(), true
 		return err
 	})
-	if whole && local {
+	if complete && local {
 		g.world.fail(g.checkLocal(r, &resp))
 	}
-	if whole && strings.HasSuffix(r.Path, "/snapshot") && resp.status == 200 {
+	if complete && strings.HasSuffix(r.Path, "/snapshot") && resp.status == 200 {
 		g.world.fail(g.leadsOn(resp.body))
 	}
 	g.checkFullDisk(before)
-	if !whole {
+	if !complete {
 		reply(response{}, errNetwork)
 		return
 	}
@@ -280,7 +282,7 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	}
 }
 
-// leadsOn checks that the log leads on from a snapshot that the origin offers.
+// leadsOn checks I7 for a snapshot that the origin offers: the log has all entries after it.
 func (g *origin) leadsOn(manifest []byte) error {
 	m, err := wire.DecodeManifest(manifest)
 	if l := g.part.Log(); err == nil && (m.Epoch != l.Epoch() || m.Seq+1 < l.Floor()) {

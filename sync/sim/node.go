@@ -12,21 +12,21 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// node is the machine of a party: a disk, a clock, and power that fails.
+// node is the computer of a party: a disk, a clock and power that fails.
 type node struct {
 	world  *world
 	disk   Disk
-	space  space // that is left of it
+	space  space // space left on the disk
 	clock  clock
 	random io.Reader
 	blobs  *blob.Memory // pictures; a crash loses none of them
 
-	up   bool // it runs
+	up   bool // whether the party's process runs
 	wire *powerCutStore
 	part *partition.Partition
 }
 
-// node makes the node of a party.
+// node creates the node of a party, with an empty disk.
 func (w *world) node() node {
 	return node{world: w, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
 }
@@ -40,14 +40,14 @@ func (n *node) mount() error {
 	return err
 }
 
-// spare sets what is left of the disk.
+// spare sets the space left on the disk.
 func (n *node) spare(s space) {
 	if n.space = s; n.up {
 		n.wire.space = s
 	}
 }
 
-// fuse has the power fail soon, or at once.
+// fuse cuts the power at one of the next steps of the store, or calls crash at once.
 func (n *node) fuse(crash func()) {
 	if !n.up {
 		return
@@ -57,8 +57,8 @@ func (n *node) fuse(crash func()) {
 	}
 }
 
-// catchCut runs do, which a loss of power may end anywhere. powered then calls crash and returns false.
-func catchCut(do func() error, crash func()) (whole bool, err error) {
+// catchCut runs do. If a loss of power ends do, catchCut calls crash and returns false and no error.
+func catchCut(do func() error, crash func()) (complete bool, err error) {
 	defer func() {
 		switch x := recover(); x.(type) {
 		case nil:
@@ -72,8 +72,8 @@ func catchCut(do func() error, crash func()) (whole bool, err error) {
 	return true, err
 }
 
-// fall ends the process that runs: it is killed, or its machine loses power. It starts again within a time. One that was killed may then
-// crash soon once more.
+// fall ends the party's process: it is killed, or its computer loses power. fall calls start after a random time below within, unless the
+// process runs again by then. A process that was killed may crash again soon after that.
 func (n *node) fall(within time.Duration, start, crash func()) {
 	w := n.world
 	n.up, n.part = false, nil
@@ -87,7 +87,7 @@ func (n *node) fall(within time.Duration, start, crash func()) {
 	})
 }
 
-// supply stores the pictures and records that operations need, where their writer keeps them.
+// supply returns a function that stores the pictures and records that the operations need: pictures in n.blobs and records in the batch.
 func (n *node) supply(bodies []log.Body) func(*kv.Batch) {
 	return func(b *kv.Batch) {
 		for _, body := range bodies {
@@ -97,7 +97,7 @@ func (n *node) supply(bodies []log.Body) func(*kv.Batch) {
 	}
 }
 
-// tidy does the work that was left for later.
+// tidy does all deferred work of the partition.
 func (n *node) tidy() error {
 	for {
 		if more, err := n.part.Step(context.Background(), n.clock.now()); err != nil || !more {
@@ -106,7 +106,7 @@ func (n *node) tidy() error {
 	}
 }
 
-// renew gives logs on a disk another epoch, as restoring a backup does.
+// renew gives the logs of apps on a disk another epoch, as restoring a backup does.
 func renew(disk Disk, epoch log.Epoch, apps ...catalog.AppID) error {
 	store, err := disk.Open()
 	for _, app := range apps {

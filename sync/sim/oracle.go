@@ -17,45 +17,45 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// oracle stands outside: it sees every entry of the origin's log that outlived a crash, keeps them
-// apart from everybody's disks, and knows what was promised to whom.
+// oracle is the reference for the checks of one log. It stores every entry of the origin's log that survived a crash, separately from the
+// disks of the parties, and every operation that a replica acknowledged.
 type oracle struct {
 	app     catalog.AppID
-	entries []log.Entry // the truth, from the first
-	chains  []log.Chain // after each, and before the first
-	codes   []fold.Code // verdicts, by the fold
+	entries []log.Entry // all entries of the log, from the first
+	chains  []log.Chain // chain before the first entry, and after each entry
+	codes   []fold.Code // verdict of the fold on each entry
 	store   *memkv.Store
 	fold    *fold.Fold
-	states  []kv.Snapshot // after each entry
-	digests map[uint64][32]byte
+	states  []kv.Snapshot       // state before the first entry, and after each entry
+	digests map[uint64][32]byte // digests of states that were needed, by entry
 	model   *foldtest.Model
 
-	at     map[log.Dot]uint64  // operations of the log and their places
-	killed map[log.Dot]uint64  // inputs and the entries that ended them
-	issued map[log.Dot][]issue // more than one where a disk was rolled back in between
-	clock  []log.HLC           // highest of the log up to each entry
+	at     map[log.Dot]uint64  // entry of each operation of the log
+	killed map[log.Dot]uint64  // entry that deleted each deleted input
+	issued map[log.Dot][]issue // acknowledged operations, several for a dot if a disk was rolled back in between
+	clock  []log.HLC           // highest clock of the log before the first entry, and up to each entry
 	past   map[string]bool     // encoded operations of all logs of the run
-	own    map[log.Dot][]byte  // operations of the origin's own of all logs, encoded
+	own    map[log.Dot][]byte  // encoded operations of the origin's own sites, of all logs
 
 	created func(op *log.Op)                                      // called for each entry
-	moved   func(log.Dot) log.Dot                                 // the name of an operation that its replica has sent again as another site
-	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was requested with a revoked credential; nil: nobody knows any longer
-	shut    map[log.Site]uint64                                   // sites that nothing is taken from any more, and what was
-	ruled   uint64                                                // entry that puts newer rules in force; 0: none does
-	shared  bool                                                  // a rollback may have taken back leases: two replicas may have had one site
+	moved   func(log.Dot) log.Dot                                 // returns the new dot of an operation that its replica sent again
+	over    func(op *log.Op, token partition.Token) (bool, error) // reports whether token was revoked by the time of op; nil: unknown
+	shut    map[log.Site]uint64                                   // sequence of the last accepted operation of each revoked site
+	ruled   uint64                                                // first entry that activates newer rules; 0: none
+	shared  bool                                                  // a rollback may have undone leases, so that two replicas had one site
 	epoch   log.Epoch
-	latest  time.Time // the latest that the origin's clock ever was
+	latest  time.Time // latest time that the origin's clock ever showed
 }
 
-// issue is an operation that a replica said is safe.
+// issue is an operation that a replica acknowledged to its user.
 type issue struct {
-	data  []byte          // as its site has encoded it
-	seen  uint64          // entry up to which its site had folded the log by then
-	chain log.Chain       // of that log
-	token partition.Token // under which it was asked for, as its site knew it
-	prev  []byte          // operation of its site before it, encoded; nil: unknown
-	thing *log.Op         // operation that made what it names by a dot, as its site knew it; nil: it names none so, or its site did not know it
-	gone  bool            // the disk was rolled back since or before: an operation of another life may have its dot
+	data       []byte          // operation, as its site encoded it
+	seen       uint64          // entry up to which its site had folded the log
+	chain      log.Chain       // chain of the log at that entry
+	token      partition.Token // token of the caller, as its site knew it
+	prev       []byte          // encoded previous operation of its site; nil: unknown
+	thing      *log.Op         // operation that created the thing that it names by dot, as its site knew it; nil: no such thing, or unknown
+	rolledBack bool            // the disk was rolled back before or since, so that another operation may have its dot
 }
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
@@ -70,7 +70,7 @@ func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *or
 	return o
 }
 
-// maxLead is the maximum lead of an entry's clock over the origin's when it is appended.
+// maxLead is the maximum time by which an entry's clock may be ahead of the origin's clock when the origin appends it.
 const maxLead = 2*time.Second + time.Millisecond
 
 func (o *oracle) head() uint64 { return uint64(len(o.entries)) }
@@ -102,7 +102,7 @@ func (o *oracle) follow(l log.Log) error {
 	return err
 }
 
-// take folds one entry, by the fold and by the model, which must agree.
+// take folds one entry with the fold and with the model, and checks that both agree. It also checks I3, I5 and I8.
 func (o *oracle) take(e log.Entry) error {
 	dot := e.Op.Dot
 	if before, ok := o.at[dot]; ok {
@@ -162,7 +162,7 @@ func (o *oracle) take(e log.Entry) error {
 	return nil
 }
 
-// names holds an operation of the origin's own to its name, which it gives to one operation alone.
+// names checks I3 for an operation of the origin's own sites: the origin never gives its dot to another operation, in any log of the run.
 func (o *oracle) names(op *log.Op, data []byte) error {
 	if op.Dot.Site != log.Origin && op.Dot.Site < partition.RestoredSites {
 		return nil
@@ -180,7 +180,7 @@ func (o *oracle) names(op *log.Op, data []byte) error {
 // checkIssued compares an entry with the operation that its site issued. It must be the same operation, and come after
 // every entry that the site had seen.
 func (o *oracle) checkIssued(e *log.Entry) error {
-	if o.past[string(log.Encode(nil, &e.Op))] { // taken back as it was
+	if o.past[string(log.Encode(nil, &e.Op))] { // an earlier log had the same operation
 		return nil
 	}
 	if err := o.follows(e); err != nil {
@@ -192,15 +192,15 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 		if err == nil {
 			return nil
 		}
-		if !was.gone {
+		if !was.rolledBack {
 			wrong = err
 		}
 	}
 	return wrong
 }
 
-// follows checks that an entry follows the operation of its site that its replica made before it: what it names by dots is what the replica
-// named.
+// follows checks I3 for the entry before e of the same site: it is the operation that the replica made before e. Otherwise a dot in e could
+// name another thing than the replica meant.
 func (o *oracle) follows(e *log.Entry) error {
 	data := log.Encode(nil, &e.Op)
 	at := o.at[log.Dot{Site: e.Op.Dot.Site, Seq: e.Op.Dot.Seq - 1}]
@@ -232,10 +232,10 @@ func (o *oracle) follows(e *log.Entry) error {
 	return wrong
 }
 
-// issue notes an operation that a replica says is safe.
+// issue records an operation that a replica acknowledged.
 func (o *oracle) issue(dot log.Dot, x issue) { o.issued[dot] = append(o.issued[dot], x) }
 
-// isIssue holds an entry to an operation that was issued under its dot.
+// isIssue checks that an entry is an operation that was issued under its dot, or a justified refusal of it (I2, I3, I5, I8).
 func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op, err := log.Decode(was.data)
 	if err != nil {
@@ -251,14 +251,14 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if err != nil {
 		return err
 	}
-	op.At = e.Op.At // the origin may have set it back
+	op.At = e.Op.At // the origin may have set the clock back
 	if o.moved != nil && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)) {
-		log.Rename(op.Body, o.moved) // it may name what its own replica has sent again as another site
+		log.Rename(op.Body, o.moved) // it may name things that its replica sent again from another site
 	}
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
 	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.chains[0] != log.Chain(o.epoch):
-		// It had ended in another verdict before the log was restored, and what it named was let go then.
+		// Before the log was restored, the operation ended in another verdict. Its blob may have been deleted then.
 	case refused && partition.Admit(&op) == "":
 		return fmt.Errorf("I2: entry %d refuses operation %v, %T, that it might have taken: %+v", e.Seq, op.Dot, op.Body, e.Op.Body)
 	case !refused && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)):
@@ -281,7 +281,8 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	return nil
 }
 
-// checkRevoked reports whether an entry is the refusal of an operation with a revoked token, and checks that it is.
+// checkRevoked reports whether an entry is the refusal of an operation with a revoked token. It returns an error if the origin refused a
+// valid token or accepted a revoked one.
 func (o *oracle) checkRevoked(e *log.Entry, op *log.Op, token partition.Token) (bool, error) {
 	refused := isTokenRefusal(e)
 	if o.over == nil {
@@ -293,7 +294,7 @@ func (o *oracle) checkRevoked(e *log.Entry, op *log.Op, token partition.Token) (
 	case over == refused:
 	case refused:
 		return false, fmt.Errorf("I2: entry %d refuses operation %v for a token that was good: %+v", e.Seq, op.Dot, token)
-	case partition.Admit(op) == "": // or it is refused as another
+	case partition.Admit(op) == "": // otherwise the origin refuses it for another reason
 		return false, fmt.Errorf("I8: entry %d is operation %v, asked for with a token that had been revoked: %+v", e.Seq, op.Dot, token)
 	}
 	return refused, nil
@@ -305,7 +306,7 @@ func isTokenRefusal(e *log.Entry) bool {
 	return ok && b.Reason == "scope: the token was revoked"
 }
 
-// countTokenRefusals counts those.
+// countTokenRefusals returns the number of operations that the log refuses for a revoked token.
 func (o *oracle) countTokenRefusals() (n int) {
 	for i := range o.entries {
 		if isTokenRefusal(&o.entries[i]) {
@@ -315,7 +316,7 @@ func (o *oracle) countTokenRefusals() (n int) {
 	return n
 }
 
-// fork returns the oracle of a log that continues from an earlier entry, under another epoch.
+// fork returns the oracle of a log that continues after entry seq of o's log under another epoch.
 func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	f := newOracle(o.app, epoch, func(*log.Op) {})
 	f.chains[0], f.latest, f.issued, f.past, f.own = o.chains[0], o.latest, o.issued, o.past, o.own
@@ -328,7 +329,7 @@ func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	return f, nil
 }
 
-// digest is the digest of the state after an entry.
+// digest returns the digest of the state after an entry.
 func (o *oracle) digest(seq uint64) ([32]byte, error) {
 	if d, ok := o.digests[seq]; ok {
 		return d, nil
@@ -338,7 +339,7 @@ func (o *oracle) digest(seq uint64) ([32]byte, error) {
 	return d, err
 }
 
-// modelAt is the meaning of the log up to an entry.
+// modelAt returns a new model that has folded the log up to an entry.
 func (o *oracle) modelAt(seq uint64) *foldtest.Model {
 	m := foldtest.NewModel(o.app)
 	for i := range o.entries[:seq] {
@@ -347,7 +348,7 @@ func (o *oracle) modelAt(seq uint64) *foldtest.Model {
 	return m
 }
 
-// notePromises notes that the origin told its own user that the last n operations of its log are safe.
+// notePromises reads the log after the origin acknowledged n operations to its own user. It checks that they are the last n entries.
 func (o *oracle) notePromises(p *partition.Partition, n int) error {
 	if err := o.follow(p.Log()); err != nil {
 		return err
@@ -360,7 +361,7 @@ func (o *oracle) notePromises(p *partition.Partition, n int) error {
 	return nil
 }
 
-// verdict is the one verdict on an operation of the log.
+// verdict returns the verdict on an operation, or false if the log does not have the operation.
 func (o *oracle) verdict(dot log.Dot) (fold.Code, bool) {
 	seq, ok := o.at[dot]
 	if !ok {

@@ -14,30 +14,30 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// origin is the party that has the log.
+// origin is the party with the log.
 type origin struct {
 	node
-	rules  uint32 // newest version that it knows
+	rules  uint32 // newest version of the fold's rules that it knows
 	engine *engine
 	feed   *feed.Feed
-	held   []*waitingPoll // polls
+	polls  []*waitingPoll // polls that wait for an entry
 
-	copied *Memory   // the backup
-	stable uint64    // last entry that the backup has
-	epoch  log.Epoch // of the log in the backup
-	life   byte      // how often the log was restored, or its disk rolled back
+	copied *Memory   // last backup of the disk; nil if there is none
+	stable uint64    // last entry of the log in the backup
+	epoch  log.Epoch // epoch of the log in the backup
+	life   byte      // number of restores and rollbacks of the disk
 
-	listed map[log.Dot]bool // operations that it lists as conflicts, or did
+	listed map[log.Dot]bool // operations that it lists as conflicts or once listed
 }
 
-// look notes what the clock shows.
+// look updates oracle.latest, the latest time that the clock ever showed.
 func (g *origin) look() {
 	if now := g.clock.now(); now.After(g.world.oracle.latest) {
 		g.world.oracle.latest = now
 	}
 }
 
-// start opens what the disk holds.
+// start opens the engine and the partition on the disk. The first start creates the application.
 func (g *origin) start() (err error) {
 	if err := g.mount(); err != nil {
 		return err
@@ -58,13 +58,14 @@ func (g *origin) start() (err error) {
 		return err
 	}
 	g.up = true
-	if err := cmp.Or(g.follow(), g.lists()); err != nil { // it may have crashed before it could answer
+	if err := cmp.Or(g.follow(), g.lists()); err != nil { // a call before a crash may have appended entries
 		return err
 	}
 	return g.edges()
 }
 
-// follow reads the new entries of the log. An origin that learned of a rollback of its disk gives the log another epoch.
+// follow passes the new entries of the log to the oracle. If the origin has noticed a rollback of its disk, the log has another epoch, and
+// follow starts another oracle.
 func (g *origin) follow() error {
 	w, l := g.world, g.part.Log()
 	if epoch := l.Epoch(); epoch != w.oracle.epoch {
@@ -78,7 +79,8 @@ func (g *origin) follow() error {
 	return w.oracle.follow(l)
 }
 
-// edges reads the revoked edges: a revocation during a loss of power is stored or not, and one after the restored backup is not.
+// edges reads from the app records which edges are revoked. A loss of power may undo a running revocation. A restore undoes those after
+// the backup.
 func (g *origin) edges() error {
 	o := g.world.oracle
 	for _, r := range g.world.parties {
@@ -99,7 +101,7 @@ func (g *origin) edges() error {
 	return nil
 }
 
-// createApp makes the application, whose log begins with an epoch.
+// createApp creates the application and the oracle of its log, which begins with an epoch.
 func (g *origin) createApp(epoch log.Epoch) error {
 	w := g.world
 	app, _, err := g.engine.Register.CreateApp(context.Background(), register.Caller{Account: "operator"}, register.NewApp{Name: "sim", Language: "en"})
@@ -115,11 +117,11 @@ func (g *origin) createApp(epoch log.Epoch) error {
 	return nil
 }
 
-// runWithCuts runs do, which a loss of power may end anywhere, and looks at the log after it. It
-// reports whether do came to its end.
-func (g *origin) runWithCuts(do func() error) (whole bool) {
+// runWithCuts runs do, and then follow. A loss of power may end do at any step of the store. runWithCuts reports whether both ended without
+// an error.
+func (g *origin) runWithCuts(do func() error) (complete bool) {
 	g.look()
-	whole, err := catchCut(func() error {
+	complete, err := catchCut(func() error {
 		if err := do(); err != nil {
 			return err
 		}
@@ -128,10 +130,10 @@ func (g *origin) runWithCuts(do func() error) (whole bool) {
 	if err != nil && !isFull(err, g.space) {
 		g.world.fail(fmt.Errorf("origin: %w", err))
 	}
-	return whole && err == nil
+	return complete && err == nil
 }
 
-// crash cuts the power, and has it back later.
+// crash kills the process or cuts its power. The origin starts again within ten seconds.
 func (g *origin) crash() {
 	if !g.up {
 		return
@@ -145,15 +147,15 @@ func (g *origin) crash() {
 	g.answerPolls()
 }
 
-// backup keeps a copy of the disk somewhere else. A local-only application is not copied: the backup would lack what replicas send after
-// it, which they then forget.
+// backup stores a copy of the disk as the backup. It skips a local-only application: its replicas delete what they have sent, so that a
+// restore would lose it.
 func (g *origin) backup() {
 	if disk, ok := g.disk.(*Memory); ok && g.up && !g.isLocal() {
 		g.copied, g.stable, g.epoch = disk.Copy(), g.world.oracle.head(), g.world.oracle.epoch
 	}
 }
 
-// restore restores the origin's backup.
+// restore restores the origin's backup. The logs get another epoch.
 func (g *origin) restore() {
 	w := g.world
 	if g.copied == nil || !g.up {
@@ -164,23 +166,24 @@ func (g *origin) restore() {
 	g.back(epoch, func() error { return renew(g.disk, epoch, catalog.Control, w.app) })
 }
 
-// rollback replaces the disk of the origin by the backup, without restoring that: the origin does not notice. All replicas that run have
-// followed it to its log by then. One that gives back what an earlier loss took would take that for done, though this one takes it again.
+// rollback replaces the disk of the origin by the backup without a restore, so that the origin does not notice. It does nothing unless all
+// replicas that were not purged run and follow the current log. A replica that still offers operations after an earlier restore would count
+// them as returned, although this rollback removes them again.
 func (g *origin) rollback() {
 	if g.copied == nil || !g.up {
 		return
 	}
 	for _, r := range g.world.parties {
-		if !r.gone && (!r.up || r.part.Cursor().Epoch != (log.Epoch{}) && r.part.Cursor().Epoch != g.world.oracle.epoch) {
+		if !r.purged && (!r.up || r.part.Cursor().Epoch != (log.Epoch{}) && r.part.Cursor().Epoch != g.world.oracle.epoch) {
 			return
 		}
 	}
-	g.world.oracle.shared = true // in its fork, too
+	g.world.oracle.shared = true // before back forks it, since a fork copies shared
 	g.world.stats.OriginRollbacks++
 	g.back(g.epoch, func() error { return nil })
 }
 
-// back restarts the origin from its backup, with a log of another epoch, once do has prepared the disk.
+// back restarts the origin from its backup, after do has prepared the disk. epoch is the epoch of the log from then.
 func (g *origin) back(epoch log.Epoch, do func() error) {
 	w := g.world
 	g.disk = g.copied.Copy()
@@ -202,7 +205,7 @@ func (g *origin) back(epoch log.Epoch, do func() error) {
 	})
 }
 
-// write has a user of the origin write.
+// write submits random operations of a user of the origin.
 func (g *origin) write() {
 	if !g.up {
 		return
@@ -220,7 +223,7 @@ func (g *origin) write() {
 	g.answerPolls()
 }
 
-// lists notes the operations that the origin lists as conflicts.
+// lists adds the operations that the origin lists as conflicts to g.listed.
 func (g *origin) lists() error {
 	if g.listed == nil {
 		g.listed = map[log.Dot]bool{}
@@ -231,14 +234,14 @@ func (g *origin) lists() error {
 	})
 }
 
-// tidy does some of the work that was left for later.
+// tidy does all deferred work of the partition.
 func (g *origin) tidy() {
 	if g.up {
 		g.runWithCuts(g.node.tidy)
 	}
 }
 
-// trim forgets some of the log.
+// trim removes the start of the log up to a random entry, or the whole log.
 func (g *origin) trim() {
 	if !g.up {
 		return
@@ -255,7 +258,7 @@ func (g *origin) trim() {
 	})
 }
 
-// horizon refuses the writes of replicas that were offline for long.
+// horizon moves the horizon of the log to a time up to 30 seconds ago. Field writes with an earlier clock that arrive later are refused.
 func (g *origin) horizon() {
 	if !g.up {
 		return
@@ -268,7 +271,7 @@ func (g *origin) horizon() {
 	})
 }
 
-// upgrade has the origin start again as a newer version.
+// upgrade restarts the origin as a version that knows newRules.
 func (g *origin) upgrade() {
 	if g.up {
 		g.world.stats.Upgrades++
@@ -277,7 +280,7 @@ func (g *origin) upgrade() {
 	}
 }
 
-// revokeTokens begins another generation of tokens, which an edge learns at its next contact.
+// revokeTokens revokes the tokens of the application. An edge learns the new generation at its next contact.
 func (g *origin) revokeTokens() {
 	if !g.up {
 		return
@@ -288,7 +291,7 @@ func (g *origin) revokeTokens() {
 	})
 }
 
-// over reports whether an edge has made an operation for somebody whose token was revoked by then.
+// over reports whether op is the operation of an edge's caller whose token was revoked by the time of op.
 func (g *origin) over(op *log.Op, token partition.Token) (bool, error) {
 	if op.By != auth.ByToken {
 		return false, nil
@@ -297,7 +300,7 @@ func (g *origin) over(op *log.Op, token partition.Token) (bool, error) {
 	return err == nil && tokens.Over(token.Client, token.Generation, op.At.Time()), err
 }
 
-// revoke shuts an edge out. After that the origin accepts nothing of it, and the edge must delete its data at its next request.
+// revoke revokes an edge. After that the origin accepts no operation from it, and the edge must delete its data at its next request.
 func (g *origin) revoke(r *party) {
 	if !g.up || r.edge == nil || r.edge.revoked {
 		return

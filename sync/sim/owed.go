@@ -13,16 +13,16 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// owedOp is an operation that a restore of the origin takes back and that some replicas hold.
+// owedOp is an operation that a restore or rollback of the origin removed from the log, and that some replicas have stored.
 type owedOp struct {
-	data    []byte             // as the log has encoded it
-	holders map[int]bool       // replicas on whose disks it is
-	entry   bool               // one of them has pulled it
-	logs    map[log.Epoch]bool // from these
-	idle    bool               // it ended in a conflict, so that what it names may have been let go
+	data    []byte             // operation as the log had it
+	holders map[int]bool       // numbers of the replicas that have stored it
+	entry   bool               // whether one of them pulled it as an entry
+	logs    map[log.Epoch]bool // epochs of the logs from which one of them pulled it
+	idle    bool               // its verdict was a conflict, so that its blobs may have been deleted
 }
 
-// scanStored yields what a replica holds of the log: entries that it pulled, and own operations, for which k is nil.
+// scanStored yields the operations of the log that a replica has stored: entries that it pulled, and its own operations, with a nil k.
 func (r *party) scanStored(yield func(op log.Op, k *partition.StoredEntry)) error {
 	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		yield(k.Op, &k)
@@ -43,7 +43,8 @@ func (r *party) scanStored(yield func(op log.Op, k *partition.StoredEntry)) erro
 	return err
 }
 
-// owe notes what the origin loses at a restore and replicas hold, on disks that lose nothing of it at a loss of power.
+// owe adds to w.owed the operations that the log before has, that the log after lacks, and that a running replica has stored. It skips
+// replicas with unsynced data, which they may lose, and edges that were ever revoked.
 func (w *world) owe(before, after *oracle) error {
 	for _, r := range w.parties {
 		disk, ok := r.disk.(*Memory)
@@ -52,15 +53,15 @@ func (w *world) owe(before, after *oracle) error {
 		}
 		err := r.scanStored(func(op log.Op, k *partition.StoredEntry) {
 			seq := before.at[op.Dot]
-			if seq == 0 || after.at[op.Dot] != 0 || k != nil && r.small { // which it drops for newer ones, perhaps before it gives back
+			if seq == 0 || after.at[op.Dot] != 0 || k != nil && r.small { // a small replica may drop entries before it offers them
 				return
 			}
-			x := w.owed[op.Dot]
+			x := w.owedOps[op.Dot]
 			if x == nil {
 				x = &owedOp{
 					data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, logs: map[log.Epoch]bool{}, idle: conflicts(before.codes[seq-1]),
 				}
-				w.owed[op.Dot] = x
+				w.owedOps[op.Dot] = x
 			}
 			x.holders[r.number] = true
 			if k != nil {
@@ -75,16 +76,17 @@ func (w *world) owe(before, after *oracle) error {
 	return nil
 }
 
-// drop forgets that a replica holds what is owed: its disk was replaced.
+// drop removes a replica from the holders of owed operations, because its data was replaced or deleted. Operations without a holder are no
+// longer owed.
 func (w *world) drop(r *party) {
-	maps.DeleteFunc(w.owed, func(_ log.Dot, x *owedOp) bool {
+	maps.DeleteFunc(w.owedOps, func(_ log.Dot, x *owedOp) bool {
 		delete(x.holders, r.number)
 		return len(x.holders) == 0
 	})
 }
 
-// checkOwed checks that the origin has each owed operation, or lists it with its content, and that it lists none as lost that it has. No
-// input that was deleted lives.
+// checkOwed checks that the log has each owed and each promised operation, or that the origin lists it as a conflict. The origin must not
+// list an operation as lost that the log has. No input lives whose deletion the log has.
 func (w *world) checkOwed() error {
 	listed := map[log.Dot]log.Op{}
 	o := w.oracle
@@ -100,8 +102,8 @@ func (w *world) checkOwed() error {
 	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	w.stats.Owed += len(w.owed)
-	for dot, x := range w.owed {
+	w.stats.Owed += len(w.owedOps)
+	for dot, x := range w.owedOps {
 		seq := o.at[dot]
 		if seq != 0 && bytes.Equal(log.Encode(nil, &o.entries[seq-1].Op), x.data) {
 			continue
@@ -117,7 +119,7 @@ func (w *world) checkOwed() error {
 		if _, refused := was.Body.(*log.Refused); refused {
 			continue
 		}
-		if seq != 0 && o.same(&was, &o.entries[seq-1].Op) { // from its site, with the clock of now
+		if seq != 0 && o.same(&was, &o.entries[seq-1].Op) { // its site sent it again, with another clock
 			continue
 		}
 		if w.sentAgain(was) {
@@ -130,7 +132,7 @@ func (w *world) checkOwed() error {
 	}
 	for _, r := range w.parties {
 		for _, dot := range r.promised {
-			if _, ok := listed[dot]; !ok && !r.gone && o.at[dot] == 0 {
+			if _, ok := listed[dot]; !ok && !r.purged && o.at[dot] == 0 {
 				return fmt.Errorf("I2: operation %v was promised by replica %d and is neither in the log nor listed", dot, r.number)
 			}
 		}
@@ -143,10 +145,10 @@ func (w *world) checkOwed() error {
 	return nil
 }
 
-// conflicts reports whether a verdict is one of a conflict.
+// conflicts reports whether a verdict is a conflict.
 func conflicts(code fold.Code) bool { return code != fold.OK && code != fold.Superseded }
 
-// refusal returns the refusal of an entry; false: the entry is not one.
+// refusal returns the body of an entry that is a refusal, and false for other entries and for 0.
 func (o *oracle) refusal(seq uint64) (b *log.Refused, ok bool) {
 	if seq > 0 {
 		b, ok = o.entries[seq-1].Op.Body.(*log.Refused)
@@ -154,10 +156,10 @@ func (o *oracle) refusal(seq uint64) (b *log.Refused, ok bool) {
 	return b, ok
 }
 
-// sentAgain reports whether the log has an operation as that of another site, which its replica took since.
+// sentAgain reports whether the log has an operation under a new dot, because its replica moved to another site and sent it again.
 func (w *world) sentAgain(op log.Op) bool { return w.sentBy(op, w.moves) }
 
-// sentBy is sentAgain by some of the moves. Two replicas may have had one site, and each has moved to another.
+// sentBy is sentAgain for some of the moves. It tries all of them, because two replicas that had one site have moved to different ones.
 func (w *world) sentBy(op log.Op, moves []move) bool {
 	for i, m := range moves {
 		if m.name(op.Dot) == op.Dot {
@@ -176,7 +178,7 @@ func (w *world) sentBy(op log.Op, moves []move) bool {
 	return false
 }
 
-// movedName is the name that an operation has after its replica took other sites. A name that is not of such a site stays.
+// movedName returns the dot of an operation after all moves of its replica to other sites. Without a move it returns d.
 func (w *world) movedName(d log.Dot) log.Dot {
 	for _, m := range w.moves {
 		d = m.name(d)
@@ -184,32 +186,32 @@ func (w *world) movedName(d log.Dot) log.Dot {
 	return d
 }
 
-// same reports whether two operations of one dot say the same. Either may name things that were sent again as another site by their old or
-// new names.
+// same reports whether two operations are equal except for At and By. A replica may have sent things again from another site; an operation
+// may name these by their old or new dots.
 func (o *oracle) same(a, b *log.Op) bool {
 	if sameBody(a, b) || o.moved == nil {
 		return sameBody(a, b)
 	}
-	newest := func(op *log.Op) (again log.Op, err error) {
-		if again, err = log.Decode(log.Encode(nil, op)); err == nil {
-			log.Rename(again.Body, o.moved)
+	newest := func(op *log.Op) (clone log.Op, err error) {
+		if clone, err = log.Decode(log.Encode(nil, op)); err == nil {
+			log.Rename(clone.Body, o.moved)
 		}
-		return again, err
+		return clone, err
 	}
 	x, errX := newest(a)
 	y, errY := newest(b)
 	return errX == nil && errY == nil && sameBody(&x, &y)
 }
 
-// sameBody reports whether two operations of one dot say the same.
+// sameBody reports whether two operations are equal except for At and By.
 func sameBody(a, b *log.Op) bool {
 	x := *a
 	x.At, x.By = b.At, b.By
 	return bytes.Equal(log.Encode(nil, &x), log.Encode(nil, b))
 }
 
-// checkResurrections finds an input that lives and that an earlier log has deleted, by an operation that the log has and a replica had
-// pulled.
+// checkResurrections returns an error if an input lives that the earlier log old deleted, although the current log has the deletion and a
+// replica had pulled it.
 func (w *world) checkResurrections(old *oracle) error {
 	o := w.oracle
 	live := map[log.Dot]bool{}
@@ -223,13 +225,13 @@ func (w *world) checkResurrections(old *oracle) error {
 		default:
 			continue
 		}
-		x, made := w.owed[by.Dot], w.owed[dot]
+		x, creation := w.owedOps[by.Dot], w.owedOps[dot]
 		if x == nil || !x.entry {
-			continue // nobody has seen it
+			continue // no replica has pulled the deletion
 		}
-		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || made == nil || !made.entry || w.follows(dot, by.Dot) ||
-			by.At < old.entries[old.at[dot]-1].Op.At && !x.together(made)) {
-			continue // nobody can know that the input was made before all were deleted
+		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || creation == nil || !creation.entry || w.follows(dot, by.Dot) ||
+			by.At < old.entries[old.at[dot]-1].Op.At && !x.together(creation)) {
+			continue // no replica can know that the input was created before the deletion of all
 		}
 		if w.hasSurvived(dot, by.Dot) {
 			continue
@@ -238,8 +240,8 @@ func (w *world) checkResurrections(old *oracle) error {
 		if live[dot] && seq != 0 && o.same(by, &o.entries[seq-1].Op) {
 			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, and lives", dot, by.Dot, by.Body)
 		}
-		// A log that has the operation by its old name, too, has it twice: its replica moved again after a log was lost that had noted its
-		// first move.
+		// A log may have the operation under its old dot, too: a restore lost the log that had the replica's first move, and the replica
+		// moved again. This is no error.
 		if now := w.movedName(dot); now != dot && live[now] && o.at[dot] == 0 && seq != 0 && o.same(by, &o.entries[seq-1].Op) && !w.origin.listed[by.Dot] && w.same(old, dot, now) {
 			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, lives as %v, and the deletion is not listed", dot, by.Dot, by.Body, now)
 		}
@@ -247,7 +249,7 @@ func (w *world) checkResurrections(old *oracle) error {
 	return nil
 }
 
-// same reports whether the log has an operation of an older one by the name that its replica gave it.
+// same reports whether the operation called name in the current log is the operation dot of the log old, sent again after moves.
 func (w *world) same(old *oracle, dot, name log.Dot) bool {
 	was, err := log.Decode(log.Encode(nil, &old.entries[old.at[dot]-1].Op))
 	if err != nil {
@@ -258,12 +260,12 @@ func (w *world) same(old *oracle, dot, name log.Dot) bool {
 	return sameBody(&was, &w.oracle.entries[w.oracle.at[name]-1].Op)
 }
 
-// follows reports whether some log of the run has an operation behind another one.
+// follows reports whether an earlier log has the operation dot after the operation other.
 func (w *world) follows(dot, other log.Dot) bool {
 	return slices.ContainsFunc(w.logs, func(o *oracle) bool { return o != w.oracle && o.at[other] != 0 && o.at[other] < o.at[dot] })
 }
 
-// together reports whether one replica holds both operations, and so their order.
+// together reports whether one replica has stored both operations, and so knows their order.
 func (x *owedOp) together(y *owedOp) bool {
 	for r := range x.holders {
 		if y.holders[r] {
@@ -273,7 +275,7 @@ func (x *owedOp) together(y *owedOp) bool {
 	return false
 }
 
-// hasSurvived reports whether an earlier log has an input after a deletion.
+// hasSurvived reports whether an earlier log created an input after a deletion, and did not delete it.
 func (w *world) hasSurvived(input, deletion log.Dot) bool {
 	return slices.ContainsFunc(w.logs, func(o *oracle) bool {
 		at := o.at[deletion]
@@ -281,17 +283,18 @@ func (w *world) hasSurvived(input, deletion log.Dot) bool {
 	})
 }
 
-// keeps checks that a replica has kept what it has pulled, or with a snapshot received, and a restore may take from the origin.
+// keeps checks that a replica has stored the entries that it pulled or received with a snapshot, and that a restore of the origin may
+// remove. It does not check small replicas.
 func (w *world) keeps(r *party) error {
 	c, o := r.part.Cursor(), w.log(r)
 	if c.Epoch != r.part.KeptOf() || r.small {
 		return nil
 	}
-	kept := map[uint64]bool{} // in any run: a restored log may be the same again
+	stored := map[uint64]bool{} // in any run of stored entries: a restored log may have the same entries again
 	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		if seq := k.At.Seq; seq > 0 && seq <= o.head() && k.Before == o.chains[seq-1] &&
 			bytes.Equal(log.Encode(nil, &k.Op), log.Encode(nil, &o.entries[seq-1].Op)) {
-			kept[seq] = true
+			stored[seq] = true
 		}
 		return true
 	})
@@ -299,8 +302,8 @@ func (w *world) keeps(r *party) error {
 		return err
 	}
 	for seq := max(c.Stable, r.base) + 1; seq <= c.Seq; seq++ {
-		rolled := seq > w.oracle.head() || o.chains[seq] != w.oracle.chains[seq] // the origin lost it when the snapshot had come and its entries had not
-		if !kept[seq] && !rolled {
+		rolled := seq > w.oracle.head() || o.chains[seq] != w.oracle.chains[seq] // lost between the snapshot and its entries
+		if !stored[seq] && !rolled {
 			return fmt.Errorf("I2: replica %d has pulled entry %d and does not keep it", r.number, seq)
 		}
 	}

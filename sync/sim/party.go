@@ -27,53 +27,53 @@ type party struct {
 	node
 	promises
 	number int
-	edge   *edge // nil: it asks with a key and leases its site
-	old    bool  // it runs an older version, which does not know the log's rules, and notes no tokens
-	gone   bool  // it was told to forget all, and has
+	edge   *edge // nil if the replica sends a key and leases its site
+	old    bool  // whether it runs an older version, which does not know newRules and stores no tokens
+	purged bool  // whether it received a Purge and deleted its data
 
-	machine *replica.Machine
-	life    int             // it is another after each start: what was on its way to an earlier one is lost
-	down    bool            // its link is cut
-	asked   map[uint64]bool // requests that were not answered yet
-	waking  int             // the last WakeAt, counted
+	machine  *replica.Machine
+	life     int             // number of starts and ends of the process; answers to an earlier process are lost
+	down     bool            // whether its link is cut
+	requests map[uint64]bool // ids of the requests without a complete answer
+	waking   int             // number of WakeAt effects; only the last one has an effect
 
-	image  *image           // an older state of the disk; nil: none was kept
-	last   uint64           // last operation of the site that stays as it is when another one is taken
-	rolled bool             // its disk was rolled back since it took the site
-	known  partition.Cursor // end of the log when the origin last answered what it has of the site, or a session of another log
-	seen   partition.Cursor // at the last look
-	base   uint64           // last entry that was trimmed when it took a snapshot
-	small  bool             // it keeps few entries
+	image  *image           // earlier state of the disk; nil if there is none
+	last   uint64           // sequence of the last operation that keeps its dot when the replica moves to another site
+	rolled bool             // whether its disk was rolled back since it took the site
+	known  partition.Cursor // end of the log at the last answer about the operations of the site, or at the first session with another log
+	seen   partition.Cursor // cursor at the last check
+	base   uint64           // world.trimmed at the last rebase
+	small  bool             // whether it stores few pulled entries
 }
 
-// promises are the known facts that bind a replica. They belong to a state of its disk.
+// promises are the facts that a replica must not contradict later. A rollback of its disk restores the facts of that time.
 type promises struct {
-	promised []log.Dot           // operations that it said are safe
-	tail     []byte              // last of them, encoded; nil: none is
-	refused  map[log.Dot]refusal // of those, the ones that are conflicts
-	ords     map[uint32]log.Dot  // inputs by their ordinals
-	epoch    log.Epoch           // of the log that they are of
-	site     log.Site            // at the last look
+	promised []log.Dot           // operations that it acknowledged
+	tail     []byte              // last of them, encoded; nil if there is none from the current site
+	refused  map[log.Dot]refusal // verdicts of those that ended in a conflict
+	ords     map[uint32]log.Dot  // inputs by ordinal, in the log of epoch
+	epoch    log.Epoch           // epoch of the log with the ordinals
+	site     log.Site            // site at the last check
 }
 
-// clone returns a copy that keeps what p is now.
+// clone returns a copy of p that later changes of p do not affect.
 func (p promises) clone() promises {
 	p.promised, p.refused, p.ords = slices.Clone(p.promised), maps.Clone(p.refused), maps.Clone(p.ords)
 	return p
 }
 
-// begins stands among the requests of a machine that is about to begin: none has the number.
+// begins is the id in party.requests for the Begin of a new machine, until it runs. No request has this id.
 const begins = 0
 
-// refusal is a verdict that is a conflict.
+// refusal is a verdict that is a conflict, in the log of epoch.
 type refusal struct {
 	epoch log.Epoch
 	code  fold.Code
 }
 
-// start opens what the disk holds and begins.
+// start opens the partition on the disk, creates a machine and schedules its Begin. If the replica was purged, start does nothing.
 func (r *party) start() (err error) {
-	if r.gone {
+	if r.purged {
 		return nil
 	}
 	if err := r.mount(); err != nil {
@@ -91,11 +91,11 @@ func (r *party) start() (err error) {
 	}); err != nil {
 		return err
 	}
-	r.up, r.asked = true, map[uint64]bool{begins: true}
+	r.up, r.requests = true, map[uint64]bool{begins: true}
 	life := r.life
 	r.world.after(0, func() {
 		if r.life == life {
-			delete(r.asked, begins)
+			delete(r.requests, begins)
 			r.step(replica.Begin{})
 		}
 	})
@@ -110,7 +110,7 @@ func (r *party) start() (err error) {
 	return r.world.inspect(r)
 }
 
-// room returns the bound of kept entries in bytes, 0 for the default.
+// room returns the maximum size of the stored entries in bytes. 0 means the default.
 func (r *party) room() uint64 {
 	if r.small {
 		return 1000
@@ -118,10 +118,10 @@ func (r *party) room() uint64 {
 	return 0
 }
 
-// name draws the name of a life.
+// name returns a random epoch.
 func name(random io.Reader) (e log.Epoch) {
 	if _, err := io.ReadFull(random, e[:]); err != nil {
-		panic(err) // it never ends
+		panic(err) // random never ends
 	}
 	return e
 }
@@ -132,7 +132,7 @@ const (
 	newRules = fold.First + 1
 )
 
-// rules is the newest version that the replica knows.
+// rules returns the newest version of the fold's rules that the replica knows.
 func (r *party) rules() uint32 {
 	if r.old {
 		return oldRules
@@ -140,13 +140,13 @@ func (r *party) rules() uint32 {
 	return newRules
 }
 
-// write has a user of the replica write.
+// write submits random operations of a user of the replica.
 func (r *party) write() {
 	if !r.up || r.part.Site() == 0 {
 		return
 	}
 	w := r.world
-	if r.site == 0 { // leased since the last look
+	if r.site == 0 { // leased since the last check
 		r.site = r.part.Site()
 	}
 	if r.image == nil || w.rng.IntN(2) == 0 {
@@ -154,8 +154,8 @@ func (r *party) write() {
 	}
 	bodies := w.bodies(r.part.Site())
 	r.runWithCuts(func() error {
-		who := partition.Caller{By: r.by(), Token: r.token()}
-		v, _, err := r.part.SubmitSpan(context.Background(), who, bodies, r.supply(bodies))
+		caller := partition.Caller{By: r.by(), Token: r.token()}
+		v, _, err := r.part.SubmitSpan(context.Background(), caller, bodies, r.supply(bodies))
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (r *party) write() {
 		seen := r.part.Cursor()
 		var wrong error
 		err = r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			x := issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: who.Token, gone: r.rolled}
+			x := issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: caller.Token, rolledBack: r.rolled}
 			if x.thing, wrong = r.thing(&op); wrong != nil {
 				return false
 			}
@@ -179,9 +179,9 @@ func (r *party) write() {
 	r.step(replica.Local{})
 }
 
-// thing returns the operation that made what another one names by a dot, as the replica knows it; nil: it names none so, or the replica
-// does not know it.
-func (r *party) thing(op *log.Op) (made *log.Op, err error) {
+// thing returns the operation that created the thing that op names by its dot, as the replica knows it. It returns nil if op names no
+// such thing or the replica does not know that operation.
+func (r *party) thing(op *log.Op) (creation *log.Op, err error) {
 	dot := partition.Subject(op.Body)
 	o := r.world.log(r)
 	if at := o.at[dot]; at != 0 && at <= r.part.Cursor().Seq && makes(o.entries[at-1].Op.Body) {
@@ -189,14 +189,14 @@ func (r *party) thing(op *log.Op) (made *log.Op, err error) {
 	}
 	err = r.part.Pending(0, func(x log.Op) bool {
 		if x.Dot == dot && makes(x.Body) {
-			made = &x
+			creation = &x
 		}
-		return made == nil
+		return creation == nil
 	})
-	return made, err
+	return creation, err
 }
 
-// makes reports whether an operation makes a thing that others name by its dot.
+// makes reports whether an operation creates a thing that other operations name by its dot.
 func makes(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
@@ -205,7 +205,7 @@ func makes(body log.Body) bool {
 	return false
 }
 
-// before returns an encoded operation if its site made it right before another one.
+// before returns the encoded operation tail if dot is the next dot of its site, and nil otherwise.
 func before(tail []byte, dot log.Dot) []byte {
 	if tail == nil {
 		return nil
@@ -217,7 +217,7 @@ func before(tail []byte, dot log.Dot) []byte {
 	return tail
 }
 
-// tidy does some of the work that was left for later.
+// tidy does all deferred work of the partition, and checks the replica.
 func (r *party) tidy() {
 	if r.up {
 		r.runWithCuts(func() error {
@@ -229,7 +229,7 @@ func (r *party) tidy() {
 	}
 }
 
-// reopen ends the replica in order and begins again.
+// reopen closes the replica in order and starts it again.
 func (r *party) reopen() {
 	if !r.up {
 		return
@@ -243,14 +243,14 @@ func (r *party) reopen() {
 	})
 }
 
-// runWithCuts runs do, which a loss of power may end anywhere.
+// runWithCuts runs do. A loss of power may end do at any step of the store. Errors fail the run, except that of a full disk.
 func (r *party) runWithCuts(do func() error) {
 	if _, err := catchCut(do, r.crash); err != nil && !isFull(err, r.space) {
 		r.world.fail(fmt.Errorf("replica %d: %w", r.number, err))
 	}
 }
 
-// crash cuts the power, and has it back later.
+// crash kills the process or cuts its power. The replica starts again within five seconds.
 func (r *party) crash() {
 	if !r.up {
 		return
@@ -261,7 +261,7 @@ func (r *party) crash() {
 	r.fall(5*time.Second, func() { r.runWithCuts(r.start) }, r.crash)
 }
 
-// checkedPartition is a partition whose verdicts are heard.
+// checkedPartition is a partition that checks the calls of the machine and their verdicts against the oracle.
 type checkedPartition struct {
 	*partition.Partition
 	party *party
@@ -280,7 +280,7 @@ func (t *checkedPartition) Renew(site log.Site, last uint64, epoch log.Epoch) er
 
 // Pull implements [replica.Partition].
 func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
-	told, err := t.Partition.Pull(ctx, run)
+	verdicts, err := t.Partition.Pull(ctx, run)
 	t.checkFullDisk(&run, err)
 	if err == nil {
 		defer func() { t.party.world.fail(t.party.followMove()) }()
@@ -291,10 +291,10 @@ func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]parti
 	if errors.Is(err, fold.ErrNewer) {
 		t.party.world.stats.Stopped++
 	}
-	for _, x := range told {
+	for _, x := range verdicts {
 		t.party.world.fail(t.party.world.checkVerdict(t.party, x.Op.Dot, x.Verdict.Code))
 	}
-	return told, err
+	return verdicts, err
 }
 
 // Rebase implements [replica.Partition].
@@ -311,44 +311,45 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 	return err
 }
 
-// edge is a replica that has enrolled and signs what it asks.
+// edge is the state of a replica that has enrolled as an edge and signs its requests.
 type edge struct {
 	id      string
 	key     ed25519.PrivateKey
 	site    log.Site
-	heard   uint64          // entry of the control log that its register is of
-	token   partition.Token // of those whom it lets in
+	seq     uint64          // entry of the control log with its app record
+	token   partition.Token // token of the callers that it authenticates
 	revoked bool
-	was     bool // revoked at some time: what the origin said then arrives after a backup without it was restored, too
+	was     bool // whether it was ever revoked; an answer of that time may arrive after a restore undid the revocation
 }
 
-// enrol makes the replica an edge.
+// enrol creates an edge at the origin and makes the replica that edge.
 func (r *party) enrol() error {
 	ctx, control := context.Background(), r.world.origin.engine
 	public, private, err := ed25519.GenerateKey(r.random)
 	if err != nil {
 		return err
 	}
-	token, made, err := control.Register.CreateEdge(ctx, register.Caller{Account: "operator"}, "edge", []string{r.world.app.String()})
+	token, record, err := control.Register.CreateEdge(ctx, register.Caller{Account: "operator"}, "edge", []string{r.world.app.String()})
 	if err != nil {
 		return err
 	}
-	if made, err = control.Register.EnrolEdge(ctx, token, [32]byte(public)); err != nil {
+	if record, err = control.Register.EnrolEdge(ctx, token, [32]byte(public)); err != nil {
 		return err
 	}
-	r.edge = &edge{id: made.ID, key: private, site: made.Site}
+	r.edge = &edge{id: record.ID, key: private, site: record.Site}
 	return nil
 }
 
-// by returns the signature of a replica's operations, which the origin checks.
+// by returns the author (By) of the replica's operations, which the origin checks.
 func (r *party) by() string {
 	if r.edge != nil {
-		return auth.ByToken // one of those that an edge lets in
+		return auth.ByToken // callers of an edge have tokens
 	}
 	return fmt.Sprintf("replica%d", r.number)
 }
 
-// token is that of somebody whom an edge lets in: of the generation that it knows. An older version notes none.
+// token returns the token of a caller of an edge, with the generation that the edge knows. It is zero for other replicas and for an older
+// version, which stores no tokens.
 func (r *party) token() partition.Token {
 	if r.edge == nil || r.old {
 		return partition.Token{}
@@ -356,7 +357,7 @@ func (r *party) token() partition.Token {
 	return r.edge.token
 }
 
-// register stores the application's tokens for an edge; other replicas do not use them.
+// register returns the store of an edge's app record. Other replicas have none.
 func (r *party) register() replica.AppRecords {
 	if r.edge == nil {
 		return nil
@@ -365,15 +366,15 @@ func (r *party) register() replica.AppRecords {
 }
 
 // Seq implements [replica.AppRecords].
-func (e *edge) Seq() uint64 { return e.heard }
+func (e *edge) Seq() uint64 { return e.seq }
 
 // Take implements [replica.AppRecords].
-func (e *edge) Take(seq uint64, data []byte) (gone string, err error) {
+func (e *edge) Take(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil || x.Revoked != "" {
 		return x.Revoked, err
 	}
-	e.heard, e.token = seq, partition.Token{Client: x.Client.ID, Generation: x.Client.Generation}
+	e.seq, e.token = seq, partition.Token{Client: x.Client.ID, Generation: x.Client.Generation}
 	return "", nil
 }
 
@@ -385,7 +386,7 @@ func (r *party) credential(a *replica.Ask) string {
 	return "Key " + r.by()
 }
 
-// purge does what the host does when the replica is to forget all.
+// purge ends the replica, as its host does on a Purge. It returns an error if the origin had no reason for the Purge.
 func (r *party) purge(x replica.Purge) error {
 	switch {
 	case r.world.deleted, r.edge != nil && r.edge.was:
@@ -396,12 +397,12 @@ func (r *party) purge(x replica.Purge) error {
 	default:
 		return fmt.Errorf("I2: told to forget all: %s", x.Reason)
 	}
-	r.gone, r.up = true, false
+	r.purged, r.up = true, false
 	r.world.drop(r)
 	return nil
 }
 
-// step hands the machine an event and does what it wants.
+// step passes an event to the machine and carries out the effects.
 func (r *party) step(e replica.Event) {
 	if !r.up {
 		return
@@ -409,10 +410,10 @@ func (r *party) step(e replica.Event) {
 	r.runWithCuts(func() error {
 		effects, err := r.machine.Step(r.clock.now(), e)
 		if err != nil {
-			return fmt.Errorf("the machine ends: %v", err) // which a full disk is no reason for
+			return fmt.Errorf("the machine ends: %v", err) // without %w, so that the error of a full disk fails the run, too
 		}
 		for _, x := range effects {
-			if err := r.effect(x); err != nil || r.gone {
+			if err := r.effect(x); err != nil || r.purged {
 				return err
 			}
 		}
@@ -425,7 +426,7 @@ func (r *party) effect(x replica.Effect) error {
 	case replica.Ask:
 		r.send(x)
 	case replica.Cancel:
-		delete(r.asked, x.ID)
+		delete(r.requests, x.ID)
 	case replica.WakeAt:
 		r.waking++
 		waking, life := r.waking, r.life

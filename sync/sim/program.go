@@ -16,18 +16,17 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// program writes what users do: few ids, few addresses and few pictures, so that the writes of
-// several sites meet.
+// program draws the operations of users. It uses few IDs, URLs and pictures, so that the writes of several sites affect the same things.
 type program struct {
 	*rand.Rand
-	inputs []log.Dot // of whatever was created anywhere, or tried to be
+	inputs []log.Dot // dots of all creations of inputs, also of failed ones
 	models []log.Dot
 	flows  []log.Dot
 	trains []training
-	made   int
+	serial int
 }
 
-// training is a requested version without a result.
+// training is the request for a version that has no result yet.
 type training struct {
 	train, model log.Dot
 	version      string
@@ -37,7 +36,7 @@ func (p *program) pick(of ...string) string { return logtest.Pick(p, of...) }
 
 func (p *program) concept() string { return p.pick("x", "y", "z", "ai_1") }
 
-// recent is one of the last dots, or one that names nothing.
+// recent returns one of the last eight dots, or sometimes a dot that names nothing.
 func (p *program) recent(dots []log.Dot) log.Dot {
 	if len(dots) == 0 || p.IntN(40) == 0 {
 		return log.Dot{Site: 99, Seq: 9}
@@ -45,7 +44,7 @@ func (p *program) recent(dots []log.Dot) log.Dot {
 	return dots[len(dots)-1-p.IntN(min(len(dots), 8))]
 }
 
-// noteOp takes note of an operation, so that later ones name what it made.
+// noteOp records what an operation created, so that later operations name it.
 func (p *program) noteOp(op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
@@ -59,7 +58,7 @@ func (p *program) noteOp(op *log.Op) {
 	}
 }
 
-// result ends a training that the same site has asked for.
+// result returns the result of a training that the same site requested, and false if there is none.
 func (p *program) result(site log.Site) (log.Body, bool) {
 	for i, x := range p.trains {
 		if x.train.Site != site {
@@ -77,7 +76,7 @@ func (p *program) result(site log.Site) (log.Body, bool) {
 	return nil, false
 }
 
-// manifest is that of a version.
+// manifest returns the encoded manifest of a version.
 func manifest(version string) []byte {
 	return (&catalog.Manifest{Version: version, Base: base, Head: []byte(version)}).Marshal()
 }
@@ -97,7 +96,7 @@ func (p *program) geo() *log.Point {
 }
 
 func (p *program) create() *log.InputCreate {
-	p.made++
+	p.serial++
 	b := &log.InputCreate{
 		ID: p.pick("a", "b", "c", "d", "e", "f", "", ""), MergeIfEqual: p.IntN(6) == 0, AllowDuplicate: p.IntN(4) == 0,
 		Labels: p.labels(), Geo: p.geo(),
@@ -128,7 +127,7 @@ func (p *program) meta() *log.InputMeta {
 	return &log.InputMeta{Input: p.recent(p.inputs), Writes: logtest.MetaWrites(p)}
 }
 
-// body draws what one operation of a site does. Nobody but the origin ends a download.
+// body draws one operation of a site. Only the origin ends downloads.
 func (p *program) body(site log.Site) log.Body {
 	origin := site == log.Origin
 	switch n := p.IntN(100); {
@@ -151,9 +150,9 @@ func (p *program) body(site log.Site) log.Body {
 	case n < 80 && origin:
 		return p.fetchedBody()
 	case n < 81 && origin:
-		return &log.Unknown{Kind: 90, Data: []byte{1}} // of a later version
+		return &log.Unknown{Kind: 90, Data: []byte{1}} // operation of a later version
 	case n < 77:
-		return &log.Horizon{At: 1} // not for a replica to say: it is refused
+		return &log.Horizon{At: 1} // only the origin may write it; it refuses a replica's
 	}
 	return p.modelBody(site)
 }
@@ -169,8 +168,8 @@ func (p *program) modelBody(site log.Site) log.Body {
 	if b, ok := p.result(site); ok && p.IntN(2) == 0 {
 		return b
 	}
-	p.made++
-	version := fmt.Sprintf("v%d", p.made)
+	p.serial++
+	version := fmt.Sprintf("v%d", p.serial)
 	switch p.IntN(11) {
 	case 0, 1:
 		return &log.ModelCreate{ID: p.pick("m", "n", ""), Version: version, Concepts: []string{p.concept(), p.concept()}}
@@ -196,7 +195,7 @@ func (p *program) modelBody(site log.Site) log.Body {
 	return &log.ModelDelete{Model: p.recent(p.models)}
 }
 
-// keep puts the pictures that a create, or the end of a download, names where its writer keeps them.
+// keep stores the picture of a created input, or of a download that has ended, in the writer's blobs.
 func keep(blobs *blob.Memory, body log.Body) {
 	var h blob.Hash
 	switch b := body.(type) {
@@ -208,7 +207,7 @@ func keep(blobs *blob.Memory, body log.Body) {
 	for i := range pictures {
 		if picture(i) == h {
 			if _, err := blobs.Put(context.Background(), bytes.NewReader(pictures[i]), h); err != nil {
-				panic(err) // memory takes everything
+				panic(err) // storing in memory does not fail
 			}
 		}
 	}
@@ -217,7 +216,7 @@ func keep(blobs *blob.Memory, body log.Body) {
 // base is the base model that pictures are analysed with.
 var base = [32]byte{7}
 
-// derive adds the derived records that a create, or the end of a download, needs.
+// derive writes what an operation needs: the derived record of a created input or a download that has ended, or the manifest of a version.
 func derive(w kv.Writer, app catalog.AppID, body log.Body) {
 	switch b := body.(type) {
 	case *log.InputCreate:
@@ -235,7 +234,7 @@ func derive(w kv.Writer, app catalog.AppID, body log.Body) {
 	}
 }
 
-// derivedOf are the derived records, by picture: each follows from the picture alone.
+// derivedOf has the derived record of each picture. The record depends on the picture alone.
 var derivedOf = func() map[blob.Hash]catalog.DerivedData {
 	out := map[blob.Hash]catalog.DerivedData{}
 	for i := range pictures {

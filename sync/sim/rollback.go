@@ -11,14 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// image is a copy of a replica's disk, with the promises of that time.
+// image is a copy of a replica's disk, with the promises and the edge of that time.
 type image struct {
 	promises
 	disk *Memory
 	edge edge
 }
 
-// keep keeps an image of the replica's disk.
+// keep stores an image of the replica's disk. It does nothing if the disk is not a Memory, or if the site changed since the last check.
 func (r *party) keep() {
 	disk, ok := r.disk.(*Memory)
 	if !ok || !r.up || r.part.Site() == 0 || r.part.Site() != r.site {
@@ -30,15 +30,15 @@ func (r *party) keep() {
 	}
 }
 
-// rollback replaces the disk by the image. The replica may lose later promises, unless the origin has them. A
-// backup that is restored gives the outbox another epoch.
+// rollback restarts the replica from its image. The replica may lose later promises that the origin does not have. Half of the rollbacks
+// restore the image as a backup, which gives the outbox another epoch.
 func (r *party) rollback() {
 	w := r.world
-	if r.image == nil || !r.up || r.gone || w.o.LocalOnly {
+	if r.image == nil || !r.up || r.purged || w.o.LocalOnly {
 		return
 	}
 	way := w.rng.IntN(4)
-	if way == 0 { // what it pushes may arrive after what it writes next
+	if way == 0 { // its push may arrive after later writes
 		if r.write(); !r.up {
 			return
 		}
@@ -48,7 +48,7 @@ func (r *party) rollback() {
 	w.drop(r)
 	for dot, list := range w.oracle.issued {
 		for i := range list {
-			list[i].gone = list[i].gone || dot.Site == r.site
+			list[i].rolledBack = list[i].rolledBack || dot.Site == r.site
 		}
 	}
 	r.up, r.part, r.machine = false, nil, nil
@@ -56,7 +56,7 @@ func (r *party) rollback() {
 	r.disk = x.disk.Copy()
 	r.promises, r.rolled = x.promises.clone(), true
 	if r.edge != nil {
-		r.edge.heard, r.edge.token = x.edge.heard, x.edge.token
+		r.edge.seq, r.edge.token = x.edge.seq, x.edge.token
 	}
 	r.runWithCuts(func() error {
 		if w.rng.IntN(2) == 0 {
@@ -66,7 +66,7 @@ func (r *party) rollback() {
 		}
 		return r.start()
 	})
-	if way == 1 { // it writes before it reaches the origin
+	if way == 1 { // it writes before it can reach the origin
 		r.unplug()
 	}
 	if way < 2 {
@@ -74,13 +74,13 @@ func (r *party) rollback() {
 	}
 }
 
-// move is that a replica takes another site, and sends its operations after last again from there.
+// move is a replica's change from one site to another. The replica sends its operations after last again from the new site.
 type move struct {
 	from, to log.Site
 	last     uint64
 }
 
-// name is the name of an operation after the move.
+// name returns the dot of an operation after the move.
 func (m move) name(d log.Dot) log.Dot {
 	if d.Site == m.from && d.Seq > m.last {
 		return log.Dot{Site: m.to, Seq: d.Seq - m.last}
@@ -88,7 +88,7 @@ func (m move) name(d log.Dot) log.Dot {
 	return d
 }
 
-// followMove follows promises to the site that the replica has taken.
+// followMove gives the promises the dots of the site to which the replica has moved, and checks them (I2, I3, I8).
 func (r *party) followMove() error {
 	old, site := r.site, r.part.Site()
 	r.site = site
@@ -98,16 +98,16 @@ func (r *party) followMove() error {
 	maps.DeleteFunc(r.ords, func(ord uint32, _ log.Dot) bool { return ord >= fold.PendingOrds })
 	o := r.world.oracle
 	r.world.moves = append(r.world.moves, move{old, site, r.last})
-	kept := r.promised[:0]
+	dots := r.promised[:0]
 	r.tail, r.rolled = nil, false
 	for _, dot := range r.promised {
 		if dot.Site != old {
-			kept = append(kept, dot)
+			dots = append(dots, dot)
 			continue
 		}
 		if dot.Seq <= r.last {
 			if _, ok := o.at[dot]; ok {
-				kept = append(kept, dot)
+				dots = append(dots, dot)
 			}
 			continue
 		}
@@ -131,11 +131,11 @@ func (r *party) followMove() error {
 		op.Dot = to(dot)
 		log.Rename(op.Body, to)
 		x.data = log.Encode(nil, &op)
-		x.prev, x.gone, r.tail = before(r.tail, op.Dot), false, x.data
+		x.prev, x.rolledBack, r.tail = before(r.tail, op.Dot), false, x.data
 		o.issue(op.Dot, x)
-		kept = append(kept, op.Dot)
+		dots = append(dots, op.Dot)
 	}
-	r.promised = kept
+	r.promised = dots
 	next := uint64(0)
 	var wrong error
 	err := r.part.Pending(0, func(op log.Op) bool {
@@ -147,7 +147,7 @@ func (r *party) followMove() error {
 	if err = cmp.Or(wrong, err); err != nil {
 		return err
 	}
-	if !r.world.healing { // what was not synced by now is lost
+	if !r.world.healing { // a crash soon afterwards loses unsynced data
 		r.world.relapse(true, r.crash)
 	}
 	for _, dot := range r.promised {
@@ -158,24 +158,25 @@ func (r *party) followMove() error {
 	return r.world.inspect(r)
 }
 
-// twice reports whether an operation was made more than once, with the same clock: lives before and since a rollback of the disk have made
-// it.
-func twice(made []issue, data []byte) bool {
+// twice reports whether a replica issued the same operation, with the same clock, more than once: before and after a rollback of its
+// disk.
+func twice(issues []issue, data []byte) bool {
 	n := 0
-	for i := range made {
-		if bytes.Equal(made[i].data, data) {
+	for i := range issues {
+		if bytes.Equal(issues[i].data, data) {
 			n++
 		}
 	}
 	return n > 1
 }
 
-// knowsEntry reports whether the log had an entry, not 0, when the replica asked last what the log has of its site.
+// knowsEntry reports whether the log had entry at when the origin last reported which operations of the replica's site it has (r.known).
+// Entry 0 is never known.
 func (r *party) knowsEntry(at uint64) bool {
 	return at != 0 && at <= r.known.Seq && r.world.oracle.leadsOn(r.known.Seq, r.known.Chain)
 }
 
-// keepsToken checks that a pending operation is noted with the token under which it was asked for.
+// keepsToken checks I8: a pending operation is stored with the token of the caller who submitted it.
 func (r *party) keepsToken(dot log.Dot) error {
 	was := r.world.oracle.issued[dot]
 	if len(was) == 0 {

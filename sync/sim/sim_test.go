@@ -8,7 +8,7 @@ import (
 )
 
 func TestConverge(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // a run leaves little behind
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // rare collections suffice, since a run leaves little memory in use
 	var all Stats
 	for seed := range testkit.Seeds(t, 2000, 100_000) {
 		s, err := Run(seed, Options{})

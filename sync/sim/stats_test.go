@@ -2,7 +2,7 @@ package sim
 
 import "reflect"
 
-// Add adds what happened in another run; of rounds it keeps the most.
+// Add adds the counts of another run. Rounds becomes the maximum of both.
 func (s *Stats) Add(o Stats) {
 	rounds := max(s.Rounds, o.Rounds)
 	sum, more := reflect.ValueOf(s).Elem(), reflect.ValueOf(o)

@@ -12,10 +12,10 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Options of a run. The zero value is what make test runs.
+// Options are the options of a run. TestConverge uses the zero value.
 type Options struct {
-	Disk      func() Disk // a blank disk; nil: Memory
-	LocalOnly bool        // the application becomes local only
+	Disk      func() Disk // returns an empty disk; nil: a new Memory
+	LocalOnly bool        // the application becomes local only during the run
 }
 
 // Stats counts the events of a run.
@@ -26,18 +26,18 @@ type Stats struct {
 	Writes, Entries         int
 	Trims, Horizons         int
 	Rebases, Scopes         int
-	Upgrades                int // of origins
-	Stopped                 int // runs that a replica could not fold, being of an older version
-	Revocations             int // of tokens
-	Quarantined             int // operations that were asked for with them
+	Upgrades                int // upgrades of the origin to newer rules
+	Stopped                 int // pulls that a replica of an older version could not fold
+	Revocations             int // times the application's tokens were revoked
+	Quarantined             int // operations that the log refuses for a revoked token
 	Restores                int
-	OriginRollbacks         int // of the origin's disk
-	Noticed                 int // by the origin, of those
-	Full                    int // disks
-	Rollbacks, Renewals     int // of replicas' disks, and of their sites
-	Owed, Listed            int // operations that restores took from the origin and replicas held; of those, not in the log
+	OriginRollbacks         int // rollbacks of the origin's disk
+	Noticed                 int // rollbacks of its disk that the origin noticed
+	Full                    int // times a disk became full
+	Rollbacks, Renewals     int // rollbacks of replicas' disks; replicas that took a new site
+	Owed, Listed            int // operations that a restore removed and replicas had; those that are not in the log at the end
 	Checks                  int
-	Rounds                  int // from the healing to agreement
+	Rounds                  int // rounds of the healing until agreement
 }
 
 // world is one run.
@@ -50,26 +50,25 @@ type world struct {
 	program program
 	origin  *origin
 	parties []*party
-	oracle  *oracle   // of the log as it is now
-	logs    []*oracle // all of the run, oldest first: another one since each restore, rollback, and notice of one
-	trimmed uint64    // last entry that the log forgot at any time
-	owed    map[log.Dot]*owedOp
-	moves   []move // of all replicas, in their order
+	oracle  *oracle   // oracle of the current log
+	logs    []*oracle // oracles of all logs of the run, oldest first: each restore, rollback and noticed rollback starts a log
+	trimmed uint64    // highest entry that a log of the run trimmed
+	owedOps map[log.Dot]*owedOp
+	moves   []move // moves of all replicas to other sites, oldest first
 	stats   Stats
-	audit   time.Duration // between two comparisons of states; below 0: never
+	audit   time.Duration // time between two comparisons of a replica's state; below 0: never
 	healing bool
-	deleted bool // the application was
+	deleted bool // whether the application was deleted
 	failed  error
 }
 
-// Run runs the schedule of a seed: writes and faults, then healing. It returns the first thing
-// that must never be and was.
+// Run runs the schedule of a seed: writes and faults, then the healing. It returns the first violation of an invariant.
 func Run(seed uint64, o Options) (stats Stats, err error) {
 	if o.Disk == nil {
 		o.Disk = func() Disk { return &Memory{} }
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
-	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owedOp{}}
+	w := &world{rng: rng, o: o, program: program{Rand: rng}, owedOps: map[log.Dot]*owedOp{}}
 	defer func() {
 		if x := recover(); x != nil { // the first violation is reported, not its consequences
 			stats, err = w.stats, cmp.Or(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
@@ -77,7 +76,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 	}()
 	w.faults = w.draw()
 	w.audit = -1
-	if rng.IntN(16) == 0 { // it is dear
+	if rng.IntN(16) == 0 { // audits are expensive
 		w.audit = time.Minute
 	}
 	if err := w.open(); err != nil {
@@ -96,20 +95,20 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 	return w.stats, w.failed
 }
 
-// close ends the stores that are open.
+// close closes the feed and all open stores.
 func (w *world) close() (err error) {
 	if w.origin.up {
 		err = errors.Join(w.origin.feed.Close(), w.origin.wire.Close())
 	}
 	for _, r := range w.parties {
-		if r.up || r.gone {
+		if r.up || r.purged {
 			err = errors.Join(err, r.wire.Close())
 		}
 	}
 	return err
 }
 
-// open starts everybody.
+// open creates and starts all parties.
 func (w *world) open() error {
 	w.origin = &origin{node: w.node(), rules: oldRules + uint32(w.rng.IntN(2))}
 	if err := w.origin.start(); err != nil {
@@ -120,7 +119,7 @@ func (w *world) open() error {
 		r := &party{node: w.node(), number: i, promises: promises{refused: map[log.Dot]refusal{}, ords: map[uint32]log.Dot{}}}
 		r.old, r.small = w.rng.IntN(3) == 0, small || w.rng.IntN(8) == 0
 		w.parties = append(w.parties, r)
-		if i == 0 && w.rng.IntN(4) == 0 { // signing is dear
+		if i == 0 && w.rng.IntN(4) == 0 { // signing is expensive
 			if err := r.enrol(); err != nil {
 				return fmt.Errorf("edge: %w", err)
 			}
@@ -132,31 +131,31 @@ func (w *world) open() error {
 	return nil
 }
 
-// goOn makes an oracle the one of the log as it is from now on.
+// goOn makes o the oracle of the current log.
 func (w *world) goOn(o *oracle) { w.oracle, w.logs = o, append(w.logs, o) }
 
-// A run has a length before it heals, and so many things happen in it.
+// Numbers of a run before the healing.
 const (
 	length = time.Minute
-	steps  = 28
+	steps  = 28 // random events
 )
 
-// fail keeps the first failure and ends the run.
+// fail stores the first error, which ends the run. A nil error has no effect.
 func (w *world) fail(err error) {
 	if w.failed == nil && err != nil {
 		w.failed = fmt.Errorf("at %v: %w", w.now, err)
 	}
 }
 
-// draw draws what goes wrong in this run: much of one thing, or a little of all.
+// draw draws the probabilities of faults. Each is zero, low or high, independently of the others.
 func (w *world) draw() faults {
-	some := func(most int) int { return []int{0, most / 4, most}[w.rng.IntN(3)] }
+	some := func(limit int) int { return []int{0, limit / 4, limit}[w.rng.IntN(3)] }
 	return faults{
 		lost: some(20), cut: some(30), twice: some(30), slow: some(20), unsynced: []int{0, 50, 100}[w.rng.IntN(3)],
 	}
 }
 
-// plan spreads what happens over the length of the run.
+// plan schedules the events at random times of the run.
 func (w *world) plan() {
 	for range steps {
 		w.after(time.Duration(w.rng.Int64N(int64(length))), w.happen)

@@ -108,13 +108,13 @@ func encodeBlock(n int, op func(int) *log.Op) []byte {
 	if n > MaxOps {
 		panic("wire: too many operations for a block")
 	}
-	b := block{asked: newNames(), concepts: newNames(), types: newNames()}
+	b := block{callers: newNames(), concepts: newNames(), types: newNames()}
 	for i := range n {
 		o := op(i)
-		b.asked.add(o.By)
+		b.callers.add(o.By)
 		b.note(o, formOf(o))
 	}
-	b.asked.sort()
+	b.callers.sort()
 	b.concepts.sort()
 	b.types.sort()
 	var h heads
@@ -141,7 +141,7 @@ func (b *block) encode(n int) []byte {
 	for c := range columns {
 		switch c {
 		case colAsked:
-			texts(&e, c, b.asked.list)
+			texts(&e, c, b.callers.list)
 		case colNames:
 			texts(&e, c, b.concepts.list)
 		case colTypes:
@@ -160,10 +160,10 @@ func (b *block) encode(n int) []byte {
 
 // block collects the columns of a block while it is encoded.
 type block struct {
-	ints                   [columns][]uint64
-	bytes                  [columns][]byte
-	asked, concepts, types *names
-	scratch                []byte
+	ints                     [columns][]uint64
+	bytes                    [columns][]byte
+	callers, concepts, types *names
+	scratch                  []byte
 }
 
 // names is a dictionary. It maps each string to its index among all strings in ascending order.
@@ -175,7 +175,7 @@ type names struct {
 func newNames() *names { return &names{place: map[string]uint64{}} }
 
 func (n *names) add(s string) {
-	if _, there := n.place[s]; !there {
+	if _, exists := n.place[s]; !exists {
 		n.place[s] = 0
 		n.list = append(n.list, s)
 	}
@@ -240,7 +240,7 @@ func (h *heads) add(b *block, o *log.Op) {
 	site.next = o.Dot.Seq + 1
 	b.int(colMillis, millis)
 	b.int(colTicks, zigzag(tick-h.tick(millis)))
-	b.int(colBys, b.asked.place[o.By])
+	b.int(colBys, b.callers.place[o.By])
 	h.millis, h.ticks = millis, tick+1
 }
 
@@ -306,8 +306,8 @@ func (b *block) body(o *log.Op, form int) {
 	case formDelete:
 		b.dot(o.Body.(*log.InputDelete).Input)
 	default:
-		whole := log.Op{Body: o.Body, Extra: log.Extra{Body: o.Extra.Body}}
-		b.scratch = log.Encode(b.scratch[:0], &whole)
+		op := log.Op{Body: o.Body, Extra: log.Extra{Body: o.Extra.Body}}
+		b.scratch = log.Encode(b.scratch[:0], &op)
 		b.bytes[colWhole] = append(b.bytes[colWhole], b.scratch[1:]...) // drops the version byte
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// BenchmarkBlock encodes and decodes blocks of 512 operations and reports operations a second, and
-// what a frame of them costs on the wire.
+// BenchmarkBlock encodes and decodes blocks of wire.MaxOps operations. It reports operations a second, and
+// the size of a frame on the wire.
 func BenchmarkBlock(b *testing.B) {
 	for _, kind := range []struct {
 		name string

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// anyOp draws an operation as this version makes them, or as a later one might.
+// anyOp draws an operation of this version, or one with fields or a kind of a later version.
 func anyOp(t *rapid.T) log.Op {
 	op := logtest.Op(t)
 	if rapid.IntRange(0, 3).Draw(t, "later") == 0 {
@@ -34,7 +34,7 @@ func anyOp(t *rapid.T) log.Op {
 	return op
 }
 
-// sameBytes compares operations with cmp and by their encodings, over which the chain is.
+// sameBytes compares operations with cmp, and by the encodings that the log's hash chain covers.
 func sameBytes(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -51,7 +51,7 @@ func sameBytes(t interface {
 	}
 }
 
-// TestBlock passes operations of every kind through a block: they, and their bytes, are the same.
+// TestBlock encodes operations of every kind into a block. The decoded operations are equal, and so is their encoding.
 func TestBlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := make([]log.Op, rapid.IntRange(0, 20).Draw(t, "operations"))
@@ -70,7 +70,7 @@ func TestBlock(t *testing.T) {
 	})
 }
 
-// TestTrafficBlock is TestBlock on operations as they are, in full blocks.
+// TestTrafficBlock does what TestBlock does, with realistic operations in full blocks.
 func TestTrafficBlock(t *testing.T) {
 	tr := newTraffic(3)
 	kinds := []func() log.Op{tr.patch, tr.create, tr.fetch, tr.remove}
@@ -87,7 +87,7 @@ func TestTrafficBlock(t *testing.T) {
 	}
 }
 
-// TestExactValues is about values that a column might round.
+// TestExactValues: a block preserves values that a column could round.
 func TestExactValues(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	degrees := []float64{0, negative, 0.1, 0.1 + 0x1p-56, 52.520008, -180, 360, 360.0000001, 1e-6, 1e-7, 1e300, math.Inf(1), math.NaN(), math.Float64frombits(0x7ff8000000000123)}
@@ -121,7 +121,7 @@ func TestExactValues(t *testing.T) {
 	}
 }
 
-// TestManyLabels takes operations whose labels do not go into columns.
+// TestManyLabels: a block preserves operations with more labels than the columns hold.
 func TestManyLabels(t *testing.T) {
 	var ops []log.Op
 	for _, n := range []int{0, 1, 128, 129, 5000} {
@@ -156,7 +156,7 @@ func TestEntriesFollow(t *testing.T) {
 	}
 }
 
-// TestCutBlock cuts a block at every byte: nothing that is left is a block.
+// TestCutBlock cuts a block at every byte. No cut block is valid.
 func TestCutBlock(t *testing.T) {
 	tr := newTraffic(4)
 	ops := []log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove(), tr.patch(), {Body: &log.Horizon{At: 5}}}
@@ -169,8 +169,8 @@ func TestCutBlock(t *testing.T) {
 	}
 }
 
-// TestFlippedBlock turns over each bit of a block: it is refused, or it is one of operations that
-// can be written again.
+// TestFlippedBlock flips each bit of a block. The block is invalid, or contains operations that
+// can be encoded again.
 func TestFlippedBlock(t *testing.T) {
 	tr := newTraffic(6)
 	block := wire.EncodeOps([]log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove(), {Body: &log.Horizon{At: 5}}})
@@ -181,7 +181,7 @@ func TestFlippedBlock(t *testing.T) {
 	}
 }
 
-// checkBlock reads what may be a block. If it is one, its operations survive another.
+// checkBlock decodes data. If it is a block, its operations survive encoding and decoding, in a block and in a log.
 func checkBlock(t *testing.T, data []byte) {
 	t.Helper()
 	first, err := wire.DecodeOps(data)
@@ -200,7 +200,7 @@ func checkBlock(t *testing.T, data []byte) {
 		if !bytes.Equal(a, b) {
 			t.Fatalf("operation %d encodes to %x, then %x", i, a, b)
 		}
-		// A log gives back the operation that it was given.
+		// A log preserves the operation.
 		again, err := log.Decode(a)
 		if err != nil {
 			t.Fatalf("operation %d cannot be kept in a log: %v", i, err)
@@ -211,7 +211,7 @@ func checkBlock(t *testing.T, data []byte) {
 	}
 }
 
-// TestForgedBlock gives blocks that nobody makes.
+// TestForgedBlock decodes blocks that no encoder writes.
 func TestForgedBlock(t *testing.T) {
 	good := wire.EncodeOps([]log.Op{{Dot: log.Dot{Site: 2, Seq: 1}, At: 3 << 16, Body: &log.InputDelete{}}})
 	column := func(number int, data ...byte) []byte {
@@ -255,7 +255,7 @@ func TestForgedBlock(t *testing.T) {
 	}
 }
 
-// TestBlockMemory reads blocks that are small and say that they are large.
+// TestBlockMemory: a block of few bytes that decodes to many labels takes a bounded amount of memory.
 func TestBlockMemory(t *testing.T) {
 	labels := make([]log.Label, 128)
 	for i := range labels {
@@ -265,7 +265,7 @@ func TestBlockMemory(t *testing.T) {
 	for i := range ops {
 		ops[i] = log.Op{Dot: log.Dot{Site: 1, Seq: uint64(i + 1)}, Body: &log.InputLabels{Labels: labels}}
 	}
-	block := wire.EncodeOps(ops) // runs: few bytes for the most labels that there can be
+	block := wire.EncodeOps(ops) // runs encode the maximum number of labels in few bytes
 	if len(block) > 100 {
 		t.Fatalf("block of %d bytes, want fewer than 100", len(block))
 	}
@@ -276,8 +276,8 @@ func TestBlockMemory(t *testing.T) {
 	if err != nil || len(got) != len(ops) {
 		t.Fatalf("%d operations, %v, want %d", len(got), err, len(ops))
 	}
-	if taken := after.TotalAlloc - before.TotalAlloc; taken > 4<<20 {
-		t.Errorf("%d bytes of memory for the largest block, want at most 4 MiB", taken)
+	if memory := after.TotalAlloc - before.TotalAlloc; memory > 4<<20 {
+		t.Errorf("%d bytes of memory for the largest block, want at most 4 MiB", memory)
 	}
 }
 

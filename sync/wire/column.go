@@ -99,21 +99,21 @@ func appendPacked(dst []byte, values []uint64) []byte {
 	width := bits.Len64(slices.Max(values) - low)
 	dst = append(binary.AppendUvarint(dst, low), byte(width))
 	var word uint64
-	held := 0
+	bitCount := 0
 	for _, v := range values {
 		v -= low
-		word |= v << held
-		if held+width >= 64 {
+		word |= v << bitCount
+		if bitCount+width >= 64 {
 			dst = binary.LittleEndian.AppendUint64(dst, word)
 			word = 0
-			if held > 0 {
-				word = v >> (64 - held)
+			if bitCount > 0 {
+				word = v >> (64 - bitCount)
 			}
-			held -= 64
+			bitCount -= 64
 		}
-		held += width
+		bitCount += width
 	}
-	for ; held > 0; held -= 8 {
+	for ; bitCount > 0; bitCount -= 8 {
 		dst = append(dst, byte(word))
 		word >>= 8
 	}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// values draws a column: alike, rising, narrow or wide.
+// values draws the numbers of a column: equal, rising, close together or far apart.
 func values(t *rapid.T) []uint64 {
 	n := rapid.IntRange(0, 300).Draw(t, "n")
 	width := rapid.IntRange(0, 64).Draw(t, "width")
@@ -41,7 +41,7 @@ func TestColumn(t *testing.T) {
 		}
 		for n := range len(column) {
 			if n == 0 {
-				continue // no byte is a column of zeros
+				continue // an empty column is valid: all zeros
 			}
 			if err := ints(got, column[:n]); !errors.Is(err, ErrFormat) {
 				t.Fatalf("cut at %d of %d: %v, want ErrFormat", n, len(column), err)

@@ -1,16 +1,18 @@
-// Package wire implements the messages of the sync protocol between a replica and its origin, the frames of a stream and the columnar
-// blocks of operations. The specification is sync/README.md.
+// Package wire encodes and decodes the messages of the sync protocol between a replica and its origin, the frames of a stream and the
+// columnar blocks of operations. The specification is sync/README.md.
 //
-//	session ──▶ ◀── offered            push ──▶ ◀── pushed            have ──▶ ◀── had
+//	Session ──▶ ◀── SessionReply       Push ──▶ ◀── Pushed       HaveRequest ──▶ ◀── HaveReply
 //	changes ──▶ ◀── frame frame frame …
 //	             ┌───────────────┬──────┬─────────────────────┐
 //	             │ length, 4, LE │ type │ body, at most 256 K │
 //	             └───────────────┴──────┴─────────────────────┘
 //
-// A message is a message of package field: a version byte, then fields in the protobuf wire format. Decoding keeps fields of later
-// versions, and encoding writes them again. Decoding never panics, checks every range, and its memory is proportional to the input.
+// A message has the format of package field: a version byte, then fields in the protobuf wire format. Decoding stores fields of later
+// versions in Extra, and encoding writes them again. Decoding never panics and checks every range. Its memory is proportional to the
+// input.
 //
-// The package uses no socket, does not compress and does not decide: HTTP compresses, package feed answers and package replica asks.
+// The package opens no connection, does not compress and makes no decisions. Package replica sends requests. Package feed answers them and
+// compresses the answers.
 package wire
 
 //go:generate go run ../../core/log/field/gen -tables ../README.md

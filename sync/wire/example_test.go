@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// A stream comes in pieces of any size, and is read message by message.
+// A stream arrives in pieces of any size. The reader returns it message by message.
 func ExampleReader() {
 	ops := []log.Op{
 		{Dot: log.Dot{Site: 2, Seq: 41}, By: "key", Body: &log.InputCreate{ID: "ramen"}},
@@ -30,7 +30,7 @@ func ExampleReader() {
 				return
 			}
 			if !ok {
-				break // more must come first
+				break // the next message is incomplete
 			}
 			fmt.Println(f.Type)
 			if f.Type == wire.TypeEntries {

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestForgedFrames mutates frames of log entries in every way that keeps the framing: bytes flipped, removed, doubled, or taken
-// from another frame. No mutated frame decodes to operations that the log lacks.
+// TestForgedFrames mutates frames of log entries but keeps the framing: it flips, removes or doubles bytes, or copies them from
+// another frame. No replica accepts operations that the log lacks from a mutated frame.
 func TestForgedFrames(t *testing.T) {
 	refused, same := 0, 0
 	for seed := range testkit.Seeds(t, 200, 100_000) {
@@ -44,7 +44,7 @@ func TestForgedFrames(t *testing.T) {
 	}
 }
 
-// run is a message of some entries after at, and the entries.
+// run returns an encoded message of random entries that continue the chain at, and the entries.
 func run(tr *traffic, rng *rand.Rand, at log.Chain) ([]byte, []log.Entry) {
 	kinds := []func() log.Op{tr.patch, tr.create, tr.fetch, tr.remove}
 	m := wire.Entries{Epoch: log.Epoch{1}, From: 77}
@@ -58,7 +58,7 @@ func run(tr *traffic, rng *rand.Rand, at log.Chain) ([]byte, []log.Entry) {
 	return m.Encode(), entries
 }
 
-// accept checks a message of entries as every replica does.
+// accept decodes and checks a message of entries as every replica does.
 func accept(body []byte, at log.Chain, from uint64) ([]log.Entry, bool) {
 	m, err := wire.DecodeEntriesFrame(body)
 	if err != nil || m.Epoch != (log.Epoch{1}) || m.From != from {
@@ -86,7 +86,7 @@ func equal(a, b []log.Entry) bool {
 	return true
 }
 
-// forge changes a message.
+// forge returns a changed message. other is another message.
 func forge(rng *rand.Rand, body, other []byte) []byte {
 	p := bytes.Clone(body)
 	i := rng.IntN(len(p))
@@ -99,10 +99,10 @@ func forge(rng *rand.Rand, body, other []byte) []byte {
 		p = append(p[:i], p[min(i+1+rng.IntN(8), len(p)):]...)
 	case 3:
 		p = append(p[:i], append(bytes.Clone(p[max(i-rng.IntN(8), 0):i]), p[i:]...)...)
-	case 4: // a part is replaced by that of another message
+	case 4: // a part of the other message replaces a part
 		n := copy(p[i:], other[min(i, len(other)):])
 		p = p[:i+n]
-	default: // a number that is near
+	default: // a number grows by one
 		if i+8 <= len(p) {
 			binary.LittleEndian.PutUint64(p[i:], binary.LittleEndian.Uint64(p[i:])+1)
 		}

@@ -55,7 +55,7 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// TestReaderCut ends a stream at every byte: every frame before comes, and nothing else does.
+// TestReaderCut cuts a stream at every byte. The reader returns every complete frame and nothing else.
 func TestReaderCut(t *testing.T) {
 	bodies := []string{"one", "", "three"}
 	var stream []byte
@@ -67,21 +67,21 @@ func TestReaderCut(t *testing.T) {
 	for n := range len(stream) + 1 {
 		var r wire.Reader
 		_, _ = r.Write(stream[:n])
-		whole, idle := 0, n == 0
+		frames, idle := 0, n == 0
 		for _, end := range ends {
 			if end <= n {
-				whole++
+				frames++
 			}
 			idle = idle || end == n
 		}
-		for i := range whole {
+		for i := range frames {
 			f, ok, err := r.Next()
 			if err != nil || !ok || string(f.Body) != bodies[i] {
 				t.Fatalf("cut at %d: frame %d is %q, %v, %v", n, i, f.Body, ok, err)
 			}
 		}
 		if _, ok, err := r.Next(); ok || err != nil {
-			t.Errorf("cut at %d: Next = %v, %v after %d frames, want more", n, ok, err, whole)
+			t.Errorf("cut at %d: Next = %v, %v after %d frames, want more", n, ok, err, frames)
 		}
 		if r.Idle() != idle {
 			t.Errorf("cut at %d: Idle = %v, want %v", n, r.Idle(), idle)
@@ -113,7 +113,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderBoundsParts gives a message that never ends.
+// TestReaderBoundsParts: the reader rejects a message of parts that is longer than MaxMessage.
 func TestReaderBoundsParts(t *testing.T) {
 	part := wire.AppendFrame(nil, wire.TypeEntries, make([]byte, wire.MaxBody))
 	part[4] = byte(wire.TypePart)
@@ -132,14 +132,14 @@ func TestReaderBoundsParts(t *testing.T) {
 	t.Error("a message of more than MaxMessage bytes was taken")
 }
 
-// TestSeam splits frames of entries where their random bytes begin, and others not at all.
+// TestSeam: the seam of a frame of entries is where its random bytes begin. Other frames have no seam before their end.
 func TestSeam(t *testing.T) {
 	tr := newTraffic(2)
 	ops := []log.Op{tr.create(), tr.create()}
 	m := wire.Entries{From: 3, To: 5, Block: wire.EncodeOps(ops)}
 	frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
 	at := wire.Seam(frame)
-	if want := len(frame) - 2*(16+16+32) - 9 - 3; at != want { // bytes, and their three columns' tags and lengths; the end
+	if want := len(frame) - 2*(16+16+32) - 9 - 3; at != want { // columns of bytes, with 3 tags and lengths; the end field
 		t.Errorf("Seam = %d, want %d", at, want)
 	}
 	create := ops[0].Body.(*log.InputCreate)
@@ -198,17 +198,17 @@ func FuzzReader(f *testing.F) {
 		if cut < 0 || cut > len(stream) {
 			return
 		}
-		whole, wholeErr := readAll(stream)
+		want, wantErr := readAll(stream)
 		parts, partsErr := readAll(stream[:cut], stream[cut:])
-		if len(whole) != len(parts) || (wholeErr == nil) != (partsErr == nil) {
-			t.Fatalf("%d frames, %v whole; %d, %v in two", len(whole), wholeErr, len(parts), partsErr)
+		if len(want) != len(parts) || (wantErr == nil) != (partsErr == nil) {
+			t.Fatalf("%d frames, %v whole; %d, %v in two", len(want), wantErr, len(parts), partsErr)
 		}
 		total := 0
-		for i := range whole {
-			if whole[i].Type != parts[i].Type || !bytes.Equal(whole[i].Body, parts[i].Body) {
+		for i := range want {
+			if want[i].Type != parts[i].Type || !bytes.Equal(want[i].Body, parts[i].Body) {
 				t.Fatalf("frame %d differs", i)
 			}
-			total += len(whole[i].Body) + wire.HeaderSize
+			total += len(want[i].Body) + wire.HeaderSize
 		}
 		if total > len(stream) {
 			t.Fatalf("frames of %d bytes in a stream of %d", total, len(stream))

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite testdata/golden.txt from what i
 
 const goldenPath = "testdata/golden.txt"
 
-// count returns bytes that count up from one.
+// count returns n bytes that count up, starting at from.
 func count(n int, from byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -36,7 +36,7 @@ func count(n int, from byte) []byte {
 
 var unknown = protowire.AppendVarint(protowire.AppendTag(nil, 100, protowire.VarintType), 7)
 
-// goldenOps is a block's worth of each form of body.
+// goldenOps returns operations with each form of body.
 func goldenOps() []log.Op {
 	at := func(millis, tick uint64) log.HLC { return log.HLC(1_790_000_000_000+millis)<<16 | log.HLC(tick) }
 	first := log.Dot{Site: 2, Seq: 41}
@@ -62,7 +62,7 @@ func goldenMessages() []message {
 	epoch, chain := log.Epoch(count(16, 1)), log.Chain(count(16, 0x81))
 	hash := blob.Hash(count(32, 0xa0))
 	chunks := []wire.Chunk{{Hash: hash, Size: 300}}
-	earlier := protowire.AppendBytes(protowire.AppendTag(nil, 13, protowire.BytesType), hash[:]) // the hash of a core module
+	earlier := protowire.AppendBytes(protowire.AppendTag(nil, 13, protowire.BytesType), hash[:]) // hash of a core module
 	return []message{
 		&wire.Session{
 			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Site: 3, Secret: []byte("secret"), Name: "Anna's laptop",
@@ -103,7 +103,7 @@ func goldenMessages() []message {
 	}
 }
 
-// goldenTokens is a push of a replica that says under which tokens it was asked.
+// goldenTokens returns a push that names the tokens of its operations.
 func goldenTokens() *wire.Push {
 	return &wire.Push{
 		App: "app", Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
@@ -113,8 +113,8 @@ func goldenTokens() *wire.Push {
 
 func nameOf(m message) string { return strings.TrimPrefix(fmt.Sprintf("%T", m), "*wire.") }
 
-// TestGolden holds every message to the bytes that were written down when the protocol was: those are
-// read as they were, and written the same. A byte that changes here is another version.
+// TestGolden compares every message with the bytes that were recorded when the protocol was defined.
+// A change of these bytes needs a new version of the protocol.
 func TestGolden(t *testing.T) {
 	messages := goldenMessages()
 	stream := wire.AppendFrame(nil, wire.TypeCheckpoint, messages[6].Encode())
@@ -160,7 +160,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenFields holds a message of each kind, with all of its fields, to the bytes that it had when it got the last of them.
+// TestGoldenFields compares a message of each kind, with all fields set, with the bytes recorded when its last field was added.
 func TestGoldenFields(t *testing.T) {
 	var g testkit.Golden
 	for _, c := range codecs {

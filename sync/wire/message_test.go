@@ -21,14 +21,14 @@ import (
 // message has the methods that all messages share.
 type message interface{ Encode() []byte }
 
-// codec is one message: an empty one, and how it is read.
+// codec has the functions of one message type: one returns an empty message, one decodes a message.
 type codec struct {
 	name   string
 	empty  func() message
 	decode func([]byte) (message, error)
 }
 
-// codecOf adapts the typed functions of one message.
+// codecOf returns the codec of message type M.
 func codecOf[M any, P interface {
 	*M
 	message
@@ -65,8 +65,8 @@ var codecs = []codec{
 	codecOf("refusal", wire.DecodeRefusal),
 }
 
-// fill draws a message with anything in its fields and, where fields may be added, with one of a
-// later version.
+// fill sets the fields of a message to random values. It adds fields of a later version to each
+// Extra.
 func fill(t *rapid.T, m message) {
 	logtest.Fill(t, m)
 	extend(t, reflect.ValueOf(m).Elem())
@@ -92,7 +92,7 @@ func extend(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// later draws fields that nobody has the numbers of yet.
+// later draws encoded fields with numbers that no version uses yet.
 func later(t *rapid.T) []byte {
 	var extra []byte
 	if rapid.Bool().Draw(t, "varint") {
@@ -126,14 +126,14 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestCutMessages cuts every message at every byte. The rest is invalid, or lacks the later fields, and never causes a panic.
+// TestCutMessages cuts every message at every byte. The first part is invalid, or lacks the later fields, and never causes a panic.
 func TestCutMessages(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(c.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				whole := c.empty()
-				fill(t, whole)
-				data := whole.Encode()
+				msg := c.empty()
+				fill(t, msg)
+				data := msg.Encode()
 				for n := range data {
 					m, err := c.decode(data[:n])
 					if err != nil && !errors.Is(err, wire.ErrFormat) {
@@ -148,8 +148,8 @@ func TestCutMessages(t *testing.T) {
 	}
 }
 
-// TestMessageMemory reads messages that say a list again and again: each element is two bytes on the
-// way, and may be two hundred in memory.
+// TestMessageMemory decodes messages with very long lists. An empty element is two bytes when encoded,
+// but may take two hundred in memory.
 func TestMessageMemory(t *testing.T) {
 	n := 1 << 18
 	if testing.Short() {
@@ -166,14 +166,14 @@ func TestMessageMemory(t *testing.T) {
 			if err != nil && !errors.Is(err, wire.ErrFormat) {
 				t.Errorf("%s, field %d: %v, want ErrFormat", c.name, number, err)
 			}
-			if taken := after.TotalAlloc - before.TotalAlloc; taken > 24<<20 {
-				t.Errorf("%s, field %d: %d bytes of memory for %d", c.name, number, taken, len(data))
+			if memory := after.TotalAlloc - before.TotalAlloc; memory > 24<<20 {
+				t.Errorf("%s, field %d: %d bytes of memory for %d", c.name, number, memory, len(data))
 			}
 		}
 	}
 }
 
-// TestCodecs fails if a message is missing in codecs, which the fuzz target and the tests of memory, cuts and golden bytes read.
+// TestCodecs fails if codecs lacks a message. The fuzz target and the tests of memory, cuts and golden bytes use codecs.
 func TestCodecs(t *testing.T) {
 	source, err := os.ReadFile("codec_gen.go")
 	if err != nil {

@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// processorTime returns the processor time of the process; on a shared machine elapsed time varies too much.
+// processorTime returns the processor time of the process, since elapsed time varies too much on a shared machine.
 func processorTime() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {

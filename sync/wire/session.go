@@ -41,7 +41,7 @@ const (
 // Wants selects the parts of an application that a replica gets.
 type Wants struct {
 	Vectors Vectors `wire:"1"` // 0 none, 1 q16: derived records come with entries and snapshots
-	// 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; for the origin this is only a statistic
+	// 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; the origin ignores this field
 	Blobs Blobs `wire:"2"`
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// traffic makes operations as an application of 100,000 inputs and 400 concepts sees them: two
-// edges and the origin write, four keys ask, and a change comes each 40 ms or so.
+// traffic generates realistic operations of an application with 100,000 inputs and 400 concepts: two
+// edges and the origin write with four keys, about one operation every 40 ms.
 type traffic struct {
 	rng      *rand.Rand
 	next     [4]uint64
@@ -65,7 +65,7 @@ func (t *traffic) labels() []log.Label {
 	return list
 }
 
-// input is one of those that were created long ago.
+// input returns a random input that was created long ago.
 func (t *traffic) input() log.Dot {
 	site := 1 + t.rng.IntN(3)
 	return log.Dot{Site: log.Site(site), Seq: 1 + t.rng.Uint64N(t.next[site])}
@@ -96,7 +96,7 @@ func (t *traffic) fetch() log.Op {
 
 func (t *traffic) remove() log.Op { return t.op(&log.InputDelete{Input: t.input()}) }
 
-// degrees is a place as people write them, with six digits.
+// degrees returns a coordinate with six decimals, as people write them.
 func (t *traffic) degrees(span float64) float64 {
 	return math.RoundToEven((t.rng.Float64()-0.5)*span*1e6) / 1e6
 }
@@ -104,7 +104,7 @@ func (t *traffic) degrees(span float64) float64 {
 // cost is the size of an operation in bytes: in the log, in a frame, and in a compressed frame.
 type cost struct{ log, frame, sent float64 }
 
-// measure sends frames of n operations each.
+// measure returns the mean cost of an operation in frames of n operations each.
 func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 	t.Helper()
 	per := 1 / float64(frames*n)
@@ -126,12 +126,12 @@ func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 	return c
 }
 
-// random has the application's concepts named by 32 random digits, of which so many are used.
+// random returns op with other concepts: concepts many, with ids of 32 random digits.
 func random(concepts int, op func(*traffic) log.Op) func(*traffic) log.Op {
-	var named *traffic
+	var current *traffic
 	return func(t *traffic) log.Op {
-		if t != named {
-			named, t.concepts = t, nil
+		if t != current {
+			current, t.concepts = t, nil
 			for range concepts {
 				t.concepts = append(t.concepts, t.hex(16))
 			}
@@ -140,13 +140,13 @@ func random(concepts int, op func(*traffic) log.Op) func(*traffic) log.Op {
 	}
 }
 
-// TestSizes holds what operations cost on the wire to the bars. Bytes are the same everywhere.
+// TestSizes compares the compressed size of operations with limits. The sizes are the same on every machine.
 func TestSizes(t *testing.T) {
 	tests := []struct {
-		name string
-		n    int // operations of a frame
-		op   func(*traffic) log.Op
-		most float64
+		name  string
+		n     int // operations in a frame
+		op    func(*traffic) log.Op
+		limit float64
 	}{
 		{"label change", wire.MaxOps, (*traffic).patch, 16},
 		{"label change, few", 64, (*traffic).patch, 26},
@@ -161,8 +161,8 @@ func TestSizes(t *testing.T) {
 			tr := newTraffic(1)
 			c := measure(t, 4, tt.n, func() log.Op { return tt.op(tr) })
 			t.Logf("bytes: %.1f in the log, %.1f in a frame, %.1f sent", c.log, c.frame, c.sent)
-			if c.sent > tt.most {
-				t.Errorf("%.1f bytes are sent, want at most %.1f", c.sent, tt.most)
+			if c.sent > tt.limit {
+				t.Errorf("%.1f bytes are sent, want at most %.1f", c.sent, tt.limit)
 			}
 		})
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// paper reads a block as README.md says and in no other way: no code of package wire, and operations
-// as bytes. It is the oracle of the decoder, and shows that the page suffices.
+// paper is a second decoder of blocks, written from README.md without code of package wire. It returns
+// operations as bytes. It checks the decoder, and shows that the page is sufficient.
 type paper struct {
 	fields  map[protowire.Number][]byte
 	lists   map[protowire.Number][]string
@@ -74,7 +74,7 @@ func must(ok bool) {
 	}
 }
 
-// column reads a column of n numbers, to be taken one by one.
+// column reads a column of n numbers for next.
 func (p *paper) column(number protowire.Number, n int) []uint64 {
 	b := p.fields[number]
 	list := make([]uint64, n)
@@ -135,21 +135,21 @@ func (p *paper) column(number protowire.Number, n int) []uint64 {
 
 func unzig(v uint64) uint64 { return uint64(int64(v>>1) ^ -int64(v&1)) }
 
-// next takes a number of a column.
+// next removes and returns the first number of a column.
 func (p *paper) next(number protowire.Number) uint64 {
 	v := p.numbers[number][0]
 	p.numbers[number] = p.numbers[number][1:]
 	return v
 }
 
-// take takes bytes of a column.
+// take removes and returns the first n bytes of a column.
 func (p *paper) take(number protowire.Number, n uint64) []byte {
 	b := p.fields[number][:n]
 	p.fields[number] = p.fields[number][n:]
 	return b
 }
 
-// Fields of an operation's own encoding, as core/log says: zero ones are left out.
+// putUint appends a field in the encoding of core/log. The encoding omits zero fields.
 func putUint(b []byte, number protowire.Number, v uint64) []byte {
 	if v == 0 {
 		return b
@@ -211,7 +211,7 @@ func (p *paper) operations() (ops [][]byte) {
 	return ops
 }
 
-// prepare reads the columns of bodies.
+// prepare reads the columns of the operations' bodies. count is the number of operations by kind.
 func (p *paper) prepare(count map[uint64]int, more int) {
 	p.column(9, more)
 	creates, fetches := count[1], count[3]
@@ -321,7 +321,7 @@ func (p *paper) doubles(number protowire.Number, n int) (b []byte) {
 	return b
 }
 
-// againstPaper reads a block both ways.
+// againstPaper compares the operations that paper reads from a block with their encoding in core/log.
 func againstPaper(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -367,7 +367,7 @@ func TestSpecifiedExample(t *testing.T) {
 	if !ok {
 		t.Fatal("the page has no example")
 	}
-	said, text, _ := strings.Cut(text, " bytes:")
+	size, text, _ := strings.Cut(text, " bytes:")
 	text, _, _ = strings.Cut(text, "\n## ")
 	var got []byte
 	token := regexp.MustCompile(`^((?:[0-9a-f]{2})+|"[a-z]+")(?:\s|$)`)
@@ -385,7 +385,7 @@ func TestSpecifiedExample(t *testing.T) {
 			}
 			rest := line[len(m[1]):]
 			if line = strings.TrimLeft(rest, " "); len(rest)-len(line) > 2 {
-				break // what is further right explains
+				break // text further right is an explanation
 			}
 		}
 	}
@@ -401,7 +401,7 @@ func TestSpecifiedExample(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("the page says\n%x, want\n%x", got, want)
 	}
-	if said != fmt.Sprint(len(want)) {
-		t.Errorf("the page says %s bytes, want %d", said, len(want))
+	if size != fmt.Sprint(len(want)) {
+		t.Errorf("the page says %s bytes, want %d", size, len(want))
 	}
 }

@@ -46,9 +46,9 @@ type unblock struct {
 	texts   [columns]string   // unread text of the columns in loadTexts
 	err     error
 
-	asked, concepts, types []string
-	labels                 []log.Label // memory for the labels to come
-	points                 []log.Point // memory for the points to come
+	callers, concepts, types []string
+	labels                   []log.Label // memory for the labels to come
+	points                   []log.Point // memory for the points to come
 }
 
 // columnar has the fields of a block.
@@ -79,8 +79,8 @@ func getColumn(d *field.Decoder, x *columnar) {
 // open splits a block into its columns.
 func open(data []byte) (*unblock, error) {
 	u := &unblock{}
-	var asked, concepts, types dictionary
-	x := columnar{columns: &u.columns, words: [columns]*dictionary{colAsked: &asked, colNames: &concepts, colTypes: &types}}
+	var callers, concepts, types dictionary
+	x := columnar{columns: &u.columns, words: [columns]*dictionary{colAsked: &callers, colNames: &concepts, colTypes: &types}}
 	d := field.Decode(data)
 	getColumnar(d, &x)
 	if x.end != x.read+1 {
@@ -92,7 +92,7 @@ func open(data []byte) (*unblock, error) {
 	if x.count > MaxOps {
 		return nil, fmt.Errorf("%w: block of %d operations, at most %d", ErrTooLarge, x.count, MaxOps)
 	}
-	u.count, u.asked, u.concepts, u.types = x.count, asked.strings(), concepts.strings(), types.strings()
+	u.count, u.callers, u.concepts, u.types = x.count, callers.strings(), concepts.strings(), types.strings()
 	return u, nil
 }
 
@@ -116,9 +116,9 @@ func (d *dictionary) strings() []string {
 	return list
 }
 
-func (u *unblock) fail(what string) {
+func (u *unblock) fail(problem string) {
 	if u.err == nil {
-		u.err = fmt.Errorf("%w: %s", ErrFormat, what)
+		u.err = fmt.Errorf("%w: %s", ErrFormat, problem)
 	}
 }
 
@@ -134,15 +134,15 @@ func (u *unblock) read(op func(int) *log.Op) error {
 	return u.err
 }
 
-// numbers reads a column of n numbers. It fails if one is above most.
-func (u *unblock) numbers(column, n int, most uint64) []uint64 {
+// numbers reads a column of n numbers. It fails if one is above limit.
+func (u *unblock) numbers(column, n int, limit uint64) []uint64 {
 	list := make([]uint64, n)
 	if u.err == nil {
 		u.err = ints(list, u.columns[column])
 	}
 	u.columns[column] = nil
 	for _, v := range list {
-		if v > most {
+		if v > limit {
 			u.fail(fmt.Sprintf("%d in column %d", v, column))
 			clear(list)
 			break
@@ -152,8 +152,8 @@ func (u *unblock) numbers(column, n int, most uint64) []uint64 {
 }
 
 // load reads a column of n numbers, so that int can return them one by one.
-func (u *unblock) load(column, n int, most uint64) {
-	u.ints[column] = u.numbers(column, n, most)
+func (u *unblock) load(column, n int, limit uint64) {
+	u.ints[column] = u.numbers(column, n, limit)
 }
 
 // int returns the next number of a column that load has read.
@@ -228,7 +228,7 @@ func (u *unblock) heads(op func(int) *log.Op) {
 		}
 		o.At = log.HLC(millis[i]<<16 | tick)
 		h.millis, h.ticks = millis[i], tick+1
-		o.By = u.name(colBys, u.asked)
+		o.By = u.name(colBys, u.callers)
 	}
 }
 
@@ -280,9 +280,9 @@ func (u *unblock) bodies(op func(int) *log.Op) {
 
 // prepare loads the columns of the bodies. n is the number of bodies of each form.
 func (u *unblock) prepare(n *[formsEnd]int) {
-	named := n[formLabels] + n[formFetched] + n[formDelete]
-	u.load(colDotSites, named, math.MaxUint32)
-	u.load(colDotSeqs, named, math.MaxUint64)
+	dots := n[formLabels] + n[formFetched] + n[formDelete]
+	u.load(colDotSites, dots, math.MaxUint32)
+	u.load(colDotSeqs, dots, math.MaxUint64)
 	u.prepareLabels(n[formCreate] + n[formLabels])
 	u.load(colKinds, n[formCreate]+n[formFetched], math.MaxUint64)
 

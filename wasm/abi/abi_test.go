@@ -29,7 +29,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestErrorsCross holds that an error means and says the same on the other side.
+// TestErrorsCross checks that a decoded error has the same meaning and text.
 func TestErrorsCross(t *testing.T) {
 	own := errors.New("disk on fire")
 	tests := []struct {
@@ -93,7 +93,7 @@ func TestErrnos(t *testing.T) {
 	}
 }
 
-// TestHead holds that a head and a body are the envelope of a request.
+// TestHead checks that a head followed by the body is an encoded request.
 func TestHead(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 70_000} {
 		r := api.Request{Method: "POST", Path: "/v2", Body: bytes.Repeat([]byte{7}, n)}
@@ -104,7 +104,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestBorrows holds that large parts are not copied when they are read.
+// TestBorrows checks that parsing does not copy large parts.
 func TestBorrows(t *testing.T) {
 	body := bytes.Repeat([]byte("x"), 1<<20)
 	data := abi.AppendRequest(nil, &api.Request{Method: "POST", Body: body})
@@ -187,17 +187,17 @@ func TestLent(t *testing.T) {
 }
 
 func TestReplies(t *testing.T) {
-	if told, err := abi.ParseDone(abi.AppendDone(nil, nil)); told != nil || err != nil {
-		t.Errorf("Done = %v, %v", told, err)
+	if guestErr, err := abi.ParseDone(abi.AppendDone(nil, nil)); guestErr != nil || err != nil {
+		t.Errorf("Done = %v, %v", guestErr, err)
 	}
-	if told, err := abi.ParseDone(abi.AppendDone(nil, fmt.Errorf("%w: x", api.ErrOptions))); !errors.Is(told, api.ErrOptions) || err != nil {
-		t.Errorf("Done = %v, %v", told, err)
+	if guestErr, err := abi.ParseDone(abi.AppendDone(nil, fmt.Errorf("%w: x", api.ErrOptions))); !errors.Is(guestErr, api.ErrOptions) || err != nil {
+		t.Errorf("Done = %v, %v", guestErr, err)
 	}
-	if value, told, err := abi.ParseReply(abi.AppendReply(nil, []byte("v"), nil)); string(value) != "v" || told != nil || err != nil {
-		t.Errorf("Reply = %q, %v, %v", value, told, err)
+	if value, guestErr, err := abi.ParseReply(abi.AppendReply(nil, []byte("v"), nil)); string(value) != "v" || guestErr != nil || err != nil {
+		t.Errorf("Reply = %q, %v, %v", value, guestErr, err)
 	}
-	if value, told, err := abi.ParseReply(abi.AppendReply(nil, []byte("v"), blob.ErrNotFound)); value != nil || !errors.Is(told, blob.ErrNotFound) || err != nil {
-		t.Errorf("Reply = %q, %v, %v", value, told, err)
+	if value, guestErr, err := abi.ParseReply(abi.AppendReply(nil, []byte("v"), blob.ErrNotFound)); value != nil || !errors.Is(guestErr, blob.ErrNotFound) || err != nil {
+		t.Errorf("Reply = %q, %v, %v", value, guestErr, err)
 	}
 	hosted := abi.HostedReply{ContentType: "image/png", Data: []byte("p"), Expires: time.UnixMilli(99).UTC(), Hash: blob.Sum([]byte("p"))}
 	if got, err := abi.ParseHosted(hosted.Marshal()); !cmp.Equal(got, hosted) || err != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// analysis is the result of analysing a picture. Without the part WantConcepts it has no embedding and no values, and without WantCells no cells.
+// analysis is the result of analysing a picture. Without the part WantConcepts it has no embedding and no values. Without WantCells it has
+// no cells.
 //
 //field:fields put get
 type analysis struct {
 	Has       predict.Want         `wire:"1"`                        // the parts that are filled
 	Embedding []byte               `wire:"2,type=bytes (516)"`       // see predict.Embedding
 	General   []float32            `wire:"3,func=Floats,type=bytes"` // float32, little-endian
-	Food      []float32            `wire:"4,func=Floats,type=bytes"` // likewise
+	Food      []float32            `wire:"4,func=Floats,type=bytes"` // float32, little-endian
 	Colors    []predict.ColorShare `wire:"5"`
 	Thumb     []byte               `wire:"6,copy"` // JPEG
 	Cells     predict.Cells        `wire:"7,func=ValidCells,type={Cells}"`
@@ -50,11 +51,11 @@ func getValidCells(d *field.Decoder) predict.Cells {
 	return c.Cells
 }
 
-// AppendAnalysis writes what a picture came to, in an envelope.
+// AppendAnalysis returns an analysis as an envelope. The envelope reuses the memory of buf and overwrites its content.
 func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
 	x := analysis{Has: a.Has, Colors: a.Colors}
 	if a.Has&predict.WantConcepts != 0 {
-		x.Embedding, _ = a.Embedding.MarshalBinary() // has no error
+		x.Embedding, _ = a.Embedding.MarshalBinary() // never returns an error
 		x.General, x.Food = set(a.General), set(a.Food)
 	}
 	if len(a.Thumb) > 0 {
@@ -71,7 +72,7 @@ func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
 	return e.Bytes(nil)
 }
 
-// set returns v, which is written if it is empty, too.
+// set returns v, or an empty slice for nil, since putFloats does not write nil.
 func set(v []float32) []float32 {
 	if v == nil {
 		return []float32{}
@@ -95,10 +96,10 @@ func ParseAnalysis(data []byte) (predict.Analysis, error) {
 	return a, envelope("analysis", d)
 }
 
-// asWritten reports whether float32 lie in memory as they are written.
+// asWritten reports whether float32 have the same bytes in memory as in an envelope.
 var asWritten = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// memory is the bytes of v.
+// memory returns the bytes of v without copying them.
 func memory(v []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
@@ -110,7 +111,7 @@ func putFloats(e *field.Encoder, number int, v []float32) {
 	}
 }
 
-// floats is v as it is written; it may be v's own memory.
+// floats returns the encoding of v. It may share v's memory.
 func floats(v []float32) []byte {
 	if asWritten && len(v) > 0 {
 		return memory(v)

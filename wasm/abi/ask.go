@@ -54,8 +54,8 @@ func AppendReply(buf, value []byte, err error) []byte {
 	return encodeReply(buf, &reply{faultOf(err), value})
 }
 
-// ParseReply reads an answer. told is the guest's error, and err is an error of the envelope. value borrows data.
-func ParseReply(data []byte) (value []byte, told, err error) {
+// ParseReply reads an answer. guestErr is the guest's error, and err is an error of the envelope. value borrows data.
+func ParseReply(data []byte) (value []byte, guestErr, err error) {
 	r, err := decodeReply(data)
 	return r.Value, r.Error.err(), err
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// Code is an error in an envelope.
+// Code is the number of an error in an envelope.
 type Code uint32
 
-// The codes. Those of results are 1 to 11. 12 is unused.
+// The codes. Results have the codes 1 to 11. Code 12 is unused.
 const (
 	Well         Code = 0
 	Fetch        Code = 1
@@ -32,18 +32,18 @@ const (
 	Internal     Code = 9
 	NoBlob       Code = 10
 	Full         Code = 11
-	Malformed    Code = 13 // an invalid envelope
-	Options      Code = 14 // settings that cannot be
+	Malformed    Code = 13 // invalid envelope
+	Options      Code = 14 // invalid settings
 	Bundle       Code = 15
 	NewerBundle  Code = 16
 	NoApp        Code = 17
 	StoreCorrupt Code = 18
 	StoreFailed  Code = 19
-	NotFound     Code = 20 // a record
+	NotFound     Code = 20 // missing record
 )
 
-// codes in the order in which errors are matched: an error that wraps several is the first. The
-// first row of a code is what the code means on the other side.
+// codes maps errors to codes. If an error wraps several of these errors, CodeOf uses the first row that matches. Err returns the error of a
+// code's first row.
 var codes = []struct {
 	err  error
 	code Code
@@ -76,7 +76,7 @@ var codes = []struct {
 	{kv.ErrFailed, StoreFailed},
 }
 
-// CodeOf returns an error's code and text: Internal for an error without a row, Well and no text for nil.
+// CodeOf returns the code and the text of an error: Well and no text for nil, Internal for an error that codes does not list.
 func CodeOf(err error) (c Code, text string) {
 	if err == nil {
 		return Well, ""
@@ -89,8 +89,8 @@ func CodeOf(err error) (c Code, text string) {
 	return Internal, err.Error()
 }
 
-// Err is the error behind a code and a text: nil for Well, else one that errors.Is finds to be the
-// code's first row and that says the text.
+// Err returns an error with a text for a code, or nil for Well. The error wraps the error of the code's first row in codes, or ErrRemote
+// for an unknown code.
 func (c Code) Err(text string) error {
 	if c == Well {
 		return nil
@@ -103,7 +103,7 @@ func (c Code) Err(text string) error {
 	return far(ErrRemote, text)
 }
 
-// far is an error of the other side, with its own words.
+// far returns an error that wraps err and has the text of the other side.
 func far(err error, text string) error {
 	if text == "" || text == err.Error() {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Errno is the error of an import, negated if the import returns a length.
+// Errno is the number of an import's error. An import that returns a length returns the number negated.
 type Errno int32
 
 // The numbers.
@@ -25,7 +25,7 @@ const (
 	Other        Errno = 9
 )
 
-// ErrHost is the error behind [Other].
+// ErrHost is the error for [Other] and for unknown numbers.
 var ErrHost = errors.New("host error")
 
 var errnos = []struct {
@@ -43,7 +43,7 @@ var errnos = []struct {
 	{blob.ErrCorrupt, Damaged},
 }
 
-// ErrnoOf returns an error's number: Other for an error without one, OK for nil.
+// ErrnoOf returns the number of an error. It returns OK for nil, and Other for an error without a number.
 func ErrnoOf(err error) Errno {
 	if err == nil {
 		return OK
@@ -56,7 +56,7 @@ func ErrnoOf(err error) Errno {
 	return Other
 }
 
-// Err is the error behind a number, nil for OK.
+// Err returns the error for a number, or nil for OK.
 func (n Errno) Err() error {
 	if n == OK {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Job is a job for analyse. With Planes its data is the samples of a frame of a video, which Planes describes.
+// Job is a job for analyse. If Planes is not nil, the job's data is the samples of a frame of a video, in the format of Planes.
 //
 //field:message envelope of job
 //field:pages put
 type Job struct {
 	api.Job `wire:"+0"`
-	Planes  *raster.Planes `wire:"9,opaque"` // of a frame of a video: data is its samples, as raster.Planes has them; without Pix
+	Planes  *raster.Planes `wire:"9,opaque"` // format of a frame of a video, whose samples are the data; see raster.Planes; without Pix
 }
 
 // putCrop writes four float64, little-endian, unless the crop is the whole picture.
@@ -48,22 +48,22 @@ func getCrop(d *field.Decoder) (c raster.Crop) {
 
 func getBox(d *field.Decoder) raster.Crop { return getCrop(d) }
 
-// AppendJob writes a job as a separate envelope, the argument of analyse.
+// AppendJob returns a job as a separate envelope, the argument of analyse. The envelope reuses buf's memory.
 func AppendJob(buf []byte, j *api.Job) []byte { return encodeJob(buf, &Job{Job: *j}) }
 
-// AppendFrame writes such an envelope of a frame of a video.
+// AppendFrame is AppendJob for a job with Planes.
 func AppendFrame(buf []byte, j *Job) []byte { return encodeJob(buf, j) }
 
-// ParseJob reads a job in a separate envelope. Its data is borrowed.
+// ParseJob reads a job in a separate envelope. Its data shares the envelope's memory.
 func ParseJob(data []byte) (Job, error) { return decodeJob(data) }
 
 // Result is the result of a job.
 type Result struct {
 	api.Result `wire:"+0"`
-	Picture    []byte `wire:"7"` // of a job with Keep, for a guest that holds the picture itself
+	Picture    []byte `wire:"7"` // picture of a job with Keep, if the guest stores the pictures
 }
 
-// result is a result with its error.
+// result is the encoded form of a Result, with its error.
 //
 //field:message envelope of result
 //field:pages put get
@@ -85,7 +85,7 @@ func resultOf(r *Result) result {
 	return result{code, text, *r}
 }
 
-// of returns the result with its error.
+// of returns the Result with its error.
 func (x *result) of() Result {
 	x.Result.Err = x.Error.Err(x.Text)
 	return x.Result
@@ -111,28 +111,28 @@ func getAnalysisBytes(d *field.Decoder) predict.Analysis {
 
 func getSeen(d *field.Decoder) predict.Analysis { return getAnalysisBytes(d) }
 
-// AppendResult writes a result as a separate envelope, the answer of analyse.
+// AppendResult returns a result as a separate envelope, the answer of analyse. The envelope reuses buf's memory.
 func AppendResult(buf []byte, r *Result) []byte {
 	x := resultOf(r)
 	return encodeResult(buf, &x)
 }
 
-// ParseResult reads a result in a separate envelope. Its picture is borrowed.
+// ParseResult reads a result in a separate envelope. Its picture shares the envelope's memory.
 func ParseResult(data []byte) (Result, error) {
 	x, err := decodeResult(data)
 	return x.of(), err
 }
 
-// results are those of a call.
+// results are the results of a call's jobs.
 //
 //field:message envelope of results
 //field:pages put
 type results struct {
-	Call    uint64   `wire:"8"` // of the jobs
-	Results []result `wire:"9"` // in the order of the jobs
+	Call    uint64   `wire:"8"` // number of the call
+	Results []result `wire:"9"` // results in the order of the jobs
 }
 
-// AppendResults writes the results of a call's jobs, in their order, as resume takes them.
+// AppendResults returns the argument of resume: the results of a call's jobs, in the order of the jobs. It reuses buf's memory.
 func AppendResults(buf []byte, call uint64, list []Result) []byte {
 	x := results{call, make([]result, len(list))}
 	for i := range list {
@@ -141,7 +141,7 @@ func AppendResults(buf []byte, call uint64, list []Result) []byte {
 	return encodeResults(buf, &x)
 }
 
-// ParseResults reads the results of a call. Pictures are borrowed.
+// ParseResults reads the results of a call. Pictures share data's memory.
 func ParseResults(data []byte) (call uint64, list []Result, err error) {
 	x, err := decodeResults(data)
 	for i := range x.Results {

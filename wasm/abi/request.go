@@ -2,9 +2,9 @@ package abi
 
 import "github.com/sightline-dev/sightline/core/api"
 
-const bodyField = 15 // of requests and responses: the last
+const bodyField = 15 // number of the body's field, the last one of requests and responses
 
-// room is the memory that the host had for the answer when it sent the request. The host reserves what the answer takes when it comes.
+// room is the number of bytes that the host had for the answer when it sent the request. The host reserves memory when the answer arrives.
 type room uint64
 
 // Reserve implements [api.Memory].
@@ -22,8 +22,8 @@ type request struct {
 	Room        uint64 `wire:"9"` // maximum size of the answer for which the host has memory now, in bytes; absent: unlimited
 }
 
-// AppendRequestHead writes a request but for its body's bytes, which come right behind it. Its
-// Header stays behind: the core asks for none.
+// AppendRequestHead returns a request without the bytes of its body, which the caller must append. It omits Header, which the core does not
+// read. It reuses buf's memory.
 func AppendRequestHead(buf []byte, r *api.Request) []byte {
 	x := request{Request: *r}
 	x.Body = nil
@@ -33,12 +33,12 @@ func AppendRequestHead(buf []byte, r *api.Request) []byte {
 	return last(encodeRequest(buf, &x), bodyField, len(r.Body))
 }
 
-// AppendRequest writes a request.
+// AppendRequest returns a request with its body. It reuses buf's memory.
 func AppendRequest(buf []byte, r *api.Request) []byte {
 	return append(AppendRequestHead(buf, r), r.Body...)
 }
 
-// ParseRequest reads a request. Its body is borrowed from data.
+// ParseRequest reads a request. Its body shares data's memory.
 func ParseRequest(data []byte) (api.Request, error) {
 	x, err := decodeRequest(data)
 	if x.Room > 0 {
@@ -54,20 +54,20 @@ func ParseRequest(data []byte) (api.Request, error) {
 type ServeResult struct {
 	Response api.Response `wire:"+0"`
 	Call     uint64       `wire:"8"` // 0: Response is the answer
-	Jobs     []api.Job    `wire:"9"` // of the call
+	Jobs     []api.Job    `wire:"9"` // jobs of the call
 }
 
-// AppendResponse writes a response. The core's have no Stream.
+// AppendResponse returns a response. It omits Stream, which no response of the core has. It reuses buf's memory.
 func AppendResponse(buf []byte, r *api.Response) []byte {
 	x := ServeResult{Response: *r}
 	x.Response.Body = nil
 	return append(last(encodeServeResult(buf, &x), bodyField, len(r.Body)), r.Body...)
 }
 
-// AppendJobs writes the jobs of a call, whose number is above 0.
+// AppendJobs returns the jobs of a call. call must be above 0. AppendJobs reuses buf's memory.
 func AppendJobs(buf []byte, call uint64, jobs []api.Job) []byte {
 	return encodeServeResult(buf, &ServeResult{Call: call, Jobs: jobs})
 }
 
-// ParseServed reads what serve or resume answered. The body, and the jobs' data, are borrowed.
+// ParseServed reads the answer of serve or resume. The body and the jobs' data share data's memory.
 func ParseServed(data []byte) (ServeResult, error) { return decodeServeResult(data) }

@@ -97,8 +97,8 @@ type done struct {
 // AppendDone writes the answer of open. A nil err means success.
 func AppendDone(buf []byte, err error) []byte { return encodeDone(buf, &done{faultOf(err)}) }
 
-// ParseDone reads the answer of open. told is the guest's error, and err is an error of the envelope.
-func ParseDone(data []byte) (told, err error) {
+// ParseDone reads the answer of open. guestErr is the guest's error, and err is an error of the envelope.
+func ParseDone(data []byte) (guestErr, err error) {
 	x, err := decodeDone(data)
 	return x.Error.err(), err
 }

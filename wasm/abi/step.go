@@ -5,7 +5,7 @@ import "github.com/sightline-dev/sightline/core/api"
 // Step asks an engine for some background work.
 type Step struct {
 	Take int          // maximum number of new tasks
-	Done []TaskResult // tasks that are handed back
+	Done []TaskResult // results of tasks that the host did
 	Idle bool         // tasks only, no maintenance
 }
 
@@ -15,17 +15,17 @@ type TaskResult struct {
 	Result Result
 }
 
-// step is a Step as it is written.
+// step is the encoded form of a Step.
 //
 //field:message envelope of step
 //field:pages put
 type step struct {
 	Take int          `wire:"1"` // maximum number of new tasks
-	Done []taskResult `wire:"2"` // tasks that are handed back
+	Done []taskResult `wire:"2"` // results of tasks that the host did
 	Idle bool         `wire:"3"` // tasks only, no maintenance
 }
 
-// taskResult is a task with its result.
+// taskResult is the encoded form of a TaskResult.
 type taskResult struct {
 	Task   uint64 `wire:"1"`
 	Result result `wire:"2,always"`
@@ -40,7 +40,7 @@ func (s *Step) Marshal() []byte {
 	return encodeStep(nil, &x)
 }
 
-// ParseStep reads an envelope. Pictures are borrowed.
+// ParseStep reads an envelope. Pictures share data's memory.
 func ParseStep(data []byte) (Step, error) {
 	x, err := decodeStep(data)
 	s := Step{Take: x.Take, Idle: x.Idle}
@@ -55,21 +55,21 @@ func ParseStep(data []byte) (Step, error) {
 //field:message envelope of stepped
 //field:pages get
 type StepResult struct {
-	More     bool   `wire:"1"` // step again soon
-	Tasks    []Task `wire:"2"` // tasks that the host does and hands back
-	Training bool   `wire:"3"` // a training is under way in the guest: a step does a few milliseconds of it
-	Error    string `wire:"4"` // error of the store: the tasks that were handed back are due again
-	Orphans  bool   `wire:"5"` // the host looks for pictures that nothing claims, where it keeps them
+	More     bool   `wire:"1"` // the host should step again soon
+	Tasks    []Task `wire:"2"` // tasks for the host, which returns their results in a later step
+	Training bool   `wire:"3"` // the guest executes a training: each step does a few milliseconds of it
+	Error    string `wire:"4"` // error of the store; the guest then hands out the returned tasks again
+	Orphans  bool   `wire:"5"` // there may be unreferenced pictures: the host checks the pictures that it stores
 }
 
-// Task is a job that no request waits for, with a number to hand it back by.
+// Task is a job that no request waits for. The host returns its result with Number.
 type Task struct {
 	Number uint64  `wire:"1"`
 	Job    api.Job `wire:"2,always"`
 }
 
-// Append writes the envelope into buf's memory.
+// Append returns the envelope. It reuses buf's memory.
 func (s *StepResult) Append(buf []byte) []byte { return encodeStepResult(buf, s) }
 
-// ParseStepped reads an envelope. The jobs' data is borrowed.
+// ParseStepped reads an envelope. The jobs' data shares data's memory.
 func ParseStepped(data []byte) (StepResult, error) { return decodeStepResult(data) }

@@ -43,11 +43,11 @@ type event struct {
 	ID     uint64      `wire:"2"`     // of an answer: id of the ask
 	Status int         `wire:"3"`     // of an answer: HTTP status
 	Header []api.Field `wire:"4"`     // of an answer: header
-	More   bool        `wire:"5"`     // another piece of the answer follows
+	More   bool        `wire:"5"`     // another chunk of the answer follows
 	Error  *string     `wire:"6,nil"` // error that ended the answer early
-	// of a need: hash of the picture; of the last piece of an answer: SHA-256 of the whole body, if the host computed it
+	// of a need: hash of the picture; of the last chunk of an answer: SHA-256 of the whole body, if the host computed it
 	Blob   [32]byte `wire:"7"`
-	Placed bool     `wire:"8"`  // the host has stored the requested piece; the body is empty
+	Placed bool     `wire:"8"`  // the host has stored the requested chunk; the body is empty
 	Body   []byte   `wire:"15"` // of an answer: body
 }
 

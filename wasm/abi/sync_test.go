@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// events are one of each kind.
+// events returns an event of each kind.
 func events() []replica.Event {
 	return []replica.Event{
 		nil,
@@ -38,7 +38,7 @@ func events() []replica.Event {
 	}
 }
 
-// TestSum carries the hash of an answer's body across.
+// TestSum: an encoded answer preserves the hash of its body.
 func TestSum(t *testing.T) {
 	want := replica.Answer{ID: 8, Body: []byte("whole"), Sum: blob.Hash{1, 31: 9}}
 	got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
@@ -47,7 +47,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestTakes carries what a host that takes snapshots is asked for, and says.
+// TestTakes: the encoding preserves the events, effects and settings of a host that installs snapshots.
 func TestTakes(t *testing.T) {
 	want := replica.Answer{ID: 8, Status: 200, Sum: blob.Hash{1, 31: 9}, Placed: true}
 	got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
@@ -61,18 +61,18 @@ func TestTakes(t *testing.T) {
 	if d := cmp.Diff(effects.Effects, back.Effects); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}
-	for _, takes := range []bool{false, true} {
-		s := abi.Settings{Role: abi.Engine, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", NativeSnapshots: takes}}
-		if x, err := abi.ParseSettings(s.Marshal()); err != nil || x.Replica.NativeSnapshots != takes {
+	for _, native := range []bool{false, true} {
+		s := abi.Settings{Role: abi.Engine, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", NativeSnapshots: native}}
+		if x, err := abi.ParseSettings(s.Marshal()); err != nil || x.Replica.NativeSnapshots != native {
 			t.Errorf("%+v, %v", x.Replica, err)
 		}
 	}
 }
 
-// moment is a time in nanoseconds that a float64 has too: whole multiples of four milliseconds do.
+// moment is a time in nanoseconds that a float64 represents exactly, as it does all multiples of four milliseconds.
 const moment = 1_700_000_000_124_000_000
 
-// fullSyncResult has one effect of each kind, and a status with nothing left out.
+// fullSyncResult returns a result with effects of each kind, and a status without zero fields.
 func fullSyncResult() abi.SyncResult {
 	at := time.Unix(0, moment)
 	return abi.SyncResult{
@@ -98,11 +98,11 @@ func fullSyncResult() abi.SyncResult {
 	}
 }
 
-// syncVectors are the vectors of events and their results.
+// syncVectors returns test vectors of events and their results.
 func syncVectors() []vector {
 	names := []string{"status", "begin", "wake", "local", "need", "offline", "online", "stop", "a piece of an answer", "an answer that is cut off"}
 	b := blob.Sum([]byte("b"))
-	says := []fields{
+	eventFields := []fields{
 		{},
 		{"kind": 1.},
 		{"kind": 2.},
@@ -119,7 +119,7 @@ func syncVectors() []vector {
 	}
 	var all []vector
 	for i, e := range events() {
-		all = append(all, vector{"event", names[i], hex.EncodeToString(abi.AppendEvent(nil, e)), says[i]})
+		all = append(all, vector{"event", names[i], hex.EncodeToString(abi.AppendEvent(nil, e)), eventFields[i]})
 	}
 	s := fullSyncResult()
 	const at, ms = float64(moment), float64(time.Millisecond)
@@ -146,7 +146,7 @@ func syncVectors() []vector {
 	}})
 }
 
-// TestEventsCross writes and reads each event.
+// TestEventsCross encodes and decodes each event.
 func TestEventsCross(t *testing.T) {
 	for _, want := range events() {
 		got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
@@ -162,7 +162,7 @@ func TestEventsCross(t *testing.T) {
 	}
 }
 
-// TestEffectsCross writes and reads each effect and all of a status.
+// TestEffectsCross encodes and decodes each effect and a status with all fields.
 func TestEffectsCross(t *testing.T) {
 	want := fullSyncResult()
 	got, err := abi.ParseSynced(want.Append(nil))
@@ -185,7 +185,7 @@ func TestEffectsCross(t *testing.T) {
 	}
 }
 
-// TestReplicaSettings writes and reads how an application is kept a copy.
+// TestReplicaSettings encodes and decodes settings of a replica.
 func TestReplicaSettings(t *testing.T) {
 	want := settings()
 	want.Replica = &abi.Replica{
@@ -198,10 +198,10 @@ func TestReplicaSettings(t *testing.T) {
 	}
 }
 
-// byText compares errors by their text, which is all that crosses.
+// byText compares errors by their text. The encoding loses the rest.
 var byText = cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
 
-// zeros names a field of a status that is zero.
+// zeros returns the name of a field that is zero in a status, or "".
 func zeros(s replica.Status) string {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {

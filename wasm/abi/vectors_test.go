@@ -268,8 +268,8 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 		s, err := abi.ParseSettings(data)
 		return s.Marshal(), err
 	case "done":
-		told, err := abi.ParseDone(data)
-		return abi.AppendDone(nil, told), err
+		guestErr, err := abi.ParseDone(data)
+		return abi.AppendDone(nil, guestErr), err
 	case "request":
 		r, err := abi.ParseRequest(data)
 		return abi.AppendRequest(nil, &r), err
@@ -298,8 +298,8 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 		q, err := abi.ParseQuestion(data)
 		return q.Marshal(), err
 	case "reply":
-		value, told, err := abi.ParseReply(data)
-		return abi.AppendReply(nil, value, told), err
+		value, guestErr, err := abi.ParseReply(data)
+		return abi.AppendReply(nil, value, guestErr), err
 	case "hosted":
 		h, err := abi.ParseHosted(data)
 		return h.Marshal(), err

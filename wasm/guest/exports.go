@@ -10,10 +10,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/instance"
 )
 
-// guest is the one instance that a module is.
+// guest is the only instance in the module.
 var guest = instance.Instance{Imports: imports{}}
 
-// input is the memory to which the host writes arguments. It only grows, in steps of inputStep bytes.
+// input is the buffer to which the host writes arguments. It only grows, and its size is a multiple of inputStep bytes.
 var input []byte
 
 const inputStep = 64 << 10
@@ -24,14 +24,14 @@ func version() uint32 { return abi.Version }
 //go:wasmexport reserve
 func reserve(n uint32) uint32 {
 	if need := int(n); need > len(input) || input == nil {
-		input = nil // to be collected before there are two
+		input = nil // so that the collector can free it before the larger one is allocated
 		input = make([]byte, max(need+inputStep-1, inputStep)/inputStep*inputStep)
 	}
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(input))))
 }
 
-// call runs a call on the first n bytes of the input, and returns the place of the answer. It lets the collector's goroutines run, which
-// have no other time.
+// call passes the first n bytes of input to do, and returns the place of the answer. It then yields to the collector's goroutines, which
+// cannot run between two calls of the host.
 func call(n uint32, do func([]byte) []byte) uint64 {
 	answer := do(input[:min(int(n), len(input))])
 	runtime.Gosched()
@@ -42,7 +42,7 @@ func call(n uint32, do func([]byte) []byte) uint64 {
 func open(n uint32) uint64 {
 	answer := call(n, guest.Open)
 	if guest.StoresPictures() {
-		runtime.GC() // otherwise the pace would be that of the memory in use before the start
+		runtime.GC() // otherwise pace would use the amount of live memory before Open
 	}
 	pace()
 	return answer

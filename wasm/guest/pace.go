@@ -8,8 +8,8 @@ import (
 	"runtime/metrics"
 )
 
-// pace sets when the collector runs next, and does so again each time it has run: the larger the heap
-// becomes, the nearer to the least percentage.
+// pace sets the collector's percentage for the current size of the heap, and again after each collection. The larger the heap, the closer
+// the percentage is to its minimum.
 func pace() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -21,5 +21,6 @@ func pace() {
 	runtime.AddCleanup(&cycle{}, func(struct{}) { pace() }, struct{}{})
 }
 
-// cycle is unreachable after a collection. It is too large to share memory with others.
+// cycle is an unreferenced object: the next collection frees it and so calls pace. It is too large for Go's tiny allocator, which would
+// combine it with other objects.
 type cycle struct{ _ [32]byte }

@@ -12,14 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// room is memory of a size, all of it for one answer.
+// room is an unused memory of so many bytes, all of them for one answer.
 type room int64
 
 func (m room) Reserve(bytes int64) bool { return bytes <= int64(m) }
 
 func (m room) Room() int64 { return int64(m) }
 
-// TestLargeAnswersAreTheSame asks the module and the native core for answers above the limit and above the host's memory.
+// TestLargeAnswersAreTheSame compares the module with the native core for answers above the limit and above the host's memory.
 func TestLargeAnswersAreTheSame(t *testing.T) {
 	set := apitest.Tiny(t)
 	settings := map[string]string{"max-answer": strconv.Itoa(api.MinMaxAnswer)}

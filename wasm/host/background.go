@@ -13,14 +13,14 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// How often the background looks at what nobody has touched.
+// Intervals at which the background checks instances and applications that were not used.
 const (
-	askEvery  = time.Second      // an open instance, which may have tasks that have become due
-	listEvery = 10 * time.Minute // applications that have no instance, which is opened for it
+	askEvery  = time.Second      // for an open instance, whose tasks may be due
+	listEvery = 10 * time.Minute // for the list of applications; those without an instance get one
 )
 
-// Take hands out at most n tasks that are due, from the open instances in turn, of each at most its
-// [core.TaskShare]. An instance that is in a call is passed over.
+// Take returns at most n tasks that are due. It takes them from the open instances in turn, from each at most its [core.TaskShare]. It
+// skips instances that are in a call.
 func (f *Fleet) Take(now time.Time, n int) ([]core.Task, error) {
 	if n <= 0 {
 		return nil, nil
@@ -31,14 +31,14 @@ func (f *Fleet) Take(now time.Time, n int) ([]core.Task, error) {
 		if len(tasks) == n {
 			break
 		}
-		taken, err := w.takeTasks(now, n-len(tasks))
-		tasks = append(tasks, taken...)
+		batch, err := w.takeTasks(now, n-len(tasks))
+		tasks = append(tasks, batch...)
 		errs = append(errs, err)
 	}
 	return tasks, errors.Join(errs...)
 }
 
-// roundRobin are the open writers, another first each time.
+// roundRobin returns the open writers, sorted by application. Each call starts with the next one.
 func (f *Fleet) roundRobin() []*writer {
 	all := slices.DeleteFunc(f.all(), func(w *writer) bool { return w.bytes.Load() == 0 })
 	slices.SortFunc(all, func(a, b *writer) int { return cmp.Compare(a.app, b.app) })
@@ -57,13 +57,13 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 		return nil, nil
 	}
 	defer w.give()
-	if w.in == nil || !w.mayTake && now.Sub(w.taken) < askEvery {
+	if w.in == nil || !w.mayTake && now.Sub(w.takenAt) < askEvery {
 		return nil, nil
 	}
 	if n = core.TaskShare(n, w.tasks); n == 0 {
 		return nil, nil
 	}
-	w.taken = now
+	w.takenAt = now
 	in := w.in
 	tasks, err := in.Take(context.Background(), n)
 	for i := range tasks {
@@ -73,11 +73,11 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 		tasks[i].Ref = fleetRef{w, in, core.Task{Picture: tasks[i].Picture, Ref: tasks[i].Ref}}
 	}
 	w.tasks += len(tasks)
-	w.mayTake = len(tasks) == n // there may be more
+	w.mayTake = len(tasks) == n // the instance may have more
 	return tasks, w.wrapError(err)
 }
 
-// wrapError returns an error with its application.
+// wrapError adds the application to an error. It returns nil for nil.
 func (w *writer) wrapError(err error) error {
 	if err != nil {
 		err = fmt.Errorf("application %s: %w", w.app, err)
@@ -85,8 +85,8 @@ func (w *writer) wrapError(err error) error {
 	return err
 }
 
-// Done hands a task's result back to the instance that handed it out. Where that has ended
-// meanwhile the task is handed out again.
+// Done passes a task's result to the instance that handed the task out. If that instance has ended, Done drops the result, and a new
+// instance hands the task out again.
 func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	ref, ok := t.Ref.(fleetRef)
 	if !ok {
@@ -105,8 +105,9 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	return w.wrapError(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
 }
 
-// Step does some background work in every open instance that has some, and closes the longest unused ones if all together have too much
-// memory. It opens one application that was not used yet at a time, since it may have tasks from an earlier time.
+// Step does some background work in every open instance that has some. If all instances together exceed Options.MemoryBytes, it closes the
+// least recently used ones. It opens one application without an instance, since that may have tasks from an earlier time. It reports
+// whether more work is left.
 func (f *Fleet) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	var errs []error
 	for _, w := range f.roundRobin() {
@@ -134,15 +135,14 @@ func (w *writer) step(now time.Time) (more bool, err error) {
 	defer w.noteCommits(w.in, w.in.commits)
 	s, err := w.in.Step(context.Background())
 	w.more = s.More && err == nil
-	w.mayTake = w.mayTake || s.More // a step may make tasks
+	w.mayTake = w.mayTake || s.More // a step may create tasks
 	if s.Orphans && w.f.o.CollectOrphans != nil {
 		w.f.o.CollectOrphans()
 	}
 	return w.more, w.wrapError(err)
 }
 
-// shrink closes writers that nothing waits for, the longest unused first, until all have no more
-// memory than they may.
+// shrink closes idle writers, the least recently used first, until the memory of all is at most MemoryBytes.
 func (f *Fleet) shrink() error {
 	all := f.all()
 	total := int64(0)
@@ -166,12 +166,12 @@ func (f *Fleet) shrink() error {
 			errs = append(errs, w.shut())
 			total -= n
 		}
-		w.turn <- struct{}{} // not used: it keeps its place
+		w.turn <- struct{}{} // not give, which would count as a use
 	}
 	return errors.Join(errs...)
 }
 
-// openNext opens the next application that has no instance.
+// openNext opens the next application of the list, unless it has an instance. more reports whether the list may have more.
 func (f *Fleet) openNext(ctx context.Context, now time.Time) (more bool, err error) {
 	app, err := f.next(now)
 	if app == "" || err != nil {
@@ -195,7 +195,7 @@ func (f *Fleet) openNext(ctx context.Context, now time.Time) (more bool, err err
 	return err == nil, w.wrapError(err)
 }
 
-// next returns the next application that must be checked.
+// next returns the next application of the list, or an empty string at its end. It reads the list again after listEvery.
 func (f *Fleet) next(now time.Time) (app string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

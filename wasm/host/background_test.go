@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// TestOnlyWritesAreLookedAfter has the background ask an instance soon after it has written, and after a request
-// that only reads no sooner than it would have anyway.
+// TestOnlyWritesAreLookedAfter: the background asks an instance for work soon after a request that writes. A
+// request that only reads does not change the time of the next ask.
 func TestOnlyWritesAreLookedAfter(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	ten := n.tenant()
@@ -24,43 +24,43 @@ func TestOnlyWritesAreLookedAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func(after time.Duration) (tasks int, asked bool) {
+	look := func(after time.Duration) (tasks int, polled bool) {
 		t.Helper()
 		now := apitest.Start.Add(after)
-		taken, err := n.fleet.Take(now, 4)
+		batch, err := n.fleet.Take(now, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := n.fleet.Step(context.Background(), now); err != nil {
 			t.Fatal(err)
 		}
-		if w.taken.Equal(now) != w.stepped.Equal(now) {
-			t.Errorf("after %v: asked for tasks at %v, to step at %v", after, w.taken, w.stepped)
+		if w.takenAt.Equal(now) != w.stepped.Equal(now) {
+			t.Errorf("after %v: asked for tasks at %v, to step at %v", after, w.takenAt, w.stepped)
 		}
-		return len(taken), w.taken.Equal(now)
+		return len(batch), w.takenAt.Equal(now)
 	}
 	n.must(ten, "POST", general, predictBody("red.png"), `"name":"red"`)
 	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
-	if _, asked := look(time.Millisecond); asked {
+	if _, polled := look(time.Millisecond); polled {
 		t.Error("the instance was asked after a prediction and a list")
 	}
 	n.must(ten, "POST", "/v2/inputs", `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`, `"code":30001`)
-	if tasks, asked := look(2 * time.Millisecond); !asked || tasks != 1 {
-		t.Errorf("after an input was added: asked %v, %d tasks, want 1", asked, tasks)
+	if tasks, polled := look(2 * time.Millisecond); !polled || tasks != 1 {
+		t.Errorf("after an input was added: asked %v, %d tasks, want 1", polled, tasks)
 	}
 	for _, after := range []time.Duration{3 * time.Millisecond, 4 * time.Millisecond} {
-		look(after) // what the step left to do
+		look(after) // background work that the step left
 	}
-	if _, asked := look(5 * time.Millisecond); asked {
+	if _, polled := look(5 * time.Millisecond); polled {
 		t.Error("the instance is asked again with nothing written")
 	}
-	if _, asked := look(askEvery + 5*time.Millisecond); !asked {
+	if _, polled := look(askEvery + 5*time.Millisecond); !polled {
 		t.Errorf("the instance is not asked after %v", askEvery)
 	}
 }
 
-// TestInputsInTurn has one application ask for many more inputs by URL than tasks are handed out at once. It gets half of the tasks,
-// and an input of another application is handed out although no task has been handed back.
+// TestInputsInTurn: one application adds many more inputs by URL than the limit of concurrent tasks. It gets half of the tasks. An input
+// of another application gets a task before any task is done.
 func TestInputsInTurn(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	first, second := n.tenant(), n.tenant()
@@ -71,11 +71,11 @@ func TestInputsInTurn(t *testing.T) {
 		}
 		n.must(ten, "POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`, `"code":30001`)
 	}
-	const most = 8
-	out, left := map[string]int{}, most
+	const limit = 8
+	out, left := map[string]int{}, limit
 	take := func() {
 		t.Helper()
-		for range 2 * most {
+		for range 2 * limit {
 			tasks, err := n.fleet.Take(apitest.Start, left)
 			if err != nil {
 				t.Fatal(err)
@@ -88,17 +88,18 @@ func TestInputsInTurn(t *testing.T) {
 	}
 	add(first, 100)
 	take()
-	if out[first.app] != most/2 || len(out) != 1 {
-		t.Errorf("one application has %v of %d tasks, want half", out, most)
+	if out[first.app] != limit/2 || len(out) != 1 {
+		t.Errorf("one application has %v of %d tasks, want half", out, limit)
 	}
 	add(second, 1)
 	take()
 	if out[second.app] != 1 {
-		t.Errorf("another application has none of %d tasks: %v", most, out)
+		t.Errorf("another application has none of %d tasks: %v", limit, out)
 	}
 }
 
-// TestCallerOwnsTheApplication asks for whom calls are: an application of the operator is one caller, and all applications of an account are one.
+// TestCallerOwnsTheApplication: Caller returns the id of an application of the operator, and the same caller for all applications of an
+// account.
 func TestCallerOwnsTheApplication(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	callerOf := func(key string) string {
@@ -127,17 +128,17 @@ func TestCallerOwnsTheApplication(t *testing.T) {
 	}
 }
 
-// TestWroteInBackground: Wrote is called for operations of the background, such as the end of a download or of a training, as for those
-// of requests, and not for its upkeep: what a copy makes is sent at once.
+// TestWroteInBackground: the fleet calls Wrote for operations of the background, such as the end of a download or of a training, so that
+// a replica sends them at once. It does not call Wrote for maintenance.
 func TestWroteInBackground(t *testing.T) {
 	wrote := map[string]int{}
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Wrote = func(app string) { wrote[app]++ } })
 	ten := n.tenant()
-	since := func(what string, want int) {
+	since := func(name string, want int) {
 		t.Helper()
 		n.background()
 		if got := wrote[ten.app]; (got > 0) != (want > 0) {
-			t.Errorf("%s: told of %d writes, want %d", what, got, want)
+			t.Errorf("%s: told of %d writes, want %d", name, got, want)
 		}
 		clear(wrote)
 	}

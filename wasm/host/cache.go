@@ -43,7 +43,7 @@ type Cache struct {
 const (
 	sealMagic   = "SLSEAL1\n"
 	sealBytes   = len(sealMagic) + sha256.Size
-	maxCompiled = 256 << 20 // maximum size of a file in bytes; that of our module needs a tenth
+	maxCompiled = 256 << 20 // maximum size of a file in bytes; our module needs a tenth of it
 	maxName     = 4096      // maximum length in bytes of the name under which wazero asks for a file
 	unsealed    = "unsealed"
 )
@@ -58,8 +58,8 @@ type compiledModule struct {
 	cache   wazero.CompilationCache
 }
 
-// compile makes a runtime, and compiles a module in it or loads the compiled module from the cache. An error of the cache is not an error
-// of compile: it then compiles the module.
+// compile creates a runtime, and compiles a module in it or loads the compiled module from the cache. If the cache fails, compile compiles
+// the module and returns no error.
 func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache *Cache, name string) (*compiledModule, error) {
 	if cache == nil {
 		return compileWith(ctx, config, module, nil)
@@ -97,7 +97,7 @@ func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, ca
 	return c, nil
 }
 
-// otherFile returns the path of a file in a folder of the scratch folder, other than the file named not; empty: there is none.
+// otherFile returns the path of a file in a folder of the scratch folder, other than the path not. It returns "" if there is no such file.
 func otherFile(scratch blob.FS, not string) (string, error) {
 	folders, err := scratch.ReadDir(".")
 	if err != nil {
@@ -215,8 +215,8 @@ func (c *Cache) unseal(name string, sealed io.Reader, scratch blob.FS) (file str
 	if n > maxName {
 		return "", errSeal
 	}
-	asked := make([]byte, n)
-	if _, err := io.ReadFull(rest, asked); err != nil {
+	entryName := make([]byte, n)
+	if _, err := io.ReadFull(rest, entryName); err != nil {
 		return "", errSeal
 	}
 	copied, err := scratch.Create(unsealed)
@@ -230,10 +230,10 @@ func (c *Cache) unseal(name string, sealed io.Reader, scratch blob.FS) (file str
 	if err != nil {
 		return "", errors.Join(err, scratch.Remove(unsealed))
 	}
-	return string(asked), nil
+	return string(entryName), nil
 }
 
-// copyFile writes the content of a file.
+// copyFile writes the content of a file to a writer.
 func copyFile(to io.Writer, files blob.FS, name string) (err error) {
 	f, err := files.Open(name)
 	if err != nil {

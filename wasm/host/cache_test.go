@@ -140,23 +140,23 @@ func TestReplacedCacheIsCompiled(t *testing.T) {
 	other := newCache(t)
 	other.Key[0]++
 	start(t, module, other)
-	stranger, err := os.ReadFile(cacheFile(t, other))
+	otherData, err := os.ReadFile(cacheFile(t, other))
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := newCache(t)
+	otherCache := newCache(t)
 	g := newGuest()
 	g.bodies["serve"] = trap
-	start2 := newRuntime(t, Options{Module: g.encode(), Cache: elsewhere, Now: options(nil).Now, Rand: newSeeded()})
+	start2 := newRuntime(t, Options{Module: g.encode(), Cache: otherCache, Now: options(nil).Now, Rand: newSeeded()})
 	if !start2.WasCompiled() {
 		t.Fatal("not compiled")
 	}
-	swapped, err := os.ReadFile(cacheFile(t, elsewhere))
+	swapped, err := os.ReadFile(cacheFile(t, otherCache))
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string][]byte{
-		"empty": {}, "another key's": stranger, "another module's, by the same key": swapped,
+		"empty": {}, "another key's": otherData, "another module's, by the same key": swapped,
 		"longer": append(good[:len(good):len(good)], 0), "shorter": good[:len(good)-1], "head alone": good[:sealBytes+4],
 		"what wazero wrote, unsealed": good[sealBytes+4:],
 	}
@@ -167,15 +167,15 @@ func TestReplacedCacheIsCompiled(t *testing.T) {
 		flipped[at] ^= 1 << draw.IntN(8)
 		tests[fmt.Sprintf("flipped at %d", at)] = flipped
 	}
-	for what, bad := range tests {
+	for change, bad := range tests {
 		if err := os.WriteFile(name, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if !start(t, module, c) {
-			t.Errorf("%s: loaded", what)
+			t.Errorf("%s: loaded", change)
 		}
 		if start(t, module, c) {
-			t.Errorf("%s: the file is not replaced", what)
+			t.Errorf("%s: the file is not replaced", change)
 		}
 	}
 }

@@ -21,14 +21,14 @@ var ErrMemory = errors.New("the module needs more memory than it may have")
 
 // Command is a compiled WASI program of other authors, such as a decoder of videos. It reads its arguments and the files
 // that a run gives it, and writes to two writers. It has no environment, no network, and neither clock nor random
-// source of the machine. A run cannot be interrupted: the caller's process has to end.
+// source of the machine. A run cannot be interrupted: only the end of the process stops it.
 type Command struct {
 	*compiledModule
 	memory uint64
 }
 
-// NewCommand compiles a program whose runs may have memory bytes, or loads the compiled program from the cache. The program
-// may use exception handling, extended constants and tail calls. A nil cache compiles at each call.
+// NewCommand compiles a program, or loads the compiled program from the cache. Each run may use at most memory bytes. The program may use
+// exception handling, extended constants and tail calls. If cache is nil, each call compiles the program.
 func NewCommand(ctx context.Context, module []byte, cache *Cache, memory uint64) (*Command, error) {
 	config := wazero.NewRuntimeConfig().WithDebugInfoEnabled(false).WithCoreFeatures(wapi.CoreFeaturesV2 |
 		experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesExtendedConst | experimental.CoreFeaturesTailCall)
@@ -43,7 +43,7 @@ func NewCommand(ctx context.Context, module []byte, cache *Cache, memory uint64)
 	return &Command{c, memory}, nil
 }
 
-// WasCompiled reports whether the program was compiled now, and not loaded from the cache.
+// WasCompiled reports whether NewCommand compiled the program. If not, it loaded the program from the cache.
 func (c *Command) WasCompiled() bool { return c.isNew }
 
 // Run runs the program and returns its exit code. args begins with the program's name, and files is its root folder. A
@@ -53,7 +53,7 @@ func (c *Command) Run(ctx context.Context, args []string, files fs.FS, stdout, s
 	memory := &limitedAllocator{inner: inner, limit: c.memory}
 	defer free()
 	defer func() {
-		if v := recover(); v != nil { // wazero's, where the system has no memory left
+		if v := recover(); v != nil { // wazero panics if the system has no memory left
 			err = fmt.Errorf("%w: %v", ErrMemory, v)
 		}
 	}()
@@ -73,19 +73,19 @@ func (c *Command) Run(ctx context.Context, args []string, files fs.FS, stdout, s
 	return code, err
 }
 
-// limitedAllocator is an allocator of at most limit bytes, which notes that it refused some.
+// limitedAllocator allocates memories of at most limit bytes each, and records whether one asked for more.
 type limitedAllocator struct {
-	inner   experimental.MemoryAllocator // nil: slices
+	inner   experimental.MemoryAllocator // nil: a memory is a Go slice
 	limit   uint64
 	refused bool
 }
 
 // Allocate implements [experimental.MemoryAllocator].
-func (l *limitedAllocator) Allocate(capacity, most uint64) experimental.LinearMemory {
-	most = min(most, l.limit)
-	m := limitedMemory{limitedAllocator: l, most: most}
+func (l *limitedAllocator) Allocate(capacity, maxBytes uint64) experimental.LinearMemory {
+	maxBytes = min(maxBytes, l.limit)
+	m := limitedMemory{limitedAllocator: l, maxBytes: maxBytes}
 	if l.inner != nil {
-		m.LinearMemory = l.inner.Allocate(min(capacity, most), most)
+		m.LinearMemory = l.inner.Allocate(min(capacity, maxBytes), maxBytes)
 	} else {
 		m.LinearMemory = &slice{}
 	}
@@ -95,19 +95,19 @@ func (l *limitedAllocator) Allocate(capacity, most uint64) experimental.LinearMe
 type limitedMemory struct {
 	experimental.LinearMemory
 	*limitedAllocator
-	most uint64
+	maxBytes uint64
 }
 
 // Reallocate implements [experimental.LinearMemory].
 func (m limitedMemory) Reallocate(size uint64) []byte {
-	if size > m.most {
+	if size > m.maxBytes {
 		m.refused = true
 		return nil
 	}
 	return m.LinearMemory.Reallocate(size)
 }
 
-// slice is a memory that grows by copying.
+// slice is a memory in a Go slice. It copies its content when it grows.
 type slice struct{ all []byte }
 
 // Reallocate implements [experimental.LinearMemory].

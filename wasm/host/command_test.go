@@ -57,7 +57,7 @@ func TestCommand(t *testing.T) {
 			args   []string
 			memory uint64
 			code   uint32
-			says   string
+			output string
 			fails  bool
 			err    error
 		}{
@@ -76,7 +76,7 @@ func TestCommand(t *testing.T) {
 			compiled = false
 			var out bytes.Buffer
 			n, err := c.Run(t.Context(), tt.args, fstest.MapFS{}, &out, io.Discard)
-			if n != tt.code || out.String() != tt.says || (err != nil) != tt.fails || tt.err != nil && !errors.Is(err, tt.err) ||
+			if n != tt.code || out.String() != tt.output || (err != nil) != tt.fails || tt.err != nil && !errors.Is(err, tt.err) ||
 				tt.err == nil && errors.Is(err, ErrMemory) {
 				t.Errorf("%s: exit code %d, output %q, error %v", tt.name, n, &out, err)
 			}

@@ -32,20 +32,20 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// source is an origin of one application with inputs, and what it says to a copy.
+// source is an origin of one application, with its answers to a replica.
 type source struct {
 	engine   *core.Engine
 	app, key string
 	edge     string
 	part     *partition.Partition
 	base     [32]byte
-	do       wire.Do           // what a copy is told to do
-	export   *partition.Export // what it takes then
+	do       wire.Do           // instruction in the answer to a session
+	export   *partition.Export // newest snapshot
 	chunks   map[blob.Hash]int
-	streams  map[uint64][]byte // of changes, by where they begin
+	streams  map[uint64][]byte // answers to changes, by since
 }
 
-// idAt is the id of the first input at or behind an ordinal.
+// idAt returns the id of the first input with an ordinal of at least ord.
 func (s *source) idAt(b testing.TB, ord uint32) (id string) {
 	b.Helper()
 	err := s.part.View().Inputs(ord, func(in catalog.Input) bool {
@@ -58,7 +58,7 @@ func (s *source) idAt(b testing.TB, ord uint32) (id string) {
 	return id
 }
 
-// newSource has n analysed inputs, with labels, metadata and embeddings around some hundred centres.
+// newSource returns a source with n analysed inputs. They have labels, metadata, and embeddings around a hundred centres.
 func newSource(b testing.TB, n int) *source {
 	b.Helper()
 	ctx := context.Background()
@@ -108,7 +108,7 @@ func newSource(b testing.TB, n int) *source {
 	return s
 }
 
-// inputOf is an input with two labels and some metadata, every third with a place.
+// inputOf returns input i with two labels and some metadata. Every third has a place.
 func inputOf(rng *rand.Rand, i int) *log.InputCreate {
 	c := &log.InputCreate{
 		ID: fmt.Sprintf("%032x", rng.Uint64()), ContentType: "image/jpeg", URL: fmt.Sprintf("https://pictures.example/%d.jpg", i),
@@ -123,7 +123,7 @@ func inputOf(rng *rand.Rand, i int) *log.InputCreate {
 	return c
 }
 
-// derivedOf returns a plausible derived record for a picture of one of a hundred sorts.
+// derivedOf returns a plausible derived record. Its embedding is near one of a hundred random centres.
 func derivedOf(rng *rand.Rand, values int) catalog.DerivedData {
 	sort := rand.New(rand.NewPCG(uint64(rng.IntN(100)), 1))
 	v := make([]float32, predict.Dim)
@@ -140,12 +140,12 @@ func derivedOf(rng *rand.Rand, values int) catalog.DerivedData {
 		d.Values[i] = rng.Float32() / 8
 	}
 	for range 10 {
-		d.Values[rng.IntN(values)] = rng.Float32() // a picture shows few of all concepts
+		d.Values[rng.IntN(values)] = rng.Float32() // a picture shows few concepts
 	}
 	return d
 }
 
-// answer returns the source's answer to a request of a copy.
+// answer returns the source's answer to a request of a replica.
 func (s *source) answer(b testing.TB, a *replica.Ask) replica.Answer {
 	b.Helper()
 	out := replica.Answer{ID: a.ID, Status: 200, Header: []api.Field{{Name: "Content-Type", Value: wire.ContentType}}}
@@ -187,7 +187,7 @@ func (s *source) answer(b testing.TB, a *replica.Ask) replica.Answer {
 	return out
 }
 
-// changes is the log from where a copy asks.
+// changes returns the log as a stream, starting behind the entry in the request.
 func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 	query, err := url.ParseQuery(a.Query)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 	return stream
 }
 
-// copyOf is an instance that keeps a copy of the source, over an empty store.
+// copyOf returns an instance with a replica of the source, over an empty store.
 func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 	b.Helper()
 	ctx := context.Background()
@@ -255,7 +255,7 @@ func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 	return in
 }
 
-// follow has a copy take all that the source has.
+// follow syncs a replica until its cursor is at the source's head.
 func (s *source) follow(b testing.TB, in *Instance) {
 	b.Helper()
 	ctx := context.Background()
@@ -291,7 +291,7 @@ func (s *source) follow(b testing.TB, in *Instance) {
 	b.Fatal("the copy does not come to the end")
 }
 
-// search asks a copy for the inputs most similar to one.
+// search asks a replica for the inputs most similar to input id.
 func (s *source) search(b *testing.B, in *Instance, id string) {
 	b.Helper()
 	body := fmt.Sprintf(`{"query":{"ands":[{"output":{"input":{"id":%q}}}]}}`, id)
@@ -306,8 +306,8 @@ func (s *source) search(b *testing.B, in *Instance, id string) {
 	}
 }
 
-// BenchmarkCopy measures an edge with a copy, in the module: it catches up with a log, or joins by a snapshot with derived records, and
-// answers a search by similarity.
+// BenchmarkCopy measures an edge with a replica, in the module: it catches up with a log, or joins by a snapshot with derived records,
+// and answers a search by similarity.
 func BenchmarkCopy(b *testing.B) {
 	b.Run("catch up", func(b *testing.B) {
 		const inputs = 20_000
@@ -331,31 +331,31 @@ func BenchmarkCopy(b *testing.B) {
 			s.do = wire.DoRebase
 			id := s.idAt(b, 7)
 			module(b)
-			var taken, asked time.Duration
+			var joinTime, searchTime time.Duration
 			for b.Loop() {
 				b.StopTimer()
 				in := s.copyOf(b, wire.VectorsQ16)
 				b.StartTimer()
 				before := processorTime(b)
 				s.follow(b, in)
-				then := processorTime(b)
+				joinEnd := processorTime(b)
 				s.search(b, in, id)
-				taken, asked = taken+then-before, asked+processorTime(b)-then
+				joinTime, searchTime = joinTime+joinEnd-before, searchTime+processorTime(b)-joinEnd
 			}
-			b.ReportMetric(taken.Seconds()/float64(b.N), "cpu-s/join")
-			b.ReportMetric(1000*asked.Seconds()/float64(b.N), "cpu-ms/search")
+			b.ReportMetric(joinTime.Seconds()/float64(b.N), "cpu-s/join")
+			b.ReportMetric(1000*searchTime.Seconds()/float64(b.N), "cpu-ms/search")
 		})
 	}
 }
 
-// BenchmarkIndexing measures an edge after it has joined, between the calls that wait for it: inputs enter the graph, some in each step.
+// BenchmarkIndexing measures the background steps of an edge after it has joined. Each step adds some inputs to the graph.
 func BenchmarkIndexing(b *testing.B) {
 	s := newSource(b, 10_000)
 	s.do = wire.DoRebase
 	in := s.copyOf(b, wire.VectorsQ16)
 	s.follow(b, in)
 	ctx := context.Background()
-	for range 200 { // the graph is read first, and is small
+	for range 200 { // the first steps read the graph, which is small at first
 		if _, err := in.Step(ctx); err != nil {
 			b.Fatal(err)
 		}

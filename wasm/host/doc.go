@@ -1,19 +1,18 @@
-// Package host runs the module under wazero: what package core does natively, in the bounds of a
-// guest that owns no socket, file, clock or random source. wasm/README.md is the contract.
+// Package host runs the module under wazero. The module contains package core, as a guest without sockets, files, clock or random source.
+// wasm/README.md is the contract.
 //
-//	             Fleet ── one writer an application; pictures are analysed natively
+//	             Fleet ── one writer per application; pictures are analysed natively
 //	               │
-//	Runtime ──▶ Instance ── Begin, Take, Done, Step, Ask: core.Engine's shapes
+//	Runtime ──▶ Instance ── Begin, Take, Done, Step as in core.Engine; Ask, Sync
 //	 compiled      │  ▲
 //	 once, or      ▼  │ imports: kv_*, picture_*, token_*, file_*, bundle, now, random, log, kernels
 //	 from the    guest
 //	 sealed cache
 //
-// A guest is held to its memory: each import checks every range that it is given, in a fresh
-// view of the memory, and answers or ends the instance. The module is the program's own, so its
-// calls run without wazero's checks for deadlines, which cost a multiple of the work. A guest that
-// traps is dead: its instance reports that from then on, and a Fleet opens another.
+// A guest reaches only its own memory. Each import takes a new view of the memory and checks every range in it. If a range is invalid, the
+// import ends the instance. The module is trusted, so its calls run without wazero's checks for deadlines, which would take a multiple of
+// the time of the work. After a trap, all further calls of the instance fail, and Crashed returns the reason. A Fleet then opens another
+// instance.
 //
-// The package fetches nothing and holds no keys of clients; who listens on which address is
-// decided elsewhere.
+// The package fetches nothing, stores no keys of clients and listens on no address.
 package host

@@ -14,17 +14,17 @@ import (
 // refuser answers requests that need no guest.
 var refuser api.Service
 
-// Begin starts a request; see core's Engine. Where the guest is dead, or dies of it, the call is
-// done and refused with api.ErrInternal.
+// Begin starts a request; see [core.Engine.Begin]. If the guest has failed, or fails during the request, the exchange is done and its
+// response is a refusal with api.ErrInternal.
 func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 	in.head = abi.AppendRequestHead(in.head[:0], r)
 	answer, err := in.call(ctx, "serve", in.head, r.Body)
-	asked := *r
-	asked.Body, asked.Header = nil, nil // the caller's
-	return in.continueCall(ctx, &asked, answer, err)
+	request := *r
+	request.Body, request.Header = nil, nil // they belong to the caller
+	return in.continueCall(ctx, &request, answer, err)
 }
 
-// continueCall is the call that an answer of serve leaves.
+// continueCall returns the exchange for an answer of the export serve. If the call waits for jobs, the exchange calls resume.
 func (in *Instance) continueCall(ctx context.Context, r *api.Request, answer []byte, err error) *api.Exchange {
 	s, err := in.readServeResult(answer, err)
 	switch {
@@ -47,7 +47,7 @@ func (in *Instance) continueCall(ctx context.Context, r *api.Request, answer []b
 	})
 }
 
-// readServeResult reads what serve or resume answered.
+// readServeResult reads an answer of serve or resume. If the answer is invalid, the guest counts as failed.
 func (in *Instance) readServeResult(answer []byte, err error) (abi.ServeResult, error) {
 	if err != nil {
 		return abi.ServeResult{}, err
@@ -68,7 +68,7 @@ func (in *Instance) resume(ctx context.Context, call uint64, results []api.Resul
 	return in.call(ctx, "resume", in.head)
 }
 
-// taskRef is how a task of a guest is known.
+// taskRef identifies a task of a guest.
 type taskRef struct {
 	in     *Instance
 	number uint64
@@ -78,37 +78,37 @@ type taskRef struct {
 type StepResult struct {
 	Tasks   []core.Task
 	More    bool // step again soon
-	Orphans bool // pictures may be left that nothing claims
+	Orphans bool // unreferenced pictures may exist
 }
 
-// step is the export.
+// step calls the export step.
 func (in *Instance) step(ctx context.Context, s abi.Step) (StepResult, error) {
 	answer, err := in.call(ctx, "step", s.Marshal())
 	if err != nil {
 		return StepResult{}, err
 	}
-	told, err := abi.ParseStepped(answer)
+	result, err := abi.ParseStepped(answer)
 	if err := in.invalidAnswer(err); err != nil {
 		return StepResult{}, err
 	}
-	out := StepResult{More: told.More, Orphans: told.Orphans}
-	for i := range told.Tasks {
-		t := &told.Tasks[i]
+	out := StepResult{More: result.More, Orphans: result.Orphans}
+	for i := range result.Tasks {
+		t := &result.Tasks[i]
 		out.Tasks = append(out.Tasks, core.Task{Picture: &t.Job, Ref: taskRef{in, t.Number}})
 	}
-	if told.Error != "" {
-		err = errors.New(told.Error)
+	if result.Error != "" {
+		err = errors.New(result.Error)
 	}
 	return out, err
 }
 
-// Take hands out at most n due tasks, by the host's clock. Tasks that it took before an error are handed out nevertheless.
+// Take returns at most n tasks that are due by the host's clock. With an error it also returns the tasks that it took before the error.
 func (in *Instance) Take(ctx context.Context, n int) ([]core.Task, error) {
 	s, err := in.step(ctx, abi.Step{Take: n, Idle: true})
 	return s.Tasks, err
 }
 
-// Done hands a task's result back.
+// Done passes a task's result to the guest.
 func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error {
 	ref, ok := t.Ref.(taskRef)
 	if !ok || ref.in != in {
@@ -121,21 +121,22 @@ func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error 
 // Step does some background work, including a few milliseconds of a training.
 func (in *Instance) Step(ctx context.Context) (StepResult, error) { return in.step(ctx, abi.Step{}) }
 
-// Ask asks a question that is not a request; the error is the guest's, or ErrCrashed.
+// Ask passes a question that is not a request to the guest, and returns the value of its reply. It returns the guest's error, or ErrCrashed
+// if the guest has failed.
 func (in *Instance) Ask(ctx context.Context, q abi.Query) ([]byte, error) {
 	answer, err := in.call(ctx, "ask", q.Marshal())
 	if err != nil {
 		return nil, err
 	}
-	value, told, err := abi.ParseReply(answer)
+	value, guestErr, err := abi.ParseReply(answer)
 	if err := in.invalidAnswer(err); err != nil {
 		return nil, err
 	}
-	return value, told
+	return value, guestErr
 }
 
-// Sync passes an event to the machine of an application's copy; nil asks only for its status. The error is the guest's, of its store, or
-// ErrCrashed: then the machine's state outside the store is lost.
+// Sync passes an event to the machine of the application's replica. A nil event only asks for the status. Sync returns the error of the
+// guest's store, or ErrCrashed if the guest has failed. After ErrCrashed the machine's state outside the store is lost.
 func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.SyncResult, error) {
 	in.head = abi.AppendEvent(in.head[:0], e)
 	answer, err := in.call(ctx, "sync", in.head)

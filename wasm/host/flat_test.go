@@ -11,9 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestFlatMemory serves many requests with one instance, including predictions with their pictures, searches and refusals. After a first
-// tenth neither the guest's memory, apart from its allocations between two collections, nor the host's grows. Without a yield at the end
-// of each export the guest's collector would starve, and some thousand requests would end it.
+// TestFlatMemory serves many requests with one instance, including predictions with their pictures, searches and refusals. After the
+// first tenth, neither the guest's memory grows, apart from allocations between two collections, nor the host's. Without a yield at the
+// end of each export, the guest's collector would not run, and some thousand requests would exhaust the memory.
 func TestFlatMemory(t *testing.T) {
 	rounds := testkit.Size(t, 600, 1_000, 6_000, 100_000)
 	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))
@@ -29,7 +29,7 @@ func TestFlatMemory(t *testing.T) {
 	}
 	w.Opened = func(g apitest.Guest) { guest, open = g.(guestOf), open+1 }
 	host := func() uint64 {
-		w.People.Spent = nil // which the world keeps for its tests
+		w.People.Spent = nil // the world records every call for other tests
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -48,18 +48,18 @@ func TestFlatMemory(t *testing.T) {
 		t.Fatalf("%v, %d instances", err, open)
 	}
 	t.Logf("%d requests: guest %d, analyser %d, host %d bytes; then %d; the guest's heap %d", rounds, first[0], first[1], first[2], last, m.Heap)
-	const kept = 512          // of a picture that came to be predicted: its name, for a day
-	const headroom = 16 << 20 // what a guest allocates before it collects, which a tenth may be too short for
-	for i, what := range []string{"the guest", "the analyser", "the host"} {
+	const nameBytes = 512     // bytes for the name of a predicted picture, which is stored for a day
+	const headroom = 16 << 20 // bytes that a guest allocates before a collection, which the first tenth may not reach
+	for i, name := range []string{"the guest", "the analyser", "the host"} {
 		may := int64(4<<20 + headroom)
 		if i == 2 {
-			may = int64(4<<20 + rounds/len(requests)*kept)
+			may = int64(4<<20 + rounds/len(requests)*nameBytes)
 		}
-		if what == "the host" && !testkit.Timing() {
-			continue // its memory also depends on when its collector runs
+		if name == "the host" && !testkit.Timing() {
+			continue // the host's memory depends on when its collector runs
 		}
 		if last[i] > first[i]+may {
-			t.Errorf("%s has %d bytes after %d requests, %d after a tenth of them", what, last[i], rounds, first[i])
+			t.Errorf("%s has %d bytes after %d requests, %d after a tenth of them", name, last[i], rounds, first[i])
 		}
 	}
 }

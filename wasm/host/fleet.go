@@ -52,7 +52,7 @@ type FleetOptions struct {
 // instance would use the same network and the host's kernels, and would return the same bytes.
 //
 //	request ── credential ──▶ application ──▶ writer: one call at a time ──▶ jobs ─┐
-//	     └──── no valid credential ──▶ front, natively: answers with the error       │
+//	     └──── no valid credential ──▶ router, natively: answers with the error       │
 //	                                                      analysers, natively ◀──────┘
 //
 // The fleet opens a writer at the first request of its application, and replaces it when its guest has failed. When all writers together
@@ -62,8 +62,8 @@ type FleetOptions struct {
 //
 // A Fleet is safe for concurrent use. It is a jobs.Service and a jobs.Engine, and its analysers are jobs.Analysers.
 type Fleet struct {
-	o     FleetOptions
-	front *router
+	o      FleetOptions
+	router *router
 
 	mu      sync.Mutex
 	writers map[string]*writer
@@ -95,7 +95,7 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	s.OperatorRate, s.OperatorBurst = rateOf(o.OperatorRate, auth.Rate{})
 	f := &Fleet{o: o, writers: map[string]*writer{}}
 	var err error
-	if f.front, err = newRouter(f); err != nil {
+	if f.router, err = newRouter(f); err != nil {
 		return nil, err
 	}
 	if _, err := f.network([32]byte{}); err != nil {
@@ -126,9 +126,9 @@ var errStopping = fmt.Errorf("%w: the server is stopping", api.ErrBusy)
 
 // Begin starts a request on the instance of its application.
 func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
-	app := f.front.application(r)
+	app := f.router.application(r)
 	if app == "" {
-		return f.front.service.Begin(ctx, r)
+		return f.router.service.Begin(ctx, r)
 	}
 	if f.o.Admit != nil && r.App == "" && r.Method != "OPTIONS" {
 		if err := f.o.Admit(ctx, app, r); err != nil {
@@ -143,7 +143,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
 		}
 	}
 	if errors.Is(err, register.ErrApplication) { // the application was deleted a moment ago
-		return f.front.service.Begin(ctx, r)
+		return f.router.service.Begin(ctx, r)
 	}
 	if ctx.Err() == nil && !errors.Is(err, api.ErrBusy) {
 		f.o.Services.Log.Error("cannot open instance", "app", app, "error", err)

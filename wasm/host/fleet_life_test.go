@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// tokens are numbers.
+// tokens issues numbered tokens.
 type tokens struct {
 	mu     sync.Mutex
 	issued []auth.Claims
@@ -48,8 +48,8 @@ func basic(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
 }
 
-// TestStrangers are answered as an engine of all applications answers them, and no instance is
-// opened for any.
+// TestStrangers: a fleet answers invalid credentials as a native engine does, and opens no
+// instance for them.
 func TestStrangers(t *testing.T) {
 	issued := &tokens{}
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Services.Tokens = issued })
@@ -100,8 +100,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestIdleWritersAreClosed keeps writers under their memory, the last used ones open, and loses
-// nothing: also what a closed one has still to do is done.
+// TestIdleWritersAreClosed: a fleet with a limit of memory closes idle instances. Their data and
+// their background work continue in the next instance.
 func TestIdleWritersAreClosed(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.MemoryBytes = 1 })
 	first, second := n.tenant(), n.tenant()
@@ -129,8 +129,8 @@ func TestIdleWritersAreClosed(t *testing.T) {
 	}
 }
 
-// TestSnapshotWaitsForJobs takes a snapshot once a call that was waiting for its jobs has finished, which calls do that come
-// meanwhile. The host cannot take this snapshot, and leaves it to the next instance.
+// TestSnapshotWaitsForJobs: the host installs a snapshot only when no call waits for jobs. Other calls are served meanwhile. The host
+// cannot install this snapshot, and leaves it to the next instance.
 func TestSnapshotWaitsForJobs(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	ten := n.tenant()
@@ -172,8 +172,8 @@ func TestSnapshotWaitsForJobs(t *testing.T) {
 	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
 }
 
-// TestReplacedMidCall refuses a call whose guest died while its jobs were done, gives up what its results
-// hold, and takes a task back that is due again.
+// TestReplacedMidCall: if the guest dies while the jobs of a call are done, the fleet refuses the call and
+// unpins the pictures of its results. It accepts the result of a task, which the next instance runs again.
 func TestReplacedMidCall(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	ten := n.tenant()
@@ -203,7 +203,7 @@ func TestReplacedMidCall(t *testing.T) {
 		t.Error(err)
 	}
 	n.background()
-	n.must(ten, "GET", "/v2/inputs/status", "", `"processed":1,"to_process":0`) // b, by the next instance
+	n.must(ten, "GET", "/v2/inputs/status", "", `"processed":1,"to_process":0`) // input b, which the next instance fetched
 	if got := n.ask(ten, "GET", "/v2/inputs/a", ""); got.Status != 404 {
 		t.Errorf("what was refused is there: %d %s", got.Status, got.Body)
 	}
@@ -212,17 +212,17 @@ func TestReplacedMidCall(t *testing.T) {
 	}
 }
 
-// TestDetach ends an application's instance, so that nothing writes to it while it is removed.
+// TestDetach: the fleet closes the instance of a deleted application, so that nothing writes to its data while they are purged.
 func TestDetach(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
-	gone, stays := n.tenant(), n.tenant()
+	deleted, stays := n.tenant(), n.tenant()
 	add := `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
-	for _, ten := range []tenant{gone, stays} {
+	for _, ten := range []tenant{deleted, stays} {
 		n.must(ten, "POST", "/v2/inputs", add, `"code":30001`)
 	}
 	n.background()
 	before := n.fleet.Runtime().Instances()
-	if err := n.control.DeleteApp(context.Background(), register.Caller{}, gone.app); err != nil {
+	if err := n.control.DeleteApp(context.Background(), register.Caller{}, deleted.app); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.control.Purge(context.Background(), apitest.Start); err != nil {
@@ -231,15 +231,15 @@ func TestDetach(t *testing.T) {
 	if got := n.fleet.Runtime().Instances(); got != before-1 {
 		t.Errorf("%d instances, want %d", got, before-1)
 	}
-	if got := n.ask(gone, "GET", "/v2/inputs", ""); got.Status != 401 {
+	if got := n.ask(deleted, "GET", "/v2/inputs", ""); got.Status != 401 {
 		t.Errorf("a deleted application's key gets %d %s", got.Status, got.Body)
 	}
 	n.background()
 	n.must(stays, "GET", "/v2/inputs/a", "", `"id":"a"`)
 }
 
-// TestGivenUp resumes a call whose pictures nobody does any more: nothing of it is left in the
-// instance, which can then be closed.
+// TestGivenUp: a call whose jobs the caller gives up leaves nothing in the instance, which the fleet
+// can then close.
 func TestGivenUp(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.MemoryBytes = 1 })
 	ten := n.tenant()

@@ -25,19 +25,19 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// node is a fleet with its register, and the work of an edge around them.
+// node is a fleet with its register, and does the jobs and the background work as an edge does.
 type node struct {
-	t       testing.TB
-	store   kv.Store
-	blobs   *blob.Memory
-	hosted  *blob.HostedNames
-	control *register.Register
-	fleet   *Fleet
-	strays  int
-	deaths  deaths
+	t           testing.TB
+	store       kv.Store
+	blobs       *blob.Memory
+	hosted      *blob.HostedNames
+	control     *register.Register
+	fleet       *Fleet
+	orphanScans int
+	deaths      deaths
 }
 
-// deaths counts the guests of a fleet that died, by its log.
+// deaths is a log handler that counts the guests of a fleet that died.
 type deaths struct{ atomic.Int64 }
 
 func (d *deaths) Enabled(context.Context, slog.Level) bool { return true }
@@ -77,7 +77,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	}
 	random := lockedReader{new(sync.Mutex), newSeeded()}
 	o := FleetOptions{
-		Runtime: rt, Models: set, Rate: auth.Rate{PerSecond: -1}, CollectOrphans: func() { n.strays++ },
+		Runtime: rt, Models: set, Rate: auth.Rate{PerSecond: -1}, CollectOrphans: func() { n.orphanScans++ },
 		Services: Services{Store: n.store, Hosted: n.hosted, Bundles: bundles, Tokens: mint{}, Clock: clock, Rand: random, Log: slog.New(&n.deaths)},
 	}
 	if change != nil {
@@ -97,7 +97,7 @@ func newNode(t testing.TB, rt *Runtime, change func(*FleetOptions)) *node {
 	return n
 }
 
-// lockedReader is a source of bytes for many.
+// lockedReader is a source of random bytes that is safe for concurrent use.
 type lockedReader struct {
 	*sync.Mutex
 	seededReader
@@ -123,7 +123,7 @@ func (n *node) tenant() tenant {
 	return tenant{app.ID, key, client}
 }
 
-// serve answers a request as an edge does.
+// serve answers a request and does the jobs of its call, as an edge does.
 func (n *node) serve(r *api.Request) api.Response {
 	call := n.fleet.Begin(context.Background(), r)
 	for !call.Done() {
@@ -163,7 +163,7 @@ func (n *node) job(j *api.Job) (r api.Result) {
 	return r
 }
 
-// background works until there is nothing to do.
+// background does background work until none is left.
 func (n *node) background() {
 	n.t.Helper()
 	ctx := context.Background()
@@ -199,7 +199,7 @@ func (n *node) must(t tenant, method, path, body string, want string) {
 	}
 }
 
-// anotherRuntime is the module once more, with its own compilation.
+// anotherRuntime returns a new runtime of the module, with its own compilation.
 func anotherRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	o := moduleOptions(t)
@@ -247,8 +247,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// moods is a guest that does what the first letter of a request's method says: T traps, M takes all memory, R recurses, and
-// anything else is answered.
+// moods returns a guest that behaves by the first letter of a request's method: it traps for T, takes all memory for M, recurses
+// for R, and answers anything else.
 func moods(answer string) []byte {
 	g := newGuest()
 	mood := func(letter byte, body []byte) []byte {
@@ -256,17 +256,17 @@ func moods(answer string) []byte {
 		return code(i32(atRequest+3), opI32Load8U, 0, 0, i32(int32(letter)), opI32Eq, opIf, blockVoid, body, opEnd)
 	}
 	grow := code(opLoop, blockVoid, i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0, opEnd, opUnreachable)
-	again := code(opLocalGet, 0, opCall, uleb(4), opDrop) // serve itself: the fifth export, without imports
+	recursion := code(opLocalGet, 0, opCall, uleb(4), opDrop) // calls serve, function 4: the guest has no imports
 	at := 8 << 10
 	g.data = append(g.data, segment{at, abi.AppendResponse(nil, &api.Response{Status: 200, Body: []byte(answer)})})
 	g.bodies["serve"] = code(
-		mood('T', code(opUnreachable)), mood('M', grow), mood('R', again),
+		mood('T', code(opUnreachable)), mood('M', grow), mood('R', recursion),
 		i64(int64(abi.Answer(uint32(at), uint32(len(g.data[0].bytes))))), opEnd)
 	return g.encode()
 }
 
-// TestHostileFleet has one application's guest die in every way, over and over, while its
-// neighbour is served without a miss, and the next request to the application itself works.
+// TestHostileFleet: the guest of one application dies in several ways. Its next request succeeds,
+// and meanwhile every request to another application does.
 func TestHostileFleet(t *testing.T) {
 	rt, err := NewRuntime(context.Background(), options(moods("well")))
 	if err != nil {
@@ -299,7 +299,7 @@ func TestHostileFleet(t *testing.T) {
 	if served == 0 || n.deaths.Load() != 4 {
 		t.Errorf("the neighbour was served %d times, %d deaths", served, n.deaths.Load())
 	}
-	// One that dies each time is left alone for a while, and is told to be busy.
+	// After maxDeaths deaths in a row, the fleet refuses calls of the application as busy for a while.
 	for range maxDeaths {
 		n.ask(hostile, "T", "/v2/models", "")
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// seededReader is a source of bytes for guests' own runtime.
+// seededReader is a seeded source of random bytes.
 type seededReader struct{ *rand.ChaCha8 }
 
 func newSeeded() seededReader { return seededReader{rand.NewChaCha8([32]byte{6})} }
@@ -44,7 +44,7 @@ func newRuntime(t testing.TB, o Options) *Runtime {
 	return rt
 }
 
-// testServices provides all services, from memory.
+// testServices returns services in memory: a store, hosted pictures, random bytes, a clock and bundles.
 func testServices(t testing.TB) Services {
 	t.Helper()
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: newSeeded()})
@@ -91,13 +91,14 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileGuests stops each of them, reports that to the caller, and continues with a neighbour of the same module that lives.
+// TestHostileGuests: the host stops each hostile guest and reports the cause to the caller. Another instance of the same module
+// continues.
 func TestHostileGuests(t *testing.T) {
 	tests := []struct {
 		name   string
 		export string
 		body   func(*guest) []byte
-		want   string // in why it is dead
+		want   string // part of the error of the dead instance
 	}{
 		{"trap", "serve", func(*guest) []byte { return trap }, "unreachable"},
 		{"memory bomb", "serve", func(*guest) []byte { return bomb }, "unreachable"},
@@ -108,13 +109,13 @@ func TestHostileGuests(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var told bytes.Buffer
+			var logs bytes.Buffer
 			g := newGuest()
 			o := options(g.encode())
 			healthy := open(t, newRuntime(t, o), testServices(t))
 			g = newGuest()
 			g.bodies[tt.export] = tt.body(g)
-			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&told, nil))
+			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&logs, nil))
 			rt := newRuntime(t, o)
 			in, err := rt.Open(context.Background(), testServices(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
 			if tt.export == "reserve" {
@@ -135,8 +136,8 @@ func TestHostileGuests(t *testing.T) {
 			if err := in.Crashed(); !errors.Is(err, ErrCrashed) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Dead = %v, want %q", err, tt.want)
 			}
-			if !strings.Contains(told.String(), "module call failed") {
-				t.Errorf("the log says %q", told.String())
+			if !strings.Contains(logs.String(), "module call failed") {
+				t.Errorf("the log says %q", logs.String())
 			}
 			if in.Bytes() != 0 {
 				t.Errorf("a dead guest has %d bytes", in.Bytes())
@@ -151,10 +152,10 @@ func TestHostileGuests(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded holds the bomb to its cap, and the process to giving it back.
+// TestMemoryIsBounded: a guest that grows its memory as far as it can gets at most MemoryPages.
 func TestMemoryIsBounded(t *testing.T) {
 	g := newGuest()
-	// The same bomb, which lives: it answers with the memory that it has got.
+	// This guest does what bomb does, but then answers.
 	g.bodies["serve"] = code(
 		opLoop, blockVoid, i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0, opEnd,
 		i64(int64(abi.Answer(atRequest, 1))), opEnd)
@@ -168,7 +169,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestRefusedModules are not run at all.
+// TestRefusedModules: NewRuntime or Open rejects invalid modules, and modules with unknown imports, wrong types or another version.
 func TestRefusedModules(t *testing.T) {
 	foreign := newGuest()
 	foreign.extra = []extra{{"env", "system", "ii", "i"}}
@@ -204,7 +205,7 @@ func TestRefusedModules(t *testing.T) {
 	}
 }
 
-// TestOldest: the age of the oldest call, which a watchdog reads.
+// TestOldest: Oldest returns the age of the oldest call in progress, for a watchdog.
 func TestOldest(t *testing.T) {
 	p := newProber(t)
 	waits, over := make(chan struct{}), make(chan struct{})

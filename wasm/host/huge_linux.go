@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugePage is the maximum memory that one entry of the processor's table of addresses covers.
+// hugePage is the size of a huge page in bytes.
 const hugePage = 2 << 20
 
-// hugeMemory has the system back an instance's memory with huge pages as it is touched. Where it does not, pages are
-// small.
+// hugeMemory asks the system to use huge pages for an instance's memory when the guest first touches it. A system without huge pages uses
+// small ones.
 func hugeMemory(all []byte) { _ = unix.Madvise(all, unix.MADV_HUGEPAGE) }
 
 // hugeCode asks the system to move the compiled code of modules into huge pages. Ours is about 60 MB, of which a request runs a few
@@ -31,13 +31,13 @@ func hugeCode() {
 		if lo, hi = (lo+hugePage-1)&^(hugePage-1), hi&^(hugePage-1); !ok || lo >= hi {
 			continue
 		}
-		for _, advice := range []uintptr{unix.MADV_HUGEPAGE, unix.MADV_COLLAPSE} { // by and by, and at once, where the system can
+		for _, advice := range []uintptr{unix.MADV_HUGEPAGE, unix.MADV_COLLAPSE} { // HUGEPAGE works gradually, COLLAPSE at once
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, lo, hi-lo, advice)
 		}
 	}
 }
 
-// codeIn returns the range of a line of /proc/self/maps, and whether it has code without a file.
+// codeIn returns the range of a line of /proc/self/maps. ok reports whether the range has code that belongs to no file.
 func codeIn(line string) (lo, hi uintptr, ok bool) {
 	var rights, offset, device, node, name string
 	n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s %s", &lo, &hi, &rights, &offset, &device, &node, &name)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestCodeIn finds code without a file in lines as the system writes them.
+// TestCodeIn finds code that belongs to no file in lines of /proc/self/smaps.
 func TestCodeIn(t *testing.T) {
 	for _, tt := range []struct {
 		line   string
@@ -28,7 +28,7 @@ func TestCodeIn(t *testing.T) {
 	}
 }
 
-// TestHugeCode looks at how the module's code lies, on a system that has huge pages for who asks.
+// TestHugeCode checks that the module's code is advised to use huge pages, on a system that has them.
 func TestHugeCode(t *testing.T) {
 	setting, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || bytes.Contains(setting, []byte("[never]")) {
@@ -39,20 +39,20 @@ func TestHugeCode(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	code, most := false, uintptr(0)
+	code, largest := false, uintptr(0)
 	for lines := bufio.NewScanner(bytes.NewReader(maps)); lines.Scan(); {
 		line := lines.Text()
 		if lo, hi, ok := codeIn(line); hi != 0 {
 			code = ok && hi-lo >= 2*hugePage
 			if code {
-				most = max(most, hi-lo)
+				largest = max(largest, hi-lo)
 			}
 		}
 		if code && strings.HasPrefix(line, "VmFlags:") && !strings.Contains(line+" ", " hg ") {
-			t.Errorf("%d bytes of code are not advised to lie in huge pages: %s", most, line)
+			t.Errorf("%d bytes of code are not advised to lie in huge pages: %s", largest, line)
 		}
 	}
-	if most < hugePage {
-		t.Errorf("the largest piece of code has %d bytes: the module's is not found", most)
+	if largest < hugePage {
+		t.Errorf("the largest piece of code has %d bytes: the module's is not found", largest)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// call is one call of an import: the caller, the arguments, and the memory. It lives while the import runs, in which the memory can
-// neither move nor grow.
+// call is one call of an import: the instance that calls, its memory and the arguments. It is valid while the import runs. In that time the
+// memory neither moves nor grows.
 type call struct {
 	ctx    context.Context
 	in     *Instance
@@ -39,7 +39,8 @@ func (c *call) view(address, n uint32) []byte {
 // bytes returns the range with the address in parameter i and the length in parameter i+1.
 func (c *call) bytes(i int) []byte { return c.view(c.u32(i), c.u32(i+1)) }
 
-// bound returns a copy of such a range as an upper bound, not nil even if it is empty; nil: there is no bound.
+// bound returns a copy of the range that bytes(i) returns, as the upper bound of keys. The copy of an empty range is not nil. bound returns
+// nil, for no upper bound, if the length is math.MaxUint32.
 func (c *call) bound(i int) []byte {
 	if c.u32(i+1) == math.MaxUint32 {
 		return nil
@@ -47,7 +48,7 @@ func (c *call) bound(i int) []byte {
 	return append([]byte{}, c.bytes(i)...)
 }
 
-// text returns such a range as a string.
+// text returns the range that bytes(i) returns, as a string.
 func (c *call) text(i int) string { return string(c.bytes(i)) }
 
 // hash returns the 32 bytes at the address in parameter i.
@@ -79,17 +80,17 @@ type hostImport struct {
 	params, results []wapi.ValueType
 }
 
-// none makes an import without a result.
+// none returns an import without a result.
 func none(name, params string, f hostFunc) hostImport {
 	return hostImport{f, name, kernels.Types(params), nil}
 }
 
-// short makes an import with a result of 32 bits.
+// short returns an import with a result of 32 bits.
 func short(name, params string, f func(c *call) int32) hostImport {
 	return hostImport{func(c *call) { c.set(uint32(f(c))) }, name, kernels.Types(params), kernels.Types("i")}
 }
 
-// long makes an import with a result of 64 bits.
+// long returns an import with a result of 64 bits.
 func long(name, params string, f func(c *call) int64) hostImport {
 	return hostImport{func(c *call) { c.stack[0] = wapi.EncodeI64(f(c)) }, name, kernels.Types(params), kernels.Types("I")}
 }
@@ -133,7 +134,7 @@ var imports = []hostImport{
 // maxLine is the maximum length of a guest's log line.
 const maxLine = 4 << 10
 
-// line returns a line of the log, shortened to maxLine.
+// line returns a line of the log, cut to maxLine bytes.
 func line(text []byte) string {
 	if len(text) > maxLine {
 		text = text[:maxLine]

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// book is a register of one application.
+// book stores the app record of one application.
 type book struct {
 	app  string
 	seq  uint64
@@ -33,7 +33,7 @@ func (b *book) ApplyAppRecord(app string, seq uint64, data []byte) error {
 	return nil
 }
 
-// TestImportsOfCopies tests the imports for a copy: pictures by their hashes, and the register.
+// TestImportsOfCopies tests the imports for replicas: pictures by hash, and the app record.
 func TestImportsOfCopies(t *testing.T) {
 	const room, size = 40 << 10, 8 << 10
 	p := newProber(t)
@@ -50,12 +50,12 @@ func TestImportsOfCopies(t *testing.T) {
 	}{
 		{"picture_has", []uint64{hash}, int64(abi.BlobNotFound)},
 		{"picture_get", []uint64{hash, room, size}, -int64(abi.BlobNotFound)},
-		{"picture_put", []uint64{other, data, n}, int64(abi.Other)}, // not of this hash
+		{"picture_put", []uint64{other, data, n}, int64(abi.Other)}, // another hash
 		{"picture_put", []uint64{hash, data, n}, 0},
 		{"picture_has", []uint64{hash}, 0},
 		{"picture_get", []uint64{hash, room, 3}, int64(n)},
 		{"picture_get", []uint64{hash, room, size}, int64(n)},
-		{"register_seq", nil, -int64(abi.Other)}, // an instance of all applications has none
+		{"register_seq", nil, -int64(abi.Other)}, // an instance of all applications has no app record
 		{"register_take", []uint64{7, data, n}, int64(abi.Other)},
 	} {
 		if got := p.name(tt.name, tt.args...); got != tt.want {

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// memoryFiles are a host's files, in memory.
+// memoryFiles implements the files of a host in memory.
 type memoryFiles [4][]byte
 
 func (f *memoryFiles) Size(file int) (int64, error) { return int64(len(f[file])), nil }
@@ -47,7 +47,7 @@ func (f *memoryFiles) Truncate(file int, size int64) error {
 
 func (f *memoryFiles) Sync(int) error { return nil }
 
-// mint knows one token.
+// mint issues and accepts one token.
 type mint struct{}
 
 var claims = auth.Claims{App: "00000000000000000000000000000001", Client: "c", Generation: 3}
@@ -61,7 +61,7 @@ func (mint) Read(token string) (auth.Claims, error) {
 	return claims, nil
 }
 
-// prober calls imports from inside a guest with whatever arguments.
+// prober calls imports from inside a guest with any arguments.
 type prober struct {
 	t        testing.TB
 	rt       *Runtime
@@ -131,7 +131,7 @@ func importOf(t testing.TB, name string) int {
 	return 0
 }
 
-// at writes to the guest's memory and returns where, and how much.
+// at writes data to the guest's memory and returns its address and length.
 func (p *prober) at(address uint32, data string) (a, n uint64) {
 	p.t.Helper()
 	if p.in == nil {
@@ -160,7 +160,7 @@ func (p *prober) read(address, n uint64) string {
 	return string(b)
 }
 
-// TestImports goes through what each import answers.
+// TestImports checks the results of the imports.
 func TestImports(t *testing.T) {
 	p := newProber(t)
 	const room, size = 40 << 10, 8 << 10
@@ -232,7 +232,7 @@ func TestImports(t *testing.T) {
 	if got := p.name("kv_next", scan, room, 5); got != 8+5+3*99 {
 		t.Errorf("kv_next without room = %d", got)
 	}
-	p.name("kv_release", snapshot) // and the scan with it
+	p.name("kv_release", snapshot) // releases its scan too
 	if snapshots, scans := p.in.host.Open(); snapshots+scans != 0 {
 		t.Errorf("%d snapshots, %d scans are open", snapshots, scans)
 	}
@@ -300,7 +300,7 @@ func (p *prober) pictures(room, size uint64) {
 	}
 }
 
-// count counts a call and has one refused, with a reason that fits and one that is too long.
+// count checks the import count: for an allowed call, for a refused one, and for a reason that is longer than its room.
 func (p *prober) count(room, size uint64) {
 	t := p.t
 	t.Helper()
@@ -317,7 +317,7 @@ func (p *prober) count(room, size uint64) {
 	}
 }
 
-// TestOpenScansAreBounded ends a guest that keeps opening them.
+// TestOpenScansAreBounded: a guest gets an error for one open scan too many, and ends at one snapshot too many.
 func TestOpenScansAreBounded(t *testing.T) {
 	p := newProber(t)
 	for range hostcalls.MaxOpen {
@@ -334,7 +334,7 @@ func TestOpenScansAreBounded(t *testing.T) {
 	}
 }
 
-// wild are arguments that a hostile guest would try.
+// wild draws an argument that a hostile guest could try.
 func wild(draw *rand.Rand) uint64 {
 	switch draw.IntN(6) {
 	case 0:
@@ -351,8 +351,8 @@ func wild(draw *rand.Rand) uint64 {
 	return uint64(draw.IntN(1 << 16))
 }
 
-// TestWildPointers calls every import with wild arguments: each answers or ends the guest, and
-// every one that takes a range has ended it.
+// TestWildPointers calls every import with wild arguments. Each call returns or ends the guest, and
+// every import with a range has ended it at least once.
 func TestWildPointers(t *testing.T) {
 	p := newProber(t)
 	draw := rand.New(rand.NewPCG(6, 6))

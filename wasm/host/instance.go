@@ -55,7 +55,7 @@ var exports = map[string]types{
 	"sync":        {kernels.Types("i"), kernels.Types("I")},
 }
 
-// Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from services. Errors: ErrModule and
+// Open creates an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from services. Errors: ErrModule and
 // abi.ErrVersion for a module of another ABI, ErrCrashed, and errors of the guest about its settings, such as register.ErrApplication.
 func (rt *Runtime) Open(ctx context.Context, services Services, s abi.Settings) (_ *Instance, err error) {
 	if services.Clock == nil || services.Rand == nil {
@@ -77,9 +77,9 @@ func (rt *Runtime) Open(ctx context.Context, services Services, s abi.Settings) 
 	}
 	answer, err := in.call(ctx, "open", s.Marshal())
 	if err == nil {
-		var told error
-		told, err = abi.ParseDone(answer)
-		err = errors.Join(err, told)
+		var guestErr error
+		guestErr, err = abi.ParseDone(answer)
+		err = errors.Join(err, guestErr)
 	}
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
@@ -119,7 +119,7 @@ func (in *Instance) bind(ctx context.Context) context.Context {
 	return in.host.Context
 }
 
-// run calls an export. stack holds the parameters, and afterwards the result.
+// run calls an export. stack has the parameters before the call and the result after it.
 func (in *Instance) run(ctx context.Context, name string, stack []uint64) error {
 	if in.crash != nil {
 		return in.crash
@@ -184,7 +184,7 @@ func (in *Instance) invalidAnswer(err error) error {
 	return nil
 }
 
-// Crashed returns the reason why the instance no longer answers; nil: it works. An instance fails only during a call.
+// Crashed returns the error that ended the guest, or nil if the guest works. A guest fails only during a call.
 func (in *Instance) Crashed() error { return in.crash }
 
 // Bytes returns the size of the guest's memory.

@@ -13,11 +13,11 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// A copy that joins is taken natively, since the module does the same four times as slowly: its pieces as they come, and the
-// state once all pieces are stored.
+// The host installs the snapshot of a joining replica natively, because the module takes four times as long. It stores each chunk when it
+// arrives, and installs the state once all chunks are stored.
 
-// Place stores a piece of a snapshot under its final keys, between two calls of the application's instance; false: the instance must get
-// it. See [replica.Place].
+// Place stores the records of a snapshot chunk under their final keys, between two calls of the application's instance. If it returns
+// false, the caller must pass the chunk to the instance. See [replica.Place].
 func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []byte) (bool, error) {
 	id, err := catalog.ParseAppID(app)
 	if err != nil {
@@ -37,8 +37,9 @@ func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []b
 	return replica.Place(f.o.Services.Store, id, hash, piece)
 }
 
-// ApplySnapshot takes a snapshot that the machine in the application's instance has handed over, in the instance's place:
-// the next call opens another, which does it itself should it fail here. The error is one of ctx, or of a fleet that is closed.
+// ApplySnapshot installs a snapshot after the machine in the application's instance has asked for that. It closes the instance, and the
+// next call opens another. If the installation fails, ApplySnapshot logs the error, and the next instance installs the snapshot itself. So
+// an error of ApplySnapshot means that ctx has ended, the application was deleted, or the fleet is closed.
 func (f *Fleet) ApplySnapshot(ctx context.Context, app string, manifest []byte) error {
 	w, err := f.writer(app)
 	if err != nil {
@@ -54,7 +55,7 @@ func (f *Fleet) ApplySnapshot(ctx context.Context, app string, manifest []byte) 
 		return errStopping
 	}
 	if in == nil || w.in != in {
-		return nil // it was replaced meanwhile, and the machine with it
+		return nil // the instance was replaced meanwhile, and with it the machine
 	}
 	begun := f.now()
 	err = w.shut()
@@ -70,7 +71,7 @@ func (f *Fleet) ApplySnapshot(ctx context.Context, app string, manifest []byte) 
 	return nil
 }
 
-// takeSnapshot does so on a separate engine.
+// takeSnapshot installs a snapshot with a separate engine on the fleet's store.
 func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) error {
 	id, err := catalog.ParseAppID(app)
 	if err != nil {

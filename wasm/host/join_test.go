@@ -21,12 +21,12 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// joiner is a fleet that keeps a copy of a source.
+// joiner is a fleet with a replica of a source.
 type joiner struct {
 	testing.TB
 	*Fleet
-	from          *source
-	placed, taken int
+	from              *source
+	placed, snapshots int
 }
 
 func newJoiner(t testing.TB, from *source, rt *Runtime) *joiner {
@@ -40,7 +40,7 @@ func newJoiner(t testing.TB, from *source, rt *Runtime) *joiner {
 	return j
 }
 
-// openJoiner has the copy in a store.
+// openJoiner returns a joiner whose replica is in store.
 func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner {
 	t.Helper()
 	services := testServices(t)
@@ -66,7 +66,7 @@ func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner
 	return j
 }
 
-// follow makes the copy pull everything that the source has, and does an edge's other work.
+// follow syncs the replica until its cursor is at the source's head. It fails the test after an error.
 func (j *joiner) follow() {
 	j.Helper()
 	if err := j.try(); err != nil {
@@ -74,7 +74,7 @@ func (j *joiner) follow() {
 	}
 }
 
-// try is follow as far as it goes.
+// try does what follow does, and returns the error.
 func (j *joiner) try() error {
 	j.Helper()
 	ctx := context.Background()
@@ -92,7 +92,7 @@ func (j *joiner) try() error {
 				if err := j.ApplySnapshot(ctx, j.from.app, x.Manifest); err != nil {
 					return err
 				}
-				j.taken++
+				j.snapshots++
 				events = []replica.Event{nil, replica.Begin{}}
 			case replica.Ask:
 				answer, err := j.answer(&x)
@@ -124,7 +124,7 @@ func (j *joiner) answer(a *replica.Ask) (replica.Answer, error) {
 	return x, err
 }
 
-// says returns the copy's answers about its inputs, and about those that are most similar to one.
+// says returns the replica's answers about its inputs, and about those most similar to input id.
 func (j *joiner) says(id string) (text string) {
 	j.Helper()
 	for _, r := range []api.Request{
@@ -138,7 +138,7 @@ func (j *joiner) says(id string) (text string) {
 		if !call.Done() || call.Response().Status != 200 {
 			j.Fatalf("%s %s: %d %s", r.Method, r.Path, call.Response().Status, call.Response().Body)
 		}
-		var all struct { // without the name of a search
+		var all struct { // leaves out the id of a search
 			Counts, Inputs, Hits json.RawMessage
 		}
 		if err := json.Unmarshal(call.Response().Body, &all); err != nil {
@@ -149,26 +149,26 @@ func (j *joiner) says(id string) (text string) {
 	return text
 }
 
-// TestTakesSnapshots: a copy is joined natively, and answers as one does whose instance has done all of it.
+// TestTakesSnapshots: a replica whose host installed the snapshot answers like one whose instance did.
 func TestTakesSnapshots(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
-	its := newJoiner(t, s, anotherRuntime(t))
-	w, err := its.writer(s.app)
+	reference := newJoiner(t, s, anotherRuntime(t))
+	w, err := reference.writer(s.app)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.guestSnapshots = true
-	its.follow()
-	if its.placed != 0 || its.taken != 0 {
-		t.Errorf("by the instance: %d pieces were placed, %d snapshots taken", its.placed, its.taken)
+	reference.follow()
+	if reference.placed != 0 || reference.snapshots != 0 {
+		t.Errorf("by the instance: %d pieces were placed, %d snapshots taken", reference.placed, reference.snapshots)
 	}
-	want := its.says(id)
+	want := reference.says(id)
 	own := newJoiner(t, s, anotherRuntime(t))
 	own.follow()
-	if own.placed < 8 || own.taken != 1 {
-		t.Errorf("%d pieces were placed, %d snapshots taken", own.placed, own.taken)
+	if own.placed < 8 || own.snapshots != 1 {
+		t.Errorf("%d pieces were placed, %d snapshots taken", own.placed, own.snapshots)
 	}
 	if got := own.says(id); got != want {
 		t.Errorf("the copy that was joined natively says\n%.2000s\nthe other\n%.2000s", got, want)
@@ -178,7 +178,7 @@ func TestTakesSnapshots(t *testing.T) {
 	}
 }
 
-// TestTakesNothing: what the host cannot take it leaves to the instance.
+// TestTakesNothing: if the host cannot install a snapshot, the instance does.
 func TestTakesNothing(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
@@ -197,8 +197,8 @@ func TestTakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.follow()
-	if j.placed != 0 || j.taken != 0 {
-		t.Errorf("%d pieces were placed, %d snapshots taken after one that could not be", j.placed, j.taken)
+	if j.placed != 0 || j.snapshots != 0 {
+		t.Errorf("%d pieces were placed, %d snapshots taken after one that could not be", j.placed, j.snapshots)
 	}
 	ended, stop := context.WithCancel(ctx)
 	stop()
@@ -207,11 +207,11 @@ func TestTakesNothing(t *testing.T) {
 	}
 }
 
-// mortal is a store that dies: earlier writes are stored, later ones are not.
+// mortal is a store that fails after some writes. Earlier writes are stored, later ones are not.
 type mortal struct {
 	kv.Store
 	writes int
-	last   int // of the writes; below 0: there is none
+	last   int // number of writes before it fails; below 0: it never does
 }
 
 var errKilled = errors.New("killed")
@@ -246,16 +246,16 @@ func TestTakesThroughKills(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
-	whole := &mortal{Store: memkv.New(), last: -1}
-	j := openJoiner(t, s, anotherRuntime(t), whole)
-	before := whole.writes
+	reference := &mortal{Store: memkv.New(), last: -1}
+	j := openJoiner(t, s, anotherRuntime(t), reference)
+	before := reference.writes
 	j.follow()
-	want, writes := j.says(id), whole.writes
+	want, writes := j.says(id), reference.writes
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if j.taken != 1 || writes-before < 12 {
-		t.Fatalf("%d snapshots taken with %d writes", j.taken, writes-before)
+	if j.snapshots != 1 || writes-before < 12 {
+		t.Fatalf("%d snapshots taken with %d writes", j.snapshots, writes-before)
 	}
 	for last := before; last < writes; last += testkit.Size(t, 16, 16, 4, 1) {
 		store := &mortal{Store: memkv.New(), last: last}
@@ -263,7 +263,7 @@ func TestTakesThroughKills(t *testing.T) {
 		if err := j.try(); err == nil {
 			t.Errorf("killed at write %d of %d it joined all the same", last, writes)
 		}
-		_ = j.Close() // its store is dead
+		_ = j.Close() // its store fails, so Close does too
 		j = openJoiner(t, s, anotherRuntime(t), store.Store)
 		j.follow()
 		if got := j.says(id); got != want {
@@ -275,7 +275,7 @@ func TestTakesThroughKills(t *testing.T) {
 	}
 }
 
-// TestCollectsInCalls: the heap of a page's copy is collected in the one call that takes a snapshot, too.
+// TestCollectsInCalls: in a page, the garbage collector also runs within the one call that installs a snapshot.
 func TestCollectsInCalls(t *testing.T) {
 	s := newSource(t, 10_000)
 	s.do = wire.DoRebase
@@ -301,7 +301,7 @@ func TestCollectsInCalls(t *testing.T) {
 		}
 	}()
 	s.follow(t, in)
-	if got := in.Bytes() >> 20; got > 150 { // 90; 206 where it is not
+	if got := in.Bytes() >> 20; got > 150 { // it has 90 MB, and had 206 MB without collections in the call
 		t.Errorf("the instance has %d MB", got)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// BenchmarkStart measures the parts of an edge's start: the module compiled, or read from the cache; an instance for pictures and one for
-// an application, on the released network.
+// BenchmarkStart measures the parts of an edge's start: to compile the module, or to read it from the cache; to open an analyser and an
+// instance of an application, with the released network.
 func BenchmarkStart(b *testing.B) {
 	ctx := context.Background()
 	o := moduleOptions(b)
@@ -71,8 +71,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkCall measures a call into a guest and back: a request that a guest made by hand answers at once, and one that the module
-// answers. core/api measures the same natively.
+// BenchmarkCall measures a call into a guest and back: a request to a guest with a constant answer, and one to the module. core/api
+// measures the same natively.
 func BenchmarkCall(b *testing.B) {
 	ctx := context.Background()
 	r := &api.Request{Method: "GET", Path: "/v2/models"}
@@ -111,8 +111,8 @@ func reportCPUTime(b *testing.B) (report func()) {
 	return func() { b.ReportMetric(float64((used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op") }
 }
 
-// BenchmarkPredict is one photo from its base64 to its concepts on the released network: natively,
-// and by an instance of an application and one of pictures.
+// BenchmarkPredict measures a prediction for one photo in base64 with the released network: natively,
+// and with an instance of an application and an analyser.
 func BenchmarkPredict(b *testing.B) {
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -130,9 +130,9 @@ func BenchmarkPredict(b *testing.B) {
 		}
 		bodies = append(bodies, []byte(`{"inputs":[{"data":{"image":{"base64":"`+base64.StdEncoding.EncodeToString(data)+`"}}}]}`))
 	}
-	for name, where := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS)} {
+	for name, openGuest := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS)} {
 		b.Run(name, func(b *testing.B) {
-			w := apitest.NewWorldElsewhere(b, memkv.New(), set, nil, nil, where)
+			w := apitest.NewWorldElsewhere(b, memkv.New(), set, nil, nil, openGuest)
 			defer reportCPUTime(b)()
 			i := 0
 			for b.Loop() {
@@ -145,7 +145,7 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// BenchmarkAnalyse is the part of BenchmarkPredict that is an analyser's.
+// BenchmarkAnalyse measures only the analysis in BenchmarkPredict.
 func BenchmarkAnalyse(b *testing.B) {
 	photo, err := os.ReadFile(filepath.Join(testkit.Root(b), "web", "samples", "01-canal-in-venice.jpg"))
 	if err != nil {

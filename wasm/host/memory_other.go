@@ -4,5 +4,5 @@ package host
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// newMemory leaves an instance's memory to wazero, which keeps it in slices.
+// newMemory returns no allocator, so wazero stores an instance's memory in slices.
 func newMemory() (a experimental.MemoryAllocator, free func()) { return nil, func() {} }

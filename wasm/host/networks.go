@@ -6,15 +6,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// networks are the networks that guests have requested, compiled natively and shared by all instances. A base identifies a network down
-// to its bytes, so it may be read from any instance's bundles.
+// networks caches the networks that guests have requested. They run natively, and all instances share them. A base identifies the bytes of
+// a network, so the host can read the network from the bundles of any instance.
 type networks struct {
 	mu     sync.Mutex
-	byBase map[[32]byte]*predict.Set // nil: of no use here
+	byBase map[[32]byte]*predict.Set // a value is nil if the network cannot be loaded
 }
 
-// network returns the one with a base, of the newest bundles or of an older network's; nil: there is none, and the guest reports the
-// fault of its bundles.
+// network returns the network with this base. It loads the network from the newest bundles or, for another base, from an older network's
+// files. It returns nil if no valid network has this base; then the guest reports the error in its bundles.
 func (n *networks) network(services *Services, base [32]byte) *predict.Set {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestNetworks finds networks by their base, in the newest bundles and among older ones, and compiles each once.
+// TestNetworks finds networks by their base, in the newest bundles and in older ones, and loads each once.
 func TestNetworks(t *testing.T) {
 	tables, err := predict.LoadTables(models.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	base := tables.Base()
-	asked := 0
+	requests := 0
 	older := func(files fs.FS, err error) func([32]byte) (fs.FS, error) {
 		return func([32]byte) (fs.FS, error) {
-			asked++
+			requests++
 			return files, err
 		}
 	}
@@ -43,8 +43,8 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%s: network = %v, want one: %v", tt.name, set, tt.want)
 		}
 	}
-	if asked != 4 {
-		t.Errorf("older bundles were asked for %d times, want 4: what is known is not read again", asked)
+	if requests != 4 {
+		t.Errorf("older bundles were asked for %d times, want 4: what is known is not read again", requests)
 	}
 	var newest networks
 	if set := newest.network(&Services{Bundles: models.FS}, base); set == nil {

@@ -31,28 +31,28 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// page is the module in a browser, as web/runtime runs it, on the services of this process. Its worker asks for work, does it and returns
-// the result. An import is a question in between, whose answer it waits for.
+// page runs the module in a browser, as web/runtime does, with the services of this process. Its worker asks for work, does it and
+// returns the result. To call an import, it sends a turn and waits for the answer.
 //
-//	test ──say──▶ page ──turn──▶ test ──import──▶ page … ──turn {done}──▶ test
+//	test ──toPage──▶ page ──turn──▶ test ──import──▶ page … ──turn {done}──▶ test
 type page struct {
-	say  chan messageToPage // to the page
-	told chan turn          // by the page
-	gone chan struct{}
-	last int // guest
+	toPage   chan messageToPage // messages to the page
+	fromPage chan turn          // messages of the page
+	closed   chan struct{}
+	last     int // id of the newest guest
 }
 
-// messageToPage is a message to the page, with bytes.
+// messageToPage is a message to the page. Its bytes follow the JSON head.
 type messageToPage struct {
 	ID     int    `json:"id"`
 	Make   bool   `json:"make,omitempty"`
 	Call   string `json:"call,omitempty"`
 	Drop   bool   `json:"drop,omitempty"`
-	Answer string `json:"answer,omitempty"` // of an import
+	Answer string `json:"answer,omitempty"` // result of an import
 	bytes  []byte
 }
 
-// turn is a message of the page, with bytes.
+// turn is a message of the page. Its bytes follow the JSON head.
 type turn struct {
 	Ready, Done   bool
 	Failed        string
@@ -66,13 +66,13 @@ type turn struct {
 // span is a range of the guest's memory.
 type span struct{ At, N uint32 }
 
-// openPage starts a browser with the page.
+// openPage starts a browser that runs the page.
 func openPage(t *testing.T) *page {
 	t.Helper()
 	node := process.Need(t, "node")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	root := testkit.Root(t)
-	p := &page{say: make(chan messageToPage), told: make(chan turn), gone: make(chan struct{})}
+	p := &page{toPage: make(chan messageToPage), fromPage: make(chan turn), closed: make(chan struct{})}
 	process.Make(t, "web")
 	web := filepath.Join(root, "web", "runtime")
 	scripts := filepath.Join(web, "served", "dist")
@@ -113,7 +113,7 @@ func openPage(t *testing.T) *page {
 	go func() {
 		defer close(ended)
 		_ = browser.Wait()
-		close(p.gone)
+		close(p.closed)
 	}()
 	t.Cleanup(func() {
 		_ = stay.Close() // at the end of its input the browser ends
@@ -127,7 +127,7 @@ func openPage(t *testing.T) *page {
 	return p
 }
 
-// isolatePage lets the page share memory between its workers.
+// isolatePage adds the headers with which a page can share memory between its workers.
 func isolatePage(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -140,7 +140,7 @@ func isolatePage(h http.Handler) http.Handler {
 func (p *page) turns(w http.ResponseWriter, r *http.Request) {
 	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		return // it has been answered
+		return // Upgrade has answered
 	}
 	defer func() { _ = conn.Close() }()
 	for {
@@ -148,19 +148,19 @@ func (p *page) turns(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		var heard turn
-		if heard.bytes, err = unframe(message, &heard); err != nil {
-			heard = turn{Failed: err.Error()}
+		var msg turn
+		if msg.bytes, err = unframe(message, &msg); err != nil {
+			msg = turn{Failed: err.Error()}
 		}
 		select {
-		case p.told <- heard:
-		case <-p.gone:
+		case p.fromPage <- msg:
+		case <-p.closed:
 			return
 		}
 		select {
-		case next := <-p.say:
+		case next := <-p.toPage:
 			err = conn.WriteMessage(websocket.BinaryMessage, frame(next, next.bytes))
-		case <-p.gone:
+		case <-p.closed:
 			return
 		}
 		if err != nil {
@@ -169,7 +169,7 @@ func (p *page) turns(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// frame is a message: the length of a head in four bytes, the head as JSON, bytes.
+// frame returns a message: the length of the head in four bytes, the head as JSON, and data.
 func frame(head any, data []byte) []byte {
 	text, _ := json.Marshal(head)
 	message := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
@@ -189,54 +189,54 @@ var errGone = errors.New("the browser is gone")
 
 func (p *page) hear() (turn, error) {
 	select {
-	case heard := <-p.told:
-		return heard, nil
-	case <-p.gone:
+	case msg := <-p.fromPage:
+		return msg, nil
+	case <-p.closed:
 		return turn{}, errGone
 	}
 }
 
-// do makes the page do something, and serves its imports meanwhile.
+// do sends a message to the page and returns the bytes of its result. Meanwhile it runs the imports that the page calls.
 func (p *page) do(ctx context.Context, in *Instance, next messageToPage) ([]byte, error) {
 	for {
 		select {
-		case p.say <- next:
-		case <-p.gone:
+		case p.toPage <- next:
+		case <-p.closed:
 			return nil, errGone
 		}
-		heard, err := p.hear()
+		msg, err := p.hear()
 		switch {
 		case err != nil:
 			return nil, err
-		case heard.Failed != "":
-			return nil, errors.New(heard.Failed)
-		case heard.Done:
-			return heard.bytes, nil
+		case msg.Failed != "":
+			return nil, errors.New(msg.Failed)
+		case msg.Done:
+			return msg.bytes, nil
 		}
-		if next, err = lendTo(ctx, in, &heard); err != nil {
+		if next, err = lendTo(ctx, in, &msg); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// lendTo runs an import on the ranges of memory that came with it.
-func lendTo(ctx context.Context, in *Instance, heard *turn) (messageToPage, error) {
+// lendTo runs an import on the ranges of the guest's memory in msg, and returns its answer with the written ranges.
+func lendTo(ctx context.Context, in *Instance, msg *turn) (messageToPage, error) {
 	for _, one := range imports {
-		if one.name != heard.Import {
+		if one.name != msg.Import {
 			continue
 		}
 		memory := &ranges{}
-		rest := heard.bytes
-		for _, s := range heard.Read {
+		rest := msg.bytes
+		for _, s := range msg.Read {
 			memory.spans = append(memory.spans, piece{s.At, rest[:s.N]})
 			rest = rest[s.N:]
 		}
 		written := len(memory.spans)
-		for _, s := range heard.Written {
+		for _, s := range msg.Written {
 			memory.spans = append(memory.spans, piece{s.At, make([]byte, s.N)})
 		}
-		c := call{ctx: ctx, in: in, memory: memory, stack: make([]uint64, max(len(heard.Args), 1))}
-		for i, arg := range heard.Args {
+		c := call{ctx: ctx, in: in, memory: memory, stack: make([]uint64, max(len(msg.Args), 1))}
+		for i, arg := range msg.Args {
 			v, err := strconv.ParseUint(arg, 10, 64)
 			if err != nil {
 				return messageToPage{}, err
@@ -247,13 +247,13 @@ func lendTo(ctx context.Context, in *Instance, heard *turn) (messageToPage, erro
 			}
 		}
 		one.hostFunc(&c)
-		answer := messageToPage{ID: heard.ID, Answer: strconv.FormatInt(int64(c.stack[0]), 10)}
+		answer := messageToPage{ID: msg.ID, Answer: strconv.FormatInt(int64(c.stack[0]), 10)}
 		for _, p := range memory.spans[written:] {
 			answer.bytes = append(answer.bytes, p.data...)
 		}
 		return answer, nil
 	}
-	return messageToPage{}, fmt.Errorf("no import %q", heard.Import)
+	return messageToPage{}, fmt.Errorf("no import %q", msg.Import)
 }
 
 // ranges are the parts of a memory that an import may touch.
@@ -281,7 +281,7 @@ func (r *ranges) Read(at, n uint32) ([]byte, bool) {
 	return nil, false
 }
 
-// far is a guest in the page as a module: what is reserved is a buffer here, and so is an answer.
+// far implements api.Module for a guest in the page. Reserved memory and answers are in buffer, in this process.
 type far struct {
 	wapi.Module
 	page   *page
@@ -293,7 +293,7 @@ type far struct {
 func (f *far) Memory() wapi.Memory         { return &ranges{spans: []piece{{0, f.buffer}}} }
 func (f *far) Close(context.Context) error { return nil }
 
-// farExport is one of its exports.
+// farExport is an export of a far guest.
 type farExport struct {
 	wapi.Function
 	far  *far
@@ -311,7 +311,7 @@ func (e farExport) CallWithStack(ctx context.Context, stack []uint64) error {
 	return err
 }
 
-// open is Runtime.Open with the guest in the page.
+// open does what Runtime.Open does, for a guest in the page.
 func (p *page) open(rt *Runtime, services Services, s abi.Settings) (*Instance, error) {
 	p.last++
 	host, err := hostcalls.New(services, s.App)
@@ -338,11 +338,11 @@ func (p *page) open(rt *Runtime, services Services, s abi.Settings) (*Instance, 
 	if err != nil {
 		return nil, err
 	}
-	told, err := abi.ParseDone(answer)
-	return in, errors.Join(err, told)
+	guestErr, err := abi.ParseDone(answer)
+	return in, errors.Join(err, guestErr)
 }
 
-// farGuest is a guest of the page as that of a world.
+// farGuest is a guest in the page that the transcripts test.
 type farGuest struct{ guestOf }
 
 func (g farGuest) Close() error {

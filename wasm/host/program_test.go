@@ -22,7 +22,7 @@ type programResult struct {
 	records int
 }
 
-// run runs the program of a seed in a world.
+// run runs the random program of a seed in a world.
 func run(t *testing.T, w *apitest.World, seed uint64) programResult {
 	t.Helper()
 	var got programResult
@@ -40,7 +40,7 @@ func run(t *testing.T, w *apitest.World, seed uint64) programResult {
 	return got
 }
 
-// digest is that of all that a store holds, by key: log, state, index and what else is derived.
+// digest returns a hash of all keys and values in a store, and their number.
 func digest(t *testing.T, store kv.Store) (sum [sha256.Size]byte, records int) {
 	t.Helper()
 	h := sha256.New()
@@ -58,8 +58,8 @@ func digest(t *testing.T, store kv.Store) (sum [sha256.Size]byte, records int) {
 	return sum, records
 }
 
-// TestSameInModule runs random programs natively and on the module: every answer is the same, and
-// so is every byte that they leave in the store. Both also agree with the reference model of TestPrograms.
+// TestSameInModule runs random programs natively and on the module. All answers are the same, and so are all
+// bytes in the store afterwards. Both also agree with the reference model of TestPrograms.
 func TestSameInModule(t *testing.T) {
 	set := apitest.Tiny(t)
 	open := elsewhere(t, apitest.TinyBundles(t))

@@ -10,8 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// router finds the application of a request. It answers requests without one itself, with the service that the instances have, which
-// refuses everybody. So the answers do not reveal whether a key, a token or a client is known, and no instance is opened for a stranger.
+// router finds the application of a request. It answers a request without an application itself. For that it has the same service as the
+// instances, but without applications, so the service rejects every credential. So the answers do not reveal whether a key, a token or a
+// client is known, and the fleet opens no instance for a stranger.
 type router struct {
 	f       *Fleet
 	service *api.Service
@@ -27,13 +28,13 @@ func newRouter(f *Fleet) (*router, error) {
 	return &router{f, service}, err
 }
 
-// records are those of applications, keys and clients.
+// records returns a reader of the records of applications, keys and clients.
 func (o *FleetOptions) records() catalog.Reader {
 	return catalog.Read(o.Services.Store, catalog.Control)
 }
 
-// application returns the application of a request's credential; empty if there is none, or if it cannot be looked up: then the service
-// reports the error.
+// application returns the ID of the application of r: r.App if it is set, or else the application that the credential belongs to. It
+// returns "" if there is none or the lookup fails. The service then reports the error.
 func (x *router) application(r *api.Request) string {
 	records := x.f.o.records()
 	if r.App != "" {
@@ -70,27 +71,28 @@ func (x *router) application(r *api.Request) string {
 	return key.App
 }
 
-// Caller returns for whom a request speaks; see api.Service.
+// Caller returns the ID of the account that owns the application of r, or the application's ID if no account owns it. See
+// [api.Service.Caller].
 func (f *Fleet) Caller(ctx context.Context, r *api.Request) (string, error) {
-	if app := f.front.application(r); app != "" {
+	if app := f.router.application(r); app != "" {
 		record, err := f.o.records().App(app)
 		return cmp.Or(record.Owner, app), err
 	}
-	return f.front.service.Caller(ctx, r)
+	return f.router.service.Caller(ctx, r)
 }
 
-// AppOf is the application that a request's credential is good for; empty: it is good for none.
-func (f *Fleet) AppOf(r *api.Request) string { return f.front.application(r) }
+// AppOf returns the ID of the application of r: r.App, or the application that the credential belongs to. It returns "" if there is none.
+func (f *Fleet) AppOf(r *api.Request) string { return f.router.application(r) }
 
-// anonymousApps is the register as the front sees it: it reads all of it and opens nothing.
+// anonymousApps is the router's view of the applications. It reads all records, and opens no application.
 type anonymousApps struct{ catalog.Reader }
 
 var _ api.Applications = anonymousApps{}
 
-// Open implements [api.Applications]: none.
+// Open implements [api.Applications]. It always returns [catalog.ErrNotFound].
 func (anonymousApps) Open(string) (*api.Application, error) { return nil, catalog.ErrNotFound }
 
-// AppsOf implements [api.Applications]: none, since there are no accounts here.
+// AppsOf implements [api.Applications]. It returns no applications, because the router has no accounts.
 func (anonymousApps) AppsOf(string) ([]catalog.App, error) { return nil, nil }
 
 // Keys implements [api.Applications].
@@ -102,12 +104,12 @@ func (s anonymousApps) Keys(app string) (keys []catalog.Key, err error) {
 	return keys, err
 }
 
-// CreateApp implements [api.Applications]: the host makes applications.
+// CreateApp implements [api.Applications]. It returns an error, because only the origin creates applications.
 func (anonymousApps) CreateApp(context.Context, string, string, api.NewApp) (catalog.App, error) {
 	return catalog.App{}, register.ErrNotOrigin
 }
 
-// CreateKey implements [api.Applications]: the host makes keys.
+// CreateKey implements [api.Applications]. It returns an error, because only the origin creates keys.
 func (anonymousApps) CreateKey(context.Context, string, string, api.NewKey) (string, catalog.Key, error) {
 	return "", catalog.Key{}, register.ErrNotOrigin
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestCount counts each call of an application that shows a good credential, whatever comes of it, and answers 402 with the reason when
-// no more calls may be made. Calls of strangers, calls for which the host vouches, and what one of our pages reads are not counted.
+// TestCount: the fleet counts each call with a valid credential, whatever its result, and answers 402 with the reason if the host allows
+// no more calls. It does not count calls with invalid credentials, calls with App set by the host, and reads by our own pages.
 func TestCount(t *testing.T) {
 	counted, reason := 0, ""
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
@@ -27,7 +27,7 @@ func TestCount(t *testing.T) {
 	a := n.tenant()
 	key := "Key " + a.key
 	for _, tt := range []struct {
-		what   string
+		name   string
 		r      api.Request
 		reason string
 		status int
@@ -45,25 +45,25 @@ func TestCount(t *testing.T) {
 		counted, reason = 0, tt.reason
 		res := n.serve(&tt.r)
 		if res.Status != tt.status || counted != tt.counts || tt.status == 402 && !bytes.Contains(res.Body, []byte(tt.reason)) {
-			t.Errorf("%s = %d %s, and %d calls were counted; want %d and %d", tt.what, res.Status, res.Body, counted, tt.status, tt.counts)
+			t.Errorf("%s = %d %s, and %d calls were counted; want %d and %d", tt.name, res.Status, res.Body, counted, tt.status, tt.counts)
 		}
 	}
 }
 
-// TestAdmit has a host refuse calls of one application that write: nobody else's, none that read, and none for
-// which it vouches itself.
+// TestAdmit: the host refuses writing calls of one application. Reads, calls of other applications, and calls with
+// App set by the host succeed.
 func TestAdmit(t *testing.T) {
-	held := ""
+	suspendedApp := ""
 	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
 		o.Admit = func(_ context.Context, app string, r *api.Request) error {
-			if app == held && api.Writes(r.Method, r.Path) {
+			if app == suspendedApp && api.Writes(r.Method, r.Path) {
 				return auth.ErrWritesSuspended
 			}
 			return nil
 		}
 	})
 	a, b := n.tenant(), n.tenant()
-	held = a.app
+	suspendedApp = a.app
 	body := []byte(`{"concepts":[{"id":"c"}]}`)
 	for _, tt := range []struct {
 		r    api.Request
@@ -81,7 +81,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestNoTimeLeft gives up a picture whose caller has no time for it.
+// TestNoTimeLeft: an analysis fails if the time of its caller is over.
 func TestNoTimeLeft(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
 	picture := apitest.Picture("red.png")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// running are the calls under way, by when they began, or last wrote.
+// running holds the running call of each instance, with the time when the call began or last wrote.
 type running struct {
 	mu    sync.Mutex
 	calls map[*Instance]time.Time
@@ -20,7 +20,7 @@ func (r *running) enter(in *Instance, now time.Time) {
 	r.calls[in] = now
 }
 
-// wrote notes that a call that is under way goes forward: a copy that joins writes for as long as it takes.
+// wrote records that the running call of in makes progress. A joining replica may write for a long time in one call.
 func (r *running) wrote(in *Instance, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

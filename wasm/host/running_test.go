@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestRunning: a call counts from when it began or last wrote, and one that has ended not at all.
+// TestRunning: oldest returns the maximum time since a running call began or last wrote.
 func TestRunning(t *testing.T) {
 	var r running
 	begun := time.Unix(1_700_000_000, 0)

@@ -18,31 +18,31 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// ErrModule is returned for an invalid module, or one with other imports or exports than those of the ABI.
+// ErrModule is the error for an invalid module, or a module with other imports or exports than the ABI defines.
 var ErrModule = errors.New("not a module with this ABI")
 
 // DefaultMemoryPages is the default maximum of an instance's memory, in pages of 64 KiB: 1 GiB.
 const DefaultMemoryPages = 1 << 14
 
-// Options are the settings of a [Runtime]. Module, Now and Rand are needed.
+// Options are the settings of a [Runtime]. Module, Now and Rand are required.
 type Options struct {
-	Module      []byte           // of the same source as this program; borrowed until NewRuntime returns
-	Cache       *Cache           // keeps compiled modules; nil: each start compiles
-	MemoryPages uint32           // of each instance, 64 KiB each; 0 means DefaultMemoryPages
-	Now         func() time.Time // a clock that runs, for the guests' own runtime and for Oldest
-	Rand        io.Reader        // seeds the guests' own runtime; nothing of an answer comes from it
-	Log         *slog.Logger     // deaths of guests, and their output; nil: nothing is logged
+	Module      []byte           // built from the same source as this program; the caller must not change it until NewRuntime returns
+	Cache       *Cache           // stores compiled modules; nil: every start compiles
+	MemoryPages uint32           // maximum memory of each instance, in pages of 64 KiB; 0 means DefaultMemoryPages
+	Now         func() time.Time // clock of the Go runtime in the guests, and of Oldest
+	Rand        io.Reader        // seeds the Go runtime in the guests; answers do not depend on it
+	Log         *slog.Logger     // log of crashed guests and their output; nil: nothing is logged
 }
 
-// Runtime is a compiled module. Its calls have no deadlines, which would cost a multiple of the work: the caller watches
-// them by Oldest. It is safe for concurrent use.
+// Runtime is a compiled module. Its calls have no deadlines, because deadlines would make them several times slower. The caller
+// watches them with [Runtime.Oldest]. A Runtime is safe for concurrent use.
 type Runtime struct {
 	o Options
 	*compiledModule
 	kernels *kernels.Native
 	hash    [sha256.Size]byte
 	begun   time.Time
-	open    atomic.Int64 // instances
+	open    atomic.Int64 // number of open instances
 	running running
 	networks
 }
@@ -72,7 +72,8 @@ func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 	return rt, nil
 }
 
-// link gives the module what it may import, and nothing else: one that asks for more is refused.
+// link defines the functions that the module may import, and checks its exports. It returns an error if an export is missing or has
+// another type.
 func (rt *Runtime) link(ctx context.Context) error {
 	if err := linkWASI(ctx, rt.runtime, rt.module); err != nil {
 		return err
@@ -100,34 +101,34 @@ func (rt *Runtime) link(ctx context.Context) error {
 	return nil
 }
 
-// Hash is the SHA-256 of the module.
+// Hash returns the SHA-256 of the module.
 func (rt *Runtime) Hash() [sha256.Size]byte { return rt.hash }
 
 // WasCompiled reports whether the module was compiled at this start, and not read from the cache.
 func (rt *Runtime) WasCompiled() bool { return rt.isNew }
 
-// Instances returns the number of open ones.
+// Instances returns the number of open instances.
 func (rt *Runtime) Instances() int { return int(rt.open.Load()) }
 
-// Oldest returns how long the longest call under way has been running, of all instances, without writing anything. No call can
-// be interrupted: the process that hangs has to end.
+// Oldest returns the longest time, over the running calls of all instances, since the call began or last wrote with kv_apply. A call
+// cannot be interrupted. If a call hangs, the process must end.
 func (rt *Runtime) Oldest() time.Duration { return rt.running.oldest(rt.o.Now()) }
 
-// Close ends the runtime and what is left of its instances. None may be in a call.
+// Close closes the runtime and its open instances. No instance may be in a call.
 func (rt *Runtime) Close(ctx context.Context) error { return rt.close(ctx) }
 
-// instantiate makes an instance of the module; free is called once it is closed.
+// instantiate creates an instance of the module. The caller calls free once it has closed m.
 func (rt *Runtime) instantiate(ctx context.Context) (m wapi.Module, free func(), err error) {
 	memory, unmap := newMemory()
 	defer func() {
-		if v := recover(); v != nil { // wazero's, where the system has no memory left
+		if v := recover(); v != nil { // wazero panics if the system has no memory left
 			err = fmt.Errorf("instance: %v", v)
 		}
 		if err != nil {
 			unmap()
 		}
 	}()
-	// Without a name, or many could not be open; nothing is called before all is ready.
+	// Instances have no name, because two instances with one name cannot be open. No export runs before the instance is ready.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
 	m, err = rt.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, memory), rt.module, config)
 	if err != nil {

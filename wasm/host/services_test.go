@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// bench is 64 KiB of a guest's memory with an instance, for imports that are called without a guest.
+// bench calls imports without a guest. It has an instance and 64 KiB of memory.
 type bench struct {
 	mem []byte
 	in  *Instance
@@ -31,17 +31,17 @@ func newBench(services Services) *bench {
 	rt := &Runtime{o: Options{Now: func() time.Time { return begun.Add(time.Second) }, Rand: newSeeded()}, begun: begun}
 	host, err := hostcalls.New(services, "")
 	if err != nil {
-		panic(err) // of an application
+		panic(err) // hostcalls.New fails only for a wrong application
 	}
 	return &bench{make([]byte, 1<<16), &Instance{rt: rt, host: host}}
 }
 
-// lentAs is an import by its name.
+// lentAs returns the import with this name.
 func lentAs(name string) hostFunc {
 	return imports[slices.IndexFunc(imports, func(im hostImport) bool { return im.name == name })].hostFunc
 }
 
-// call calls an import; ended says that it ended the guest.
+// call calls an import. ended is the error with which the import ended the guest, or nil.
 func (b *bench) call(f hostFunc, args ...uint64) (answer uint64, ended error) {
 	c := &call{ctx: context.Background(), in: b.in, memory: &ranges{spans: []piece{{0, b.mem}}}, stack: append(args, 0)[:max(len(args), 1)]}
 	defer func() {
@@ -61,7 +61,7 @@ func (b *bench) put(at int, words ...uint32) {
 
 func (b *bench) word(at int) uint32 { return binary.LittleEndian.Uint32(b.mem[at:]) }
 
-// TestPrinted keeps the end of a guest's output to its two open files, and nothing of its other writes.
+// TestPrinted: the host keeps the end of a guest's output to files 1 and 2, and rejects writes to other files.
 func TestPrinted(t *testing.T) {
 	b := newBench(Services{})
 	copy(b.mem[1000:], "panic: out of luck")
@@ -96,7 +96,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// TestPoll has no guest wait: a clock has always struck, and no file is open.
+// TestPoll: poll_oneoff never waits. Each clock has expired, and each file is an error.
 func TestPoll(t *testing.T) {
 	b := newBench(Services{})
 	for i, kind := range []byte{0, 1, 2} {
@@ -122,7 +122,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestNoRandomness ends a guest whose host has no randomness left: nothing is made from zeros.
+// TestNoRandomness: if the host's random source fails, the guest ends, so that it makes no keys from zeros.
 func TestNoRandomness(t *testing.T) {
 	b := newBench(Services{Rand: newSeeded()})
 	for _, f := range []hostFunc{lentAs("random"), wasiRandom} {
@@ -140,11 +140,11 @@ func TestNoRandomness(t *testing.T) {
 	}
 }
 
-// TestOlder names the files of an older network and reads them.
+// TestOlder lists the files of an older network and reads them.
 func TestOlder(t *testing.T) {
 	files := fstest.MapFS{"general/manifest.json": {Data: []byte("{}")}, "general/network": {Data: []byte("weights")}}
 	b := newBench(Services{})
-	b.mem[0] = 7 // of the base at 0
+	b.mem[0] = 7 // the base is at address 0
 	ask := func(name string, room uint64) (int64, string) {
 		t.Helper()
 		copy(b.mem[100:], name)
@@ -207,7 +207,7 @@ func TestNothingLent(t *testing.T) {
 	}
 }
 
-// TestTurn stops waiting for an instance that another request uses, and names the cause.
+// TestTurn: a request stops waiting for an instance in use when its context ends. The error names the cause.
 func TestTurn(t *testing.T) {
 	w := newWriter(nil, "app")
 	if !w.try() || w.try() {
@@ -229,7 +229,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestPicturesOfAGuest asks an instance that holds its pictures itself for some that it does not have.
+// TestPicturesOfAGuest: an instance that stores its pictures itself returns ErrNotFound for unknown names.
 func TestPicturesOfAGuest(t *testing.T) {
 	in, err := module(t).Open(t.Context(), Services{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return apitest.Start }, Rand: newSeeded()},
 		abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, OpenDoor: true})

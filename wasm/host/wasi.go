@@ -17,18 +17,18 @@ import (
 // systems and no sockets.
 //
 //	function             reads            writes            answer
-//	clock_time_get                        u64               nanoseconds of a clock that runs
-//	random_get                            len bytes         fit for seeds
+//	clock_time_get                        u64               nanoseconds since the runtime was created
+//	random_get                            len bytes         random bytes, for seeds
 //	args_sizes_get, environ_sizes_get     two u32           0, 0
 //	args_get, environ_get                                   nothing
-//	fd_write             vectors          u32               1 and 2 go to the log when the guest dies; others are closed
-//	poll_oneoff          subscriptions    events, u32       all have happened: nobody sleeps
+//	fd_write             vectors          u32               files 1 and 2 go to the log if the guest crashes; others are closed
+//	poll_oneoff          subscriptions    events, u32       all events have happened, so the guest never sleeps
 //	sched_yield                                             nothing
 //	proc_exit                                               ends the instance
-//	any other                                               closed, or not known
+//	any other                                               fd_…: the file is closed; others: not supported
 const wasiModule = "wasi_snapshot_preview1"
 
-// Numbers of WASI.
+// Error numbers of WASI.
 const (
 	wasiOK    = 0
 	wasiBadF  = 8
@@ -37,17 +37,17 @@ const (
 	wasiNoSys = 52
 )
 
-// Sizes of WASI's structures, and bounds of ours.
+// Sizes of WASI's structures, and limits of this host.
 const (
 	subscriptionBytes = 48
 	eventBytes        = 32
 	maxSubscriptions  = 64
 	maxVectors        = 64
-	maxPrinted        = 8 << 10 // maximum size of the kept end of a guest's output
+	maxPrinted        = 8 << 10 // bytes at the end of a guest's output that the host stores
 )
 
 var wasi = map[string]struct {
-	params string // types that it must be imported with
+	params string // types of the parameters that an import must have
 	do     hostFunc
 }{
 	"args_get":          {"ii", func(c *call) { c.set(wasiOK) }},
@@ -62,7 +62,7 @@ var wasi = map[string]struct {
 	"proc_exit":         {"i", func(c *call) { panic(sys.NewExitError(c.u32(0))) }},
 }
 
-// linkWASI gives the module the functions that it imports, under the types that it imports them by.
+// linkWASI defines the WASI functions that the module imports. It returns ErrModule if an import has another type than WASI's.
 func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) error {
 	b := r.NewHostModuleBuilder(wasiModule)
 	seen := map[string]bool{}
@@ -89,7 +89,8 @@ func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) er
 	return nil
 }
 
-// wasiUnknown answers for a function that asks for files or sockets: they are all closed.
+// wasiUnknown returns a function that only fails, because a guest has no files and no sockets. Names starting with fd_ report a closed
+// file, and all others an unsupported function.
 func wasiUnknown(name string) hostFunc {
 	answer := uint64(wasiNoSys)
 	if strings.HasPrefix(name, "fd_") {
@@ -104,8 +105,8 @@ func wasiNone(c *call) {
 	c.set(wasiOK)
 }
 
-// wasiClock tells the clock that the runtime schedules and collects by: the time since the module was
-// compiled, whichever clock is asked for. Times of answers come from the import now.
+// wasiClock returns the time since the runtime was created, for every clock. The Go runtime in the guest schedules and collects by it.
+// Times in answers come from the import now.
 func wasiClock(c *call) {
 	d := c.in.rt.o.Now().Sub(c.in.rt.begun)
 	binary.LittleEndian.PutUint64(c.view(c.u32(2), 8), uint64(d.Nanoseconds())+1)
@@ -152,7 +153,7 @@ func wasiPoll(c *call) {
 		user, kind := binary.LittleEndian.Uint64(s), s[8]
 		clear(e)
 		binary.LittleEndian.PutUint64(e, user)
-		if e[10] = kind; kind != 0 { // no clock: a file, and they are all closed
+		if e[10] = kind; kind != 0 { // not a clock but a file, and all files are closed
 			e[8] = wasiBadF
 		}
 	}
@@ -160,7 +161,7 @@ func wasiPoll(c *call) {
 	c.set(wasiOK)
 }
 
-// print keeps the end of the guest's output, which has the reason why it dies.
+// print stores the last maxPrinted bytes of the guest's output. They contain the reason of a crash.
 func (in *Instance) print(data []byte) {
 	if len(data) > maxPrinted {
 		data = data[len(data)-maxPrinted:]

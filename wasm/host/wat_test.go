@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// Opcodes that the tests' own guests are made of.
+// Opcodes in the guests that tests assemble.
 const (
 	opUnreachable = 0x00
 	opLoop        = 0x03
@@ -34,18 +34,18 @@ const (
 	blockVoid     = 0x40
 )
 
-// Where the tests' guests keep things in their one page.
+// Addresses in the memory of the guests that tests assemble.
 const (
 	atAnswers = 1024
-	atRequest = 16 << 10 // what reserve gives: 32 KiB
+	atRequest = 16 << 10 // result of reserve: room for 32 KiB
 )
 
-// guest is a module made by hand: it answers every export with a constant, but for those whose
-// bodies are replaced.
+// guest describes a module. Every export returns a constant answer, except those with a body
+// in bodies.
 type guest struct {
-	bodies  map[string][]byte // by export: code with its end
+	bodies  map[string][]byte // by export: code, with opEnd
 	imports []hostImport
-	pages   uint32 // at first
+	pages   uint32 // initial size of the memory
 	version int32
 	extra   []extra // more imports
 	data    []segment
@@ -107,7 +107,7 @@ func typeOf(params, results []wapi.ValueType) []byte {
 	return code(0x60, prefixLength(params), prefixLength(results))
 }
 
-// answers returns the answers of the exports.
+// answers returns the constant answers of the exports.
 func answers() map[string][]byte {
 	return map[string][]byte{
 		"open":    abi.AppendDone(nil, nil),
@@ -122,7 +122,7 @@ func answers() map[string][]byte {
 
 var exportNames = []string{"_initialize", "abi", "reserve", "open", "serve", "resume", "step", "analyse", "ask", "sync"}
 
-// encode writes the module.
+// encode returns the binary module.
 func (g *guest) encode() []byte {
 	var kinds, imports, functions, exported, codes [][]byte
 	for _, im := range g.imports {
@@ -137,7 +137,7 @@ func (g *guest) encode() []byte {
 	data := vec()
 	var segments [][]byte
 	at := atAnswers
-	told := answers()
+	replies := answers()
 	for i, name := range exportNames {
 		body := g.bodies[name]
 		if body == nil {
@@ -149,9 +149,9 @@ func (g *guest) encode() []byte {
 			case "reserve":
 				body = code(i32(atRequest), opEnd)
 			default:
-				body = code(i64(int64(abi.Answer(uint32(at), uint32(len(told[name]))))), opEnd)
-				segments = append(segments, code(0x00, i32(int32(at)), opEnd, prefixLength(told[name])))
-				at += len(told[name])
+				body = code(i64(int64(abi.Answer(uint32(at), uint32(len(replies[name]))))), opEnd)
+				segments = append(segments, code(0x00, i32(int32(at)), opEnd, prefixLength(replies[name])))
+				at += len(replies[name])
 			}
 		}
 		functions = append(functions, uleb(uint64(len(kinds))))
@@ -178,10 +178,10 @@ func (g *guest) encode() []byte {
 	)
 }
 
-// Bodies of hostile guests, for an export of the type (i32) → i64.
+// Bodies of hostile exports of the type (i32) → i64.
 var (
 	trap = code(opUnreachable, opEnd)
-	// bomb grows its memory until it gets no more, and writes to each page that it has got.
+	// bomb grows its memory until memory.grow fails, and then traps.
 	bomb = code(
 		opLoop, blockVoid,
 		i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0,
@@ -191,7 +191,7 @@ var (
 	wildRoom   = code(i32(-8), opEnd)
 )
 
-// recursion calls the export itself without end.
+// recursion returns a body with which an export calls itself without end.
 func (g *guest) recursion(name string) []byte {
 	n := len(g.imports) + len(g.extra)
 	for i, e := range exportNames {
@@ -209,7 +209,7 @@ func (g *guest) caller() []byte {
 	for i, im := range g.imports {
 		b = code(b, i32(atRequest), opI32Load8U, 0, 0, i32(int32(i)), opI32Eq, opIf, blockVoid)
 		if len(im.results) > 0 {
-			b = code(b, i32(atAnswers-8)) // where the result goes
+			b = code(b, i32(atAnswers-8)) // address of the result
 		}
 		for p, kind := range im.params {
 			load := opI32Load

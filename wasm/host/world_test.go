@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
-// theRuntime is the module, compiled once for all tests of the process.
+// theRuntime is the runtime of the module, compiled once for all tests of the process.
 var theRuntime struct {
 	once sync.Once
 	rt   *Runtime
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// moduleOptions are those of the module as an edge runs it.
+// moduleOptions returns the options with which an edge runs the module.
 func moduleOptions(t testing.TB) Options {
 	t.Helper()
 	o := options(prebuilt.Guest(t))
@@ -54,13 +54,13 @@ func module(t testing.TB) *Runtime {
 	return theRuntime.rt
 }
 
-// guestOf is the module as the guest of a world.
+// guestOf implements apitest.Guest with an instance of the module and an analyser.
 type guestOf struct {
 	*Instance
 	analyser *Instance
 }
 
-// Analyse does a job whose picture is in Data, on an instance that is an analyser, as a page does.
+// Analyse analyses the picture in j.Data as a page does. The instance must have the role of an analyser.
 func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
 	answer, err := in.call(ctx, "analyse", abi.AppendJob(nil, j))
 	if err != nil {
@@ -73,7 +73,7 @@ func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
 	return r.Result
 }
 
-// Close is a crash: an engine of a world is not closed either.
+// Close drops the instance without closing it, as a crash does. A world does not close its native engine either.
 func (g guestOf) Close() error { return g.Drop() }
 
 func (g guestOf) Take(_ time.Time, n int) ([]core.Task, error) {
@@ -91,7 +91,7 @@ func (g guestOf) Analyse(media []byte, j *api.Job) api.Result {
 	return g.analyser.Analyse(context.Background(), &job)
 }
 
-// elsewhere opens guests of the module on bundles, of one application each.
+// elsewhere returns a function that opens guests of the module with bundles, for one application each.
 func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 	t.Helper()
 	rt := module(t)
@@ -123,13 +123,13 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 	}
 }
 
-// TestTranscripts replays the transcripts of core/api on the module: the same bytes as natively.
+// TestTranscripts replays the transcripts of core/api on the module. The answers have the same bytes as native ones.
 func TestTranscripts(t *testing.T) {
 	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
 	replay(t, filepath.Join("core", "api", "testdata"), set, bundles, nil)
 }
 
-// TestReleasedTranscripts replays those on the released network and photographs.
+// TestReleasedTranscripts replays the transcripts that use the released network and photographs.
 func TestReleasedTranscripts(t *testing.T) {
 	set, err := predict.LoadTables(models.FS)
 	if err != nil {

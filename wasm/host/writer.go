@@ -34,7 +34,7 @@ type writer struct {
 
 	mayTake, mayStep bool      // something has happened since the last Take, and since the last Step
 	more             bool      // the last step reported more work
-	taken, stepped   time.Time // times of the last Take and the last Step
+	takenAt, stepped time.Time // times of the last Take and the last Step
 }
 
 func newWriter(f *Fleet, app string) *writer {
@@ -227,10 +227,10 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Exchange, erro
 		return call, nil
 	}
 	w.calls++
-	asked := *r
-	asked.Body, asked.Header = nil, nil // they belong to the caller
+	request := *r
+	request.Body, request.Header = nil, nil // they belong to the caller
 	return api.NewExchange(call.Jobs(), func(results []api.Result) ([]api.Job, api.Response, bool) {
-		return w.resume(in, call, &asked, results)
+		return w.resume(in, call, &request, results)
 	}), nil
 }
 

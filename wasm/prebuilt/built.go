@@ -1,4 +1,4 @@
-// Package prebuilt gives tests the module as make builds it. Only tests import it.
+// Package prebuilt provides the module that make builds to tests. Only tests import it.
 package prebuilt
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// Guest returns the module as make wasm builds it: it imports its kernels.
+// Guest returns the module that make wasm builds. It imports its kernels from the host.
 func Guest(t testing.TB) []byte {
 	t.Helper()
 	process.Make(t, "wasm")

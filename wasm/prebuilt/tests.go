@@ -19,10 +19,10 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// Suite is tests of a package that computes with kernels of its host.
+// Suite selects tests of a package that uses the kernels of its host. Run is the pattern of -test.run.
 type Suite struct{ Package, Run string }
 
-// Kernels are the packages whose kernels a host provides. Their own tests hold them to the definitions.
+// Kernels lists the packages whose kernels a host provides. Their tests compare the kernels with the definitions in Go.
 var Kernels = []Suite{
 	{"core/predict/nn/kernel", "."},
 	{"core/index/hnsw/kernel", "."},
@@ -33,7 +33,8 @@ var Kernels = []Suite{
 	{"core/blob", "Sum|Hash|Blobs"},
 }
 
-// Test runs a suite as a guest, in the folder of its package. attach gives the guest what it needs before it starts; nil: nothing.
+// Test runs a suite as a guest, in the folder of its package. Before the guest starts, Test calls attach, which links the guest with its
+// host. attach may be nil.
 func (s Suite) Test(ctx context.Context, t testing.TB, r wazero.Runtime, attach func(ctx context.Context, guest api.Module) error) {
 	t.Helper()
 	compiled, err := r.CompileModule(ctx, tests(t, s.Package))
@@ -61,7 +62,7 @@ func (s Suite) Test(ctx context.Context, t testing.TB, r wazero.Runtime, attach 
 	}
 }
 
-// tests builds the tests of a package, such as core/jsonio, as a guest whose kernels are its host's.
+// tests returns the tests of a package, such as core/jsonio, built as a guest that imports its kernels from the host.
 func tests(t testing.TB, pkg string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.wasm")
@@ -78,7 +79,8 @@ func tests(t testing.TB, pkg string) []byte {
 	return b
 }
 
-// Runtime is a runtime with WASI for a [Suite], which compiles into the cache of the wasip1 tests.
+// Runtime returns a runtime with WASI for [Suite.Test], which it closes when the test ends. Compiled modules are stored in the cache of
+// the wasip1 tests.
 func Runtime(t testing.TB) wazero.Runtime {
 	t.Helper()
 	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(testkit.Root(t), ".cache", "wazero"))

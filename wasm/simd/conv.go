@@ -315,8 +315,8 @@ func (k *kernels) defineGemv() {
 	f.Store(tail, 0, i32x4.Splat(0))
 	f.Store(tail, 16, i32x4.Splat(0))
 	f.While(n.GtS(0), func() {
-		none := emit.C(0)
-		t := tile{low, pitch, w, rounds, sums, emit.C(4 * tileCols), tail, none, none, none, h}
+		zero := emit.C(0)
+		t := tile{low, pitch, w, rounds, sums, emit.C(4 * tileCols), tail, zero, zero, zero, h}
 		f.Call(tileOfSums, t.args()...)
 		f.Set(i, 0)
 		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {

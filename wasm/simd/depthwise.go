@@ -2,11 +2,12 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// The depthwise convolution in bytes takes eight channels at a time and pairs of taps: their bytes are interleaved, widened, and
-// multiplied by pairs of weights like those of a product. A 3x3 window has a separate loop, which multiplies the ninth tap in 16 bits:
-// one product of a u8 and an s8 fits.
+// The depthwise convolution of bytes computes eight channels at a time, and two taps at a time. It interleaves the bytes of the two taps,
+// widens them, and multiplies them by pairs of weights, as a product does. A separate loop for 3x3 windows multiplies the ninth tap in 16
+// bits, which hold the product of a u8 and an s8.
 
-// geometry is a depthwise call's parameters as locals of f: d's fields in the order of kernel.Depthwise, then channels.
+// geometry holds the parameters of a depthwise call as locals: the fields of d, a kernel.Depthwise, in their order, and the number of
+// channels.
 type geometry struct {
 	h, dst, src                                                      value
 	rows, width, dstStep, srcStep, srcStride, strideX, dilationX, ch value
@@ -18,8 +19,8 @@ func geometryOf(f *emit.Func, d value) geometry {
 	return geometry{h, f.Param(1), f.Param(2), at(0), at(1), at(2), at(3), at(4), at(5), at(6), f.Let(h.Load(i32, hN))}
 }
 
-// eachOutput runs body for every row and pixel; out and in are the addresses of its first
-// channel.
+// eachOutput runs body for every output pixel of every row. out and in are the addresses of the first channel of the output pixel and of
+// the first pixel of its window.
 func (g *geometry) eachOutput(f *emit.Func, body func(out, in value)) {
 	out, in, x := f.Local(i32), f.Local(i32), f.Local(i32)
 	step := f.Let(g.ch.Mul(g.strideX))
@@ -39,8 +40,8 @@ func (g *geometry) eachOutput(f *emit.Func, body func(out, in value)) {
 	})
 }
 
-// eachBlock runs body for every block of eight channels, the last of which overlaps; w walks the
-// weights, blockBytes each.
+// eachBlock runs body for every block of eight channels, starting at channel c. The last block overlaps its neighbour. w is the address of
+// the block's weights. eachBlock adds blockBytes to w after each block; with 0, body moves w.
 func (g *geometry) eachBlock(f *emit.Func, w value, blockBytes int, body func(c value)) {
 	block, c := f.Local(i32), f.Local(i32)
 	f.Set(block, 0)
@@ -53,7 +54,7 @@ func (g *geometry) eachBlock(f *emit.Func, w value, blockBytes int, body func(c 
 	})
 }
 
-// setOffsets writes where the taps stand from the first, in bytes, to scratch.
+// setOffsets writes the distance of each tap from the first tap, in bytes, to scratch. It returns the address of this table.
 func (g *geometry) setOffsets(f *emit.Func) value {
 	at := f.Let(g.h.Load(i32, hScratch))
 	table := f.Let(at)
@@ -90,16 +91,16 @@ func (k *kernels) defineDepthwise() {
 	f.If(h.Load(i32, hSegs).Eq(3).And(h.Load(i32, hK).Eq(9)), func() { f.Call(three, args...) }, func() { f.Call(any, args...) })
 }
 
-// beginWindow begins a function of depthwise_u8's parameters.
+// beginWindow begins a function with the parameters of depthwise_u8. It returns the addresses of the bias and the scales, too.
 func (k *kernels) beginWindow() (f *emit.Func, g geometry, bias, scale value) {
 	f = k.Func("", ints(5))
 	q := f.Param(4)
 	return f, geometryOf(f, f.Param(3)), f.Let(q.Load(i32, 0)), f.Let(q.Load(i32, 4))
 }
 
-// sums are the accumulators of eight channels, and how they become bytes.
+// sums holds the accumulators of eight channels, and the constants that turn them into bytes.
 type sums struct {
-	lo, hi         value // of int32
+	lo, hi         value // int32, of channels 0 to 3 and 4 to 7
 	clampHi, clamp value
 	bits           value
 }
@@ -118,7 +119,7 @@ func (s *sums) add(f *emit.Func, lo, hi value) {
 	f.Set(s.hi, i32x4.Add(s.hi, hi))
 }
 
-// store writes eight bytes.
+// store writes the sums to dst as eight bytes.
 func (s *sums) store(f *emit.Func, dst, scale value) {
 	byteOf := func(acc value, offset int) value {
 		v := f32x4.Mul(f32x4.Convert(acc), scale.Load(v128, offset))
@@ -128,7 +129,7 @@ func (s *sums) store(f *emit.Func, dst, scale value) {
 	f.StoreLane(dst, 0, i8x16.NarrowU(words, words), 8, 0)
 }
 
-// defineThree defines the 3x3 window.
+// defineThree defines the convolution with 3x3 windows, for at least eight channels.
 func (k *kernels) defineThree() *emit.Func {
 	f, g, bias, scale := k.beginWindow()
 	w, col := f.Local(i32), f.Let(g.dilationX.Mul(g.ch))
@@ -138,7 +139,7 @@ func (k *kernels) defineThree() *emit.Func {
 	for t := range at {
 		at[t] = f.Local(i32)
 	}
-	four := f.Local(i32) // c in elements of four bytes
+	four := f.Local(i32) // offset of channel c in the bias and the scales, in bytes
 	g.eachOutput(f, func(out, in value) {
 		g.eachBlock(f, w, 5*32, func(c value) {
 			f.Set(at[0], in.Add(c))
@@ -162,7 +163,7 @@ func (k *kernels) defineThree() *emit.Func {
 	return f
 }
 
-// defineTaps defines windows of any size, for eight channels and more.
+// defineTaps defines the convolution with windows of any size, for at least eight channels.
 func (k *kernels) defineTaps() *emit.Func {
 	f, g, bias, scale := k.beginWindow()
 	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f)
@@ -192,7 +193,7 @@ func (k *kernels) defineTaps() *emit.Func {
 	return f
 }
 
-// defineFewChannels defines windows of fewer than eight channels, one at a time.
+// defineFewChannels defines the convolution for fewer than eight channels. It computes one channel at a time.
 func (k *kernels) defineFewChannels() *emit.Func {
 	f, g, bias, scale := k.beginWindow()
 	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f)

@@ -8,7 +8,7 @@ func (k *kernels) defineElementwise() {
 	k.defineSumRows()
 }
 
-// rounding is the constants of add_u8, read from a structure like kernel.Add.
+// rounding holds the constants of add_u8. roundingOf reads them from memory with the layout of kernel.Add.
 type rounding struct {
 	scaleY, scaleR, zeroY, zeroR, hi, lo, bits value
 }
@@ -22,7 +22,7 @@ func roundingOf(f *emit.Func, p value) *rounding {
 	}
 }
 
-// of is the sums of four numbers of y and r as bytes in 32 bits.
+// of returns the requantised sums of four numbers of y and four of r, each a byte in 32 bits.
 func (a *rounding) of(y, r value) value {
 	y = f32x4.Mul(f32x4.Convert(i32x4.Sub(y, a.zeroY)), a.scaleY)
 	r = f32x4.Mul(f32x4.Convert(i32x4.Sub(r, a.zeroR)), a.scaleR)
@@ -47,8 +47,8 @@ func (k *kernels) defineAdd() {
 	})
 }
 
-// defineSumRows defines sum_rows_u8(dst, src, lds, rows, n): sums of 16 bits for as many rows as
-// they hold, 257 of 255, then of 32.
+// defineSumRows defines sum_rows_u8(dst, src, lds, rows, n). It sums up to 257 rows in 16 bits, since 257·255 still fits, and then adds
+// the result to sums of 32 bits.
 func (k *kernels) defineSumRows() {
 	f := k.Func("sum_rows_u8", ints(5))
 	dst, src, lds, rows, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)

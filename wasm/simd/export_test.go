@@ -6,11 +6,11 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd/emit"
 )
 
-// Build and BuildRelaxed make the modules again.
+// Build and BuildRelaxed build the modules.
 func Build() []byte        { return build(pairs{}).Bytes() }
 func BuildRelaxed() []byte { return build(quads{emit.RelaxedDot}).Bytes() }
 
-// Unsigned and Signed return [Relaxed] with the two exact results of its dot product computed by other instructions.
+// Unsigned and Signed return [Relaxed] with other instructions instead of its dot product. Each computes one of the two exact results.
 var (
 	Unsigned = sync.OnceValue(func() []byte { return build(quads{emulateDot(i16x8.LowU, i16x8.HighU)}).Bytes() })
 	Signed   = sync.OnceValue(func() []byte { return build(quads{emulateDot(i16x8.LowS, i16x8.HighS)}).Bytes() })

@@ -9,12 +9,12 @@ import (
 	train "github.com/sightline-dev/sightline/core/train/kernel"
 )
 
-// sameBits fails the test unless got has want's bits; all that is not a number counts as one.
-func sameBits(t testing.TB, what string, got, want []float32) {
+// sameBits fails the test unless got has want's bits. All NaNs count as equal.
+func sameBits(t testing.TB, name string, got, want []float32) {
 	t.Helper()
 	for i := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) && !(got[i] != got[i] && want[i] != want[i]) {
-			t.Fatalf("%s: [%d] of %d = %x, want %x", what, i, len(want), math.Float32bits(got[i]), math.Float32bits(want[i]))
+			t.Fatalf("%s: [%d] of %d = %x, want %x", name, i, len(want), math.Float32bits(got[i]), math.Float32bits(want[i]))
 		}
 	}
 }
@@ -44,13 +44,13 @@ func TestProduct(t *testing.T) {
 	})
 }
 
-// TestTrainingSteps compares the bits of all functions over slices with those of Go.
+// TestTrainingSteps compares all kernels for training with the Go functions, bit by bit.
 func TestTrainingSteps(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a, n := newArena(t, rng), train.Lanes*rng.IntN(6)
 		x, y, z, w := kerneltest.Floats(rng, n), kerneltest.Floats(rng, n), kerneltest.Floats(rng, n), kerneltest.Floats(rng, n)
 		for i := range z {
-			z[i] *= 60 // beyond the exponential's clip
+			z[i] *= 60 // beyond the limits of the exponential
 			if rng.IntN(50) == 0 {
 				z[i] = float32(math.NaN())
 			}
@@ -61,14 +61,14 @@ func TestTrainingSteps(t *testing.T) {
 		sameBits(t, "dot", []float32{got}, []float32{train.Dot(x, y)})
 
 		// step runs one kernel on copies of dst, which both sides change.
-		step := func(what string, dst []float32, want func(dst []float32), args func(at uint32) []any) {
+		step := func(kernel string, dst []float32, want func(dst []float32), args func(at uint32) []any) {
 			t.Helper()
 			at := put(a, dst)
 			a.may(at, 1, 0, 4*n)
 			dst = append([]float32(nil), dst...)
 			want(dst)
-			a.call(what, args(at)...)
-			sameBits(t, what, get[float32](a, at, n), dst)
+			a.call(kernel, args(at)...)
+			sameBits(t, kernel, get[float32](a, at, n), dst)
 		}
 		step("axpy", y, func(d []float32) { train.Axpy(d, bias, x) }, func(at uint32) []any { return []any{at, bias, last(a, x), n} })
 		step("residual", x, func(d []float32) { train.Residual(d, z, bias, w, y) }, func(at uint32) []any {

@@ -26,7 +26,7 @@ var memoryModule = []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x00\x80\x01\x07\x
 // tested is the module that arenas instantiate.
 var tested = simd.Module
 
-// engine is one runtime, with the modules that it has compiled by their bytes. All tests share it.
+// engine is a runtime with its compiled modules by their bytes. All tests share one.
 type engine struct {
 	runtime wazero.Runtime
 	modules map[string]wazero.CompiledModule
@@ -36,7 +36,7 @@ var shared = sync.OnceValue(func() *engine {
 	return &engine{wazero.NewRuntime(context.Background()), make(map[string]wazero.CompiledModule)}
 })
 
-// open returns an instance of code without a name, whose imports are those of from.
+// open returns an instance of code without a name. from provides its imports; nil if it has none.
 func (e *engine) open(t testing.TB, code []byte, from api.Module) api.Module {
 	t.Helper()
 	ctx := context.Background()
@@ -65,22 +65,22 @@ type arena struct {
 	t      testing.TB
 	mem, k api.Module
 	at     uint32
-	rooms  []span // of packings
-	writes []span // what the next call may write
+	rooms  []span // ranges of packings
+	writes []span // ranges that the next call may write
 	rng    *rand.Rand
 }
 
-// span is a range of addresses, without its end.
+// span is the range of addresses from span[0] up to, but without, span[1].
 type span [2]uint32
 
-// operation is one event of a memory: it begins, bytes are written, a kernel is called, or it ends with these contents.
+// operation is one event of an arena: its creation with Pages, a write of Bytes, a call of a kernel, or the final Sum of its contents.
 type operation struct {
 	Pages  uint32   `json:"pages,omitempty"`
 	At     uint32   `json:"at,omitempty"`
 	Bytes  []byte   `json:"bytes,omitempty"`
 	Call   string   `json:"call,omitempty"`
-	Args   []string `json:"args,omitempty"`  // decimal; of floats their bits
-	Types  string   `json:"types,omitempty"` // of the arguments: i i32, I i64, f f32
+	Args   []string `json:"args,omitempty"`  // decimal; a float as its bits
+	Types  string   `json:"types,omitempty"` // types of Args: i i32, I i64, f f32
 	Result string   `json:"result,omitempty"`
 	Sum    string   `json:"sum,omitempty"`
 }
@@ -88,10 +88,10 @@ type operation struct {
 // recorder records the operations in all arenas, for another engine to repeat.
 type recorder struct {
 	operations []operation
-	arena      *arena // the newest
+	arena      *arena // newest arena; nil after end
 }
 
-// record is the recorder of the one test that records; nil otherwise.
+// record is the recorder of the test that records, or nil if no test does.
 var record *recorder
 
 func (r *recorder) add(op operation) {
@@ -100,7 +100,7 @@ func (r *recorder) add(op operation) {
 	}
 }
 
-// end notes the final contents of the newest arena.
+// end records the checksum of the newest arena's contents.
 func (r *recorder) end() {
 	if r != nil && r.arena != nil {
 		r.add(operation{Sum: fmt.Sprintf("%x", sha256.Sum256(r.arena.view()))})
@@ -121,7 +121,7 @@ func newArena(t testing.TB, rng *rand.Rand) *arena {
 	return a
 }
 
-// reset forgets what was placed.
+// reset frees the placed data and packings.
 func (a *arena) reset() { a.at, a.rooms = 64, nil }
 
 func (a *arena) view() []byte {
@@ -129,7 +129,7 @@ func (a *arena) view() []byte {
 	return b
 }
 
-// place finds n bytes, at any alignment.
+// place returns the address of n unused bytes. Its alignment is random.
 func (a *arena) place(n int) uint32 {
 	at := a.at + uint32(a.rng.IntN(16))
 	if a.at = at + uint32(n) + 32; a.at > a.mem.Memory().Size()/2 {
@@ -138,7 +138,7 @@ func (a *arena) place(n int) uint32 {
 	return at
 }
 
-// put places numbers, little-endian.
+// put writes numbers, little-endian, and returns their address.
 func put[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a *arena, v []T) uint32 {
 	b, err := binary.Append(nil, binary.LittleEndian, v)
 	if err != nil {
@@ -149,7 +149,7 @@ func put[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a *
 	return at
 }
 
-// last is put where memory ends, so that a read beyond is a trap.
+// last does what put does, at the end of the memory: a read beyond the numbers traps.
 func last[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a *arena, v []T) uint32 {
 	b, _ := binary.Append(nil, binary.LittleEndian, v)
 	at := a.mem.Memory().Size() - uint32(len(b))
@@ -164,7 +164,7 @@ func (a *arena) write(at uint32, b []byte) {
 	}
 }
 
-// get reads n numbers.
+// get reads n numbers, little-endian.
 func get[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a *arena, at uint32, n int) []T {
 	v := make([]T, n)
 	b, _ := a.mem.Memory().Read(at, uint32(binary.Size(v)))
@@ -174,14 +174,14 @@ func get[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a *
 	return v
 }
 
-// out reserves room for rows of width bytes, ld apart, which the next call may write.
+// out reserves room for rows of width bytes, ld bytes apart, which the next call may write.
 func (a *arena) out(rows, ld, width int) uint32 {
 	at := a.place((rows-1)*ld + width)
 	a.may(at, rows, ld, width)
 	return at
 }
 
-// may lets the next call write rows of width bytes at dst, ld apart.
+// may lets the next call write rows of width bytes at dst, ld bytes apart.
 func (a *arena) may(dst uint32, rows, ld, width int) {
 	for r := range rows {
 		from := dst + uint32(r*ld)
@@ -189,7 +189,7 @@ func (a *arena) may(dst uint32, rows, ld, width int) {
 	}
 }
 
-// call calls a kernel. It fails the test where the call writes elsewhere than it may.
+// call calls a kernel. It fails the test if the kernel writes outside of a.writes and a.rooms.
 func (a *arena) call(name string, args ...any) uint64 {
 	a.t.Helper()
 	stack := make([]uint64, len(args))
@@ -242,7 +242,7 @@ func (a *arena) call(name string, args ...any) uint64 {
 	return result
 }
 
-// pack packs weights into room of the arena.
+// pack packs the weights at w into the arena, and returns their handle.
 func (a *arena) pack(kind int, w uint32, n, k, segs int) uint32 {
 	a.t.Helper()
 	size := int(a.call("pack_room", kind, n, k, segs))

@@ -2,11 +2,11 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// The inverse transforms of core/predict/raster/jpg, four rows and then four columns at a time.
-// Coefficients stand column by column, so that the first pass loads the same coefficient of four
-// rows at once; between the passes 4x4 blocks are turned.
+// The inverse transforms of core/predict/raster/jpg. The first pass computes four rows at a time, and the second pass four columns. The
+// coefficients are stored column by column, so that the first pass loads the same coefficient of four rows at once. Between the passes,
+// 4x4 blocks are transposed.
 
-// defineInverse defines inverse8 and inverse4, (dst, stride, b, quant).
+// defineInverse defines inverse8(dst, stride, b, quant) and inverse4(dst, stride, b, quant). Both clear b.
 func (k *kernels) defineInverse() {
 	row, column := k.defineInverseRow(), k.defineInverseColumn()
 	f := k.Func("inverse8", ints(4))
@@ -21,7 +21,7 @@ func (k *kernels) defineInverse() {
 	k.defineInverse4()
 }
 
-// vectors is arithmetic on registers of int32 in the words of jpg/inverse8.go.
+// vectors provides the arithmetic of jpg/inverse8.go for registers of four int32.
 type vectors struct{ f *emit.Func }
 
 func (v vectors) add(a, b value) value      { return v.f.Let(i32x4.Add(a, b)) }
@@ -30,16 +30,16 @@ func (v vectors) mul(a value, c int) value  { return v.f.Let(i32x4.Mul(a, i32x4.
 func (v vectors) shl(a value, n int) value  { return v.f.Let(i32x4.Shl(a, n)) }
 func (v vectors) shrS(a value, n int) value { return v.f.Let(i32x4.ShrS(a, n)) }
 
-// both is a + b and a - b.
+// both returns a + b and a - b.
 func (v vectors) both(a, b value) (sum, difference value) { return v.add(a, b), v.sub(a, b) }
 
-// rotate turns and scales (x0, x1) with three multiplications.
+// rotate returns (x0, x1), rotated and scaled with three multiplications.
 func (v vectors) rotate(x0, x1 value, kcos, ksin int) (y0, y1 value) {
 	sum := v.mul(v.add(x0, x1), kcos)
 	return v.add(sum, v.mul(x1, ksin-kcos)), v.sub(sum, v.mul(x0, kcos+ksin))
 }
 
-// defineInverseRow defines (b, quant): four rows, dequantised and transformed in place.
+// defineInverseRow defines (b, quant), which dequantises four rows and transforms them in place.
 func (k *kernels) defineInverseRow() *emit.Func {
 	f := k.Func("", ints(2))
 	v := vectors{f}
@@ -67,7 +67,7 @@ func (k *kernels) defineInverseRow() *emit.Func {
 	return f
 }
 
-// transpose transposes four registers.
+// transpose returns the 4x4 matrix in four registers, transposed.
 func transpose(f *emit.Func, x [4]value) (y [4]value) {
 	a, b := f.Let(emit.Shuffle32(x[0], x[1], 0, 4, 1, 5)), f.Let(emit.Shuffle32(x[2], x[3], 0, 4, 1, 5))
 	c, d := f.Let(emit.Shuffle32(x[0], x[1], 2, 6, 3, 7)), f.Let(emit.Shuffle32(x[2], x[3], 2, 6, 3, 7))
@@ -77,7 +77,7 @@ func transpose(f *emit.Func, x [4]value) (y [4]value) {
 	}
 }
 
-// defineInverseColumn defines (dst, stride, b): four columns, eight rows of four bytes.
+// defineInverseColumn defines (dst, stride, b), which transforms four columns and writes eight rows of four bytes.
 func (k *kernels) defineInverseColumn() *emit.Func {
 	f := k.Func("", ints(3))
 	v := vectors{f}
@@ -113,7 +113,7 @@ func (k *kernels) defineInverseColumn() *emit.Func {
 	return f
 }
 
-// storeSamples writes four rows of four samples v>>18 + 128, held to a byte, and moves dst on.
+// storeSamples writes four rows of four samples, v>>18 + 128 clamped to a byte. It leaves dst at the row after them.
 func storeSamples(f *emit.Func, rows [4]value) {
 	dst, stride := f.Param(0), f.Param(1)
 	middle := i16x8.Splat(128)
@@ -127,7 +127,7 @@ func storeSamples(f *emit.Func, rows [4]value) {
 	}
 }
 
-// defineInverse4 defines the transform at half the size.
+// defineInverse4 defines inverse4, which transforms 4x4 coefficients into 4x4 samples: the block at half its size.
 func (k *kernels) defineInverse4() {
 	f := k.Func("inverse4", ints(4))
 	b, quant := f.Param(2), f.Param(3)

@@ -10,8 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// linker gives guests of one wazero runtime the module's kernels, as a page does. It is safe for concurrent use, a
-// guest for one caller at a time.
+// linker provides the module's kernels to the guests of one wazero runtime, as a page does. It is safe for concurrent
+// use, but each guest only by one caller at a time.
 type linker struct {
 	runtime  wazero.Runtime
 	kernels  wazero.CompiledModule
@@ -19,14 +19,14 @@ type linker struct {
 	exported []string
 }
 
-// guestKernels is the kernels over one guest's memory.
+// guestKernels is an instance of the kernels over one guest's memory.
 type guestKernels struct {
 	instance  api.Module
 	functions []api.Function // in the order of exported
 }
 
-// link compiles the kernels and makes module "kernel" in r, whose functions forward to those of the calling
-// guest. It is done once in a runtime, before guests are.
+// link compiles the kernels and creates module "kernel" in r, whose functions forward to the calling guest's
+// kernels. Call it once for a runtime, before its guests are instantiated.
 func link(ctx context.Context, r wazero.Runtime, module []byte) (*linker, error) {
 	compiled, err := r.CompileModule(ctx, module)
 	if err != nil {
@@ -46,8 +46,8 @@ func link(ctx context.Context, r wazero.Runtime, module []byte) (*linker, error)
 	return l, nil
 }
 
-// Attach gives a guest its kernels. The guest has been instantiated, without its start functions,
-// since those may use them; call them next. Detach ends what Attach began.
+// Attach creates a guest's kernels. Instantiate the guest without its start functions before, and call
+// these after Attach, since they may use the kernels. Detach frees the kernels.
 func (l *linker) Attach(ctx context.Context, guest api.Module) error {
 	ctx = experimental.WithImportResolver(ctx, func(string) api.Module { return guest })
 	instance, err := l.runtime.InstantiateModule(ctx, l.kernels, wazero.NewModuleConfig().WithName(""))
@@ -62,7 +62,7 @@ func (l *linker) Attach(ctx context.Context, guest api.Module) error {
 	return nil
 }
 
-// Detach takes a guest's kernels away.
+// Detach closes a guest's kernels. It does nothing if the guest has none.
 func (l *linker) Detach(ctx context.Context, guest api.Module) error {
 	k, ok := l.guests.LoadAndDelete(guest)
 	if !ok {
@@ -71,7 +71,7 @@ func (l *linker) Detach(ctx context.Context, guest api.Module) error {
 	return k.(*guestKernels).instance.Close(ctx)
 }
 
-// forward calls function i of a guest's kernels. An error there ends the guest's call, too.
+// forward calls function i of a guest's kernels. An error there also ends the guest's call.
 func (l *linker) forward(ctx context.Context, guest api.Module, i int, stack []uint64) {
 	k, ok := l.guests.Load(guest)
 	if !ok {

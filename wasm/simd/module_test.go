@@ -13,16 +13,16 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// Most bytes of the modules of kernels, of which a page downloads one.
+// Maximum sizes in bytes of the two modules of kernels. A page downloads one of them.
 const (
 	maxModule  = 24 << 10
 	maxRelaxed = 30 << 10
 )
 
 func TestModulesAreSmall(t *testing.T) {
-	for most, module := range map[int][]byte{maxModule: simd.Module(), maxRelaxed: simd.Relaxed()} {
-		if len(module) > most {
-			t.Errorf("a module takes %d bytes, want at most %d", len(module), most)
+	for limit, module := range map[int][]byte{maxModule: simd.Module(), maxRelaxed: simd.Relaxed()} {
+		if len(module) > limit {
+			t.Errorf("a module takes %d bytes, want at most %d", len(module), limit)
 		}
 		if !bytes.HasPrefix(module, []byte("\x00asm\x01\x00\x00\x00")) {
 			t.Error("a module has no header")
@@ -96,7 +96,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// FuzzConv compares products and depthwise convolutions of any shape with the definition.
+// FuzzConv compares products and depthwise convolutions of any shape with their definition.
 func FuzzConv(f *testing.F) {
 	f.Add(uint64(1), uint8(5), uint8(9), uint8(2), uint8(7))
 	f.Add(uint64(2), uint8(1), uint8(8), uint8(1), uint8(16))

@@ -2,36 +2,36 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// multiplier is the way in which tiles multiply and sum: [pairs] or [quads]. In a round a tile takes roundBytes of each row and each
-// column.
+// multiplier emits the instructions with which tiles multiply and sum: [pairs] or [quads]. In each round a tile reads roundBytes of each
+// row and of each column.
 type multiplier interface {
 	// rounds returns the number of rounds for a depth.
 	rounds(depth value) value
-	// panelBytes returns the size of a panel of so many rounds.
+	// panelBytes returns the size in bytes of a panel with this number of rounds.
 	panelBytes(rounds value) value
-	// definePanels defines (h, w): the weights in the order of a packing, and hScratch behind them.
+	// definePanels defines (h, w), which writes the weights in the order of a packing and sets hScratch to the address behind them.
 	definePanels(k *kernels) *emit.Func
-	// defineWiden defines (dst, src, h, srcStride), which gathers one row of bytes from its segments, as operands.
+	// defineWiden defines (dst, src, h, srcStride), which gathers one row of bytes from its segments and stores it as operands.
 	defineWiden(k *kernels) *emit.Func
-	// ifWiden runs widen if rows must be widened. If rows of the source are operands already, it runs or.
+	// ifWiden runs widen if rows must be widened. If the source's rows are operands already, it runs or.
 	ifWiden(f *emit.Func, h value, widen, or func())
-	// ifTiles runs body where 3×3 convolutions by tiles are faster than products.
+	// ifTiles runs body if 3×3 convolutions are faster with tiles (winograd.go) than as products.
 	ifTiles(f *emit.Func, h value, body func())
-	// storeOperand stores v, from 0 to 255, as operand i of the row at an address.
+	// storeOperand stores v, from 0 to 255, as operand i of the row at address row.
 	storeOperand(f *emit.Func, h, row, i, v value)
-	// begin sets the sums of a tile to those of no round, and its w to the first round's weights.
+	// begin sets the sums of a tile to their values before the first round, and its w to the first round's weights.
 	begin(f *emit.Func, t *tile, acc [][2]value)
-	// add returns sum plus the products of a round's operands, in all lanes, with the weights of four columns.
+	// add returns sum plus the products of a round's operands, which all lanes repeat, with the weights of four columns.
 	add(sum, operands, weights value) value
-	// block returns the number of rows that are widened together, and tiles the sizes of tiles.
+	// block returns the number of rows that are widened together. tiles returns the sizes of tiles, in rows.
 	block() int
 	tiles() []int
-	// eachTile divides the rows from i to n among tiles, as far as it can.
+	// eachTile runs body for tiles of the rows from i to n. It leaves i at the first row that fits in no tile.
 	eachTile(f *emit.Func, i, n value, body func(rows int))
 }
 
-// pairs multiplies two numbers of 16 bits in a round. A tile of four rows has eight sums, two registers of weights, one of operands and
-// one for a product.
+// pairs multiplies two numbers of 16 bits in each round. A tile of four rows needs twelve registers: eight of sums, two of weights, one of
+// operands and one for a product.
 type pairs struct{}
 
 func (pairs) rounds(depth value) value { return depth.Add(1).ShrU(1) }
@@ -65,7 +65,7 @@ func (pairs) eachTile(f *emit.Func, i, n value, body func(rows int)) {
 	each(f, i, n, tileRows, func() { body(tileRows) })
 }
 
-// defineWiden writes a zero after an odd number.
+// defineWiden also stores a zero after a row of odd length, to fill the last pair.
 func (pairs) defineWiden(k *kernels) *emit.Func {
 	f := k.Func("", ints(4))
 	dst, src, h, stride := f.Param(0), f.Param(1), f.Param(2), f.Param(3)

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
-// putQ places a Requant as a structure of the ABI.
+// putQ writes a Requant as a structure of the ABI, and returns its address.
 func (a *arena) putQ(q *kernel.Requant) uint32 {
 	return put(a, []uint32{put(a, q.Bias), put(a, q.Scale), uint32(q.Zero), uint32(q.Lo), uint32(q.Hi)})
 }
@@ -23,12 +23,12 @@ func (a *arena) putAdd(p *kernel.Add, r uint32) uint32 {
 	})
 }
 
-// equal fails the test unless got is want.
-func equal[T any](t testing.TB, what string, got, want []T) {
+// equal fails the test unless got begins with the elements of want.
+func equal[T any](t testing.TB, name string, got, want []T) {
 	t.Helper()
 	for i := range want {
 		if !cmp.Equal(got[i], want[i]) {
-			t.Fatalf("%s: [%d] of %d = %v, want %v", what, i, len(want), got[i], want[i])
+			t.Fatalf("%s: [%d] of %d = %v, want %v", name, i, len(want), got[i], want[i])
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // integers are the tests of the int8 network's kernels.
 var integers = []func(*testing.T){TestConv, TestConvRows, TestConv3x3, TestConv3x3Extremes, TestGemv, TestDepthwise}
 
-// recordTests returns what tests do with a module, as JSON.
+// recordTests runs tests with a module, and returns their operations as JSON.
 func recordTests(t *testing.T, module func() []byte, tests []func(*testing.T)) []byte {
 	t.Helper()
 	record, tested = new(recorder), module
@@ -31,8 +31,8 @@ func recordTests(t *testing.T, module func() []byte, tests []func(*testing.T)) [
 	return b
 }
 
-// TestNode does what the other tests do once more in Node, whose V8 is that of browsers, and
-// compares every result and all of memory.
+// TestNode repeats the operations of the other tests in Node, which has the V8 engine of browsers. It
+// compares every result and the whole memory.
 func TestNode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

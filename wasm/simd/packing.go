@@ -9,28 +9,28 @@ const (
 	kindWindows   = 3 // int8 (n, 3, seg)
 )
 
-// A packing is a header, the weights, and scratch that belongs to its present user:
+// A packing is a header, the weights, and scratch that the running call uses:
 //
 //	product   (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: panels of eight columns, pairs of k; zero beyond n and k
-//	of quads  (⌈n/8⌉, 1 + ⌈k/4⌉, 8, 4) int8: likewise, behind an int32 for each column
+//	of quads  (⌈n/8⌉, 1 + ⌈k/4⌉, 8, 4) int8: panels of eight columns, an int32 for each column, then groups of four k
 //	depthwise (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: blocks of eight channels, pairs of taps
 //
-// The last block of a depthwise packing with n ≥ 8 begins at channel n-8: it overlaps its
-// neighbour, so that no edge is left.
+// If n ≥ 8, the last block of a depthwise packing begins at channel n-8 and overlaps its neighbour, so that every block has eight
+// channels.
 const (
 	hKind    = 0
-	hN       = 4  // columns, channels
-	hK       = 8  // depth, taps
-	hSegs    = 12 // segments of a row, rows of a window
-	hSeg     = 16 // k / segs
-	hRounds  = 20 // of a tile, for all of k
-	hWeights = 24 // addresses
-	hScratch = 28
-	hTail    = 32  // of tailSize bytes: an edge's bias, its scales, and from tailSums on results
-	hTiles   = 36  // of windows: what winograd.go needs; 0: nothing
-	hFlip    = 40  // of quads: 0 or quadFlip
-	hConsts  = 64  // what a call spreads over lanes, see constants
-	hSize    = 192 // bytes
+	hN       = 4   // number of columns or channels
+	hK       = 8   // depth, or number of taps
+	hSegs    = 12  // segments of a row, rows of a window
+	hSeg     = 16  // k / segs
+	hRounds  = 20  // rounds of a tile for all of k
+	hWeights = 24  // address of the weights
+	hScratch = 28  // address of the scratch
+	hTail    = 32  // address of tailSize bytes for the last columns: bias, scales and, starting at tailSums, results
+	hTiles   = 36  // address of the transformed weights for winograd.go; 0 if there are none
+	hFlip    = 40  // 0 or quadFlip, for quads
+	hConsts  = 64  // constants of a call, see cHi
+	hSize    = 192 // size of the header in bytes
 
 	tailSums = 64
 	tailSize = tailSums + 4*tileCols*tileRows
@@ -38,7 +38,7 @@ const (
 
 const (
 	tileCols   = 8 // columns of a panel, channels of a block
-	roundBytes = 4 // of a row that one round of a tile takes, and of each column
+	roundBytes = 4 // bytes of each row and each column that a tile reads in a round
 )
 
 // definePacking defines pack_room, pack and unpack.
@@ -74,7 +74,8 @@ func (k *kernels) definePacking() {
 	k.Func("unpack", ints(1))
 }
 
-// definePackRoom defines the number of bytes of a packing, including the padding for its alignment.
+// definePackRoom defines pack_room(kind, n, k, segs), which returns the size of a packing in bytes, including 16 for its alignment. For an
+// unknown kind it returns 0.
 func (k *kernels) definePackRoom() {
 	f := k.Func("pack_room", ints(4), i32)
 	kind, n, depth := f.Param(0), f.Param(1), f.Param(2)
@@ -91,20 +92,20 @@ func (k *kernels) definePackRoom() {
 	f.Return(emit.C(0))
 }
 
-// column returns the column of the weights at place c of the panel that begins at column panel.
+// column returns the column of the weights that is at place c of the panel beginning at column panel. n is the number of columns.
 type column func(panel, c, n value) value
 
-// inOrder is the panels of products: the last may have fewer columns than room.
+// inOrder is the [column] of products. It returns n or more for the places of the last panel that have no column.
 func inOrder(panel, c, _ value) value { return panel.Add(c) }
 
-// overlapping is the blocks of channels: the last of n ≥ 8 begins at n-8.
+// overlapping is the [column] of depthwise packings. If n ≥ 8, the last block begins at channel n-8.
 func overlapping(block, c, n value) value {
 	last := n.Sub(tileCols)
 	return c.Add(emit.Select(last.LtS(0).Or(block.LtS(last)), block, last))
 }
 
-// definePanels defines (h, w): int8 weights widened in pairs of k, in the order in which a packing lies in memory. Where the
-// second of a pair is missing, the first fills its place with its sign, and meets zeros there.
+// definePanels defines (h, w), which widens the int8 weights and writes them as pairs of k, in the order of the packing. If the second of
+// a pair is missing, its place has the sign bits of the first. They do no harm, because the operand there is zero.
 func (k *kernels) definePanels(at column) *emit.Func {
 	f := k.Func("", ints(2))
 	h, w := f.Param(0), f.Param(1)

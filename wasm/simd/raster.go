@@ -2,8 +2,8 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// defineRaster defines add_rows, across and ycbcr, the inner loops of core/predict/raster, and
-// decode, which leaves pictures to the guest.
+// defineRaster defines add_rows, across and ycbcr, the inner loops of core/predict/raster. It also defines decode, which always returns
+// -1, so that the guest decodes pictures itself.
 func (k *kernels) defineRaster() {
 	k.defineAddRows()
 	k.defineAcross()
@@ -12,7 +12,8 @@ func (k *kernels) defineRaster() {
 	f.Return(i64.Int(-1))
 }
 
-// defineAddRows defines add_rows(sums, pix, stride, w, taps, n): sixteen sums at a time, all taps before the next.
+// defineAddRows defines add_rows(sums, pix, stride, w, taps, n). It adds all taps to sixteen sums before it continues with the next
+// sixteen.
 func (k *kernels) defineAddRows() {
 	f := k.Func("add_rows", ints(6))
 	sums, pix, stride, w, taps, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5)
@@ -58,8 +59,8 @@ func (k *kernels) defineAddRows() {
 	})
 }
 
-// defineAcross defines across(out, sums, first, w, taps, n, half i64, m i64). Its samples are
-// anywhere, so it goes one by one.
+// defineAcross defines across(out, sums, first, w, taps, n, half i64, m i64). It computes one sample at a time, because the sums of
+// neighbouring samples can begin at any distance.
 func (k *kernels) defineAcross() {
 	f := k.Func("across", ints(6, i64, i64))
 	out, sums, first, w, taps, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5)
@@ -82,8 +83,8 @@ func (k *kernels) defineAcross() {
 	})
 }
 
-// defineColours defines ycbcr(dst, y, cb, cr, n): four pixels at a time. All of a sum's 32 bits are kept, and
-// the clamp of v >> 16 is that of narrowing.
+// defineColours defines ycbcr(dst, y, cb, cr, n). It converts four pixels at a time, in sums of 32 bits. The narrowing instructions clamp
+// each sum >> 16 to a byte.
 func (k *kernels) defineColours() {
 	f := k.Func("ycbcr", ints(5))
 	dst, y, cb, cr, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)

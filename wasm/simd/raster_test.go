@@ -70,8 +70,8 @@ func TestColours(t *testing.T) {
 	})
 }
 
-// TestInverse compares with the cosine transform in float64. That the bits are those of image/jpeg
-// is what the tests of raster/jpg say, which run over the module, too.
+// TestInverse compares the kernels with the cosine transform in float64. The tests of raster/jpg, which
+// also run over the module, compare the bits with image/jpeg.
 func TestInverse(t *testing.T) {
 	rounds(t, 50, func(t *testing.T, rng *rand.Rand) {
 		a := newArena(t, rng)
@@ -106,8 +106,8 @@ func TestInverse(t *testing.T) {
 	})
 }
 
-// cosines is sample x, y of a block whose coefficients stand column by column. A block of four
-// keeps the scale of one of eight.
+// cosines returns sample x, y of a block whose coefficients are stored column by column. A block of side
+// four has the same scale as one of side eight.
 func cosines(b, quant []int32, side, x, y int) float64 {
 	sum, n := 0.0, float64(2*side)
 	for u := range side {

@@ -6,26 +6,27 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 // choose what an eighth bit means, once for all calls. Processors have two exact choices:
 //
 //	128 (VPDPBUSD)      an operand is a byte of the row
-//	the sign (SDOT)     an operand is a byte less 128, and each sum lacks 128·Σw
+//	the sign (SDOT)     an operand is a byte minus 128, and each sum lacks 128·Σw
 //
-// definePanels finds the choice and stores it as hFlip. A panel begins with 128·Σw of its columns, or with zeros for the first choice.
+// definePanels tests the engine's choice and stores it in hFlip. A panel begins with 128·Σw for each of its columns, or with zeros for the
+// first choice.
 //
-// A tile of six rows has twelve sums, two registers of weights and one of operands. The processors begin two such products in each cycle
-// and take five cycles for one, so that fewer than ten sums would wait for each other.
+// A tile of six rows needs fifteen registers: twelve of sums, two of weights and one of operands. The processors begin two such products
+// in each cycle, and each product takes five cycles. With fewer than ten sums, products would wait for each other.
 type quads struct {
-	dot func(a, b, sum value) value // [emit.RelaxedDot], or the same by other instructions in tests
+	dot func(a, b, sum value) value // [emit.RelaxedDot]; in tests, the same function in other instructions
 }
 
 const (
-	quadStep = 4           // elements of k that a round takes
-	quadFlip = -0x7f7f7f80 // takes 128 from each byte, as a signed one
+	quadStep = 4           // elements of k in each round
+	quadFlip = -0x7f7f7f80 // mask 0x80808080: XOR with it subtracts 128 from each byte, with a signed result
 )
 
 func (quads) rounds(depth value) value { return depth.Add(quadStep - 1).DivU(quadStep) }
 
 func (quads) panelBytes(rounds value) value { return rounds.Add(1).Mul(roundBytes * tileCols) }
 
-// definePanels packs column by column.
+// definePanels defines a function that packs the weights column by column.
 func (m quads) definePanels(k *kernels) *emit.Func {
 	f := k.Func("", ints(2))
 	h, w := f.Param(0), f.Param(1)
@@ -61,7 +62,8 @@ func (quads) storeOperand(f *emit.Func, h, row, i, v value) {
 	f.Store8(row.Add(i), 0, v.Xor(h.Load(i32, hFlip)))
 }
 
-// ifTiles runs body for VPDPBUSD. With SDOT 144 products take 9 instructions; the 36 of a tile take 18 without it.
+// ifTiles runs body for VPDPBUSD only. A tile of 4×4 outputs needs 144 products directly, 9 instructions with SDOT. The transform needs 36
+// products, but these have 16 bits and take 18 instructions.
 func (quads) ifTiles(f *emit.Func, h value, body func()) {
 	f.If(h.Load(i32, hFlip).Eq(0), body)
 }
@@ -101,7 +103,7 @@ func (quads) eachTile(f *emit.Func, i, n value, body func(rows int)) {
 	})
 }
 
-// defineWiden leaves any bytes where the weights are zero.
+// defineWiden defines a function that does not clear the bytes behind a row. Their weights are zero.
 func (quads) defineWiden(k *kernels) *emit.Func {
 	f := k.Func("", ints(4))
 	dst, src, h, stride := f.Param(0), f.Param(1), f.Param(2), f.Param(3)

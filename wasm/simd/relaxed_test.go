@@ -16,11 +16,12 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// exact are the modules that compute what the relaxed one does for each exact result of its dot product, by the name of the result.
+// exact has a module for each exact result that a relaxed dot product may have, by the name of the result. Each computes what the relaxed
+// module computes on a machine with that result.
 var exact = map[string]func() []byte{"unsigned": simd.Unsigned, "signed": simd.Signed}
 
-// TestQuads compares the relaxed module with Go for both exact results of its dot product, which other instructions compute: wazero
-// has no relaxed ones.
+// TestQuads compares the modules in exact with Go. It uses them instead of the relaxed module, since wazero does not implement
+// relaxed instructions.
 func TestQuads(t *testing.T) {
 	for name, module := range exact {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +34,7 @@ func TestQuads(t *testing.T) {
 	}
 }
 
-// TestRelaxedInChromium repeats what the tests of products do with the relaxed module in a browser, and compares all of memory.
+// TestRelaxedInChromium repeats the tests of products with the relaxed module in a browser, and compares the whole memory.
 func TestRelaxedInChromium(t *testing.T) {
 	node := process.Need(t, "node")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
@@ -44,7 +45,7 @@ func TestRelaxedInChromium(t *testing.T) {
 		Calls   int
 		Failure string
 	}
-	results, asked, operations := make(chan outcome, 1), make(chan string), make(chan []byte)
+	results, dots, operations := make(chan outcome, 1), make(chan string), make(chan []byte)
 	mux := http.NewServeMux()
 	give := func(kind string, data []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -56,7 +57,7 @@ func TestRelaxedInChromium(t *testing.T) {
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/kernels.wasm", give("application/wasm", simd.Relaxed()))
 	mux.HandleFunc("/operations/{dot}", func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.PathValue("dot")
+		dots <- r.PathValue("dot")
 		give("application/json", <-operations)(w, r)
 	})
 	for _, name := range []string{"page.mjs", "replay.mjs"} {
@@ -91,7 +92,7 @@ func TestRelaxedInChromium(t *testing.T) {
 	var got outcome
 	for done := false; !done; {
 		select {
-		case dot := <-asked:
+		case dot := <-dots:
 			operations <- recordTests(t, exact[dot], integers)
 		case got = <-results:
 			done = true

@@ -2,16 +2,17 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// defineConvRows defines conv_rows_u8(h, dst, ldd, src, stepX, srcStride, m, q, rows, dstStep, srcStep): where windows lie side by
-// side, tiles of four rows, and in each row conv, which is conv_u8, for the rest.
+// defineConvRows defines conv_rows_u8(h, dst, ldd, src, stepX, srcStride, m, q, rows, dstStep, srcStep). For windows at stride 1, it
+// computes four rows at a time in tiles. conv, which is conv_u8, computes the remaining outputs of each row.
 func (k *kernels) defineConvRows(conv *emit.Func) {
 	tiles := k.defineWinograd()
 	f := k.Func("conv_rows_u8", ints(11))
 	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	stride, m, q, rows, dstStep, srcStep := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9), f.Param(10)
-	wide, done, ready := f.Local(i32), f.Local(i32), f.Local(i32) // the part of a row that tiles have computed, in so many rows
-	beside := stepX.Mul(3).Eq(h.Load(i32, hSeg)).And(stride.Eq(srcStep))
-	f.If(h.Load(i32, hTiles), func() { f.If(beside, func() { f.Set(wide, m.And(-4)) }) })
+	// Tiles can compute the first wide outputs of a row. They have computed the first done outputs of the next ready rows.
+	wide, done, ready := f.Local(i32), f.Local(i32), f.Local(i32)
+	adjacent := stepX.Mul(3).Eq(h.Load(i32, hSeg)).And(stride.Eq(srcStep))
+	f.If(h.Load(i32, hTiles), func() { f.If(adjacent, func() { f.Set(wide, m.And(-4)) }) })
 	f.While(rows.GtS(0), func() {
 		f.If(ready.LeS(0), func() {
 			f.Set(done, 0)

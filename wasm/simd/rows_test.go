@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
-// testRows holds several rows in one call to their definition, packed as a kind.
+// testRows compares a call for several rows with their definition. kind is the kind of packing.
 func testRows(a *arena, b *kerneltest.Block, kind int) {
 	a.t.Helper()
 	h := a.pack(kind, put(a, b.W), b.N, b.Segs*b.Seg, b.Segs)
@@ -29,7 +29,7 @@ func TestConv3x3(t *testing.T) {
 	rounds(t, 40, func(t *testing.T, rng *rand.Rand) {
 		b := kerneltest.NewConv3x3(rng)
 		testRows(newArena(t, rng), b, 3)
-		b.R.SrcStep = rng.IntN(b.R.SrcStep) // not side by side any more
+		b.R.SrcStep = rng.IntN(b.R.SrcStep) // no longer side by side
 		testRows(newArena(t, rng), b, 3)
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd/emit"
 )
 
-// shaK is the constants of the rounds (FIPS 180-4, 4.2.2).
+// shaK has the constants of the 64 rounds (FIPS 180-4, 4.2.2).
 var shaK = [64]uint32{
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
 	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -22,7 +22,8 @@ var shaStart = [8]uint32{
 	0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 }
 
-// defineSum defines sha256(src, n, dst). dst holds the state, in this machine's byte order until the end.
+// defineSum defines sha256(src, n, dst), which writes the hash of n bytes to dst. Until the end, dst holds the state with little-endian
+// words.
 func (k *kernels) defineSum() {
 	compress, word := k.defineCompress(), k.defineWord()
 	f := k.Func("sha256", ints(3))
@@ -49,7 +50,7 @@ func (k *kernels) defineSum() {
 		}
 		f.Call(compress, args(func(i int) value { return i32x4.Lane(x[i/4], i%4) })...)
 	})
-	// One block more, or two: what is left, a one, zeros and the length in bits.
+	// The last one or two blocks: the rest of the message, a one bit, zeros and the length in bits.
 	f.DoWhile(func() {
 		f.Call(compress, args(func(i int) value { return f.CallValue(word, src, n, at.Add(4*i), at.Add(64)) })...)
 		f.Inc(at, 64)
@@ -65,8 +66,7 @@ func swapBytes(x value) value {
 	return emit.Shuffle(x, x, [16]byte{3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12})
 }
 
-// defineWord defines the word at byte offset at of the message with its padding, whose block ends at end:
-// (src, n, at, end).
+// defineWord defines (src, n, at, end), which returns the word at byte offset at of the padded message. end is the end of its block.
 func (k *kernels) defineWord() *emit.Func {
 	f := k.Func("", ints(4), i32)
 	src, n, at, end := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
@@ -87,8 +87,8 @@ func (k *kernels) defineWord() *emit.Func {
 	return f
 }
 
-// defineCompress defines one block: (dst, its sixteen words). Sixteen rounds are written out and
-// gone through four times.
+// defineCompress defines (dst, w0, …, w15), which updates the state at dst by a block of sixteen words. The code has sixteen rounds, in a
+// loop that runs four times.
 func (k *kernels) defineCompress() *emit.Func {
 	f := k.Func("", ints(17))
 	dst, w := f.Param(0), f.Args()[1:]
@@ -138,7 +138,7 @@ func (k *kernels) defineCompress() *emit.Func {
 	return f
 }
 
-// xorRotations returns the three turns of x, mixed.
+// xorRotations returns the XOR of x rotated right by a, b and c bits.
 func xorRotations(x value, a, b, c int) value {
 	return x.RotR(a).Xor(x.RotR(b)).Xor(x.RotR(c))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// TestSuitesOfTheKernels runs the tests of every package of kernels as a guest, and those of the int8 products also with the modules that
-// compute what the relaxed one does.
+// TestSuitesOfTheKernels runs the tests of every package of kernels as a guest. It runs the tests of the int8 products also with the
+// modules in exact.
 func TestSuitesOfTheKernels(t *testing.T) {
 	testkit.Nightly(t)
 	testSuites(t, simd.Module(), prebuilt.Kernels)

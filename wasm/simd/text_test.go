@@ -36,7 +36,7 @@ func TestBase64(t *testing.T) {
 		encoding := []*base64.Encoding{base64.StdEncoding, base64.URLEncoding}[rng.IntN(2)]
 		text := []byte(encoding.EncodeToString(plain))
 		room := len(text)/4*3 + rng.IntN(20)
-		// As many groups of sixteen as there are before the padding, or what does not belong.
+		// good is the length of the groups of 16 characters before the padding or the first invalid character.
 		good := len(text) / 16 * 16
 		for good > 0 && text[good-1] == '=' {
 			good -= 16

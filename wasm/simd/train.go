@@ -2,8 +2,7 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// Training, as core/train/kernel defines it: 32 lanes are eight registers, each product is rounded
-// before it is added.
+// The functions of core/train/kernel. A vector of 32 lanes takes eight registers. Each product is rounded before it is added.
 
 const lanes = 32
 
@@ -15,8 +14,7 @@ func (k *kernels) defineTraining() {
 	k.defineSteps()
 }
 
-// defineProduct defines product(dst, ldd, a, lda, m, panel, depth): tiles of eight columns, four of
-// which make a panel.
+// defineProduct defines product(dst, ldd, a, lda, m, panel, depth). A panel has 32 columns, which are four tiles of eight.
 func (k *kernels) defineProduct() {
 	tile, single := k.defineProductTile(tileRows), k.defineProductTile(1)
 	f := k.Func("product", ints(7))
@@ -38,8 +36,8 @@ func (k *kernels) defineProduct() {
 	take(1, single)
 }
 
-// defineProductTile defines a tile (dst, ldd, a, lda, panel, depth), all steps in bytes, for a number of rows by eight
-// columns. An element is summed in ascending k from +0, each product rounded before it is added.
+// defineProductTile defines (dst, ldd, a, lda, panel, depth), which computes a tile of a number of rows by eight columns. ldd and lda are
+// in bytes. Each element is a sum in ascending order of k, starting at +0. Each product is rounded before it is added.
 func (k *kernels) defineProductTile(rows int) *emit.Func {
 	f := k.Func("", ints(6))
 	dst, ldd, first, lda, panel, depth := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5)
@@ -71,7 +69,7 @@ func (k *kernels) defineProductTile(rows int) *emit.Func {
 	return f
 }
 
-// fold32 adds the upper half of 32 lanes to the lower until one is left.
+// fold32 returns the sum of 32 lanes. It adds the upper half of the lanes to the lower half until one lane is left.
 func fold32(f *emit.Func, s *[8]value) value {
 	for half := 4; half > 0; half /= 2 {
 		for i := range half {
@@ -142,7 +140,7 @@ const (
 
 var taylor = []float32{0x1.6c16c16c16c17p-10, 0x1.1111111111111p-7, 0x1.5555555555555p-5, 0x1.5555555555555p-3, 0.5, 1, 1}
 
-// defineExponential defines the exponential of four numbers, step by step as kernel_generic.go.
+// defineExponential defines the exponential of four numbers, with the same steps as core/train/kernel/kernel_generic.go.
 func (k *kernels) defineExponential() *emit.Func {
 	f := k.Func("", emit.Params(v128), v128)
 	c := f32x4.Splat
@@ -162,7 +160,7 @@ func (k *kernels) defineExponential() *emit.Func {
 	return f
 }
 
-// defineSteps defines what goes along slices: axpy(y, f, x, n), residual(r, z, bias, w, y, n),
+// defineSteps defines the functions of whole slices: axpy(y, f, x, n), residual(r, z, bias, w, y, n),
 // raise(top, z, bias, n), exp(z, bias, top, sum, n) and share(r, e, sum, w, y, n).
 func (k *kernels) defineSteps() {
 	exponential := k.defineExponential()
@@ -207,7 +205,7 @@ func (k *kernels) defineSteps() {
 	})
 }
 
-// along runs body for every four of n elements and moves the pointers on.
+// along runs body for every four of n elements. After each run it moves the pointers to the next four.
 func along(f *emit.Func, n value, pointers []value, body func()) {
 	f.While(n.GtS(0), func() {
 		body()

@@ -6,7 +6,7 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 const (
 	chunkShift = 12
 	farAway    = 1 << 30
-	mostCosine = float32(1.5 * (1 << 29))
+	maxCosine  = float32(1.5 * (1 << 29))
 )
 
 // defineVectors defines distances and dots.
@@ -30,8 +30,8 @@ func sumLanes(f *emit.Func, acc value) value {
 
 // defineDistances defines distances(dst, codes, stride, offset, weight f32, rows, n, chunks, meta, total).
 //
-// Rows go by fours, which share what is read of the query; the last four repeat the last row. A row's sum is that of
-// (a+128)·b, as kernel_generic.go has it.
+// It computes four rows at a time, which share the loads of the query's codes. If fewer than four are left, it repeats the last row. A
+// row's sum is Σ (a+128)·b, as in kernel_generic.go.
 func (k *kernels) defineDistances() {
 	const together = 4
 	f := k.Func("distances", append(append(ints(4), f32), ints(5)...))
@@ -64,8 +64,8 @@ func (k *kernels) defineDistances() {
 			f.If(n.GtS(r), func() {
 				f.Set(m, meta.Add(row[r].Shl(3)))
 				f.Set(s, sumLanes(f, acc[r]).Shl(2).Add(m.Load(i32, 0)).Add(offset).ToFloat().Mul(m.Load(f32, 4)).Mul(weight))
-				f.Set(s, emit.Select(s.Lt(-mostCosine), emit.Float(-mostCosine), s))
-				f.Set(s, emit.Select(s.Gt(mostCosine), emit.Float(mostCosine), s))
+				f.Set(s, emit.Select(s.Lt(-maxCosine), emit.Float(-maxCosine), s))
+				f.Set(s, emit.Select(s.Gt(maxCosine), emit.Float(maxCosine), s))
 				f.Store(dst, 4*r, emit.C(farAway).Sub(s.Nearest().Truncate()))
 			})
 		}
@@ -75,9 +75,9 @@ func (k *kernels) defineDistances() {
 	})
 }
 
-// defineDots defines dots(dst, full, stride, rows, n, high, low, total): exact sums of 64 bits.
+// defineDots defines dots(dst, full, stride, rows, n, high, low, total), which writes exact sums of 64 bits.
 //
-// The sum of two products of 16 bits lies in (−2³¹, 2³¹]; less one, it fits.
+// The sum of two products of 16 bits is in (−2³¹, 2³¹]. It fits an int32 after a subtraction of 1, which the end adds again.
 func (k *kernels) defineDots() {
 	f := k.Func("dots", ints(8))
 	dst, full, stride, rows, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 )
 
-// TestVectors measures from a query to rows of two chunks, laid out as the index keeps them.
+// TestVectors computes distances from a query to rows of two chunks, in the layout of the index.
 func TestVectors(t *testing.T) {
 	const chunkRows = 4096
 	rounds(t, 30, func(t *testing.T, rng *rand.Rand) {
@@ -50,7 +50,7 @@ func TestVectors(t *testing.T) {
 		table := func(chunks ...uint32) uint32 {
 			var words []uint32
 			for _, c := range chunks {
-				words = append(words, c, 0) // a pointer of the guest has eight bytes
+				words = append(words, c, 0) // an address in the table has eight bytes
 			}
 			return put(a, words)
 		}

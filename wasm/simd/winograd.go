@@ -2,21 +2,22 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// A 3×3 convolution at stride 1 by tiles of 4×4 outputs, with the transforms of core/predict/nn/kernel/winograd.go: 36 products replace
-// 144. A packing of windows holds what it needs:
+// This file computes a 3×3 convolution at stride 1 by tiles of 4×4 outputs, with the transforms of core/predict/nn/kernel/winograd.go: 36
+// products replace 144. The scratch of a packing of windows has three arrays for it:
 //
 //	u (⌈n/8⌉, 36, c/2, 8, 2) int16: transformed weights, in panels like those of a product
-//	v (36, winogradStep)    int16: transformed windows, of c channels each
+//	v (36, winogradStep/2)  int16: transformed windows, of c channels each
 //	m (36, 4, 8)            int32: products of four tiles with a panel
 const (
-	winogradMost  = 112       // channels
+	winogradMost  = 112       // maximum number of channels
 	winogradRoom  = 1024      // bytes of v in use at each place
-	winogradStep  = 1024 + 64 // bytes from place to place: not a power of two, at which they would share lines of the first cache
+	winogradStep  = 1024 + 64 // bytes from place to place; at a power of two all places would share lines of the L1 cache
 	winogradSums  = 4 * tileCols * tileRows
 	winogradBytes = 36 * (winogradStep + winogradSums) // v and m
 )
 
-// defineTransform defines (h, w), which packs u if all panels are full, and notes where it lies.
+// defineTransform defines (h, w), which writes the transformed weights u and stores their address at h + hTiles. It does nothing unless n
+// and c are multiples of 8 and c is at most winogradMost.
 func (k *kernels) defineTransform() *emit.Func {
 	store := k.defineStoreWeights()
 	f := k.Func("", ints(2))
@@ -62,7 +63,7 @@ func (k *kernels) defineTransform() *emit.Func {
 	return f
 }
 
-// defineStoreWeights defines (to, step, a, b, c): three numbers, times the rows of G, are stored step bytes apart.
+// defineStoreWeights defines (to, step, a, b, c), which stores the products of the six rows of G with (a, b, c), step bytes apart.
 func (k *kernels) defineStoreWeights() *emit.Func {
 	f := k.Func("", ints(2, v128, v128, v128))
 	to, a, b, c := f.Param(0), f.Param(2), f.Param(3), f.Param(4)
@@ -87,7 +88,7 @@ func locals(f *emit.Func, n int) []value {
 	return v
 }
 
-// defineWinogradIn defines (v, src, stride, c, tiles): first the columns of the windows are transformed, then the rows of v.
+// defineWinogradIn defines (v, src, stride, c, tiles), which transforms windows of src to v: first their columns, then their rows, in v.
 func (k *kernels) defineWinogradIn() *emit.Func {
 	store := k.defineStoreInputs()
 	f := k.Func("", ints(5))
@@ -123,7 +124,7 @@ func (k *kernels) defineWinogradIn() *emit.Func {
 	return f
 }
 
-// defineStoreInputs defines (to, step, d0, …, d5): six numbers, times the rows of B, are stored step bytes apart.
+// defineStoreInputs defines (to, step, d0, …, d5), which stores the products of the six rows of B with (d0, …, d5), step bytes apart.
 func (k *kernels) defineStoreInputs() *emit.Func {
 	f := k.Func("", ints(2, v128, v128, v128, v128, v128, v128))
 	to, d := f.Param(0), f.Args()[2:]
@@ -139,7 +140,7 @@ func (k *kernels) defineStoreInputs() *emit.Func {
 	return f
 }
 
-// defineWinogradMul defines (m, v, u, c): a number of tiles times a panel of eight columns, at each of the 36 places.
+// defineWinogradMul defines (m, v, u, c), which multiplies a number of tiles by a panel of eight columns, at each of the 36 places.
 func (k *kernels) defineWinogradMul(tiles int) *emit.Func {
 	f := k.Func("", ints(4))
 	m, v, u, c := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
@@ -184,8 +185,8 @@ func (k *kernels) defineWinogradMul(tiles int) *emit.Func {
 	return f
 }
 
-// defineWinogradOut defines (h, m, dst, ldd, dstStep, q, column, tiles): the products become the bytes of eight columns, the first of which
-// is column/4. First the columns of a tile are transformed, in m, then its rows, which are 576 times the sums.
+// defineWinogradOut defines (h, m, dst, ldd, dstStep, q, column, tiles), which turns the products m into the output bytes of eight columns.
+// column is 4 times the first column. It transforms first the columns of a tile, in m, and then its rows, which are 576 times the sums.
 func (k *kernels) defineWinogradOut() *emit.Func {
 	f := k.Func("", ints(8))
 	h, m, dst, ldd, dstStep := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
@@ -235,7 +236,7 @@ func (k *kernels) defineWinogradOut() *emit.Func {
 	return f
 }
 
-// setOutputs sets y to the six numbers at an address, step bytes apart, times the rows of A. t are locals to work with.
+// setOutputs sets y to the products of the four rows of A with the six numbers at address at, step bytes apart. It overwrites t.
 func setOutputs(f *emit.Func, y []value, at value, step int, t []value) {
 	m := func(i int) value { return at.Load(v128, i*step) }
 	s1, d1, s2, d2 := t[0], t[1], t[2], t[3]
@@ -253,7 +254,8 @@ func setOutputs(f *emit.Func, y []value, at value, step int, t []value) {
 	f.Set(y[3], i32x4.Add(i32x4.Add(d1, i32x4.Shl(d2, 2)), i32x4.Shl(m(5), 1)))
 }
 
-// defineWinograd defines (h, dst, ldd, src, stride, wide, q, dstStep): four rows of outputs, wide in each, a multiple of four.
+// defineWinograd defines (h, dst, ldd, src, stride, wide, q, dstStep), which computes four rows of wide outputs each. wide is a multiple of
+// four.
 func (k *kernels) defineWinograd() *emit.Func {
 	in, out := k.defineWinogradIn(), k.defineWinogradOut()
 	four, three, one := k.defineWinogradMul(4), k.defineWinogradMul(3), k.defineWinogradMul(1)

@@ -9,16 +9,16 @@ import (
 // maxImage is the maximum number of bytes of memory that a module may set.
 const maxImage = 64 << 20
 
-// gap is the number of zeros that end a segment. A shorter gap adds segments: 8, as the linker has it, adds 140 KB to the module as brotli
-// compresses it.
+// gap is the number of zeros that end a segment. A shorter gap makes more segments: a gap of 8, which the linker uses, adds 140 KB to the
+// module after compression by brotli.
 const gap = 256
 
 // image is the memory that a module's data section sets, from address 0.
 type image []byte
 
-// load returns the image that the body of a data section sets.
+// load returns the image that a data section with this body sets.
 func load(body []byte) (image, error) {
-	broken := func(what string) (image, error) { return nil, fmt.Errorf("%w: data: %s", ErrModule, what) }
+	broken := func(problem string) (image, error) { return nil, fmt.Errorf("%w: data: %s", ErrModule, problem) }
 	count, n := binary.Uvarint(body)
 	if n <= 0 {
 		return broken("no number of segments")
@@ -48,7 +48,7 @@ func load(body []byte) (image, error) {
 	return m, nil
 }
 
-// Instructions of the address of a segment.
+// The instructions that a segment's address consists of.
 const (
 	opConst = 0x41
 	opEnd   = 0x0b
@@ -80,7 +80,8 @@ func (m image) section() []byte {
 	return append(binary.AppendUvarint(nil, count), segments...)
 }
 
-// varint returns the signed LEB128 number that starts b and its length. A length of 0: it is cut off or has more than 32 bits.
+// varint returns the signed LEB128 number at the start of b, and its length. The length is 0 if the number is cut off or longer than five
+// bytes.
 func varint(b []byte) (v int64, n int) {
 	for n < len(b) && n < binary.MaxVarintLen32 {
 		c := b[n]
@@ -105,7 +106,7 @@ func appendVarint(dst []byte, v int64) []byte {
 	return append(dst, byte(v))
 }
 
-// part returns the n bytes of the image at an address. It fails if the image does not have them.
+// part returns the n bytes of the image at an address. It returns an error if they exceed the image. The result shares m's memory.
 func (m image) part(at, n uint64) ([]byte, error) {
 	if at > uint64(len(m)) || n > uint64(len(m))-at {
 		return nil, fmt.Errorf("%w: a table of %d bytes at %d exceeds the memory", ErrModule, n, at)

@@ -1,13 +1,14 @@
 // Package slim removes from a linked Go module the tables that only stack traces read.
 //
 //	go build ──▶ linked module ──Module──▶ wasm/dist/guest.wasm
-//	             lines, files, inlined calls, arguments: zeros, which the data section leaves out
+//	             the tables of lines, files, inlined calls and arguments become zeros,
+//	             which the data section leaves out
 //
-// Go's linker has no option for this: -s -w removes DWARF and names of symbols, and the tables of the runtime remain. They are a
-// fifth of the module as pages download it. A stack trace of the result names the functions that were not inlined, and has ?:0
-// for a file and line. The tables that the collector, growing stacks and deferred calls read remain as they are.
+// Go's linker has no option for this: -s -w removes DWARF and names of symbols, but not the tables of the runtime. They are a fifth of the
+// module that pages download. A stack trace of the result names only functions that were not inlined, and shows ?:0 for a file and line.
+// The tables that the collector, growing stacks and deferred calls read remain as they are.
 //
-// The package reads the layout of Go 1.20 to 1.26 ([runtime._func], [runtime.pcHeader]) and rejects every other one.
+// The package reads the layout of Go 1.20 to 1.26 ([runtime._func], [runtime.pcHeader]) and rejects every other layout.
 // The idea is that of the option -tiny of burrowers/garble, which patches the linker instead.
 package slim
 
@@ -18,7 +19,7 @@ import (
 	"fmt"
 )
 
-// ErrModule is wrapped by errors about a module that this package cannot read.
+// ErrModule is the error for a module that this package cannot read. Errors wrap it.
 var ErrModule = errors.New("not a module of a Go linker that slim knows")
 
 const header = "\x00asm\x01\x00\x00\x00"

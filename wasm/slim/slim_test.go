@@ -35,7 +35,7 @@ func program(t *testing.T) []byte {
 	return module
 }
 
-// run runs a module, and returns its exit code and all that it printed.
+// run runs a module, and returns its exit code and its output.
 func run(t *testing.T, module []byte, args ...string) (code uint32, printed string) {
 	t.Helper()
 	ctx := t.Context()
@@ -56,7 +56,7 @@ func run(t *testing.T, module []byte, args ...string) (code uint32, printed stri
 	return code, out.String()
 }
 
-// TestModule runs a program with and without the tables of stack traces: only its stack traces differ.
+// TestModule runs a program with and without the tables of stack traces. Only its stack traces differ.
 func TestModule(t *testing.T) {
 	linked := program(t)
 	slimmed, err := slim.Module(linked)
@@ -86,7 +86,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestRejects holds that a module which the package cannot read is an error: cut off at any place, with another header, or not of Go.
+// TestRejects checks that Module returns ErrModule for modules that are cut off, have another header, or are not from Go.
 func TestRejects(t *testing.T) {
 	linked := program(t)
 	rejects := func(name string, module []byte) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Sizes in bytes of structures, for 64-bit pointers.
+// Sizes in bytes of structures of the Go runtime, for 64-bit pointers.
 const (
 	word        = 8
 	headerSize  = 72 // runtime.pcHeader
@@ -25,21 +25,21 @@ const (
 	atOffsets = 43 // nfuncdata
 )
 
-// Indexes of the tables of a function by instruction: internal/abi.PCDATA_*. The others are read by stack traces, or where signals
-// stop goroutines, which WebAssembly does not have.
+// Indexes of a function's tables by instruction: internal/abi.PCDATA_*. Only the table of stack maps remains. The runtime reads the others
+// for stack traces, or where signals stop goroutines, which WebAssembly does not have.
 const (
 	stackMapIndex = 1
 	inlinedIndex  = 2
 )
 
-// Indexes of the data of a function: internal/abi.FUNCDATA_*.
+// Indexes of a function's data (internal/abi.FUNCDATA_*) that only stack traces read.
 const (
 	inlinedCalls = 3
 	argInfo      = 5
 	argLive      = 6
 )
 
-// noData is the offset of data that a function does not have, and argsEnd the last byte of argInfo.
+// noData is the offset of data that a function does not have. argsEnd is the last byte of the data of kind argInfo.
 const (
 	noData  = ^uint32(0)
 	argsEnd = 0xff
@@ -49,7 +49,7 @@ const (
 // pointer (8).
 var magic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, word}
 
-// tables are the tables of an image's functions.
+// tables are the function tables of an image. The slices are parts of the image.
 type tables struct {
 	functions uint64
 	units     []byte // cutab
@@ -59,7 +59,7 @@ type tables struct {
 	data      []byte // go:func.*
 }
 
-// tables finds the tables of an image.
+// tables returns the function tables of an image. The error is ErrModule.
 func (m image) tables() (t tables, err error) {
 	at := bytes.Index(m, magic)
 	if at < 0 || bytes.Contains(m[at+1:], magic) {
@@ -116,7 +116,7 @@ type function struct {
 	byData []byte // offsets in the data
 }
 
-// function returns the i-th function.
+// function returns function i, counted from 0.
 func (t *tables) function(i uint64) (f function, err error) {
 	funcs := image(t.funcs)
 	at, err := funcs.part(i*8+4, 4)
@@ -138,19 +138,19 @@ func (t *tables) function(i uint64) (f function, err error) {
 // cleaner clears the tables of stack traces.
 type cleaner struct {
 	tables
-	byPC    []byte            // the tables by instruction that remain, from the start of the old ones
+	byPC    []byte            // remaining tables by instruction, which replace the start of tables.byPC
 	moved   map[uint32]uint32 // offsets in byPC by offsets in tables.byPC
-	kept    map[uint32]bool   // offsets of data that remains
-	dropped map[uint32]int    // sizes of the other data by offset
+	live    map[uint32]bool   // offsets of the data that remains
+	dropped map[uint32]int    // size of the other data, by offset
 }
 
-// clear sets the tables of stack traces to zeros, and moves the remaining tables by instruction together.
+// clear overwrites the tables that only stack traces read with zeros. It moves the remaining tables by instruction together.
 func (m image) clear() error {
 	t, err := m.tables()
 	if err != nil {
 		return err
 	}
-	c := cleaner{tables: t, byPC: []byte{0}, moved: map[uint32]uint32{0: 0}, kept: map[uint32]bool{}, dropped: map[uint32]int{}}
+	c := cleaner{tables: t, byPC: []byte{0}, moved: map[uint32]uint32{0: 0}, live: map[uint32]bool{}, dropped: map[uint32]int{}}
 	for i := range t.functions {
 		f, err := t.function(i)
 		if err != nil {
@@ -165,7 +165,7 @@ func (m image) clear() error {
 		if err != nil {
 			return err
 		}
-		if !c.kept[at] { // functions share equal data
+		if !c.live[at] { // functions share equal data
 			clear(part)
 		}
 	}
@@ -178,7 +178,7 @@ func (m image) clear() error {
 	return nil
 }
 
-// function clears what a function refers to.
+// function clears the references of f to the tables of stack traces, moves its other tables, and marks its data.
 func (c *cleaner) function(f function) error {
 	calls := 0
 	if len(f.byPC) > 4*inlinedIndex {
@@ -229,7 +229,8 @@ func (c *cleaner) move(offset []byte) error {
 	return nil
 }
 
-// drop marks the data of a kind at an offset for removal if only stack traces read it. calls is the number of its function's inlined calls.
+// drop marks the data of a kind at an offset for removal if only stack traces read it. Other data is kept. calls is the number of inlined
+// calls of the function.
 func (c *cleaner) drop(kind int, offset []byte, calls int) error {
 	at := binary.LittleEndian.Uint32(offset)
 	if at == noData {
@@ -246,7 +247,7 @@ func (c *cleaner) drop(kind int, offset []byte, calls int) error {
 		}
 	case argLive:
 	default:
-		c.kept[at] = true
+		c.live[at] = true
 		return nil
 	}
 	c.dropped[at] = max(size, c.dropped[at])

@@ -1,4 +1,5 @@
-// An account from beginning to end: a person starts with an empty server, creates an application that programs call, and deletes it all.
+// Tests an account from beginning to end: a person starts with an empty server, creates an application that programs call, and deletes
+// everything.
 import { check, checkEqual, journey, origin, runShell, waitForLine, words } from './browser.js';
 
 const m = await words('en');
@@ -33,7 +34,7 @@ await journey(async (arrive) => {
     await ada.waitFor(ada.page.getByText(m('name_missing')));
     await ada.checkAccessibility('sign-up with mistakes');
     await signUp(ada, operator);
-    await ada.waitFor(ada.heading(m('look_first_title'))); // the folder came with an application
+    await ada.waitFor(ada.heading(m('look_first_title'))); // a new data folder has an application
     await ada.checkAccessibility('a first page');
     await ada.page.goto('/apps');
     await ada.waitFor(ada.heading(m('applications')));

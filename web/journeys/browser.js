@@ -39,7 +39,7 @@ export function checkEqual(got, want, what) {
   check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
-/** The pages' messages in a language, as a function of a message's name and its inputs. */
+/** Loads the pages' messages in a language. Returns a function that returns the text of a message for its name and inputs. */
 export async function words(language) {
   const folder = new URL('../messages/', import.meta.url);
   const files = (await readdir(folder, { recursive: true })).filter(
@@ -336,7 +336,7 @@ export class Traveller {
     await this.page.emulateMedia({ colorScheme: 'light' });
   }
 
-  /** The violations that axe finds in the current page, or in a part of it. */
+  /** Returns the violations that axe finds in the current page, or in a part of it. */
   async findViolations(part = 'html', options = {}) {
     if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe);
     return this.page.evaluate(
@@ -363,7 +363,7 @@ export class Traveller {
     check(wide.scrollWidth <= wide.clientWidth, `${what}: ${wide.scrollWidth} px wide, of ${wide.clientWidth}`);
   }
 
-  /** The label or the text of the element that has the focus. */
+  /** Returns the label or the text of the element that has the focus. */
   focusLabel = () =>
     this.page.evaluate(() => {
       const e = document.activeElement;

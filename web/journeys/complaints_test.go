@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// proven is a promise and the tests that check it. Each test is a folder and a Go function, or a script and one of its steps.
+// proven is a promise and the tests that check it. A test is a folder and a Go function, or a script and one of its steps.
 type proven struct {
 	promise string
 	by      []string
@@ -70,7 +70,7 @@ var steps = []proven{
 	}},
 }
 
-// complaints are common complaints about such products, numbered from 1. Each is written as what this project promises instead.
+// complaints are common complaints about similar products, numbered from 1. Each is written as the promise of this project instead.
 var complaints = []proven{
 	{"offline means that nobody is called", []string{
 		"web/journeys/demo.js: what must not happen would be told", "web/journeys/studio.js: it is there at once, and reaches nobody",
@@ -147,7 +147,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// there returns an error if no test has this name.
+// there returns an error if no test with this name exists.
 func there(root, name string) error {
 	if script, step, ok := strings.Cut(name, ": "); ok {
 		return steppedIn(root, script, step)
@@ -173,8 +173,8 @@ func there(root, name string) error {
 
 var imported = regexp.MustCompile(`from '\./(\w+\.js)'`)
 
-// steppedIn returns an error if a script does not have this step or test, or if nothing runs the script. [TestJourneys] runs a script of
-// this folder directly, or through a script that imports it.
+// steppedIn returns an error if a script does not have this step or test, or if no journey runs the script. [TestJourneys] runs a script
+// of this folder directly, or through a script that imports it.
 func steppedIn(root, script, step string) error {
 	text, err := os.ReadFile(filepath.Join(root, script))
 	if err != nil {

@@ -1,4 +1,5 @@
-// A copy of an application in the browser: it joins, changes without a network, sends, resolves a conflict, and is removed.
+// Tests a replica of an application in the browser: it joins, stores changes without a network, sends them, resolves a conflict, and is
+// removed.
 import { readFile } from 'node:fs/promises';
 import { check, checkEqual, origin, waitForLine, words } from './browser.js';
 
@@ -8,7 +9,7 @@ const sample = await readFile(new URL('../samples/42-lighthouse-in-the-sea.jpg',
 const name = 'lighthouse-again.jpg';
 const lighthouse = { name, mimeType: 'image/jpeg', buffer: Buffer.concat([sample, Buffer.from('again')]) };
 
-/** Tests a copy. The traveller is signed in and has one application. */
+/** Tests a replica. The traveller is signed in and has one application. */
 export async function testCopy(t) {
   const picture = t.page.getByRole('article', { name, exact: true });
   const mark = (word) => picture.getByText(word, { exact: true });
@@ -113,7 +114,7 @@ export async function testCopy(t) {
   );
 }
 
-/** Makes the application local only while a picture is pending in the copy, and then shares it again. */
+/** Makes the application local only while a picture is pending in the replica, and then shares it again. */
 async function toggleLocalOnly(t, { ask, mark }) {
   const setLocalOnly = async (on) => {
     await t.page.goto('/apps');
@@ -141,14 +142,14 @@ async function toggleLocalOnly(t, { ask, mark }) {
   check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
   await t.checkAccessibility('no copy of what is local only');
   await setLocalOnly(false);
-  await t.page.goto('/sync'); // where a demonstration creates a copy by itself
+  await t.page.goto('/sync'); // on this page a demonstration creates a replica by itself
   await t.waitFor(t.page.getByText(en('phase_current')));
   await t.waitFor(mark(en('mark_confirmed')));
 }
 
 /**
- * The sync marks that a picture gets after this call, in their order. Meanwhile the page may replace the picture's element, so each mark is
- * read from the current one.
+ * Collects the sync marks that a picture gets after this call, in their order. Meanwhile the page can replace the picture's element, so
+ * each mark is read from the current element.
  */
 function collectMarks(name) {
   const all = [];

@@ -1,4 +1,5 @@
-// The demonstration: signed in at once, in any language, by keyboard alone, on a narrow page; the reference; and a copy.
+// Tests the demonstration: signed in at once, in any language, by keyboard alone, and on a narrow page. Also tests the API reference and a
+// replica.
 import { check, checkEqual, journey, words } from './browser.js';
 import { testCopy } from './copies.js';
 import { newApp } from './demonstration.js';

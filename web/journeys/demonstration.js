@@ -65,7 +65,7 @@ const readProc = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
     return nothing;
   });
 
-/** The ids of a process and of all processes that it has started. */
+/** Returns the ids of a process and of all processes that it has started. */
 async function processTree(pid) {
   const tasks = await readProc(`${pid}/task`, [], readdir);
   const lines = await Promise.all(tasks.map((task) => readProc(`${pid}/task/${task}/children`, '')));
@@ -81,7 +81,7 @@ async function signalOrigin(pid, name) {
   }
 }
 
-/** The processor time, in seconds, of a process and of all processes that it has started. Other work on the machine does not change it. */
+/** Returns the processor time, in seconds, of a process and its descendants. Other work on the machine does not change it. */
 async function processorTime(pid) {
   let ticks = 0;
   for (const one of await processTree(pid)) {
@@ -91,7 +91,7 @@ async function processorTime(pid) {
   return ticks / 100;
 }
 
-/** The addresses outside this machine to which a process, or one that it has started, is connected. */
+/** Returns the addresses outside this machine to which a process or one of its descendants is connected. */
 async function remoteAddresses(pid) {
   const found = [];
   for (const one of await processTree(pid)) {
@@ -125,7 +125,7 @@ export function newKey(t, app) {
   }, app);
 }
 
-/** Creates an empty application in the same way, and returns its id. */
+/** Creates an empty application with the calls of its owner's page, and returns its id. `t` is signed in. */
 export function newApp(t) {
   return t.page.evaluate(async () => {
     const { session } = await (await fetch('/console/session')).json();
@@ -138,7 +138,7 @@ export function newApp(t) {
   });
 }
 
-/** A function that calls /v2 at a place, with a key, and returns the JSON of the answer. */
+/** Returns a function that calls /v2 at a place, with a key, and returns the JSON of the answer. */
 export function caller(place, key) {
   return async (method, path, body) => {
     const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };

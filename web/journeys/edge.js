@@ -60,7 +60,7 @@ async function joinEdge(way) {
     );
     const { token } = JSON.parse(await runOrigin('edge', 'create', 'north', '--apps', app, '--data', data, '--json'));
     const of = ['--listen', '127.0.0.1:0', '--data', join(folder, 'edge'), '--origin', place, '--token', token];
-    await cp(process.env.WARM, join(folder, 'edge'), { recursive: true }); // where its module is compiled already
+    await cp(process.env.WARM, join(folder, 'edge'), { recursive: true }); // WARM has the compiled module
     edge = await startServer(join(dirname(program), 'sightline-edge'), of);
     setOrigin(edge.address);
     await way({
@@ -171,7 +171,7 @@ async function addLabel(s, picture, concept) {
   await t.press('Escape');
 }
 
-/** The inputs at a place. */
+/** Returns the inputs that a place has. */
 async function listInputs(ask) {
   return (await ask('GET', '/inputs?per_page=100')).inputs ?? [];
 }
@@ -263,7 +263,7 @@ async function workWithoutOrigin(s) {
   await t.waitFor(t.page.getByText(m('edge_name', { name: 'north' })));
   await t.checkAccessibility('what waits at an edge');
 
-  // Search and Look work, too.
+  // Search and Look also work without the origin.
   const ands = JSON.stringify([{ output: { data: { concepts: [{ name: 'bird' }] } } }]);
   await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
   await t.waitFor(t.page.locator('li[data-id]'));

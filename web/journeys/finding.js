@@ -11,7 +11,7 @@ import { setScreen, sizes } from './screens.js';
 const embedder = 'bbb5f41425b8468d9b7a554ff10f8581'; // the model with the embeddings for similarity
 const tolerance = 1e-3; // two cosines that differ by less than this are equal for the index
 
-/** The number of hits above the cut-off that the page shows. */
+/** Reads the number of hits above the cut-off, which the page shows. */
 const hitCount = (t) =>
   t.page
     .locator('.cutoff b')
@@ -69,7 +69,7 @@ async function checkHitOrder(s, ids) {
   checkEqual(wrong, [], 'hits that are not where a scan has them');
 }
 
-/** The parts of an answer that must be equal at two places: its status and hits, without the address of the place. */
+/** Returns the parts of an answer that must be equal at two places: its status and hits, without the URL of the place. */
 function comparableText({ status, hits }, place) {
   return JSON.stringify([status, hits?.map(({ score, input }) => [score, input])]).replaceAll(place, '');
 }
@@ -81,7 +81,7 @@ export async function searchByClauses(s) {
   await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
   await t.waitFor(t.page.locator('li[data-id]'));
   await t.waitFor(t.page.locator('.pins .pin'));
-  await t.press('c'); // a circle, in the middle of the map
+  await t.press('c'); // adds a circle in the middle of the map
   await t.waitUntil(() => decodeURIComponent(location.search).includes('withinKilometers'));
   await t.waitFor(t.page.locator('.chip').nth(1));
   // The hits of the new query have a distance. Before they come, the list still has the hits of the previous one.

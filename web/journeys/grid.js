@@ -134,7 +134,7 @@ async function waitForPictures(t) {
   });
 }
 
-/** The nth input to add. Every third input has a label. */
+/** Returns the nth input to add. Every third input has a label. */
 function inputAt(n, image) {
   return {
     id: `g${n}`,
@@ -146,7 +146,7 @@ function sum(all) {
   return Math.round(all.reduce((a, b) => a + b, 0));
 }
 
-/** The value at the quantile `share`. */
+/** Returns the value at the quantile `share`. */
 function quantile(all, share) {
   return all.toSorted((a, b) => a - b)[Math.floor(all.length * share)] ?? 0;
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestGrid checks the page of inputs with 100,000 of them, made on many days: how it scrolls, how soon it appears and how much memory it
-// needs. It takes half an hour: make soak LAW=Grid, with N for another number. make test runs grid.js with a few inputs.
+// TestGrid checks the page of inputs with 100,000 inputs, created on many days: how it scrolls, how soon it appears and how much memory
+// it needs. It takes half an hour: make soak LAW=Grid, with N for another number. TestJourneys runs grid.js with a few inputs.
 func TestGrid(t *testing.T) {
 	if !testkit.Soaking() {
 		t.Skip("half an hour by itself: make soak LAW=Grid")
@@ -31,8 +31,8 @@ func TestGrid(t *testing.T) {
 	travel(t, process.Serve(t, binary, "--demo", "--data", data), node, "grid.js", chromium, "INPUTS="+strconv.Itoa(inputs))
 }
 
-// fillDays fills a data folder with inputs: parts of the samples, 2,000 of them different, with names, locations and, for one in three, a
-// concept. They were added on the days before today, in random numbers from a fixed seed.
+// fillDays fills a data folder with inputs: 2,000 different parts of the samples, with names, locations and, for one in three, a concept.
+// It adds them on the days before today, in random numbers from a fixed seed.
 func fillDays(t *testing.T, data string, inputs, days int) {
 	t.Helper()
 	clock := earlier(t)
@@ -56,14 +56,14 @@ func fillDays(t *testing.T, data string, inputs, days int) {
 	concepts := []string{"harbour", "red door", "to print", "Ada"}
 	list := filepath.Join(t.TempDir(), "inputs.jsonl")
 	for day, done := days, 0; done < inputs; day-- {
-		most := inputs - done
+		limit := inputs - done
 		if day > 1 {
-			most = min(most, 2*inputs/days)
+			limit = min(limit, 2*inputs/days)
 		}
 		var lines strings.Builder
-		n := most
+		n := limit
 		if day > 1 {
-			n = 1 + rng.IntN(most)
+			n = 1 + rng.IntN(limit)
 		}
 		for range n {
 			part := done % 2000
@@ -91,7 +91,7 @@ func fillDays(t *testing.T, data string, inputs, days int) {
 	}
 }
 
-// earlier builds the program with a clock that is DAYS_AGO days behind.
+// earlier builds the program with a clock that is DAYS_AGO days behind, and returns its path.
 func earlier(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(testkit.Root(t), "origin", "server", "system", "system.go")

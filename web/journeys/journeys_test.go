@@ -52,13 +52,13 @@ func TestJourneys(t *testing.T) {
 			if !j.always {
 				testkit.Nightly(t)
 			}
-			t.Parallel() // while one journey waits, another draws
+			t.Parallel() // while one journey waits, another uses the processor
 			b.travel(t, j)
 		})
 	}
 }
 
-// TestJourneyTimes runs the scripts that check waiting times against limits.
+// TestJourneyTimes runs the scripts that compare waiting times with limits.
 func TestJourneyTimes(t *testing.T) {
 	testkit.RequireTiming(t)
 	b := build(t)
@@ -110,7 +110,7 @@ func (b *scriptPaths) travel(t *testing.T, j journey) {
 	case "look.js":
 		edge := process.ServeWarm(t, b.edge)
 		more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
-	case "sweep.js": // the pages of a person who is not signed in
+	case "sweep.js": // the pages of a server where nobody is signed in
 		more = []string{"DOOR=" + process.Serve(t, b.origin).URL}
 	}
 	travel(t, process.Serve(t, b.origin, j.serve...), b.node, j.script, b.chromium, more...)
@@ -120,8 +120,8 @@ func (b *scriptPaths) travel(t *testing.T, j journey) {
 var firstKey = regexp.MustCompile(`^\s+key\s+([0-9a-f]{32})$`)
 
 // travel runs a script, with more in its environment. If srv is not nil, the script reads the server's output on its standard input;
-// otherwise it starts its own server. It prints a line for each of its steps. If a step fails, it is the last one, followed by the
-// reason.
+// otherwise it starts its own server. The script prints a line for each step. If a step fails, its line is the last one, followed by
+// the reason.
 func travel(t *testing.T, srv *process.Server, node, script, chromium string, more ...string) {
 	t.Helper()
 	shots := filepath.Join(testkit.Root(t), ".cache", "journeys")
@@ -142,9 +142,9 @@ func travel(t *testing.T, srv *process.Server, node, script, chromium string, mo
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended, told := make(chan struct{}), make(chan struct{})
+	ended, followDone := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(followDone)
 		if srv != nil {
 			srv.Follow(stdin, ended)
 		}
@@ -164,7 +164,7 @@ func travel(t *testing.T, srv *process.Server, node, script, chromium string, mo
 	if err := cmd.Wait(); err != nil || last.Len() > 0 {
 		t.Errorf("after %d steps: %v\n%s", steps, err, last.String())
 	}
-	<-told
+	<-followDone
 	if steps == 0 && !t.Failed() {
 		t.Error("no step was taken")
 	}

@@ -1,5 +1,5 @@
-// Everything by keyboard alone. On every page, Tab reaches each control and leaves it again, and each control has a name and a visible
-// focus. The pages' own keys do what the design specifies.
+// Tests all pages by keyboard alone. On every page, Tab reaches each control and leaves it again, and each control has a name and a visible
+// focus. The pages' shortcuts do what the design specifies.
 import { check, checkEqual, journey, words } from './browser.js';
 
 const m = await words('en');
@@ -38,7 +38,7 @@ await journey(async (arrive) => {
     await t.step(`Tab through ${path.replace(app, '/:app').split('?')[0]}`, () => tabThrough(t, path));
 });
 
-/** The focused cell of the grid. */
+/** Returns the number of the focused cell of the grid, or -1 if no cell has the focus. */
 function focusedCell(t) {
   return t.page.evaluate(() => Number(document.activeElement?.dataset.cell ?? -1));
 }

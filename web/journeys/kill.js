@@ -2,7 +2,7 @@
 // ends the page's process at some key press, before or after the answer. Later, every label that the page had shown must be stored.
 //
 //     node kill.js               12 pictures with a network and 12 without, each with 2 kills
-//     node kill.js 200 20 [7]    so many pictures and kills each, and the seed
+//     node kill.js 200 20 [7]    200 pictures and 20 kills each, and the seed 7
 import { check, journey, origin, words } from './browser.js';
 import { caller, newKey, pollUntil } from './demonstration.js';
 import { fillInputs } from './pictures.js';
@@ -106,14 +106,17 @@ async function labelPictures(t, app, some, drawn) {
   await t.reopenTab();
 }
 
-/** Waits until the copy has all that the origin has, and until the page starts without a network: a killed tab ends the storing of its files. */
+/**
+ * Waits until the replica has received all entries of the origin, and until the page can start without a network. A tab that is killed
+ * before would not finish storing the page's files.
+ */
 async function waitForCopy(t) {
   await t.page.goto('/sync');
   await t.waitFor(t.page.getByText(m('phase_current')));
   await t.waitFor(t.page.getByText(m('look_stored')));
 }
 
-/** Pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */
+/** Returns a generator of pseudorandom numbers from 0 to 1. The same seed gives the same numbers. */
 function mulberry(seed) {
   let a = seed;
   return () => {

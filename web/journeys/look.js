@@ -1,4 +1,4 @@
-// Looking at pictures: the browser computes and stores everything, and keeps working without a network.
+// Tests the Look page: the browser analyses and stores pictures itself, and keeps working without a network.
 import { check, checkEqual, journey, timing, words } from './browser.js';
 import { dropFiles, lighthouse, loadConceptIds, samples } from './pictures.js';
 
@@ -28,7 +28,7 @@ await journey(async (arrive) => {
   await refused.step('a camera that may not be used is said to be one, from the right', () => denyCamera(refused));
 });
 
-/** The concepts that the page shows for a picture: the name, or its translation into the language `tongue`, and the value. */
+/** Reads the concepts that the page shows for a picture: the name, or its translation into the language `tongue`, and the value. */
 function readConcepts(t, tongue) {
   return t.page.locator('.readout .words li').evaluateAll(
     (rows, tongue) =>
@@ -46,7 +46,7 @@ async function awaitAnalysis(t) {
   await t.waitUntil(() => !document.querySelector('.readout [aria-busy="true"]'));
 }
 
-/** Drops files where pictures are shown. */
+/** Drops files on the area that shows the picture. */
 function dropOnStage(t, ...files) {
   return dropFiles(t.page.locator('.stage'), files);
 }
@@ -150,7 +150,7 @@ async function analysePicture(t) {
   await t.waitFor(t.page.locator('.photo canvas'));
   await t.waitFor(t.page.getByText(en('look_where', { concept: rows[0].name })));
   checkEqual(
-    t.requests.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // except the requests of the side bar and the copy
+    t.requests.filter((path) => /^\/(v2(?!\/(sync\/|inputs\/status$|models$))|hosted)/.test(path)), // without those of the side bar and the replica
     [],
     'calls to the server',
   );
@@ -387,7 +387,7 @@ async function checkSpeed(t) {
   if (timing) check(least <= 3000, `it took ${Math.round(least)} ms at least, want 1000`); // the limit is three times the goal
 }
 
-/** The time in ms from a drop until the page shows the picture and its concepts. */
+/** Measures the time in ms from a drop until the page shows the picture and its concepts. */
 function timeAnalysis(name) {
   let began;
   addEventListener('drop', () => (began = performance.now()), { once: true, capture: true });

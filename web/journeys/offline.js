@@ -16,7 +16,7 @@ const lessons = [
 export const testPicture = '40-red-whiskered-bulbul.jpg'; // shows the first concept, and no version is trained on it
 export const [[living]] = lessons;
 
-/** The sync status of the copy in the side bar. */
+/** Returns the element with the replica's sync status in the side bar. */
 export const syncStatus = (t) => t.page.locator('aside .foot a b').first();
 
 /** Waits until the side bar shows that there is no network and that n changes are pending. */
@@ -26,7 +26,7 @@ const waitForQueue = (s, n) =>
     [s.m('truth_offline'), s.m('truth_queued', { n })],
   );
 
-/** Waits until the device has a copy of the application, and creates a key for calls to other places. */
+/** Waits until the device has a replica of the application, and creates a key for calls to other places. */
 export async function joinApp(s) {
   const { t } = s;
   await t.waitUntil(() => localStorage.getItem('copies'));
@@ -97,7 +97,7 @@ export async function trainModel(s) {
   if (seen.length > 1) checkEqual(first, '21103', 'the code of a version that is trained');
   if (timing) check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // the limit is three times the goal
   await t.waitFor(t.link(s.m('models_version_show', { n: 1 })));
-  // The earlier picture; the pictures; the concepts; the model, its version and the result of its training.
+  // Pending are 1 earlier picture, 10 pictures, 2 concepts, and 3 operations for the model, its version and the result of its training.
   await waitForQueue(s, 1 + 10 + 2 + 3);
   for (const part of ['models_weak', 'models_confusion']) await t.waitFor(t.heading(s.m(part)));
   await t.waitFor(t.page.getByText(s.m('models_promise', { value: '0.9' }), { exact: true }));
@@ -106,7 +106,7 @@ export async function trainModel(s) {
     check(figures.length === 2 && figures.every((x) => /^[01]\.\d\d$/.test(x)), `${name}: ${figures}`);
   }
   s.model = new URL(t.page.url()).pathname;
-  s.predictions = [await tryVersion(s, 1)]; // by each version, the oldest first
+  s.predictions = [await tryVersion(s, 1)]; // the predictions of each version, the oldest version first
   checkEqual(s.predictions, [living], 'what version 1 predicts');
   await t.checkAccessibility('a model');
   await t.checkWidth('a model');
@@ -125,7 +125,7 @@ function collectTrainingCodes() {
   return all;
 }
 
-/** The first concept that a version predicts. */
+/** Returns the element with the first concept that a version predicts. */
 const firstConcept = (s) =>
   s.t.page
     .getByRole('list', { name: s.m('models_results') })

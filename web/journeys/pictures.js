@@ -5,7 +5,7 @@ import { check } from './browser.js';
 export const samples = new URL('../samples/', import.meta.url);
 export const lighthouse = '42-lighthouse-in-the-sea.jpg';
 
-/** The bytes of a sample, with `more` at the end, which makes it another file. */
+/** Returns the bytes of a sample. If `more` is given, it follows at the end, which makes the sample another file. */
 export async function sample(name, more = '') {
   return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(more)]);
 }
@@ -29,7 +29,7 @@ export async function dropFiles(target, files, more = '') {
   }, all);
 }
 
-/** The tiles of a grid that show an input. */
+/** Returns the tiles of a grid that show an input. */
 export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-label]');
 
 /** Waits until the grid shows n tiles. */
@@ -49,7 +49,7 @@ export async function fillInputs(ask, n, wanted, one = (_, image) => ({ data: { 
   }
 }
 
-/** The ids of the public concepts by their names in a language. */
+/** Returns the ids of the public concepts by their names in a language. */
 export async function loadConceptIds(code) {
   const table = await readFile(new URL(`../../models/general-v1.3/names/${code}.tsv`, import.meta.url), 'utf8');
   return new Map(

@@ -16,7 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// static checks that programs start on any machine of their architecture: they need no other file, and no instruction that the first
+// static checks that programs start on any machine of their architecture: they need no other file, and no instruction that the oldest
 // processors of the architecture lack.
 func static(t *testing.T, programs ...string) {
 	t.Helper()
@@ -53,8 +53,8 @@ func static(t *testing.T, programs ...string) {
 	}
 }
 
-// writeFilm returns the path of the film that the browser's camera shows. Its frames are the middle of a sample that no model of the
-// journeys is trained on.
+// writeFilm writes the film that the browser's camera shows, and returns its path. Its frames are the middle of a sample that no model
+// of the journeys is trained on.
 func writeFilm(t *testing.T) string {
 	t.Helper()
 	file, err := os.Open(filepath.Join(testkit.Root(t), "web", "samples", "23-pelicans.jpg"))

@@ -1,5 +1,5 @@
-// With a network again: pending operations are sent, conflicts with changes made elsewhere are shown, and all places are equal. A fast
-// origin confirms everything before the page is drawn again, so "queued" and "sent" may never appear.
+// Steps after the network is connected again: the replica sends pending operations, the page shows conflicts with changes made elsewhere,
+// and all places become equal. A fast origin confirms everything before the page is drawn again, so "queued" and "sent" may never appear.
 import { createHash } from 'node:crypto';
 import { check, checkEqual } from './browser.js';
 import { caller, pollUntil } from './demonstration.js';
@@ -30,7 +30,7 @@ export async function goOnline(s) {
 }
 
 /**
- * Reads the conflict, whose two sides are shown next to each other, and agrees. Then everything is confirmed, and equal to the origin's.
+ * Checks that the page shows both sides of the conflict, and dismisses it. Then everything is confirmed, and the replica equals the origin.
  */
 async function dismissConflict(s) {
   const { t } = s;
@@ -85,7 +85,7 @@ async function checkPlace(s, place) {
   }
 }
 
-/** The hash of a place's inputs, models and concepts. */
+/** Returns the hash of a place's inputs, models and concepts. */
 async function hashPlace(s, place) {
   const ask = caller(place, s.key);
   const all = await Promise.all(['/inputs', '/models', '/concepts'].map((path) => ask('GET', `${path}?per_page=1000`)));

@@ -1,4 +1,4 @@
-// The screens and languages that a story goes through.
+// Screen sizes and languages for journeys.
 import { words } from './browser.js';
 
 export const sizes = { telephone: [360, 740], desk: [1440, 900], wide: [2400, 1350] };
@@ -11,7 +11,7 @@ export async function setScreen(s, code, [width, height]) {
   await s.t.page.evaluate((code) => localStorage.setItem('language', code), code);
 }
 
-/** The texts that the side bar shows after this call, in their order. */
+/** In the page: collects the texts that the side bar shows after this call, in their order. */
 export function collectStatusTexts() {
   const all = [];
   const line = document.querySelector('aside .foot');

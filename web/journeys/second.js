@@ -1,4 +1,4 @@
-// The second story: while the origin is stopped, its edges keep working. A label that is set at one edge reaches all places.
+// Tests that the edges keep working while the origin is stopped. A label that a person sets at one edge reaches all places.
 import { checkEqual, journey, words } from './browser.js';
 import { caller, demonstration, newKey, pollUntil } from './demonstration.js';
 
@@ -16,7 +16,7 @@ await journey((arrive) =>
   }),
 );
 
-/** The id and the labels that a place has for the picture. */
+/** Returns the id and the labels of the picture at a place. */
 async function readPicture(ask) {
   const { inputs } = await ask('GET', '/inputs?per_page=100');
   const one = inputs?.find((input) => input.data.metadata?.name === picture);

@@ -32,7 +32,7 @@ const rounds = [
   { colorScheme: 'dark', ...telephone },
   { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
 ];
-const places = {}; // the servers, by their role, and app and empty: applications of the demonstration
+const places = {}; // URLs of the servers by their role; app, empty: ids of two applications of the demonstration
 let ask; // calls the API of the demonstration's origin
 const open = (path) => (page) => page.goto(path.replace(/:(app|empty)/, (_, name) => places[name]));
 const then =
@@ -55,7 +55,7 @@ const box = geo({
 const conceptClause = (name) => ({ output: { data: { concepts: [{ name }] } } });
 const birds = conceptClause('bird');
 const outdoors = conceptClause('outdoors');
-// The demonstration names its pictures by the same rule.
+// Returns the id of a picture. The demonstration gives its pictures ids by the same rule.
 const idOf = (bytes) => createHash('sha256').update(bytes).digest('hex').slice(0, 32);
 const horses = idOf(await sample('38-horses-in-salzburg.jpg'));
 const like = { output: { input: { id: horses } } };
@@ -161,8 +161,8 @@ const forbiddenError = {
 
 /**
  * The states, by the name of the design's picture. The name lacks the colour, because the design may have a picture of a state in each
- * colour. `before`: the state exists only before the browser has a copy. `at`: a separate browser takes it, at this other server.
- * `copy: false`: a separate browser without a copy takes it.
+ * colour. `before`: the state exists only before the browser has a replica. `at`: a separate browser takes it, at this other server.
+ * `copy: false`: a separate browser without a replica takes it.
  */
 const states = {
   'first-run': { take: then(open('/'), waitForText(en('look_first_samples'))), before: true },
@@ -346,7 +346,7 @@ async function prepareServers() {
   await page.close();
 }
 
-/** Takes all states in one size and colour. Each language has a separate browser with a copy. */
+/** Takes all states in one size and colour. Each language has a separate browser with a replica. */
 async function takeStates({ colorScheme, viewport, ...device }) {
   const openPage = async (where, language, remembered = {}) => {
     const context = await browser.newContext({
@@ -432,7 +432,7 @@ function coarsen() {
     img.style.filter = `url(#${img.closest('.photo') ? 'smooth' : 'few'})`;
 }
 
-/** Waits until nothing on the page is loading or being drawn, the visible pictures have loaded, and the copy shows its sync status. */
+/** Waits until nothing on the page is loading or being drawn, the visible pictures have loaded, and the page shows the sync status. */
 async function waitForRest(page) {
   await page.waitForFunction(
     (drawing) => {
@@ -460,7 +460,7 @@ async function waitForRest(page) {
   await page.evaluate(() => new Promise((resolve) => requestIdleCallback(resolve, { timeout: 2000 })));
 }
 
-/** A page with every picture next to its drawing, if there is one. */
+/** Returns the HTML of a page with every picture next to its drawing, if there is one. */
 async function comparisonPage() {
   const rows = shots.map(({ name, colorScheme, viewport, file }) => {
     const mock = drawings && join(drawings, `${name}-${colorScheme}.png`);

@@ -54,7 +54,7 @@ async function openMissingPages(t, m, app) {
   checkEqual(others, [], 'faults other than those refusals');
 }
 
-/** Without a network, the side bar has the same entries, and a page that needs the server is in its frame. */
+/** Checks that without a network the side bar has the same entries, and that a page that needs the server keeps its frame. */
 async function goOffline(t, m, app) {
   const nav = t.page.locator('aside nav');
   const entries = async () => {
@@ -78,7 +78,7 @@ async function goOffline(t, m, app) {
   await t.setOffline(false);
 }
 
-/** The list of keys has those of the shown page, in the language of the moment. */
+/** Checks that the list of shortcuts has the shortcuts of the current page, in the current language. */
 async function checkShortcuts(t, m, app) {
   const pages = { models: ['models_new'], concepts: ['concepts_new', 'concepts_begins'], sync: [] };
   for (const [page, wanted] of Object.entries(pages)) {
@@ -97,7 +97,7 @@ async function checkShortcuts(t, m, app) {
   }
 }
 
-/** A label of an absent concept is struck through in the table. */
+/** Checks that the table strikes through a label of an absent concept. */
 async function checkAbsentLabel(t, m, app) {
   await t.page.goto(`/${app}/inputs${q([{ input: { data: { concepts: [{ id: 'bird', value: false }] } } }])}`);
   await t.button(m('inputs_table')).click();
@@ -110,7 +110,7 @@ async function checkAbsentLabel(t, m, app) {
   );
 }
 
-/** A deleted picture has neither a control nor the focus: the next one has it. */
+/** Deletes a picture, and checks that its tile has no controls and that the next picture has the focus. */
 async function deletePicture(t, m, app) {
   await t.page.goto(`/${app}/inputs`);
   const tile = t.page.locator('[data-cell="3"]');
@@ -123,7 +123,7 @@ async function deletePicture(t, m, app) {
   await t.waitForRemoval(t.page.locator('.going'));
 }
 
-/** On a narrow page the pictures are searched in a field of full width, and the names of a picture are below their languages. */
+/** Checks that on a narrow page the search field has full width, and that the names of a picture are below their languages. */
 async function checkNarrowPage(t, m, app) {
   await t.page.setViewportSize({ width: 360, height: 740 });
   await t.page.goto(`/${app}/inputs`);
@@ -161,7 +161,7 @@ async function checkNarrowPage(t, m, app) {
   await t.page.setViewportSize({ width: 1200, height: 800 });
 }
 
-/** Before the recogniser has loaded, the page takes a picture and shows it. It reads it as soon as it can. */
+/** Drops a picture before the recogniser has loaded. The page shows the picture at once, and analyses it when the recogniser is ready. */
 async function dropBeforeLoad(arrive, m) {
   const t = await arrive({ remembered: { looked: 'yes' } });
   let release;
@@ -170,7 +170,7 @@ async function dropBeforeLoad(arrive, m) {
   });
   await t.page.route('**/runtime/**.wasm*', async (route) => {
     await loads;
-    await route.continue().catch(() => {}); // the page may have gone
+    await route.continue().catch(() => {}); // the page may be closed
   });
   await t.step('a picture is taken before the recogniser has loaded', async () => {
     await t.page.goto('/look');
@@ -188,7 +188,7 @@ async function dropBeforeLoad(arrive, m) {
   await t.context.close();
 }
 
-/** In a browser that stores nothing, the pages work for as long as they are open. */
+/** Checks that in a browser that denies storage, the pages work for as long as they are open. */
 async function denyStorage(arrive, m, app) {
   const t = await arrive();
   await t.context.addInitScript(() => {

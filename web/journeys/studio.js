@@ -1,4 +1,4 @@
-// The first minutes of a newcomer: the pictures in any language, a search, and, without a network, the newcomer's first model.
+// Tests the first minutes of a new user: the pictures in any language, a search, and, without a network, the user's first model.
 
 import { check, checkEqual, journey, timing, words } from './browser.js';
 import { demonstration } from './demonstration.js';
@@ -23,7 +23,7 @@ async function openPictures(s) {
   const way = await t.page.evaluateHandle(collectStatusTexts);
   await joinApp(s);
   const said = await way.jsonValue();
-  check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // only at first, while the copy is created
+  check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // sync_title is shown only at first, while the replica is created
   await openInputs(s);
   const { inputs } = await s.ask('GET', '/inputs?per_page=100');
   for (const { id } of inputs) {
@@ -56,7 +56,7 @@ async function openInArabic(s, arrive) {
   await t.context.close();
 }
 
-/** The ids of the concepts that the page shows, found by their names in a language. */
+/** Returns the ids of the concepts that the page shows, by their names in a language. */
 async function readConceptIds(t, code) {
   const ids = await loadConceptIds(code);
   const names = await t.page.locator(`.words li .name bdi[lang="${code}"]`).allTextContents();

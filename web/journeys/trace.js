@@ -1,4 +1,4 @@
-// The work and the frames of a page during an action, as the browser itself traces them.
+// Measures the work and the frames of a page during an action, by the browser's own trace.
 import { readFile } from 'node:fs/promises';
 
 const categories = [

@@ -30,7 +30,7 @@ await journey(async (arrive) => {
   await t.step('a video that cannot be read says why', () => checkErrors(t));
 });
 
-/** The bytes of a video. */
+/** Returns the bytes of a video. */
 function readVideo(name, folder = ours) {
   return readFile(new URL(name, folder));
 }
@@ -44,7 +44,7 @@ async function dropVideo(t, name, data) {
   await t.waitUntil(() => document.querySelector('.readout [aria-labelledby="seen"]:not([aria-busy])'));
 }
 
-/** The rows of the table: the time, and the names of the concepts. */
+/** Returns the rows of the table: the time, and the names of the concepts. */
 function readRows(t) {
   return t.page
     .locator('details.table tbody tr')
@@ -80,7 +80,7 @@ async function recogniseVideo(t) {
   check(all[4][1].includes('pizza') && !all[4][1].includes('insect'), `at 0:04 ${all[4][1]}`);
   checkEqual(await t.page.locator('.strip img').count(), all.length, 'pictures below the curves');
   checkEqual(await t.page.locator('path.curve').count(), 5, 'curves');
-  // The side bar and the copy make other requests.
+  // The side bar and the replica make other requests.
   const posted = asked
     .filter((r) => r.method() !== 'GET')
     .map((r) => [new URL(r.url()).pathname, r.postDataBuffer()?.length ?? 0]);

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
 
-// TestCopies checks the answers of a copy about its own sync status against the document. It also checks that an application that is not
-// a copy answers as documented.
+// TestCopies checks the answers of a replica about its own sync status against the document. It also checks the answers of an application
+// that is not a replica.
 func TestCopies(t *testing.T) {
 	doc := load(t)
 	c := apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"})
@@ -21,7 +21,7 @@ func TestCopies(t *testing.T) {
 	ask := func(w *apitest.World, want int, call, body string) string {
 		t.Helper()
 		method, path, _ := strings.Cut(call, " ")
-		e := exchange{where: call}
+		e := exchange{source: call}
 		e.Request = api.Request{Method: method, Path: "/v2" + path, Body: []byte(body)}
 		got := w.Serve(t, e.Request)
 		op, input := find(t, doc, &e)

@@ -26,7 +26,7 @@ import (
 	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
 
-// pictures serves https://pictures.example, which has one picture: a photograph of a dragonfly.
+// pictures is the content of https://pictures.example: one photograph of a dragonfly.
 type pictures struct{}
 
 func (pictures) Open(name string) (fs.File, error) {
@@ -36,9 +36,9 @@ func (pictures) Open(name string) (fs.File, error) {
 	return web.Samples().Open("21-dragonfly-face-on.jpg")
 }
 
-// tour lists all operations in an order in which every example works: earlier calls create what later ones need. STEP lets the background
-// work run between calls. VERSION is the newest version of the model trained here, and APP an application of the account. AS names the
-// caller: the application's client, the account's session, or nobody.
+// tour lists all operations in an order in which every example works: earlier calls create what later ones need. STEP runs the
+// background between calls. VERSION is the newest version of the model that the tour trains, and APP an application of the account. AS
+// names the caller: the application's client, the account's session, or nobody.
 var tour = []string{
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/outputs",
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/versions/aa9ca48295b37401f8af92ad1af0d91d/outputs",
@@ -66,7 +66,7 @@ var tour = []string{
 }
 
 // TestExamples sends every example of a request to a server with the released models, or a request without a body if the operation takes
-// none. All must succeed, and all answers must match the document.
+// none. It checks that all succeed, and that all answers match the document.
 func TestExamples(t *testing.T) {
 	doc := load(t)
 	set, err := predict.Load(os.DirFS(filepath.Join(testkit.Root(t), "models")))
@@ -84,16 +84,16 @@ func TestExamples(t *testing.T) {
 	}
 	known := newKnown()
 	seen := map[string]describe.Observation{}
-	logged := map[string]bool{} // operations with the documented header X-Sightline-Durability, and whether an answer had it
+	logged := map[string]bool{} // by operation with the documented header X-Sightline-Durability: whether an answer had it
 	for _, stop := range tour {
-		call, who, _ := strings.Cut(stop, " AS ")
+		call, credential, _ := strings.Cut(stop, " AS ")
 		method, path, _ := strings.Cut(known.fill(call), " ")
 		if method == "STEP" {
 			serve(api.Request{Method: method, Path: path})
 			continue
 		}
-		e := exchange{where: stop}
-		e.Request = known.request(method, "/v2"+path, who)
+		e := exchange{source: stop}
+		e.Request = known.request(method, "/v2"+path, credential)
 		op, _ := find(t, doc, &e)
 		if op == nil {
 			t.Errorf("%s: not in the document", stop)
@@ -113,10 +113,10 @@ func TestExamples(t *testing.T) {
 			}
 			known.learn(t, got.Body)
 			note(t, seen, op.OperationID, name, got.Body)
-			if documented, said := logs(op), strings.Contains(fmt.Sprint(got.Header), "{X-Sightline-Durability origin}"); said && !documented {
+			if documented, hasHeader := logs(op), strings.Contains(fmt.Sprint(got.Header), "{X-Sightline-Durability origin}"); hasHeader && !documented {
 				t.Errorf("%s writes, and the document does not say so", op.OperationID)
 			} else if documented {
-				logged[op.OperationID] = logged[op.OperationID] || said
+				logged[op.OperationID] = logged[op.OperationID] || hasHeader
 			}
 			if op.OperationID == "searchInputs" && strings.Contains(string(got.Body), `"hits":[]`) {
 				t.Errorf("%s %s finds nothing", stop, body)
@@ -127,14 +127,14 @@ func TestExamples(t *testing.T) {
 		t.Errorf("%s: not part of the tour", name)
 	}
 	compareAnswers(t, seen)
-	for name, said := range logged {
-		if !said {
+	for name, hasHeader := range logged {
+		if !hasHeader {
 			t.Errorf("%s: the document says that it writes, and it does not say where", name)
 		}
 	}
 }
 
-// logs reports whether the document gives the operation's answer the header that names where a write was stored.
+// logs reports whether the document lists X-Sightline-Durability among the headers of the operation's answer.
 func logs(op *openapi3.Operation) bool {
 	return op.Responses.Status(200).Value.Headers["X-Sightline-Durability"] != nil
 }
@@ -174,7 +174,7 @@ func responseOf(input *openapi3filter.RequestValidationInput, got *api.Response)
 	}
 }
 
-// placeholders holds values from earlier answers, by the placeholder that they replace in stops and examples.
+// placeholders has values from earlier answers, by the placeholder that they replace in stops and examples.
 type placeholders struct {
 	words   map[string]string
 	session string
@@ -191,7 +191,7 @@ func (k *placeholders) fill(text string) string {
 	return text
 }
 
-// learn takes the ids of versions and applications, and the session, from an answer.
+// learn stores the ids of versions and applications, and the session, of an answer.
 func (k *placeholders) learn(t testing.TB, body []byte) {
 	t.Helper()
 	type thing struct {
@@ -222,10 +222,10 @@ func (k *placeholders) learn(t testing.TB, body []byte) {
 // exampleApp is the application of the examples.
 const exampleApp = "00000000000000010000000000000002"
 
-// request makes a request with the credential of who; empty: the application's key.
-func (k *placeholders) request(method, path, who string) api.Request {
+// request returns a request with the credential of that name. If the name is empty, the credential is the application's key.
+func (k *placeholders) request(method, path, credential string) api.Request {
 	r := api.Request{Method: method, Path: path}
-	switch who {
+	switch credential {
 	case "client":
 		r.Authorization = "client"
 	case "nobody":

@@ -1,6 +1,6 @@
 package openapi
 
-// Document returns the document, JSON in UTF-8. Nobody may change it.
+// Document returns the document as JSON in UTF-8. The caller must not change it.
 func Document() []byte { return document }
 
 // ETag returns the entity tag of the document.

@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestGeneratedRequests makes requests from the document, damages some of them, and sends them to a server. Every answer must match the
-// document, and none may be an internal error.
+// TestGeneratedRequests generates requests from the document, damages some of them, and sends them to a server. It checks that every
+// answer matches the document, and that none is an internal error.
 func TestGeneratedRequests(t *testing.T) {
 	doc := load(t)
 	set := apitest.Tiny(t)
@@ -49,7 +49,7 @@ func TestGeneratedRequests(t *testing.T) {
 	}
 }
 
-// furnish creates the records that the words of requests name: inputs, a trained model, a workflow, a session.
+// furnish creates the records that generated requests name: inputs, a trained model, a workflow, a session.
 func furnish(t *testing.T, serve apitest.Server) {
 	t.Helper()
 	for _, call := range []api.Request{
@@ -69,13 +69,13 @@ func furnish(t *testing.T, serve apitest.Server) {
 	serve(api.Request{Method: "STEP", Path: time.Minute.String()})
 }
 
-// generator makes requests that fit the document, more or less.
+// generator generates requests from the document, and damages some.
 type generator struct {
 	*rand.Rand
 	doc *openapi3.T
 }
 
-// words are ids and names. They are few, so that calls often name records of earlier calls.
+// words are the ids and names in requests. They are few, so that calls often name records of earlier calls.
 var words = []string{"a", "b", "red", "ai_red", "ai_none", "red*", "the/model", "aaa03c23b3724a16a56b629203edc62c", "General", "", "searches", "é"}
 
 func (g *generator) word() string { return words[g.IntN(len(words))] }
@@ -107,7 +107,7 @@ func (g *generator) request() api.Request {
 	}
 	r := api.Request{Method: method, Path: "/v2" + at}
 	if match, _ := match(g.doc, split(r.Path)); match != path {
-		return g.request() // an id that is another path's word
+		return g.request() // the id makes it a request for another path
 	}
 	switch ways := *op.Security; {
 	case len(ways) == 1 && ways[0]["client"] != nil:
@@ -123,12 +123,12 @@ func (g *generator) request() api.Request {
 		if g.IntN(4) == 0 {
 			v = g.spoil(v)
 		}
-		r.Body, _ = json.Marshal(v) // of maps, lists and words
+		r.Body, _ = json.Marshal(v) // maps, lists and scalars always encode
 	}
 	return r
 }
 
-// value makes a value for a schema. It always has the required members, and sometimes the others.
+// value returns a value for a schema. An object always has the required members, and sometimes the others.
 func (g *generator) value(s *openapi3.Schema, depth int) any {
 	if len(s.AllOf) > 0 {
 		all := map[string]any{}
@@ -173,7 +173,7 @@ func (g *generator) value(s *openapi3.Schema, depth int) any {
 	return map[string]any{g.word(): []any{g.IntN(3), g.word()}}
 }
 
-// member makes a value that suits the name of a member, such as an email address.
+// member returns a value that suits the name of a member, such as an email address.
 func (g *generator) member(name string, s *openapi3.Schema, depth int) any {
 	switch name {
 	case "email":
@@ -193,7 +193,7 @@ func (g *generator) member(name string, s *openapi3.Schema, depth int) any {
 	return g.value(s, depth)
 }
 
-// spoil replaces one part of a value by another, mostly unsuitable one.
+// spoil replaces one part of a value, mostly with an invalid one.
 func (g *generator) spoil(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write describe/observed.json instead of
 
 const observedFile = "describe/observed.json"
 
-// note adds an answer to seen, unless seen has an answer to this example.
+// note adds an answer to seen[id], unless it already has an answer to this example.
 func note(t *testing.T, seen map[string]describe.Observation, id, example string, answer []byte) {
 	t.Helper()
 	if !bytes.HasPrefix(answer, []byte("{")) {
@@ -28,7 +28,7 @@ func note(t *testing.T, seen map[string]describe.Observation, id, example string
 		o.Answers = map[string]json.RawMessage{}
 	}
 	if o.Answers[example] == nil {
-		answer = bytes.ReplaceAll(answer, []byte("http://pictures.test/"), []byte("https://pictures.example/")) // as in the example
+		answer = bytes.ReplaceAll(answer, []byte("http://pictures.test/"), []byte("https://pictures.example/")) // the document's address
 		o.Answers[example] = shortenLists(t, answer)
 	}
 	seen[id] = o
@@ -58,7 +58,7 @@ func writeObserved(t *testing.T, all map[string]describe.Observation) {
 	}
 }
 
-// compareAnswers compares answers with those in the document, or writes them there.
+// compareAnswers compares answers with those in the document. With -update, it writes them there instead.
 func compareAnswers(t *testing.T, seen map[string]describe.Observation) {
 	t.Helper()
 	all := readObserved(t)
@@ -142,7 +142,7 @@ func fails(code int) (failure, ofCall bool) {
 	return false, false
 }
 
-// statuses calls yield with each status in an answer; top: with that of the call.
+// statuses calls yield with each status in an answer. top reports whether the status is the call's.
 func statuses(v any, yield func(code int, details string, top bool)) {
 	var walk func(v any, top bool)
 	walk = func(v any, top bool) {
@@ -154,7 +154,7 @@ func statuses(v any, yield func(code int, details string, top bool)) {
 		case map[string]any:
 			for name, m := range v {
 				if strings.HasPrefix(name, "model_version") {
-					continue // the state of a version is not an error of the call
+					continue // the status of a version is not an error of the call
 				}
 				if s, ok := m.(map[string]any); ok && name == "status" {
 					code, _ := s["code"].(float64)
@@ -197,11 +197,11 @@ func shortenLists(t *testing.T, answer []byte) json.RawMessage {
 				items = append(items, value())
 			}
 			next()
-			most := 2
+			limit := 2
 			if len(items) > 0 && strings.Trim(items[0], "-0123456789.e+") == "" {
-				most = 4
+				limit = 4
 			}
-			return "[" + strings.Join(items[:min(most, len(items))], ",") + "]"
+			return "[" + strings.Join(items[:min(limit, len(items))], ",") + "]"
 		}
 		text, err := json.Marshal(token)
 		if err != nil {

@@ -1,5 +1,4 @@
-// Package openapi holds the description of /v2, an OpenAPI 3.1 document, and answers requests for it. Package describe writes the file,
-// which this package embeds.
+// Package openapi embeds the OpenAPI 3.1 document of /v2, and answers requests for it. Package describe generates the document.
 package openapi
 
 import (
@@ -17,16 +16,16 @@ var document []byte
 // Path is the URL path at which a host serves the document.
 const Path = "/openapi.json"
 
-// file is the document. Its gzip form is a tenth of its size.
+// file is the document, ready to send. gzip compresses it to a tenth of its size.
 var file = func() *static.File {
 	f := static.New(Path, document)
 	f.AddGzip()
 	return f
 }()
 
-// Serve answers a request for [Path] from any page. GET and HEAD get the document, or 304 if the header If-None-Match has its tag. Other
-// methods except OPTIONS get 405. The body is shared, and compressed by gzip if the client accepts that. A host leaves out the body of an
-// answer to HEAD.
+// Serve answers a request for [Path]. Pages of every origin may read the answer. GET and HEAD get the document, or 304 if the header
+// If-None-Match has its tag. Other methods except OPTIONS get 405. The body is compressed by gzip if the client accepts that. All answers
+// share it, so the caller must not change it. The host omits the body of an answer to HEAD.
 func Serve(r *api.Request) api.Response {
 	switch r.Method {
 	case "GET", "HEAD":
@@ -39,7 +38,7 @@ func Serve(r *api.Request) api.Response {
 	return file.Answer(r, allowOrigin)
 }
 
-// envelope is an answer that has only a status.
+// envelope returns an answer that contains only a status.
 func envelope(status int, body string, header ...api.Field) api.Response {
 	return api.Response{Status: status, ContentType: contentType, Header: append([]api.Field{allowOrigin}, header...), Body: []byte(body)}
 }

@@ -27,7 +27,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// load reads the document as a client would, and checks it with its examples.
+// load parses the document as a client does.
 func load(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.Document())
@@ -47,8 +47,8 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// TestEndpoints compares the document with the table of endpoints, in both directions. Each operation must be an endpoint and each
-// endpoint an operation, with the same list in error answers and the same scopes.
+// TestEndpoints checks that each operation of the document is in the table of endpoints and each endpoint in the document, with the
+// same list in error answers and the same scopes.
 func TestEndpoints(t *testing.T) {
 	doc := load(t)
 	documented := map[string]*openapi3.Operation{}
@@ -85,13 +85,13 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// protocol reports whether an operation is a call of the sync protocol. Other packages have its handlers and tests.
+// protocol reports whether an operation belongs to the sync protocol. Other packages have its handlers and tests.
 func protocol(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Sync protocol") }
 
-// ofCopy reports whether only a copy has the operation.
+// ofCopy reports whether only a replica has the operation.
 func ofCopy(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Replicas") }
 
-// answerSchema is the schema of a successful answer, with its first level of references resolved.
+// answerSchema returns the schema of a successful answer as JSON, or "" if the answer is not JSON.
 func answerSchema(t *testing.T, op *openapi3.Operation) string {
 	t.Helper()
 	media := op.Responses.Status(200).Value.Content["application/json"]
@@ -153,8 +153,8 @@ func TestServeZipped(t *testing.T) {
 
 func TestServe(t *testing.T) {
 	header := func(name, value string) func(string) string {
-		return func(asked string) string {
-			if strings.EqualFold(asked, name) {
+		return func(key string) string {
+			if strings.EqualFold(key, name) {
 				return value
 			}
 			return ""
@@ -165,7 +165,7 @@ func TestServe(t *testing.T) {
 		name, method string
 		header       func(string) string
 		status       int
-		body         string // that it contains; empty: there is none
+		body         string // text that the body contains; empty: the body is empty
 	}{
 		{"plain", "GET", nil, 200, `"openapi": "3.1.0"`},
 		{"head", "HEAD", header("Accept", "*/*"), 200, `"openapi": "3.1.0"`},

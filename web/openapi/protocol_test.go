@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestProtocol compares the document's calls of the sync protocol with the routes of package sync/feed. It reads the routes from the
-// source, because this package is below sync/feed and cannot import it.
+// TestProtocol compares the document's operations of the sync protocol with the routes of package sync/feed. It reads the routes from
+// the source, because this package is below sync/feed and cannot import it.
 func TestProtocol(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(testkit.Root(t), "sync", "feed", "feed.go"))
 	if err != nil {

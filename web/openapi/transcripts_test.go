@@ -22,9 +22,9 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// exchange is an exchange of a transcript, with its file and number.
+// exchange is an exchange of a transcript. source has its file and number.
 type exchange struct {
-	where string
+	source string
 	apitest.Exchange
 }
 
@@ -47,22 +47,22 @@ func transcripts(t testing.TB) []exchange {
 				t.Fatal(err)
 			}
 			for i, e := range tr.Exchanges {
-				where := fmt.Sprintf("%s, exchange %d: %s %s", filepath.Base(name), i+1, e.Request.Method, e.Request.Path)
-				all = append(all, exchange{where, e})
+				source := fmt.Sprintf("%s, exchange %d: %s %s", filepath.Base(name), i+1, e.Request.Method, e.Request.Path)
+				all = append(all, exchange{source, e})
 			}
 		}
 	}
 	return all
 }
 
-// odd are requests that the service accepts for old clients and that the document does not describe, by file and number.
+// odd lists requests that the service accepts for old clients but the document does not describe, by file and number.
 var odd = map[string]string{
 	"bodies.txt, exchange 2": "[] as the whole body",
 	"bodies.txt, exchange 3": "[] in place of an object",
 }
 
-// TestTranscripts compares every exchange of the transcripts with the document: each answer, and each request of which no part was
-// refused.
+// TestTranscripts validates every exchange of the transcripts against the document: each answer, and each request that the service
+// accepted completely.
 func TestTranscripts(t *testing.T) {
 	doc := load(t)
 	oddities := maps.Clone(odd)
@@ -74,19 +74,19 @@ func TestTranscripts(t *testing.T) {
 			continue
 		}
 		if err := openapi3filter.ValidateResponse(t.Context(), answerOf(input, &e)); err != nil {
-			t.Errorf("%s: answer %d: %s", e.where, e.Status, brief(err))
+			t.Errorf("%s: answer %d: %s", e.source, e.Status, brief(err))
 		}
 		if e.Status != 200 { // all or part of the request was refused
 			continue
 		}
 		answered[op.OperationID] = true
 		err := openapi3filter.ValidateRequest(t.Context(), input)
-		key, _, _ := strings.Cut(e.where, ":")
+		key, _, _ := strings.Cut(e.source, ":")
 		switch _, known := odd[key]; {
 		case err != nil && !known:
-			t.Errorf("%s: request %s: %s", e.where, e.Request.Body, brief(err))
+			t.Errorf("%s: request %s: %s", e.source, e.Request.Body, brief(err))
 		case err == nil && known:
-			t.Errorf("%s: is not odd: the document describes it", e.where)
+			t.Errorf("%s: is not odd: the document describes it", e.source)
 		}
 		delete(oddities, key)
 	}
@@ -104,7 +104,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// brief is an error without the schemas that it quotes.
+// brief returns the text of an error without the schemas that it quotes.
 func brief(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\nSchema:")
 	return text
@@ -224,7 +224,7 @@ func plain(body []byte) []byte {
 	return text
 }
 
-// answerOf is the answer of an exchange for validation.
+// answerOf returns the answer of an exchange for validation.
 func answerOf(input *openapi3filter.RequestValidationInput, e *exchange) *openapi3filter.ResponseValidationInput {
 	contentType := "application/json; charset=UTF-8"
 	if !strings.HasPrefix(e.Body, "{") {
@@ -249,15 +249,15 @@ func checkError(t *testing.T, doc *openapi3.T, e *exchange) {
 	case e.Request.Method == "OPTIONS" && e.Status == 200:
 		name = "Done"
 	case e.Status != 404 && e.Status != 405:
-		t.Errorf("%s: %d, but the document has no such operation", e.where, e.Status)
+		t.Errorf("%s: %d, but the document has no such operation", e.source, e.Status)
 	}
 	var v any
 	if err := json.Unmarshal([]byte(e.Body), &v); err != nil {
-		t.Errorf("%s: answer %q: %v", e.where, e.Body, err)
+		t.Errorf("%s: answer %q: %v", e.source, e.Body, err)
 		return
 	}
 	if err := doc.Components.Schemas[name].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
-		t.Errorf("%s: %v", e.where, err)
+		t.Errorf("%s: %v", e.source, err)
 	}
 }
 

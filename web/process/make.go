@@ -15,19 +15,19 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// made has the targets that this process has made.
-var made struct {
+// makeState holds the targets that this process has made.
+var makeState struct {
 	sync.Mutex
 	targets map[string]bool
 }
 
-// Make makes a target of the Makefile, once in each process of tests, so that tests run the files that users run. Processes
-// take turns, by a lock file. make does nothing if the target is up to date, as it is in make test.
+// Make makes a target of the Makefile, once in each test process, so that tests run the files that users run. A lock file lets only one
+// process run make at a time. make does nothing if the target is up to date, as in make test.
 func Make(t testing.TB, target string) {
 	t.Helper()
-	made.Lock()
-	defer made.Unlock()
-	if made.targets[target] {
+	makeState.Lock()
+	defer makeState.Unlock()
+	if makeState.targets[target] {
 		return
 	}
 	root := testkit.Root(t)
@@ -35,20 +35,20 @@ func Make(t testing.TB, target string) {
 	defer lock.Close()
 	cmd := exec.Command("make", "--no-print-directory", target)
 	cmd.Dir = root
-	// The variables of an outer make are for its own targets.
+	// The variables of an outer make apply to the outer targets only.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make %s: %v\n%s", target, err, out)
 	}
-	if made.targets == nil {
-		made.targets = map[string]bool{}
+	if makeState.targets == nil {
+		makeState.targets = map[string]bool{}
 	}
-	made.targets[target] = true
+	makeState.targets[target] = true
 	watch(t, root)
 }
 
-// watch calls Stat for every file that make may build from. go test then runs the test again when one of them has changed,
-// although the test's own package does not import it.
+// watch calls Stat for every file that make may read. If one of the files changes, go test then runs the test again instead of using its
+// cached result, although the test's package does not import the file.
 func watch(t testing.TB, root string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -69,7 +69,7 @@ func watch(t testing.TB, root string) {
 	}
 }
 
-// lockFile opens a file, creating it, and waits until no other process has it locked. Closing it unlocks it.
+// lockFile opens or creates a file, and locks it. It waits while another process has the lock. Closing the file unlocks it.
 func lockFile(t testing.TB, path string) *os.File {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

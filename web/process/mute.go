@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// muteTime is the time after which Mute opens a connection again, because the server has closed the previous one by then.
+// muteTime is the time after which Mute opens a connection again. By then the server has closed the previous connection.
 const muteTime = 15 * time.Second
 
-// Mute keeps connections to a server open that send a request and read nothing, until the test ends. It returns once all have sent
-// theirs. request returns the bytes of the nth connection, of which the server need not take all.
+// Mute opens count connections to a server, which send a request and never read the answer. It returns once it has tried all of them, and
+// renews them until the test ends. request returns the bytes that connection n sends; n starts at 0. The server need not read all bytes.
 func Mute(t testing.TB, address string, count int, request func(n int) string) {
 	t.Helper()
 	ending := make(chan struct{})
@@ -43,8 +43,8 @@ func Mute(t testing.TB, address string, count int, request func(n int) string) {
 	begun.Wait()
 }
 
-// mute sends a request from the nth loopback address, with a small buffer for the answer. It returns nil if the server does not accept
-// it.
+// mute sends a request from the nth loopback address, with a small buffer for the answer. It returns nil if it cannot connect to the
+// server.
 func mute(address string, n int, request string) net.Conn {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/250), byte(1+n%250))}
 	d := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}

@@ -1,5 +1,5 @@
-// Package process helps tests that examine the program from outside. It finds other programs of the machine, and it builds the program
-// and serves an empty data folder with it. Only tests import it.
+// Package process helps tests that examine the program from outside. It finds other programs on the machine, builds the program, and
+// starts it as a server with an empty data folder. Only tests import it.
 package process
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// Need returns the path of the first of the programs that is installed. If none is, it skips the test with a message. In CI, where one
-// must be installed, it fails the test.
+// Need returns the path of the first of the programs that is installed. If no program is installed, Need skips the test, or in CI fails
+// it.
 func Need(t testing.TB, programs ...string) string {
 	t.Helper()
 	for _, program := range programs {
@@ -36,14 +36,14 @@ func Need(t testing.TB, programs ...string) string {
 	return ""
 }
 
-// The programs, by import path.
+// The import paths of the programs.
 const (
 	Origin = "github.com/sightline-dev/sightline/origin"
 	Edge   = "github.com/sightline-dev/sightline/edge"
 )
 
-// Build returns the path of a program as make build makes it: a copy that lives as long as the test, with the module that decodes
-// videos next to it.
+// Build returns the path of a copy of a program that make build has built. The module that decodes videos is next to it. Both are deleted
+// when the test ends.
 func Build(t testing.TB, program string) string {
 	t.Helper()
 	Make(t, "build")
@@ -61,23 +61,23 @@ func Build(t testing.TB, program string) string {
 	return path
 }
 
-// BuildWith builds a program with other contents of some files, by their absolute paths, and returns its path. It lives as
-// long as the test.
+// BuildWith builds a program with other contents of some source files, and returns its path. files maps the absolute path of a source file
+// to its contents. The program is deleted when the test ends.
 func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 	t.Helper()
-	Make(t, "build") // the files that the program embeds
+	Make(t, "build") // builds the files that the program embeds
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "sightline")
 	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", writeOverlay(t, dir, files), "-o", binary, program)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as they are released
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // like the released programs
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return binary
 }
 
-// writeOverlay writes the replacing files and the list of replaced files in the format of the go command's -overlay, and returns the path
-// of the list.
+// writeOverlay writes the replacements to dir, with a list of them in the format of the go command's -overlay. It returns the path of the
+// list.
 func writeOverlay(t testing.TB, dir string, files map[string][]byte) string {
 	t.Helper()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
@@ -100,13 +100,13 @@ func writeOverlay(t testing.TB, dir string, files map[string][]byte) string {
 
 // Server is the program in a separate process. Its methods are safe for concurrent use.
 type Server struct {
-	URL  string // of loopback, without a slash at its end
-	Data string // its data folder
+	URL  string // URL at a loopback address, without a slash at its end
+	Data string // path of the data folder
 
 	mu      sync.Mutex
-	said    []string
-	changed chan struct{} // closed at the next line, and at the end
-	open    int           // outputs that have not ended
+	output  []string
+	changed chan struct{} // closed at the next line of output, and at the end of an output
+	open    int           // number of outputs that have not ended
 }
 
 var addressLine = regexp.MustCompile(`msg=serving address=(\S+)`)
@@ -118,7 +118,7 @@ func Serve(t testing.TB, binary string, args ...string) *Server {
 	return ServeIn(t, binary, t.TempDir(), args...)
 }
 
-// ServeIn is [Serve] with a data folder of the caller.
+// ServeIn is [Serve] with a data folder that the caller chooses.
 func ServeIn(t testing.TB, binary, data string, args ...string) *Server {
 	t.Helper()
 	s := &Server{Data: data, changed: make(chan struct{}), open: 2}
@@ -145,7 +145,7 @@ func ServeIn(t testing.TB, binary, data string, args ...string) *Server {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
-		for _, line := range s.said {
+		for _, line := range s.output {
 			if strings.Contains(line, "level=ERROR") {
 				t.Errorf("the server says: %s", line)
 			}
@@ -170,7 +170,7 @@ func (s *Server) read(r io.Reader) {
 func (s *Server) say(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = append(s.said, line)
+	s.output = append(s.output, line)
 	s.wake()
 }
 
@@ -181,24 +181,25 @@ func (s *Server) wake() {
 }
 
 // lines returns the lines of output starting at line n, whether more may follow, and a channel that closes when something changes.
-func (s *Server) lines(n int) (said []string, more bool, changed <-chan struct{}) {
+func (s *Server) lines(n int) (lines []string, more bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.said[n:], s.open > 0, s.changed
+	return s.output[n:], s.open > 0, s.changed
 }
 
-// Find returns the first group of the pattern in the first line of output that matches. It waits for lines to come.
+// Find returns the first group of the pattern in the first line of output that matches. It waits for such a line, and fails the test if
+// the server ends before.
 func (s *Server) Find(t testing.TB, pattern *regexp.Regexp) string {
 	t.Helper()
 	for n := 0; ; {
-		said, more, changed := s.lines(n)
-		for _, line := range said {
+		lines, more, changed := s.lines(n)
+		for _, line := range lines {
 			if m := pattern.FindStringSubmatch(line); m != nil {
 				return m[1]
 			}
 		}
-		if n += len(said); !more {
-			t.Fatalf("the server ended without saying %s:\n%s", pattern, strings.Join(s.said, "\n"))
+		if n += len(lines); !more {
+			t.Fatalf("the server ended without saying %s:\n%s", pattern, strings.Join(s.output, "\n"))
 		}
 		<-changed
 	}
@@ -207,13 +208,13 @@ func (s *Server) Find(t testing.TB, pattern *regexp.Regexp) string {
 // Follow writes every past and future line of output to w, until the server ends, w fails, or stop is closed.
 func (s *Server) Follow(w io.Writer, stop <-chan struct{}) {
 	for n := 0; ; {
-		said, more, changed := s.lines(n)
-		for _, line := range said {
+		lines, more, changed := s.lines(n)
+		for _, line := range lines {
 			if _, err := io.WriteString(w, line+"\n"); err != nil {
 				return
 			}
 		}
-		if n += len(said); !more {
+		if n += len(lines); !more {
 			return
 		}
 		select {

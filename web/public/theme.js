@@ -1,7 +1,7 @@
-// Before the first paint: the theme that was chosen here, if one was.
+// Sets the user's theme before the first paint, if this browser has stored one.
 try {
   const theme = localStorage.getItem('theme');
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
 } catch {
-  // Storage is off: the system's theme it is.
+  // The browser denies storage, so the system's theme applies.
 }

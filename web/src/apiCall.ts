@@ -1,10 +1,10 @@
-// One call of /v2 to any host: the runtime on this device, a copy, or a server to compare with.
+// Calls /v2 at any host: the runtime on this device, a replica, or a server to compare with.
 import { Failure } from './console';
 
 /** Answers a path under /v2 or /hosted, as fetch does. */
 export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
-/** Requests a path below /v2. key: for hosts that need one. An unsuccessful answer throws a Failure. */
+/** Calls a path below /v2 and returns the JSON of the answer. `key` is for hosts that need one. It throws a Failure if the call fails. */
 export async function call<T>(ask: Fetch, method: string, path: string, body?: object, key = ''): Promise<T> {
   let response: Response;
   try {
@@ -17,18 +17,18 @@ export async function call<T>(ask: Fetch, method: string, path: string, body?: o
       },
     });
   } catch (failure) {
-    if (failure instanceof TypeError) throw new Failure(0); // as fetch says: not reached
+    if (failure instanceof TypeError) throw new Failure(0); // fetch rejects with a TypeError if the host is unreachable
     throw failure;
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok && answer.status?.code === 10000) return answer as T;
-  // The status of the only picture of a call says more than that the call failed.
+  // If a call has only one picture, the picture's status has more details than the status of the call.
   const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
   const said = one?.code ? one : (answer.status ?? {});
   throw new Failure(response.status, said, response);
 }
 
-/** All that a list holds: its pages in turn. */
+/** Returns all items of a list. It requests one page after another, each of `size` items. */
 export async function listAll<T>(size: number, list: (page: number) => Promise<T[]>): Promise<T[]> {
   const all: T[] = [];
   for (let n = 1; ; n++) {

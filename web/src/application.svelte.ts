@@ -1,7 +1,8 @@
-// An application in this page: the host that answers for it, and its data. Every page of pictures sends its requests here, and only here.
+// An application in this page: chooses the host that answers its requests, and holds its state. All views of an application send their
+// requests through this class.
 //
-//     page ──ask──▶ Application ──▶ the copy on this device, if there is one and it has all that the origin had
-//                                └─▶ the origin before that and without a copy, or the edge of these pages
+//     view ──ask──▶ Application ──▶ the replica on this device, if it has received everything that this page has seen
+//                                └─▶ otherwise the server of these pages: the origin or an edge
 
 import { untrack } from 'svelte';
 import type { Fetch } from './apiCall';
@@ -32,34 +33,34 @@ const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mar
   models: new Map(),
   concepts: new Map(),
 };
-const mostAddresses = 600; // pictures that are in memory at once: some screens of a grid
+const mostAddresses = 600; // maximum number of pictures in memory: a few screens of a grid
 const thumbnail = /^(\/v2\/inputs\/[^/]+)\/thumbnail$/;
-const mostEager = 500; // pictures that a copy made by itself brings at once
-const patience = 2000; // ms that a write of the origin's own is waited for to come to the copy
-const pause = 5000; // ms before a copy is opened again that could not be for want of the origin, and before that is asked again
+const mostEager = 500; // maximum number of pictures that the automatic replica of a demonstration downloads at once
+const patience = 2000; // ms to wait until the replica can answer or has received a write that the origin answered
+const pause = 5000; // ms between two attempts to open a replica, or to reach an unreachable origin
 
 export class Application {
   readonly id: string;
-  /** Who answered last. */
+  /** The host that answered last. */
   by = $state<By>(edge() ? 'edge' : 'origin');
-  /** How often something was changed, here or elsewhere, as far as this page knows: who shows it reads it again. */
+  /** The number of known changes, by this page or elsewhere. A view that depends on it reads its data again when it grows. */
   changes = $state(0);
-  /** The copy on this device, open or opening. */
+  /** The replica on this device, open or opening; undefined without one. */
   copy = $state.raw<Replica>();
   /** The sync status of the edge of these pages; undefined at an origin. */
   edgeStatus = $state.raw<EdgeStatus>();
-  /** Its name, after the origin took the application away from this device. */
+  /** The application's name, once the origin has withdrawn it from this device; before that empty. */
   purgedName = $state('');
-  #contact = $state<string>(); // when the origin, or the edge, last answered this page
-  #isUnreachable = $state(false); // whether it did not, the last time
+  #contact = $state<string>(); // when the origin or the edge last answered this page
+  #isUnreachable = $state(false); // whether the last request to the origin or the edge got no answer
   #seeking = false;
-  #lastWrite = 0; // when the origin last answered a write of this page, as Date.now() tells
+  #lastWrite = 0; // when the origin last answered a write of this page, in ms since 1970; 0: no write to wait for
   #settling = false;
   #opening: Promise<void> | undefined;
   #closed = false;
-  #hasUnopenedCopy = $state(false); // a copy is on this device that is not opened yet
+  #hasUnopenedCopy = $state(false); // whether a replica on this device is not open yet
   readonly #token: Token;
-  #addresses = new Map<string, Promise<string>>(); // by path, the one used last at the end
+  #addresses = new Map<string, Promise<string>>(); // blob URLs by path; the most recently used one is last
 
   constructor(id: string) {
     this.id = id;
@@ -67,7 +68,7 @@ export class Application {
     this.#token = new Token(() => pageToken(id, offlineApp(id) && soon()));
   }
 
-  /** Where what was written waits for the origin: in the copy on this device, or in the edge. */
+  /** The pending operations: of the replica on this device, or of the edge. */
   get outbox(): Outbox | undefined {
     return this.copy ?? this.edgeStatus;
   }
@@ -77,19 +78,22 @@ export class Application {
     return this.outbox?.marks ?? unmarked;
   }
 
-  /** Whether a copy on this device may have pending operations that it has not listed yet. */
+  /** Whether the replica on this device may have pending operations that it has not listed yet. */
   get hasUnreadOperations(): boolean {
     return this.copy ? this.copy.status === undefined && !this.copy.fresh : this.#hasUnopenedCopy;
   }
 
-  /** The pending operations and whether they can be sent: without a copy nothing is pending, and answered changes are at the origin. */
+  /**
+   * The numbers of pending operations, and whether the origin ever answered. Without a replica or an edge nothing is pending, and the
+   * origin has every change that it answered.
+   */
   get truth(): Truth {
     const { truth } = this.outbox ?? {};
     const reached = !this.hasUnreadOperations && (truth?.reached || (!this.edgeStatus && this.#contact !== undefined));
     return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
-  /** Whether the origin is out of reach, as far as this page knows. */
+  /** Whether the origin is unreachable or the user has taken the replica offline, as far as this page knows. */
   get offline(): boolean {
     if (this.copy?.status) return this.copy.offline || (this.#isUnreachable && !this.copy.has(0));
     return this.#isUnreachable || (this.edgeStatus?.offline ?? false);
@@ -105,7 +109,7 @@ export class Application {
     return this.edgeStatus ? this.edgeStatus.status?.contact : (this.copy?.status?.contact ?? this.#contact);
   }
 
-  /** The same, where this page has had no answer: on a previous page. */
+  /** Like `contact`. Before this page has had an answer, it is the time that a previous page has stored. */
   get lastContact(): string | undefined {
     return this.contact ?? this.copy?.contact;
   }
@@ -116,14 +120,14 @@ export class Application {
    */
   ask: Fetch = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
 
-  /** The same from the origin alone, for data that a copy does not have: those from before the copy, and those that it lacks. */
+  /** Like `ask`, but never by the replica: for data that a replica does not have. */
   there: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<SourcedAnswer> {
     const held = offlineApp(this.id);
     if (held && !this.copy) await waitForSession();
     const alone = this.copy ? this.copy.away || this.#isUnreachable : held && (held.offline || isUnknown());
-    if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
+    if (alone && !this.copy?.device.client) await this.begin(); // opening a stored replica takes a moment
     if (this.copy && this.#answers(this.copy, path, init)) {
       const here = await this.#here(this.copy, path, init);
       const picture = here.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
@@ -141,15 +145,15 @@ export class Application {
     }
   }
 
-  /** Asks for a path below /v2; what does not succeed throws a Failure. */
+  /** Calls a path below /v2 and returns the JSON of the answer. It throws a Failure if the call does not succeed. */
   call = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.ask, method, path, body);
 
-  /** The same for a change. Its mark exists before the reader of the change reads again. */
+  /** Like `call`, for a change. The sync mark of the change exists before the views read again. */
   write = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.send, method, path, body);
 
-  /** Changes something, and answers as fetch does: for answers with a result for each input. */
+  /** Like `write`, but returns the response as fetch does, for answers with a separate status of each input. */
   send: Fetch = async (path, init) => {
-    let here = false; // whether the copy took it
+    let here = false; // whether the replica answered
     try {
       const answered = await untrack(() => this.#ask(path, init));
       here = answered.by === 'device';
@@ -162,12 +166,12 @@ export class Application {
         this.#lastWrite = Date.now();
         if (copy?.status?.as_of && !copy.offline) await this.#waitForLastWrite(copy);
       }
-      if (this.changes === before) this.changes++; // otherwise its readers were notified since the write
+      if (this.changes === before) this.changes++; // otherwise the readers have been notified since the write
       if (init?.method === 'POST' && path === '/v2/inputs') void this.#settle();
     }
   };
 
-  /** Says that something has changed whenever pictures that were added are read, until all are. */
+  /** Increments `changes` each time added pictures have been analysed, until all of them are. */
   async #settle(): Promise<void> {
     if (this.#settling) return;
     this.#settling = true;
@@ -179,12 +183,15 @@ export class Application {
         left = counts.to_process;
       }
     } catch {
-      // readers of other data are notified
+      // the next call of a view reports the failure
     }
     this.#settling = false;
   }
 
-  /** The address, in this page's memory, of a picture under a path: "/v2/inputs/ID/thumbnail", "/hosted/NAME". */
+  /**
+   * Returns the blob URL of the picture at a path: "/v2/inputs/ID/thumbnail", "/hosted/NAME". When more than 600 pictures are in memory,
+   * the URL of the least recently requested one is revoked.
+   */
   address(path: string): Promise<string> {
     const known = this.#addresses.get(path);
     if (known) this.#addresses.delete(path);
@@ -204,16 +211,16 @@ export class Application {
       if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
       return URL.createObjectURL(await answer.blob());
     } catch (failure) {
-      this.#addresses.delete(path); // it may come later
+      this.#addresses.delete(path); // so that the next call tries again
       throw failure;
     }
   }
 
-  /** Whether the copy answers a call: it has what this page has seen, and all that the call needs. */
+  /** Whether the replica answers a call: it has received what this page has seen, or no other host can answer. */
   #answers(copy: Replica, path: string, init?: RequestInit): boolean {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
     if (copy.away) return true;
-    if (copy.whole && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // nobody else can
+    if (copy.whole && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // no other host can answer
     return copy.has(this.#lastWrite) && (copy.offline || !fetches(path, init));
   }
 
@@ -223,7 +230,10 @@ export class Application {
     return { answer, by: 'device' };
   }
 
-  /** The picture itself instead of its thumbnail, which a copy has only for its own pictures; undefined: it is not stored here. */
+  /**
+   * Returns the picture itself for the path of a thumbnail, since a replica has thumbnails only of pictures that were added here. It
+   * returns undefined if the picture is not stored here.
+   */
   async #picture(copy: Replica, path: string): Promise<Response | undefined> {
     const input = thumbnail.exec(path)?.[1];
     if (!input || !(copy.app.eager || this.offline)) return undefined;
@@ -235,26 +245,26 @@ export class Application {
   }
 
   async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {
-    await waitForSession(); // an edge is asked in another way than an origin
+    await waitForSession(); // the session reports whether the server is an edge, which needs other credentials
     const held = pastedKeyFor(this.id)?.authorization;
     const given = new Headers(init?.headers).get('Authorization') ?? held;
-    if (!given && edge()?.open === false) throw new Failure(401); // its key was let go of
+    if (!given && edge()?.open === false) throw new Failure(401); // the user has removed the pasted key
     const token = given ? '' : await this.#token.get();
     let answer = await over(path, init, given ?? `Bearer ${token}`);
     if (answer.status === 401 && token) {
       this.#token.refuse(token);
       answer = await over(path, init, `Bearer ${await this.#token.get()}`);
-    } else if (answer.status === 401 && given === held) refuseKey(this.id); // it opens nothing any more
-    const by = edge() && !this.edgeStatus?.isLocal ? 'edge' : 'origin'; // a server without an origin is an origin itself
+    } else if (answer.status === 401 && given === held) refuseKey(this.id); // the pasted key is no longer valid
+    const by = edge() && !this.edgeStatus?.isLocal ? 'edge' : 'origin'; // an edge server without an origin counts as an origin
     this.by = by;
     const now = new Date();
     this.#isUnreachable = false;
     if (!this.#contact || now.getTime() - Date.parse(this.#contact) > 1000) this.#contact = now.toISOString();
-    if (!this.#opening && !this.#closed) void this.begin(); // nobody could be asked before
+    if (!this.#opening && !this.#closed) void this.begin(); // the earlier attempt failed
     return { answer, by };
   }
 
-  /** Waits, for a moment at most, until this browser's copy can answer: a change in a previous page may be only in the copy. */
+  /** Waits up to 2 seconds until this browser's replica can answer: changes of a previous page may exist only in the replica. */
   async waitForCopy(): Promise<void> {
     if (!offlineApp(this.id)) return;
     const canAnswer = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
@@ -262,7 +272,10 @@ export class Application {
       await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
-  /** Notes that the origin did not answer, and asks again until it does, unless a copy does that or an edge is asked all the time. */
+  /**
+   * Notes that the origin did not answer, and asks it every 5 seconds until it answers. It does not ask while a replica or the edge's
+   * status is known, since these are updated anyway.
+   */
   #noteUnreachable(): void {
     this.#isUnreachable = true;
     if (!this.#seeking) void this.#seek();
@@ -285,24 +298,27 @@ export class Application {
     this.#seeking = false;
   }
 
-  /** Waits until the changes at the origin are in the copy, which answers from then on. */
+  /** Waits up to 2 seconds until the replica has received this page's last write at the origin. Afterwards the replica answers again. */
   async #waitForLastWrite(copy: Replica): Promise<void> {
     for (const began = performance.now(); !copy.has(this.#lastWrite) && performance.now() - began < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
     this.#lastWrite = 0;
   }
 
-  /** Waits until the origin has an input that was written here. Returns false if the origin is out of reach before. */
+  /** Waits until the origin has an input that was written here. It returns false if the origin becomes unreachable before. */
   async waitUntilSent(input: string): Promise<boolean> {
     for (; this.marks.inputs.has(input); await new Promise((resolve) => setTimeout(resolve, 250)))
       if (this.offline || this.#closed) return false;
     return !this.offline;
   }
 
-  /** Opens this browser's copy of the application, or, in a demonstration, makes one; once. */
+  /**
+   * Opens this browser's replica of the application. In a demonstration it creates a replica if there is none. At an edge it follows the
+   * edge's status instead. It does so once: later calls return the same promise.
+   */
   begin(): Promise<void> {
     this.#opening ??= this.#begin().catch(() => {
-      this.#opening = undefined; // its owner is unknown yet
+      this.#opening = undefined; // so that a later call tries again
     });
     return this.#opening;
   }
@@ -318,7 +334,7 @@ export class Application {
       return;
     }
     const held = offlineApp(this.id);
-    // A server that answers decides about the owner of a copy; offline, it is the user of the device.
+    // If the server answers, it decides who owns the replica. Offline, the user of the device owns it.
     if (held && isUnknown()) {
       this.#noteUnreachable();
       return this.join(held);
@@ -336,7 +352,7 @@ export class Application {
     await this.join({ id, name, language, ...(inputs <= mostEager && { eager: true }) }, { lasting: true });
   }
 
-  /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
+  /** Opens a replica on this device and records it. With `lasting` it does so only if the replica's store outlives the page. */
   async join(app: OfflineApp, { lasting = false } = {}): Promise<void> {
     if (this.copy) return;
     const { Replica } = await import('./replica.svelte');
@@ -354,7 +370,7 @@ export class Application {
     else void this.#openAgain(copy, lasting);
   }
 
-  /** Opens a copy whose parts could not be had without the origin, as soon as they can; also one that has ended for want of them. */
+  /** Opens a replica again that failed or ended because the origin was unreachable. It tries every 5 seconds until the replica is open. */
   async #openAgain(copy: Replica, lasting: boolean): Promise<void> {
     const isUnreached = () => {
       const { state } = copy.device;
@@ -369,7 +385,7 @@ export class Application {
     }
   }
 
-  /** Keeps a copy that is open. */
+  /** Records an open replica on this device. With `lasting` it closes the replica instead if its store does not outlive the page. */
   async #rememberCopy(copy: Replica, lasting: boolean): Promise<void> {
     const { state } = copy.device;
     if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
@@ -377,7 +393,7 @@ export class Application {
     copy.remember();
     persist();
     this.#opening ??= Promise.resolve();
-    void store(); // it waits for the origin, and nobody waits for it
+    void store(); // it needs the origin, so no caller waits for it
   }
 
   async #leave(copy: Replica): Promise<void> {
@@ -385,7 +401,10 @@ export class Application {
     await copy.close();
   }
 
-  /** Deletes the copy from this device, with its pending operations. It is made again when the person wants one. */
+  /**
+   * Deletes the replica from this device, with its pending operations. `purged`: because the origin has withdrawn the application.
+   * Otherwise a demonstration does not create the replica again by itself.
+   */
   async remove({ purged = false } = {}): Promise<void> {
     const copy = this.copy;
     if (!copy) return;
@@ -397,7 +416,7 @@ export class Application {
     this.changes++;
   }
 
-  /** Closes the copy, which stays on this device. */
+  /** Closes the replica, which stays on this device, and revokes the blob URLs. */
   async close(): Promise<void> {
     if (this.copy) await this.#leave(this.copy);
     this.#closed = true;
@@ -407,7 +426,7 @@ export class Application {
   }
 }
 
-/** Asks the origin. Where it is not reached, it fails with a Failure of status 0. */
+/** Sends a request to the server of these pages. It rejects with a Failure of status 0 if the server is unreachable. */
 async function over(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
   const headers = new Headers(init?.headers);
   headers.set('Authorization', authorization);
@@ -416,16 +435,16 @@ async function over(path: string, init: RequestInit | undefined, authorization: 
     fetch(path, { ...init, headers }).catch((failure) => {
       throw failure instanceof TypeError ? new Failure(0) : failure;
     });
-  return withRetry(reach); // a key of an account has a rate, and a page that writes much can be faster
+  return withRetry(reach); // a page with many writes can exceed the rate limit of an account's key
 }
 
-/** Whether a call makes who answers it fetch a picture from elsewhere, which a browser may not. */
+/** Whether the host that answers a call must download a picture from another server. A browser usually may not do so. */
 function fetches(path: string, init?: RequestInit): boolean {
   if (init?.method !== 'POST' || typeof init.body !== 'string' || path.startsWith('/v2/sync')) return false;
   return /"url":\s*"https?:/.test(init.body);
 }
 
-/** Whether who answered has no such path at all, as a copy of another version than its origin's. */
+/** Whether the replica does not know the path, as with another version than its origin's. A missing thumbnail counts too. */
 async function isUnknownPath(answer: Response, path: string): Promise<boolean> {
   if (answer.status !== 404) return false;
   if (thumbnail.test(path)) return true; // the origin has one
@@ -438,7 +457,7 @@ async function isUnknownPath(answer: Response, path: string): Promise<boolean> {
 
 const open = new Map<string, Application>();
 
-/** The application with an id: one for all pages, for as long as the pages are open. */
+/** Returns the application with an id, and begins it at the first call. All views share the object until `closeApplications`. */
 export function application(id: string): Application {
   let one = open.get(id);
   if (!one) {
@@ -449,7 +468,7 @@ export function application(id: string): Application {
   return one;
 }
 
-/** Closes them all, as when somebody else signs in. */
+/** Closes all applications, for example when another user signs in. */
 export async function closeApplications(): Promise<void> {
   const all = [...open.values()];
   open.clear();

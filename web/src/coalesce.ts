@@ -1,4 +1,4 @@
-/** Work that runs once at a time: asked for while it runs, it runs once more, and who asked waits for that. */
+/** Wraps work so that it never runs twice at a time. Calls during a run cause one more run, and all callers wait for the last run. */
 export function coalesce(work: () => Promise<void>): () => Promise<void> {
   let round: Promise<void> | undefined;
   let again = false;

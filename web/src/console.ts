@@ -1,4 +1,4 @@
-// The only caller of /console, the interface behind the account and application pages.
+// Calls /console, the API of the account and application pages. No other module calls it.
 import { retryAfter } from './retry';
 
 export interface Account {
@@ -7,24 +7,24 @@ export interface Account {
   email: string;
   verified: boolean;
   plan: string;
-  calls_left: number | null; // null: any number
+  calls_left: number | null; // null: unlimited
   calls_limit: number | null;
-  inputs?: number | null; // stored; null: neither inputs nor bytes are limited
-  inputs_limit?: number | null; // null: any number
-  bytes?: number | null; // likewise
+  inputs?: number | null; // stored inputs; null: neither inputs nor bytes are limited
+  inputs_limit?: number | null; // null: unlimited
+  bytes?: number | null; // stored bytes; null: see inputs
   bytes_limit?: number | null;
 }
 
-/** The edge that pages are of, where they are not an origin's. */
+/** The edge that serves these pages. */
 export interface Edge {
-  name: string; // as its origin's operator called it; empty: it stands alone
-  origin: string; // address, likewise
-  open: boolean; // a demonstration's: it needs no key
+  name: string; // given by the operator of its origin; empty: the edge has no origin
+  origin: string; // URL of the origin; empty: the edge has none
+  open: boolean; // the edge is a demonstration and needs no key
 }
 
 export interface Session {
-  account: Account | null; // nobody has one at an edge
-  edge?: Edge; // missing: this is an origin
+  account: Account | null; // null at an edge and before signing in
+  edge?: Edge; // missing at an origin
   csrf: string;
   demo: boolean;
   sign_up: 'open' | 'closed' | 'first';
@@ -43,7 +43,7 @@ export interface App {
   local_only?: boolean; // sync sends it to no edge and no browser
 }
 
-/** An application in the list of all. */
+/** An application in the list of the account's applications. */
 export interface ListedApp extends App {
   inputs: number;
 }
@@ -57,7 +57,7 @@ export interface Counts {
 }
 
 export interface AppDetail extends App {
-  client_id: string; // empty where it has none yet
+  client_id: string; // empty if no client was created yet
   counts: Counts;
 }
 
@@ -75,19 +75,19 @@ export interface Key {
   calls: number;
 }
 
-/** A key in the one answer that holds it. */
+/** A new key with its value. No later answer contains the value. */
 export interface NewKey extends Key {
   key: string;
 }
 
-/** How old what an edge knows of keys is, and how old it may be. */
+/** The age of the keys that an edge stores, and its limits. */
 export interface KeysAge {
-  known?: string; // when the origin last said that there is nothing else to be known; missing: never
-  writes_seconds: number; // for so long after it the edge takes writes
-  reads_seconds: number; // and for so long it answers
+  known?: string; // time when the origin last confirmed that the keys are current; missing: never
+  writes_seconds: number; // the edge accepts writes for this time after known
+  reads_seconds: number; // the edge accepts reads for this time after known
 }
 
-/** An edge that holds an application. */
+/** An edge with a replica of an application. */
 export interface Holder {
   id: string;
   name: string;
@@ -118,7 +118,7 @@ export interface OpenSession {
   created_at: string;
   last_used_at: string;
   remote: string;
-  this: boolean; // the one that asks
+  this: boolean; // whether it is the caller's session
 }
 
 export interface Event {
@@ -130,16 +130,16 @@ export interface Event {
   hash: string;
 }
 
-/** The error of an unsuccessful call. Status 0: the server was not reached. */
+/** The error of an unsuccessful call. Its status is 0 if the server did not answer. */
 export class Failure extends Error {
   readonly code: number;
   readonly description: string;
   readonly details: string;
-  readonly reason: string; // why, in one word of the console's; may be empty
+  readonly reason: string; // the cause as one of the console's codes; may be empty
   readonly request: string; // id; may be empty
   readonly retryAfter: number; // seconds; 0: unknown
 
-  /** status: of HTTP, 0 where nobody was reached; answer: what it came with. */
+  /** status: the HTTP status, or 0 if the server did not answer. answer: the response, for its headers. */
   constructor(
     readonly status: number,
     said: { code?: number; description?: string; details?: string; reason?: string } = {},
@@ -158,12 +158,12 @@ export class Failure extends Error {
 let csrf = '';
 const late = 8000; // ms
 
-/** After it a server that has not answered counts as not reached: for pages that can continue with stored data. */
+/** Returns a signal that aborts a call after 8 seconds, for pages that can continue with stored data. */
 export const soon = (): AbortSignal => AbortSignal.timeout(late);
 
 /**
- * Asks; where another page of this browser has begun a new session, once more in that one. A page that began without
- * a network knows of none yet.
+ * Calls the console. If another page of this browser began a new session, it repeats the call in that session. A page that started
+ * without a network has no session yet, so it reads the session before its first write.
  */
 async function call<T>(method: string, path: string, body?: object, limit?: AbortSignal): Promise<T> {
   if (method !== 'GET' && !csrf) await once('GET', '/session', undefined, limit);
@@ -205,7 +205,7 @@ async function once<T>(
   const data = await answer.json().catch(() => undefined);
   if (!answer.ok || !data) {
     const said = data?.status ?? { description: answer.statusText };
-    // The answer for another account's application is that for a missing one; the parts below an application are not the application.
+    // For another account's application, the server answers as if it were missing. Paths with further ids name a part of an application.
     if (said.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path)) said.reason = 'application';
     throw new Failure(answer.ok ? 502 : answer.status, said, answer);
   }
@@ -235,7 +235,7 @@ export const sendReset = (email: string) => call<object>('POST', '/password/mail
 export const resetPassword = (token: string, password: string) =>
   call<WithSession>('POST', '/password', { token, password }).then((r) => r.session);
 export const mails = () => call<{ mails: Mail[] }>('GET', '/mail').then((r) => r.mails);
-/** A page of the audit log, newest first, from below the record number before. */
+/** Lists a page of the audit log, newest first: the records with a number below `before`. 0: the newest page. */
 export const events = (before = 0) => call<{ events: Event[] }>('GET', `/audit?before=${before}`).then((r) => r.events);
 
 export const sessions = () => call<{ sessions: OpenSession[] }>('GET', '/sessions').then((r) => r.sessions);
@@ -243,13 +243,13 @@ export const endSession = (id: string) => call<object>('DELETE', `/sessions/${en
 
 // Applications.
 export const apps = () => call<{ apps: ListedApp[] }>('GET', '/apps').then((r) => r.apps);
-/** The application that a key, or a token, opens at an edge. */
+/** Returns the application that a key or a token opens at an edge. */
 export const appOf = (authorization: string) =>
   once<{ apps: ListedApp[] }>('GET', '/apps', undefined, undefined, authorization).then((r) => r.apps[0]);
-/** The age of an edge's knowledge of an application's keys, if the application has an origin. */
+/** Returns the age of the application's keys at an edge, if the application has an origin. */
 export const keysAge = (id: string, authorization = '') =>
   once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, undefined, authorization).then((r) => r.keys);
-/** The edges that hold an application, by name. */
+/** Lists the edges that have a replica of an application, sorted by name. */
 export const edges = (id: string) => call<{ edges: Holder[] }>('GET', `${app(id)}/edges`).then((r) => r.edges);
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
 export const createApp = (a: { name: string; language: string; default_model: string }) =>
@@ -257,7 +257,7 @@ export const createApp = (a: { name: string; language: string; default_model: st
 export const changeApp = (id: string, change: { name?: string; default_model?: string; local_only?: boolean }) =>
   call<{ app: App }>('PATCH', app(id), change).then((r) => r.app);
 export const deleteApp = (id: string, name: string) => call<object>('DELETE', app(id), { name });
-/** The address of a zip file with everything that an application holds. */
+/** Returns the path of a zip file with the complete content of an application. */
 export const exportPath = (id: string) => `/console${app(id)}/export`;
 export const models = () => call<{ models: { id: string; name: string }[] }>('GET', '/models').then((r) => r.models);
 
@@ -272,7 +272,7 @@ export const replaceKey = (id: string, key: string) =>
 export const replaceSecret = (id: string) =>
   call<{ client: Client }>('POST', `${app(id)}/client`).then((r) => r.client);
 export const revokeTokens = (id: string) => call<object>('DELETE', `${app(id)}/tokens`);
-/** An access token of an application: what its copy in this browser shows to the origin. */
+/** Creates an access token, with which the application's replica in this browser authenticates at the origin. */
 export const pageToken = (id: string, limit?: AbortSignal) =>
   call<{ token: string; expires_in: number }>('POST', `${app(id)}/page-token`, undefined, limit);
 export const usage = (id: string) => call<{ usage: Usage }>('GET', `${app(id)}/usage`).then((r) => r.usage);

@@ -16,15 +16,15 @@ export interface AppInfo {
   readonly local_only?: boolean; // it stays at the origin, so it has no replicas
 }
 
-/** The applications of the signed-in user; at an edge those of the pasted keys, and at the edge of a demonstration all. */
+/** The applications of the signed-in user. At an edge, they are those of the pasted keys; at a demonstration's edge, all of them. */
 export const myApps = new Resource<readonly (AppInfo & { readonly inputs: number })[]>(async () => {
   const here = edge();
-  return here && !here.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // how many, no list of keys says
+  return here && !here.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // the list of keys has no counts
 });
 
 let lastApp = $state(readChoice('app'));
 
-/** The available applications. If no server answers: those with a copy on this device, or with a key in this tab. */
+/** Returns the available applications. If no server answers, these are those with a replica on this device or a key in this tab. */
 export function applications(): readonly AppInfo[] {
   if (myApps.data) return myApps.data;
   if (edge()) return pastedKeys();
@@ -39,7 +39,7 @@ export function currentApp(): AppInfo | undefined {
   return all.find(({ id }) => id === asked) ?? all.find(({ id }) => id === lastApp) ?? all[0];
 }
 
-/** Makes an application the last selected one, and stores that. */
+/** Makes an application the last selected one, and stores its id. */
 export function selectApp(id: string): void {
   if (id === lastApp) return;
   lastApp = id;
@@ -48,7 +48,10 @@ export function selectApp(id: string): void {
 
 let reloadedFor = $state(''); // the missing application that caused the last reload of the list
 
-/** Returns the application in the URL if the list lacks it. The list may be old. undefined: none is missing, or the list is unknown. */
+/**
+ * Returns the id of the application in the URL if the loaded list, which may be old, lacks it. undefined: the list contains it, or no list
+ * is loaded.
+ */
 export function missingApp(): string | undefined {
   const { place } = currentAddress();
   const id = place && needsApp(place.route) && hasAccess() && edge()?.open !== false ? place.params.app : undefined;

@@ -1,4 +1,4 @@
-// The recogniser on this device: the runtime, open for as long as a page wants it.
+// Opens and closes the recogniser on this device: a runtime that a page uses.
 import type { Client, Options, Progress } from '../runtime/src/index';
 import type { Fetch } from './apiCall';
 import { Failure } from './console';
@@ -7,22 +7,22 @@ import type { ProgressMark } from './progress';
 type State =
   | { is: 'closed' }
   | { is: 'opening'; stage: Progress['stage']; first?: ProgressMark; last?: ProgressMark; all: number } // bytes
-  | { is: 'ready'; keeps: boolean } // whether what it is given outlives the page
+  | { is: 'ready'; keeps: boolean } // keeps: whether its data outlive the page
   | { is: 'failed'; failure: unknown };
 
-// The runtime is served as it is published: the pages' build does not contain it.
+// The server serves the published files of the runtime. The pages' build does not contain them.
 const base = '/runtime/';
 
-/** Its script. */
+/** Loads the script of the runtime. */
 export function runtime(): Promise<typeof import('../runtime/src/index')> {
   return import(/* @vite-ignore */ `${base}index.js`);
 }
 
-/** One runtime: over the browser's own data, or over a copy of an application. */
+/** One runtime: on the browser's own data, or on a replica of an application. */
 export class Device {
   /** The state and the progress of the runtime. */
   state = $state.raw<State>({ is: 'closed' });
-  /** Called when it has ended without being closed. */
+  /** The device calls this when the runtime ends without being closed. */
   onend: () => void = () => {};
   #options: Options;
   #client: Client | undefined;
@@ -30,7 +30,7 @@ export class Device {
 
   static #opening = new Set<Promise<void>>();
 
-  /** Resolves when none is being opened: two at once would both load what they need. */
+  /** Resolves when no device is opening. Two devices that open at once would load the same files twice. */
   static async idle(): Promise<void> {
     while (Device.#opening.size) await Promise.allSettled(Device.#opening);
   }
@@ -44,7 +44,7 @@ export class Device {
     return this.#client;
   }
 
-  /** Opens it, where it is not open. */
+  /** Opens the runtime if it is neither open nor opening. */
   open = async (): Promise<void> => {
     if (this.state.is === 'opening' || this.state.is === 'ready') return;
     const opening = this.#open();
@@ -75,7 +75,7 @@ export class Device {
     }
   }
 
-  /** A file that could not be loaded is reported by its name, since another thread may have loaded it. */
+  /** A load error is recognised by its name, since it may come from another thread and lose its class. */
   #fail(failure: unknown): void {
     const unreached = failure instanceof Error && ['TypeError', 'NetworkError'].includes(failure.name);
     this.state = { is: 'failed', failure: unreached ? new Failure(0) : failure };
@@ -90,7 +90,7 @@ export class Device {
     }
   }
 
-  /** Stops opening it, or closes it. */
+  /** Closes the runtime, or stops opening it. */
   close = async (): Promise<void> => {
     this.#stop?.abort();
     const was = this.#client;
@@ -99,7 +99,7 @@ export class Device {
     await was?.close();
   };
 
-  /** Answers on this device. */
+  /** Answers a request of /v2 on this device. */
   ask: Fetch = async (path, init) => {
     if (!this.#client) throw new DOMException('the recogniser is not open', 'InvalidStateError');
     return this.#client.fetch(path, init);

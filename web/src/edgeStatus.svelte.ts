@@ -1,17 +1,17 @@
-// The status of the edge of these pages, and its pending operations, which it returns as long as an application is open.
+// The sync status and the pending operations of the edge that serves these pages. They are read while an application is open.
 import type { CopyStatus } from '../runtime/src/index';
 import { call, type Fetch } from './apiCall';
 import { Failure } from './console';
 import { Outbox } from './outbox.svelte';
 import { m } from './parts/words';
 
-const pause = 2000; // ms between two questions, while the page is seen
+const pause = 2000; // ms between two reads of the status while the page is visible
 
 export class EdgeStatus extends Outbox {
   readonly ask: Fetch;
-  /** Whether the application exists only at this edge, so that its log has every write at once. */
+  /** Whether the application exists at this edge only. Its log then has every write at once. */
   isLocal = $state(false);
-  /** The reason why the key may not read the sync status; undefined if it may. */
+  /** The failure that reports that the key lacks the permission to read the sync status; undefined if it has it. */
   readFailure = $state.raw<Failure>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;

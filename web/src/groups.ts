@@ -21,10 +21,10 @@ const texts: Record<GroupId, () => string> = {
   change_workflows: () => m.group_change_workflows_text(),
 };
 
-/** The name of a group of scopes. */
+/** Returns the name of a group of scopes. */
 export const groupName = (id: GroupId): string => names[id]();
 
-/** The actions that a group of scopes permits. */
+/** Returns the description of the actions that a group of scopes permits. */
 export const groupText = (id: GroupId): string => texts[id]();
 
 /** Returns the displayed names of a key's scopes: groups in the reader's language, single scopes untranslated. */

@@ -1,16 +1,16 @@
-// The words of the pages, in the reader's language, and how that language writes numbers and dates.
-// Everything here is reactive: a page changes its language without a reload.
+// The messages of the pages in the reader's language, and the formats of numbers and dates.
+// All functions here are reactive, so a page changes its language without a reload.
 //
-// Each folder of messages is a namespace. This file loads the shell's. Every other one has a words.ts in the folder of sources with its
-// name, which exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
-// The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages alone.
+// Each folder of messages is a namespace. This file loads the shell's. For every other namespace, the source folder with its name has a
+// words.ts that exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
+// The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages only.
 
 import { bestLanguage, directionOf } from './languages';
 import { readChoice, saveChoice } from './storage';
 
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
 
-/** One function for each message: of its inputs, if it has any. */
+/** One function for each message. It takes the inputs of the message, if there are any. */
 type Words<Compiled> = {
   readonly [K in keyof Compiled]: keyof Inputs<Compiled[K]> extends never
     ? () => string
@@ -20,12 +20,12 @@ type Words<Compiled> = {
 /** The compiled messages of a namespace by file, one for each language. */
 type Files<Compiled> = Record<string, () => Promise<Compiled>>;
 
-const namespaces: Files<object>[] = []; // those that modules have imported, in that order
+const namespaces: Files<object>[] = []; // imported namespaces, in the order of their imports
 let words = $state.raw<Record<string | symbol, unknown>>({}); // the messages of the first `loaded` namespaces, in the language `code`
 let loaded = 0;
 let code = $state('en');
-let wanted = 'en'; // the language that was asked for last
-// Each message is one function for all languages, so that a page may hold it over a change of the language.
+let wanted = 'en'; // the last requested language
+// Each message has one function for all languages, so that a page can use it after a change of the language.
 type Text = (...inputs: unknown[]) => unknown;
 const texts = new Map<string | symbol, Text>();
 const all: object = new Proxy(
@@ -40,8 +40,8 @@ const all: object = new Proxy(
 );
 
 /**
- * Registers a namespace, and returns its messages together with those of another one that is loaded too. They may be read once
- * [loadWords] has returned. Coming waits for it after each import.
+ * Registers a namespace and returns its messages. `others`, the messages of another namespace, adds their types. Call a message only
+ * after [loadWords] has returned. Await.svelte calls it after each import.
  */
 export function namespace<Compiled extends object, Others = unknown>(files: Files<Compiled>, others?: Others) {
   namespaces.push(files);
@@ -51,24 +51,24 @@ export function namespace<Compiled extends object, Others = unknown>(files: File
 /** The messages of the shell. */
 export const m = namespace(import.meta.glob<typeof import('./words/shell/en.js')>('./words/shell/*.js'));
 
-/** The code of the reader's language. */
+/** Returns the code of the reader's language. */
 export function language(): string {
   return code;
 }
 
-/** The language that was chosen here, or else the first of the browser's that is ours. */
+/** Returns the language that the reader chose here. Without a choice, it is the first supported language of the browser. */
 export function preferredLanguage(): string {
   const chosen = readChoice('language');
   return bestLanguage(chosen ? [chosen] : navigator.languages);
 }
 
-/** Loads a language's words and shows the page in it. */
+/** Loads the messages of a language and shows the page in it. */
 export async function setLanguage(language: string): Promise<void> {
   wanted = language;
   await loadWords();
 }
 
-/** Loads the messages of all namespaces that are registered by now. If some cannot be loaded, the page keeps its language. */
+/** Loads the messages of all registered namespaces. If a file fails to load, it throws, and the page stays in its language. */
 export async function loadWords(): Promise<void> {
   while (code !== wanted || loaded < namespaces.length) {
     const [language, count] = [wanted, namespaces.length];
@@ -76,7 +76,7 @@ export async function loadWords(): Promise<void> {
       if (wanted === language) wanted = code;
       throw failure;
     });
-    if (wanted !== language || (code === language && loaded >= count)) continue; // another call was later, or was done sooner
+    if (wanted !== language || (code === language && loaded >= count)) continue; // superseded, or done by another call
     words = Object.assign({}, ...parts);
     loaded = count;
     code = language;
@@ -85,9 +85,9 @@ export async function loadWords(): Promise<void> {
   }
 }
 
-const pauses = [300, 3_000]; // ms before a file that did not come is asked for again
+const pauses = [300, 3_000]; // ms before the next attempts to load a file
 
-/** Loads a file of messages. A page cannot do without it, so that one request that fails must not be the end. */
+/** Loads a file of messages. It repeats failed requests, because no page works without its messages. */
 async function load(files: Files<object>, language: string): Promise<object> {
   const file = files[Object.keys(files).find((path) => path.endsWith(`/${language}.js`)) ?? ''];
   if (!file) throw new Error(`no words for ${language}`);
@@ -100,28 +100,28 @@ async function load(files: Files<object>, language: string): Promise<object> {
   return file();
 }
 
-/** Speaks a language from now on, also at the next visit. */
+/** Changes the language of the pages, and stores it for the next visit. */
 export async function saveLanguage(wanted: string): Promise<void> {
   await setLanguage(wanted);
   saveChoice('language', wanted);
 }
 
-/** A number as the reader writes it. */
+/** Formats a number in the reader's language. */
 export function number(n: number, options?: Intl.NumberFormatOptions): string {
   return new Intl.NumberFormat(code, options).format(n);
 }
 
-/** A day, as "23 Oct". */
+/** Formats a day in UTC, for example "23 Oct". */
 export function day(at: Date): string {
   return new Intl.DateTimeFormat(code, { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(at);
 }
 
-/** A moment in full, as "23 Oct 2026, 09:41". */
+/** Formats a moment in local time, for example "23 Oct 2026, 09:41". */
 export function moment(at: string | Date): string {
   return new Intl.DateTimeFormat(code, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at));
 }
 
-/** How long ago a moment was, in the largest unit that fits. */
+/** Formats the time since a moment in the largest unit that fits, for example "2 hours ago". */
 export function ago(at: string | Date, now = Date.now()): string {
   const seconds = Math.round((new Date(at).getTime() - now) / 1000);
   const format = new Intl.RelativeTimeFormat(code, { numeric: 'auto' });
@@ -138,17 +138,17 @@ export function ago(at: string | Date, now = Date.now()): string {
   return format.format(0, 'minute');
 }
 
-/** Names in a row, as "a, b and c". */
+/** Joins names, for example "a, b and c". */
 export function list(names: string[]): string {
   return new Intl.ListFormat(code, { type: 'conjunction' }).format(names);
 }
 
-/** A list of things, as "a, b, c". */
+/** Joins texts without a conjunction, for example "a, b, c". */
 export function row(things: string[]): string {
   return new Intl.ListFormat(code, { type: 'unit', style: 'short' }).format(things);
 }
 
-/** An amount of data, as "4 kB" or "2.4 MB". */
+/** Formats an amount of data, for example "4 kB" or "2.4 MB". */
 export function bytes(n: number): string {
   return n < 1e6
     ? number(n / 1e3, { style: 'unit', unit: 'kilobyte', maximumFractionDigits: 0 })

@@ -1,10 +1,10 @@
-/** A language of the interface: its code, and its name in itself. */
+/** A language of the pages: its code, and its name in that language. */
 export interface Language {
   readonly code: string;
   readonly name: string;
 }
 
-/** The 23 languages, by the Latin form of their names. */
+/** The 23 languages, sorted by the Latin form of their names. */
 export const languages: readonly Language[] = [
   { code: 'ar', name: 'العربية' },
   { code: 'bn', name: 'বাংলা' },
@@ -31,17 +31,17 @@ export const languages: readonly Language[] = [
   { code: 'zh-TW', name: '繁體中文' },
 ];
 
-/** The name of a language in that language; an unknown code is its own name. */
+/** Returns the name of a language in that language. For an unknown code, it returns the code. */
 export function nameOf(code: string): string {
   return languages.find((l) => l.code === code)?.name ?? code;
 }
 
-/** The direction that a language is written in. */
+/** Returns the writing direction of a language. */
 export function directionOf(code: string): 'ltr' | 'rtl' {
   return code === 'ar' ? 'rtl' : 'ltr';
 }
 
-/** The first of the reader's languages that is one of ours, and English where none is. */
+/** Returns the first of the reader's languages that the pages support. If there is none, it returns English. */
 export function bestLanguage(wanted: readonly string[]): string {
   for (const tag of wanted) {
     const code = ours(tag);

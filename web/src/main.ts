@@ -6,7 +6,7 @@ import './style/tokens.css';
 import './style/base.css';
 import { preferredLanguage, setLanguage } from './i18n.svelte';
 
-// A dropped file that no part of the page handles is ignored: the browser would open it instead of the page.
+// Ignores a dropped file that no part of the page handles. Otherwise the browser would open it instead of the page.
 const refuse = (event: DragEvent) => {
   if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return;
   event.dataTransfer.dropEffect = 'none';
@@ -15,14 +15,14 @@ const refuse = (event: DragEvent) => {
 for (const kind of ['dragover', 'drop'] as const) {
   const last = () => {
     removeEventListener(kind, refuse);
-    addEventListener(kind, refuse); // behind all who may take it
+    addEventListener(kind, refuse); // after all other listeners, which may handle the file
   };
   addEventListener(kind, last, { capture: true });
 }
 
 startRouter();
 void loadSession();
-// Nothing can be shown without words, and what failed may work in a moment.
+// No page works without messages, so this repeats until they are loaded.
 const words = (): Promise<void> =>
   setLanguage(preferredLanguage())
     .catch(() => setLanguage('en'))

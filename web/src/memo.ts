@@ -1,4 +1,4 @@
-/** One thing for each other, made when it is asked for first, and kept for as long as that is. */
+/** Caches the result of make for each key object. The cache does not keep a key alive, and drops the result with its key. */
 export function memoByKey<K extends WeakKey, V>(make: (of: K) => V): (of: K) => V {
   const all = new WeakMap<K, V>();
   return (of) => {

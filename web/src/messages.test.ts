@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { languages } from './languages';
 
 interface Variants {
-  readonly declarations: readonly string[]; // "input count", "local form = count: plural"
+  readonly declarations: readonly string[]; // for example "input count", "local form = count: plural"
   readonly selectors: readonly string[];
-  readonly match: Readonly<Record<string, string>>; // "form=one" to its text
+  readonly match: Readonly<Record<string, string>>; // texts by form, for example "form=one"
 }
 type Messages = Readonly<Record<string, string | readonly [Variants]>>;
 
-type Terms = Readonly<Record<string, readonly string[]>>; // an English term to its word in a language and the stems that contain it
+type Terms = Readonly<Record<string, readonly string[]>>; // by English term: a language's word for it, then other accepted stems
 
 const files = import.meta.glob<Messages>(['../messages/**/*.json', '!../messages/terms/*'], {
   eager: true,
@@ -27,7 +27,7 @@ const of = (code: string): Messages => {
 const english = of('en');
 const others = languages.map((l) => l.code).filter((code) => code !== 'en');
 
-// Messages that are rightly the same as in English: names, and words that the languages share.
+// Messages with the same text as in English: names, and words that the languages share.
 const sameEverywhere = [
   'input_pixels',
   'input_place_at',
@@ -251,24 +251,24 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
   zh: ['id', 'input_id'],
 };
 
-// A form is a whole word of an English message. The longer form counts: an “API key” is not a “key” too.
+// The English forms of the terms, longest first. A form matches whole words, and only once: an “API key” is not a “key” too.
 const forms = Object.entries(tableOf('en'))
   .flatMap(([term, words]) => words.map((word) => ({ term, word })))
   .sort((a, b) => b.word.length - a.word.length)
   .map(({ term, word }) => ({ term, word, pattern: new RegExp(`(?<![\\w’-])${word}(?![\\w-])`, 'gi') }));
 
-// Messages with a term's word in another sense: here, a key of the keyboard.
+// Messages with a term's word in another sense: a key of the keyboard.
 const otherSense = ['models_teach_do key', 'models_teach_off key', 'shortcuts_on key'];
-// Messages that a language rightly says without its word for a term.
+// Messages that do not need the language's word for a term.
 const wordless: Readonly<Record<string, readonly string[]>> = {
-  // A photo that the camera takes, and the frames of a video.
+  // A photo that the camera takes.
   ko: ['camera_take picture'],
   'zh-TW': ['camera_take picture'],
   zh: ['camera_take picture'],
 };
-// The inputs that show the number which a form is for. In a message with several of them it is the first.
+// The inputs with the number that selects a plural form. If a message has several of them, the first in this list selects.
 const counts = ['changed', 'calls', 'versions', 'left', 'shown', 'n', 'count'];
-// Messages whose number is never 0, so that a form for 0 and 1 is for 1 only.
+// Messages with a number that is never 0. A form for 0 and 1 is then for 1 only.
 const atLeastOne = ['inputs_nothing', 'look_first_all', 'models_advice_few'];
 
 test('every language has a file in every folder, no file is of another, and no message is in two', () => {
@@ -368,18 +368,18 @@ for (const code of others) {
   });
 }
 
-/** A message's texts by their form, which is empty where there is but one. */
+/** Returns a message's texts with their forms. The form of a single text is empty. */
 function texts(message: Messages[string] | undefined): [string, string][] {
   if (message === undefined) return [];
   return typeof message === 'string' ? [['', message]] : Object.entries(message[0].match);
 }
 
-/** A text without its inputs. */
+/** Replaces the inputs of a text by NUL characters. */
 function bare(text: string): string {
   return text.replace(/\{\w+\}/g, '\0');
 }
 
-/** The forms of terms in an English message. */
+/** Returns the forms of terms in an English message. */
 function formsIn(message: Messages[string] | undefined): typeof forms {
   return texts(message).flatMap(([, text]) => {
     let rest = bare(text);
@@ -391,7 +391,7 @@ function formsIn(message: Messages[string] | undefined): typeof forms {
   });
 }
 
-/** The inputs that a text shows, or any text of a message; a local value counts as the input that it shows. */
+/** Returns the inputs that a text shows, by default all texts of the message. A local value counts as the input that it shows. */
 function holes(message: Messages[string] | undefined, text?: string): string[] {
   if (message === undefined) return [];
   const locals = new Map(
@@ -405,7 +405,7 @@ function holes(message: Messages[string] | undefined, text?: string): string[] {
   return [...new Set(names)].sort();
 }
 
-/** Whether a form is for one number only of at least `least`, which may then be a word: "مدخلان" are two inputs. */
+/** Reports whether a form is for only one number of at least `least`. Its text may have a word for the number: "مدخلان" are two inputs. */
 function isForOneNumber(code: string, form: string, least: number): boolean {
   const rules = new Intl.PluralRules(code);
   const numbers = [...Array(200).keys()].filter((n) => form === `form=${rules.select(n)}`);

@@ -1,23 +1,23 @@
-// Whether the sheet is open that holds, on narrow pages, what the side bar holds on wide ones.
+// The state of the sheet that replaces the side bar on narrow pages.
 let shown = $state(false);
 let there = $state(false);
 
-/** Whether it is open. */
+/** Reports whether the sheet is open. */
 export function sheetOpen(): boolean {
   return shown;
 }
 
-/** Opens it, or closes it. */
+/** Opens or closes the sheet. */
 export function openSheet(open = true): void {
   shown = open;
 }
 
-/** Whether there is one: pages before signing in have none. */
+/** Reports whether the page has a sheet. Pages before signing in have none. */
 export function hasSheet(): boolean {
   return there;
 }
 
-/** Says that there is one, for as long as the component that calls this is shown. */
+/** Registers the sheet while the calling component is mounted. */
 export function registerSheet(): void {
   $effect(() => {
     there = true;

@@ -1,5 +1,5 @@
-// The names of public concepts in the reader's language. All names of a language are requested once for all pages, because the network
-// has only some hundred concepts.
+// The names of public concepts in the reader's language. The pages request all names of a language once, because the network has only a
+// few hundred concepts.
 import type { Application } from './application.svelte';
 import { language } from './i18n.svelte';
 
@@ -10,14 +10,14 @@ const page = 1000; // the most that one call lists
 /** Reports whether a concept is public. Custom concepts have one name, in the application's language. */
 export const isPublicConcept = (id: string): boolean => id.startsWith('ai_');
 
-/** Returns the name of a concept in a language, by default the reader's. Until that is loaded, it returns `name`. */
+/** Returns the name of a concept in a language, by default the reader's. Until the names are loaded, it returns `name`. */
 export function conceptName(app: Application, id: string, name: string, tongue = language()): string {
   if (!isPublicConcept(id)) return name;
   request(app, tongue);
   return namesByLanguage[tongue]?.[id] ?? name;
 }
 
-/** Returns the language of that name; undefined if it is unknown. */
+/** Returns the language of the name that [conceptName] returns; undefined if it is unknown. */
 export function conceptLang(id: string, tongue = language()): string | undefined {
   return isPublicConcept(id) && namesByLanguage[tongue]?.[id] ? tongue : undefined;
 }

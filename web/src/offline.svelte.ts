@@ -42,8 +42,8 @@ const longPause = 1_800_000; // ms before each later attempt
 let isStoring = false;
 
 /**
- * Stores the files that the page needs to start offline, by a service worker. Other pages of this site then also get answers of the
- * runtime under /local/v2. While the page is open, it repeats interrupted attempts. If the browser refuses, the page does not start offline.
+ * Installs a service worker that stores the files which the page needs to start offline. Other pages of this site can then call the
+ * runtime under /local/v2. While the page is open, it repeats interrupted attempts. If the browser refuses, the page cannot start offline.
  */
 export async function storePages(): Promise<void> {
   const shell = document.querySelector<HTMLMetaElement>('meta[name="shell"]')?.content;
@@ -56,7 +56,7 @@ export async function storePages(): Promise<void> {
       isStored = true;
       return;
     } catch (failure) {
-      if (failure instanceof DOMException && failure.name !== 'AbortError') return; // the browser will not
+      if (failure instanceof DOMException && failure.name !== 'AbortError') return; // the browser refuses the service worker
     }
     const pause = again.next().value ?? longPause;
     await new Promise((resolve) => setTimeout(resolve, pause));

@@ -1,4 +1,4 @@
-// The applications that are stored offline on this device, as this browser lists them. The list names them while no server answers.
+// This browser's list of the applications that are stored offline on this device. The pages show it while no server answers.
 import { readChoice, saveChoice } from './storage';
 
 export interface OfflineApp {
@@ -12,14 +12,14 @@ export interface OfflineApp {
   readonly local_only?: boolean; // see AppInfo
 }
 
-/** The applications that are stored offline on this device. */
+/** Returns the applications that are stored offline on this device. */
 export function offlineApps(): readonly OfflineApp[] {
   return readList('copies').filter(
     (one): one is OfflineApp => typeof one?.id === 'string' && typeof one.name === 'string',
   );
 }
 
-/** Returns the stored entry of an application. */
+/** Returns the stored entry of an application; undefined if there is none. */
 export function offlineApp(id: string): OfflineApp | undefined {
   return offlineApps().find((one) => one.id === id);
 }
@@ -36,7 +36,7 @@ export function removeOfflineApp(id: string): void {
   saveChoice('copies', left.length ? JSON.stringify(left) : undefined);
 }
 
-/** Reports whether the person removed an offline copy that was created automatically. It is not created again. */
+/** Reports whether the person removed an offline copy that these pages had created. They do not create it again. */
 export function isDeclined(id: string): boolean {
   return readList('declined').includes(id);
 }

@@ -1,4 +1,4 @@
-// The pending operations and the conflicts of a replica, as /v2 lists them.
+// Lists the pending operations and the conflicts of a replica by /v2.
 import { call, type Fetch, listAll } from './apiCall';
 
 /** A label by a person: 1 for present, 0 for absent, null for a removed label. */
@@ -16,7 +16,7 @@ export interface Content {
   readonly metadata?: unknown;
   readonly geo?: unknown;
   readonly url?: string;
-  readonly hosted?: string; // address of a new picture, while it is stored
+  readonly hosted?: string; // URL of a new picture while its bytes are stored
 }
 
 /** A write at this replica. */

@@ -1,16 +1,16 @@
-// The writes at a host that is not the origin, and their progress: at a copy on this device, or at the edge of these pages. All displayed
-// facts are read from there; nothing is guessed from a person's actions.
+// The writes at a host that is not the origin, and their progress. The host is a replica on this device or the edge that serves these
+// pages. All displayed facts are read from the host, and none is derived from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
 import { call, type Fetch } from './apiCall';
 import { coalesce } from './coalesce';
 import { type Conflict, listConflicts, listNewest, listPending, type PendingOperation } from './operations';
 import { marksById, type Truth } from './syncMarks';
 
-const many = 1000; // changes that wait: more are not all read at each of them
+const many = 1000; // pending operations; a longer list is not read completely at each change
 
 /**
- * Whether the log has come on, something was written, or the origin took the application away, since before; undefined: nobody knows what
- * was read until now.
+ * Reports progress since the status `before`: new log entries, new pending operations, or an application that the origin withdrew. If
+ * before is undefined, the previous state is unknown, which counts as progress.
  */
 function hasProgress(before: CopyStatus | undefined, now: CopyStatus): boolean {
   if (!before) return true;
@@ -21,25 +21,25 @@ function hasProgress(before: CopyStatus | undefined, now: CopyStatus): boolean {
 
 export abstract class Outbox {
   status = $state.raw<CopyStatus>();
-  pending = $state.raw<readonly PendingOperation[]>([]); // in the order of travel
+  pending = $state.raw<readonly PendingOperation[]>([]); // in the order of sending
   conflicts = $state.raw<readonly Conflict[]>([]);
-  dismissed = $state.raw<readonly Conflict[]>([]); // since the page was opened
-  failure = $state.raw<unknown>(); // why what waits is not known
-  /** Called after progress, once the pending operations were read again. */
+  dismissed = $state.raw<readonly Conflict[]>([]); // conflicts dismissed since the page was opened
+  failure = $state.raw<unknown>(); // the failure of the last read; undefined if it succeeded
+  /** The outbox calls this after progress, once it has read the pending operations again. */
   onprogress: () => void = () => {};
-  #isUnreported = false; // there was progress, and nobody was notified
-  #full = 0; // when all pending operations may be read again, as performance.now()
+  #isUnreported = false; // progress since the last call of onprogress
+  #full = 0; // earliest time of the next complete read, as performance.now()
   #later: ReturnType<typeof setTimeout> | undefined;
 
-  /** Asks the place itself. */
+  /** Sends a request of /v2 to the host. */
   abstract readonly ask: Fetch;
   /** Reads the sync status of the host; undefined if it is unknown, or if the host is closed. */
   protected abstract readStatus(): Promise<CopyStatus | undefined>;
-  /** Whether a failed read is an error: it is not after closing. */
+  /** Whether a failed read is an error. After closing, failures are ignored. */
   protected abstract readonly reads: boolean;
-  /** Whether what is written there is known to be with the origin once nothing waits. */
+  /** Whether the origin is known to have all writes once no operation is pending. */
   protected abstract readonly reached: boolean;
-  /** Whether the origin is out of its reach, as far as it knows. */
+  /** Whether the host reports that the origin is unreachable. */
   abstract readonly offline: boolean;
 
   /** The marks of unconfirmed changes, by the id of the input, model or concept. */
@@ -52,18 +52,18 @@ export abstract class Outbox {
   readonly truth: Truth = $derived.by(() => ({
     queued: this.status?.queued ?? 0,
     sent: this.status?.sent ?? 0,
-    conflicts: this.status?.conflicts ?? this.conflicts.length, // told before they are read
+    conflicts: this.status?.conflicts ?? this.conflicts.length, // the status reports the number before the conflicts are read
     reached: this.reached,
   }));
 
-  /** Stores the status of the host: each change of it is reported, whatever answer or message it came with. */
+  /** Stores a status of the host. The next refresh reports its progress, no matter which answer or message contained the status. */
   protected setStatus(status: CopyStatus): void {
-    if (JSON.stringify(status) === JSON.stringify(this.status)) return; // readers of changes need no notice of a repeated read
+    if (JSON.stringify(status) === JSON.stringify(this.status)) return; // an equal status must not notify readers
     this.#isUnreported ||= hasProgress(this.status, status);
     this.status = status;
   }
 
-  /** Reads what waits and what was decided otherwise. */
+  /** Reads the status, the pending operations and the conflicts, and reports progress. */
   refresh = coalesce(async () => {
     try {
       const status = await this.readStatus();
@@ -85,7 +85,7 @@ export abstract class Outbox {
     Object.assign(this, { pending: operations, conflicts: others, failure: undefined });
   }
 
-  /** The pending operations. If there are many, it reads the newest at once, and the results of the others when it is idle. */
+  /** Returns the pending operations. If there are many, it reads only the newest at once. A later refresh reads all of them. */
   async #readPending(all: number): Promise<readonly PendingOperation[]> {
     const began = performance.now();
     if (all > many && began < this.#full && this.pending.length) {

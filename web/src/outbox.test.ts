@@ -17,7 +17,7 @@ const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
   ...more,
 });
 
-/** A host that returns its status on request, and, like a copy, reports changes of it. */
+/** A host that returns its status on request and, like a replica, reports changes of the status. */
 class Place extends Outbox {
   now: CopyStatus | undefined = at(1);
   notices = 0;
@@ -41,7 +41,7 @@ test('what has moved is told once, whether it was said or read first', async () 
   const place = new Place();
   await place.refresh();
   assert.equal(place.notices, 1, 'what was read before it said anything may be older');
-  // The log grows between a report of something else and the read after it.
+  // The log grows after a report of another change, before the status is read.
   place.now = at(2);
   await place.reportStatus(at(1, { phase: 'connecting' }));
   assert.equal(place.notices, 2, 'read before it was said');
@@ -82,7 +82,7 @@ test('a report that comes while pending operations are read is newer than the st
   place.now = at(1, { phase: 'paused', queued: 1 });
   const round = place.refresh();
   await new Promise(setImmediate);
-  place.now = undefined; // it is closed
+  place.now = undefined; // the replica is closed
   const said = place.reportStatus(at(1, { phase: 'purged', queued: 1 }));
   answer(Response.json({ status: { code: 10000 }, operations: [] }));
   await Promise.all([round, said]);

@@ -1,5 +1,5 @@
-// The keys that a person pasted at an edge. The session storage of the browser stores them: it ends with this tab, and no other tab reads
-// it. The local storage never contains them.
+// The keys that a person pasted at an edge. They are in the browser's session storage, which ends with this tab and is hidden from other
+// tabs. The local storage never contains them.
 
 /** An application and the key that opens it. */
 export interface PastedKey {
@@ -13,7 +13,7 @@ const name = 'held';
 
 let keys = $state.raw<readonly PastedKey[]>(read());
 
-/** The pasted keys, in the order in which they were pasted. */
+/** Returns the pasted keys, in the order of pasting. */
 export function pastedKeys(): readonly PastedKey[] {
   return keys;
 }

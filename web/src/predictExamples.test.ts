@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import { type Call, predictExample, type Tool, tools } from './predictExamples';
 
 const key = '0123456789abcdef0123456789abcdef';
-const picture = Buffer.from(Array.from({ length: 40_000 }, (_, i) => (i * 131) & 255)); // all bytes, over a line of base64
+const picture = Buffer.from(Array.from({ length: 40_000 }, (_, i) => (i * 131) & 255)); // all byte values, longer than a line of base64
 const folder = mkdtempSync(join(tmpdir(), 'examples-'));
 let calls: { path: string; authorization: string | undefined; body: string }[] = [];
 

@@ -1,5 +1,5 @@
-// Programs to copy: one predict on one of the server's own sample pictures. Secrets are variables of the
-// environment, but where a key is shown anyway, the one time that it is.
+// Example programs to copy: each predicts the concepts of one of the server's sample pictures. Secrets are environment variables. Only the
+// page that shows a new key once writes the key into the program.
 
 import { goProgramEnd } from './request';
 
@@ -7,16 +7,16 @@ export const tools = ['curl', 'javascript', 'python', 'go'] as const;
 export type Tool = (typeof tools)[number];
 
 export interface Call {
-  readonly origin: string; // "https://host", no slash at its end
+  readonly origin: string; // "https://host", without a slash at the end
   readonly model: string;
-  readonly language: string; // to ask in; empty: the application's
+  readonly language: string; // language of the request; empty: the application's
   readonly by: 'key' | 'token';
-  readonly key?: string; // 32 hex digits, to be written out
+  readonly key?: string; // 32 hex digits; written into the curl program instead of the variable
 }
 
 const sample = '/samples/42-lighthouse-in-the-sea.jpg';
 
-/** The language in a request, if it must name one. */
+/** Returns the part of the request's JSON that sets the language; empty if the request needs none. */
 function config(c: Call): string {
   return c.language && `,"model":{"output_info":{"output_config":{"language":"${c.language}"}}}`;
 }
@@ -25,12 +25,12 @@ function path(c: Call): string {
   return `/v2/models/${encodeURIComponent(c.model)}/outputs`;
 }
 
-/** The program that makes a call, to be pasted as it is. */
+/** Returns a complete program that makes a call. */
 export function predictExample(tool: Tool, c: Call): string {
   return { curl, javascript, python, go }[tool](c);
 }
 
-/** A JSON body around a picture's base64, where the tool puts it. */
+/** Returns the JSON body of the request. base64: the placeholder that the program replaces by the picture. */
 function body(c: Call, base64: string): string {
   return `{"inputs":[{"data":{"image":{"base64":"${base64}"}}}]${config(c)}}`;
 }

@@ -1,4 +1,4 @@
-// An error in the reader's words: what happened, then what to do.
+// Describes an error in the reader's language: what happened, and what to do.
 import { Failure } from './console';
 import { missingNames } from './groups';
 import { row } from './i18n.svelte';
@@ -7,10 +7,10 @@ import { m } from './parts/words';
 export interface Problem {
   title: string;
   text: string;
-  code: string; // for a person who can help; empty if nobody needs it
+  code: string; // for support; empty if it does not help
 }
 
-/** The words for a failed call. */
+/** Returns the text for a failed call, or for an error of the page itself. */
 export function describeError(failure: unknown): Problem {
   if (!(failure instanceof Failure)) {
     return { title: m.error_page(), text: m.error_page_do(), code: String(failure) };
@@ -22,7 +22,7 @@ export function describeError(failure: unknown): Problem {
   return { title: m.error_other(), text: failure.details || failure.description, code };
 }
 
-/** Words by the reason that the server gives for a refusal. */
+/** The texts by the reason that the server gives for a refusal. */
 const reasons: Record<string, () => Omit<Problem, 'code'>> = {
   code: () => ({ title: m.error_code_wrong(), text: m.error_code_wrong_do() }),
   link: () => ({ title: m.error_link(), text: m.error_link_do() }),
@@ -57,7 +57,7 @@ function knownProblem(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | 
     case 39998:
       return f.details.includes('store is full') ? { title: m.error_storage(), text: f.details } : undefined;
     case 11007: {
-      // The scopes that the key needs in addition, as the server lists them.
+      // The scopes that the key lacks, as the server lists them.
       const scopes = f.details.split('lacks ').at(-1) ?? '';
       return {
         title: m.models_forbidden(),
@@ -72,7 +72,7 @@ function knownProblem(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | 
   return undefined;
 }
 
-/** The name of the missing thing in the server's text: "model_id 'sails' not found". */
+/** Returns a text that names the kind of the missing thing. details: the server's text, for example "model_id 'sails' not found". */
 function missing(details: string): string {
   switch (details.match(/^(\w+)_id '/)?.[1]) {
     case 'input':

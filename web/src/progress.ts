@@ -1,12 +1,12 @@
-// How long something still takes, from how it went.
+// Estimates the remaining time of work from its progress.
 
-/** The progress at a moment: amounts of one unit, time in milliseconds. */
+/** The progress at a moment. at: time in milliseconds. done: the finished amount, in the unit of the work. */
 export interface ProgressMark {
   readonly at: number;
   readonly done: number;
 }
 
-/** Seconds that are left, from the first mark to the last; undefined until that says something. */
+/** Returns the remaining seconds, from the speed between two marks; undefined if they are too close for an estimate. */
 export function secondsLeft(first: ProgressMark, last: ProgressMark, all: number): number | undefined {
   const [time, done] = [last.at - first.at, last.done - first.done];
   if (time < 500 || done <= 0) return undefined;
@@ -16,8 +16,8 @@ export function secondsLeft(first: ProgressMark, last: ProgressMark, all: number
 const span = 4000; // ms that determine the current speed
 
 /**
- * The marks that determine the current speed, with one more if there was progress since: work may become slower, and a fast start does not
- * predict the rest.
+ * Adds a mark if there was progress since the last one, and drops the marks that are too old for the current speed. Work may become
+ * slower, so a fast start does not predict the rest.
  */
 export function lately(marks: readonly ProgressMark[], last: ProgressMark): readonly ProgressMark[] {
   const before = marks.at(-1);
@@ -26,7 +26,7 @@ export function lately(marks: readonly ProgressMark[], last: ProgressMark): read
   return [...marks.slice(Math.max(0, begin)), last];
 }
 
-/** How many of these moments (milliseconds) there were a second, over the last two. */
+/** Returns the number of moments per second, over the last two seconds. Moments and now are in milliseconds. */
 export function rate(moments: readonly number[], now: number): number {
   const recent = moments.filter((at) => now - at < 2000);
   const [first, last] = [recent[0], recent.at(-1)];

@@ -1,5 +1,5 @@
-// An open copy of an application on this device: its status, its pending operations, and requests to it. One is open for all pages. All
-// displayed facts are read from the copy; nothing is guessed from a person's actions.
+// An open replica of an application on this device: its status, its pending operations, and requests to it. All pages share one open
+// replica. All displayed facts are read from the replica, and none is derived from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
 import type { Fetch } from './apiCall';
 import { pageToken } from './console';
@@ -10,13 +10,13 @@ import { Outbox } from './outbox.svelte';
 export class Replica extends Outbox {
   readonly app: OfflineApp;
   readonly device: Device;
-  /** This browser had no copy before: nothing is pending that the copy has not listed yet. */
+  /** Whether this browser had no replica before. If so, it has no earlier pending operations. */
   readonly fresh: boolean;
 
-  away = $state(false); // no contact, because the person wants none
-  whole = $state(false); // all that the origin had at a moment is stored, perhaps since an earlier visit
+  away = $state(false); // the person switched contact with the origin off
+  whole = $state(false); // the replica was once as complete as the origin, perhaps at an earlier visit
   #isRemembered = false;
-  #savedContact: string | undefined; // the contact that is remembered
+  #savedContact: string | undefined; // time of the last contact that is stored in the browser's list
 
   constructor(app: OfflineApp) {
     super();
@@ -36,7 +36,7 @@ export class Replica extends Outbox {
     });
   }
 
-  /** Opens the copy; the first time its origin is needed for it. Says whether it is open. */
+  /** Opens the replica, and reports whether it is open. The first opening needs the origin. */
   async open(): Promise<boolean> {
     await this.device.open();
     const sync = this.#sync;
@@ -47,7 +47,7 @@ export class Replica extends Outbox {
     return this.#sync !== undefined;
   }
 
-  /** Remembers that this browser has it. */
+  /** Stores the replica in the browser's list of offline applications. */
   remember(): void {
     this.#isRemembered = true;
     this.#savedContact = this.contact;
@@ -59,7 +59,7 @@ export class Replica extends Outbox {
     });
   }
 
-  /** When the origin last answered the copy, on this page or before it; undefined: never. */
+  /** The time of the origin's last answer to the replica, on this page or before; undefined if it never answered. */
   get contact(): string | undefined {
     return this.status?.contact ?? this.app.contact;
   }
@@ -92,26 +92,26 @@ export class Replica extends Outbox {
     return this.whole || this.status?.contact !== undefined;
   }
 
-  /** Whether the origin is out of reach, as far as the copy knows. */
+  /** Whether the replica reports that the origin is unreachable. */
   readonly offline = $derived.by(() => {
     const { phase, problem } = this.status ?? { phase: 'stopped', problem: undefined };
     return this.away || phase === 'unreachable' || phase === 'stopped' || (phase === 'connecting' && !!problem);
   });
 
-  /** Whether all that the origin had at a moment is stored. */
+  /** Reports whether everything that the origin had at a moment is stored. moment: milliseconds since 1970. */
   has(moment: number): boolean {
     const { as_of: asOf } = this.status ?? {};
     return asOf !== undefined && Date.parse(asOf) >= moment;
   }
 
-  /** Disconnects the copy from its origin, or connects it again. */
+  /** Disconnects the replica from its origin, or connects it again. */
   setAway(away: boolean): void {
     this.away = away;
     void this.#sync?.offline(away);
     this.remember();
   }
 
-  /** The digest of the stored part of the origin's log. */
+  /** Returns the digest of the stored part of the origin's log. It throws if the replica is not open. */
   async digest() {
     const sync = this.#sync;
     if (!sync) throw new DOMException('the copy is not open', 'InvalidStateError');
@@ -128,12 +128,12 @@ export class Replica extends Outbox {
 
 const minute = 60_000; // ms
 
-/** Whether a contact is at least a minute later than the one that is remembered. */
+/** Reports whether a contact is at least a minute later than the stored one, `met`. */
 function isLater(contact: string | undefined, met: string | undefined): boolean {
   return contact !== undefined && (met === undefined || Date.parse(contact) - Date.parse(met) >= minute);
 }
 
-/** Deletes a copy that is not open, with its pending operations. */
+/** Deletes a replica with its pending operations. The replica must be closed. */
 export async function removeReplica(app: string): Promise<void> {
   await (await runtime()).Sightline.remove(`copy-${app}`);
   removeOfflineApp(app);

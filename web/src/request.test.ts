@@ -55,7 +55,7 @@ test('a shell and JavaScript send exactly the body', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   process.env.SIGHTLINE_KEY = 'key';
-  // A shell's arguments for the command, without curl.
+  // The arguments that a shell passes to curl.
   const words = program('curl', { origin, path: '/v2/searches', body }).replace(/^curl/, `printf '%s\\0'`);
   const args = execFileSync('sh', ['-c', words], { encoding: 'utf8' }).split('\0');
   assert.deepEqual(JSON.parse(args[args.indexOf('-d') + 1] as string), body);

@@ -1,22 +1,22 @@
-// One call with a JSON body, as programs to copy. The key is a variable, never the secret.
+// Example programs to copy for one call with a JSON body. The key is an environment variable, never the secret itself.
 
 export const tools = ['curl', 'javascript', 'go'] as const;
 export type Tool = (typeof tools)[number];
 
 export interface Call {
-  readonly origin: string; // "https://host", no slash at its end
+  readonly origin: string; // "https://host", without a slash at the end
   readonly path: string; // "/v2/searches"
   readonly body: unknown;
 }
 
-/** The program that makes a call, to be pasted as it is. */
+/** Returns a complete program that makes a call. */
 export function program(tool: Tool, c: Call): string {
   return { curl, javascript, go }[tool](c);
 }
 
 /**
- * The end of a program in Go: what it sends a call that it has prepared with, and prints of the answer. between: other
- * functions of its, each after an empty line.
+ * Returns the end of a Go program: the code that sends the prepared request `call` and prints the answer. between: further functions of
+ * the program, each after an empty line.
  */
 export function goProgramEnd(between = ''): string {
   return `call.Header.Set("Content-Type", "application/json")
@@ -34,9 +34,9 @@ func check(err error) {
 }`;
 }
 
-const wide = 72; // characters that a value has on one line
+const wide = 72; // maximum characters of a value on one line, with its indentation
 
-/** JSON as people write it: what is short stays on its line. */
+/** Formats JSON with an indentation of two spaces. Short values stay on one line. */
 export function pretty(value: unknown, indent = ''): string {
   const short = oneLine(value);
   if (typeof value !== 'object' || value === null || indent.length + short.length <= wide) return short;
@@ -56,7 +56,7 @@ function pretty1(value: object, indent: string): string {
   return `${JSON.stringify(name)}: ${pretty(one, indent)}`;
 }
 
-/** JSON on one line, with spaces after commas and colons. */
+/** Formats JSON on one line, with spaces after commas and colons. */
 function oneLine(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(oneLine).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {

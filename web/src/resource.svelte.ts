@@ -1,7 +1,7 @@
 import { Failure } from './console';
 import { endSession } from './session.svelte';
 
-/** Something that the server is asked for: nothing yet, then the answer or why there is none. */
+/** Data from the server: undefined at first, then the answer, or the failure. If the session has ended, loading also ends it here. */
 export class Resource<T> {
   data = $state.raw<T>();
   failure = $state.raw<unknown>();
@@ -19,7 +19,7 @@ export class Resource<T> {
     this.loading = true;
     try {
       const data = await this.#ask();
-      if (round !== this.#round) return; // a later question is open
+      if (round !== this.#round) return; // a later request is running
       this.data = data;
       this.failure = undefined;
     } catch (failure) {
@@ -32,7 +32,7 @@ export class Resource<T> {
   };
 }
 
-/** One thing that a person has asked for: busy until it ends, then done or failed. One at a time. */
+/** An action of a person. It is busy while its work runs, and then has the failure, if any. */
 export class Action {
   failure = $state.raw<unknown>();
   #running = $state(0);

@@ -4,7 +4,7 @@ import { call } from './apiCall';
 import { Failure } from './console';
 import { withRetry } from './retry';
 
-/** A server that gives answers in turn, and a clock that only tells for how long it is waited. */
+/** Returns a caller with a server that gives these answers in turn, and records the calls and the waits in seconds. */
 function rig(...answers: [status: number, wait?: number][]) {
   const waits: number[] = [];
   const asked = { times: 0 };

@@ -1,13 +1,14 @@
-// Refusals because the rate of a key or an account is used up: nothing was done, and they contain the time of the next try.
+// Repeats calls that the server refused because of the rate limit of a key or an account. A refused call had no effect, and the answer
+// contains the time of the next try.
 
-const most = 10; // maximum seconds of waiting, before the caller gets the refusal
+const most = 10; // maximum seconds of waiting before the caller gets the refusal
 
-/** How many seconds an answer asks for before the next call; 0: it does not say. */
+/** Returns the seconds to wait before the next call, from the Retry-After header; 0 if the answer has none. */
 export function retryAfter(answer: Response): number {
   return Number(answer.headers.get('Retry-After')) || 0;
 }
 
-/** Asks again, when it is time, what was refused for its rate alone. */
+/** Makes a call, and repeats it while the answer is 429, after the time in the answer. It waits at most 10 seconds in total. */
 export async function withRetry(ask: () => Promise<Response>, pause = seconds): Promise<Response> {
   for (let left = most; ; ) {
     const answer = await ask();

@@ -1,5 +1,5 @@
-// Where the reader is. Links are plain links: a click on one that means a page of ours is taken here,
-// everything else is the browser's.
+// The router. Links are plain <a> elements. The router handles a click on a link to one of these pages, and the browser handles all
+// other clicks.
 import { find, type Place, type Route, withinRoutes } from './routes';
 
 interface Address {
@@ -11,15 +11,15 @@ interface Address {
 
 let address = $state.raw<Address>(read());
 
-/** The address that is shown. */
+/** Returns the current address. */
 export function currentAddress(): Address {
   return address;
 }
 
-/** The address that is shown, as a page on some routes sees it, to its end. */
+/** Returns a function that returns the current address, or the last one on some routes. See [withinRoutes]. */
 export const addressWithin = (...routes: Route[]) => withinRoutes(currentAddress, routes);
 
-/** Goes to a path, with query and hash if it has them; `replace` leaves no way back to this one. */
+/** Navigates to a path, which may have a query and a hash. replace: the new address replaces the current one in the browser's history. */
 export function navigate(to: string, { replace = false } = {}): void {
   if (to === location.pathname + location.search + location.hash) return;
   history[replace ? 'replaceState' : 'pushState'](null, '', to);
@@ -28,12 +28,12 @@ export function navigate(to: string, { replace = false } = {}): void {
   if (before.path !== address.path) scrollTo(0, 0);
 }
 
-/** Opens the dialog of a hash on this page, or closes it with ''. */
+/** Sets the hash of the current page, which opens a dialog. '' closes the dialog. */
 export function setHash(hash: string, { replace = false } = {}): void {
   navigate(location.pathname + location.search + (hash && `#${hash}`), { replace });
 }
 
-/** Follows clicks and the browser's own buttons. */
+/** Starts to handle clicks on links, and the browser's Back and Forward buttons. */
 export function startRouter(): void {
   addEventListener('popstate', () => {
     address = read();

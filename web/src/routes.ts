@@ -1,4 +1,4 @@
-/** The pages that exist. The server answers these addresses with the application, and no others. */
+/** The routes of all pages. The server returns the pages' HTML for these paths only. */
 export const routes = [
   '/',
   '/look',
@@ -24,13 +24,13 @@ export const routes = [
 
 export type Route = (typeof routes)[number];
 
-/** A parsed address: its route and the segments at its names. */
+/** A parsed path: its route, and the values of the route's parameters by name. */
 export interface Place {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** The place of a path, or undefined if there is no page. */
+/** Parses a path; undefined if no page has it. */
 export function find(path: string): Place | undefined {
   const parts = split(path);
   for (const route of routes) {
@@ -51,8 +51,8 @@ export function find(path: string): Place | undefined {
 }
 
 /**
- * The address for a page on some routes: the current one, and once another page's is current, the last one of these routes. The subject of
- * a page does not change while the next one is being loaded.
+ * Returns a function that returns the current address if it is on one of the routes, and otherwise the last address that was. With it, a
+ * page keeps its subject while the next page is being loaded.
  */
 export function withinRoutes<A extends { readonly place: Place | undefined }>(
   now: () => A,
@@ -66,44 +66,44 @@ export function withinRoutes<A extends { readonly place: Place | undefined }>(
   };
 }
 
-/** The path of an application's own page: its keys, its usage. */
+/** Returns the path of an application's page with its keys and usage. */
 export function appPath(id: string): string {
   return `/apps/${encodeURIComponent(id)}`;
 }
 
-/** The path of a page of an application's pictures: `pathIn(app, 'inputs', id)`. */
+/** Returns the path of a page on an application's data, for example `pathIn(app, 'inputs', id)`. */
 export function pathIn(app: string, ...parts: string[]): string {
   return `/${[app, ...parts].map(encodeURIComponent).join('/')}`;
 }
 
-/** Whether a page shows an application's pictures, and what was made of them. */
+/** Reports whether a page shows the data of an application: its pictures, concepts, models or searches. */
 export function needsApp(route: Route): boolean {
   return route.startsWith('/:app/');
 }
 
-/** Whether something is an application's id: without, /v2/models would be a page. */
+/** Reports whether a segment has the form of an application's id. Without this check, /v2/models would be a page. */
 function isAppID(id: string): boolean {
   return /^[0-9a-f]{32}$/.test(id);
 }
 
-/** Whether a page is for anybody, with an account or without. */
+/** Reports whether a page is for everyone, with or without an account. */
 export function isPublic(route: Route): boolean {
   return route === '/docs' || route === '/look';
 }
 
-/** Whether a page needs nothing of the server: it is shown whether the server answers or not. */
+/** Reports whether a page is shown even if the server does not answer. */
 export function isLocal(route: Route): boolean {
   return route === '/' || route === '/look' || route === '/sync' || needsApp(route);
 }
 
-/** Whether a page is for those who are not signed in, or who may be. */
+/** Reports whether a page belongs to signing in: sign-in, sign-up, verification, and password reset. */
 export function isDoor(route: Route): boolean {
   return ['/sign-in', '/sign-up', '/verify', '/forgot', '/reset'].includes(route);
 }
 
 /**
- * The page after signing in: the requested page of ours, or the first one. Anything that is not a path of ours is refused, so that no link
- * can send a person elsewhere.
+ * Returns the path to open after signing in: `next` if it is the path of one of these pages, and otherwise '/'. This check prevents a link
+ * that sends a person to another site.
  */
 export function afterSignIn(next: string | null): string {
   if (!next?.startsWith('/') || /^\/[/\\]/.test(next)) return '/';

@@ -73,7 +73,7 @@ test('a group that goes leaves what others share with it', () => {
 test('a group is begun by scopes of its own, not by those it shares', () => {
   const { chosen } = withGroup(none, 'predict', table);
   assert.equal(groupShare(chosen, 'read_models'), 'whole');
-  assert.equal(groupShare(chosen, 'read_inputs'), 'none'); // Concepts:Get is there for the models
+  assert.equal(groupShare(chosen, 'read_inputs'), 'none'); // read_models needs Concepts:Get too
   assert.equal(groupShare(withScope(chosen, 'Inputs_Get', table), 'read_inputs'), 'whole');
   assert.equal(groupShare(withScope(none, 'Inputs_Get', table), 'read_inputs'), 'some');
 });

@@ -1,5 +1,5 @@
-// The scopes of a key, in groups that a person understands. The server's table has the scopes that a scope needs; the groups add those that
-// their calls read (interface: predict reads models and concepts, and so on).
+// The scopes of a key, in groups that a person understands. The server's table lists the scopes that a scope needs. The groups also include
+// the scopes of the data that their calls read: for example, predict reads models and concepts.
 import type { Scope } from './console';
 
 export const groupIds = [
@@ -14,7 +14,7 @@ export const groupIds = [
 export type GroupId = (typeof groupIds)[number];
 
 interface Group {
-  readonly own: readonly string[]; // scopes that the group is
+  readonly own: readonly string[]; // scopes of the group
   readonly needs: readonly GroupId[]; // groups without which its calls are refused or answer less
 }
 
@@ -37,7 +37,7 @@ export const groups: Readonly<Record<GroupId, Group>> = {
 /** The scope that contains all others. */
 export const allScopes = 'All';
 
-/** A choice of scopes; immutable. */
+/** The chosen scopes. All functions return a new set instead of changing it. */
 export type ScopeSet = ReadonlySet<string>;
 
 /** Returns whether none, some or all scopes of a group are chosen. Scopes that it shares with a completely chosen group do not count. */
@@ -51,7 +51,7 @@ function isWhole(chosen: ScopeSet, group: GroupId): boolean {
   return chosen.has(allScopes) || groups[group].own.every((s) => chosen.has(s));
 }
 
-/** Chosen with a group and everything that it needs, and the groups that came with it. */
+/** Returns the chosen scopes with a group and everything that it needs. also: the other groups that this added. */
 export function withGroup(
   chosen: ScopeSet,
   group: GroupId,
@@ -66,7 +66,7 @@ export function withGroup(
   return { chosen: next, also };
 }
 
-/** Chosen without a group. Scopes that it shares with other completely chosen groups stay; scopes that need it are removed. */
+/** Returns the chosen scopes without a group and those that need it. Scopes that it shares with other completely chosen groups stay. */
 export function withoutGroup(chosen: ScopeSet, group: GroupId, table: readonly Scope[]): ScopeSet {
   const removed = groupIds.filter((id) => id === group || groups[id].needs.includes(group));
   const remaining = groupIds.filter((id) => !removed.includes(id) && groupShare(chosen, id) === 'whole');
@@ -78,14 +78,14 @@ export function withoutGroup(chosen: ScopeSet, group: GroupId, table: readonly S
   return next;
 }
 
-/** Chosen with one scope and what it needs. */
+/** Returns the chosen scopes with one scope and the scopes that it needs. */
 export function withScope(chosen: ScopeSet, scope: string, table: readonly Scope[]): ScopeSet {
   const next = new Set(chosen);
   add(next, scope, table);
   return next;
 }
 
-/** Chosen without one scope and what needs it. */
+/** Returns the chosen scopes without one scope and the scopes that need it. */
 export function withoutScope(chosen: ScopeSet, scope: string, table: readonly Scope[]): ScopeSet {
   const next = new Set(chosen);
   next.delete(scope);
@@ -104,7 +104,7 @@ export function describeScopes(scopes: readonly string[]): { everything: boolean
   return { everything: false, groups: whole, rest: scopes.filter((s) => !groupScopes.has(s)) };
 }
 
-/** The name of the first group with a scope, as people read it; undefined if there is none. */
+/** Returns the first group with a scope; undefined if there is none. scope: its displayed name. */
 export function groupOf(scope: string): GroupId | undefined {
   return groupIds.find((id) => groups[id].own.some((own) => scopeName(own) === scope));
 }

@@ -1,4 +1,4 @@
-// The signed-in person, by the server's last answer.
+// The session of these pages and its account, from the server's last answer.
 import * as api from './console';
 import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
@@ -7,12 +7,12 @@ type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'kno
 
 let state = $state.raw<State>({ is: 'loading' });
 
-/** The known state of the session. */
+/** Returns the state of the session. */
 export function sessionState(): State {
   return state;
 }
 
-/** Returns the session, which is known on every page that is shown after loading. Before that it throws an error. */
+/** Returns the session. It throws if the session is unknown, so call it only on pages that are shown after loading. */
 export function session(): api.Session {
   if (state.is !== 'known') throw new Error('no session yet');
   return state.session;
@@ -20,7 +20,7 @@ export function session(): api.Session {
 
 const place = 'edge';
 
-/** The edge of these pages; undefined: they are an origin's. The last answer is valid while it is offline. */
+/** Returns the edge that serves these pages; undefined at an origin. If the server does not answer, its last answer in this tab counts. */
 export function edge(): api.Edge | undefined {
   if (state.is === 'known') return state.session.edge;
   try {
@@ -30,7 +30,7 @@ export function edge(): api.Edge | undefined {
   }
 }
 
-/** The name of the edge: that of its origin's operator, otherwise its address. */
+/** Returns the name that the origin's operator gave to the edge. Without a name, it returns the edge's host and port. */
 export function nameOfEdge(): string {
   return edge()?.name || location.host;
 }
@@ -49,7 +49,7 @@ export function setSession(s: api.Session): void {
     if (s.edge) sessionStorage.setItem(place, JSON.stringify(s.edge));
     else sessionStorage.removeItem(place);
   } catch {
-    // The edge is then known only while it answers.
+    // Without storage, the edge is known only while it answers.
   }
 }
 

@@ -1,9 +1,9 @@
-// Single keys that do what a button does. They can be turned off, and never act while something is typed. The keys of the shown page are
-// listed with their texts.
+// Single-key shortcuts for buttons. A person can turn them off. They have no effect in text fields and dialogs. The pages list the
+// shortcuts of the current page with their texts.
 import { untrack } from 'svelte';
 import { readChoice, saveChoice } from './storage';
 
-/** A key, as a keyboard has it, with its text. */
+/** The label of a key and the text of its action. */
 export interface ShortcutKey {
   readonly key: string;
   readonly does: string;
@@ -12,23 +12,23 @@ export interface ShortcutKey {
 let on = $state(readChoice('keys') !== 'off');
 let lists = $state.raw<readonly (() => readonly ShortcutKey[])[]>([]);
 
-/** Whether single keys act. */
+/** Reports whether single-key shortcuts are on. */
 export function keysOn(): boolean {
   return on;
 }
 
-/** Turns single keys on or off. */
+/** Turns single-key shortcuts on or off. */
 export function setKeys(wanted: boolean): void {
   on = wanted;
   saveChoice('keys', wanted ? undefined : 'off');
 }
 
-/** The keys of the shown page. */
+/** Returns the keys of the current page. */
 export function listedKeys(): readonly ShortcutKey[] {
   return lists.flatMap((list) => list());
 }
 
-/** Lists keys for as long as the component that calls this is shown. */
+/** Lists keys while the calling component is mounted. */
 export function listKeys(list: () => readonly ShortcutKey[]): void {
   $effect(() => {
     untrack(() => (lists = [...lists, list]));
@@ -38,7 +38,7 @@ export function listKeys(list: () => readonly ShortcutKey[]): void {
 
 const signs: Readonly<Record<string, string>> = { ' ': '␣', delete: 'Del' };
 
-/** Lets a key do something, and lists it by its text, for as long as the component that calls this is shown. */
+/** Adds a shortcut and lists it while the calling component is mounted. key: `event.key` in lower case. */
 export function shortcut(key: string, text: () => string, act: () => void): void {
   listKeys(() => [{ key: signs[key] ?? key.toUpperCase(), does: text() }]);
   $effect(() => {

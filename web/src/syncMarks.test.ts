@@ -59,7 +59,7 @@ test('what the truth line says never contradicts itself, whatever is the case', 
               ];
               const what = JSON.stringify({ ...truth, offline, contact, said, met });
               const counts = queued + sent + conflicts > 0;
-              // Each count is reported, and nothing else.
+              // The parts are exactly the counts above 0.
               assert.deepEqual(
                 said.filter((one) => one === 'queued' || one === 'sent' || one === 'conflicts'),
                 [...(queued ? ['queued'] : []), ...(sent ? ['sent'] : []), ...(conflicts ? ['conflicts'] : [])],
@@ -68,7 +68,7 @@ test('what the truth line says never contradicts itself, whatever is the case', 
               assert.equal(said.includes('confirmed'), !counts && reached, what);
               assert.equal(said.includes('confirmed'), mark === 'confirmed', what);
               assert.equal(said.includes('unreached'), !counts && !reached, what);
-              // Both lines report one fact.
+              // The truth line and the contact do not contradict each other.
               if (offline) assert.ok(['never', 'lost', 'before'].includes(met), what);
               else assert.ok(['never', 'seeking', 'connected'].includes(met), what);
               if (said.includes('offline')) assert.notEqual(met, 'connected', what);

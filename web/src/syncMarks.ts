@@ -1,6 +1,6 @@
-// The progress of a change in five marks, each with one meaning. The mark of a change is never ahead of the replica's status.
+// The five sync marks show the progress of a change. The mark of a change is never ahead of the replica's status.
 
-/** In the order of progress: stored only here; in the outbox; stored at the origin; read back from its log; in conflict. */
+/** The marks in the order of progress: stored only here; in the outbox; sent to the origin; read back from its log; in conflict. */
 export const marks = ['local', 'queued', 'sent', 'confirmed', 'conflict'] as const;
 export type MarkKind = (typeof marks)[number];
 
@@ -46,7 +46,7 @@ export interface Truth {
   readonly queued: number;
   readonly sent: number;
   readonly conflicts: number;
-  readonly reached: boolean; // whether the origin ever answered: without, nothing can be confirmed
+  readonly reached: boolean; // whether the origin ever answered; if not, nothing is confirmed
 }
 
 /** Returns the mark of a replica; undefined if nothing is pending and the origin never answered. */
@@ -59,10 +59,10 @@ export function markOf(t: Truth): MarkKind | undefined {
   return worstMark(all);
 }
 
-/** The contact with the origin: none ever; none since the page was opened; current; lost in the last minute; lost before that. */
+/** The contact with the origin, in this order: never; not yet since the page was opened; current; lost within a minute; lost earlier. */
 export type Contact = 'never' | 'seeking' | 'connected' | 'lost' | 'before';
 
-const recentMillis = 60_000; // so long, the time of a lost contact in minutes would read like a current one
+const recentMillis = 60_000; // ms after which the time of a lost contact is shown; a shorter time would read like a current contact
 
 /** Returns the contact to display next to a Truth, from the same facts, so that the two do not contradict each other. */
 export function contactOf(t: Truth, offline: boolean, contact: string, now: number): Contact {
@@ -71,10 +71,10 @@ export function contactOf(t: Truth, offline: boolean, contact: string, now: numb
   return !contact || now - Date.parse(contact) < recentMillis ? 'lost' : 'before';
 }
 
-/** The parts of the truth line, in this order: not their texts. */
+/** The parts of the truth line, in this order, without their texts. */
 export type TruthPart = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
 
-/** The parts for a copy. It is never "confirmed" while operations are pending or unread, or before the origin was reached. */
+/** Returns the parts for a replica. "confirmed" is not among them while operations are pending, or before the origin's first answer. */
 export function truthParts(t: Truth, offline: boolean): readonly TruthPart[] {
   const counts = (['queued', 'sent', 'conflicts'] as const).filter((one) => t[one] > 0);
   if (!counts.length && !t.reached) return ['unreached'];

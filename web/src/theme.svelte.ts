@@ -1,4 +1,4 @@
-// Light, dark, or as the system is.
+// The theme of the pages: light, dark, or that of the operating system.
 import { readChoice, saveChoice } from './storage';
 
 export const themes = ['system', 'light', 'dark'] as const;
@@ -7,17 +7,17 @@ export type Theme = (typeof themes)[number];
 let chosen = $state<Theme>(themes.find((t) => t === readChoice('theme')) ?? 'system');
 let drawn = $state(0);
 
-/** The theme that was chosen. */
+/** Returns the chosen theme. */
 export function theme(): Theme {
   return chosen;
 }
 
-/** Changes whenever colours do: what draws by itself reads it and draws again. */
+/** Returns a number that increases with each change of the theme. Components that draw on a canvas read it to draw again. */
 export function colours(): number {
   return drawn;
 }
 
-/** Shows a theme from now on. */
+/** Applies a theme, and stores the choice. */
 export function setTheme(t: Theme): void {
   chosen = t;
   saveChoice('theme', t === 'system' ? undefined : t);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type IssuedToken, Token } from './token';
 
-/** A token over an origin that answers when it is told to, and a clock that stands. */
+/** Returns a Token, its pending requests, which the test answers, and a clock that only the test advances. */
 function rig() {
   const clock = { now: 0 };
   const asked: { answer: (one: IssuedToken) => void; fail: (why: Error) => void }[] = [];

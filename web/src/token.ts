@@ -1,13 +1,14 @@
-// A page's credential for the origin: a token, requested once for all waiting callers, and again when it has expired or is refused.
+// A page's access token for the origin. One request serves all waiting callers. When the token expires or is refused, the next caller
+// requests another one.
 
-/** As the origin issues one: its life is in seconds. */
+/** A token as the origin issues it. expires_in: its lifetime in seconds. */
 export interface IssuedToken {
   readonly token: string;
   readonly expires_in: number;
 }
 
-const early = 60_000; // ms before the end of a token
-const patience = 10_000; // ms: who comes later waits for no ask that has had no answer for so long
+const early = 60_000; // ms before its expiry at which a token is replaced
+const patience = 10_000; // ms after which an unanswered request no longer serves later callers
 
 export class Token {
   readonly #ask: () => Promise<IssuedToken>;
@@ -20,7 +21,7 @@ export class Token {
     this.#now = now;
   }
 
-  /** One that may be good. It rejects as the origin refuses it; the next call asks again. */
+  /** Returns a token that is not known to be expired or refused. If the request for it fails, it rejects, and the next call repeats it. */
   get(): Promise<string> {
     const now = this.#now();
     if (this.#current && now < this.#current.until) return Promise.resolve(this.#current.text);
@@ -41,7 +42,7 @@ export class Token {
     return token;
   }
 
-  /** The origin does not take one: it is not shown again. */
+  /** Drops a token that the origin refused. */
   refuse(text: string): void {
     if (this.#current?.text === text) this.#current = undefined;
   }

@@ -1,4 +1,5 @@
-// Package static sends files from memory: in an encoding that the client takes, or as 304 to a client that has the file.
+// Package static answers requests with files from memory. It chooses an encoding that the client accepts, or answers 304 if the client
+// already has the file.
 package static
 
 import (
@@ -13,46 +14,48 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Values of Cache-Control. A file whose name has a hash of its bytes never changes. A client asks again for any other.
+// Values of Cache-Control. Forever is for a file whose name contains a hash of its bytes, so it never changes. With Ask, a client asks each
+// time whether the file has changed.
 const (
 	Forever = "public, max-age=31536000, immutable"
 	Ask     = "no-cache"
 )
 
-// File is a file, ready to send.
+// File is a file with its headers, ready to send.
 type File struct {
 	Body      []byte
 	Kind      string // content type
-	Tag       string // entity tag with its quotes; empty: the answer has none
+	Tag       string // entity tag with its quotes; empty: the answer has no tag
 	Cache     string
-	Encodings []Encoding // the best first
+	Encodings []Encoding // in order of preference, the best first
 }
 
 // Encoding is another form of a file's body.
 type Encoding struct {
-	Name string // in Accept-Encoding
-	Body func() []byte
+	Name string        // name in Accept-Encoding
+	Body func() []byte // returns the encoded body; nil if the encoding gains nothing
 }
 
-// New returns a file with a type by its name's ending and a tag by its bytes.
+// New returns a file with Cache-Control [Ask]. The content type depends on the ending of name, and the tag on the bytes. The file keeps
+// body, so the caller must not change it.
 func New(name string, body []byte) *File {
 	sum := sha256.Sum256(body)
 	return &File{Body: body, Kind: KindOf(name), Tag: `"` + hex.EncodeToString(sum[:12]) + `"`, Cache: Ask}
 }
 
-// AddGzip adds gzip as an encoding. The first request for it compresses the file.
+// AddGzip adds gzip to the encodings. The first request that accepts gzip compresses the file.
 func (f *File) AddGzip() {
 	f.Encodings = append(f.Encodings, Encoding{"gzip", sync.OnceValue(func() []byte {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
 		if _, err := w.Write(f.Body); err != nil || w.Close() != nil || b.Len() > len(f.Body)*9/10 {
-			return nil // it gains nothing
+			return nil // gzip saves less than a tenth
 		}
 		return b.Bytes()
 	})})
 }
 
-// kinds are content types by ending. The hosts' tables differ, so none is asked.
+// kinds maps the ending of a name to a content type. The tables of operating systems differ, so the package does not use them.
 var kinds = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".js":          "text/javascript; charset=utf-8",
@@ -67,7 +70,7 @@ var kinds = map[string]string{
 	".tsv":         "text/tab-separated-values; charset=utf-8",
 }
 
-// KindOf returns the content type of a file by its name.
+// KindOf returns the content type for the ending of a file's name.
 func KindOf(name string) string {
 	if kind, ok := kinds[path.Ext(name)]; ok {
 		return kind
@@ -75,7 +78,8 @@ func KindOf(name string) string {
 	return "application/octet-stream"
 }
 
-// Answer sends the file, with a header. The body is shared.
+// Answer returns the answer to r: the file in the first encoding that the client accepts, or 304. The answer has the fields of header and
+// those of the file. Answers share the body, so the caller must not change it.
 func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 	header = append(header, api.Field{Name: "Cache-Control", Value: f.Cache})
 	if f.Tag != "" {
@@ -99,7 +103,7 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: f.Body}
 }
 
-// Matches reports whether an If-None-Match names a tag. A weak tag matches, too (RFC 9110, section 13.1.2).
+// Matches reports whether header, a value of If-None-Match, contains a tag or *. A weak tag matches, too (RFC 9110, section 13.1.2).
 func Matches(header, tag string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
@@ -109,7 +113,7 @@ func Matches(header, tag string) bool {
 	return false
 }
 
-// Takes reports whether a client takes an encoding: it is listed, by name or by *, with a weight above 0.
+// Takes reports whether the client accepts an encoding: Accept-Encoding lists it, by name or by *, with a weight above 0.
 func Takes(r *api.Request, encoding string) bool {
 	for one := range strings.SplitSeq(Header(r, "Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(one, ";")
@@ -120,7 +124,7 @@ func Takes(r *api.Request, encoding string) bool {
 	return false
 }
 
-// Header returns a header of a request; empty: there is none.
+// Header returns a header of a request, or "" if the request does not have it.
 func Header(r *api.Request, name string) string {
 	if r.Header == nil {
 		return ""

@@ -1,5 +1,6 @@
-// The plugin around a build. Before the build it deletes the old files. After it, it writes the list of files for a start without a
-// network, gives every larger text file a gzip twin, and prints the sizes. The build fails if the shell exceeds its limit.
+// A plugin that runs before and after a build. Before the build, it deletes the old files. After the build, it writes the list of files
+// for a start without a network, compresses every text file over 512 bytes to a second file, and prints the sizes. The build fails if the
+// shell exceeds its limit.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,12 +9,15 @@ import { gzipSync } from 'node:zlib';
 /** The modules that the first screen of a signed-in person loads, in addition to index.html, its static imports and one language. */
 const first = ['src/views/studio/Studio.svelte'];
 
-/** The modules of the pages that work without a network, in addition to index.html: these with all that they load later, … */
+/** Matches the modules of the pages that work without a network. The list contains them with all modules that they load later. */
 const offline = /^src\/(parts\/|views\/(?!door\/|docs\/|account\/|applications\/))/;
-/** … and these addresses, which no chunk names. */
+/** The paths in the list that are not in the manifest of the build. */
 const addresses = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 
-/** @param {{shell: number}} limits in bytes, gzipped */
+/**
+ * Returns the plugin.
+ * @param {{shell: number}} limits maximum size of the shell in gzipped bytes
+ */
 export function finish({ shell }) {
   const dist = new URL('../dist', import.meta.url).pathname;
   return {
@@ -39,7 +43,10 @@ export function finish({ shell }) {
   };
 }
 
-/** @param {string} folder @returns {string[]} */
+/**
+ * Returns the paths of all files in a folder, except .gitignore and .vite.
+ * @param {string} folder @returns {string[]}
+ */
 function walk(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
@@ -49,8 +56,8 @@ function walk(folder) {
 }
 
 /**
- * Writes the addresses that a browser keeps to start without a network, and names the list in index.html: its name
- * holds its hash, so another build is another list. The runtime keeps its module and network itself.
+ * Writes the list of the paths that a browser stores for a start without a network, and the list's name into index.html. The name
+ * contains a hash of the list, so a changed list has another name. The runtime stores its module and network itself.
  * @param {string} dist @param {Record<string, any>} manifest
  */
 function list(dist, manifest) {
@@ -83,11 +90,14 @@ function list(dist, manifest) {
   );
 }
 
-/** @param {string} dist @param {Record<string, any>} manifest @param {number} limit */
+/**
+ * Prints the gzipped sizes in kB. Throws if the shell is larger than limit, in bytes.
+ * @param {string} dist @param {Record<string, any>} manifest @param {number} limit
+ */
 function report(dist, manifest, limit) {
   const size = (/** @type {string} */ file) =>
     statSync(existsSync(join(dist, `${file}.gz`)) ? join(dist, `${file}.gz`) : join(dist, file)).size;
-  // A chunk loads its static imports, and its words in one language, before it is drawn.
+  // Before a page displays a chunk, it loads the chunk's static imports and its messages in one language.
   const closure = (/** @type {string} */ key, /** @type {string} */ language, /** @type {Set<string>} */ files) => {
     const chunk = manifest[key];
     if (!chunk) throw new Error(`${key} is no chunk of the build`);

@@ -8,7 +8,7 @@ export function licences() {
     /** @param {unknown} _ @param {Record<string, {type: string, moduleIds?: string[]}>} bundle */
     generateBundle(_, bundle) {
       const folders = new Set();
-      const inside = new Set(); // licence files of modules that contain code of other packages
+      const inside = new Set(); // paths of licence files for modules that contain code of other packages
       for (const chunk of Object.values(bundle)) {
         for (const id of chunk.moduleIds ?? []) {
           const found = id.match(/^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//);

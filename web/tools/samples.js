@@ -5,7 +5,10 @@ import { join, resolve } from 'node:path';
 
 const shown = ['lighthouse', 'sea', 'bird', 'sunset', 'sailboat'];
 
-/** @param {string} folder holds one file a language: lines of id, tab, name */
+/**
+ * Returns the plugin.
+ * @param {string} folder folder with a file for each language: lines of id, tab, name
+ */
 export function samples(folder) {
   const name = 'virtual:samples';
   return {
@@ -16,7 +19,10 @@ export function samples(folder) {
   };
 }
 
-/** @param {string} folder @returns {Record<string, Record<string, string>>} language → English name → name */
+/**
+ * Reads the names of the shown concepts.
+ * @param {string} folder @returns {Record<string, Record<string, string>>} language → English name → name
+ */
 export function read(folder) {
   const root = resolve(folder);
   const names = (/** @type {string} */ file) =>

@@ -1,4 +1,4 @@
-// Writes src/v2.d.ts, the types of /v2, from the interface's own description.
+// Writes src/v2.d.ts, the types of the /v2 API, from openapi/openapi.json.
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapi, { astToString } from 'openapi-typescript';
 

@@ -1,5 +1,5 @@
 // Compiles messages/NAMESPACE/LANGUAGE.json into src/words/NAMESPACE/LANGUAGE.js, so that a page loads only its own namespaces and only
-// its reader's language. A message that a language lacks is the English one. Paraglide's own command puts all namespaces into one module
+// its reader's language. If a language lacks a message, the English one is used. Paraglide's own command puts all namespaces into one module
 // and takes 13 s longer, because its import asks a database about each message. One insert for each language takes a second.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { compileProject } from '@inlang/paraglide-js';
@@ -32,6 +32,6 @@ for (const pattern of settings['plugin.inlang.messageFormat'].pathPattern) {
   mkdirSync(here(`src/words/${folder}`), { recursive: true });
   for (const locale of settings.locales)
     writeFileSync(here(`src/words/${folder}/${locale}.js`), output[`messages/${locale}.js`]);
-  for (const name of ['registry.js', 'runtime.js']) writeFileSync(here(`src/words/${name}`), output[name]); // the same in all
+  for (const name of ['registry.js', 'runtime.js']) writeFileSync(here(`src/words/${name}`), output[name]); // the same for all namespaces
   await project.close();
 }

@@ -216,15 +216,15 @@ func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) S
 			return c.Serve(t, r)
 		}
 		c.Sync(t)
-		here := c.Serve(t, r)
+		replica := c.Serve(t, r)
 		if r.Method != "GET" {
-			return here // each search has a new id
+			return replica // each search has a new id
 		}
-		there := c.Origin.Serve(t, r)
-		if here.Status != there.Status || !bytes.Equal(here.Body, there.Body) {
-			t.Errorf("%s %s\ncopy:   %d %s\norigin: %d %s", r.Method, r.Path, here.Status, here.Body, there.Status, there.Body)
+		origin := c.Origin.Serve(t, r)
+		if replica.Status != origin.Status || !bytes.Equal(replica.Body, origin.Body) {
+			t.Errorf("%s %s\ncopy:   %d %s\norigin: %d %s", r.Method, r.Path, replica.Status, replica.Body, origin.Status, origin.Body)
 		}
-		return here
+		return replica
 	}
 }
 

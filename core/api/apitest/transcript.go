@@ -140,7 +140,7 @@ func (e *Exchange) expect(block string) bool {
 	e.Status, e.Header, e.Body = n, "", body
 	for {
 		line, rest, _ := strings.Cut(e.Body, "\n")
-		if name, _, ok := strings.Cut(line, ": "); !ok || !slices.Contains(shown, name) {
+		if name, _, ok := strings.Cut(line, ": "); !ok || !slices.Contains(transcriptHeaders, name) {
 			return true
 		}
 		e.Header += line + "\n"
@@ -148,14 +148,14 @@ func (e *Exchange) expect(block string) bool {
 	}
 }
 
-// shown are the response headers that transcripts show.
-var shown = []string{"X-Sightline-Calls-Left", "Retry-After"}
+// transcriptHeaders are the response headers that transcripts show.
+var transcriptHeaders = []string{"X-Sightline-Calls-Left", "Retry-After"}
 
 // headerOf returns the lines of the response headers that transcripts show.
 func headerOf(r api.Response) string {
 	lines := ""
 	for _, f := range r.Header {
-		if slices.Contains(shown, f.Name) {
+		if slices.Contains(transcriptHeaders, f.Name) {
 			lines += f.Name + ": " + f.Value + "\n"
 		}
 	}

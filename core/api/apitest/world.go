@@ -82,12 +82,12 @@ type World struct {
 
 	Opened func(Guest) // called for each opened guest; may be nil
 
-	elsewhere Elsewhere
+	openGuest Elsewhere
 	guest     Guest // nil before the first request, and if Engine answers
 	options   core.Options
 	analysers map[[32]byte]*predict.Analyser // by base
 	files     fs.FS
-	asked     map[string]int // number of fetches by URL
+	fetches   map[string]int // number of fetches by URL
 }
 
 // Guest is an engine that uses a world's services, for example in a module. Its methods are those of [core.Engine] and of the analysers.
@@ -118,14 +118,14 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 	return NewWorldElsewhere(t, store, set, files, settings, nil)
 }
 
-// NewWorldElsewhere returns a world whose Engine creates an application and a key. A guest that elsewhere opens answers requests and
-// analyses pictures, with the same random bytes as an engine here. If elsewhere is nil, Engine does.
-func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, elsewhere Elsewhere) *World {
+// NewWorldElsewhere returns a world whose Engine creates an application and a key. A guest that openGuest opens answers requests and
+// analyses pictures, with the same random bytes as an engine here. If openGuest is nil, Engine does.
+func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, openGuest Elsewhere) *World {
 	t.Helper()
 	w := &World{
-		elsewhere: elsewhere,
+		openGuest: openGuest,
 		Store:     store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
-		analysers: map[[32]byte]*predict.Analyser{}, files: files, asked: map[string]int{},
+		analysers: map[[32]byte]*predict.Analyser{}, files: files, fetches: map[string]int{},
 		IDs: Source{&Counter{}},
 	}
 	var limits jsonio.Limits
@@ -150,8 +150,8 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 			t.Fatal(err)
 		}
 	}
-	if most, ok := settings["max-answer"]; ok {
-		if w.options.MaxAnswer, err = strconv.ParseInt(most, 10, 64); err != nil {
+	if maxAnswer, ok := settings["max-answer"]; ok {
+		if w.options.MaxAnswer, err = strconv.ParseInt(maxAnswer, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,10 +189,10 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	}
 }
 
-// server returns the guest that answers: Engine, or the guest of w.elsewhere. The first request opens the latter, as an engine here opens
+// server returns the guest that answers: Engine, or the guest of w.openGuest. The first request opens the latter, as an engine here opens
 // an application.
 func (w *World) server(t testing.TB) Guest {
-	if w.elsewhere == nil {
+	if w.openGuest == nil {
 		return here{w.Engine, w} // a fuzz target's F takes no Helper
 	}
 	t.Helper()
@@ -200,7 +200,7 @@ func (w *World) server(t testing.TB) Guest {
 		if err := w.Engine.Close(); err != nil { // it wrote what the guest reads
 			t.Fatal(err)
 		}
-		w.guest = w.elsewhere(t, w.options, w.App)
+		w.guest = w.openGuest(t, w.options, w.App)
 		if w.Opened != nil {
 			w.Opened(w.guest)
 		}
@@ -374,7 +374,7 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: no such host", api.ErrFetch)
 	}
-	if w.asked[name]++; name == "twice.png" && w.asked[name] > 2 {
+	if w.fetches[name]++; name == "twice.png" && w.fetches[name] > 2 {
 		name = "red.png"
 	}
 	name, _, _ = strings.Cut(name, "?") // a query distinguishes URLs of one picture

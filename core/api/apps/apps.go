@@ -66,12 +66,12 @@ func CreateApp(x *call.Call) error {
 	if len(owned) >= call.MaxApps {
 		return call.Refusef(call.ErrAccountRequest, "An account can have at most %d applications.", call.MaxApps)
 	}
-	made, err := x.Host.Apps.CreateApp(x.Ctx, x.Principal.Account, x.Remote, a)
+	app, err := x.Host.Apps.CreateApp(x.Ctx, x.Principal.Account, x.Remote, a)
 	if err != nil {
 		return err
 	}
 	x.Elsewhere = true
-	return writeApps(x, []catalog.App{made})
+	return writeApps(x, []catalog.App{app})
 }
 
 // ListApps lists the applications of the account.

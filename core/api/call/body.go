@@ -92,17 +92,17 @@ func (o Object) array(name string) (jsonio.Value, error) {
 	return v, nil
 }
 
-// Some is like Objects for an array of 1 to most elements. Its errors have the given kind.
-func (o Object) Some(name string, most int, kind error) (iter.Seq2[Object, error], int, error) {
+// Some is like Objects for an array of 1 to limit elements. Its errors have the given kind.
+func (o Object) Some(name string, limit int, kind error) (iter.Seq2[Object, error], int, error) {
 	elements, n, err := o.Objects(name)
 	if err != nil {
 		return nil, 0, Refuse(kind, err)
 	}
-	if most == 1 && n != 1 {
+	if limit == 1 && n != 1 {
 		return nil, 0, Refusef(kind, "%s: send one element, not %d.", name, n)
 	}
-	if n == 0 || n > most {
-		return nil, 0, Refusef(kind, "Send 1 to %d %s, not %d.", most, name, n)
+	if n == 0 || n > limit {
+		return nil, 0, Refusef(kind, "Send 1 to %d %s, not %d.", limit, name, n)
 	}
 	return elements, n, nil
 }

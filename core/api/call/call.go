@@ -79,8 +79,8 @@ func (x *Call) Release() {
 	x.doc.Reset()
 	x.Body = Object{}
 	if c := cap(x.Scratch); 0 < c && c <= maxKeptPicture {
-		kept := x.Scratch[:0]
-		x.Host.pictures.Put(&kept)
+		buf := x.Scratch[:0]
+		x.Host.pictures.Put(&buf)
 	}
 	x.Scratch = nil
 	x.closeViews()
@@ -91,8 +91,8 @@ const maxKeptPicture = 1 << 20
 
 // Borrow takes a buffer for decoded pictures from the host. A call decodes its pictures one after the other.
 func (x *Call) Borrow() {
-	if kept, ok := x.Host.pictures.Get().(*[]byte); ok {
-		x.Scratch = *kept
+	if buf, ok := x.Host.pictures.Get().(*[]byte); ok {
+		x.Scratch = *buf
 	}
 }
 

@@ -57,12 +57,12 @@ func (x *Call) Absent(kind error, ids []string) error {
 		return nil
 	}
 	var all bool // an operation of the replica deletes all of them
-	var made []log.Body
+	var deletions []log.Body
 	if err == nil {
 		err = p.LocalOps(s.Folded, func(op log.Op) bool {
 			switch op.Body.(type) {
 			case *log.InputDelete, *log.ModelDelete:
-				made = append(made, op.Body)
+				deletions = append(deletions, op.Body)
 			case *log.InputDeleteAll:
 				all = all || kind == ErrNoInput
 			case *log.ModelDeleteAll:
@@ -72,7 +72,7 @@ func (x *Call) Absent(kind error, ids []string) error {
 		})
 	}
 	deleted := map[string]bool{}
-	for _, body := range made {
+	for _, body := range deletions {
 		id, failed := p.NameOf(body)
 		err = errors.Join(err, failed)
 		deleted[id] = true

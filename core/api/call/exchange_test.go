@@ -26,7 +26,7 @@ func TestNewCall(t *testing.T) {
 	if !call.Done() || call.Jobs() != nil || call.Response().Status != 200 {
 		t.Fatalf("at last: done %v, jobs %v, %+v", call.Done(), call.Jobs(), call.Response())
 	}
-	call.Resume(nil) // says nothing to a call that is done
+	call.Resume(nil) // has no effect on a call that is done
 	var types []string
 	for _, r := range slices.Concat(got...) {
 		types = append(types, r.ContentType)
@@ -36,20 +36,21 @@ func TestNewCall(t *testing.T) {
 	}
 }
 
-// TestGiveUp: the holder of a call elsewhere learns that it is over. A call of this program does not change.
+// TestGiveUp: GiveUp passes the error for every job to a call that continues elsewhere, until the call is done. It does not change a call
+// of this program.
 func TestGiveUp(t *testing.T) {
-	var told []error
+	var errs []error
 	rounds := 0
 	call := NewExchange(make([]Job, 2), func(results []Result) ([]Job, Response, bool) {
 		for _, r := range results {
-			told = append(told, r.Err)
+			errs = append(errs, r.Err)
 		}
 		rounds++
 		return make([]Job, 1), Response{Status: 503}, rounds == 2
 	})
 	call.GiveUp(ErrBusy)
-	if want := []error{ErrBusy, ErrBusy, ErrBusy}; !slices.Equal(told, want) || !call.Done() {
-		t.Errorf("told %v, want %v", told, want)
+	if want := []error{ErrBusy, ErrBusy, ErrBusy}; !slices.Equal(errs, want) || !call.Done() {
+		t.Errorf("told %v, want %v", errs, want)
 	}
 	resumed := false
 	own := &Exchange{jobs: make([]Job, 1), resume: func([]Result) Response {

@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// TestHeadsBounded holds that heads in memory are bounded, and that those used last stay.
+// TestHeadsBounded checks that the heads in memory are bounded, and that the last used ones stay.
 func TestHeadsBounded(t *testing.T) {
 	var h heads
 	key := func(i int) blob.Hash { return blob.Hash{byte(i), byte(i >> 8), 1} }
@@ -18,19 +18,19 @@ func TestHeadsBounded(t *testing.T) {
 			t.Fatalf("the head in use is gone after %d others", i)
 		}
 	}
-	kept := 0
+	count := 0
 	for i := range 100 {
 		if h.find(key(i)) != nil {
-			kept++
+			count++
 		}
 	}
-	if kept != 10 || h.bytes != 10*size || h.order.Len() != len(h.byKey) {
-		t.Errorf("%d heads of %d bytes are kept, %d in order, %d by key; want 10", kept, h.bytes, h.order.Len(), len(h.byKey))
+	if count != 10 || h.bytes != 10*size || h.order.Len() != len(h.byKey) {
+		t.Errorf("%d heads of %d bytes are kept, %d in order, %d by key; want 10", count, h.bytes, h.order.Len(), len(h.byKey))
 	}
 	if h.find(key(98)) == nil || h.find(key(50)) != nil {
 		t.Error("not those used last are kept")
 	}
-	// One that is larger than all may be together is kept while it is the last.
+	// A head larger than the limit stays while it is the last one used.
 	h.keep(blob.Hash{9, 9, 9}, &LoadedHead{bytes: 2 * maxHeadBytes})
 	if h.find(blob.Hash{9, 9, 9}) == nil || h.order.Len() != 1 {
 		t.Errorf("%d heads beside a very large one", h.order.Len()-1)

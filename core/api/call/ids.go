@@ -19,25 +19,25 @@ func NewThing(x *Call, kind error, o Object) (string, error) {
 	return id, CheckID(kind, o.At("id"), id)
 }
 
-// CheckID returns an error of the given kind for an invalid id. where is its place in the request.
-func CheckID(kind error, where, id string) error {
+// CheckID returns an error of the given kind for an invalid id. path is its place in the request.
+func CheckID(kind error, path, id string) error {
 	switch {
 	case len(id) > MaxIDBytes || strings.ContainsFunc(id, unicode.IsControl):
-		return Refusef(kind, "%s: must be at most %d bytes, without control characters.", where, MaxIDBytes)
+		return Refusef(kind, "%s: must be at most %d bytes, without control characters.", path, MaxIDBytes)
 	case id == "":
-		return Refusef(kind, "%s is missing.", where)
+		return Refusef(kind, "%s is missing.", path)
 	case id == "." || id == ".." || slices.Contains(Reserved, id):
-		return Refusef(kind, "%s: %q is part of a path and reserved; use another id.", where, id)
+		return Refusef(kind, "%s: %q is part of a path and reserved; use another id.", path, id)
 	}
 	return nil
 }
 
 // CheckConceptID returns an error for an id that a custom concept cannot have.
-func CheckConceptID(kind error, where, id string) error {
+func CheckConceptID(kind error, path, id string) error {
 	if IsPublicID(id) {
-		return Refusef(kind, "%s: ids starting with %q are reserved for public concepts.", where, publicPrefix)
+		return Refusef(kind, "%s: ids starting with %q are reserved for public concepts.", path, publicPrefix)
 	}
-	return CheckID(kind, where, id)
+	return CheckID(kind, path, id)
 }
 
 // IDList reads the list of ids in a request that deletes things.

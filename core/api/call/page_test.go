@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPageNamesItsFirstError holds that a request with two wrong numbers gets the same answer each time, and at each host.
+// TestPageNamesItsFirstError checks that a request with two invalid numbers gets the same error each time and on each host.
 func TestPageNamesItsFirstError(t *testing.T) {
 	for range 32 {
 		x := Call{Query: "per_page=y&page=x"}

@@ -17,14 +17,14 @@ var errSending = &fault{ErrBusy, "Too many bytes of answers are being sent: read
 
 // writeBounded writes an answer within the limit and within the memory that the host reserves for it.
 func (x *Call) writeBounded(w *jsonio.Writer, write func(*jsonio.Writer)) error {
-	most := x.maxAnswer()
-	w.Bound(most, x.reserveMemory)
+	limit := x.maxAnswer()
+	w.Bound(limit, x.reserveMemory)
 	write(w)
 	switch {
 	case x.unreserved:
 		return errSending
-	case w.Len() > most:
-		return x.tooLarge(most, write)
+	case w.Len() > limit:
+		return x.tooLarge(limit, write)
 	}
 	return nil
 }
@@ -46,16 +46,16 @@ func (x *Call) reserveMemory(buffer int) bool {
 }
 
 // tooLarge returns the error for an answer above the limit. Its text has the largest page size that fits.
-func (x *Call) tooLarge(most int, write func(*jsonio.Writer)) error {
+func (x *Call) tooLarge(limit int, write func(*jsonio.Writer)) error {
 	var w jsonio.Writer
 	w.Split()
 	write(&w)
 	rows := w.Sizes()
-	room := most - w.Len()
+	room := limit - w.Len()
 	for _, size := range rows {
 		room += size
 	}
-	text := fmt.Sprintf("The answer would have %d bytes, and the limit is %d", w.Len(), most)
+	text := fmt.Sprintf("The answer would have %d bytes, and the limit is %d", w.Len(), limit)
 	switch n := fitting(rows, room); {
 	case n == 0:
 		text += "."

@@ -264,15 +264,15 @@ func DetailsOf(err error, s Status) string {
 // NoPath is the error for missing things, and for things of another application.
 var NoPath = Refusef(ErrPath, "Check the url of your request.")
 
-// Unknown returns the error for an id without a record. what names the kind of record.
-func Unknown(what, id string) error {
-	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
+// Unknown returns the error for an id without a record. param is the path parameter that has the id, such as "model_id".
+func Unknown(param, id string) error {
+	return Refusef(ErrPath, "%s '%s' not found. Check the url of your request.", param, id)
 }
 
-// Unless returns err, or gone if err is catalog.ErrNotFound.
-func Unless(err, gone error) error {
+// Unless returns err, or replacement if err is catalog.ErrNotFound.
+func Unless(err, replacement error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
-		return gone
+		return replacement
 	}
 	return err
 }

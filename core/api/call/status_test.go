@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// internal are the errors that callers see as an internal one: they concern the start of the program, or are bugs of ours. A model
-// version has the cause of a failed training, as one of package training's codes.
+// internal has the errors that callers see as an internal error. They concern the start of the program or are bugs. The cause of a failed
+// training is in the model version, as one of package training's codes.
 var internal = []string{
 	"call.ErrOptions", "call.ErrNoResult", "auth.ErrScope", "blob.ErrNotFound", "blob.ErrHash", "blob.ErrCorrupt",
 	"blob.ErrContentType", "blob.ErrRandom", "kv.ErrNotFound", "kv.ErrClosed", "kv.ErrCorrupt", "kv.ErrFailed", "kv.ErrForeign",
@@ -27,7 +27,7 @@ var internal = []string{
 	"train.ErrHead", "train.ErrProblem", "hnsw.ErrCorrupt", "jsonio.ErrUnknown",
 }
 
-// TestEveryErrorHasAStatus walks every exported Err of core and looks for it in the table, or among the internal ones.
+// TestEveryErrorHasAStatus checks that every exported Err variable of core is in the table or among the internal errors.
 func TestEveryErrorHasAStatus(t *testing.T) {
 	root := filepath.Join(testkit.Root(t), "core")
 	declared := map[string]string{} // "blob.ErrHash" → file
@@ -40,7 +40,7 @@ func TestEveryErrorHasAStatus(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// The errors of core and its register reach requests only as errors of other packages, and package api has those of package call.
+		// Errors of core and register reach requests only as errors of other packages. Package api only repeats errors of package call.
 		if name := file.Name.Name; slices.Contains([]string{"main", "core", "register", "api"}, name) || strings.HasSuffix(name, "test") {
 			return nil
 		}
@@ -78,7 +78,7 @@ func TestEveryErrorHasAStatus(t *testing.T) {
 	}
 }
 
-// tableRows are the errors that the source of the table names.
+// tableRows returns the names of the errors in the source of the table.
 func tableRows(t *testing.T) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "status.go", nil, parser.SkipObjectResolution)
@@ -112,16 +112,15 @@ func tableRows(t *testing.T) map[string]bool {
 	return rows
 }
 
-// TestStatusesAgree holds that a code has one description, and that descriptions are what
-// clients compare.
+// TestStatusesAgree checks that each code has one description, and that clients can rely on two of the descriptions.
 func TestStatusesAgree(t *testing.T) {
-	said := map[int]Status{}
+	byCode := map[int]Status{}
 	for _, s := range append([]Status{StatusOk, StatusMixed, StatusFailure, StatusTrained}, statuses...) {
-		const header = 11102 // also of a request without credentials, which is a 401 like all trouble with them
-		if before, ok := said[s.Code]; ok && (before.Description != s.Description || before.HTTP != s.HTTP && s.Code != header) {
+		const header = 11102 // also the code of a request without credentials, whose HTTP status is 401
+		if before, ok := byCode[s.Code]; ok && (before.Description != s.Description || before.HTTP != s.HTTP && s.Code != header) {
 			t.Errorf("%d is both %d %q and %d %q", s.Code, before.HTTP, before.Description, s.HTTP, s.Description)
 		}
-		said[s.Code] = s
+		byCode[s.Code] = s
 	}
 	if StatusOk.Description != "Ok" || StatusMixed.Description != "Mixed Success" {
 		t.Errorf("%q and %q: clients compare the text", StatusOk.Description, StatusMixed.Description)

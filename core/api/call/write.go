@@ -23,13 +23,13 @@ const (
 // Submit appends operations to the application's log and returns the fold's verdict on each. also, if not nil, adds the data
 // that they need to the same batch.
 func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict, error) {
-	verdicts, made, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
+	verdicts, span, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
 	switch {
-	case made == (partition.Span{}):
+	case span == (partition.Span{}):
 	case x.submitted == (partition.Span{}):
-		x.submitted = made
+		x.submitted = span
 	default:
-		x.submitted.Last = made.Last
+		x.submitted.Last = span.Last
 	}
 	return verdicts, err
 }

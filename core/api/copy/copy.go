@@ -83,15 +83,15 @@ func Outbox(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	told := show.OpWriter{X: x, View: v}
+	opWriter := show.OpWriter{X: x, View: v}
 	for i := range ops {
-		if err := told.Learn(&ops[i], ""); err != nil {
+		if err := opWriter.Learn(&ops[i], ""); err != nil {
 			return err
 		}
 	}
 	return x.OK(func(w *jsonio.Writer) {
 		w.Objects("operations", len(ops), func(i int) {
-			told.Write(w, &ops[i])
+			opWriter.Write(w, &ops[i])
 			state := "queued"
 			if ops[i].Dot.Seq <= s.Accepted {
 				state = "sent"
@@ -126,10 +126,10 @@ func Conflicts(x *call.Call) error {
 		return err
 	}
 	v := x.View()
-	told := show.OpWriter{X: x, View: v}
+	opWriter := show.OpWriter{X: x, View: v}
 	orphans := make([]bool, len(rows))
 	for i := range rows {
-		if err := told.Learn(&rows[i].Op, rows[i].ID); err != nil {
+		if err := opWriter.Learn(&rows[i].Op, rows[i].ID); err != nil {
 			return err
 		}
 		_, err := p.Conflict(partition.Subject(rows[i].Op.Body))
@@ -142,7 +142,7 @@ func Conflicts(x *call.Call) error {
 		w.Objects("conflicts", len(rows), func(i int) {
 			c := &rows[i]
 			show.Member(w, "id", conflictID(c.Op.Dot))
-			told.Write(w, &c.Op)
+			opWriter.Write(w, &c.Op)
 			show.Member(w, "verdict", c.Verdict.Code.String())
 			show.Member(w, "reason", reason(c, orphans[i]))
 			show.Count(w, "position", c.Seq)

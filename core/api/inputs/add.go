@@ -246,12 +246,12 @@ func putDerived(x *call.Call, b *kv.Batch, added []addition) {
 		if a.err != nil || a.derived == nil {
 			continue
 		}
-		there := false
+		exists := false
 		if a.known {
 			_, err := v.DerivedOf(x.Net.Base, a.create.Blob, a.create.Crop)
-			there = err == nil
+			exists = err == nil
 		}
-		if !there {
+		if !exists {
 			catalog.PutDerived(b, x.App.AppID(), x.Net.Base, a.create.Blob, a.create.Crop, *a.derived)
 			catalog.PutThumb(b, x.App.AppID(), a.create.Blob, a.create.Crop, a.thumb)
 		}
@@ -273,8 +273,8 @@ func answerAdded(x *call.Call, added []addition, ords []uint32) error {
 	items := make([]outcome, len(added))
 	for i := range added {
 		c := &added[i].create
-		asked := catalog.Input{ID: c.ID, URL: c.URL, Crop: c.Crop, Code: catalog.InputPending}
-		items[i] = outcome{ord: ords[i], asked: asked, err: added[i].err}
+		input := catalog.Input{ID: c.ID, URL: c.URL, Crop: c.Crop, Code: catalog.InputPending}
+		items[i] = outcome{ord: ords[i], input: input, err: added[i].err}
 	}
 	return answerOutcomes(x, items, nil)
 }

@@ -73,9 +73,9 @@ func readGeo(o call.Object) (*log.Point, error) {
 func readPoint(o call.Object) (*log.Point, error) {
 	var p log.Point
 	for _, c := range []struct {
-		name string
-		to   *float64
-		most float64
+		name  string
+		to    *float64
+		limit float64
 	}{{"longitude", &p.Longitude, 180}, {"latitude", &p.Latitude, 90}} {
 		if !o.Has(c.name) {
 			return nil, call.Refusef(call.ErrInput, "%s is missing: a point needs longitude and latitude, in degrees.", o.At(c.name))
@@ -84,8 +84,8 @@ func readPoint(o call.Object) (*log.Point, error) {
 		if err != nil {
 			return nil, err
 		}
-		if math.Abs(f) > c.most {
-			return nil, call.Refusef(call.ErrInput, "%s: %v is not within ±%v degrees.", o.At(c.name), f, c.most)
+		if math.Abs(f) > c.limit {
+			return nil, call.Refusef(call.ErrInput, "%s: %v is not within ±%v degrees.", o.At(c.name), f, c.limit)
 		}
 		*c.to = f + 0 // turns a negative zero into a positive one
 	}

@@ -21,8 +21,8 @@ func Duplicates(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	most := int(min(p.Number*p.Size, maxDuplicates))
-	found, err := search.Duplicates(x.Ctx, v.Reader, x.App.Partition.Index(), &in, most, x.Net.Similarity.SameScene)
+	limit := int(min(p.Number*p.Size, maxDuplicates))
+	found, err := search.Duplicates(x.Ctx, v.Reader, x.App.Partition.Index(), &in, limit, x.Net.Similarity.SameScene)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func History(x *call.Call) error {
 			return err
 		}
 	}
-	whole, err := h.find()
+	complete, err := h.find()
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func History(x *call.Call) error {
 	return x.OK(func(w *jsonio.Writer) {
 		show.Count(w, "total", len(h.all))
 		w.Name("complete")
-		w.Bool(whole)
+		w.Bool(complete)
 		w.List("operations", len(rows), func(i int) { h.write(w, &rows[i]) })
 	})
 }
@@ -70,34 +70,34 @@ type past struct {
 }
 
 // find reads the operations on the input in the path, and reports whether they are complete.
-func (h *history) find() (whole bool, err error) {
-	v, in, gone := inputOfPath(h.x)
+func (h *history) find() (complete bool, err error) {
+	v, in, pathErr := inputOfPath(h.x)
 	h.writer = show.OpWriter{X: h.x, View: v}
-	if gone == nil {
+	if pathErr == nil {
 		return h.collect(&in)
 	}
-	if !errors.Is(gone, call.ErrPath) {
-		return false, gone
+	if !errors.Is(pathErr, call.ErrPath) {
+		return false, pathErr
 	}
 	by, known, err := h.partition.LastDeletion(h.x.IDs["input_id"])
 	if err == nil && !known {
-		err = gone
+		err = pathErr
 	}
 	h.all = []past{{Entry: by}}
 	return false, err
 }
 
 // collect reads the operations on in, newest first, and reports whether they are complete.
-func (h *history) collect(in *catalog.Input) (whole bool, err error) {
+func (h *history) collect(in *catalog.Input) (complete bool, err error) {
 	known := map[log.Stamp]bool{}
 	h.input = in.Dot
-	whole, err = h.partition.History(in.Dot, func(e log.Entry) bool {
+	complete, err = h.partition.History(in.Dot, func(e log.Entry) bool {
 		h.all = append(h.all, past{Entry: log.Entry{Seq: e.Seq, Op: log.Op{Dot: e.Op.Dot, At: e.Op.At}}, missing: true})
 		known[e.Op.Stamp()] = true
 		return true
 	})
-	if err != nil || whole {
-		return whole, err
+	if err != nil || complete {
+		return complete, err
 	}
 	for _, op := range in.Past() {
 		if !known[op.Stamp()] {

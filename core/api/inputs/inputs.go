@@ -50,14 +50,14 @@ func Read(x *call.Call) error {
 	return answerInput(x, v, &in, nil)
 }
 
-func answerInput(x *call.Call, v *partition.View, in *catalog.Input, said *call.Status) error {
+func answerInput(x *call.Call, v *partition.View, in *catalog.Input, status *call.Status) error {
 	var lines show.ConceptNames
 	if err := lines.Read(x, v, in); err != nil {
 		return err
 	}
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("input")
-		show.WriteInput(x, w, &lines, in, said)
+		show.WriteInput(x, w, &lines, in, status)
 	})
 }
 

@@ -12,21 +12,21 @@ import (
 // outcome is the result of one item of a call that adds or changes inputs.
 type outcome struct {
 	ord        uint32        // ordinal of the input, unless err is set
-	asked      catalog.Input // the known part of an input without a record
+	input      catalog.Input // the known part of an input without a record
 	err        error
 	deletedErr error // error if the input was deleted meanwhile; nil: none
 }
 
-// answerOutcomes answers with each input in its stored state, or with its error. said, if not nil, replaces the status of each
+// answerOutcomes answers with each input in its stored state, or with its error. status, if not nil, replaces the status of each
 // download.
-func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
+func answerOutcomes(x *call.Call, items []outcome, status *call.Status) error {
 	v := x.View()
 	var lines show.ConceptNames
 	inputs := make([]catalog.Input, len(items))
 	good := 0
 	for i := range items {
 		item := &items[i]
-		inputs[i] = item.asked
+		inputs[i] = item.input
 		if item.err == nil {
 			in, err := show.LoadInput(x, v, item.ord)
 			switch {
@@ -52,7 +52,7 @@ func answerOutcomes(x *call.Call, items []outcome, said *call.Status) error {
 			if err := items[i].err; err != nil {
 				writeRefused(x, w, &inputs[i], err)
 			} else {
-				show.WriteInput(x, w, &lines, &inputs[i], said)
+				show.WriteInput(x, w, &lines, &inputs[i], status)
 			}
 		})
 	})

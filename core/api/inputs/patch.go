@@ -286,10 +286,10 @@ func (p *patch) submit(items []patchItem) error {
 
 // answerPatched answers a PATCH with the inputs after the changes.
 func answerPatched(x *call.Call, items []patchItem) error {
-	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
+	deletedErr := show.VerdictError(&fold.Verdict{Code: fold.Gone})
 	all := make([]outcome, len(items))
 	for i := range items {
-		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: gone}
+		all[i] = outcome{ord: items[i].ord, input: catalog.Input{ID: items[i].id}, err: items[i].err, deletedErr: deletedErr}
 	}
 	return answerOutcomes(x, all, &call.StatusModified)
 }

@@ -134,8 +134,8 @@ func frozenInputs(x *call.Call, v *partition.View, version *catalog.Version, m *
 
 // deletedInput returns the record of a training input that was deleted later.
 func deletedInput(t *catalog.TrainingInput) catalog.Input {
-	gone := show.VerdictError(&fold.Verdict{Code: fold.Gone})
-	return catalog.Input{ID: t.ID, Created: t.Created, Code: call.StatusOf(gone).Code, Detail: gone.Error()}
+	err := show.VerdictError(&fold.Verdict{Code: fold.Gone})
+	return catalog.Input{ID: t.ID, Created: t.Created, Code: call.StatusOf(err).Code, Detail: err.Error()}
 }
 
 // teaches returns a function that reports whether a training input has a label for one of the

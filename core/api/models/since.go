@@ -29,7 +29,7 @@ type since struct {
 }
 
 // sinceBefore compares the training sets of a version and of the version trained before it. It returns nil if there is none.
-func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, its *catalog.Manifest) (*since, error) {
+func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, manifest *catalog.Manifest) (*since, error) {
 	older, err := trainedBefore(v, m, version)
 	if err != nil || older == nil {
 		return nil, err
@@ -38,7 +38,7 @@ func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, 
 	if err != nil {
 		return nil, err
 	}
-	s := differ(older, version, &before, its)
+	s := differ(older, version, &before, manifest)
 	return &s, nil
 }
 

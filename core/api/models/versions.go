@@ -30,7 +30,7 @@ func Versions(x *call.Call) error {
 		at, from := int64(0), (p.Number-1)*p.Size
 		if err := v.Versions(m.Own.Dot, func(got catalog.Version) bool {
 			if at >= from {
-				clear(got.Concepts) // a list shows their number
+				clear(got.Concepts) // the list shows only the number of concepts
 				rows = append(rows, got)
 			}
 			at++
@@ -58,7 +58,7 @@ func Versions(x *call.Call) error {
 	})
 }
 
-// Version answers with one version of a model.
+// Version writes one version of a model.
 func Version(x *call.Call) error {
 	v, m, err := show.ModelOfPath(x)
 	if err != nil {
@@ -90,7 +90,7 @@ func writeDigest(w *jsonio.Writer, digest [32]byte) {
 	}
 }
 
-// writeProgress writes the progress of a version's training, if it runs at this host.
+// writeProgress writes the progress of a version's training, from 0 to 1, if the training runs on this host.
 func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 	if v.Code != catalog.VersionQueued || x.App.Training == nil {
 		return
@@ -101,7 +101,7 @@ func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
 	}
 }
 
-// Train requests another version of a model, which is trained in the background. It ignores the body.
+// Train requests a new version of a model, which is trained in the background. It ignores the body of the request.
 func Train(x *call.Call) error {
 	_, m, err := show.OwnModel(x)
 	if err != nil {

@@ -30,33 +30,33 @@ func Summarise(x *call.Call) error {
 
 // readSummary reads the member "summary". The answer has only the figures that it lists.
 func readSummary(x *call.Call) (ask search.Ask, err error) {
-	asked, err := x.Body.Object("summary")
+	summary, err := x.Body.Object("summary")
 	if err != nil {
 		return ask, call.Refuse(search.ErrQuery, err)
 	}
-	if asked.Has("scores") {
-		if ask.Bins, err = readWithin(asked, "scores", "bins", 1, search.MaxBins, defaultBins); err != nil {
+	if summary.Has("scores") {
+		if ask.Bins, err = readWithin(summary, "scores", "bins", 1, search.MaxBins, defaultBins); err != nil {
 			return ask, err
 		}
 	}
-	if asked.Has("days") {
+	if summary.Has("days") {
 		ask.Days = &search.Days{}
-		if ask.Days.Offset, err = readWithin(asked, "days", "utc_offset", -maxUTCOffset, maxUTCOffset, 0); err != nil {
+		if ask.Days.Offset, err = readWithin(summary, "days", "utc_offset", -maxUTCOffset, maxUTCOffset, 0); err != nil {
 			return ask, err
 		}
 	}
-	if asked.Has("places") {
+	if summary.Has("places") {
 		ask.Places = &search.PlaceAsk{}
-		if ask.Places.Zoom, err = readWithin(asked, "places", "zoom", 0, search.MaxZoom, 0); err != nil {
+		if ask.Places.Zoom, err = readWithin(summary, "places", "zoom", 0, search.MaxZoom, 0); err != nil {
 			return ask, err
 		}
-		ask.Places.Box, err = readBox(asked)
+		ask.Places.Box, err = readBox(summary)
 	}
 	return ask, err
 }
 
-// readWithin reads an integer from least to most in an object member. If it is absent, it returns absent.
-func readWithin(o call.Object, member, name string, least, most, absent int64) (int, error) {
+// readWithin reads an integer from least to greatest in an object member. If it is absent, it returns absent.
+func readWithin(o call.Object, member, name string, least, greatest, absent int64) (int, error) {
 	inner, err := o.Object(member)
 	if err != nil {
 		return 0, call.Refuse(search.ErrQuery, err)
@@ -68,8 +68,8 @@ func readWithin(o call.Object, member, name string, least, most, absent int64) (
 	if err != nil {
 		return 0, call.Refuse(search.ErrQuery, err)
 	}
-	if n < least || n > most {
-		return 0, call.Refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.At(name), least, most, n)
+	if n < least || n > greatest {
+		return 0, call.Refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.At(name), least, greatest, n)
 	}
 	return int(n), nil
 }

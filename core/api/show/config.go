@@ -53,11 +53,11 @@ func asArgument(err error) error {
 
 func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	var c Config
-	asked, err := o.Text("language")
+	language, err := o.Text("language")
 	if err != nil {
 		return c, err
 	}
-	if c.language, err = lang.Choose(asked, x.App.Language, p.languages()); err != nil {
+	if c.language, err = lang.Choose(language, x.App.Language, p.languages()); err != nil {
 		return c, err
 	}
 	var base call.Object
@@ -66,7 +66,7 @@ func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 			return c, err
 		}
 	}
-	most, err := readCount(pick(o, base, "max_concepts"), "max_concepts")
+	maxConcepts, err := readCount(pick(o, base, "max_concepts"), "max_concepts")
 	if err != nil {
 		return c, err
 	}
@@ -74,7 +74,7 @@ func readConfig(x *call.Call, o call.Object, p *Predictor) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Most, c.least = most, float32(least)
+	c.Most, c.least = maxConcepts, float32(least)
 	if c.SampleMS, err = readSample(pick(o, base, "sample_ms"), "sample_ms"); err != nil {
 		return c, err
 	}
@@ -183,10 +183,10 @@ func namesOf(x *call.Call, p *Predictor, language string) map[string]int {
 
 // AbbreviateList returns the first elements of a list for an error text, and the number of the others.
 func AbbreviateList(all []string) string {
-	if n := len(all) - mostListed; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:mostListed], ", "), n)
+	if n := len(all) - maxListed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxListed], ", "), n)
 	}
 	return strings.Join(all, ", ")
 }
 
-const mostListed = 10
+const maxListed = 10

@@ -86,14 +86,14 @@ const InputBytes = 400
 
 // WriteInput writes a stored input as answers show it. It always writes data.image, because clients
 // read it without a check.
-func WriteInput(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, said *call.Status) {
+func WriteInput(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, status *call.Status) {
 	w.Object()
-	WriteInputMembers(x, w, lines, in, said)
+	WriteInputMembers(x, w, lines, in, status)
 	w.End('}')
 }
 
 // WriteInputMembers writes the members of an input into an object that has other members too.
-func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, said *call.Status) {
+func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *catalog.Input, status *call.Status) {
 	w.Text("id", in.ID)
 	if x.Brief {
 		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
@@ -113,8 +113,8 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 	}
 	w.End('}')
 	w.Text("created_at", Timestamp(in.Created.Time()))
-	if said != nil {
-		call.WriteStatus(w, *said, "")
+	if status != nil {
+		call.WriteStatus(w, *status, "")
 	} else {
 		call.WriteStatus(w, call.StatusOfCode(in.Code), in.Detail)
 	}

@@ -167,10 +167,10 @@ func decodeFilm(o call.Object, buf []byte) (film []byte, contentType string, err
 	return film, t.MediaType, err
 }
 
-// decodeMedia decodes base64 of 1 to most bytes into buf's memory.
-func decodeMedia(buf []byte, text jsonio.Value, path string, most int) ([]byte, error) {
-	if len(text.Raw())/4*3 > most+4 {
-		return buf, call.Refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, most)
+// decodeMedia decodes base64 of 1 to limit bytes into buf's memory.
+func decodeMedia(buf []byte, text jsonio.Value, path string, limit int) ([]byte, error) {
+	if len(text.Raw())/4*3 > limit+4 {
+		return buf, call.Refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, limit)
 	}
 	data, err := text.Base64(buf)
 	if err != nil {
@@ -243,9 +243,9 @@ func (in *Media) WriteStatus(w *jsonio.Writer) {
 	call.WriteStatus(w, s, details)
 }
 
-// ReadAllMedia reads the inputs of a call, 1 to most. It returns a job for each input without an error. Videos have a frame each sampleMS.
-func ReadAllMedia(x *call.Call, most int, want predict.Want, sampleMS int) ([]Media, []call.Job, error) {
-	elements, n, err := x.Body.Some("inputs", most, call.ErrPredict)
+// ReadAllMedia reads the inputs of a call, 1 to limit. It returns a job for each input without an error. Videos have a frame each sampleMS.
+func ReadAllMedia(x *call.Call, limit int, want predict.Want, sampleMS int) ([]Media, []call.Job, error) {
+	elements, n, err := x.Body.Some("inputs", limit, call.ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}

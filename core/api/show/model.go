@@ -161,14 +161,14 @@ func WriteModel(x *call.Call, w *jsonio.Writer, s *ModelInfo) {
 // ModelJSON returns the output of WriteModel for the model of an output. Calls share the bytes, so the caller must not change them.
 func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 	var w jsonio.Writer
-	kept := x.Net.Written[s.Public]
-	if kept == nil || s.form != Message {
+	cache := x.Net.Written[s.Public]
+	if cache == nil || s.form != Message {
 		WriteModel(x, &w, s)
 		return w.Bytes()
 	}
-	place := &kept.Little
+	place := &cache.Little
 	if x.Shows(auth.ModelsGet) {
-		place = &kept.All
+		place = &cache.All
 	}
 	if p := place.Load(); p != nil {
 		return *p
@@ -258,8 +258,8 @@ func NewestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 		}
 		switch got.Code {
 		case catalog.VersionTrained:
-			var here bool
-			if here, failed = v.HasObject(got.Manifest); here {
+			var stored bool
+			if stored, failed = v.HasObject(got.Manifest); stored {
 				trained = &got
 			}
 		case catalog.VersionQueued:

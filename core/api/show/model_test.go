@@ -2,7 +2,7 @@ package show
 
 import "testing"
 
-// TestVersionStatuses holds that a version shows every code it may have with words.
+// TestVersionStatuses checks the status text of a version's codes.
 func TestVersionStatuses(t *testing.T) {
 	for code, want := range map[int]string{
 		21100: "Model trained successfully", 21102: "Model not yet trained", 21103: "Custom model is in queue for training, waiting on inputs to process.",

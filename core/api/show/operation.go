@@ -329,27 +329,27 @@ func weighConfig(x *call.Call, list []log.Setting) []log.Setting {
 func WeighOp(x *call.Call, op *log.Op) {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
-		shown := *b
-		shown.Meta = x.Weigh(b.Meta)
-		op.Body = &shown
+		body := *b
+		body.Meta = x.Weigh(b.Meta)
+		op.Body = &body
 	case *log.InputMeta:
-		shown := *b
-		shown.Writes = slices.Clone(b.Writes)
-		for i := range shown.Writes {
-			shown.Writes[i].JSON = x.Weigh(shown.Writes[i].JSON)
+		body := *b
+		body.Writes = slices.Clone(b.Writes)
+		for i := range body.Writes {
+			body.Writes[i].JSON = x.Weigh(body.Writes[i].JSON)
 		}
-		op.Body = &shown
+		op.Body = &body
 	case *log.ModelCreate:
-		shown := *b
-		shown.Config = weighConfig(x, b.Config)
-		op.Body = &shown
+		body := *b
+		body.Config = weighConfig(x, b.Config)
+		op.Body = &body
 	case *log.ModelPatch:
-		shown := *b
-		shown.Config = weighConfig(x, b.Config)
-		op.Body = &shown
+		body := *b
+		body.Config = weighConfig(x, b.Config)
+		op.Body = &body
 	case *log.Feedback:
-		shown := *b
-		shown.JSON = x.Weigh(b.JSON)
-		op.Body = &shown
+		body := *b
+		body.JSON = x.Weigh(b.JSON)
+		op.Body = &body
 	}
 }

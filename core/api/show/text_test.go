@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTimestamp holds the digits that are written by hand to the library's.
+// TestTimestamp compares our formatting of times with the standard library's.
 func TestTimestamp(t *testing.T) {
 	const layout = "2006-01-02T15:04:05.000000Z"
 	rng := rand.New(rand.NewPCG(6, 1))

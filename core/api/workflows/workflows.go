@@ -83,15 +83,15 @@ func Create(x *call.Call) error {
 		}
 	}
 	after := x.View()
-	made := make([]workflow, 0, n)
+	workflows := make([]workflow, 0, n)
 	for _, id := range ids {
 		own, err := after.Workflow(id)
 		if err != nil {
 			return err
 		}
-		made = append(made, ownWorkflow(&own))
+		workflows = append(workflows, ownWorkflow(&own))
 	}
-	return writeWorkflows(x, made)
+	return writeWorkflows(x, workflows)
 }
 
 func duplicateWorkflow(id string) error {

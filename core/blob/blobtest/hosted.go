@@ -133,21 +133,21 @@ func sharedBlob(t *testing.T, open opener) {
 }
 
 func keep(t *testing.T, open opener) {
-	kept := []byte("also an input's")
+	inputBlob := []byte("also an input's")
 	h, s := open(t, blob.HostedOptions{
 		Random:     Random(4),
-		References: func(hash blob.Hash) bool { return hash == blob.Sum(kept) },
+		References: func(hash blob.Hash) bool { return hash == blob.Sum(inputBlob) },
 	})
-	for _, data := range [][]byte{kept, []byte("nobody's")} {
+	for _, data := range [][]byte{inputBlob, []byte("nobody's")} {
 		if err := h.Remove(t.Context(), add(t, h, data, time.Time{})); err != nil {
 			t.Error(err)
 		}
 	}
-	holds(t, s, kept)
+	holds(t, s, inputBlob)
 	if n, err := h.Collect(t.Context()); n != 0 || err != nil {
 		t.Errorf("Collect = %d, %v, want 0", n, err)
 	}
-	holds(t, s, kept)
+	holds(t, s, inputBlob)
 }
 
 func checkMalformedNames(t *testing.T, open opener) {
@@ -202,11 +202,11 @@ func collect(t *testing.T, open opener) {
 	}
 	holds(t, s, []byte("named"))
 
-	var kept [][]byte
+	var blobs [][]byte
 	for i := range 30 {
 		put(t, s, fmt.Appendf(nil, "left %d", i))
-		kept = append(kept, fmt.Appendf(nil, "stays %d", i))
-		add(t, h, kept[i], time.Time{})
+		blobs = append(blobs, fmt.Appendf(nil, "stays %d", i))
+		add(t, h, blobs[i], time.Time{})
 	}
 	steps, deleted := 0, 0
 	for from := (blob.Hash{}); ; steps++ {
@@ -222,14 +222,14 @@ func collect(t *testing.T, open opener) {
 	if deleted != 30 || steps != 61/7 {
 		t.Errorf("CollectSome deletes %d in %d steps, want 30 in %d", deleted, steps, 61/7)
 	}
-	holds(t, s, append(kept, []byte("named"))...)
+	holds(t, s, append(blobs, []byte("named"))...)
 }
 
 // hold tests pinned blobs without a record: Unpin and Drop ask References.
 func hold(t *testing.T, open opener) {
 	data, claimed := []byte("a picture"), map[blob.Hash]bool{}
 	h, s := open(t, blob.HostedOptions{Random: Random(8), References: func(h blob.Hash) bool { return claimed[h] }})
-	held := func(n int) blob.Hash {
+	pin := func(n int) blob.Hash {
 		t.Helper()
 		var hash blob.Hash
 		for range n {
@@ -240,13 +240,13 @@ func hold(t *testing.T, open opener) {
 		}
 		return hash
 	}
-	try := func(what string, err error) {
+	try := func(call string, err error) {
 		t.Helper()
 		if err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", call, err)
 		}
 	}
-	hash := held(2)
+	hash := pin(2)
 	if n, err := h.Collect(t.Context()); n != 0 || err != nil {
 		t.Errorf("Collect = %d, %v, want 0: it is held", n, err)
 	}
@@ -256,7 +256,7 @@ func hold(t *testing.T, open opener) {
 	try("Release", h.Unpin(t.Context(), hash))
 	holds(t, s)
 
-	hash = held(1)
+	hash = pin(1)
 	claimed[hash] = true
 	try("Release", h.Unpin(t.Context(), hash))
 	try("Drop", h.Drop(t.Context(), hash))

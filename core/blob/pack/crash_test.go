@@ -16,20 +16,20 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// moment is a state of a pack, and when it was reached and durable.
+// moment is a state of a pack, with the number of disk operations at which it was reached.
 type moment struct {
-	ops     int // of the disk
+	ops     int // operations of the disk
 	state   string
-	durable bool // when the next one begins
+	durable bool // whether the state is durable when the next one begins
 }
 
-// run does a script and notes the states between changes.
+// run runs a script and returns the states between its changes.
 func run(t testing.TB, d *journaltest.Disk, steps []step) []moment {
 	t.Helper()
 	f := mustOpen(t, d)
 	moments := []moment{{ops: d.Ops(), state: state(t, f), durable: true}}
 	for _, s := range steps {
-		if s.op == "write" { // the file is there before it has contents
+		if s.op == "write" { // the file exists before it has contents
 			if w, err := f.Create(s.to); err != nil {
 				s.sync = false
 			} else {
@@ -54,7 +54,7 @@ func run(t testing.TB, d *journaltest.Disk, steps []step) []moment {
 	return moments
 }
 
-// stride is the distance between the places at which a test cuts: on slow machines not at each.
+// stride is the distance in bytes between the places at which a test cuts. It is larger in short tests.
 func stride() int {
 	if testing.Short() {
 		return 7
@@ -62,9 +62,8 @@ func stride() int {
 	return 1
 }
 
-// TestCutAnywhere kills the program at each byte of a script, and pulls the plug at each of its
-// calls: what is left is one of the script's states, from the last one that was synced on.
-// Contents are written in extents, so one of them may be cut between two.
+// TestCutAnywhere kills the program at each byte of a script, and cuts the power at each of its calls. The remaining state is one of the
+// script's states, starting at the last synced one. Each file has one extent, because a file with several may be cut between two.
 func TestCutAnywhere(t *testing.T) {
 	for seed := range testkit.Seeds(t, 2, 100) {
 		rng := rand.New(rand.NewPCG(seed, 32))
@@ -74,7 +73,7 @@ func TestCutAnywhere(t *testing.T) {
 		}
 		d := journaltest.NewDisk()
 		moments := run(t, d, steps)
-		check := func(what string, after *journaltest.Disk, at int) {
+		check := func(name string, after *journaltest.Disk, at int) {
 			t.Helper()
 			got := state(t, mustOpen(t, after))
 			least := 0
@@ -84,7 +83,7 @@ func TestCutAnywhere(t *testing.T) {
 				}
 			}
 			if !slices.ContainsFunc(moments[least:], func(m moment) bool { return m.state == got }) {
-				t.Fatalf("seed %d, %s: a state that never was, or is over:\n%s", seed, what, got)
+				t.Fatalf("seed %d, %s: a state that never was, or is over:\n%s", seed, name, got)
 			}
 		}
 		cuts := 0
@@ -103,13 +102,13 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestHostedSurvives adds and removes pictures, and fails or cuts the power at any call: every
-// name that was given and not taken away leads to its picture.
+// TestHostedSurvives adds and removes pictures, and makes any call fail or cuts the power there. Every name that Add returned and Remove
+// did not delete has its picture.
 func TestHostedSurvives(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 5000) {
 		rng := rand.New(rand.NewPCG(seed, 33))
 		d := journaltest.NewDisk()
-		held := map[string][]byte{}
+		contents := map[string][]byte{}
 		for range 4 {
 			fsys := mustOpen(t, d)
 			h, err := blob.OpenHosted(blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(rng.Uint64())})
@@ -117,7 +116,7 @@ func TestHostedSurvives(t *testing.T) {
 				t.Fatal(err)
 			}
 			blobs := openFolder(t, fsys)
-			for name, data := range held {
+			for name, data := range contents {
 				p, err := h.Lookup(name, blobtest.Noon())
 				if err != nil {
 					t.Fatalf("seed %d: name %s is lost: %v", seed, name, err)
@@ -128,17 +127,17 @@ func TestHostedSurvives(t *testing.T) {
 			}
 			d.FailAt(1+rng.IntN(200), true)
 			for err == nil {
-				if rng.IntN(3) > 0 || len(held) == 0 {
+				if rng.IntN(3) > 0 || len(contents) == 0 {
 					data := make([]byte, 1+rng.IntN(500))
 					data[0] = byte(rng.IntN(256))
 					var name string
 					if name, _, err = h.Add(t.Context(), data, "image/png", time.Time{}); err == nil {
-						held[name] = data
+						contents[name] = data
 					}
 					continue
 				}
-				for name := range held {
-					delete(held, name)
+				for name := range contents {
+					delete(contents, name)
 					err = h.Remove(t.Context(), name)
 					break
 				}

@@ -130,14 +130,14 @@ func (f *FS) do(op string, r record, body []byte) error {
 
 // check returns the reason why a change is invalid, or nil.
 func (f *FS) check(r *record) error {
-	there := func(name string) (n *node, ok bool) {
+	find := func(name string) (n *node, ok bool) {
 		n, ok = f.folders[path.Dir(name)][path.Base(name)]
 		return n, ok
 	}
-	switch n, taken := there(r.name); r.kind {
+	switch n, exists := find(r.name); r.kind {
 	case kindCreate:
 		switch {
-		case taken || r.name == "." || r.id <= f.last:
+		case exists || r.name == "." || r.id <= f.last:
 			return fs.ErrExist
 		case f.folders[path.Dir(r.name)] == nil:
 			return fs.ErrNotExist
@@ -147,7 +147,7 @@ func (f *FS) check(r *record) error {
 			return fs.ErrNotExist
 		}
 	case kindRename:
-		to, replaces := there(r.to)
+		to, replaces := find(r.to)
 		switch {
 		case n == nil || f.folders[path.Dir(r.to)] == nil:
 			return fs.ErrNotExist
@@ -160,7 +160,7 @@ func (f *FS) check(r *record) error {
 		}
 	case kindFolder:
 		switch {
-		case taken || r.name == ".":
+		case exists || r.name == ".":
 			return fs.ErrExist
 		case f.folders[path.Dir(r.name)] == nil:
 			return fs.ErrNotExist
@@ -176,9 +176,9 @@ const recordBytes = 120
 func (f *FS) apply(r *record, at int64, n int) {
 	switch r.kind {
 	case kindCreate:
-		made := &node{id: r.id, name: r.name}
-		f.nodes[r.id], f.last = made, r.id
-		f.put(made)
+		newNode := &node{id: r.id, name: r.name}
+		f.nodes[r.id], f.last = newNode, r.id
+		f.put(newNode)
 		f.live += recordBytes
 	case kindData:
 		to, e := f.nodes[r.id], &extent{at: at, n: n}

@@ -22,7 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// always is slack with which a pack compacts all the time.
+// always is a slack so small that a pack compacts all the time.
 const always = -1 << 40
 
 func openPack(d *journaltest.Disk) (*pack.FS, error) {
@@ -63,8 +63,8 @@ func TestHosted(t *testing.T) {
 	})
 }
 
-// TestFaultsLast fails each call of a picture's files in turn. If the picture is not acknowledged, the pack takes no other until it is
-// opened again, although the files work. It reads on, and opened again it has everything that was acknowledged.
+// TestFaultsLast fails each file call of a Put in turn. After a failed Put the pack rejects others until it is opened again, but can read.
+// A pack that is opened again has every acknowledged picture.
 func TestFaultsLast(t *testing.T) {
 	put := func(f *blob.Folder, data string) error {
 		_, err := f.Put(t.Context(), strings.NewReader(data), blob.Sum([]byte(data)))
@@ -80,7 +80,7 @@ func TestFaultsLast(t *testing.T) {
 		d.FailAt(n, false)
 		err := put(f, "bad")
 		if err == nil && d.Calls() < n {
-			break // the calls of a Put are fewer
+			break // a Put makes fewer calls than n
 		}
 		if err != nil {
 			failed++
@@ -94,11 +94,11 @@ func TestFaultsLast(t *testing.T) {
 		if b, err := f.Get(t.Context(), blob.Sum([]byte("good"))); string(b) != "good" || err != nil {
 			t.Errorf("a read after call %d failed: %q, %v", n, b, err)
 		}
-		again := openFolder(t, mustOpen(t, d))
-		if b, err := again.Get(t.Context(), blob.Sum([]byte("good"))); string(b) != "good" || err != nil {
+		folder := openFolder(t, mustOpen(t, d))
+		if b, err := folder.Get(t.Context(), blob.Sum([]byte("good"))); string(b) != "good" || err != nil {
 			t.Errorf("opened again after call %d failed: %q, %v", n, b, err)
 		}
-		if err := put(again, "bad"); err != nil {
+		if err := put(folder, "bad"); err != nil {
 			t.Errorf("opened again after call %d failed: %v", n, err)
 		}
 	}
@@ -107,15 +107,15 @@ func TestFaultsLast(t *testing.T) {
 	}
 }
 
-// TestFull puts pictures into files that are full, in the middle of any write. The pictures of before can be read, a later Put
-// succeeds once there is space, and the files are never damaged.
+// TestFull puts pictures into full files that fail in the middle of a write. Earlier pictures can be read, a later Put succeeds once there
+// is space, and the files are never damaged.
 func TestFull(t *testing.T) {
 	contents := func(n int) string { return strings.Repeat(fmt.Sprint("picture ", n, " "), 40) }
 	put := func(f *blob.Folder, n int) error {
 		_, err := f.Put(t.Context(), strings.NewReader(contents(n)), blob.Hash{})
 		return err
 	}
-	holds := func(f *blob.Folder, upTo int) {
+	checkContents := func(f *blob.Folder, upTo int) {
 		t.Helper()
 		for n := range upTo {
 			if b, err := f.Get(t.Context(), blob.Sum([]byte(contents(n)))); string(b) != contents(n) || err != nil {
@@ -136,26 +136,26 @@ func TestFull(t *testing.T) {
 			if full++; !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) {
 				t.Fatalf("picture %d with %d bytes free: %v, want ErrFull", n, more, err)
 			}
-			holds(f, n)
+			checkContents(f, n)
 		}
-		holds(openFolder(t, mustOpen(t, d.At(d.Ops(), 0))), n+1)
+		checkContents(openFolder(t, mustOpen(t, d.At(d.Ops(), 0))), n+1)
 	}
 	if full < 100 {
 		t.Errorf("the files were full %d times", full)
 	}
 }
 
-// step is a change that a script makes.
+// step is one change in a script.
 type step struct {
 	op       string
 	from, to string
 	data     []byte
-	sync     bool // afterwards
+	sync     bool // whether do makes the change durable
 }
 
 var names = []string{"a/1", "a/2", "b/1", "b/2", "a/b/1"}
 
-// script draws changes to a few files in a few folders.
+// script returns n random changes to a few files in a few folders.
 func script(rng *rand.Rand, n int) []step {
 	steps := []step{{op: "mkdir", to: "a"}, {op: "mkdir", to: "a/b"}, {op: "mkdir", to: "b"}}
 	for range n {
@@ -179,7 +179,7 @@ func script(rng *rand.Rand, n int) []step {
 	return steps
 }
 
-// do makes a change. A write makes a file, writes it in two pieces and closes it.
+// do makes the change. A write creates a file, writes it in two parts and closes it.
 func (s step) do(f blob.FS) (err error) {
 	switch s.op {
 	case "mkdir":
@@ -206,7 +206,7 @@ func (s step) do(f blob.FS) (err error) {
 	return err
 }
 
-// class returns the kind of an error.
+// class returns the kind of an error: the fs error that it wraps, or else its text.
 func class(err error) string {
 	for _, is := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrInvalid, fs.ErrClosed} {
 		if errors.Is(err, is) {
@@ -216,7 +216,7 @@ func class(err error) string {
 	return fmt.Sprint(err)
 }
 
-// state lists all folders and files with their contents.
+// state returns a list of all folders and files with their contents.
 func state(t testing.TB, f blob.FS) string {
 	t.Helper()
 	var out strings.Builder
@@ -251,7 +251,7 @@ func state(t testing.TB, f blob.FS) string {
 	return out.String()
 }
 
-// TestLikeAFileSystem holds a pack to a file system in memory, reopened at any time.
+// TestLikeAFileSystem compares a pack, which is reopened at random, with a file system in memory.
 func TestLikeAFileSystem(t *testing.T) {
 	for seed := range testkit.Seeds(t, 40, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -275,7 +275,7 @@ func TestLikeAFileSystem(t *testing.T) {
 	}
 }
 
-// TestReadersStayGood reads files that were removed, and moved by compactions, meanwhile.
+// TestReadersStayGood reads files that were removed or moved by compactions after they were opened.
 func TestReadersStayGood(t *testing.T) {
 	f := mustOpen(t, journaltest.NewDisk())
 	data := map[string][]byte{}
@@ -322,30 +322,30 @@ func TestReadersStayGood(t *testing.T) {
 	}
 }
 
-// TestStaysSmall writes and removes files over and over, while some others stay.
+// TestStaysSmall writes and removes many files and keeps some. The pack stays small.
 func TestStaysSmall(t *testing.T) {
 	d := journaltest.NewDisk()
 	f, err := pack.Open(pack.Options{Files: d, Pair: [2]int{2, 3}, Extent: 700, Slack: 10_000, Step: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	most, kept := 0, 0
+	maxBytes, liveBytes := 0, 0
 	for i := range 2000 {
 		s := step{op: "write", to: fmt.Sprint(i), data: bytes.Repeat([]byte{byte(i)}, 1000)}
 		if err := s.do(f); err != nil {
 			t.Fatal(err)
 		}
 		if i%100 == 0 {
-			kept += 1300
+			liveBytes += 1300
 			continue
 		}
 		if err := f.Remove(s.to); err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, len(d.Bytes(2))+len(d.Bytes(3)))
+		maxBytes = max(maxBytes, len(d.Bytes(2))+len(d.Bytes(3)))
 	}
-	if most > 4*kept+600<<10 { // 256 kB of each file are gathered before they are written
-		t.Errorf("the files grew to %d bytes for %d that are kept", most, kept)
+	if maxBytes > 4*liveBytes+600<<10 { // up to 256 kB of each file are buffered before they are written
+		t.Errorf("the files grew to %d bytes for %d that are kept", maxBytes, liveBytes)
 	}
 	for i := 0; i < 2000; i += 100 {
 		r, err := f.Open(fmt.Sprint(i))
@@ -359,7 +359,7 @@ func TestStaysSmall(t *testing.T) {
 	}
 }
 
-// TestWritingRemovedFiles writes to a file that was removed meanwhile.
+// TestWritingRemovedFiles writes to a file that was removed after it was created.
 func TestWritingRemovedFiles(t *testing.T) {
 	d := journaltest.NewDisk()
 	f := mustOpen(t, d)
@@ -381,7 +381,7 @@ func TestWritingRemovedFiles(t *testing.T) {
 	}
 }
 
-// countingDisk counts the bytes that are read.
+// countingDisk is a disk that counts the bytes that are read.
 type countingDisk struct {
 	*journaltest.Disk
 	read int
@@ -392,7 +392,7 @@ func (c *countingDisk) Read(file int, off int64, p []byte) error {
 	return c.Disk.Read(file, off, p)
 }
 
-// TestOpenReadsNoContents opens a pack of 20 MB.
+// TestOpenReadsNoContents checks that opening a pack of 20 MB does not read the files' contents.
 func TestOpenReadsNoContents(t *testing.T) {
 	c := &countingDisk{Disk: journaltest.NewDisk()}
 	open := func() *pack.FS {
@@ -405,7 +405,7 @@ func TestOpenReadsNoContents(t *testing.T) {
 	f := open()
 	for i := range 100 {
 		s := step{op: "write", to: fmt.Sprint(i), data: make([]byte, 200<<10), sync: i == 99}
-		if err := s.do(f); err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no folder a to be synced
+		if err := s.do(f); err != nil && !errors.Is(err, fs.ErrNotExist) { // folder a, which the step syncs, does not exist
 			t.Fatal(err)
 		}
 	}
@@ -440,8 +440,7 @@ func TestBadPaths(t *testing.T) {
 	}
 }
 
-// FuzzReplay opens packs of any records: it ends in kv.ErrCorrupt, or in a pack that can be read and
-// is the same when it is opened again.
+// FuzzReplay opens packs with random records. Open returns kv.ErrCorrupt, or a pack that has the same files when it is opened again.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte("\x02\x05a\x04\x01\x01a/1\x03\x02\x01\x05\x03\x03a/1a/2\x04\x04a/2"))
 	f.Add([]byte("\x04\x01\x01a\x03\x02\x01\x05\x02\x04a"))
@@ -451,7 +450,7 @@ func FuzzReplay(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for len(script) > 1 { // a record: bytes of its head, the head; of data, four bytes of a body
+		for len(script) > 1 { // a record: length of its head, then the head; a data record has a body of four bytes
 			n := min(int(script[0])+1, len(script)-1)
 			head, body := script[1:1+n], []byte(nil)
 			if head[0] == 2 {

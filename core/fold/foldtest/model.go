@@ -208,9 +208,9 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 }
 
 // defaultID returns the id that a create without one gets: the start of a digest of the application and the operation, in hex.
-func (m *Model) defaultID(what string, dot log.Dot) string {
+func (m *Model) defaultID(kind string, dot log.Dot) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s%s", what, m.app[:])
+	fmt.Fprintf(sum, "%s%s", kind, m.app[:])
 	_ = binary.Write(sum, binary.BigEndian, struct {
 		Site uint32
 		Seq  uint64
@@ -378,15 +378,15 @@ func (m *Model) compareNamed(r catalog.Reader) error {
 }
 
 func (b *being) compare(in *catalog.Input) error {
-	var shown []log.Label
+	var labels []log.Label
 	for _, l := range in.Labels {
 		if l.Value != log.Removed {
-			shown = append(shown, l.Label)
+			labels = append(labels, l.Label)
 		}
 	}
-	if in.Dot != b.dot || in.ID != b.id || in.Code != b.code || !slices.Equal(shown, b.visibleLabels()) {
+	if in.Dot != b.dot || in.ID != b.id || in.Code != b.code || !slices.Equal(labels, b.visibleLabels()) {
 		return fmt.Errorf("input %q of %v at %d with %v, want %q of %v at %d with %v",
-			in.ID, in.Dot, in.Code, shown, b.id, b.dot, b.code, b.visibleLabels())
+			in.ID, in.Dot, in.Code, labels, b.id, b.dot, b.code, b.visibleLabels())
 	}
 	if in.Blob != b.picture {
 		return fmt.Errorf("input %q of %v has picture %x, want %x", in.ID, in.Dot, in.Blob, b.picture)

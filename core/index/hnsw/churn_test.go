@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestChurnKeepsRecall replaces all vectors of a graph ten times, the oldest first, while Compact goes
-// along in steps, and compares it with a fresh build of what is left.
+// TestChurnKeepsRecall replaces all vectors of a graph ten times, the oldest first, with steps of Compact in between. It compares the
+// recall with a new graph of the remaining vectors.
 func TestChurnKeepsRecall(t *testing.T) {
 	const dim, replacements = 64, 10
 	n, options := testkit.Size(t, 1000, 2_000, 20_000, 200_000), Options{Dim: dim, M: 8, EfConstruction: 80}
@@ -19,7 +19,7 @@ func TestChurnKeepsRecall(t *testing.T) {
 	case testkit.Soaking():
 		options = Options{Dim: dim, EfConstruction: 100}
 	case kernel.Levels.Now() == cpu.Generic:
-		n = 150 // kernels are slow, and perhaps the whole processor is emulated
+		n = 150 // kernels are slow, and the processor may be emulated
 	}
 	from, _ := testkit.Rounds(t, 1, 1)
 	t.Logf("seed %d, %d vectors", from, n)
@@ -77,7 +77,7 @@ func TestChurnKeepsRecall(t *testing.T) {
 	}
 }
 
-// recallOf is recall@10 of searches with ef; a hit that is not alive fails the test.
+// recallOf returns the recall@10 of searches with ef. It fails the test if a hit is not alive.
 func recallOf(t *testing.T, g *Graph, alive map[uint32]vector, queries []vector, ef int) float64 {
 	t.Helper()
 	found, all := 0, 0

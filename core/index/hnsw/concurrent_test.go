@@ -9,8 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// TestSearchesBesideChanges runs searches of every kind while one writer inserts, deletes and compacts. They must find nodes that live
-// all the time, and must not find nodes that were deleted before.
+// TestSearchesBesideChanges runs searches of every kind while one writer inserts, deletes and compacts. They must find the nodes that are
+// never deleted, and no nodes that were deleted before the search.
 func TestSearchesBesideChanges(t *testing.T) {
 	const dim, fixed = 32, 200
 	changes := 1500
@@ -19,11 +19,11 @@ func TestSearchesBesideChanges(t *testing.T) {
 	}
 	c := newClusters(4, 8, dim)
 	g := newGraph(t, Options{Dim: dim, M: 6, EfConstruction: 40})
-	there := c.drawMany(fixed)
-	for i, v := range there {
+	vectors := c.drawMany(fixed)
+	for i, v := range vectors {
 		g.Insert(uint32(i), v.q, v.scale)
 	}
-	g.Insert(fixed, there[0].q, there[0].scale)
+	g.Insert(fixed, vectors[0].q, vectors[0].scale)
 	g.Delete(fixed)
 	moving := c.drawMany(changes)
 	done := make(chan struct{})
@@ -39,7 +39,7 @@ func TestSearchesBesideChanges(t *testing.T) {
 				default:
 				}
 				node := uint32(i % (fixed / 2))
-				q := there[node]
+				q := vectors[node]
 				var hits []Hit
 				switch i % 3 {
 				case 0:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// vector is test data: unit vectors as predict.Embedding keeps them.
+// vector is a random unit vector, also in the form that predict.Embedding stores.
 type vector struct {
 	f     []float32
 	q     []int16
@@ -39,8 +39,8 @@ func unitOf(f []float32) []float32 {
 	return f
 }
 
-// clusters draws from a mixture of Gaussians on the unit sphere, the data of the benchmarks:
-// a centre among count, plus noise of 0.8 of its length.
+// clusters draws from a mixture of Gaussians on the unit sphere, like the data of the benchmarks: one of count centres plus noise of 0.8 of
+// its length.
 type clusters struct {
 	rng     *rand.Rand
 	centres [][]float32
@@ -81,7 +81,7 @@ func (c *clusters) drawMany(n int) []vector {
 	return vs
 }
 
-// exact is the judge: the k nearest of nodes by all 16 bits, straight from the contract.
+// exact returns the k nearest nodes, computed with all 16 bits as the package documents.
 func exact(nodes map[uint32]vector, query vector, k int) []Hit {
 	hits := make([]Hit, 0, len(nodes))
 	for node, v := range nodes {

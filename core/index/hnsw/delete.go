@@ -103,17 +103,17 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	return from
 }
 
-// bypass removes the links on level 0 from the slots in from to the tombstone gone. One slot, the hub, is to reach everything that gone led
-// to. The first link of gone leads to the hub, for slots with an unknown link to gone; walks see no other link. The remaining links of gone
-// are candidates for Compact.
-func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
-	links := g.level0.At(gone)
+// bypass removes the links on level 0 from the slots in from to the tombstone tomb. One slot, the hub, must then reach everything that tomb
+// led to. The first link of tomb leads to the hub, for slots with an unknown link to tomb; walks see no other link. The remaining links of
+// tomb are candidates for Compact.
+func (g *Graph) bypass(tomb uint32, from, beyond []uint32) {
+	links := g.level0.At(tomb)
 	hub := g.hubOf(from, beyond)
 	for _, p := range from {
 		if g.dead.has(p) {
-			g.redirect(p, gone, hub)
+			g.redirect(p, tomb, hub)
 		} else {
-			g.relink(p, 0, gone)
+			g.relink(p, 0, tomb)
 		}
 	}
 	clearLinks(links)
@@ -177,15 +177,15 @@ func (g *Graph) hubOf(from, beyond []uint32) uint32 {
 	return noSlot
 }
 
-// redirect replaces the link of the tombstone p to the tombstone gone by one to hub.
-func (g *Graph) redirect(p, gone, hub uint32) {
+// redirect replaces the link of the tombstone p to the tombstone tomb by one to hub.
+func (g *Graph) redirect(p, tomb, hub uint32) {
 	links := g.level0.At(p)
 	g.touch(p)
 	switch {
 	case hub == noSlot:
 		clearLinks(links)
-	case links[0] != gone:
-		g.unlink(p, 0, gone)
+	case links[0] != tomb:
+		g.unlink(p, 0, tomb)
 	default:
 		if slices.Contains(links, hub) {
 			g.unlink(p, 0, hub)
@@ -245,24 +245,24 @@ func (g *Graph) lead(slot, x uint32) {
 	}
 }
 
-// relink replaces the link of slot to the tombstone gone by one to a slot that gone leads to, or by more if slot has less than half of
+// relink replaces the link of slot to the tombstone tomb by one to a slot that tomb leads to, or by more if slot has less than half of
 // the level's budget. The threshold is the budget and not the present degree, since otherwise every round of deletes would lower it a
 // little.
-func (g *Graph) relink(slot uint32, level int, gone uint32) {
+func (g *Graph) relink(slot uint32, level int, tomb uint32) {
 	links := g.links(slot, level)
 	had := len(full(links))
-	g.unlink(slot, level, gone)
-	g.refill(slot, level, g.behind(slot, level, gone), max(had, len(links)/2))
+	g.unlink(slot, level, tomb)
+	g.refill(slot, level, g.behind(slot, level, tomb), max(had, len(links)/2))
 	if len(full(links)) < len(links)/2 {
 		g.strengthen(slot, level)
 	}
 }
 
-// unlink removes the link of slot to gone and closes the gap. It does nothing if there is none, since a call of lead may have replaced the
+// unlink removes the link of slot to tomb and closes the gap. It does nothing if there is none, since a call of lead may have replaced the
 // link.
-func (g *Graph) unlink(slot uint32, level int, gone uint32) {
+func (g *Graph) unlink(slot uint32, level int, tomb uint32) {
 	links := g.links(slot, level)
-	at := slices.Index(links, gone)
+	at := slices.Index(links, tomb)
 	if at < 0 {
 		return
 	}
@@ -271,9 +271,9 @@ func (g *Graph) unlink(slot uint32, level int, gone uint32) {
 	g.touch(slot)
 }
 
-// behind returns the live slots that the tombstone gone leads to on a level, without slot and those it leads to. On level 0 it replaces
+// behind returns the live slots that the tombstone tomb leads to on a level, without slot and those it leads to. On level 0 it replaces
 // tombstones among them by the live slots that their hubs lead to. slot may be noSlot.
-func (g *Graph) behind(slot uint32, level int, gone uint32) []uint32 {
+func (g *Graph) behind(slot uint32, level int, tomb uint32) []uint32 {
 	s := &g.work
 	s.visited.grow(len(g.nodes))
 	s.list, s.passed = s.list[:0], s.passed[:0]
@@ -283,7 +283,7 @@ func (g *Graph) behind(slot uint32, level int, gone uint32) []uint32 {
 			s.pass(to)
 		}
 	}
-	for _, to := range full(g.links(gone, level)) {
+	for _, to := range full(g.links(tomb, level)) {
 		if level == 0 {
 			to = g.resolve(to)
 		}

@@ -11,8 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// pointing returns the unit vector at an angle, in degrees, in the plane of the first two of 32
-// dimensions.
+// pointing returns the unit vector at an angle in degrees, in the plane of the first two of 32 dimensions.
 func pointing(degrees float64) (q []int16, scale float32) {
 	q = make([]int16, 32)
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
@@ -59,7 +58,7 @@ func ExampleOpen() {
 	}
 	g, err := hnsw.Open(store, prefix, hnsw.Options{Dim: 32}, vectors)
 	if err != nil {
-		panic(err) // ErrCorrupt: make one with New, and insert all
+		panic(err) // ErrCorrupt: create a graph with New and insert all vectors
 	}
 	_ = vectors(func(node uint32, q []int16, scale float32) bool {
 		g.Insert(node, q, scale)
@@ -71,7 +70,7 @@ func ExampleOpen() {
 		panic(err)
 	}
 
-	again, err := hnsw.Open(store, prefix, hnsw.Options{Dim: 32}, vectors)
-	fmt.Println(again.Len(), again.Seq(), err)
+	reopened, err := hnsw.Open(store, prefix, hnsw.Options{Dim: 32}, vectors)
+	fmt.Println(reopened.Len(), reopened.Seq(), err)
 	// Output: 36 36 <nil>
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pagesOf is a graph of three pages, with free slots and tombstones, and their bytes.
+// pagesOf returns a graph of three pages with free slots and tombstones, and the bytes of its pages.
 func pagesOf(t testing.TB) (*Graph, [][]byte) {
 	t.Helper()
 	c := newClusters(3, 3, 32)
@@ -28,7 +28,7 @@ func pagesOf(t testing.TB) (*Graph, [][]byte) {
 	return g, pages
 }
 
-// FuzzReadPage checks the decoder of pages: it does not panic, and a page that it accepts is written to the same bytes.
+// FuzzReadPage checks that the decoder of pages does not panic. An accepted page is encoded to the same bytes.
 func FuzzReadPage(f *testing.F) {
 	_, pages := pagesOf(f)
 	for i, p := range pages {
@@ -40,7 +40,7 @@ func FuzzReadPage(f *testing.F) {
 		page := int(number % 3)
 		for _, sealed := range []bool{false, true} {
 			if sealed {
-				// With a right checksum, so that what is behind it is reached.
+				// Repair the checksum, so that the decoder reads what follows it.
 				if len(b) < pageHead {
 					return
 				}

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 )
 
-// small asks for small tests: where kernels are slow, perhaps the whole processor is emulated.
+// small reports whether tests must be small, because kernels are slow and the processor may be emulated.
 func small() bool { return testing.Short() || kernel.Levels.Now() == cpu.Generic }
 
 func TestSearchFindsTheNearest(t *testing.T) {
@@ -83,7 +83,7 @@ func TestEmptyGraph(t *testing.T) {
 	}
 }
 
-// TestTwins keeps graphs in one piece that hold many copies of few vectors, and finds the copies.
+// TestTwins: graphs with many copies of few vectors stay connected, and searches find the copies.
 func TestTwins(t *testing.T) {
 	seeds := uint64(20)
 	if small() {
@@ -122,8 +122,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// TestFilterFarFromTheQuery asks for nodes that lie in other clusters than the query, where a
-// walk meets none of them.
+// TestFilterFarFromTheQuery searches nodes in other clusters than the query, where a walk would meet none of them.
 func TestFilterFarFromTheQuery(t *testing.T) {
 	n := uint32(4000)
 	if small() {
@@ -226,7 +225,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestCompactRescues links a node again that nothing leads to.
+// TestCompactRescues: Compact links a node to which no link leads.
 func TestCompactRescues(t *testing.T) {
 	c := newClusters(7, 4, 32)
 	g := newGraph(t, Options{Dim: 32, M: 4, EfConstruction: 30})

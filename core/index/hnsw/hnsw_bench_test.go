@@ -9,8 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// benchSet is the benchmarks' graph: n vectors of a mixture of 2,000 Gaussians, as
-// performance.md's workload draws them, and 200 queries with their ten exact neighbours.
+// benchSet is the graph of the benchmarks: n vectors of a mixture of 2,000 Gaussians, like the workload in performance.md, and 200 queries
+// with their ten exact neighbours.
 type benchSet struct {
 	g       *Graph
 	vectors []vector
@@ -41,7 +41,7 @@ func benchSetOf(b *testing.B, n, dim int) *benchSet {
 	return s
 }
 
-// BenchmarkSearch reports recall@10 and the time of a search.
+// BenchmarkSearch reports the recall@10 and the time of a search.
 func BenchmarkSearch(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		if n > 10_000 && testing.Short() {
@@ -69,7 +69,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkFiltered searches among a share of the nodes.
+// BenchmarkFiltered searches a share of the nodes.
 func BenchmarkFiltered(b *testing.B) {
 	const n = 10_000
 	for _, percent := range []int{1, 10, 50} {
@@ -92,8 +92,7 @@ func BenchmarkFiltered(b *testing.B) {
 	}
 }
 
-// BenchmarkPlan measures what plan decides between, a walk and a scan in turn: both times and the
-// recall@10 of the walk.
+// BenchmarkPlan measures the two methods between which plan decides, a walk and a scan, and the recall@10 of the walk.
 func BenchmarkPlan(b *testing.B) {
 	const n = 20_000
 	for _, percent := range []int{2, 5, 10, 20, 50, 90} {
@@ -129,7 +128,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkInsert adds to a graph that grows from empty.
+// BenchmarkInsert inserts into a graph that is empty at first.
 func BenchmarkInsert(b *testing.B) {
 	b.Run("dim=256", func(b *testing.B) {
 		s := benchSetOf(b, 10_000, 256)

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// model is a graph and its naive model: a map of its vectors.
+// model is a graph with its naive model, a map of vectors.
 type model struct {
 	t      *rapid.T
 	c      *clusters
@@ -34,7 +34,7 @@ func (m *model) live() *roaring.Bitmap {
 	return b
 }
 
-// digest returns the digest that the graph must have.
+// digest returns the expected digest of the graph.
 func (m *model) digest() (sum uint64) {
 	for node := range m.nodes {
 		sum += mix(uint64(node))
@@ -77,7 +77,7 @@ func (m *model) flush() {
 	}
 }
 
-// search compares an answer with the judge's. The graphs are small, so a wide walk sees all.
+// search compares searches with exact. The graphs are so small that a wide walk visits all nodes.
 func (m *model) search(allow *roaring.Bitmap) {
 	q := m.c.draw()
 	nodes := m.nodes
@@ -107,8 +107,8 @@ func (m *model) search(allow *roaring.Bitmap) {
 	}
 }
 
-// TestGraphIsWhatTheModelSays makes random changes and searches, closing and opening the graph in
-// between, and holds every answer and the checker to the model.
+// TestGraphIsWhatTheModelSays makes random changes and searches, and sometimes closes and opens the graph. It compares every answer with
+// the model and runs the checker.
 func TestGraphIsWhatTheModelSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{
@@ -163,7 +163,7 @@ func TestGraphIsWhatTheModelSays(t *testing.T) {
 						allow.Add(node)
 					}
 				}
-				allow.Add(m.next + 100) // never there
+				allow.Add(m.next + 100) // a node that does not exist
 				m.search(allow)
 			},
 			"": func(*rapid.T) {
@@ -178,7 +178,7 @@ func TestGraphIsWhatTheModelSays(t *testing.T) {
 	})
 }
 
-// sameGraph compares what two graphs keep.
+// sameGraph compares the contents of two graphs.
 func sameGraph(t interface{ Fatalf(string, ...any) }, got, want *Graph) {
 	if len(got.nodes) != len(want.nodes) || got.entry != want.entry || got.top != want.top || got.live != want.live {
 		t.Fatalf("opened graph has %d slots, entry %d: want %d, %d", len(got.nodes), got.entry, len(want.nodes), want.entry)
@@ -190,8 +190,7 @@ func sameGraph(t interface{ Fatalf(string, ...any) }, got, want *Graph) {
 	}
 }
 
-// TestSameChangesSameGraph builds a graph at every level of the kernel, and once more closing and opening it
-// all the time.
+// TestSameChangesSameGraph builds equal graphs at every level of the kernel, and once more with a reopen after every 50 inserts.
 func TestSameChangesSameGraph(t *testing.T) {
 	build := func(reopen bool) *Graph {
 		c := newClusters(5, 10, 64)
@@ -245,14 +244,14 @@ func TestOpenDoubts(t *testing.T) {
 	}
 	g.Delete(7)
 	delete(m.nodes, 7)
-	var whole, older kv.Batch
+	var newer, older kv.Batch
 	g.Flush(&older, prefix, 1)
 	g.Delete(8)
-	g.Flush(&whole, prefix, 2)
+	g.Flush(&newer, prefix, 2)
 	delete(m.nodes, 8)
 	fill := func(t *testing.T) kv.Store {
 		store := memkv.New()
-		for _, b := range []*kv.Batch{&older, &whole} {
+		for _, b := range []*kv.Batch{&older, &newer} {
 			if err := store.Apply(b); err != nil {
 				t.Fatal(err)
 			}

@@ -36,8 +36,8 @@ func (g *Graph) Scan(dst []Hit, q []int16, scale float32, k int, nodes *roaring.
 	own := errorOf(q, scale)
 	for start := len(dst); ; dst = dst[:start] {
 		g.scanAll(s, k+spare, own, nodes)
-		var gone int
-		if dst, gone = g.settle(dst, s, k, own); gone <= spare {
+		var deleted int
+		if dst, deleted = g.settle(dst, s, k, own); deleted <= spare {
 			return dst
 		}
 	}
@@ -125,8 +125,8 @@ func (s *scratch) bound(k int, slack uint32) uint32 {
 	return s.best[k-1] + slack
 }
 
-// settle ranks the nodes within the bound on all 16 bits. gone is the number of these nodes that are no longer live.
-func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hit, gone int) {
+// settle ranks the nodes within the bound on all 16 bits. deleted is the number of these nodes that are no longer live.
+func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hit, deleted int) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	bound := s.bound(k+spare, own.slack(g.worst))
@@ -138,10 +138,10 @@ func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hi
 		if slot := g.slots.get(c.node); slot != noSlot {
 			s.batch = append(s.batch, slot)
 		} else {
-			gone++
+			deleted++
 		}
 	}
-	return g.rank(dst, s, s.batch, k), gone
+	return g.rank(dst, s, s.batch, k), deleted
 }
 
 // vectorError bounds the difference between vectors and their high bytes.

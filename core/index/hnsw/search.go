@@ -55,14 +55,14 @@ func (g *Graph) searchWalk(dst []Hit, s *scratch, k, ef int, allow *roaring.Bitm
 		return dst, true
 	}
 	var f filter
-	there := g.live
+	candidates := g.live
 	if allow != nil {
 		f = s.fill(allow)
-		there = min(there, int(allow.GetCardinality()))
+		candidates = min(candidates, int(allow.GetCardinality()))
 	}
 	at := g.descend(s, &s.query, 0)
 	g.walk(s, &s.query, at, 0, ef, f)
-	if len(s.pool) < min(ef, there) {
+	if len(s.pool) < min(ef, candidates) {
 		return dst, false
 	}
 	s.slots = s.slots[:0]

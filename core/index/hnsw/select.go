@@ -28,8 +28,8 @@ func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
 	}
 	rest, slots := s.rest, s.slots
 	for len(rest) > 0 && len(s.picked) < m {
-		taken := rest[0]
-		s.picked = append(s.picked, taken)
+		candidate := rest[0]
+		s.picked = append(s.picked, candidate)
 		row := v.Row(slots[0])
 		rest, slots = rest[1:], slots[1:]
 		if len(s.picked) == m {
@@ -42,7 +42,7 @@ func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
 		v.Distances(near, &row, slots)
 		n := 0
 		for i, k := range rest {
-			if d := distanceOf(k); near[i] < d || near[i] == d && d == distanceOf(taken) {
+			if d := distanceOf(k); near[i] < d || near[i] == d && d == distanceOf(candidate) {
 				s.pruned = append(s.pruned, k)
 				continue
 			}

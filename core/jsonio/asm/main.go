@@ -61,9 +61,9 @@ func plain() {
 		VPOR(s, v, v)
 		special[k] = v
 	}
-	either := YMM()
-	VPOR(special[0], special[1], either)
-	VPTEST(either, either)
+	union := YMM()
+	VPOR(special[0], special[1], union)
+	VPTEST(union, union)
 	JNZ(LabelRef("found"))
 	ADDQ(I8(64), i)
 	JMP(LabelRef("block"))

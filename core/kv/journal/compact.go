@@ -9,11 +9,11 @@ import (
 
 // rewrite is a running compaction.
 type rewrite struct {
-	tape   *tape
-	source Source
-	whole  bool  // all records that were live at the beginning are written
-	at     int64 // offset in the current file: records from here on are still to be copied
-	chain  uint32
+	tape     *tape
+	source   Source
+	complete bool  // all records that were live at the beginning are written
+	at       int64 // offset in the current file: records from here on are still to be copied
+	chain    uint32
 }
 
 // Copier writes the records of a [Source] to the new file.
@@ -39,7 +39,7 @@ func (j *Journal) Due(live, slack int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	size := j.now.end()
-	return j.rewrite == nil && j.err == nil && size > 2*live+slack && size > j.again
+	return j.rewrite == nil && j.err == nil && size > 2*live+slack && size > j.retrySize
 }
 
 // Compact begins to write live records to the other file, unless a compaction runs; each Append continues it. The source must show the
@@ -66,8 +66,8 @@ func (j *Journal) step(n int) error {
 		before := r.tape.end()
 		var err error
 		switch {
-		case !r.whole:
-			r.whole, err = r.source.Next(&Copier{j}, n)
+		case !r.complete:
+			r.complete, err = r.source.Next(&Copier{j}, n)
 		case r.at < j.now.end():
 			err = j.copySince(n)
 		default:
@@ -141,11 +141,11 @@ func (j *Journal) finish() error {
 func (j *Journal) abandon() {
 	r := j.rewrite
 	j.rewrite = nil
-	j.again = j.now.end() + j.now.end()/4
+	j.retrySize = j.now.end() + j.now.end()/4
 	r.source.Close()
 	// A file without a header is emptied before its next use. This frees its space now.
 	if err := j.files.Truncate(r.tape.file, 0); err != nil {
-		j.again = max(j.again, 2*j.now.end())
+		j.retrySize = max(j.retrySize, 2*j.now.end())
 	}
 }
 

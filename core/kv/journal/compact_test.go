@@ -15,20 +15,20 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 )
 
-// shelf is a map from keys to contents in a journal: the head is the key, the body the
-// contents, and a later record replaces an earlier.
+// shelf is a map from keys to contents in a journal. A record's head is the key and its body the contents. Later records replace earlier
+// ones.
 type shelf struct {
 	*journal.Journal
-	places map[string]*place
-	left   []string          // keys that a compaction has still to write
-	then   map[string]*place // what it writes of them
-	since  map[int64]*place
-	ended  int // compactions
-	moved  int // records
-	broken bool
+	places   map[string]*place
+	left     []string          // keys that the compaction has not copied yet
+	snapshot map[string]*place // places at the start of the compaction
+	since    map[int64]*place
+	ended    int // number of compactions that ended
+	moved    int // number of records that moved
+	broken   bool
 }
 
-// place is the offset of contents, now and after the running compaction.
+// place is the offset of contents, now and after the running compaction, and their length.
 type place struct {
 	at, next int64
 	n        int
@@ -59,7 +59,7 @@ func (s *shelf) put(key string, contents []byte) error {
 		live += int64(p.n)
 	}
 	if s.Due(live, 2000) {
-		s.then, s.left, s.since = maps.Clone(s.places), slices.Sorted(maps.Keys(s.places)), map[int64]*place{}
+		s.snapshot, s.left, s.since = maps.Clone(s.places), slices.Sorted(maps.Keys(s.places)), map[int64]*place{}
 		s.Compact(s)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (s *shelf) put(key string, contents []byte) error {
 // Next implements [journal.Source].
 func (s *shelf) Next(to *journal.Copier, n int) (done bool, err error) {
 	for ; n > 0 && len(s.left) > 0; s.left = s.left[1:] {
-		p := s.then[s.left[0]]
+		p := s.snapshot[s.left[0]]
 		if p.next, err = to.Copy([]byte(s.left[0]), p.at, p.n); err != nil {
 			return false, err
 		}
@@ -109,7 +109,7 @@ func (s *shelf) Close() {
 	s.since = nil
 }
 
-// holds compares the contents at the shelf's offsets.
+// holds compares the contents at the shelf's offsets with want.
 func (s *shelf) holds(t testing.TB, want map[string][]byte) {
 	t.Helper()
 	if len(s.places) != len(want) {
@@ -123,7 +123,7 @@ func (s *shelf) holds(t testing.TB, want map[string][]byte) {
 	}
 }
 
-// fullDisk is a disk with a file that has no space after some time.
+// fullDisk is a disk on which writes to the files in full fail.
 type fullDisk struct {
 	*journaltest.Disk
 	full map[int]bool
@@ -136,7 +136,7 @@ func (l *fullDisk) Write(file int, off int64, p []byte) error {
 	return l.Disk.Write(file, off, p)
 }
 
-// churn replaces contents at random.
+// churn appends random contents under random keys.
 func churn(t testing.TB, rng *rand.Rand, s *shelf, want map[string][]byte, n int) {
 	t.Helper()
 	for range n {
@@ -151,8 +151,8 @@ func churn(t testing.TB, rng *rand.Rand, s *shelf, want map[string][]byte, n int
 	}
 }
 
-// TestCompaction replaces contents over and over. They are found at the offsets that the compactions returned, also after the files are
-// opened again.
+// TestCompaction replaces contents many times. They are found at the offsets that the compactions returned, and after the files are opened
+// again.
 func TestCompaction(t *testing.T) {
 	d := journaltest.NewDisk()
 	want := map[string][]byte{}
@@ -178,8 +178,8 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestCompactionGivesUp makes compactions fail for want of space, or by their source. The journal accepts records, tries again when it
-// has grown, and succeeds when it can.
+// TestCompactionGivesUp makes compactions fail because the disk is full or because of their source. The journal still accepts records,
+// tries again when it has grown, and succeeds when it can.
 func TestCompactionGivesUp(t *testing.T) {
 	n := 3000
 	if testing.Short() {
@@ -242,8 +242,7 @@ func TestCompactionMeetsDamage(t *testing.T) {
 	}
 }
 
-// TestLargeRecords appends records larger than what is gathered, and reads them before and after they
-// are written.
+// TestLargeRecords appends records that are larger than the write buffer, and reads them before and after they are written.
 func TestLargeRecords(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := openShelf(d)
@@ -273,7 +272,7 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
-// TestFaultsLast has the journal's calls fail: nothing is taken after the first.
+// TestFaultsLast makes one call of the journal fail. The journal accepts no records afterwards.
 func TestFaultsLast(t *testing.T) {
 	for n := 1; n < 8; n++ {
 		d := journaltest.NewDisk()

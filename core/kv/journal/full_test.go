@@ -24,8 +24,8 @@ func openReserved(t testing.TB, d *journaltest.Disk) (j *journal.Journal, heads 
 	return j, heads
 }
 
-// TestFull fills a disk. A record without space is refused completely, and earlier ones stay. The journal frees its reserve once Room
-// reports no space, and works normally when there is space again. Write notices the full disk at once and Append at the sync.
+// TestFull fills a disk. A record without space is rejected completely, and earlier ones stay. The journal frees its reserve once Room
+// returns an error, and works normally when there is space again. Write returns the error at once, and Append at the sync.
 func TestFull(t *testing.T) {
 	for name, add := range map[string]func(j *journal.Journal, head string) error{
 		"write": func(j *journal.Journal, head string) error {
@@ -51,7 +51,7 @@ func TestFull(t *testing.T) {
 			full, after := error(nil), 0
 			for i := 0; full == nil; i++ {
 				if j.Room() != nil {
-					after++ // records in the space of the reserve
+					after++ // this record uses the reserve
 				}
 				head := fmt.Sprintf("%04d", i)
 				if full = add(j, head); full == nil {
@@ -65,7 +65,7 @@ func TestFull(t *testing.T) {
 			if err := j.Room(); err != nil {
 				t.Fatalf("there is space again, but Room returns %v", err)
 			}
-			if name == "append" { // it waited in memory for space
+			if name == "append" { // the last record waited in memory for space
 				want = append(want, fmt.Sprintf("%04d", len(want)))
 			}
 			if err := add(j, "last"); err != nil {

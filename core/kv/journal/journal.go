@@ -68,20 +68,20 @@ type Options struct {
 
 // Journal is a pair of files. It is safe for concurrent use.
 type Journal struct {
-	mu       sync.Mutex
-	files    Files
-	pair     [2]int
-	magic    [8]byte
-	pace     int
-	now      *tape
-	appended uint64 // number of records since Open
-	flushed  uint64 // number of the last record in the file
-	synced   uint64 // number of the last record that survives a crash
-	rewrite  *rewrite
-	reserve  int   // bytes, see Options
-	reserved bool  // the reserve is in the other file
-	again    int64 // size at which a failed compaction is tried again
-	err      error // error of every further write
+	mu        sync.Mutex
+	files     Files
+	pair      [2]int
+	magic     [8]byte
+	pace      int
+	now       *tape
+	appended  uint64 // number of records since Open
+	flushed   uint64 // number of the last record in the file
+	synced    uint64 // number of the last record that survives a crash
+	rewrite   *rewrite
+	reserve   int   // bytes, see Options
+	reserved  bool  // the reserve is in the other file
+	retrySize int64 // size at which a failed compaction is tried again
+	err       error // error of every further write
 }
 
 // Yield receives each record from [Open]: its head, borrowed until Yield returns, and the offset of its body of n bytes.

@@ -51,14 +51,14 @@ func sync(t testing.TB, j *journal.Journal) {
 	}
 }
 
-// Offsets of a file with records of four bytes.
+// Sizes in a file whose records have bodies of four bytes.
 const (
 	header = 64
 	record = 16 + 4
 )
 
-// TestOldBytesAreNoRecords leaves a whole record behind a torn one, and puts another of the same
-// length into the torn one's place: the record of the old time does not come back.
+// TestOldBytesAreNoRecords: a file has an intact record after a torn one. A new record of the same length overwrites the torn one. The old
+// record is not replayed.
 func TestOldBytesAreNoRecords(t *testing.T) {
 	d := journaltest.NewDisk()
 	j, _ := mustOpen(t, d)
@@ -66,20 +66,20 @@ func TestOldBytesAreNoRecords(t *testing.T) {
 	sync(t, j)
 	appendAll(t, j, "two.", "old.")
 	sync(t, j)
-	whole := d.Bytes(0)
-	copy(whole[32:64], make([]byte, 32)) // the power went before a mark said that these were synced
-	whole[header+record+16] ^= 1
-	d.SetBytes(0, whole)
+	data := d.Bytes(0)
+	copy(data[32:64], make([]byte, 32)) // the power failed before a mark recorded the sync
+	data[header+record+16] ^= 1
+	d.SetBytes(0, data)
 	j, heads := mustOpen(t, d)
 	if !slices.Equal(heads, []string{"one."}) {
 		t.Fatalf("replayed %q", heads)
 	}
 	appendAll(t, j, "new.")
 	sync(t, j)
-	// The cut was not kept, what was appended was.
-	after := append(d.Bytes(0), whole[header+2*record:]...)
-	if len(after) != len(whole) {
-		t.Fatalf("%d bytes, want %d", len(after), len(whole))
+	// The journal now ends after the new record. The old bytes follow it again.
+	after := append(d.Bytes(0), data[header+2*record:]...)
+	if len(after) != len(data) {
+		t.Fatalf("%d bytes, want %d", len(after), len(data))
 	}
 	d.SetBytes(0, after)
 	if _, heads = mustOpen(t, d); !slices.Equal(heads, []string{"one.", "new."}) {
@@ -87,7 +87,7 @@ func TestOldBytesAreNoRecords(t *testing.T) {
 	}
 }
 
-// TestMarksTellDamage loses the newer of two marks: what the older says was synced is held to.
+// TestMarksTellDamage damages the newer of two marks. Damage of a record that the older mark covers is still reported.
 func TestMarksTellDamage(t *testing.T) {
 	d := journaltest.NewDisk()
 	j, _ := mustOpen(t, d)
@@ -95,10 +95,10 @@ func TestMarksTellDamage(t *testing.T) {
 	sync(t, j)
 	appendAll(t, j, "new.")
 	sync(t, j)
-	whole := d.Bytes(0)
-	marks := map[uint64]int{} // by length
+	data := d.Bytes(0)
+	marks := map[uint64]int{} // by the synced length
 	for _, at := range []int{32, 48} {
-		marks[binary.LittleEndian.Uint64(whole[at:])] = at
+		marks[binary.LittleEndian.Uint64(data[at:])] = at
 	}
 	newer, ok := marks[uint64(header+3*record)]
 	if _, older := marks[uint64(header+2*record)]; !ok || !older {
@@ -119,7 +119,7 @@ func TestMarksTellDamage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		d := journaltest.NewDisk()
-		bad := bytes.Clone(whole)
+		bad := bytes.Clone(data)
 		for _, at := range tt.damage {
 			bad[at] ^= 0x40
 		}
@@ -131,7 +131,7 @@ func TestMarksTellDamage(t *testing.T) {
 	}
 }
 
-// TestSyncsAreShared counts the syncs of records that are waited for one after the other.
+// TestSyncsAreShared waits for each of 100 records. One sync makes all of them durable.
 func TestSyncsAreShared(t *testing.T) {
 	d := journaltest.NewDisk()
 	j, _ := mustOpen(t, d)
@@ -178,7 +178,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// FuzzOpen opens files with any content. The result is an error, or records that are the same after they are written again.
+// FuzzOpen opens files with random content. The result is an error, or records that are the same after they are written again.
 func FuzzOpen(f *testing.F) {
 	d := journaltest.NewDisk()
 	j, _, err := open(d)
@@ -193,11 +193,11 @@ func FuzzOpen(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	whole := d.Bytes(0)
-	f.Add(whole, []byte(nil))
-	f.Add([]byte(nil), whole)
-	f.Add(whole[:len(whole)-3], whole)
-	f.Add(whole[:70], []byte{1})
+	data := d.Bytes(0)
+	f.Add(data, []byte(nil))
+	f.Add([]byte(nil), data)
+	f.Add(data[:len(data)-3], data)
+	f.Add(data[:70], []byte{1})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		if len(a)+len(b) > 1<<20 {
 			t.Skip()
@@ -212,12 +212,12 @@ func FuzzOpen(f *testing.F) {
 			}
 			return
 		}
-		again, same := mustOpen(t, d)
+		reopened, same := mustOpen(t, d)
 		if !slices.Equal(heads, same) {
 			t.Fatalf("replayed %q, then %q", heads, same)
 		}
-		appendAll(t, again, "more")
-		sync(t, again)
+		appendAll(t, reopened, "more")
+		sync(t, reopened)
 		if _, same = mustOpen(t, d); !slices.Equal(append(heads, "more"), same) {
 			t.Fatalf("replayed %q and one more as %q", heads, same)
 		}

@@ -249,7 +249,7 @@ type window struct {
 
 const (
 	leastAhead = 4 << 10
-	mostAhead  = 1 << 20
+	maxAhead   = 1 << 20
 )
 
 // bytes returns n bytes at an offset of the file, valid until the next call.
@@ -258,7 +258,7 @@ func (w *window) bytes(at int64, n int) ([]byte, error) {
 	if at >= w.from && at+int64(n) <= end {
 		return w.data[at-w.from:][:n], nil
 	}
-	w.ahead = min(2*w.ahead, mostAhead)
+	w.ahead = min(2*w.ahead, maxAhead)
 	if at < w.from || at > end || w.ahead == 0 {
 		w.ahead = leastAhead
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 )
 
-// TestFarValues reads values where they lie: single ones, and many in a scan; before they are written to the disk,
-// after, when the store is opened again, and when it was compacted.
+// TestFarValues reads values that are stored in the journal only, singly and in scans: before they are written to the disk, afterwards,
+// when the store is opened again, and after a compaction.
 func TestFarValues(t *testing.T) {
 	const n, size = 300, 2000
 	d := &watchedDisk{Disk: journaltest.NewDisk()}
@@ -48,7 +48,7 @@ func TestFarValues(t *testing.T) {
 		if err := s.Apply(&b); err != nil {
 			t.Fatal(err)
 		}
-		if i == 50 { // some are still to be written
+		if i == 50 { // some values are still in memory
 			d.read = 0
 			if _, err := s.Get([]byte("key-0050")); err != nil || d.read > 0 {
 				t.Fatalf("Get of what was just applied: %v, %d bytes read", err, d.read)
@@ -59,12 +59,12 @@ func TestFarValues(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = openInFiles(d, always); err != nil { // which begins to compact
+	if s, err = openInFiles(d, always); err != nil { // opening starts a compaction
 		t.Fatal(err)
 	}
 	check("opened again")
 	snap := s.Snapshot()
-	for i := range 3 * n { // each is replaced while it is compacted
+	for i := range 3 * n { // each is replaced during a compaction
 		var b kv.Batch
 		b.Put(numberedPair(i%n, i/n+1, size))
 		if err := s.Apply(&b); err != nil {
@@ -95,7 +95,7 @@ func TestFarValues(t *testing.T) {
 	}
 }
 
-// TestFarOpen has opening read no values that were durable, and a scan read those that it yields.
+// TestFarOpen: opening reads no durable values, and a scan reads only the values that it yields.
 func TestFarOpen(t *testing.T) {
 	const n, size = 100, 100 << 10
 	d := &watchedDisk{Disk: journaltest.NewDisk()}
@@ -126,7 +126,7 @@ func TestFarOpen(t *testing.T) {
 	}
 }
 
-// TestFarErrors has what cannot be read, or is damaged, told by every call that reads it: no key is missed.
+// TestFarErrors: every call that reads a damaged or unreadable value returns an error. No scan omits the key.
 func TestFarErrors(t *testing.T) {
 	d := &watchedDisk{Disk: journaltest.NewDisk()}
 	s, err := openInFiles(d, 0)
@@ -148,36 +148,36 @@ func TestFarErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell := func(what string, want error) {
+	expectError := func(fault string, want error) {
 		t.Helper()
 		snap := s.Snapshot()
 		defer func() { _ = snap.Close() }()
 		for name, r := range map[string]kv.Reader{"store": s, "snapshot": snap} {
 			if _, err := r.Get([]byte("key-0007")); !errors.Is(err, want) {
-				t.Errorf("%s: Get of a %s = %v, want %v", what, name, err, want)
+				t.Errorf("%s: Get of a %s = %v, want %v", fault, name, err, want)
 			}
 			for _, scan := range []func(lo, hi []byte, yield func(key, value []byte) bool) error{r.Scan, r.ScanBack} {
 				if err := scan(nil, nil, func(_, _ []byte) bool { return true }); !errors.Is(err, want) {
-					t.Errorf("%s: a scan of a %s = %v, want %v", what, name, err, want)
+					t.Errorf("%s: a scan of a %s = %v, want %v", fault, name, err, want)
 				}
 			}
 		}
 	}
 	d.err = errors.New("no reading")
-	tell("nothing can be read", d.err)
+	expectError("nothing can be read", d.err)
 	d.err = nil
-	whole := d.Bytes(2)
+	data := d.Bytes(2)
 	_, value := numberedPair(7, 0, 500)
-	at := bytes.Index(whole, value)
+	at := bytes.Index(data, value)
 	d.Flip(2, int64(at)+499, 3)
-	tell("a bit flipped", kv.ErrCorrupt)
-	d.SetBytes(2, whole[:at+200])
+	expectError("a bit flipped", kv.ErrCorrupt)
+	d.SetBytes(2, data[:at+200])
 	if _, err := s.Get([]byte("key-0007")); err == nil || errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("cut off: Get = %v, want an error", err)
 	}
 }
 
-// TestFarCompactsNoDamage: a compaction that reads a damaged value gives up, and the stored data stay.
+// TestFarCompactsNoDamage: a compaction that reads a damaged value gives up. The stored data stay.
 func TestFarCompactsNoDamage(t *testing.T) {
 	d := journaltest.NewDisk()
 	s, err := openInFiles(d, 1<<40)
@@ -220,7 +220,7 @@ func TestFarCompactsNoDamage(t *testing.T) {
 	}
 }
 
-// TestFarUpgrade opens a store that has large values in its records' heads, as stores of before did.
+// TestFarUpgrade opens a store whose large values are in record heads, as older programs wrote them, with several limits for far values.
 func TestFarUpgrade(t *testing.T) {
 	session := kvtest.NewSession(5, 50, 60)
 	d := journaltest.NewDisk()
@@ -239,7 +239,7 @@ func TestFarUpgrade(t *testing.T) {
 		if _, err := session.Check(s, int64(session.Len()), int64(session.Len())); err != nil {
 			t.Errorf("far values of %d: %v", far, err)
 		}
-		for range 1000 { // until it is compacted
+		for range 1000 { // until the store is compacted
 			var b kv.Batch
 			b.Delete([]byte("z"))
 			if err := s.Apply(&b); err != nil {

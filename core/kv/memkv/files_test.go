@@ -129,15 +129,15 @@ func TestFiledCutAnywhere(t *testing.T) {
 		d := journaltest.NewDisk()
 		notes := record(t, d, session, always)
 		rng := rand.New(rand.NewPCG(seed, 21))
-		check := func(what string, after *journaltest.Disk, moment int) {
+		check := func(name string, after *journaltest.Disk, moment int) {
 			t.Helper()
 			store, err := openInFiles(after, always)
 			if err != nil {
-				t.Fatalf("seed %d, %s: %v", seed, what, err)
+				t.Fatalf("seed %d, %s: %v", seed, name, err)
 			}
 			least, most := within(notes, moment)
 			if _, err := session.Check(store, least, most); err != nil {
-				t.Fatalf("seed %d, %s: %v", seed, what, err)
+				t.Fatalf("seed %d, %s: %v", seed, name, err)
 			}
 		}
 		cuts := 0
@@ -162,10 +162,10 @@ func TestFiledDamage(t *testing.T) {
 	session := kvtest.NewSession(7, 40, 60)
 	d := journaltest.NewDisk()
 	record(t, d, session, 1<<20)
-	whole := d.Bytes(2)
+	data := d.Bytes(2)
 	rng := rand.New(rand.NewPCG(1, 22))
 	refused, replaced := 0, 0
-	for at := 0; at < len(whole); at += stride(t) {
+	for at := 0; at < len(data); at += stride(t) {
 		after := d.At(d.Ops(), 0)
 		after.Flip(2, int64(at), byte(rng.IntN(8)))
 		store, err := openInFiles(after, 1<<20)
@@ -185,12 +185,12 @@ func TestFiledDamage(t *testing.T) {
 			replaced++
 		}
 	}
-	if unused := 64 + len(whole)/10; replaced*stride(t) > unused || refused == 0 {
-		t.Errorf("%d flips were refused, %d of %d were not, want at most %d", refused, replaced*stride(t), len(whole), unused)
+	if unused := 64 + len(data)/10; replaced*stride(t) > unused || refused == 0 {
+		t.Errorf("%d flips were refused, %d of %d were not, want at most %d", refused, replaced*stride(t), len(data), unused)
 	}
-	for cut := 0; cut < len(whole); cut += stride(t) { // a file that lost what was synced
+	for cut := 0; cut < len(data); cut += stride(t) { // a file that lost what was synced
 		after := d.At(d.Ops(), 0)
-		after.SetBytes(2, whole[:cut])
+		after.SetBytes(2, data[:cut])
 		if _, err := openInFiles(after, 1<<20); cut > 64 && !errors.Is(err, kv.ErrCorrupt) {
 			t.Fatalf("cut to %d bytes: %v, want ErrCorrupt", cut, err)
 		}
@@ -217,13 +217,13 @@ func TestFiledFaults(t *testing.T) {
 				t.Fatalf("call %d fails: Open = %v", n, err)
 			}
 			d.FailAt(0, false)
-			for what, after := range map[string]*journaltest.Disk{"killed": d, "power lost": d.Crash(50, rand.New(rand.NewPCG(uint64(n), 23)))} {
+			for name, after := range map[string]*journaltest.Disk{"killed": d, "power lost": d.Crash(50, rand.New(rand.NewPCG(uint64(n), 23)))} {
 				store, err := openInFiles(after, always)
 				if err != nil {
-					t.Fatalf("call %d failed, %s: %v", n, what, err)
+					t.Fatalf("call %d failed, %s: %v", n, name, err)
 				}
 				if _, err := session.Check(store, p.Durable.Load(), p.Given.Load()); err != nil {
-					t.Fatalf("call %d failed, %s: %v", n, what, err)
+					t.Fatalf("call %d failed, %s: %v", n, name, err)
 				}
 			}
 		}
@@ -246,7 +246,7 @@ func TestFiledFull(t *testing.T) {
 		full := 0
 		for more := 1; ; more += 1 + rng.IntN(2*size) {
 			d.SetQuota(d.Total() + more)
-			given := p.Given.Load()
+			before := p.Given.Load()
 			err := session.Run(store, int(p.Given.Load()), &p)
 			if err == nil {
 				break
@@ -257,19 +257,19 @@ func TestFiledFull(t *testing.T) {
 			if _, err := session.Check(store, p.Given.Load(), p.Given.Load()); err != nil {
 				t.Fatalf("seed %d: full at batch %d: %v", seed, p.Given.Load(), err)
 			}
-			if full++; p.Given.Load() > given {
+			if full++; p.Given.Load() > before {
 				more = 0
 			}
 			if rng.IntN(6) > 0 {
 				continue
 			}
-			for what, after := range map[string]*journaltest.Disk{"killed": d.At(d.Ops(), 0), "power lost": d.Crash(50, rng)} {
-				again, err := openInFiles(after, 0)
+			for name, after := range map[string]*journaltest.Disk{"killed": d.At(d.Ops(), 0), "power lost": d.Crash(50, rng)} {
+				reopened, err := openInFiles(after, 0)
 				if err == nil {
-					_, err = session.Check(again, p.Durable.Load(), p.Given.Load())
+					_, err = session.Check(reopened, p.Durable.Load(), p.Given.Load())
 				}
 				if err != nil {
-					t.Fatalf("seed %d: full at batch %d, %s: %v", seed, p.Given.Load(), what, err)
+					t.Fatalf("seed %d: full at batch %d, %s: %v", seed, p.Given.Load(), name, err)
 				}
 			}
 		}
@@ -368,7 +368,7 @@ func TestFiledStaysSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	most := 0
+	peak := 0
 	for i := range 2000 {
 		var b kv.Batch
 		b.Put(fmt.Appendf(nil, "key-%d", i%50), make([]byte, 500))
@@ -384,10 +384,10 @@ func TestFiledStaysSmall(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		most = max(most, len(d.Bytes(2))+len(d.Bytes(3)))
+		peak = max(peak, len(d.Bytes(2))+len(d.Bytes(3)))
 	}
-	if live := 50 * 510; most > 4*live+400<<10 {
-		t.Errorf("the files grew to %d bytes for %d that are kept", most, live)
+	if live := 50 * 510; peak > 4*live+400<<10 {
+		t.Errorf("the files grew to %d bytes for %d that are kept", peak, live)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func open(t testing.TB, j *batches) *memkv.Store {
 	return s
 }
 
-// batches is a journal: a list of batches whose tail a crash may cut.
+// batches is a journal in memory: a list of batches. A crash may cut its tail.
 type batches struct {
 	mu         sync.Mutex
 	all        [][]byte
@@ -109,7 +109,7 @@ func batch(key, value string) *kv.Batch {
 	return b
 }
 
-// After the first failure nothing is acknowledged and nothing is journalled.
+// TestFailures: after the first failure nothing is acknowledged and nothing is written to the journal.
 func TestFailures(t *testing.T) {
 	broken := errors.New("no more")
 	t.Run("append", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// Close makes durable what was only applied.
+// TestCloseWaits: Close makes applied batches durable.
 func TestCloseWaits(t *testing.T) {
 	j := &batches{}
 	s := open(t, j)
@@ -182,15 +182,15 @@ func TestRoom(t *testing.T) {
 		{batch("key", "1234567"), false},
 		{batch("b", "12"), true},
 	}
-	gone := &kv.Batch{}
-	gone.Delete([]byte("b"))
+	deletion := &kv.Batch{}
+	deletion.Delete([]byte("b"))
 	ranged := &kv.Batch{}
 	ranged.DeleteRange(nil, nil)
 	ranged.Put([]byte("123"), []byte("1234567"))
 	steps = append(steps, []struct {
 		batch *kv.Batch
 		full  bool
-	}{{gone, false}, {ranged, false}, {batch("b", ""), true}}...)
+	}{{deletion, false}, {ranged, false}, {batch("b", ""), true}}...)
 	for i, step := range steps {
 		if err := s.Apply(step.batch); err != nil {
 			t.Fatal(err)

@@ -103,7 +103,7 @@ func (p *places) switchFile(read func(off int64, p []byte) error) error {
 	for _, id := range p.free {
 		free[id] = true
 	}
-	kept := map[place][]byte{}
+	retained := map[place][]byte{}
 	for i := range p.at {
 		id := place(i)
 		_, was := p.retained[id]
@@ -114,15 +114,15 @@ func (p *places) switchFile(read func(off int64, p []byte) error) error {
 		if !ok {
 			return fmt.Errorf("%w: %d", errUnmoved, id)
 		}
-		kept[id] = make([]byte, n)
-		if err := read(p.at[id], kept[id]); err != nil {
+		retained[id] = make([]byte, n)
+		if err := read(p.at[id], retained[id]); err != nil {
 			return err
 		}
 	}
 	for id, data := range p.retained {
-		kept[id] = data
+		retained[id] = data
 	}
-	p.at, p.next, p.retained = p.next, nil, kept
+	p.at, p.next, p.retained = p.next, nil, retained
 	return nil
 }
 
@@ -134,13 +134,13 @@ func (p *places) end() {
 
 // read fills data with the bytes of a place.
 func (p *places) read(j *journal.Journal, id place, data []byte) error {
-	at, kept := p.where(id)
-	if kept == nil {
+	at, retained := p.where(id)
+	if retained == nil {
 		return j.Read(at, data)
 	}
-	if len(data) != len(kept) {
-		return fmt.Errorf("%w: %d of %d bytes read", kv.ErrCorrupt, len(data), len(kept))
+	if len(data) != len(retained) {
+		return fmt.Errorf("%w: %d of %d bytes read", kv.ErrCorrupt, len(data), len(retained))
 	}
-	copy(data, kept)
+	copy(data, retained)
 	return nil
 }

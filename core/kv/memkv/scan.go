@@ -22,7 +22,7 @@ type group struct {
 	pairs []pair // not yet yielded; the first one is far
 	keys  []byte // keys of pairs
 	bytes int    // bytes of their far values
-	most  int    // maximum number of pairs
+	limit int    // maximum number of pairs
 	err   error
 	ended bool // yield has returned false
 
@@ -57,10 +57,10 @@ func (g *group) take(key []byte, v value) bool {
 		g.wanted = append(g.wanted, pendingRead{far: v.far, i: len(g.pairs) - 1})
 		g.bytes += int(v.far.n)
 	}
-	if len(g.pairs) <= g.most && g.bytes < groupBytes {
+	if len(g.pairs) <= g.limit && g.bytes < groupBytes {
 		return true
 	}
-	g.most = min(2*g.most+1, groupPairs)
+	g.limit = min(2*g.limit+1, groupPairs)
 	return g.flush()
 }
 

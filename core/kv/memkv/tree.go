@@ -17,7 +17,7 @@ const leafBytes = 2 << 10
 // Results of its methods are borrowed: a key until yield returns, a value until the tree is changed.
 type tree struct {
 	leaves *btree.BTreeG[ref] // the first leaf, if any, has the empty low key
-	mine   *owner
+	owner  *owner
 	n      int    // number of pairs
 	spare  []byte // memory of a deleted leaf, for the next one
 }
@@ -67,13 +67,13 @@ func (v *value) size() int64 {
 
 func newTree() *tree {
 	less := func(a, b ref) bool { return bytes.Compare(a.low, b.low) < 0 }
-	return &tree{leaves: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), mine: new(owner)}
+	return &tree{leaves: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), owner: new(owner)}
 }
 
 // copy returns a tree of the same pairs. The caller may change both trees.
 func (t *tree) copy() *tree {
-	t.mine = new(owner)
-	return &tree{leaves: t.leaves.Copy(), mine: new(owner), n: t.n}
+	t.owner = new(owner)
+	return &tree{leaves: t.leaves.Copy(), owner: new(owner), n: t.n}
 }
 
 // get returns the value of a key, and reports whether the key exists.
@@ -210,7 +210,7 @@ func (t *tree) deleteRange(lo, hi []byte, yield func(key []byte, v value)) {
 
 // add inserts a leaf, or replaces the one with the same low.
 func (t *tree) add(low []byte, l *leaf) ref {
-	l.owner = t.mine
+	l.owner = t.owner
 	r := ref{low, l}
 	t.leaves.Set(r)
 	return r
@@ -218,7 +218,7 @@ func (t *tree) add(low []byte, l *leaf) ref {
 
 // own returns a leaf that the tree may change: the leaf of r, or a copy that replaces it.
 func (t *tree) own(r *ref) *leaf {
-	if r.leaf.owner != t.mine {
+	if r.leaf.owner != t.owner {
 		l := *r.leaf
 		l.data, l.starts = append(make([]byte, 0, cap(l.data)), l.data...), slices.Clone(l.starts)
 		*r = t.add(r.low, &l)
@@ -241,7 +241,7 @@ func (t *tree) split(r ref, i int, key []byte) (ref, int) {
 	low, _ := l.whole(nil, at)
 	right := t.add(low, l.part(at, n, t.room()))
 	left := t.add(r.low, l.part(0, at, t.room()))
-	if l.owner == t.mine {
+	if l.owner == t.owner {
 		t.reuse(l.data)
 	}
 	if i > at {
@@ -306,8 +306,8 @@ func (l *leaf) search(key []byte) (i int, found bool) {
 		return 0, false
 	}
 	return slices.BinarySearchFunc(l.starts, rest, func(start uint16, rest []byte) int {
-		mine, _ := cutKey(l.data[start:])
-		return bytes.Compare(mine, rest)
+		suffix, _ := cutKey(l.data[start:])
+		return bytes.Compare(suffix, rest)
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTree changes trees at random, in runs and in ranges, with long and short keys and values, and copies them meanwhile: each stays
-// what a map says, and well packed.
+// TestTree changes trees at random, in runs and ranges, with keys and values of many lengths, and copies them in between. Each tree equals
+// a map and is well packed.
 func TestTree(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestTree(t *testing.T) {
 						if len(data) > 60 {
 							v = value{far: far{place: place(i), n: uint32(len(data)), crc: crc(data)}, away: true}
 						}
-						before, there := k.want[string(key)]
-						if old, was := k.tree.put(key, v); was != there || old.size() != int64(len(before)) {
-							t.Fatalf("put of %q: %v of %d bytes, want %v of %d", key, was, old.size(), there, len(before))
+						before, exists := k.want[string(key)]
+						if old, was := k.tree.put(key, v); was != exists || old.size() != int64(len(before)) {
+							t.Fatalf("put of %q: %v of %d bytes, want %v of %d", key, was, old.size(), exists, len(before))
 						}
 						k.want[string(key)] = string(data)
 					}
@@ -76,7 +76,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// is reports whether it is of some bytes, near or far.
+// is reports whether the value equals data. For a value in the journal it compares the length and the checksum.
 func (v value) is(data string) bool {
 	if v.away {
 		return v.far.n == uint32(len(data)) && v.far.crc == crc([]byte(data))
@@ -84,7 +84,7 @@ func (v value) is(data string) bool {
 	return string(v.near) == data
 }
 
-// randomKey is one of several thousand that begin alike in several ways, some of them long.
+// randomKey returns one of several thousand keys that share prefixes, some of them long.
 func randomKey(rng *rand.Rand) []byte {
 	key := []byte([]string{"", "a", "an application's inputs/", "an application's log/", "b"}[rng.IntN(5)])
 	key = append(key, byte(rng.IntN(7)), byte(rng.IntN(256)))
@@ -149,7 +149,7 @@ func checkTree(t *testing.T, rng *rand.Rand, tr *tree, want map[string]string) {
 	})
 }
 
-// TestTreeIsPacked holds how much is in a leaf, however keys come and go.
+// TestTreeIsPacked checks how full the leaves are, in whatever order keys are added and deleted.
 func TestTreeIsPacked(t *testing.T) {
 	const pairs = 20_000
 	key := func(i int) []byte {
@@ -159,7 +159,7 @@ func TestTreeIsPacked(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		grow  func(tr *tree)
-		least float64 // of leafBytes
+		least float64 // minimum average fill of leaves, as a share of leafBytes
 	}{
 		{"in order", func(tr *tree) {
 			for i := range pairs {

@@ -7,10 +7,9 @@ import (
 	"fmt"
 )
 
-// Compact rewrites the tables that hold keys lo ≤ key < hi, so that what was deleted or
-// overwritten of them is in no table any more. Logs of old writes that Pebble keeps to be used
-// again may hold it until they are, or until the next start. While the disk is nearly full it is
-// left for the compactions in the background: the error is then Room's.
+// Compact rewrites the tables that hold keys lo ≤ key < hi, so that no table contains deleted or overwritten values of them. Pebble
+// keeps old write-ahead logs for reuse. Such a log may contain these values until Pebble reuses it or the store is opened again. While the
+// disk is nearly full, Compact does nothing and returns the error of Room. Background compactions then remove the values later.
 func (s *Store) Compact(ctx context.Context, lo, hi []byte) error {
 	if err := s.Room(); err != nil {
 		return err

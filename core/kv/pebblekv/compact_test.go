@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 )
 
-// TestCompact: deleted and overwritten data leave the disk, by the next start at the latest; neighbouring data stay.
+// TestCompact: deleted and overwritten data is removed from the disk, at the next start at the latest. Neighbouring data stays.
 func TestCompact(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	const marker, stays = "zebrafinch", "waxwing"
@@ -32,7 +32,7 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Close(); err != nil { // what was written is in tables then
+	if err := store.Close(); err != nil { // writes the data into tables
 		t.Fatal(err)
 	}
 	if store, err = pebblekv.Open(dir, pebblekv.Options{}); err != nil {
@@ -68,7 +68,7 @@ func TestCompact(t *testing.T) {
 		}
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the store has removed it meanwhile
+			return nil // the store has removed the file
 		}
 		if bytes.Contains(data, []byte(marker)) {
 			t.Errorf("%s holds what was deleted", filepath.Base(path))

@@ -72,7 +72,7 @@ func everyOperation(t *testing.T, session *kvtest.Session, seed uint64) (disks i
 	return disks
 }
 
-// holds opens the store on a disk and checks that it has a state of the session with at least the first least batches.
+// holds opens the store on a disk and checks that it has a state of the session with at least its first least batches.
 func holds(session *kvtest.Session, disk power, least int64) error {
 	s, err := disk.Open()
 	if err != nil {
@@ -82,13 +82,13 @@ func holds(session *kvtest.Session, disk power, least int64) error {
 	return errors.Join(err, s.Close())
 }
 
-// fault makes operation at of those on files fail, counted from 1, or all after it, too.
+// fault makes file operation number at fail, counted from 1, and all later ones if forAll is set.
 type fault struct {
 	at      int64
 	forAll  bool
 	err     error
 	n       atomic.Int64
-	stopped atomic.Bool // nothing is counted, nothing fails
+	stopped atomic.Bool // no operation is counted or fails
 }
 
 func (f *fault) MaybeError(errorfs.Op) error {
@@ -105,9 +105,9 @@ func (f *fault) String() string {
 	return fmt.Sprintf("operation %d: %v, for ever %v", f.at, f.err, f.forAll)
 }
 
-// TestFaultEveryError fails the n-th file operation with EIO or ENOSPC, once or from then on, for all n. Below the size of a
-// soak it tries each error in one of these two ways, in turn. The session must not hang and can still read. After a failure
-// nothing is acknowledged. When the store is opened again, it has everything that was acknowledged.
+// TestFaultEveryError fails the n-th file operation, for all n, with EIO or ENOSPC: alone, or with all later ones. Except in a soak, each
+// error is tried in one of these two ways. The session must not hang and can still read. After a failure nothing is acknowledged. A store
+// that is opened again has everything that was acknowledged.
 func TestFaultEveryError(t *testing.T) {
 	from, rounds := testkit.Rounds(t, 200, 2000)
 	session := kvtest.NewSession(1, 150, 600)
@@ -117,7 +117,7 @@ func TestFaultEveryError(t *testing.T) {
 			if !testkit.Soaking() && (i+int(n))%4 >= 2 {
 				continue
 			}
-			for { // syncs are shared: how many operations a session does is not the same each time
+			for { // the number of operations varies, because syncs are shared
 				f := &fault{at: int64(n), forAll: i >= 2, err: err}
 				outcome := faultRound(t, session, f)
 				if t.Failed() {
@@ -134,9 +134,9 @@ func TestFaultEveryError(t *testing.T) {
 	t.Logf("operations %d to %d: %v, 0 lost", from+1, from+uint64(rounds), counts)
 }
 
-// TestFaultEveryErrorAtOpen fails the n-th file operation while a store is created, and while a store is opened whose logs must
-// be replayed after a crash, for all n. Below the size of a soak it tries every fourth n. Opening must return. Once the disk
-// works again, the store has everything.
+// TestFaultEveryErrorAtOpen fails the n-th file operation, for all n, while a store is created and while a store is opened that must replay
+// its logs after a crash. Except in a soak it tries every fourth n. Opening must return. Once the disk works again, the store has
+// everything.
 func TestFaultEveryErrorAtOpen(t *testing.T) {
 	session := kvtest.NewSession(1, 150, 3000)
 	mem := pebbletest.New()
@@ -169,7 +169,7 @@ func TestFaultEveryErrorAtOpen(t *testing.T) {
 	t.Logf("%v, 0 lost", counts)
 }
 
-// openFaulty reports whether opening the store on a copy of the disk met the fault.
+// openFaulty opens the store on a copy of the disk and reports whether the fault was reached.
 func openFaulty(t *testing.T, session *kvtest.Session, disk pebbletest.Disk, least int64, f *fault, counts map[string]int) bool {
 	t.Helper()
 	disk = disk.Cut(0, nil)
@@ -192,7 +192,7 @@ func openFaulty(t *testing.T, session *kvtest.Session, disk pebbletest.Disk, lea
 	return met
 }
 
-// faultRound returns the outcome of the session.
+// faultRound runs the session with the fault and returns the outcome.
 func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string) {
 	mem := pebbletest.New()
 	died := make(chan error, 100)
@@ -220,7 +220,7 @@ func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string
 	return outcome
 }
 
-// afterFault checks that a store which failed stays so, and that one that did not still serves.
+// afterFault checks that a failed store rejects all writes, and that a full store can still read. It returns the outcome.
 func afterFault(t *testing.T, s *Store, err error, died <-chan error) string {
 	b := &kv.Batch{}
 	b.Put([]byte("a-counter-of-another"), nil)
@@ -237,7 +237,7 @@ func afterFault(t *testing.T, s *Store, err error, died <-chan error) string {
 				t.Errorf("call %d after the failure = %v, want ErrFailed", i, err)
 			}
 		}
-		<-died // Fatal is called, though perhaps a little later
+		<-died // Fatal may be called a little later
 		return "stopped"
 	case errors.Is(err, kv.ErrFull):
 		if _, err := s.Get([]byte("no such key")); !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, syscall.ENOSPC) {
@@ -250,8 +250,8 @@ func afterFault(t *testing.T, s *Store, err error, died <-chan error) string {
 	return "a read failed"
 }
 
-// TestDamageStore damages one file of a cleanly stopped store or of a checkpoint. Opening must refuse the store, or reads return
-// errors, or all data is right.
+// TestDamageStore damages one file of a cleanly stopped store or of a checkpoint. Either Open fails, or reads return errors, or all data is
+// correct.
 func TestDamageStore(t *testing.T) {
 	outcomes := map[string]int{}
 	rounds := 0
@@ -281,27 +281,27 @@ func damageRound(t *testing.T, seed uint64) (outcome string) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	what := damage(t, mem, dir, rng)
+	description := damage(t, mem, dir, rng)
 	s, err := Open(dir, small(mem))
 	if err != nil {
 		return "refused"
 	}
 	_, err = session.Check(s, int64(session.Len()), int64(session.Len()))
 	if kvtest.IsWrong(err) {
-		t.Errorf("seed %d: %s: %v", seed, what, err)
+		t.Errorf("seed %d: %s: %v", seed, description, err)
 	}
 	outcome = "harmless"
 	if err != nil {
 		outcome = "read error"
 		if !errors.Is(err, kv.ErrCorrupt) {
-			t.Errorf("seed %d: %s: reading gives %v, want ErrCorrupt", seed, what, err)
+			t.Errorf("seed %d: %s: reading gives %v, want ErrCorrupt", seed, description, err)
 		}
 	}
 	_ = s.Close() // its error about the damage was returned before
 	return outcome
 }
 
-// damage flips, overwrites, cuts, lengthens or removes one file of the folder, and returns its name and the damage.
+// damage flips, overwrites, cuts, lengthens or removes one file of the folder. It returns the file's name and the damage.
 func damage(t *testing.T, fsys *vfs.MemFS, dir string, rng *rand.Rand) string {
 	t.Helper()
 	names, err := fsys.List(dir)
@@ -320,7 +320,7 @@ func damage(t *testing.T, fsys *vfs.MemFS, dir string, rng *rand.Rand) string {
 	if len(data) > 0 {
 		at = rng.IntN(len(data))
 	}
-	what := ""
+	action := ""
 	switch kind := rng.IntN(8); {
 	case kind == 0:
 		if err := fsys.Remove(path); err != nil {
@@ -328,19 +328,19 @@ func damage(t *testing.T, fsys *vfs.MemFS, dir string, rng *rand.Rand) string {
 		}
 		return name + " removed"
 	case kind == 1 || len(data) == 0:
-		what, data = "lengthened", append(data, make([]byte, 1+rng.IntN(5000))...)
+		action, data = "lengthened", append(data, make([]byte, 1+rng.IntN(5000))...)
 	case kind == 2:
-		what, data = "cut", data[:at]
+		action, data = "cut", data[:at]
 	case kind == 3:
-		what = "zeroed"
+		action = "zeroed"
 		clear(data[at:min(len(data), at+4096)])
 	case kind == 4:
-		what = "overwritten"
+		action = "overwritten"
 		for i := at; i < min(len(data), at+512); i++ {
 			data[i] = byte(rng.Uint32())
 		}
 	default:
-		what = "flipped"
+		action = "flipped"
 		data[at] ^= 1 << rng.IntN(8)
 	}
 	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
@@ -353,10 +353,10 @@ func damage(t *testing.T, fsys *vfs.MemFS, dir string, rng *rand.Rand) string {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s %s at %d of %d", name, what, at, len(old))
+	return fmt.Sprintf("%s %s at %d of %d", name, action, at, len(old))
 }
 
-// A checkpoint links tables, so what damages one of the two damages both; the seal of either finds it.
+// TestCheckpoint: a checkpoint has all data of its time, also after the store deletes it.
 func TestCheckpoint(t *testing.T) {
 	mem := vfs.NewMem()
 	session := kvtest.NewSession(3, 100, 600)

@@ -29,8 +29,8 @@ func TestWatermark(t *testing.T) {
 	var free atomic.Int64
 	broken := errors.New("no such disk")
 	o := small(vfs.NewMem())
-	var said bytes.Buffer
-	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	var logs bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
 	o.Watermark = 1000
 	o.Free = func() (int64, error) {
 		if free.Load() < 0 {
@@ -54,8 +54,8 @@ func TestWatermark(t *testing.T) {
 		}
 	}
 	for _, line := range []string{`level=ERROR msg="the disk is nearly full: rejecting writes" free=999 required=1000`, `msg="the disk has space again: accepting writes" free=5000`} {
-		if strings.Count(said.String(), line) != 1 {
-			t.Errorf("%q is not in the log once:\n%s", line, &said)
+		if strings.Count(logs.String(), line) != 1 {
+			t.Errorf("%q is not in the log once:\n%s", line, &logs)
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -63,7 +63,7 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-// fullDisk has no space for some writes while it is full.
+// fullDisk fails matching writes with ENOSPC while it is full.
 type fullDisk struct {
 	*vfs.MemFS
 	full    atomic.Bool
@@ -94,8 +94,8 @@ func filler(i int) *kv.Batch {
 	return b
 }
 
-// TestNoSpaceForTables: while tables have no space, writes are refused without hanging and without a spinning flush, and reads work. With
-// space everything works again.
+// TestNoSpaceForTables: while there is no space for tables, writes fail without hanging, flushes do not spin, and reads work. Once there is
+// space, everything works.
 func TestNoSpaceForTables(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		t.Run(fmt.Sprintf("free space known %v", known), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestNoSpaceForTables(t *testing.T) {
 			for i := n; i < n+300; i++ {
 				err := s.Apply(filler(i))
 				for try := 0; errors.Is(err, kv.ErrFull) && !known && try < 3; try++ { // an earlier failure may be returned only now
-					_ = s.Room() // a try
+					_ = s.Room() // Room tries again
 					err = s.Apply(filler(i))
 				}
 				if err != nil {
@@ -159,10 +159,10 @@ func TestNoSpaceForTables(t *testing.T) {
 	}
 }
 
-// Writes that outrun flushes wait for them, whatever the memtables' sizes on the way there.
+// TestManyMemTables: writes that are faster than flushes wait for them, so that memtables stay within their limit.
 func TestManyMemTables(t *testing.T) {
 	o := small(vfs.NewMem())
-	o.MemTableBytes = 1 << 20 // Pebble begins with a quarter of it, and flushes only past a half
+	o.MemTableBytes = 1 << 20 // Pebble begins with a quarter of this size, and flushes only above half of it
 	s := open(t, o)
 	const n = 12_000
 	for i := range n {
@@ -178,7 +178,7 @@ func TestManyMemTables(t *testing.T) {
 	}
 }
 
-// A store that is closed on a full disk stops, and opens again with all.
+// TestCloseWhileFull: a store can be closed on a full disk. When it is opened again it has all its data.
 func TestCloseWhileFull(t *testing.T) {
 	d := &fullDisk{MemFS: vfs.NewMem(), matches: func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") }}
 	s := open(t, d.options())
@@ -200,8 +200,8 @@ func TestCloseWhileFull(t *testing.T) {
 	}
 }
 
-// The ballast lets the log through when the disk is full: nothing fails, room is refused until
-// there is space, and then the ballast is set aside again.
+// TestBallast: freeing the ballast lets the log write on a full disk. Nothing fails, and Room returns ErrFull until there is space. Then
+// the store creates the ballast again.
 func TestBallast(t *testing.T) {
 	ballast := folder + "/" + ballastName
 	d := &fullDisk{MemFS: vfs.NewMem()}
@@ -250,7 +250,7 @@ func TestBallast(t *testing.T) {
 	}
 }
 
-// Once the ballast is given up, nothing takes the last space, which the log needs: a disk that others fill stops no reads.
+// TestNoSpaceLeft: once the ballast is freed, commits fail before they use the last space, which the log needs. Reads work on a full disk.
 func TestNoSpaceLeft(t *testing.T) {
 	d := &fullDisk{MemFS: vfs.NewMem()}
 	var free atomic.Int64
@@ -266,7 +266,7 @@ func TestNoSpaceLeft(t *testing.T) {
 	free.Store(1 << 40)
 	s := open(t, o)
 	d.full.Store(true)
-	free.Store(1 << 20) // of the ballast
+	free.Store(1 << 20) // the space of the ballast
 	wait, err := s.Commit(filler(0))
 	if err == nil {
 		err = wait()
@@ -274,7 +274,7 @@ func TestNoSpaceLeft(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a commit that the ballast makes room for: %v", err)
 	}
-	free.Store(0) // others have taken it
+	free.Store(0) // other programs have used it
 	for i := range 3 {
 		if _, err := s.Commit(filler(1 + i)); !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) {
 			t.Errorf("Commit = %v, want ErrFull", err)
@@ -290,7 +290,7 @@ func TestNoSpaceLeft(t *testing.T) {
 	}
 }
 
-// A store that is opened on a full disk says that the disk is full, and nothing of damage.
+// TestOpenWhileFull: a store that is opened on a full disk returns ErrFull and does not report damage.
 func TestOpenWhileFull(t *testing.T) {
 	d := &fullDisk{MemFS: vfs.NewCrashableMem(), matches: func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst")
@@ -311,17 +311,17 @@ func TestOpenWhileFull(t *testing.T) {
 	}
 	d.MemFS = crashed
 	o := d.options()
-	var said bytes.Buffer
-	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	var logs bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&logs, nil))
 	d.full.Store(true)
 	if s, err := Open(folder, o); !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("Open on a full disk = %v, %v, want ErrFull", s, err)
 	}
-	h := newHealth(&o) // Pebble may, or may not, look for a table that could not be written
+	h := newHealth(&o) // Pebble may look for a table that it could not write
 	h.fail(syscall.ENOSPC)
 	h.damage(errors.New("no such table"))
-	if strings.Contains(said.String(), "damage") || !strings.Contains(said.String(), "the disk is full") {
-		t.Errorf("log:\n%s", &said)
+	if strings.Contains(logs.String(), "damage") || !strings.Contains(logs.String(), "the disk is full") {
+		t.Errorf("log:\n%s", &logs)
 	}
 	d.full.Store(false)
 	s = open(t, d.options())
@@ -352,7 +352,7 @@ func TestNoSpaceForBallast(t *testing.T) {
 	}
 }
 
-// No space for the log, without ballast: nothing is acknowledged, Fatal is called.
+// TestNoSpaceForTheLog: without space for the log and without ballast, nothing is acknowledged and Fatal is called.
 func TestNoSpaceForTheLog(t *testing.T) {
 	d := &fullDisk{MemFS: vfs.NewCrashableMem(), matches: func(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }}
 	o := d.options()
@@ -393,7 +393,7 @@ func TestNoSpaceForTheLog(t *testing.T) {
 	}
 }
 
-// TestDamageInTheBackground: Room, and reads of the damaged data, return damage that a compaction finds.
+// TestDamageInTheBackground: once a compaction finds damage, Room returns it, and so do reads of the damaged data.
 func TestDamageInTheBackground(t *testing.T) {
 	mem := vfs.NewMem()
 	session := kvtest.NewSession(1, 100, 600)
@@ -418,7 +418,7 @@ func TestDamageInTheBackground(t *testing.T) {
 	}
 	s = open(t, small(mem))
 	b := &kv.Batch{}
-	b.Put([]byte("a"), nil) // with z, over all existing keys
+	b.Put([]byte("a"), nil) // spans all existing keys, with z
 	b.Put([]byte("z"), nil)
 	if err := errors.Join(s.Apply(b), s.db.Flush()); err != nil {
 		t.Fatal(err)
@@ -427,7 +427,7 @@ func TestDamageInTheBackground(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.db.Compact(ctx, []byte("a"), []byte("zz"), false) // waits for as long as it finds damage
+		_ = s.db.Compact(ctx, []byte("a"), []byte("zz"), false) // returns once ctx is canceled
 	}()
 	for !errors.Is(s.Room(), kv.ErrCorrupt) {
 		runtime.Gosched()
@@ -443,7 +443,7 @@ func TestDamageInTheBackground(t *testing.T) {
 	_ = s.Close()
 }
 
-// A yield that panics leaves nothing open.
+// TestPanicInScan: a yield that panics leaves no iterator open.
 func TestPanicInScan(t *testing.T) {
 	s := open(t, small(vfs.NewMem()))
 	if err := s.Apply(filler(1)); err != nil {
@@ -462,7 +462,7 @@ func TestPanicInScan(t *testing.T) {
 	}
 }
 
-// Snapshots that are open when the store closes are closed with it.
+// TestCloseWithSnapshot: closing the store closes its open snapshots.
 func TestCloseWithSnapshot(t *testing.T) {
 	s := open(t, small(vfs.NewMem()))
 	snap := s.Snapshot()
@@ -477,7 +477,7 @@ func TestCloseWithSnapshot(t *testing.T) {
 	}
 }
 
-// A checkpoint that finds no space fails alone.
+// TestNoSpaceForCheckpoint: a checkpoint that finds no space fails. The store continues to work.
 func TestNoSpaceForCheckpoint(t *testing.T) {
 	d := &fullDisk{MemFS: vfs.NewMem(), matches: func(op errorfs.Op) bool { return strings.HasPrefix(op.Path, "data/copy") }}
 	s := open(t, d.options())
@@ -491,7 +491,7 @@ func TestNoSpaceForCheckpoint(t *testing.T) {
 	}
 }
 
-// TestNullFile writes to the file that a failed store gives to Pebble: the file is empty and takes everything.
+// TestNullFile writes to the file that a failed store gives to Pebble. The file is empty and accepts all writes.
 func TestNullFile(t *testing.T) {
 	f := nullFile()
 	info, err := f.Stat()

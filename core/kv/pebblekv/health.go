@@ -45,13 +45,13 @@ func newHealth(o *Options) *health {
 // fail stops the store permanently.
 func (h *health) fail(cause error) {
 	h.mu.Lock()
-	tell := h.failed == nil && h.serving
+	shouldReport := h.failed == nil && h.serving
 	if h.failed == nil {
 		h.failed = fmt.Errorf("%w: %w", kv.ErrFailed, cause)
 	}
 	h.changed.Broadcast()
 	h.mu.Unlock()
-	if tell {
+	if shouldReport {
 		h.log.Error("the store failed: it rejects all writes until it is opened again", "err", cause)
 		h.fatal(cause)
 	}

@@ -257,25 +257,25 @@ func removeTorn(fsys vfs.FS, dir string) error {
 
 // makeDir creates the folder and its missing parents, durably.
 func makeDir(fsys vfs.FS, dir string) error {
-	made := []string{}
+	missing := []string{}
 	for at := dir; ; at = fsys.PathDir(at) {
 		if _, err := fsys.Stat(at); err == nil {
 			break
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		made = append(made, at)
+		missing = append(missing, at)
 		if fsys.PathDir(at) == at {
 			break
 		}
 	}
-	if len(made) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
 	if err := fsys.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, at := range made {
+	for _, at := range missing {
 		parent := fsys.PathDir(at)
 		if parent == "" {
 			parent = "."

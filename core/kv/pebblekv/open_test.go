@@ -50,7 +50,7 @@ func contents(t testing.TB, fsys vfs.FS, path string) string {
 	return string(data)
 }
 
-// withSum ends a marker's lines with their sum.
+// withSum appends the line with the checksum to a marker's lines.
 func withSum(lines string) string {
 	return fmt.Sprintf("%ssum %08x\n", lines, crcOf(lines))
 }
@@ -138,7 +138,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// createClosed leaves a store that was stopped cleanly.
+// createClosed creates a store and closes it.
 func createClosed(t *testing.T, fsys vfs.FS) {
 	t.Helper()
 	if err := open(t, small(fsys)).Close(); err != nil {
@@ -146,7 +146,7 @@ func createClosed(t *testing.T, fsys vfs.FS) {
 	}
 }
 
-// TestHalfMade: after a crash in the first moments of a store, the store is empty.
+// TestHalfMade: if a crash leaves only the first files of a store, Open returns an empty store.
 func TestHalfMade(t *testing.T) {
 	for _, names := range [][]string{nil, {lockName}, {lockName, markerTemp}, {ballastName, lockName}} {
 		fsys := vfs.NewMem()
@@ -160,7 +160,7 @@ func TestHalfMade(t *testing.T) {
 	}
 }
 
-// A creation that a crash cut short may have left some of Pebble's files and not others.
+// TestTornCreation: a crash during creation may have left only some of Pebble's files.
 func TestTornCreation(t *testing.T) {
 	for _, prefix := range []string{"MANIFEST-", "marker.manifest", "marker.format", "OPTIONS-", "000002.log"} {
 		fsys := vfs.NewMem()
@@ -183,31 +183,31 @@ func TestTornCreation(t *testing.T) {
 	}
 }
 
-// A marker is read as it was written, and no flipped bit, cut or added byte of it is taken.
+// TestDamagedMarker: a marker is read as it was written. A marker with a flipped bit or with missing or added bytes is rejected.
 func TestDamagedMarker(t *testing.T) {
 	wantFiles := []sealedFile{{"MANIFEST-000001", 55, 7}, {"000002.log", 0, 0xffffffff}}
-	whole := marker(stateSealed, wantFiles)
-	state, files, err := parseMarker(whole)
+	encoded := marker(stateSealed, wantFiles)
+	state, files, err := parseMarker(encoded)
 	if err != nil || state != stateSealed || !slices.Equal(files, wantFiles) {
 		t.Fatalf("parseMarker = %s, %v, %v, want sealed, %v", state, files, err, wantFiles)
 	}
-	refused := func(what string, data []byte) {
+	refused := func(name string, data []byte) {
 		t.Helper()
 		_, _, err := parseMarker(data)
 		if !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, kv.ErrForeign) && !errors.Is(err, kv.ErrNewer) {
-			t.Errorf("%s: %v, want a refusal", what, err)
+			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}
-	for i := range whole {
-		refused(fmt.Sprintf("cut at %d", i), whole[:i])
+	for i := range encoded {
+		refused(fmt.Sprintf("cut at %d", i), encoded[:i])
 		for bit := range 8 {
-			flipped := bytes.Clone(whole)
+			flipped := bytes.Clone(encoded)
 			flipped[i] ^= 1 << bit
 			refused(fmt.Sprintf("bit %d of byte %d", bit, i), flipped)
 		}
 	}
 	for c := range 256 {
-		refused(fmt.Sprintf("byte %d added", c), append(bytes.Clone(whole), byte(c)))
+		refused(fmt.Sprintf("byte %d added", c), append(bytes.Clone(encoded), byte(c)))
 	}
 }
 
@@ -227,7 +227,7 @@ func TestStatesOfTheMarker(t *testing.T) {
 	}
 }
 
-// An older format of Pebble becomes the newest at open.
+// TestOlderPebble: Open upgrades an older format of Pebble to the newest.
 func TestOlderPebble(t *testing.T) {
 	fsys := vfs.NewMem()
 	db, err := pebble.Open(folder, &pebble.Options{FS: fsys, FormatMajorVersion: pebble.FormatMinSupported, Logger: logger{&Store{options: logging(io.Discard)}}})
@@ -298,7 +298,7 @@ func TestLockErrors(t *testing.T) {
 	}
 }
 
-// TestLogger: Pebble's messages reach the log, and its Fatalf stops the store.
+// TestLogger: Pebble's messages are written to the log, and its Fatalf stops the store.
 func TestLogger(t *testing.T) {
 	var words bytes.Buffer
 	o := logging(&words)

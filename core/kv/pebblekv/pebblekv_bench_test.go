@@ -16,12 +16,11 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// recordBytes is an input's record with its embedding.
+// recordBytes is the size of an input's record with its embedding.
 const recordBytes = 1168
 
-// BenchmarkCommit commits records under random keys, durably, one or 128 a batch, here and in
-// Pebble itself with its defaults, on real files and on files in memory, where only processor time counts.
-// "times-pebble" is the rate here over the rate there, the two taken in turns.
+// BenchmarkCommit commits records with random keys durably, in batches of 1 or 128, on files of the disk and in memory. It runs our store
+// and a Pebble with default options in turns. "times-pebble" is our rate divided by Pebble's.
 func BenchmarkCommit(b *testing.B) {
 	disks := []struct {
 		name string
@@ -87,7 +86,7 @@ func commitInTurns(b *testing.B, fsys vfs.FS, dir string, n int) {
 			binary.BigEndian.PutUint64(keys[i][8:], rng.Uint64())
 		}
 		for i := range calls {
-			which := (turn + i) % 2 // who is first changes
+			which := (turn + i) % 2 // the two take turns at being first
 			start := b.Elapsed()
 			if err := calls[which](); err != nil {
 				b.Fatal(err)
@@ -107,7 +106,7 @@ func commitInTurns(b *testing.B, fsys vfs.FS, dir string, n int) {
 	}
 }
 
-// BenchmarkRead reads a store of 100,000 records that is larger than its cache.
+// BenchmarkRead reads a store of 100,000 records, which is larger than its cache.
 func BenchmarkRead(b *testing.B) {
 	const records = 100_000
 	s, err := Open(b.TempDir(), Options{})

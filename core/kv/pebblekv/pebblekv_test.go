@@ -16,7 +16,7 @@ import (
 
 const folder = "data/store"
 
-// small options flush and compact within a short session.
+// small returns options with which a short session flushes and compacts.
 func small(fsys vfs.FS) Options {
 	return Options{FS: fsys, CacheBytes: 1 << 20, MemTableBytes: 64 << 10}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TestDamageInTheLastBlock flips bytes of a log of less than one block, as a killed process leaves it. Opening fails, or the store has
-// every write except the last.
+// TestDamageInTheLastBlock flips bytes of a log of less than one block, as a killed process leaves it. Either Open fails, or the store
+// lacks at most the last two writes.
 func TestDamageInTheLastBlock(t *testing.T) {
 	live, dir := filepath.Join(t.TempDir(), "live"), filepath.Join(t.TempDir(), "copy")
 	s, err := Open(live, Options{})
@@ -35,7 +35,7 @@ func TestDamageInTheLastBlock(t *testing.T) {
 		}
 	}
 	image := filepath.Join(t.TempDir(), "image")
-	for { // Pebble removes files that it no longer needs in the background
+	for { // Pebble removes unused files in the background
 		err = errors.Join(os.RemoveAll(image), os.CopyFS(image, os.DirFS(live)))
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -48,7 +48,7 @@ func TestDamageInTheLastBlock(t *testing.T) {
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("logs %v, %v", logs, err)
 	}
-	whole, err := os.ReadFile(logs[len(logs)-1])
+	data, err := os.ReadFile(logs[len(logs)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +57,14 @@ func TestDamageInTheLastBlock(t *testing.T) {
 	if testing.Short() {
 		step = 37
 	}
-	for at := 0; at < len(whole); at += step {
+	for at := 0; at < len(data); at += step {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.CopyFS(dir, os.DirFS(image)); err != nil {
 			t.Fatal(err)
 		}
-		damaged := append([]byte(nil), whole...)
+		damaged := append([]byte(nil), data...)
 		damaged[at] ^= 0x10
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(logs[len(logs)-1])), damaged, 0o600); err != nil {
 			t.Fatal(err)
@@ -81,9 +81,10 @@ func TestDamageInTheLastBlock(t *testing.T) {
 		if err := c.Scan(nil, nil, func(_, _ []byte) bool { n++; return true }); err != nil {
 			t.Fatal(err)
 		}
-		// A write contains the durable length of the log just before it, and Pebble may learn that one write late.
+		// Each write contains the durable length of the log before it. Pebble may record that length one write late, so two writes may be
+		// lost.
 		if n < writes-2 {
-			t.Errorf("byte %d of %d damaged: %d of %d writes are there, and nothing was said", at, len(whole), n, writes)
+			t.Errorf("byte %d of %d damaged: %d of %d writes are there, and nothing was said", at, len(data), n, writes)
 		}
 		if n < writes {
 			short++
@@ -95,5 +96,5 @@ func TestDamageInTheLastBlock(t *testing.T) {
 	if refused == 0 {
 		t.Error("no damage was refused")
 	}
-	t.Logf("%d bytes: %d damages refused, %d cost the last write", len(whole), refused, short)
+	t.Logf("%d bytes: %d damages refused, %d cost the last write", len(data), refused, short)
 }

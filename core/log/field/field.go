@@ -164,7 +164,7 @@ type Decoder struct {
 	typ   protowire.Type
 	num   uint64 // value of a numeric field
 	buf   []byte // value of a field with a length
-	whole []byte // tag and value of the current field
+	raw   []byte // tag and value of the current field
 	extra []byte
 	err   error
 }
@@ -212,7 +212,7 @@ func (d *Decoder) Next() bool {
 		return d.fail("field")
 	}
 	d.Number, d.typ = int(number), typ
-	d.whole, d.rest = d.rest[:n+size], d.rest[n+size:]
+	d.raw, d.rest = d.rest[:n+size], d.rest[n+size:]
 	return true
 }
 
@@ -223,14 +223,14 @@ func (d *Decoder) Err() error { return d.err }
 func (d *Decoder) Extra() []byte { return d.extra }
 
 // Keep stores the current field, because the reader does not know it.
-func (d *Decoder) Keep() { d.extra = append(d.extra, d.whole...) }
+func (d *Decoder) Keep() { d.extra = append(d.extra, d.raw...) }
 
 // Malformed makes Err report an invalid value.
-func (d *Decoder) Malformed(what string) { d.fail(what) }
+func (d *Decoder) Malformed(detail string) { d.fail(detail) }
 
-func (d *Decoder) fail(what string) bool {
+func (d *Decoder) fail(detail string) bool {
 	if d.err == nil {
-		d.err = fmt.Errorf("%w: %s", ErrFormat, what)
+		d.err = fmt.Errorf("%w: %s", ErrFormat, detail)
 	}
 	return false
 }

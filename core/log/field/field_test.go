@@ -61,7 +61,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestNesting writes messages on both sides of each length of a length.
+// TestNesting writes messages just below and above each size at which the length prefix grows.
 func TestNesting(t *testing.T) {
 	for _, n := range []int{0, 1, 120, 127, 128, 129, 16383, 16384, 1 << 21} {
 		var e field.Encoder
@@ -94,7 +94,7 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// TestExtraInside keeps the unknown fields of a message apart from those of the message inside it.
+// TestExtraInside: unknown fields of a message stay separate from those of the message inside it.
 func TestExtraInside(t *testing.T) {
 	var e field.Encoder
 	e.Text(9, "before")
@@ -124,7 +124,7 @@ func TestExtraInside(t *testing.T) {
 	}
 }
 
-// TestExtra: unknown fields are kept, after the known ones.
+// TestExtra: unknown fields are encoded after the known ones.
 func TestExtra(t *testing.T) {
 	data := []byte{field.Version}
 	data = protowire.AppendVarint(protowire.AppendTag(data, 1, protowire.VarintType), 7)

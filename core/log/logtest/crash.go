@@ -10,8 +10,9 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Crashes appends to a log whose disk loses its power at random moments. Afterwards the log is a prefix of the appended entries without
-// gaps. It contains the last entry that a caller waited for or read, and accepts new entries.
+// Crashes tests a log whose disk loses its power at random moments, once for each seed. blank returns an empty disk, and open opens the log
+// on a store. After a crash the log must be a prefix of the appended entries without gaps. It must contain every entry up to the Head
+// before the crash, and accept new entries.
 func Crashes(t *testing.T, seeds iter.Seq[uint64], blank func() kvtest.Crasher, open func(kv.Store) (log.Log, error)) {
 	for seed := range seeds {
 		crashes(t, seed, blank(), open)

@@ -1,2 +1,3 @@
-// Package logtest checks the contract of a [log.Log], including crashes, and makes random operations for the tests of its readers.
+// Package logtest tests implementations of [log.Log], including crashes, and makes random operations for the tests of packages that read
+// a log.
 package logtest

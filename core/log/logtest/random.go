@@ -22,10 +22,10 @@ func Bodies() []log.Body {
 	}
 }
 
-// Op draws an operation of any kind with anything in its fields, sensible or not.
+// Op draws an operation of any kind. The values of its fields are arbitrary and may be invalid.
 func Op(t *rapid.T) log.Op { return OpOf(t, rapid.SampledFrom(Bodies()).Draw(t, "kind")) }
 
-// OpOf draws an operation with a body, which it fills.
+// OpOf draws an operation with the given body and draws the values of the body's fields.
 func OpOf(t *rapid.T, body log.Body) log.Op {
 	op := log.Op{By: rapid.String().Draw(t, "by"), Body: body}
 	Fill(t, &op.Dot)
@@ -34,7 +34,7 @@ func OpOf(t *rapid.T, body log.Body) log.Op {
 	return op
 }
 
-// Fill sets every field of the value that p points to; stamps are not zero.
+// Fill draws a value for every field of the value that p points to. Stamps are not zero.
 func Fill(t *rapid.T, p any) { fill(t, reflect.ValueOf(p).Elem()) }
 
 func fill(t *rapid.T, v reflect.Value) {
@@ -82,7 +82,7 @@ func fill(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// fillSlice sets nil or bytes, which may be empty, or elements; no empty list of elements.
+// fillSlice sets v to a drawn slice. Bytes are nil or at most 8, perhaps none. Any other slice is left as it is or has 1 to 3 elements.
 func fillSlice(t *rapid.T, v reflect.Value) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		if rapid.Bool().Draw(t, "there") {

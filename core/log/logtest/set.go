@@ -9,13 +9,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Set sets every field behind p, private ones too, always to the same values. Numbers count up, and texts and bytes contain them.
+// Set sets every field of the value that p points to, including unexported ones. It always sets the same values: numbers count up, and
+// texts and bytes contain these numbers.
 func Set(p any) {
 	n := uint64(0)
 	set(reflect.ValueOf(p).Elem(), "", &n)
 }
 
-// later is a field of a later version.
+// later returns an encoded field, a varint, with a number that this version does not use (500).
 func later(n uint64) []byte { return []byte{0xa0, 0x1f, byte(n)} }
 
 func set(v reflect.Value, name string, n *uint64) {

@@ -170,9 +170,9 @@ func chain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 		}
 		seen[c] = true
 	}
-	again, _ := open(t)
+	reopened, _ := open(t)
 	a, errA := l.Chain(5)
-	b, errB := again.Chain(5)
+	b, errB := reopened.Chain(5)
 	if a != b || errA != nil || errB != nil {
 		t.Errorf("opened again the chain is %x, was %x", b, a)
 	}

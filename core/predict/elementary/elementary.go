@@ -1,27 +1,26 @@
 // Package elementary computes the exponential, the logarithm and the logistic function in
 // float64 to the same bits on every host.
 //
-// math.Exp and math.Log are assembly on some processors and fuse multiply and add on others,
-// so their last bit depends on the machine. Here every function is one fixed sequence of
-// additions, multiplications and divisions, each rounded once to nearest even: a product that
-// is added to something is converted explicitly, which by Go's specification forbids fusing.
+// math.Exp and math.Log are assembly on some processors and fuse multiply and add on others, so their last bit depends on the machine. Here
+// every function is one fixed sequence of additions, multiplications and divisions, each rounded once to nearest even. The code converts
+// every product explicitly before it adds something to it, because Go's specification forbids fusing across a conversion.
 //
 //	x ─▶ k·ln 2 + r, |r| ≤ ln 2 / 2 ─▶ Taylor of eʳ ─▶ · 2ᵏ            Exp
 //	x ─▶ 2ᵏ·m, √½ ≤ m < √2 ─▶ s = (m−1)/(m+1) ─▶ 2·artanh s + k·ln 2    Log
 //
-// All agree with the true value within 4·10⁻¹⁶ relative where the result is a normal number
-// (Logistic 7·10⁻¹⁶); package math stays below 2.3·10⁻¹⁶.
+// If the result is a normal number, its relative error is at most 4·10⁻¹⁶ (Logistic 7·10⁻¹⁶). The errors of package math are below
+// 2.3·10⁻¹⁶.
 package elementary
 
 import "math"
 
 const (
 	ln2Hi = 0x1.62e42fee00000p-1  // upper bits of ln 2: k·ln2Hi is exact for |k| < 2²⁰
-	ln2Lo = 0x1.a39ef35793c76p-33 // the rest
+	ln2Lo = 0x1.a39ef35793c76p-33 // ln 2 − ln2Hi
 	log2e = 0x1.71547652b82fep+0  // 1 / ln 2
 
 	maxExp = 0x1.62e42fefa39efp+9  // ln of the largest float64
-	minExp = -0x1.74910d52d3051p+9 // ln of the smallest, over 2
+	minExp = -0x1.74910d52d3051p+9 // ln of half the smallest positive float64
 )
 
 // inverse[n] is 1/n!.
@@ -30,15 +29,15 @@ var inverse = [...]float64{
 	1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
 }
 
-// Exp returns eˣ. Beyond the range of float64 it is +Inf or 0; NaN stays NaN.
+// Exp returns eˣ. It returns +Inf or 0 if eˣ is beyond the range of float64, and NaN for NaN.
 func Exp(x float64) float64 {
 	v := [1]float64{x}
 	Exps(v[:])
 	return v[0]
 }
 
-// Exps replaces every x[i] by its [Exp]. A call for each would take as long as the arithmetic, and
-// in a guest longer.
+// Exps replaces every x[i] by [Exp] of x[i]. It takes a slice, because a function call per element would take as long as the arithmetic,
+// and longer in a guest.
 func Exps(x []float64) {
 	for i, v := range x {
 		switch {
@@ -55,9 +54,9 @@ func Exps(x []float64) {
 		hi := v - float64(k*ln2Hi) // exact
 		lo := float64(k * ln2Lo)
 		r := hi - lo
-		c := float64(hi-r) - lo // what r lost
+		c := float64(hi-r) - lo // rounding error of r
 
-		// eʳ − 1 − r = r²·(1/2! + r/3! + …); the last term left out is under 2·10⁻¹⁸.
+		// eʳ − 1 − r = r²·(1/2! + r/3! + …); the first omitted term is below 2·10⁻¹⁸.
 		p := float64(inverse[13]*r) + inverse[12]
 		p = float64(p*r) + inverse[11]
 		p = float64(p*r) + inverse[10]
@@ -71,7 +70,7 @@ func Exps(x []float64) {
 		p = float64(p*r) + inverse[2]
 		tail := float64(float64(r*r) * p)
 		sum := 1 + (r + (tail + float64(c+float64(c*r))))
-		if math.Abs(k) < 1000 { // 2ᵏ is a number, and so is the product: sum is around 1
+		if math.Abs(k) < 1000 { // 2ᵏ and the product are normal numbers, since sum is between 0.7 and 1.5
 			x[i] = sum * math.Float64frombits(uint64(int64(k)+1023)<<52)
 		} else {
 			x[i] = math.Ldexp(sum, int(k))
@@ -91,7 +90,7 @@ func Log(x float64) float64 {
 	return v[0]
 }
 
-// Logs replaces every x[i] by its [Log].
+// Logs replaces every x[i] by [Log] of x[i].
 func Logs(x []float64) {
 	for i, v := range x {
 		switch {
@@ -112,8 +111,8 @@ func Logs(x []float64) {
 		f := m - 1 // exact
 		s := f / (2 + f)
 		z := float64(s * s)
-		// ln m = 2s + 2s³/3 + 2s⁵/5 + …; with 2s = f − s·f it is f − s·(f − R), R = 2z/3 + 2z²/5 + …,
-		// whose rounding errors are small against f.
+		// ln m = 2s + 2s³/3 + 2s⁵/5 + …, and 2s = f − s·f. So ln m = f − s·(f − R) with R = 2z/3 + 2z²/5 + …
+		// The rounding errors of s·(f − R) are small compared with f.
 		p := float64(odd[11]*z) + odd[10]
 		p = float64(p*z) + odd[9]
 		p = float64(p*z) + odd[8]
@@ -133,7 +132,7 @@ func Logs(x []float64) {
 	}
 }
 
-// frexp is math.Frexp for positive numbers.
+// frexp returns the results of [math.Frexp]. x must be positive.
 func frexp(x float64) (m float64, e int) {
 	b := math.Float64bits(x)
 	if b>>52 == 0 {
@@ -142,8 +141,8 @@ func frexp(x float64) (m float64, e int) {
 	return math.Float64frombits(b&(1<<52-1) | 1022<<52), int(b>>52) - 1022
 }
 
-// Logistic returns 1/(1+e⁻ˣ), the sigmoid. It is computed from e⁻|ˣ|, so it never overflows,
-// and small results keep their relative accuracy.
+// Logistic returns the sigmoid 1/(1+e⁻ˣ). It is computed from e⁻|ˣ|, so that it never overflows and small results keep their relative
+// accuracy.
 func Logistic(x float64) float64 {
 	return logistic(x, Exp(-math.Abs(x)))
 }
@@ -155,7 +154,7 @@ func logistic(x, e float64) float64 {
 	return 1 / (1 + e)
 }
 
-// Logistics replaces every x[i] by its [Logistic].
+// Logistics replaces every x[i] by [Logistic] of x[i].
 func Logistics(x []float64) {
 	var block [64]float64
 	for len(x) > 0 {

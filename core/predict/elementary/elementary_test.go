@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// relative is the error of got in parts of want.
+// relative returns the error of got relative to want.
 func relative(got, want float64) float64 {
 	if got == want {
 		return 0
@@ -129,7 +129,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// The bits of 20,000 results, folded. The constant is what every host must give: the tests run
+// TestBitsAreTheSameEverywhere compares a hash of the bits of 20,000 results with the one that every host must compute. The tests run
 // natively, without assembly, as arm64 and as wasip1.
 func TestBitsAreTheSameEverywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// cacheLine is the alignment of every block, in bytes: a vector register and a cache line.
+// cacheLine is the alignment of every block, in bytes: the size of a cache line and of the largest vector register.
 const cacheLine = 64
 
-// block is a piece of the arena that is taken from step first to step last, both included.
+// block is a part of the arena that is in use from step first to step last, inclusive.
 type block struct {
 	bytes       int64
 	first, last int
 	offset      int64 // set by assign
 }
 
-// assign gives every block an offset such that blocks alive together do not overlap, and
-// returns the arena's size. Large blocks go first, each to the lowest gap it fits
-// (the greedy-by-size rule of Pisarchyk and Lee, 2020, arXiv:2001.03288).
+// assign sets the offset of every block and returns the arena's size in bytes. Blocks that are in use at the same time do not overlap.
+// assign rounds sizes up to multiples of cacheLine. It places the largest block first, and each block in the lowest gap that is large
+// enough (the greedy-by-size rule of Pisarchyk and Lee, 2020, arXiv:2001.03288).
 func assign(blocks []*block) int64 {
 	order := slices.Clone(blocks)
 	slices.SortStableFunc(order, func(a, b *block) int { return cmp.Compare(b.bytes, a.bytes) })

@@ -40,7 +40,7 @@ func prepare(t testing.TB, n *nn.Network) (*nn.Session, nn.Tensor) {
 	return p.NewSession(), in
 }
 
-// BenchmarkRun reports processor time, median and least: other work shares the machine.
+// BenchmarkRun reports the least and the median processor time, since other work shares the machine.
 func BenchmarkRun(b *testing.B) {
 	s, in := prepare(b, loadNetwork(b))
 	runtime.LockOSThread()
@@ -59,7 +59,7 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "cpu-med-µs")
 }
 
-// TestProfile prints where the time of the released network goes, under -v and SIGHTLINE_PROFILE.
+// TestProfile prints how the time of the released network is spent, under -v and SIGHTLINE_PROFILE.
 func TestProfile(t *testing.T) {
 	if os.Getenv("SIGHTLINE_PROFILE") == "" {
 		t.Skip("SIGHTLINE_PROFILE is not set")

@@ -5,19 +5,19 @@ import "slices"
 // tiling holds the limits that decide which convolutions run as one block and how large a block's tiles are. The L2 cache of a core has 1
 // to 2 MB on the machines that we measure, and at least 256 KB.
 type tiling struct {
-	depthwise bounds // with a depthwise convolution, which keeps rows for the next tile
-	full      bounds
+	depthwise bounds // of blocks with a depthwise convolution, which keep rows for the next tile
+	full      bounds // of other blocks
 }
 
-// bounds are numbers of bytes.
+// bounds are sizes in bytes.
 type bounds struct {
-	worthwhile int // of an inner value: a smaller one stays in L2 anyway
-	tile       int // of inner rows of one tile, of all convolutions together
+	worthwhile int // minimum size of a block's inner value; a smaller value stays in L2 anyway
+	tile       int // target size of one tile's inner rows, summed over the convolutions
 }
 
 var defaultTiling = tiling{depthwise: bounds{64 << 10, 384 << 10}, full: bounds{256 << 10, 64 << 10}}
 
-// bounds returns those of blocks in which n reads the wide value.
+// bounds returns the bounds of a block in which n is the convolution that reads the wide value.
 func (t tiling) bounds(n *node) bounds {
 	if n.depthwise() {
 		return t.depthwise
@@ -31,7 +31,7 @@ func (t tiling) bounds(n *node) bounds {
 //	x ─ rows ─▶ expand ─▶ [wide rows, kept for the next tile] ─▶ depthwise ─▶ [wide rows] ─▶ project ─▶ + residual
 //	x ─ rows ─▶ expand k×k ─▶ [wide rows] ─▶ project ─▶ + residual
 //
-// Before a depthwise convolution the first may be any convolution without groups, or absent.
+// Before a depthwise convolution, the first convolution may be absent or any convolution without groups.
 func (g *graph) block(t tiling) {
 	readers, by := g.readers(), make(map[*value]*node)
 	for i, n := range g.nodes {
@@ -48,7 +48,7 @@ func (g *graph) block(t tiling) {
 		}
 		first := parts[0]
 		if first == n || first.matches(pointwisePart) && parts[1] == n {
-			continue // of two products the second may be the first of another block
+			continue // two pointwise convolutions do not form a block; the second may begin one
 		}
 		wide, next := first.out, parts[1]
 		if first.depthwise() {
@@ -57,13 +57,13 @@ func (g *graph) block(t tiling) {
 		if volume(wide.shape[1:])*wide.typ.Size() < t.bounds(next).worthwhile {
 			continue
 		}
-		made := &node{Node: Node{Kind: tiled}, in: first.in, add: n.add, out: n.out, parts: parts}
-		g.nodes[i], by[n.out] = made, made
+		blockNode := &node{Node: Node{Kind: tiled}, in: first.in, add: n.add, out: n.out, parts: parts}
+		g.nodes[i], by[n.out] = blockNode, blockNode
 	}
 	g.sweep()
 }
 
-// part is a role in a block.
+// part is the role of a convolution in a block.
 type part int
 
 const (
@@ -85,23 +85,23 @@ func (n *node) matches(role part) bool {
 	}
 }
 
-// tile computes a block, a few output rows at a time. Its wide rows lie in the order of the
-// picture; the next convolution reads windows of them.
+// tile computes a block, a few output rows at a time. It stores the wide rows in the order of the picture, and the next convolution reads
+// windows of them.
 type tile struct {
 	x, out, res *value // res may be nil
 	wide, mid   *value // expanded rows, nil without an expanding part; depthwise rows, nil without a depthwise part
 
-	from, w       window // the expanding convolution's, the next one's
-	height        int    // of the expanded value
+	from, w       window // windows of the expanding convolution and of the next one
+	height        int    // rows of the expanded value
 	row           int    // elements of a wide row, its halo included
 	rows          int    // output rows per tile
-	zero          byte   // what the wide halo holds
+	zero          byte   // value of the bytes in the halo of the wide rows
 	dense         bool   // out and res have no halo
 	expand, point *product
 	depthwise     func(s *Session, o, i, rows int) // nil without a depthwise part
 }
 
-// blockStep lowers a block.
+// blockStep emits the step of block n.
 func (c *compiler) blockStep(n *node) {
 	t := &tile{x: n.in, out: n.out, res: n.add}
 	in := []*value{t.x}
@@ -134,7 +134,7 @@ func (c *compiler) blockStep(n *node) {
 	c.emit(step{name: n.String(), out: []*value{n.out}, in: in, temp: temps, run: t.run})
 }
 
-// sizeTile sets t's geometry around n, the convolution that reads the wide value.
+// sizeTile sets the geometry of t. n is the convolution that reads the wide value.
 func (c *compiler) sizeTile(t *tile, n *node) {
 	wide, out, w := n.in, t.out, n.slide
 	ch, size := wide.shape[1], wide.typ.Size()
@@ -144,15 +144,15 @@ func (c *compiler) sizeTile(t *tile, n *node) {
 	if n.depthwise() {
 		perRow += out.shape[3] * ch * size
 	}
-	most := max(1, (c.options.blocks().bounds(n).tile-(w.kh-w.sh)*t.row*size)/perRow)
-	tiles := (out.shape[2] + most - 1) / most
+	maxRows := max(1, (c.options.blocks().bounds(n).tile-(w.kh-w.sh)*t.row*size)/perRow)
+	tiles := (out.shape[2] + maxRows - 1) / maxRows
 	t.rows = (out.shape[2] + tiles - 1) / tiles
 	if !n.depthwise() {
-		t.rows = min((t.rows+3)&^3, out.shape[2]) // kernels compute four rows at a time where they can
+		t.rows = min((t.rows+3)&^3, out.shape[2]) // kernels compute four rows at a time if they can
 	}
 }
 
-// run computes the block.
+// run computes all output rows of the block.
 func (t *tile) run(s *Session) {
 	height := t.out.shape[2]
 	for b := range t.out.shape[0] {
@@ -172,22 +172,22 @@ func (t *tile) run(s *Session) {
 	}
 }
 
-// fill brings t.wide to the rows that output rows y…y+now-1 of picture b read, keeping those
-// that the tile above computed already.
+// fill sets t.wide to the wide rows that output rows y…y+now-1 of picture b read. It keeps the rows that the tile above has already
+// computed.
 func (t *tile) fill(s *Session, b, y, now int) {
 	first := y*t.w.sh - t.w.pt
 	end := (y+now-1)*t.w.sh - t.w.pt + t.w.kh
-	kept := 0
+	overlap := 0
 	if y > 0 {
-		before := t.rows*t.w.sh - t.w.sh + t.w.kh // rows the tile above left
-		kept = max(0, t.w.kh-t.w.sh)
-		t.keep(s, before-kept, kept)
+		before := t.rows*t.w.sh - t.w.sh + t.w.kh // number of rows in t.wide from the tile above
+		overlap = max(0, t.w.kh-t.w.sh)
+		t.keep(s, before-overlap, overlap)
 	}
 	size := t.wide.typ.Size()
 	bytes := s.mem[t.wide.id]
 	ch := t.expand.ldd
 	left, right := t.w.pl*ch*size, t.w.pr*ch*size
-	for r := first + kept; r < end; r++ {
+	for r := first + overlap; r < end; r++ {
 		at := (r - first) * t.row
 		line := bytes[at*size : (at+t.row)*size]
 		if r < 0 || r >= t.height {
@@ -197,13 +197,13 @@ func (t *tile) fill(s *Session, b, y, now int) {
 		setBytes(line[:left], t.zero)
 		setBytes(line[len(line)-right:], t.zero)
 	}
-	r := max(first+kept, 0)
+	r := max(first+overlap, 0)
 	if rows := min(end, t.height) - r; rows > 0 {
 		t.expand.block(s, (r-first)*t.row+t.w.pl*ch, t.row, t.x.under(b, r, t.from), t.from.sh*t.x.row(), rows, (t.row/ch)-t.w.pl-t.w.pr)
 	}
 }
 
-// keep moves count wide rows from row at to the top.
+// keep moves count wide rows from row at to the start of t.wide.
 func (t *tile) keep(s *Session, at, count int) {
 	size := t.wide.typ.Size()
 	bytes := s.mem[t.wide.id]

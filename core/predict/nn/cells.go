@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// maxCells bounds how often Cells runs the end of a plan.
+// maxCells is the maximum number of times that Cells runs the end of a plan.
 const maxCells = 1 << 10
 
-// lastPool is the last Pool of a plan, and what it pools: a network's last map.
+// lastPool is the last Pool of a plan, and its input, the network's last map.
 type lastPool struct {
-	step          int // of the plan
+	step          int // index in the plan's steps
 	x             *value
 	height, width int
 }
@@ -29,7 +29,7 @@ func (p *Plan) Cells() (height, width int) {
 // and are overwritten after it returns. If those steps are linear, the mean of these outputs is the output of Run: each of them is the
 // contribution of one part of the picture.
 //
-// The errors are Run's, and ErrUnsupported where there is no such map.
+// The errors are Run's, and ErrUnsupported if [Plan.Cells] returns 0.
 func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 	last := s.plan.pooled
 	if last == nil {
@@ -56,13 +56,13 @@ func (s *Session) Cells(in Tensor, each func(y, x int, out []Tensor)) error {
 	return nil
 }
 
-// pools remembers that the next step pools x.
+// pools records that the next step of the plan is a Pool of x. A later Pool replaces it.
 func (c *compiler) pools(x *value) {
 	c.plan.pooled = &lastPool{step: len(c.plan.steps), x: x, height: x.shape[2], width: x.shape[3]}
 }
 
-// checkCells forgets the map of a plan whose end cannot be run again: one of several pictures, of too many
-// pixels, or with a step that needs more from before than the map.
+// checkCells clears p.pooled if Cells cannot run the end of the plan: the map covers several pictures or more than maxCells pixels, or a
+// later step reads another value from before the Pool.
 func (c *compiler) checkCells() {
 	p := c.plan
 	last := p.pooled

@@ -8,7 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn"
 )
 
-// pointwise is a network whose convolutions see one pixel each, of (batch, 3, 7, 7), pooled into two products: of floats, or of bytes.
+// pointwise returns a network of floats or of bytes for pictures of (batch, 3, 7, 7). Its convolutions see one pixel each. Their result is
+// pooled and goes into two products.
 func pointwise(t testing.TB, batch int, integers bool) *nn.Network {
 	t.Helper()
 	typ, levels := nn.Float32, nn.Levels{}
@@ -85,7 +86,7 @@ func TestCells(t *testing.T) {
 			}
 			return copied(out)
 		}
-		whole := run()
+		outputs := run()
 		var cells [][]array
 		if err := s.Cells(in, func(y, x int, out []nn.Tensor) {
 			if len(cells) != y*width+x {
@@ -95,19 +96,19 @@ func TestCells(t *testing.T) {
 		}); err != nil || len(cells) != pixels {
 			t.Fatalf("integers %v: %d cells, %v", integers, len(cells), err)
 		}
-		mean := make([]array, len(whole))
-		for k := range whole {
-			mean[k] = newArray(whole[k].shape...)
+		mean := make([]array, len(outputs))
+		for k := range outputs {
+			mean[k] = newArray(outputs[k].shape...)
 			for _, c := range cells {
 				for j, v := range c[k].v {
 					mean[k].v[j] += v / pixels
 				}
 			}
-			if d := differs(nn.Tensor{Shape: whole[k].shape, F32: whole[k].float32s()}, mean[k]); d != "" {
+			if d := differs(nn.Tensor{Shape: outputs[k].shape, F32: outputs[k].float32s()}, mean[k]); d != "" {
 				t.Errorf("integers %v: output %d against the mean of its cells: %s", integers, k, d)
 			}
 		}
-		if again := run(); !slices.EqualFunc(again, whole, func(a, b array) bool { return slices.Equal(a.v, b.v) }) {
+		if again := run(); !slices.EqualFunc(again, outputs, func(a, b array) bool { return slices.Equal(a.v, b.v) }) {
 			t.Errorf("integers %v: Run gives something else after Cells", integers)
 		}
 		for pixel := range pixels {
@@ -126,10 +127,10 @@ func TestCells(t *testing.T) {
 
 // TestCellsRefused checks that Cells refuses a plan if it cannot run the steps after the pool for each cell.
 func TestCellsRefused(t *testing.T) {
-	twice := network(t, nn.Float32, nn.Levels{}, 1, 3, 4, 4) // what is pooled is not all that is needed
-	whole := slide{4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 3}.conv(1, 3, 3)
-	whole.Weights, whole.Bias = make([]float32, 48), make([]float32, 3)
-	first := add(t, twice, whole)
+	twice := network(t, nn.Float32, nn.Levels{}, 1, 3, 4, 4) // later steps need more than the pooled value
+	conv := slide{4, 4, 1, 1, 1, 1, 0, 0, 0, 0, 3}.conv(1, 3, 3)
+	conv.Weights, conv.Bias = make([]float32, 48), make([]float32, 3)
+	first := add(t, twice, conv)
 	give(t, twice, add(t, twice, nn.Node{Kind: nn.Add, Of: add(t, twice, nn.Node{Kind: nn.Pool, Of: 1}), With: first}))
 	large := network(t, nn.Float32, nn.Levels{}, 1, 1, 40, 40)
 	give(t, large, add(t, large, nn.Node{Kind: nn.Pool, Of: 1}))

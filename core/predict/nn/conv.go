@@ -4,12 +4,12 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 )
 
-// narrow is the width up to which a 1×1 convolution into a haloed value runs over the whole
-// picture into scratch and is copied: row by row its products would be too short.
+// narrow is the maximum width, in pixels, at which a 1×1 convolution into a haloed value computes the whole picture in scratch and then
+// copies it. Computed row by row, its products would be too short.
 const narrow = 16
 
-// conv lowers a Conv node, float or integer, to one of three forms: depthwise, segmented rows (the kernel reads the window
-// in place), or rows gathered into scratch (groups, dilation along x).
+// conv emits the steps of a Conv node, float or integer, in one of three forms: depthwise; segmented rows, whose windows the kernel reads
+// in place; or rows gathered into scratch, for groups and dilation along x.
 func (c *compiler) conv(n *node) {
 	w, x := n.slide, n.in
 	switch {
@@ -22,8 +22,8 @@ func (c *compiler) conv(n *node) {
 	}
 }
 
-// emitSegmentedConv emits a convolution whose kernel rows are read in place from the haloed input. A 1×1 convolution is one product
-// over all pixels where input, output and residual are dense.
+// emitSegmentedConv emits a convolution that reads its kernel rows in place from the haloed input. If input, output and residual have no
+// halo, a 1×1 convolution is one product over all pixels.
 func (c *compiler) emitSegmentedConv(n *node, w window, x *value) {
 	out, res := n.out, n.add
 	target := out
@@ -54,11 +54,11 @@ func (c *compiler) emitSegmentedConv(n *node, w window, x *value) {
 	}
 }
 
-// gatherTile is the size of windows side by side that gathered multiplies at a time, in bytes.
+// gatherTile is the target size, in bytes, of the windows that emitGatheredConv copies and multiplies at a time.
 const gatherTile = 256 << 10
 
-// emitGatheredConv emits a convolution that copies the windows of some output lines side by side into
-// scratch and multiplies them, group by group.
+// emitGatheredConv emits a convolution that works group by group on some output lines at a time: it copies their windows side by side into
+// scratch and multiplies them.
 func (c *compiler) emitGatheredConv(n *node, w window, x *value) {
 	out, res := n.out, n.add
 	height, width := out.shape[2], out.shape[3]
@@ -71,7 +71,7 @@ func (c *compiler) emitGatheredConv(n *node, w window, x *value) {
 		products[g] = c.product(n, rows, out, g, w.group, 1, depth)
 		products[g].stepX = depth
 	}
-	// Lines, windows along one, kernel rows, kernel columns, channels: in scratch and in x.
+	// Distances in elements between lines, windows of a line, kernel rows, kernel columns and channels: in scratch, then in x.
 	to := []int{width * depth, depth, w.kw * ins, ins, 1}
 	from := []int{w.sh * x.row(), w.sw * x.shape[1], w.dh * x.row(), w.dw * x.shape[1], 1}
 	full := newNest([]int{lines, width, w.kh, w.kw, ins}, to, from)
@@ -100,8 +100,8 @@ func (c *compiler) emitGatheredConv(n *node, w window, x *value) {
 	}})
 }
 
-// lines multiplies now lines of windows in p's source into lines y… of picture b of out, starting at channel ch. If out and residual are
-// dense, it multiplies all lines at once.
+// lines multiplies the windows of now lines in p's source and writes the results to picture b of out, starting at line y and channel ch. If
+// dense is set, out and res have no halo, and lines multiplies all lines at once.
 func (p *product) lines(s *Session, out, res *value, b, y, now int, dense bool, ch int) {
 	width := out.shape[3]
 	if dense {
@@ -116,8 +116,8 @@ func (p *product) lines(s *Session, out, res *value, b, y, now int, dense bool, 
 	}
 }
 
-// depthwise reports whether convolution n has one input channel per output channel, and nothing
-// that the row kernels lack.
+// depthwise reports whether convolution n has one input channel per output channel and no residual, which the row kernels do not
+// support.
 func (n *node) depthwise() bool {
 	w := n.slide
 	return w.group == n.in.shape[1] && w.group == n.out.shape[1] && w.group > 1 && n.add == nil
@@ -134,15 +134,16 @@ func (c *compiler) depthwise(n *node, w window, x *value) {
 	}})
 }
 
-// depthwise is the geometry of w over rows of width results, dstRow apart, from input rows srcRow apart.
+// depthwise returns the geometry of w for output rows of width pixels. dstRow and srcRow are the elements from one output row and one input
+// row to the next.
 func (w window) depthwise(width, dstRow, srcRow int) kernel.Depthwise {
 	return kernel.Depthwise{
 		Width: width, DstStep: dstRow, SrcStep: w.sh * srcRow, SrcStride: w.dh * srcRow, StrideX: w.sw, DilationX: w.dw,
 	}
 }
 
-// depthwiseRows packs n's weights and returns the function that computes rows of results from
-// dst[o:], reading src from src[i:] on.
+// depthwiseRows packs n's weights and returns a function that computes a number of output rows. It reads src, starting at element i, and
+// writes dst, starting at element o.
 func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, d kernel.Depthwise) func(s *Session, o, i, rows int) {
 	if n.in.typ != Float32 {
 		k := kernel.PackDepthwiseS8(n.Bytes, w.group, w.kh, w.kw)
@@ -171,8 +172,8 @@ func (v *value) pixel(i int) int {
 	return v.at(0, i/width) + i%width*v.shape[1]
 }
 
-// under returns the offset of the top left of w's window over output line y, column 0: in v's
-// halo, or in v.
+// under returns the offset in v of the top left pixel of w's window for output line y, column 0, of picture b. The pixel may be in v's
+// halo.
 func (v *value) under(b, y int, w window) int {
 	return v.at(b, 0) + (y*w.sh-w.pt)*v.row() - w.pl*v.shape[1]
 }

@@ -6,5 +6,5 @@ import "time"
 
 var epoch = time.Now()
 
-// cpuTime returns the time on the wall, for want of better.
+// cpuTime returns elapsed time, since a thread's processor time is not available here.
 func cpuTime() time.Duration { return time.Since(epoch) }

@@ -19,10 +19,10 @@ func (p *Plan) WeightBytes() int64 { return p.weights }
 // Work returns the multiply-adds of one run.
 func (p *Plan) Work() int64 { return p.work }
 
-// StepTime is the time of one step of a plan.
+// StepTime is the measured time of one step of a plan.
 type StepTime struct {
 	Name  string // node and operator
-	Shape []int  // of its first result
+	Shape []int  // shape of the first result
 	Best  time.Duration
 }
 
@@ -52,7 +52,7 @@ type PointwiseConv struct {
 	Bytes   []int8
 	Weights [2]int // outputs and inputs
 	Pixels  int
-	Zero    int32 // of its results
+	Zero    int32 // zero point of the results
 }
 
 // Pointwise returns the 1×1 convolutions of bytes.

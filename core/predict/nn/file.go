@@ -7,14 +7,14 @@ import (
 	"unsafe"
 )
 
-// The form of a plan file, which models/README.md describes. A network has one form, so a file that Read accepts is what Marshal
-// writes.
+// A plan file begins with magic and version. models/README.md describes the format. A network has only one encoding: if Read accepts a
+// file, Marshal returns the same bytes for the result.
 const (
 	magic   = "SLPN"
 	version = 1
 )
 
-// Marshal returns n as a plan file.
+// Marshal returns the bytes of a plan file with n.
 func (n *Network) Marshal() []byte {
 	w := writer(append([]byte(magic), version))
 	in := n.values[0]
@@ -58,7 +58,7 @@ func (w *writer) levels(l Levels) {
 	w.numbers(int(l.Zero))
 }
 
-// node writes a node whose operand has a type.
+// node writes a node. typ is the type of its operand.
 func (w *writer) node(n *Node, typ Type) {
 	*w = append(*w, byte(n.Kind))
 	w.numbers(n.Of)
@@ -97,8 +97,8 @@ func (w *writer) weights(n *Node, typ Type) {
 	}
 }
 
-// Read reads a plan file. The network borrows integer weights from data, which must not change. Read takes no more memory than a
-// small multiple of the file, and returns ErrFormat for a file that is damaged, or of another version.
+// Read decodes a plan file. The integer weights of the network share the memory of data, which the caller must not change. Read allocates
+// at most a small multiple of the file's size. It returns ErrFormat for a file that is damaged or has another version.
 func Read(data []byte) (*Network, error) {
 	if len(data) <= len(magic) || string(data[:len(magic)]) != magic {
 		return nil, fmt.Errorf("no plan file: %w", ErrFormat)
@@ -146,13 +146,13 @@ func Read(data []byte) (*Network, error) {
 
 func errShort() error { return fmt.Errorf("the plan file ends too early: %w", ErrFormat) }
 
-// reader reads the fields of a plan file. Past the file's end it returns zeros and sets short.
+// reader reads the fields of a plan file. Past the file's end its methods return zeros and set short.
 type reader struct {
 	rest  []byte
 	short bool
 }
 
-// take returns the next n elements of a size, as bytes; nil where the file has fewer.
+// take returns the bytes of the next n elements, which have size bytes each. If n is negative or the file has fewer, it returns nil.
 func (r *reader) take(n, size int) []byte {
 	if n < 0 || n > len(r.rest)/size {
 		r.short, r.rest = true, nil
@@ -198,7 +198,7 @@ func (r *reader) float() float32 { return math.Float32frombits(uint32(r.number()
 
 func (r *reader) levels() Levels { return Levels{r.float(), int32(r.number())} }
 
-// node reads the next node of n. Append checks it.
+// node reads the next node of n without checking it; Append checks it.
 func (r *reader) node(n *Network) Node {
 	node := Node{Kind: Kind(r.byte()), Of: r.number()}
 	x, _ := n.Value(node.Of)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// floatNet grows a random float32 network and the reference's values with it, by number less 1.
+// floatNet grows a random float32 network. values[i] is the reference's result for value i+1 of the network.
 type floatNet struct {
 	*nn.Network
 	t      *rapid.T
@@ -19,7 +19,7 @@ type floatNet struct {
 
 func (f *floatNet) last() (int, array) { return len(f.values), f.values[len(f.values)-1] }
 
-// operand draws what a convolution reads: the last value, or any earlier one.
+// operand draws the value that a convolution reads: the last one or any earlier one.
 func (f *floatNet) operand() int {
 	if f.int(0, 2, "branch") == 0 {
 		return f.int(1, len(f.values), "operand")
@@ -34,7 +34,7 @@ func (f *floatNet) push(node nn.Node, v array) {
 
 func (f *floatNet) int(lo, hi int, label string) int { return rapid.IntRange(lo, hi).Draw(f.t, label) }
 
-// bounds draws what a result stays within.
+// bounds draws the bounds of a result.
 func (f *floatNet) bounds() (lo, hi float64) {
 	switch f.int(0, 3, "activation") {
 	case 0:
@@ -60,7 +60,7 @@ func (f *floatNet) convolution(of int, w slide, outs int, lo, hi float64, residu
 	x := f.values[of-1]
 	node := w.conv(of, outs, x.shape[1])
 	weights := newArray(node.Shape[:]...)
-	// Numbers near one, so that a tolerance means something.
+	// Weights of this size keep results near one, so that a tolerance is meaningful.
 	weights.v = drawFloats(f.t, len(weights.v), "weights")
 	for i := range weights.v {
 		weights.v[i] *= 4 / float64(len(weights.v)/outs+3)
@@ -81,7 +81,7 @@ func (f *floatNet) convolution(of int, w slide, outs int, lo, hi float64, residu
 	f.push(node, y.each(func(v float64) float64 { return min(max(v, lo), hi) }))
 }
 
-// invertedResidual is an inverted residual: expand, depthwise, project, and the sum where shapes allow.
+// invertedResidual adds an inverted residual: expand, depthwise, project, and the sum if the shapes allow it.
 func (f *floatNet) invertedResidual() {
 	of := f.operand()
 	x := f.values[of-1]
@@ -98,7 +98,7 @@ func (f *floatNet) invertedResidual() {
 	f.convolution(number+1, point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
 }
 
-// full is a full convolution that expands, project, and the sum where shapes allow.
+// full adds a full convolution that expands, a projection, and the sum if the shapes allow it.
 func (f *floatNet) full() {
 	of := f.operand()
 	x := f.values[of-1]
@@ -107,7 +107,7 @@ func (f *floatNet) full() {
 	f.convolution(len(f.values), point, x.shape[1], lo, hi, rapid.Bool().Draw(f.t, "residual"))
 }
 
-// squares is a 3×3 convolution pixel by pixel between numbers of channels that kernels take whole.
+// squares adds a 3×3 convolution that moves pixel by pixel. Its numbers of channels are multiples of 8, which kernels process completely.
 func (f *floatNet) squares() {
 	f.convolution(f.operand(), point, 8*f.int(1, 2, "channels"), 0, 6, false)
 	number, _ := f.last()
@@ -158,7 +158,7 @@ func (f *floatNet) finish() {
 		Kind: nn.Gemm, Of: number + 2, Shape: [4]int{outs, c, 1, 1},
 		Weights: array{v: w}.float32s(), Bias: array{v: bias}.float32s(), Lo: float32(lo), Hi: float32(hi),
 	}, logits)
-	// Some values in between are outputs too: they must survive what follows.
+	// Some inner values are outputs too: later steps must not overwrite them.
 	for i := range f.values {
 		if i == len(f.values)-1 || rapid.Bool().Draw(f.t, "output") {
 			give(f.t, f.Network, i+1)

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzPlan reads any file, and compiles and runs what it holds on zeros: an error or a result, no panic, and no memory beyond the
-// limit. A file that is read is what its network writes.
+// FuzzPlan reads any file, compiles its network and runs it on zeros. It expects an error or a result, no panic, and no memory beyond the
+// limit. A file that can be read must equal the file that its network writes.
 func FuzzPlan(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte { return growFloatNet(t).Marshal() }).Example(seed))

@@ -6,10 +6,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 )
 
-// maxDepth bounds the inputs of a Gemm of sums, for the kernel's arithmetic.
+// maxDepth is the maximum number of inputs of a Gemm whose operand is sums, so that the kernel's sums do not overflow.
 const maxDepth = 1 << 16
 
-// gemm lowers Gemm.
+// gemm emits the step of a Gemm node.
 func (c *compiler) gemm(n *node) error {
 	x, out := n.in, n.out
 	rows, outs, depth := x.shape[0], n.Shape[0], n.Shape[1]
@@ -22,7 +22,7 @@ func (c *compiler) gemm(n *node) error {
 	if depth > maxDepth {
 		return n.errorf("rows of %d sums, at most %d", depth, maxDepth)
 	}
-	// Exact sums in int64, then one rounding to float32 and one product with the scale.
+	// The sums in int64 are exact. Each is rounded once to float32 and multiplied once with the scale.
 	w := kernel.PackS8(n.Bytes, outs, depth)
 	bias, scale := make([]int32, outs), make([]float32, outs)
 	for j, sum := range w.Sum {

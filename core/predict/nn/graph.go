@@ -5,45 +5,45 @@ import (
 	"slices"
 )
 
-// value is a value of the network being compiled, and later a place in memory.
+// value is a value of the network that is compiled. place and lower determine its memory.
 type value struct {
 	typ   Type
 	shape []int // (N, C, H, W) for rank four
 	Levels
 
-	// Where it lies, decided by place and lower.
+	// The value's place in memory, set by place and lower.
 	nhwc bool   // rank four, stored (N, H, W, C)
-	halo [4]int // pixels around it: top, left, bottom, right; nhwc only
-	same *value // shares this value's memory, nil: has its own
-	id   int    // index into Session.mem, set once it has memory
+	halo [4]int // pixels around the value: top, left, bottom, right; nhwc only
+	same *value // value whose memory this one shares; nil: it has its own memory
+	id   int    // index in Session.mem, valid once the value has memory
 }
 
-// node is a node of the network being compiled.
+// node is a node of the network that is compiled.
 type node struct {
 	Node
 	in    *value
-	add   *value // what is added, nil: nothing
+	add   *value // second operand of an Add, or residual of a Conv; nil: none
 	out   *value
-	slide window  // of a Conv
-	parts []*node // of a block: convolutions in order
+	slide window  // window of a Conv
+	parts []*node // convolutions of a block, in order
 }
 
-// graph is the network while it is compiled. Nodes stay in order.
+// graph is the network while it is compiled. The nodes keep the order of the network.
 type graph struct {
 	nodes   []*node
 	input   *value
 	outputs []*value
 }
 
-// errorf names n in an error that wraps ErrUnsupported.
+// errorf returns an error that names n and wraps ErrUnsupported.
 func (n *node) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %s: %w", n, fmt.Sprintf(format, args...), ErrUnsupported)
 }
 
-// String returns how errors and profiles call the node.
+// String returns the name of the node in errors and profiles.
 func (n *node) String() string { return fmt.Sprintf("%v to %v", n.Kind, n.out.shape) }
 
-// load makes the graph of n.
+// load returns a new graph of n.
 func load(n *Network) *graph {
 	values := make([]*value, len(n.values))
 	for i, v := range n.values {
@@ -51,14 +51,14 @@ func load(n *Network) *graph {
 	}
 	g := &graph{input: values[0]}
 	for i, step := range n.nodes {
-		made := &node{Node: step, in: values[step.Of-1], out: values[i+1]}
+		graphNode := &node{Node: step, in: values[step.Of-1], out: values[i+1]}
 		if step.With != 0 {
-			made.add = values[step.With-1]
+			graphNode.add = values[step.With-1]
 		}
 		if step.Kind == Conv {
-			made.slide, _ = made.window() // Append checked it
+			graphNode.slide, _ = graphNode.window() // Append checked it
 		}
-		g.nodes = append(g.nodes, made)
+		g.nodes = append(g.nodes, graphNode)
 	}
 	for _, o := range n.outputs {
 		g.outputs = append(g.outputs, values[o.Of-1])
@@ -66,7 +66,7 @@ func load(n *Network) *graph {
 	return g
 }
 
-// reads returns the values n needs.
+// reads returns the operands of n.
 func (n *node) reads() []*value {
 	if n.add == nil {
 		return []*value{n.in}
@@ -74,13 +74,13 @@ func (n *node) reads() []*value {
 	return []*value{n.in, n.add}
 }
 
-// sweep drops nodes that no output depends on.
+// sweep removes the nodes on which no output depends.
 func (g *graph) sweep() {
 	needed := make(map[*value]bool)
 	for _, v := range g.outputs {
 		needed[v] = true
 	}
-	var keep []*node
+	var nodes []*node
 	for _, n := range slices.Backward(g.nodes) {
 		if !needed[n.out] {
 			continue
@@ -88,13 +88,13 @@ func (g *graph) sweep() {
 		for _, v := range n.reads() {
 			needed[v] = true
 		}
-		keep = append(keep, n)
+		nodes = append(nodes, n)
 	}
-	slices.Reverse(keep)
-	g.nodes = keep
+	slices.Reverse(nodes)
+	g.nodes = nodes
 }
 
-// readers counts the nodes that read each value; an output counts as one.
+// readers returns the number of readers of each value. A node that reads the value counts as one, and so does an output of the network.
 func (g *graph) readers() map[*value]int {
 	count := make(map[*value]int)
 	for _, n := range g.nodes {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// intNet grows a random network of integers, and its bytes by definition, by number less 1.
+// intNet grows a random network of integers. values[i] is what the definition gives for value i+1 of the network.
 type intNet struct {
 	*nn.Network
 	t      *rapid.T
@@ -21,7 +21,7 @@ func (f *intNet) int(lo, hi int, label string) int { return rapid.IntRange(lo, h
 
 func (f *intNet) last() (int, quantisedArray) { return len(f.values), f.values[len(f.values)-1] }
 
-// operand draws what a convolution reads: the last value, or any earlier one.
+// operand draws the value that a convolution reads: the last one or any earlier one.
 func (f *intNet) operand() int {
 	if f.int(0, 2, "branch") == 0 {
 		return f.int(1, len(f.values), "operand")
@@ -34,7 +34,7 @@ func (f *intNet) push(node nn.Node, x quantisedArray) {
 	f.values = append(f.values, x)
 }
 
-// levels draws the levels of bytes that hold reals up to top in absolute value.
+// drawLevels draws the levels of bytes that hold reals up to top in absolute value.
 func drawLevels(t *rapid.T, top float64) nn.Levels {
 	return nn.Levels{
 		Scale: float32(max(top, 1e-3) / float64(rapid.IntRange(60, 250).Draw(t, "range"))),
@@ -111,7 +111,7 @@ func (f *intNet) addValues(a, b quantisedArray) quantisedArray {
 	return y
 }
 
-// invertedResidual is an inverted residual: expand, depthwise, project, and perhaps the sum.
+// invertedResidual adds an inverted residual: expand, depthwise, project, and perhaps the sum.
 func (f *intNet) invertedResidual() {
 	of := f.operand()
 	x := f.values[of-1]
@@ -127,7 +127,7 @@ func (f *intNet) invertedResidual() {
 	f.convolution(number+1, point, x.shape[1], rapid.Bool().Draw(f.t, "residual"))
 }
 
-// full is the block of MobileNetEdgeTPU: a full convolution that expands, project, and perhaps the sum.
+// full adds the block of MobileNetEdgeTPU: a full convolution that expands, a projection, and perhaps the sum.
 func (f *intNet) full() {
 	of := f.operand()
 	x := f.values[of-1]
@@ -146,7 +146,7 @@ func (f *intNet) sum() {
 	f.push(nn.Node{Kind: nn.Add, Of: number, With: k + 1, To: y.Levels}, y)
 }
 
-// finish pools to exact sums and adds a product, whose floats it returns.
+// finish adds a pool with exact sums and a product, and returns the product's floats.
 func (f *intNet) finish() []float32 {
 	number, x := f.last()
 	b, c, plane := x.shape[0], x.shape[1], x.shape[2]*x.shape[3]
@@ -197,7 +197,7 @@ func growIntNet(t *rapid.T) (*intNet, []float32) {
 	return f, f.finish()
 }
 
-// picture returns x (N, C, H, W) as Run takes it.
+// picture returns x (N, C, H, W) in the layout that Run accepts.
 func (x quantisedArray) picture() nn.Tensor {
 	bytes := make([]uint8, len(x.q))
 	for i, q := range x.q {

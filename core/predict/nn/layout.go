@@ -18,13 +18,13 @@ func (v *value) strides() []int {
 	return []int{(v.halo[0] + v.shape[2] + v.halo[2]) * row, 1, row, c}
 }
 
-// row returns the elements from one line of pixels to the next, of an nhwc value.
+// row returns the number of elements from one line of pixels of an nhwc value to the next.
 func (v *value) row() int { return (v.halo[1] + v.shape[3] + v.halo[3]) * v.shape[1] }
 
-// image returns the elements from one picture of the batch to the next, of an nhwc value.
+// image returns the number of elements from one picture of an nhwc value's batch to the next.
 func (v *value) image() int { return (v.halo[0] + v.shape[2] + v.halo[2]) * v.row() }
 
-// base returns the offset of element 0, in elements: behind the halo above and left of it.
+// base returns the offset of element 0, in elements: it follows the halo above and to the left.
 func (v *value) base() int {
 	if !v.nhwc {
 		return 0
@@ -32,7 +32,7 @@ func (v *value) base() int {
 	return v.halo[0]*v.row() + v.halo[1]*v.shape[1]
 }
 
-// elems returns the elements of memory v needs, halo included.
+// elems returns the number of elements of memory that v needs, halo included.
 func (v *value) elems() int {
 	if !v.nhwc {
 		return volume(v.shape)
@@ -40,12 +40,12 @@ func (v *value) elems() int {
 	return v.shape[0] * v.image()
 }
 
-// dense reports whether v's bytes are those of a row-major array in ONNX order.
+// dense reports whether v's memory is also a row-major array in ONNX order.
 func (v *value) dense() bool {
 	return !v.nhwc || (v.halo == [4]int{} && (v.shape[1] == 1 || v.shape[2]*v.shape[3] == 1))
 }
 
-// place decides the halo that the producer of every value leaves: the largest that a convolution reads.
+// place sets the halo of every value to the largest halo that a convolution reads around it.
 func (g *graph) place() {
 	for _, n := range g.nodes {
 		if n.Kind != Conv && n.Kind != tiled {
@@ -65,15 +65,15 @@ func (n *node) padding() [4]int {
 	return [4]int{n.slide.pt, n.slide.pl, n.slide.pb, n.slide.pr}
 }
 
-// fill returns what the halo of v holds, in each byte: the zero point of bytes, and 0 for floats.
+// fill returns the value of each byte in the halo of v: the zero point for bytes, and 0 for floats.
 func (v *value) fill() byte { return byte(v.Zero) }
 
-// fresh returns a new value like v in type and shape.
+// fresh returns a new value with the type, shape and levels of v.
 func (v *value) fresh() *value {
 	return &value{typ: v.typ, shape: v.shape, Levels: v.Levels}
 }
 
-// plain returns v as a row-major array, through a copy where it does not lie so. The step of the copy is called name.
+// plain returns v as a row-major array. If v's memory has another order, plain emits a step called name that copies v.
 func (c *compiler) plain(name string, v *value) *value {
 	if !v.nhwc {
 		return v
@@ -87,7 +87,7 @@ func (c *compiler) plain(name string, v *value) *value {
 	return p
 }
 
-// copyStep moves src to dst, which has the same shape and element size and may lie differently.
+// copyStep emits a step that copies src to dst. Both have the same shape and element size; their layouts may differ.
 func (c *compiler) copyStep(name string, dst, src *value) {
 	t := newNest(dst.shape, dst.strides(), src.strides())
 	to, from := dst.base(), src.base()

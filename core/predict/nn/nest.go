@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// nest is a loop nest that copies an array to one of the same logical shape and other strides, outermost loop first. Loops
-// of one turn are dropped, the others ordered by the destination's strides and neighbours merged, so that the innermost loop
-// is as long as the layouts allow.
+// nest is a loop nest, outermost loop first, that copies an array to an array of the same logical shape with other strides.
+// It has no loops of one turn. Function newNest orders the loops by the destination's strides and merges neighbours, so that
+// the innermost loop is as long as the layouts allow.
 type nest []loop
 
-// loop is n turns, with so many elements between the turns in the destination and in the source.
+// loop has n turns. From turn to turn the destination advances by to elements and the source by from elements.
 type loop struct{ n, to, from int }
 
-// newNest orders the loops over shape. The strides have one element a dimension.
+// newNest returns the loop nest over shape. to and from are the strides of the destination and the source, one per dimension.
 func newNest(shape, to, from []int) nest {
 	var loops []loop
 	for d, n := range shape {
@@ -37,7 +37,7 @@ func newNest(shape, to, from []int) nest {
 	return t
 }
 
-// move copies src, from element from, to dst, from element to, in the loops of t.
+// move copies elements of src to dst in the loops of t. It starts at element from of src and at element to of dst.
 func move[T any](t nest, dst, src []T, to, from int) {
 	l := t[0]
 	switch {

@@ -15,7 +15,7 @@ import (
 
 var unit = nn.Levels{Scale: 1}
 
-// TestAppendRefuses spoils one thing of a node at a time.
+// TestAppendRefuses makes one field of a node invalid at a time.
 func TestAppendRefuses(t *testing.T) {
 	inf := float32(math.Inf(1))
 	nan := float32(math.NaN())
@@ -28,7 +28,7 @@ func TestAppendRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		node   nn.Node
-		levels nn.Levels // of the input: none are floats
+		levels nn.Levels // levels of the input; zero if it has floats
 		change func(n *nn.Node)
 		want   string // "": the node fits
 	}{
@@ -150,10 +150,10 @@ func TestDamagedPlan(t *testing.T) {
 			}).Example(seed))
 	}
 	for i, file := range files {
-		refuse := func(what string, data []byte) {
+		refuse := func(damage string, data []byte) {
 			t.Helper()
 			if _, err := nn.Read(data); !errors.Is(err, nn.ErrFormat) {
-				t.Errorf("file %d, %s: Read = %v, want ErrFormat", i, what, err)
+				t.Errorf("file %d, %s: Read = %v, want ErrFormat", i, damage, err)
 			}
 		}
 		if n, err := nn.Read(file); err != nil || !bytes.Equal(n.Marshal(), file) {
@@ -177,7 +177,7 @@ func TestDamagedPlan(t *testing.T) {
 	}
 }
 
-// TestReadTakesLittleMemory reads files of some hundred bytes that announce gigabytes, at any place.
+// TestReadTakesLittleMemory reads small files that declare gigabytes, at any place.
 func TestReadTakesLittleMemory(t *testing.T) {
 	file := single(t, three, 4, 1, 3, 8, 8).Marshal()
 	for at := range len(file) - 4 {

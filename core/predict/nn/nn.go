@@ -10,8 +10,7 @@
 // piece. [Session.Run] executes the steps and allocates nothing.
 //
 // Shapes are (N, C, H, W) in a network, as in ONNX. In memory, values of rank four are (N, H, W, C). If the next convolution pads, the
-// value
-// already has a border, so that no kernel handles padding. The picture that Run takes has the same order.
+// value already has a border, so that no kernel handles padding. The picture that Run takes has the same order.
 //
 // Integers have the rounding that core/predict/nn/kernel defines, so a network in integers gives the same bytes on every machine.
 // Float results agree between machines to rounding only: kernels sum in different orders and fuse multiply and add where the

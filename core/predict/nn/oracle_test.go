@@ -45,7 +45,7 @@ func (a array) each(g func(float64) float64) array {
 	return r
 }
 
-// at returns the element at (b, c, y, x) of a rank-four array, and whether that lies inside.
+// at returns the element at (b, c, y, x) of a rank-four array, and whether (y, x) lies inside.
 func (a array) at(b, c, y, x int) (float64, bool) {
 	if y < 0 || y >= a.shape[2] || x < 0 || x >= a.shape[3] {
 		return 0, false
@@ -61,7 +61,7 @@ func (a array) float32s() []float32 {
 	return f
 }
 
-// picture returns a (N, C, H, W) as Run takes it.
+// picture returns a (N, C, H, W) in the layout that Run accepts.
 func (a array) picture() nn.Tensor {
 	n, c, h, w := a.shape[0], a.shape[1], a.shape[2], a.shape[3]
 	return nn.Tensor{Type: nn.Float32, Shape: []int{n, h, w, c}, F32: toNHWC(a.float32s(), a.shape)}
@@ -77,10 +77,10 @@ func toNHWC[T any](v []T, shape []int) []T {
 	return r
 }
 
-// slide holds the attributes of a sliding window.
+// slide holds the attributes of a sliding window: kernel, stride, dilation, padding and groups.
 type slide struct{ kh, kw, sh, sw, dh, dw, pt, pl, pb, pr, group int }
 
-// point slides pixel by pixel.
+// point is a window of one pixel that moves pixel by pixel.
 var point = slide{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}
 
 func (w slide) out(h, width int) (int, int) {
@@ -91,7 +91,7 @@ func (w slide) fits(h, width int) bool {
 	return h+w.pt+w.pb >= (w.kh-1)*w.dh+1 && width+w.pl+w.pr >= (w.kw-1)*w.dw+1
 }
 
-// conv returns a Conv that slides so over value of, without weights.
+// conv returns a Conv node with this window over value of. It has no weights yet.
 func (w slide) conv(of, outs, ins int) nn.Node {
 	return nn.Node{
 		Kind: nn.Conv, Of: of, Group: w.group, Stride: [2]int{w.sh, w.sw}, Dilation: [2]int{w.dh, w.dw},
@@ -116,7 +116,7 @@ func (w slide) visit(out []int, f func(b, c, y, x, ky, kx, iy, ix int)) {
 	}
 }
 
-// convolve is a convolution from its definition; pad is the value outside the picture.
+// convolve computes a convolution by its definition. Pixels outside the picture are zero.
 func convolve(x, weights array, bias []float64, w slide) array {
 	h, width := w.out(x.shape[2], x.shape[3])
 	outs, ins := weights.shape[0], weights.shape[1]
@@ -135,10 +135,10 @@ func convolve(x, weights array, bias []float64, w slide) array {
 }
 
 // drawSlide draws a window that fits a picture of h × width.
-func drawSlide(t *rapid.T, h, width, most int) slide {
+func drawSlide(t *rapid.T, h, width, maxKernel int) slide {
 	n := func(lo, hi int, label string) int { return rapid.IntRange(lo, hi).Draw(t, label) }
 	w := slide{
-		kh: n(1, most, "kh"), kw: n(1, most, "kw"), sh: n(1, 3, "sh"), sw: n(1, 3, "sw"),
+		kh: n(1, maxKernel, "kh"), kw: n(1, maxKernel, "kw"), sh: n(1, 3, "sh"), sw: n(1, 3, "sw"),
 		dh: n(1, 2, "dh"), dw: n(1, 2, "dw"), group: 1,
 	}
 	w.pt, w.pl, w.pb, w.pr = n(0, w.kh-1, "pt"), n(0, w.kw-1, "pl"), n(0, w.kh-1, "pb"), n(0, w.kw-1, "pr")
@@ -152,7 +152,7 @@ func drawSlide(t *rapid.T, h, width, most int) slide {
 	return w
 }
 
-// drawGroups draws the groups and outputs of a convolution of c channels.
+// drawGroups draws the number of groups and of outputs of a convolution of c channels.
 func drawGroups(t *rapid.T, c int) (group, outs int) {
 	switch rapid.IntRange(0, 4).Draw(t, "grouping") {
 	case 0:
@@ -183,8 +183,7 @@ func drawShape(t *rapid.T) []int {
 	return []int{n(2, "batch"), n(9, "channels"), n(12, "height"), n(24, "width")}
 }
 
-// drawOptions draws how convolutions are tiled: as usual (small networks are not), or in blocks
-// of few rows.
+// drawOptions draws how convolutions are tiled: by default, which does not tile small networks, or in blocks of few rows.
 func drawOptions(t *rapid.T) nn.Options {
 	if rapid.Bool().Draw(t, "blocks") {
 		return nn.WithTiling(nn.Options{}, 1, rapid.IntRange(1, 20_000).Draw(t, "tile"))
@@ -198,7 +197,7 @@ type fatal interface {
 	Fatal(args ...any)
 }
 
-// network returns an empty network of one input.
+// network returns a network with one input and no nodes.
 func network(t fatal, typ nn.Type, levels nn.Levels, shape ...int) *nn.Network {
 	t.Helper()
 	n, err := nn.NewNetwork(nn.Value{Name: "x", Type: typ, Shape: shape, Levels: levels})
@@ -218,7 +217,7 @@ func add(t fatal, n *nn.Network, node nn.Node) int {
 	return number
 }
 
-// give makes values outputs.
+// give makes the values with these numbers outputs of n.
 func give(t fatal, n *nn.Network, numbers ...int) {
 	t.Helper()
 	for _, number := range numbers {
@@ -238,7 +237,7 @@ func plan(t fatal, n *nn.Network, o nn.Options) *nn.Plan {
 	return p
 }
 
-// differs describes where got differs from want by more than float32 arithmetic explains, or returns "".
+// differs returns "" if got equals want up to float32 rounding. Otherwise it describes the difference.
 func differs(got nn.Tensor, want array) string {
 	if !slices.Equal(got.Shape, want.shape) || len(got.F32) != len(want.v) {
 		return fmt.Sprintf("shape %v, want %v", got.Shape, want.shape)
@@ -255,7 +254,7 @@ func differs(got nn.Tensor, want array) string {
 	return ""
 }
 
-// again reads n from its own file.
+// again returns n after writing and reading its file.
 func again(t fatal, n *nn.Network) *nn.Network {
 	t.Helper()
 	r, err := nn.Read(n.Marshal())

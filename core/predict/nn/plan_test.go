@@ -93,7 +93,7 @@ func TestCompileHoldsWork(t *testing.T) {
 	if got, want := plan(t, n, nn.Options{}).Work(), p.Work()+4*6*6; got != want {
 		t.Errorf("Work() = %d with a mean, and a node that no output needs, want %d", got, want)
 	}
-	// Sums without end of a small picture.
+	// A small picture with very many sums.
 	sums := network(t, nn.Float32, nn.Levels{}, 1, 16, 64, 64)
 	last := 1
 	for range 4000 {
@@ -141,7 +141,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestSessionsShareAPlan runs sessions of one plan at once, and holds Run to no allocation.
+// TestSessionsShareAPlan runs sessions of one plan concurrently, and checks that Run allocates nothing.
 func TestSessionsShareAPlan(t *testing.T) {
 	n := single(t, slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 4, 1, 3, 16, 16)
 	give(t, n, 1, add(t, n, nn.Node{Kind: nn.Flatten, Of: 2}))
@@ -175,8 +175,8 @@ func TestSessionsShareAPlan(t *testing.T) {
 	}
 }
 
-// TestFullConvolutionBlocks checks that a full convolution and its projection give the same bytes in a block and apart, and that a block
-// takes less memory than its wide value.
+// TestFullConvolutionBlocks checks that a full convolution and its projection give the same bytes in a block and separately, and that a
+// block takes less memory than its wide value.
 func TestFullConvolutionBlocks(t *testing.T) {
 	const ins, wide, row = 8, 96, 12 * 96
 	same := slide{3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}
@@ -223,8 +223,8 @@ func TestFullConvolutionBlocks(t *testing.T) {
 					t.Errorf("%s: %v, bytes %v, want %v", level, err, got[0].U8, want[0].U8)
 				}
 			}
-			if got, most := block.SessionBytes(), apart.SessionBytes(); tt.tile < 13*row && got > most-4*row {
-				t.Errorf("a block takes %d bytes, its convolutions apart %d", got, most)
+			if got, separate := block.SessionBytes(), apart.SessionBytes(); tt.tile < 13*row && got > separate-4*row {
+				t.Errorf("a block takes %d bytes, its convolutions apart %d", got, separate)
 			}
 		})
 	}

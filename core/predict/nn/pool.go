@@ -2,7 +2,8 @@ package nn
 
 import "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 
-// pool lowers Pool: exact sums, of floats divided by their number.
+// pool lowers Pool to a step. For bytes the results are exact sums, for floats they are the sums times 1/(h·w). If s.cell is not 0, the
+// step computes the result as if all pixels were equal to pixel s.cell-1.
 func (c *compiler) pool(n *node) error {
 	x, out := n.in, n.out
 	batch, ch, h, w := x.shape[0], x.shape[1], x.shape[2], x.shape[3]
@@ -12,7 +13,7 @@ func (c *compiler) pool(n *node) error {
 	if out.halo != [4]int{} {
 		return n.errorf("a convolution pads the pooled pixel")
 	}
-	// One run of pixels where lines follow each other, otherwise line by line.
+	// Without a halo at the left and right, all lines form one run of pixels.
 	lines, width := h, w
 	if x.halo[1]+x.halo[3] == 0 {
 		lines, width = 1, h*w
@@ -63,7 +64,7 @@ func (c *compiler) pool(n *node) error {
 	return nil
 }
 
-// sumPixels sets all to the sums of picture b's pixels, lines of width, with sum as scratch.
+// sumPixels sets all to the sums of the pixels of picture b, which has lines runs of width pixels. sum is scratch memory.
 func sumPixels(s *Session, x *value, all, sum []uint32, b, lines, width int) {
 	ch := len(all)
 	kernel.SumRowsU8(all, data[uint8](s, x)[x.at(b, 0):], ch, width)

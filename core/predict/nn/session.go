@@ -47,8 +47,7 @@ func (p *Plan) NewSession() *Session {
 }
 
 // Run executes the plan on in, whose type and shape must be those of Plan.Input. Run borrows the tensor until it returns. The result has
-// one
-// tensor per Plan.Outputs; it belongs to the session, and the next Run overwrites it. Run allocates nothing.
+// one tensor per Plan.Outputs; it belongs to the session, and the next Run overwrites it. Run allocates nothing.
 //
 // It returns ErrInput for a tensor of another type or shape.
 func (s *Session) Run(in Tensor) ([]Tensor, error) {

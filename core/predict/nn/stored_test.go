@@ -25,7 +25,7 @@ func (x quantisedArray) offsets() array {
 	return a
 }
 
-// put returns zero + roundToEven(steps) as a byte of levels l.
+// put returns zero + roundToEven(steps) as a byte of levels l, limited to 0…255.
 func put(l nn.Levels, steps float32) int {
 	return int(min(max(float64(l.Zero)+math.RoundToEven(float64(steps)), 0), 255))
 }

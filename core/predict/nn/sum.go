@@ -2,7 +2,7 @@ package nn
 
 import "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 
-// add lowers Add: line by line where its values have halos, otherwise all at once.
+// add lowers Add to a step. If a value has a halo, the step adds line by line, otherwise all at once.
 func (c *compiler) add(n *node) {
 	a, b, out := n.in, n.add, n.out
 	lines, size := a.shape[0]*a.shape[2], a.shape[3]*a.shape[1]

@@ -2,20 +2,20 @@ package nn
 
 import "fmt"
 
-// maxWindow bounds strides, dilations, padding and kernel sides: larger ones serve no picture
-// and would overflow the arithmetic on offsets.
+// maxWindow is the maximum of strides, dilations and kernel sides; padding is below it. Larger
+// values are useless for pictures and would overflow the arithmetic on offsets.
 const maxWindow = 1 << 12
 
-// window is how a convolution slides over (H, W).
+// window is the geometry of a convolution over (H, W).
 type window struct {
-	kh, kw         int // kernel
-	sh, sw         int // stride
-	dh, dw         int // dilation
-	pt, pl, pb, pr int // padding
-	group          int
+	kh, kw         int // height and width of the kernel
+	sh, sw         int // stride down and across
+	dh, dw         int // dilation down and across
+	pt, pl, pb, pr int // padding at the top, left, bottom and right
+	group          int // number of groups
 }
 
-// window returns how Conv n slides.
+// window returns the geometry of Conv n. It returns an error for values out of range.
 func (n *Node) window() (window, error) {
 	w := window{
 		n.Shape[2], n.Shape[3], n.Stride[0], n.Stride[1], n.Dilation[0], n.Dilation[1],
@@ -32,12 +32,12 @@ func (n *Node) window() (window, error) {
 	return w, nil
 }
 
-// pointwise reports a 1×1 convolution without stride or padding: a matrix product over pixels.
+// pointwise reports whether the convolution is 1×1 with stride 1, without padding or groups: a matrix product over pixels.
 func (w window) pointwise() bool {
 	return w.kh == 1 && w.kw == 1 && w.sh == 1 && w.sw == 1 && w.pt+w.pl+w.pb+w.pr == 0 && w.group == 1
 }
 
-// adjacent reports a 3×3 convolution without stride, dilation or groups.
+// adjacent reports whether the convolution is 3×3 with stride and dilation 1, without groups.
 func (w window) adjacent() bool {
 	return w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 1 && w.dw == 1 && w.group == 1
 }

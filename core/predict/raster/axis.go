@@ -145,16 +145,16 @@ func floorDiv(a, b int) int {
 // bilinear sets the weights of the two samples nearest each pixel's centre, in units of 1/(2·unit·n·pitch), divided by their common
 // divisor.
 func (a *axis) bilinear(s span) {
-	size, whole := s.hi-s.lo, 2*unit*s.n*s.pitch
+	size, denominator := s.hi-s.lo, 2*unit*s.n*s.pitch
 	at := 2*(s.lo-unit*s.origin)*s.n + size - unit*s.n*s.pitch
-	common := gcd(gcd(2*size, whole), at)
+	common := gcd(gcd(2*size, denominator), at)
 	step := 2 * size / common
-	whole, at = whole/common, at/common
-	a.sum = uint32(whole)
+	denominator, at = denominator/common, at/common
+	a.sum = uint32(denominator)
 	a.reset(s.n, 2)
 	for i := range s.n {
-		j := floorDiv(at, whole)
-		right := at - j*whole
+		j := floorDiv(at, denominator)
+		right := at - j*denominator
 		switch {
 		case j < a.lo:
 			j, right = a.lo, 0
@@ -162,7 +162,7 @@ func (a *axis) bilinear(s span) {
 			j, right = a.hi-1, 0
 		}
 		w := a.begin(i, j)
-		w[0] = uint32(whole - right)
+		w[0] = uint32(denominator - right)
 		if right > 0 {
 			w[1] = uint32(right)
 		}

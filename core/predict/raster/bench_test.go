@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// phone is a picture with the detail of a photo, about 1.5 bits a pixel as JPEG.
+// phone returns a picture with the detail of a photo, about 1.5 bits per pixel as JPEG.
 func phone(w, h int) *image.YCbCr {
 	m := image.NewYCbCr(image.Rect(0, 0, w, h), image.YCbCrSubsampleRatio420)
 	state := uint32(1)
@@ -36,8 +36,8 @@ func phone(w, h int) *image.YCbCr {
 	return m
 }
 
-// BenchmarkDecode is a whole decode to the default network's 224 × 224. SIGHTLINE_PHOTO
-// may name another JPEG to decode instead of the 12 MP one.
+// BenchmarkDecode measures a decode to the default network's 224 × 224. The file in SIGHTLINE_PHOTO, if set, is decoded instead of the 12
+// MP picture.
 func BenchmarkDecode(b *testing.B) {
 	v := View{Width: 224, Height: 224, Centre: 15, Box: true}
 	run := func(name string, picture func(b *testing.B) []byte) {
@@ -71,7 +71,7 @@ func BenchmarkDecode(b *testing.B) {
 	run("png", func(b *testing.B) []byte { return asPNG(b, opaque(noisy(640, 480))) })
 }
 
-// BenchmarkRender is the part after the JPEG decoder.
+// BenchmarkRender measures the part after the JPEG decoder.
 func BenchmarkRender(b *testing.B) {
 	for _, size := range []struct {
 		name string
@@ -131,7 +131,7 @@ func BenchmarkPlanes(b *testing.B) {
 	}
 }
 
-// BenchmarkPaint is the way of the library formats: 1 MP of RGBA.
+// BenchmarkPaint measures the path of pictures that a library decodes: 1 MP of RGBA.
 func BenchmarkPaint(b *testing.B) {
 	m := image.NewNRGBA(image.Rect(0, 0, 1152, 864))
 	for y := range 864 {

@@ -18,19 +18,19 @@ import (
 // Decoder turns pictures into images, one after the other, within its limits. It keeps
 // its scratch memory between calls. It is not safe for concurrent use.
 type Decoder struct {
-	limits  Limits
-	jpeg    jpg.Decoder
-	gif     gifDecoder
-	webpBuf []byte // one frame as a separate file
-	tiff    tiffPlanes
-	lanes   [4]lane
-	sources [4]source
-	deep    [3]deepRows // the loaders of sources with more than 8 bits
-	made    [4][]byte   // the last row of each lane
-	rows    pictureRows
-	canvas  canvas
-	win     window // the selected part of the current picture
-	pix     []byte // the result
+	limits   Limits
+	jpeg     jpg.Decoder
+	gif      gifDecoder
+	webpBuf  []byte // one frame as a separate file
+	tiff     tiffPlanes
+	lanes    [4]lane
+	sources  [4]source
+	deep     [3]deepRows // the loaders of sources with more than 8 bits
+	lastRows [4][]byte   // the last row of each lane
+	rows     pictureRows
+	canvas   canvas
+	win      window // the selected part of the current picture
+	pix      []byte // the result
 }
 
 // NewDecoder returns a decoder with these limits.

@@ -7,13 +7,13 @@ import (
 	"structs"
 )
 
-// The import is that of wasm/README.md.
+// wasm/README.md describes the import.
 //
 //go:wasmimport kernel decode
 //go:noescape
 func decodeLent(src *byte, n int32, v *viewArgs, dst *byte, room int32, info *infoArgs) int64
 
-// viewArgs is a View and the Limits in memory.
+// viewArgs is the memory layout of a View and the Limits that the host reads.
 type viewArgs struct {
 	_                                                   structs.HostLayout
 	top, left, bottom, right                            float64
@@ -22,7 +22,7 @@ type viewArgs struct {
 	side, scans, frames                                 int32
 }
 
-// infoArgs is the host's answer about a picture.
+// infoArgs is the memory layout of the result that the host writes: the picture's size, or the error and its class.
 type infoArgs struct {
 	_             structs.HostLayout
 	width, height int32
@@ -30,23 +30,24 @@ type infoArgs struct {
 	text          [1024]byte
 }
 
+// The negative results of decodeLent.
 const (
-	hostDecodesNothing = -1
-	hostRefuses        = -2
+	hostDecodesNothing = -1 // the host does not decode
+	hostRefuses        = -2 // decoding failed: infoArgs has the error
 )
 
-// lentError is the host's error about a picture.
+// lentError is an error of the host that wraps an error of this package.
 type lentError struct {
 	text  string
-	class error // one of this package's, or nil
+	class error // an element of classes
 }
 
 func (e *lentError) Error() string { return e.text }
 
 func (e *lentError) Unwrap() error { return e.class }
 
-// decodeElsewhere has the host decode, and reports whether it did. A picture whose time is over
-// already is left to ourselves, who say so at once.
+// decodeElsewhere asks the host to decode. done is false if the host does not decode. It is also
+// false if v is invalid or the limits have expired: then the guest returns the error itself.
 func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool, err error) {
 	room := v.most()
 	if len(picture) == 0 || room == 0 || d.limits.Expired() {
@@ -89,7 +90,7 @@ func (v *View) args(l *Limits) viewArgs {
 	return a
 }
 
-// error is the host's text, of the class it names.
+// error returns the host's error: its text, wrapping the error of this package that its class names.
 func (i *infoArgs) error() error {
 	text := string(i.text[:min(max(i.length, 0), int32(len(i.text)))])
 	if i.class >= 1 && int(i.class) <= len(classes) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// difference is the first byte in which two results differ, or "".
+// difference describes the first byte in which two results differ, or returns "".
 func difference(got Image, want flat) string {
 	if got.Width != want.w || got.Height != want.h || len(got.Pix) != len(want.pix) {
 		return fmt.Sprintf("size %d × %d (%d bytes), want %d × %d", got.Width, got.Height, len(got.Pix), want.w, want.h)
@@ -26,7 +26,7 @@ func difference(got Image, want flat) string {
 	return ""
 }
 
-// views are asked of every format; the pictures are at least 30 pixels a side.
+// views are the views in which every format is decoded. The pictures have at least 30 pixels a side.
 var views = []View{
 	{Width: 9, Height: 9, Centre: 15},
 	{Width: 17, Height: 17, Centre: 15, Box: true},
@@ -75,15 +75,15 @@ func TestDecode(t *testing.T) {
 			stored := flatten(tt.picture)
 			for _, o := range tt.turned {
 				b := tt.encode(o)
-				whole := stored.upright(o)
+				reference := stored.upright(o)
 				info, err := Inspect(b)
-				if err != nil || info.Width != whole.w || info.Height != whole.h || info.Orientation != o {
-					t.Fatalf("Inspect = %+v, %v, want %d × %d, orientation %d", info, err, whole.w, whole.h, o)
+				if err != nil || info.Width != reference.w || info.Height != reference.h || info.Orientation != o {
+					t.Fatalf("Inspect = %+v, %v, want %d × %d, orientation %d", info, err, reference.w, reference.h, o)
 				}
 				for _, v := range views {
 					got, err := d.Decode(b, v)
 					check(t, err)
-					if diff := difference(got, whole.view(v)); diff != "" {
+					if diff := difference(got, reference.view(v)); diff != "" {
 						t.Errorf("orientation %d, %+v: %s", o, v, diff)
 					}
 				}
@@ -165,8 +165,8 @@ func toPaletted(m image.Image) image.Image {
 	return out
 }
 
-// replicateChroma gives image/jpeg's planes with each chroma sample repeated, as three
-// channels, so that the slow reference can average them.
+// replicateChroma returns image/jpeg's planes as a picture of three channels, with each chroma sample repeated, so that the slow reference
+// can average them.
 func replicateChroma(m *image.YCbCr) flat {
 	return newFlat(m.Rect.Dx(), m.Rect.Dy(), func(x, y int) [3]byte {
 		c := m.COffset(x, y)
@@ -182,8 +182,7 @@ func (f flat) fromYCbCr() flat {
 	})
 }
 
-// TestDecodeJPEG compares with image/jpeg's planes, averaged before the conversion, for
-// views that leave no room for DCT scaling.
+// TestDecodeJPEG compares with image/jpeg's planes, averaged before the conversion, in views for which the decoder cannot scale by DCT.
 func TestDecodeJPEG(t *testing.T) {
 	b := asJPEG(t, noisy(41, 33))
 	m, err := jpeg.Decode(bytes.NewReader(b))
@@ -191,7 +190,7 @@ func TestDecodeJPEG(t *testing.T) {
 	stored := replicateChroma(m.(*image.YCbCr))
 	d := NewDecoder(Limits{})
 	for o := 1; o <= 8; o++ {
-		whole := stored.upright(o)
+		reference := stored.upright(o)
 		turned := turnJPEG(b, o)
 		for _, v := range []View{
 			{Width: 25, Height: 25, Centre: 15},
@@ -202,15 +201,14 @@ func TestDecodeJPEG(t *testing.T) {
 		} {
 			got, err := d.Decode(turned, v)
 			check(t, err)
-			if diff := difference(got, whole.view(v).fromYCbCr()); diff != "" {
+			if diff := difference(got, reference.view(v).fromYCbCr()); diff != "" {
 				t.Errorf("orientation %d, %+v: %s", o, v, diff)
 			}
 		}
 	}
 }
 
-// TestDecodeJPEGScaled compares DCT scaling with the full decode: the low frequencies of
-// a smooth picture are all it has.
+// TestDecodeJPEGScaled compares DCT scaling with the full decode of a smooth picture, which has only low frequencies.
 func TestDecodeJPEGScaled(t *testing.T) {
 	m := image.NewNRGBA(image.Rect(0, 0, 259, 195))
 	for y := range 195 {

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// checks is a picture of 4 × 2 pixels: two squares, black and white, of 2 × 2.
+// checks returns a picture of 4 × 2 pixels: a black and a white square of 2 × 2.
 func checks() []byte {
 	m := image.NewGray(image.Rect(0, 0, 4, 2))
 	copy(m.Pix, []byte{0, 0, 255, 255, 0, 0, 255, 255})

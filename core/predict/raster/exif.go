@@ -5,17 +5,18 @@ import (
 	"encoding/binary"
 )
 
-// The one piece of metadata that changes pixels is EXIF's orientation tag, so this file
-// reads that tag and nothing else: it visits each entry of the first directory once,
-// allocates nothing and cannot loop, whatever the bytes are.
+// EXIF's orientation tag is the only metadata that changes pixels, so this file reads no
+// other tag. It visits each entry of the first directory once, allocates nothing and ends
+// for all inputs.
 
 const tagOrientation = 0x0112
 
-// upright is the orientation of a picture that needs no turning.
+// upright is the orientation of a picture that needs no rotation or mirroring.
 const upright = 1
 
-// exifOrientation returns the orientation, 1 to 8, in the TIFF structure that EXIF is.
-// Anything damaged or out of range is 1: a picture is never refused for its metadata.
+// exifOrientation returns the orientation, 1 to 8, in EXIF data b, which is a TIFF structure.
+// For damaged data or a value out of range it returns 1, because metadata must not make a
+// picture invalid.
 func exifOrientation(b []byte) int {
 	b = bytes.TrimPrefix(b, []byte("Exif\x00\x00"))
 	dir, order := firstDirectory(b)
@@ -27,7 +28,7 @@ func exifOrientation(b []byte) int {
 		switch order.Uint16(dir[2:]) {
 		case 3: // SHORT
 			v = uint32(order.Uint16(dir[8:]))
-		case 4: // LONG, by careless writers
+		case 4: // LONG: not valid, but some programs write it
 			v = order.Uint32(dir[8:])
 		}
 		if order.Uint32(dir[4:]) == 1 && v >= 1 && v <= 8 {
@@ -38,8 +39,8 @@ func exifOrientation(b []byte) int {
 	return upright
 }
 
-// firstDirectory returns the entries, 12 bytes each, of the first image file directory
-// of a TIFF structure, as far as they lie inside b, and its byte order.
+// firstDirectory returns the entries of the first image file directory of TIFF structure b,
+// and the byte order. An entry has 12 bytes. The result ends at the end of b.
 func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
@@ -59,18 +60,18 @@ func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 	return dir[:min(n, uint64(len(dir)))], order
 }
 
-// jpegOrientation walks the segments before the first scan to the EXIF one.
+// jpegOrientation returns the orientation in the first EXIF segment before the first scan of JPEG b, or 1 without such a segment.
 func jpegOrientation(b []byte) int {
 	for i := 2; i+4 <= len(b); {
 		if b[i] != 0xff {
-			i++ // image/jpeg tolerates other bytes between segments
+			i++ // image/jpeg also tolerates other bytes between segments
 			continue
 		}
 		switch m := b[i+1]; {
-		case m == 0xff: // fill
+		case m == 0xff: // fill byte
 			i++
 			continue
-		case m == 0 || m == 0x01 || m >= 0xd0 && m <= 0xd8: // stands alone
+		case m == 0 || m == 0x01 || m >= 0xd0 && m <= 0xd8: // marker without a segment
 			i += 2
 			continue
 		case m == 0xda || m == 0xd9:

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// ftyp is a first box with these brands.
+// ftyp returns a first box with these brands.
 func ftyp(brands ...string) string {
 	first, rest := brands[0], strings.Join(brands[1:], "")
 	return string([]byte{0, 0, 0, byte(16 + len(rest))}) + "ftyp" + first + "\x00\x00\x02\x00" + rest

@@ -20,11 +20,11 @@ type Frames struct {
 	sample  time.Duration
 	decode  func() (shownFrame, error) // the next frame; nil: a still picture
 
-	frame   shownFrame    // the frame on the canvas, without its pixels
-	decoded int           // number of decoded frames
-	at, end time.Duration // time at which frame appears, and at which the next one would
-	given   int           // number of pictures that Next returned
-	err     error         // of the last Next
+	frame    shownFrame    // the frame on the canvas, without its pixels
+	decoded  int           // number of decoded frames
+	at, end  time.Duration // time at which frame appears, and at which the next one would
+	returned int           // number of pictures that Next returned
+	err      error         // of the last Next
 }
 
 var (
@@ -79,7 +79,7 @@ func (f *Frames) Len() int {
 // time. It has returned the pictures before. Next decodes every frame before it returns io.EOF, so it also reports damage that no
 // picture shows. Next returns ErrExpired as Decode does. Image, not Next, decodes a still picture.
 func (f *Frames) Next() (time.Duration, error) {
-	t := time.Duration(f.given) * f.sample
+	t := time.Duration(f.returned) * f.sample
 	if f.err == nil {
 		f.err = f.seek(t)
 		if f.err != nil {
@@ -90,7 +90,7 @@ func (f *Frames) Next() (time.Duration, error) {
 	if f.err != nil {
 		return 0, f.err
 	}
-	f.given++
+	f.returned++
 	return t, nil
 }
 
@@ -143,7 +143,7 @@ func (f *Frames) Image(v View) (Image, error) {
 	switch {
 	case f.err != nil:
 		return Image{}, f.err
-	case f.given == 0:
+	case f.returned == 0:
 		return Image{}, errNoFrame
 	case f.decode == nil:
 		return d.Decode(f.picture, v)
@@ -231,14 +231,14 @@ func (d *Decoder) nextWebP(file *webpFile) (shownFrame, error) {
 		return shownFrame{}, err
 	}
 	d.rows = pictureRows{m: m, x: f.x, y: f.y}
-	shown := shownFrame{
+	frame := shownFrame{
 		x: f.x, y: f.y, w: f.w, h: f.h, rows: &d.rows,
 		replaces: f.replaces, duration: f.duration,
 	}
 	if f.clears {
-		shown.disposal = disposeBackground
+		frame.disposal = disposeBackground
 	}
-	return shown, nil
+	return frame, nil
 }
 
 // canvas is the picture that an animation has painted so far, over white.

@@ -15,9 +15,9 @@ import (
 // files and give the same pixels.
 func TestGIFLikeStandard(t *testing.T) {
 	m := toPaletted(noisy(9, 9))
-	whole := asGIF(t, m)
+	still := asGIF(t, m)
 	animated := gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 1}, gifTestFrame{x: 1, pix: "b.", disposal: 2})
-	for name, b := range map[string][]byte{"still": whole, "animated": animated, "interlaced": asInterlacedGIF(t, m)} {
+	for name, b := range map[string][]byte{"still": still, "animated": animated, "interlaced": asInterlacedGIF(t, m)} {
 		t.Run(name, func(t *testing.T) {
 			sameAsStandardGIF(t, b)
 			for i := range b {
@@ -32,7 +32,7 @@ func TestGIFLikeStandard(t *testing.T) {
 	}
 }
 
-// asInterlacedGIF reorders the rows of m and sets the flag.
+// asInterlacedGIF returns an interlaced GIF: it reorders the rows of the picture and sets the flag.
 func asInterlacedGIF(t testing.TB, picture image.Image) []byte {
 	m := picture.(*image.Paletted)
 	out := image.NewPaletted(m.Rect, m.Palette)

@@ -26,7 +26,7 @@ type frameCopy struct {
 	img flat
 }
 
-// allFrames returns every frame of an animation. Its delays are multiples of 1 ms.
+// allFrames returns every frame of an animation whose delays are multiples of 1 ms.
 func allFrames(t testing.TB, b []byte, v View) []frameCopy {
 	t.Helper()
 	f, err := NewDecoder(Limits{}).Frames(b, time.Millisecond)
@@ -62,7 +62,7 @@ func readFrames(d *Decoder, b []byte, sample time.Duration, v View) (n int, err 
 	return n, err
 }
 
-// letters draws a picture of five colours, one letter each.
+// letters returns a picture of five colours as text, one letter per pixel.
 func letters(f flat) string {
 	names := map[[3]byte]byte{
 		{255, 255, 255}: '.', {255, 0, 0}: 'r', {0, 255, 0}: 'g', {0, 0, 255}: 'b', {0, 0, 0}: 'k',
@@ -83,7 +83,7 @@ func letters(f flat) string {
 	return string(out)
 }
 
-// gifOf encodes frames of a 4 × 2 screen. Index 0 is transparent.
+// gifOf returns a GIF with these frames on a screen of 4 × 2 pixels. Palette index 0 is transparent.
 func gifOf(t testing.TB, frames ...gifTestFrame) []byte {
 	t.Helper()
 	palette := color.Palette{
@@ -165,8 +165,7 @@ func TestFramesOfGIF(t *testing.T) {
 	}
 }
 
-// webpOf is an animation of plain frames on a 4 × 2 canvas, each frame a lossless
-// picture of one colour.
+// webpOf returns an animated WebP with these frames on a canvas of 4 × 2 pixels. Each frame is a lossless picture of one colour.
 func webpOf(frames ...webpTestFrame) []byte {
 	b := []byte("RIFF\x00\x00\x00\x00WEBP")
 	b = appendChunk(b, "VP8X", []byte{0x12, 0, 0, 0, 3, 0, 0, 1, 0, 0})
@@ -185,8 +184,7 @@ type webpTestFrame struct {
 	c        color.NRGBA
 }
 
-// plainVP8L is a lossless picture of one colour: five codes of one symbol each, so its
-// pixels take no bits.
+// plainVP8L returns a lossless picture of one colour. Each of its five codes has one symbol, so its pixels take no bits.
 func plainVP8L(w, h int, c color.NRGBA) []byte {
 	var bits []bool
 	put := func(v, n int) {
@@ -283,7 +281,7 @@ func TestFramesOfEncoder(t *testing.T) {
 	frames := allFrames(t, b, View{MaxSide: 16})
 	for i, want := range []struct {
 		at      time.Duration
-		in, out [3]byte // at columns 4·i and 15
+		in, out [3]byte // colours at columns 4·i and 15
 	}{
 		{0, [3]byte{255, 0, 50}, [3]byte{0, 0, 50}},
 		{100 * time.Millisecond, [3]byte{255, 100, 50}, [3]byte{0, 100, 50}},
@@ -378,8 +376,8 @@ func TestFramesBegin(t *testing.T) {
 	}
 }
 
-// TestFramesAtTimes compares animations with random delays to the rule: at each time the frame with the greatest time
-// that is not later, up to the time of the last frame.
+// TestFramesAtTimes reads animations with random delays. Each picture must be the last frame that begins at or before its time, and the
+// last picture must not be later than the beginning of the last frame.
 func TestFramesAtTimes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		delays := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 12), rapid.IntRange(13, 255)), 2, 12).Draw(rt, "delays")
@@ -401,7 +399,7 @@ func TestFramesAtTimes(t *testing.T) {
 			}
 			b = webpOf(frames...)
 		}
-		var times []int // of the frames, in ms
+		var times []int // beginnings of the frames, in ms
 		at := 0
 		for _, delay := range delays {
 			times = append(times, at)
@@ -437,28 +435,27 @@ func TestFramesAtTimes(t *testing.T) {
 	})
 }
 
-// TestFramesDamagedLater checks that the pictures before damage are returned, then an error, also if no picture shows
-// the damaged frame.
+// TestFramesDamagedLater checks that the pictures before damage are returned and then an error, even if no picture shows the damaged frame.
 func TestFramesDamagedLater(t *testing.T) {
 	frame := func(pix string) gifTestFrame { return gifTestFrame{pix: pix, delay: 30} }
-	whole := gifOf(t, frame("rrrrrrrr"), frame("gggggggg"), frame("bbbbbbbb"))
-	code := slices.Clone(whole)
+	good := gifOf(t, frame("rrrrrrrr"), frame("gggggggg"), frame("bbbbbbbb"))
+	code := slices.Clone(good)
 	code[len(code)-4] ^= 0xff // in the codes of the last frame
-	block := slices.Clone(whole)
+	block := slices.Clone(good)
 	block[bytes.LastIndexByte(block, 0x2c)] = 0x2d
 	tests := []struct {
 		name     string
 		b        []byte
 		sample   time.Duration
 		pictures int
-		says     string
+		message  string
 	}{
-		{"whole", whole, 100 * time.Millisecond, 7, ""},
+		{"whole", good, 100 * time.Millisecond, 7, ""},
 		{"code", code, 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
 		{"code that no picture shows", code, time.Second, 1, "frame 2, at 600 ms"},
 		{"block", block, 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
-		{"cut in a frame", whole[:len(whole)-3], 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
-		{"cut before the end mark", whole[:len(whole)-1], 100 * time.Millisecond, 9, "frame 3, at 900 ms"},
+		{"cut in a frame", good[:len(good)-3], 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
+		{"cut before the end mark", good[:len(good)-1], 100 * time.Millisecond, 9, "frame 3, at 900 ms"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -466,14 +463,14 @@ func TestFramesDamagedLater(t *testing.T) {
 			switch {
 			case n != tt.pictures:
 				t.Errorf("%d pictures, want %d", n, tt.pictures)
-			case tt.says == "" && err != nil, tt.says != "" && (!errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), tt.says)):
-				t.Errorf("ended with %v, want %q", err, tt.says)
+			case tt.message == "" && err != nil, tt.message != "" && (!errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), tt.message)):
+				t.Errorf("ended with %v, want %q", err, tt.message)
 			}
 		})
 	}
 }
 
-// TestFramesOfSlides reads a GIF of photos that ffmpeg wrote, whose frames are parts of the screen.
+// TestFramesOfSlides reads a GIF of photos that ffmpeg wrote. Each frame covers a part of the screen.
 func TestFramesOfSlides(t *testing.T) {
 	b, err := os.ReadFile(testkit.DataPath(t, "video", "slides.gif"))
 	check(t, err)
@@ -483,7 +480,7 @@ func TestFramesOfSlides(t *testing.T) {
 	check(t, err)
 	screen := image.NewNRGBA(image.Rect(0, 0, all.Config.Width, all.Config.Height))
 	draw.Draw(screen, screen.Rect, image.White, image.Point{}, draw.Src)
-	painted, end := 0, time.Duration(0) // frames, and when the last of them ends
+	painted, end := 0, time.Duration(0) // number of painted frames, and the end of the last one
 	for i := range 6 {
 		at, err := f.Next()
 		check(t, err)
@@ -543,7 +540,7 @@ func TestFramesLimits(t *testing.T) {
 	}
 }
 
-// TestFramesHoldOne checks that a long animation takes the memory of one frame.
+// TestFramesHoldOne checks that reading a long animation takes the memory of one frame.
 func TestFramesHoldOne(t *testing.T) {
 	var frames []gifTestFrame
 	for i := range 400 {
@@ -553,7 +550,7 @@ func TestFramesHoldOne(t *testing.T) {
 	d := NewDecoder(Limits{})
 	n := 0
 	run := func() error {
-		pictures, err := readFrames(d, b, 100*time.Millisecond, View{MaxSide: 4}) // a delay of 10 ms counts as 100
+		pictures, err := readFrames(d, b, 100*time.Millisecond, View{MaxSide: 4}) // a delay of 10 ms counts as 100 ms
 		n += pictures
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// fuzzLimits keep a fuzzed picture small enough that many can be tried.
+// fuzzLimits keeps fuzzed pictures small, so that the fuzzer can try many.
 var fuzzLimits = Limits{Bytes: 1 << 20, Pixels: 1 << 18, TightPixels: 1 << 18, BaselinePixels: 1 << 20, ProgressivePixels: 1 << 20, Frames: 20}
 
 // maxFuzzBytes is the maximum that decoding one picture may allocate in total: 6 MB by the limits, the rest for the libraries' readers.
@@ -58,14 +58,13 @@ func fuzzDecode(t *testing.T, b []byte) {
 		}
 		d = NewDecoder(fuzzLimits)
 	}
-	// At the source's own size a decoder of the standard library, or x/image, is the
-	// oracle.
+	// At the picture's own size, a decoder of the standard library or of x/image is the oracle.
 	if info.Width <= 256 && info.Height <= 256 {
-		whole, err := d.Decode(b, View{Width: info.Width, Height: info.Height})
+		full, err := d.Decode(b, View{Width: info.Width, Height: info.Height})
 		if err != nil {
 			t.Fatalf("its own size: %v", err)
 		}
-		sameAsLibrary(t, b, info, flat{whole.Width, whole.Height, whole.Pix})
+		sameAsLibrary(t, b, info, flat{full.Width, full.Height, full.Pix})
 	}
 }
 
@@ -111,7 +110,7 @@ func sameAsLibrary(t *testing.T, b []byte, info Info, got flat) {
 	}
 }
 
-// smallPictures are seeds of every format, with orientation where there is one.
+// smallPictures returns seeds of every format, with an orientation if the format has one.
 func smallPictures(t testing.TB) map[string][][]byte {
 	m := noisy(12, 9)
 	return map[string][][]byte{
@@ -229,7 +228,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzPlanes checks that a frame with any fields is a picture of the promised size, or an error, with bounded memory.
+// FuzzPlanes checks that a frame with any fields gives a picture of the promised size or an error, with bounded memory.
 func FuzzPlanes(f *testing.F) {
 	f.Add(int32(4), int32(2), int8(1), int8(1), uint8(8), uint8(0), false, uint8(6), make([]byte, 12))
 	f.Add(int32(3), int32(3), int8(NoChroma), int8(NoChroma), uint8(10), uint8(3), true, uint8(0), make([]byte, 18))
@@ -259,7 +258,7 @@ func FuzzPlanes(f *testing.F) {
 	})
 }
 
-// FuzzCrop compares a crop of a picture with the same part of the whole picture, cut slowly.
+// FuzzCrop compares a crop of a picture with the same part, cut out of the whole picture slowly.
 func FuzzCrop(f *testing.F) {
 	f.Add(0.0, 0.0, 0.0, 0.0, uint8(1), uint8(15), uint8(7), uint8(9))
 	f.Add(0.1, 0.2, 0.8, 0.9, uint8(6), uint8(0), uint8(3), uint8(3))
@@ -278,7 +277,7 @@ func FuzzCrop(f *testing.F) {
 		v := View{Crop: Crop{top, left, bottom, right}, Centre: int(sixteenths) % 17, Box: sixteenths >= 128, Width: 1 + int(w)%30, Height: 1 + int(h)%30}
 		got, err := d.Decode(turned[orientation], v)
 		fine := top >= 0 && top < bottom && bottom <= 1 && left >= 0 && left < right && right <= 1
-		if whole := v.Crop == (Crop{}); !fine && !whole {
+		if uncropped := v.Crop == (Crop{}); !fine && !uncropped {
 			if !errors.Is(err, errCrop) {
 				t.Fatalf("Decode(%+v) = %v, want %v", v, err, errCrop)
 			}
@@ -287,12 +286,12 @@ func FuzzCrop(f *testing.F) {
 		if err != nil || got.Width != v.Width || got.Height != v.Height {
 			t.Fatalf("Decode(%+v) = %d × %d, %v", v, got.Width, got.Height, err)
 		}
-		whole := stored.upright(orientation)
-		l, tp, r, b, err := v.Crop.pixels(whole.w, whole.h)
+		reference := stored.upright(orientation)
+		l, tp, r, b, err := v.Crop.pixels(reference.w, reference.h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		part := whole.part(l, tp, r, b)
+		part := reference.part(l, tp, r, b)
 		wide, high := 16*part.w, 16*part.h
 		if v.Centre > 0 {
 			wide = v.Centre * min(part.w, part.h)

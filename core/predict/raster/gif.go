@@ -194,10 +194,10 @@ func (g *gifReader) frame() (gifFrame, error) {
 	return f, nil
 }
 
-// readTimeline reads the headers of at most most+1 frames of a GIF, or up to damage. whole reports whether it
-// reached the end mark.
-func (g *gifReader) readTimeline(most int) (t timeline, whole bool) {
-	for t.frames <= most {
+// readTimeline reads the headers of at most maxFrames+1 frames of a GIF, or up to damage. complete reports
+// whether it reached the end mark.
+func (g *gifReader) readTimeline(maxFrames int) (t timeline, complete bool) {
+	for t.frames <= maxFrames {
 		f, err := g.next()
 		if err == nil {
 			err = g.skipBlocks()
@@ -220,11 +220,11 @@ func (h *header) readGIF(b []byte, l Limits) error {
 	if err := h.check(l, l.Pixels, 4); err != nil {
 		return err
 	}
-	t, whole := g.readTimeline(l.Frames)
+	t, complete := g.readTimeline(l.Frames)
 	if t.frames > l.Frames {
 		return tooManyFrames(l)
 	}
-	h.timeline, h.cut = t, !whole
+	h.timeline, h.cut = t, !complete
 	h.frames = max(1, h.frames)
 	return nil
 }

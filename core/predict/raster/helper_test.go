@@ -19,7 +19,7 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// flat is an upright RGB picture without any cleverness.
+// flat is an upright RGB picture in its simplest form.
 type flat struct {
 	w, h int
 	pix  []byte // (h, w, 3)
@@ -38,7 +38,7 @@ func newFlat(w, h int, at func(x, y int) [3]byte) flat {
 
 func (f flat) at(x, y int) [3]byte { return [3]byte(f.pix[3*(y*f.w+x):]) }
 
-// flatten is m over white, by the general interface of package image.
+// flatten returns m over white, computed with the general interface of package image.
 func flatten(m image.Image) flat {
 	b := m.Bounds()
 	return newFlat(b.Dx(), b.Dy(), func(x, y int) [3]byte {
@@ -52,12 +52,12 @@ func (f flat) mirror() flat {
 	return newFlat(f.w, f.h, func(x, y int) [3]byte { return f.at(f.w-1-x, y) })
 }
 
-// clockwise is f turned by a quarter.
+// clockwise returns f turned clockwise by 90 degrees.
 func (f flat) clockwise() flat {
 	return newFlat(f.h, f.w, func(x, y int) [3]byte { return f.at(y, f.h-1-x) })
 }
 
-// upright applies an EXIF orientation by its description: what a viewer does to f.
+// upright returns f as a viewer shows it with an EXIF orientation.
 func (f flat) upright(orientation int) flat {
 	switch orientation {
 	case 2:
@@ -99,8 +99,8 @@ func share(lo, hi, n, i, x int, box bool) int {
 	return 0
 }
 
-// shrunk resizes the part x0, y0, x1, y1 of f, in 1/unit of a pixel, by counting. Sums of
-// rows first, for speed; they are integers.
+// shrunk resizes the part x0, y0, x1, y1 of f, in 1/unit of a pixel, by counting. It sums rows first, for speed. The sums are integers and
+// therefore exact.
 func (f flat) shrunk(x0, y0, x1, y1, w, h int, box bool) flat {
 	type sum struct{ n, r, g, b int }
 	across := make([]sum, w*f.h)
@@ -124,7 +124,7 @@ func (f flat) shrunk(x0, y0, x1, y1, w, h int, box bool) flat {
 	})
 }
 
-// view does to an upright picture what a View that shrinks says.
+// view renders an upright picture in a View that shrinks it.
 func (f flat) view(v View) flat {
 	if v.Crop != (Crop{}) {
 		edge := func(fraction float64, side int) int { return int(math.Floor(fraction*float64(side) + 0.5)) }
@@ -132,14 +132,14 @@ func (f flat) view(v View) flat {
 	}
 	x0, y0, x1, y1 := 0, 0, unit*f.w, unit*f.h
 	if v.Centre > 0 {
-		side := 2 * v.Centre * min(f.w, f.h) // sixteenths in 1/32
+		side := 2 * v.Centre * min(f.w, f.h) // Centre is in sixteenths, side in 1/32 of a pixel
 		x0, y0 = (x1-side)/2, (y1-side)/2
 		x1, y1 = x0+side, y0+side
 	}
 	return f.shrunk(x0, y0, x1, y1, v.Width, v.Height, v.Box)
 }
 
-// noisy is a picture in which no two directions look alike.
+// noisy returns a picture that looks different in each orientation.
 func noisy(w, h int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	state := uint32(w*31 + h)
@@ -161,7 +161,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// The pictures of each format that our encoders can make.
+// The functions below encode a picture in each format that has an encoder.
 
 func asPNG(t testing.TB, m image.Image) []byte {
 	t.Helper()
@@ -205,7 +205,7 @@ func fixture(t testing.TB, name string) []byte {
 	return b
 }
 
-// exifBlock is a TIFF structure with nothing but an orientation.
+// exifBlock returns a TIFF structure that contains only an orientation.
 func exifBlock(order binary.AppendByteOrder, orientation int) []byte {
 	magic := "II*\x00"
 	if order.String() == "BigEndian" {
@@ -220,14 +220,14 @@ func exifBlock(order binary.AppendByteOrder, orientation int) []byte {
 	return append(b, 0, 0, 0, 0, 0, 0)
 }
 
-// turnJPEG puts an EXIF segment behind the start marker.
+// turnJPEG inserts an EXIF segment with an orientation after the start marker.
 func turnJPEG(b []byte, orientation int) []byte {
 	exif := append([]byte("Exif\x00\x00"), exifBlock(binary.BigEndian, orientation)...)
 	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(2+len(exif)))
 	return slices.Concat(b[:2], segment, exif, b[2:])
 }
 
-// turnPNG puts an eXIf chunk behind the header.
+// turnPNG inserts an eXIf chunk with an orientation after the header.
 func turnPNG(b []byte, orientation int) []byte {
 	return slices.Concat(b[:33], pngChunk("eXIf", exifBlock(binary.LittleEndian, orientation)), b[33:])
 }
@@ -238,8 +238,7 @@ func pngChunk(kind string, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
 
-// turnTIFF adds an orientation to the directory of a little-endian TIFF, which it moves
-// to the end of the file.
+// turnTIFF adds an orientation to the directory of a little-endian TIFF and moves the directory to the end of the file.
 func turnTIFF(b []byte, orientation int) []byte {
 	le := binary.LittleEndian
 	dir, _ := firstDirectory(b)
@@ -260,7 +259,7 @@ func turnTIFF(b []byte, orientation int) []byte {
 	return append(slices.Concat(out, dir[:at], entry, dir[at:]), 0, 0, 0, 0)
 }
 
-// turnWebP makes an extended file of a simple one, with an EXIF chunk.
+// turnWebP converts a simple file to an extended one and adds an EXIF chunk.
 func turnWebP(b []byte, w, h, orientation int) []byte {
 	const hasEXIF = 1 << 3
 	out := append([]byte{}, "RIFF\x00\x00\x00\x00WEBP"...)

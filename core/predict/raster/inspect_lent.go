@@ -2,14 +2,14 @@
 
 package raster
 
-// The import is that of wasm/README.md.
+// wasm/README.md describes the import.
 //
 //go:wasmimport kernel inspect
 //go:noescape
 func inspectLent(src *byte, n int32, info *[4]int32) int32
 
-// inspectElsewhere has the host read a picture's headers, and reports whether they are those of one that it may
-// decode: what is wrong with others we say ourselves.
+// inspectElsewhere asks the host to read a picture's headers. It returns false if the host does not inspect or the
+// picture is invalid: then the guest inspects the picture and returns the error.
 func inspectElsewhere(picture []byte) (Info, bool) {
 	if len(picture) == 0 {
 		return Info{}, false

@@ -9,12 +9,12 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
 
-// maxPlaneBytes bounds what package jpg holds: planes, and the coefficients of a
-// progressive picture (64 MP in 4:2:0 take 192 MB).
+// maxPlaneBytes is the maximum number of bytes that package jpg holds: planes, and the
+// coefficients of a progressive picture (192 MB for 64 MP in 4:2:0).
 const maxPlaneBytes = 256 << 20
 
-// decodeJPEG decodes as little of a JPEG as win needs: the largest DCT scale at which
-// the wanted part is still no smaller than the result, and only that part.
+// decodeJPEG decodes only the part of a JPEG that win selects. It uses the largest DCT scale
+// at which that part is not smaller than the result.
 func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, error) {
 	scale := dctScale(win)
 	x0, y0, x1, y1 := win.pixels()
@@ -49,7 +49,7 @@ func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, err
 	return img, err
 }
 
-// planes makes sources of package jpg's planes.
+// planes sets d.sources to package jpg's planes.
 func (d *Decoder) planes(planes *jpg.Planes) {
 	scale := planes.Scale
 	for i := range planes.N {
@@ -67,7 +67,7 @@ var jpegWriters = [...]rowWriter{
 	jpg.Gray: rowGray, jpg.YCbCr: rowYCbCr, jpg.RGB: rowPlanes, jpg.CMYK: rowCMYK, jpg.YCCK: rowYCCK,
 }
 
-// dctScale is the largest scale that leaves win's part no smaller than the result.
+// dctScale returns the largest DCT scale (1, 2, 4 or 8) at which win's part is not smaller than the result.
 func dctScale(win *window) int {
 	for _, scale := range [3]int{8, 4, 2} {
 		if win.x1-win.x0 >= unit*scale*win.tw && win.y1-win.y0 >= unit*scale*win.th {
@@ -77,8 +77,8 @@ func dctScale(win *window) int {
 	return 1
 }
 
-// standardJPEG decodes the whole of a picture that package jpg does not take, in
-// whatever way the standard library does.
+// standardJPEG decodes the complete picture with the standard library and renders win. It is for
+// pictures that package jpg does not support.
 func (d *Decoder) standardJPEG(picture []byte, h *header, win *window) (Image, error) {
 	if n := h.pixels(); n > d.limits.Pixels {
 		return Image{}, fmt.Errorf("%w: %d × %d pixels, at most %d of this kind",

@@ -286,8 +286,8 @@ func TestKeepsLittle(t *testing.T) {
 	check(t, err)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); testkit.Timing() && kept > 8<<20 {
-		t.Errorf("keeps %d MB, want at most 8", kept>>20)
+	if retained := int64(after.HeapAlloc) - int64(before.HeapAlloc); testkit.Timing() && retained > 8<<20 {
+		t.Errorf("keeps %d MB, want at most 8", retained>>20)
 	}
 	runtime.KeepAlive(d)
 }
@@ -372,9 +372,9 @@ func TestTruncated(t *testing.T) {
 	for name, b := range pictures {
 		t.Run(name, func(t *testing.T) {
 			d := NewDecoder(Limits{})
-			whole, err := d.Decode(b, v)
+			full, err := d.Decode(b, v)
 			check(t, err)
-			want := slices.Clone(whole.Pix)
+			want := slices.Clone(full.Pix)
 			refused := 0
 			for n := range b {
 				got, err := d.Decode(b[:n], v)
@@ -398,7 +398,7 @@ func TestSniff(t *testing.T) {
 	tests := []struct {
 		name    string
 		picture string
-		says    string
+		message string
 		want    error
 	}{
 		{"heic", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEIC", ErrUnsupported},
@@ -429,8 +429,8 @@ func TestSniff(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Inspect([]byte(tt.picture))
-			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("Inspect = %v, want %v that says %q", err, tt.want, tt.says)
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("Inspect = %v, want %v that says %q", err, tt.want, tt.message)
 			}
 			if _, other := NewDecoder(Limits{}).Decode([]byte(tt.picture), View{MaxSide: 1}); other == nil || other.Error() != err.Error() {
 				t.Errorf("Decode = %v, Inspect = %v", other, err)

@@ -38,8 +38,8 @@ func composeJPEG(t testing.TB, planes []*image.Gray, ids string, adobe int) []by
 	return slices.Concat(head[:2], app, head[2:], sof, scans, []byte{0xff, 0xd9})
 }
 
-// TestColourModels averages the samples that image/jpeg decodes, each by itself, and
-// converts them with package color.
+// TestColourModels compares with the samples that image/jpeg decodes. It averages each component separately and converts the averages with
+// package color.
 func TestColourModels(t *testing.T) {
 	const w, h = 40, 30
 	var planes []*image.Gray
@@ -74,12 +74,12 @@ func TestColourModels(t *testing.T) {
 	d := NewDecoder(Limits{})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// What image/jpeg makes of it at full size is what we make of it.
+			// At full size, the result must equal image/jpeg's.
 			m, err := jpeg.Decode(bytes.NewReader(tt.picture))
 			check(t, err)
-			whole := flatten(m)
+			reference := flatten(m)
 			if c, ok := m.(*image.CMYK); ok {
-				whole = newFlat(w, h, func(x, y int) [3]byte {
+				reference = newFlat(w, h, func(x, y int) [3]byte {
 					p := c.CMYKAt(x, y)
 					r, g, b := color.CMYKToRGB(p.C, p.M, p.Y, p.K)
 					return [3]byte{r, g, b}
@@ -87,13 +87,13 @@ func TestColourModels(t *testing.T) {
 			}
 			got, err := d.Decode(tt.picture, View{Width: w, Height: h})
 			check(t, err)
-			if diff := difference(got, whole); diff != "" {
+			if diff := difference(got, reference); diff != "" {
 				t.Fatal("full size: " + diff)
 			}
 			if tt.convert == nil {
 				return
 			}
-			// Averages are those of the samples.
+			// In a smaller view, the result is computed from averages of the samples.
 			v := View{Width: 23, Height: 23, Centre: 16}
 			var samples [4]flat
 			for i := range tt.n {
@@ -131,7 +131,7 @@ func TestSubsampling(t *testing.T) {
 					plane[i] = byte(i*i*31 + i*len(plane))
 				}
 			}
-			whole := replicateChroma(m)
+			reference := replicateChroma(m)
 			for _, v := range []View{
 				{Width: 37, Height: 29},
 				{Width: 9, Height: 9, Centre: 15},
@@ -144,7 +144,7 @@ func TestSubsampling(t *testing.T) {
 				d.planesOf(m)
 				got, err := d.render(3, rowYCbCr, &win)
 				check(t, err)
-				if diff := difference(got, whole.view(v).fromYCbCr()); diff != "" {
+				if diff := difference(got, reference.view(v).fromYCbCr()); diff != "" {
 					t.Errorf("%+v: %s", v, diff)
 				}
 			}
@@ -152,7 +152,7 @@ func TestSubsampling(t *testing.T) {
 	}
 }
 
-// TestSteadyState checks that a photo after the first takes no memory from the heap.
+// TestSteadyState checks that a decoder takes no memory from the heap after its first photo.
 func TestSteadyState(t *testing.T) {
 	b := turnJPEG(asJPEG(t, noisy(300, 200)), 6)
 	d := NewDecoder(Limits{})

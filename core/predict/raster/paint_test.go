@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestPaint compares every pixel type that a library may give with the definition of over, on a background of all greys.
+// TestPaint compares every pixel type that a library can return with the definition of over, on a background of all greys.
 func TestPaint(t *testing.T) {
 	r := image.Rect(3, 2, 3+61, 2+7) // pictures need not begin at (0, 0)
 	palette := color.Palette{color.NRGBA{R: 200, G: 10, B: 90, A: 100}, color.Black, color.Transparent, color.NRGBA{R: 255, A: 255}}
@@ -84,7 +84,7 @@ func obviousOver(dst []byte, m image.Image, p image.Point) {
 	}
 }
 
-// TestStandardJPEG compares the way through image/jpeg with ours.
+// TestStandardJPEG compares pictures decoded through image/jpeg with those of our decoder.
 func TestStandardJPEG(t *testing.T) {
 	planes := []*image.Gray{grey(noisy(40, 30)).(*image.Gray), grey(noisy(40, 30)).(*image.Gray), grey(noisy(40, 30)).(*image.Gray)}
 	v := View{Width: 25, Height: 25, Centre: 15}

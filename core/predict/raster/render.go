@@ -5,17 +5,17 @@ import (
 	"image"
 )
 
-// errPlanes means a bug of this package. As an error it fails one picture and not the program.
+// errPlanes reports a bug in this package. It is an error and not a panic, so that it fails one picture and not the program.
 var errPlanes = errors.New("planes do not cover the requested part")
 
-// renderRows renders win of a picture of w × h pixels that gives rows of RGB.
+// renderRows renders win of a picture of w × h pixels. rows loads the picture's rows as RGB.
 func (d *Decoder) renderRows(rows rowLoader, w, h int, win *window) (Image, error) {
 	d.sources[0] = source{channels: 3, load: rows, pitchX: 1, pitchY: 1, width: w, height: h}
 	return d.render(1, rowRGB, win)
 }
 
-// renderPicture renders win of a library's picture. YCbCr stays in planes until it is
-// small; other pictures go through rows of RGB.
+// renderPicture renders win of a picture that a library decoded. It resizes the planes of
+// YCbCr and gray pictures directly, and converts other pictures to rows of RGB first.
 func (d *Decoder) renderPicture(m image.Image, win *window) (Image, error) {
 	defer d.forget()
 	switch m := m.(type) {
@@ -36,7 +36,7 @@ func (d *Decoder) renderPicture(m image.Image, win *window) (Image, error) {
 	return d.renderRows(&d.rows, b.Dx(), b.Dy(), win)
 }
 
-// planesOf makes sources of m's planes. m begins at (0, 0).
+// planesOf makes the planes of m the first three sources. The bounds of m start at (0, 0).
 func (d *Decoder) planesOf(m *image.YCbCr) {
 	w, h := m.Rect.Dx(), m.Rect.Dy()
 	d.sources[0] = source{
@@ -69,11 +69,11 @@ func subsampling(r image.YCbCrSubsampleRatio) (x, y int) {
 	return 1, 1
 }
 
-// rowWriter writes one row of the result: n pixels from n samples of each lane, the
-// first to dst[at], each next one step further.
+// rowWriter writes one row of the result: n pixels from n samples of each lane. The first
+// pixel goes to dst[at], and each next pixel to step bytes after the previous one.
 type rowWriter func(dst []byte, at, step int, rows *[4][]byte, n int)
 
-// render resizes the first n sources and writes the result upright.
+// render resizes the first n sources and returns the result upright. The image uses d.pix.
 func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
 	if cap(d.pix) > keepBytes {
 		d.pix = nil
@@ -89,9 +89,9 @@ func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
 			return Image{}, ErrExpired
 		}
 		for i := range n {
-			d.made[i] = d.lanes[i].row(j)
+			d.lastRows[i] = d.lanes[i].row(j)
 		}
-		write(d.pix, win.base+j*win.stepY, win.stepX, &d.made, win.tw)
+		write(d.pix, win.base+j*win.stepY, win.stepX, &d.lastRows, win.tw)
 	}
 	return Image{Width: win.width, Height: win.height, Pix: d.pix}, nil
 }

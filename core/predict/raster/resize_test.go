@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// resizeOne runs one lane over the whole result.
+// resizeOne returns the whole result, made by one lane.
 func resizeOne(t rapid.TB, src *source, win *window) []byte {
 	t.Helper()
 	var l lane
@@ -23,12 +23,11 @@ func resizeOne(t rapid.TB, src *source, win *window) []byte {
 	return got
 }
 
-// obviousWeights gives, for every pixel of the result, the share of each sample, by
-// walking the definition in rational numbers.
+// obviousWeights returns the share of each sample in each pixel of the result. It computes the definition in rational numbers.
 func obviousWeights(s span, samples int) [][]*big.Rat {
 	out := make([][]*big.Rat, s.n)
 	lo, size := big.NewRat(int64(s.lo), unit), big.NewRat(int64(s.hi-s.lo), unit)
-	place := func(i int64, of int) *big.Rat { // that share of the way from lo to hi
+	place := func(i int64, of int) *big.Rat { // the point at i/of of the way from lo to hi
 		p := big.NewRat(i, int64(of))
 		return p.Add(p.Mul(p, size), lo)
 	}
@@ -40,7 +39,7 @@ func obviousWeights(s span, samples int) [][]*big.Rat {
 		from, to := place(int64(i), s.n), place(int64(i+1), s.n)
 		switch {
 		case size.Cmp(big.NewRat(int64(s.n), 1)) < 0:
-			// The centre of the pixel in samples, where sample j is at j.
+			// at is the pixel's centre in units of samples: sample j is at j.
 			at := place(int64(2*i+1), 2*s.n)
 			at.Sub(at, big.NewRat(int64(s.origin), 1))
 			at.Quo(at, big.NewRat(int64(s.pitch), 1))
@@ -97,7 +96,7 @@ func greater(a, b *big.Rat) *big.Rat {
 	return b
 }
 
-// obviousResize is the definition: the weighted mean, rounded half up.
+// obviousResize resizes by definition: the weighted mean, rounded half up.
 func obviousResize(src *source, win *window) []byte {
 	xs := obviousWeights(span{win.x0, win.x1, win.tw, src.originX, src.pitchX, win.box}, src.width)
 	ys := obviousWeights(span{win.y0, win.y1, win.th, src.originY, src.pitchY, win.box}, src.height)
@@ -139,7 +138,7 @@ func anySource(t *rapid.T) (*source, *window) {
 	s.originX = s.pitchX * rapid.IntRange(0, 3).Draw(t, "originX")
 	s.originY = s.pitchY * rapid.IntRange(0, 3).Draw(t, "originY")
 	s.stride = s.width*s.channels + rapid.IntRange(0, 3).Draw(t, "padding")
-	// Few values, mostly extreme: rounding and clamping show there.
+	// Few values, mostly extreme ones, reveal faults of rounding and clamping.
 	s.pix = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 0, 255, 255, 1, 254, 127, 128, 77}),
 		s.stride*s.height, s.stride*s.height).Draw(t, "pix")
 	win := &window{
@@ -147,7 +146,7 @@ func anySource(t *rapid.T) (*source, *window) {
 		th:  rapid.IntRange(1, 14).Draw(t, "th"),
 		box: rapid.Bool().Draw(t, "box"),
 	}
-	// Whole pixels, halves, where centres lie between two pixels, and any fraction.
+	// Bounds are multiples of a pixel, of half a pixel, for which centres lie between two pixels, or of a unit.
 	grain := rapid.SampledFrom([]int{unit, unit / 2, 1}).Draw(t, "grain")
 	interval := func(name string, origin, size int) (lo, hi int) {
 		origin, size = origin*unit/grain, size*unit/grain
@@ -169,7 +168,8 @@ func TestResizeEqualsTheDefinition(t *testing.T) {
 	})
 }
 
-// TestBox compares every interval of half pixels, with centres on its ends and between pixels of the result, with the definition.
+// TestBox compares every interval of half pixels with the definition. It includes centres on the ends of intervals and between pixels of
+// the result.
 func TestBox(t *testing.T) {
 	const pixels = 7
 	for _, pitch := range []int{1, 3} {
@@ -221,8 +221,7 @@ func TestResizeMirrored(t *testing.T) {
 	})
 }
 
-// TestResizeOfOneColour checks that weights add up to one exactly, at sizes where sums
-// need 64 bits too.
+// TestResizeOfOneColour checks that weights add up to exactly one, also at sizes whose sums need 64 bits.
 func TestResizeOfOneColour(t *testing.T) {
 	for _, size := range [][4]int{{1, 1, 224, 224}, {4000, 3, 224, 224}, {30000, 700, 3, 3}, {9000, 8437, 24, 3}, {9001, 901, 24, 5}, {3, 2, 8192, 1}} {
 		w, h := size[0], size[1]
@@ -252,7 +251,7 @@ func TestResizeOfOneColour(t *testing.T) {
 	}
 }
 
-// TestResizeWideSums compares the 64-bit way with big integers.
+// TestResizeWideSums compares the 64-bit path with direct sums of pixels.
 func TestResizeWideSums(t *testing.T) {
 	const w, h = 9001, 1999 // coprime to the result's size: no common factor
 	pix := make([]byte, w*h)
@@ -279,7 +278,7 @@ func TestResizeWideSums(t *testing.T) {
 	}
 }
 
-// maxSumBits bounds an axis' sum of weights.
+// maxSumBits is the maximum number of bits of an axis's sum of weights.
 const maxSumBits = 21
 
 func TestDivider(t *testing.T) {
@@ -312,7 +311,7 @@ func TestDivider(t *testing.T) {
 	}))
 }
 
-// TestRows compares the fast inner loops with the definition: all lengths, odd alignments.
+// TestRows compares the fast inner loops with the definition for all lengths and odd alignments.
 func TestRows(t *testing.T) {
 	pix := make([]byte, 1000)
 	state := uint32(7)
@@ -336,7 +335,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestAcross compares the fast horizontal pass with the definition: all lengths and every number of samples that it takes.
+// TestAcross compares the fast horizontal pass with the definition, for all lengths and every number of samples that it accepts.
 func TestAcross(t *testing.T) {
 	for n := 1; n <= 257; n++ {
 		for _, size := range []int{n, n + 1, 3 * n / 2, 2*n - 1, 2 * n, 5 * n / 2, 3 * n, 4 * n, n/2 + 1} {
@@ -363,7 +362,7 @@ func TestAcross(t *testing.T) {
 	}
 }
 
-// TestYCbCr compares the conversion with image/color's: every chroma with some luma, in rows of all lengths.
+// TestYCbCr compares the conversion with image/color's: every pair of chroma values with some luma, in rows of all lengths.
 func TestYCbCr(t *testing.T) {
 	var y, cb, cr []byte
 	for b := range 256 {

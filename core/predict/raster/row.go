@@ -2,16 +2,16 @@ package raster
 
 //go:generate go run ./asm/arm64 -out row_arm64.s -stubs stubs_arm64.go -pkg raster
 
-// The inner loops of a resize. The plain Go code here, in resize.go and in colour.go defines the numbers. The assembly of row_amd64.s
-// computes the same, eight at a time. That of row_arm64.s has addRows only. Per architecture there are:
+// The inner loops of a resize. The plain Go code here, in resize.go and in colour.go defines the results. The assembly in row_amd64.s
+// computes the same results, eight at a time. The assembly in row_arm64.s has only addRows. Every architecture has these functions:
 //
 //	addRows     the vertical pass: sums of rows
-//	acrossFast  the horizontal pass, for as many pixels as it takes
+//	acrossFast  the horizontal pass, for the first pixels of a row; returns their number, or 0
 //	ycbcrFast   the conversion of colours, likewise
 
 // addRowsGeneric sets sums[i] += Σ w[k]·pix[k·stride+i] for every i < len(sums).
 //
-// The sums fit 32 bits.
+// The sums must fit 32 bits.
 func addRowsGeneric(sums []uint32, pix []byte, stride int, w []uint32) {
 	for k, f := range w {
 		if f == 0 {
@@ -24,8 +24,8 @@ func addRowsGeneric(sums []uint32, pix []byte, stride int, w []uint32) {
 	}
 }
 
-// acrossGeneric sets out[i] to the quotient of Σ s[first[i]+k]·w[i·taps+k] over k < taps, which fits
-// 32 bits, by the divisor of half and m; see divider.
+// acrossGeneric computes Σ s[first[i]+k]·w[i·taps+k] over k < taps and sets out[i] to this sum divided by the
+// divisor to which half and m belong; see divider. The sum must fit 32 bits.
 func acrossGeneric(out []byte, s []uint32, first []int32, w []uint32, taps int, half, m uint64) {
 	first = first[:len(out)]
 	switch taps {
@@ -53,7 +53,7 @@ func acrossGeneric(out []byte, s []uint32, first []int32, w []uint32, taps int, 
 	}
 }
 
-// across3Generic is acrossGeneric for three interleaved channels: sample first[i]+k of each.
+// across3Generic does what acrossGeneric does, for each of three interleaved channels.
 func across3Generic(out []byte, s []uint32, first []int32, w []uint32, taps int, half, m uint64) {
 	if taps == 2 {
 		for i, first := range first {
@@ -78,18 +78,18 @@ func across3Generic(out []byte, s []uint32, first []int32, w []uint32, taps int,
 	}
 }
 
-// groupReach is the number of sums that a group of eight pixels reads, starting at its first.
+// groupReach is the number of sums that the assembly reads for a group of eight pixels, starting at the group's first sum.
 const groupReach = 24
 
-// groups is an axis for eight pixels at a time: (n/8) of them, the rest left over. It is
-// empty where some group needs more than groupReach samples.
+// groups has the samples and weights of an axis for groups of eight pixels. It omits the pixels after the last
+// full group. base is empty if a group needs more than groupReach samples.
 type groups struct {
-	base []int32  // (n/8) first sample of the group
-	rel  []int32  // (n/8, 8) first sample of each pixel, from base
+	base []int32  // (n/8) first sample of each group
+	rel  []int32  // (n/8, 8) first sample of each pixel, counted from base
 	w    []uint32 // (n/8, taps, 8) weights
 }
 
-// regroup arranges a's weights by groups.
+// regroup fills a.groups from the samples and weights of a.
 func (a *axis) regroup() {
 	n := len(a.first) / 8
 	g := &a.groups

@@ -8,7 +8,7 @@ import "github.com/sightline-dev/sightline/core/cpu"
 
 var hasAVX2 = cpu.Has(cpu.AVX2)
 
-// addRows is addRowsGeneric.
+// addRows does what addRowsGeneric does. It uses AVX2 if the processor has it.
 func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
 	n := 0
 	if hasAVX2 && len(w) > 0 {
@@ -31,7 +31,7 @@ func (a *axis) group() {
 	}
 }
 
-// acrossFast does what across does for the first pixels, and says for how many.
+// acrossFast does what across does for the first pixels of a row, and returns their number.
 func (l *lane) acrossFast() int {
 	g := &l.x.groups
 	n := len(g.base)

@@ -4,8 +4,8 @@ package raster
 
 import "unsafe"
 
-// rowsArgs holds the operands of the assembly: fields of 8 bytes in the order of the
-// registers of asm/arm64/main.go.
+// rowsArgs holds the operands of the assembly. Every field has 8 bytes, and the fields are in the
+// order of the registers in asm/arm64/main.go.
 type rowsArgs struct {
 	sums   *uint32
 	pix    *byte
@@ -15,7 +15,7 @@ type rowsArgs struct {
 	blocks int
 }
 
-// addRows is addRowsGeneric, of 16 sums at a time.
+// addRows does what addRowsGeneric does, for 16 sums at a time.
 func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
 	n := 0
 	if len(w) > 0 {

@@ -2,8 +2,8 @@
 
 package raster
 
-// The imports are those of wasm/README.md. A host that decodes whole pictures is asked for them
-// only by animations.
+// wasm/README.md describes these imports. If the host decodes complete pictures, the guest calls them
+// only for frames of animations and videos.
 
 //go:wasmimport kernel add_rows
 //go:noescape
@@ -17,10 +17,10 @@ func acrossLent(out *byte, sums *uint32, first *int32, w *uint32, taps, n int32,
 //go:noescape
 func ycbcrLent(dst, y, cb, cr *byte, n int32)
 
-// lendFrom is the number of samples from which a call to the host is worth its crossing.
+// lendFrom is the smallest number of samples for which a call of the host saves more time than it costs.
 const lendFrom = 32
 
-// addRows is addRowsGeneric.
+// addRows does what addRowsGeneric does.
 func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
 	if len(w)*len(sums) < lendFrom {
 		addRowsGeneric(sums, pix, stride, w)
@@ -32,7 +32,7 @@ func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
 
 func (a *axis) group() {}
 
-// acrossFast does what across does for all pixels, or for none, and says for how many.
+// acrossFast does what across does for all pixels of a row, or does nothing. It returns the number of pixels.
 func (l *lane) acrossFast() int {
 	n := len(l.x.first)
 	if n*l.x.taps < lendFrom {
@@ -42,7 +42,7 @@ func (l *lane) acrossFast() int {
 	return n
 }
 
-// ycbcrFast converts the pixels of a row into dst, one after the other, or none of them. It returns the number of converted pixels.
+// ycbcrFast converts all pixels of a row into dst, one after the other, or does nothing. It returns the number of pixels.
 func ycbcrFast(dst, y, cb, cr []byte) int {
 	n := len(y)
 	if n < lendFrom {

@@ -5,12 +5,12 @@ import (
 	"image/color"
 )
 
-// pictureRows gives a library's picture as rows of RGB over white. Its top left pixel is
-// at (x, y) of the canvas; outside of it the canvas is white.
+// pictureRows is a rowLoader for a picture that a library decoded. It paints the picture over a
+// white canvas. The picture's top left pixel is at (x, y) of the canvas.
 type pictureRows struct {
 	m       image.Image
 	x, y    int
-	palette *[256][4]byte // of an *image.Paletted, not premultiplied; made when first used
+	palette *[256][4]byte // RGBA colours of an *image.Paletted, not premultiplied; nil before the first use
 }
 
 // row implements rowLoader.
@@ -19,7 +19,7 @@ func (p *pictureRows) row(dst []byte, y, x0, x1 int) {
 	p.over(dst, y, x0, x1)
 }
 
-// whiten fills dst with 255, doubling what is filled.
+// whiten fills dst with 255. Each copy doubles the filled part.
 func whiten(dst []byte) {
 	if len(dst) == 0 {
 		return
@@ -30,7 +30,7 @@ func whiten(dst []byte) {
 	}
 }
 
-// over paints canvas pixels x0…x1-1 of row y onto dst, which holds them in RGB.
+// over paints the picture onto dst, which holds the pixels x0…x1-1 of row y of the canvas in RGB.
 func (p *pictureRows) over(dst []byte, y, x0, x1 int) {
 	b := p.m.Bounds()
 	lo, hi := max(x0, p.x), min(x1, p.x+b.Dx())
@@ -40,10 +40,10 @@ func (p *pictureRows) over(dst []byte, y, x0, x1 int) {
 	p.paint(dst[3*(lo-x0):3*(hi-x0)], b.Min.X+lo-p.x, b.Min.Y+y-p.y)
 }
 
-// paint composites len(dst)/3 of the picture's pixels from (x, y) on over the RGB in dst.
+// paint composites len(dst)/3 pixels of a row of the picture, starting at (x, y), over the RGB in dst.
 //
-// A colour of 16 bits counts by its high byte, as in color.RGBAModel. Over means
-// round((a·s + (255-a)·d) / 255), or s + round((255-a)·d / 255) for a premultiplied s.
+// It uses the high byte of a sample of 16 bits, as color.RGBAModel does. A sample s with alpha a over d gives
+// round((a·s + (255-a)·d) / 255). A premultiplied s gives s + round((255-a)·d / 255).
 func (p *pictureRows) paint(dst []byte, x, y int) {
 	switch m := p.m.(type) {
 	case *image.RGBA:
@@ -79,8 +79,8 @@ func (p *pictureRows) paint(dst []byte, x, y int) {
 	}
 }
 
-// paintStraight composites pixels of size bytes, whose four samples are each the first
-// of sample bytes.
+// paintStraight composites pixels of size bytes over dst. A pixel has four samples of sample bytes
+// each, and paintStraight uses the first byte of each sample.
 func paintStraight(dst, pix []byte, size, sample int) {
 	for i, j := 0, 0; i < len(dst); i, j = i+3, j+size {
 		p, o := pix[j:][:size], dst[i:][:3]
@@ -96,12 +96,12 @@ func paintStraight(dst, pix []byte, size, sample int) {
 	}
 }
 
-// over is the rounded mean of s and d with weights a and 255-a.
+// over returns the rounded mean of s and d with the weights a and 255-a.
 func over(s, d byte, a uint32) byte {
 	return byte((uint32(s)*a + uint32(d)*(255-a) + 127) / 255)
 }
 
-// paintPremultiplied is paintStraight for samples that are multiplied by alpha already.
+// paintPremultiplied does the same as paintStraight for samples that are already multiplied by alpha.
 func paintPremultiplied(dst, pix []byte, size, sample int) {
 	for i, j := 0, 0; i < len(dst); i, j = i+3, j+size {
 		p, o := pix[j:][:size], dst[i:][:3]
@@ -140,7 +140,7 @@ func (p *pictureRows) paintPaletted(dst []byte, m *image.Paletted, pix []byte) {
 	}
 }
 
-// paintYCbCr composites WebP's YCbCr with its alpha, if there is any.
+// paintYCbCr composites WebP's YCbCr. alpha starts at the first pixel. If it is nil, the picture is opaque.
 func paintYCbCr(dst []byte, m *image.YCbCr, alpha []byte, x, y int) {
 	for i := 0; i < len(dst); i += 3 {
 		ci := m.COffset(x+i/3, y)

@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestTIFFPlanes compares with the pixels of libtiff 4.5.0 (TIFFReadRGBAImageOriented), which wrote most files from one
-// computed picture; Pillow 9.4 and ImageMagick 6.9 wrote those named so. No file has JPEG chroma at half a
-// width, which libjpeg smooths and we repeat, as for all JPEG: TestTIFFJPEG has those.
+// TestTIFFPlanes compares files with the pixels that libtiff 4.5.0 reads from them (TIFFReadRGBAImageOriented). libtiff wrote most files
+// from one computed picture; Pillow 9.4 and ImageMagick 6.9 wrote the files with their names. No file has JPEG chroma of half the width,
+// which libjpeg smooths and this package repeats. TestTIFFJPEG covers such files.
 func TestTIFFPlanes(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("testdata", "tiff", "*.tif"))
 	check(t, err)
@@ -39,12 +39,12 @@ func TestTIFFPlanes(t *testing.T) {
 			}
 			got, err := NewDecoder(Limits{}).Decode(b, View{Width: want.w, Height: want.h})
 			check(t, err)
-			most := 1
+			tolerance := 1
 			if strings.Contains(name, "jpeg") || strings.Contains(name, "range") {
-				most = 3
+				tolerance = 3
 			}
 			for i, v := range got.Pix {
-				if d := int(v) - int(want.pix[i]); d < -most || d > most {
+				if d := int(v) - int(want.pix[i]); d < -tolerance || d > tolerance {
 					t.Fatalf("pixel (%d, %d) channel %d = %d, want %d", i/3%want.w, i/3/want.w, i%3, v, want.pix[i])
 				}
 			}
@@ -52,7 +52,7 @@ func TestTIFFPlanes(t *testing.T) {
 	}
 }
 
-// tiffOf is a TIFF with these entries, which are LONG except for bytes, and with strips or tiles.
+// tiffOf returns a TIFF with these entries and with strips or tiles. An entry is LONG unless its value is bytes.
 func tiffOf(order binary.AppendByteOrder, tags map[uint16]any, segments ...[]byte) []byte {
 	b := []byte("II*\x00\x00\x00\x00\x00")
 	if order == binary.AppendByteOrder(binary.BigEndian) {
@@ -102,7 +102,7 @@ func tiffOf(order binary.AppendByteOrder, tags map[uint16]any, segments ...[]byt
 	return append(append(b, dir...), 0, 0, 0, 0)
 }
 
-// ycbcrTags are those of w × h pixels of YCbCr.
+// ycbcrTags returns the tags of a picture of w × h pixels of YCbCr, and more.
 func ycbcrTags(w, h, compression int, more map[uint16]any) map[uint16]any {
 	tags := map[uint16]any{
 		tagWidth: w, tagHeight: h, tagBits: []uint32{8, 8, 8}, tagCompression: compression, tagPhotometric: photometricYCbCr, tagSamples: 3,
@@ -113,7 +113,7 @@ func ycbcrTags(w, h, compression int, more map[uint16]any) map[uint16]any {
 	return tags
 }
 
-// ycbcrUnits are the units of rows y0…y1-1 of m. Samples beyond its edges repeat the last row and column.
+// ycbcrUnits returns the units of rows y0…y1-1 of m. Samples beyond its edges repeat the last row and column.
 func ycbcrUnits(m *image.YCbCr, y0, y1 int) []byte {
 	subX, subY := subsampling(m.SubsampleRatio)
 	var b []byte
@@ -128,7 +128,7 @@ func ycbcrUnits(m *image.YCbCr, y0, y1 int) []byte {
 	return b
 }
 
-// ycbcrTIFF is m in uncompressed strips of rows.
+// ycbcrTIFF returns m as a TIFF of uncompressed strips, each with the given number of rows.
 func ycbcrTIFF(m *image.YCbCr, rows, orientation int) []byte {
 	w, h := m.Rect.Dx(), m.Rect.Dy()
 	var strips [][]byte
@@ -141,7 +141,7 @@ func ycbcrTIFF(m *image.YCbCr, rows, orientation int) []byte {
 	}), strips...)
 }
 
-// TestTIFFYCbCr compares with planes that are averaged before the conversion, for every orientation.
+// TestTIFFYCbCr compares with planes that are averaged before the conversion, in every orientation.
 func TestTIFFYCbCr(t *testing.T) {
 	m := image.NewYCbCr(image.Rect(0, 0, 41, 33), image.YCbCrSubsampleRatio420)
 	for _, plane := range [][]byte{m.Y, m.Cb, m.Cr} {
@@ -151,18 +151,18 @@ func TestTIFFYCbCr(t *testing.T) {
 	}
 	d := NewDecoder(Limits{})
 	for o := 1; o <= 8; o++ {
-		b, whole := ycbcrTIFF(m, 8, o), replicateChroma(m).upright(o)
+		b, reference := ycbcrTIFF(m, 8, o), replicateChroma(m).upright(o)
 		for _, v := range views {
 			got, err := d.Decode(b, v)
 			check(t, err)
-			if diff := difference(got, whole.view(v).fromYCbCr()); diff != "" {
+			if diff := difference(got, reference.view(v).fromYCbCr()); diff != "" {
 				t.Errorf("orientation %d, %+v: %s", o, v, diff)
 			}
 		}
 	}
 }
 
-// jpegTIFF is a picture in tiles of 16 × 16 that image/jpeg wrote, with the tables apart.
+// jpegTIFF returns a TIFF of JPEG tiles of 16 × 16 pixels that image/jpeg wrote, with separate tables.
 func jpegTIFF(t testing.TB, m image.Image) []byte {
 	var tiles [][]byte
 	var tables []byte
@@ -183,7 +183,7 @@ func jpegTIFF(t testing.TB, m image.Image) []byte {
 	}), tiles...)
 }
 
-// huffmanToo moves the Huffman tables, which image/jpeg writes behind the frame header, from the tiles into the tables.
+// huffmanToo moves the Huffman tables from the tiles to the separate tables. image/jpeg writes them after the frame header.
 func huffmanToo(tables []byte, tiles [][]byte) []byte {
 	for i, b := range tiles {
 		from, to := bytes.Index(b, []byte("\xff\xc4")), bytes.Index(b, []byte("\xff\xda"))
@@ -195,7 +195,7 @@ func huffmanToo(tables []byte, tiles [][]byte) []byte {
 	return tables
 }
 
-// TestTIFFJPEG compares with the tiles as image/jpeg decodes them.
+// TestTIFFJPEG compares with the tiles that image/jpeg decodes.
 func TestTIFFJPEG(t *testing.T) {
 	m := noisy(41, 33)
 	b := jpegTIFF(t, m)
@@ -219,7 +219,7 @@ func TestTIFFJPEG(t *testing.T) {
 	}
 }
 
-// TestTIFFPlanesRefused checks the kind of error and the little memory of files that are unsupported or have false headers.
+// TestTIFFPlanesRefused checks that unsupported files and files with false headers give the right error and take little memory.
 func TestTIFFPlanesRefused(t *testing.T) {
 	m := image.NewYCbCr(image.Rect(0, 0, 16, 16), image.YCbCrSubsampleRatio444)
 	strip := ycbcrUnits(m, 0, 16)
@@ -304,14 +304,14 @@ func TestTIFFPlanesRefused(t *testing.T) {
 	}
 }
 
-// manyColourScans is a JPEG of three components with its scan n times.
+// manyColourScans returns a JPEG of three components with its scan repeated n times.
 func manyColourScans(t testing.TB, n int) []byte {
 	b := asJPEG(t, noisy(16, 16))
 	at := bytes.Index(b, []byte("\xff\xda"))
 	return slices.Concat(b[:at], bytes.Repeat(b[at:len(b)-2], n), b[len(b)-2:])
 }
 
-// TestTIFFUnpackBits decodes the example of section 9 and refuses every shortened one.
+// TestTIFFUnpackBits decodes the example of section 9 of the TIFF specification and refuses every truncated one.
 func TestTIFFUnpackBits(t *testing.T) {
 	packed := []byte("\xfe\xaa\x02\x80\x00\x2a\xfd\xaa\x03\x80\x00\x2a\x22\x80\xf7\xaa")
 	want := []byte("\xaa\xaa\xaa\x80\x00\x2a\xaa\xaa\xaa\xaa\x80\x00\x2a\x22\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa\xaa")

@@ -139,8 +139,7 @@ func edges(from, to float64, side int) (lo, hi int) {
 }
 
 // centre returns the centred square, whose side is sixteenths/16 of the short side. All numbers are in units of 1/unit of a pixel. The
-// given
-// edges are multiples of unit, so nothing is rounded.
+// given edges are multiples of unit, so nothing is rounded.
 func centre(left, top, right, bottom, sixteenths int) (int, int, int, int) {
 	w, h := right-left, bottom-top
 	side := min(w, h) / 16 * sixteenths

@@ -93,8 +93,8 @@ func TestCentre(t *testing.T) {
 	}
 }
 
-// TestOrientation compares a picture of two by three letters with the text of EXIF 2.32: it names the visual side of the stored first row
-// and first column.
+// TestOrientation compares a picture of two by three letters with the text of EXIF 2.32. The text names the visual side of the stored first
+// row and first column.
 func TestOrientation(t *testing.T) {
 	const stored = "abcdef" // ab, cd, ef: 2 × 3
 	tests := []struct {
@@ -161,7 +161,7 @@ func TestWindowIsInside(t *testing.T) {
 		if x0, y0, x1, y1 := win.pixels(); unit*x0 > win.x0 || unit*y0 > win.y0 || unit*x1 < win.x1 || unit*y1 < win.y1 || x1 > w || y1 > h {
 			t.Fatalf("pixels %d, %d, %d, %d of window %+v", x0, y0, x1, y1, win)
 		}
-		// Corners of the result stay in it, and no two are the same place.
+		// The corners of the result stay in it, and no two of them coincide.
 		n := 3 * win.width * win.height
 		seen := map[int]bool{}
 		for _, i := range []int{0, win.tw - 1} {

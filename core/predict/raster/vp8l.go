@@ -96,11 +96,11 @@ func (r *bitReader) groupsOf(w, h int) int {
 		return 1
 	}
 	bits := uint(r.read(3)) + 2
-	most := 0
+	maxGroup := 0
 	for _, argb := range r.small(tiles(w, bits), tiles(h, bits)) {
-		most = max(most, int(argb>>8&0xffff))
+		maxGroup = max(maxGroup, int(argb>>8&0xffff))
 	}
-	return most + 1
+	return maxGroup + 1
 }
 
 func (r *bitReader) cacheBits() uint {
@@ -267,15 +267,15 @@ func (c *prefixCode) read(r *bitReader, symbols int) {
 
 // lengths reads the lengths of another code's symbols. They are coded with c.
 func (c *prefixCode) lengths(r *bitReader, symbols int) []uint8 {
-	most := symbols
+	remaining := symbols
 	if r.read(1) == 1 {
-		if most = int(r.read(2+2*uint(r.read(3)))) + 2; most > symbols {
+		if remaining = int(r.read(2+2*uint(r.read(3)))) + 2; remaining > symbols {
 			r.bad = true
 		}
 	}
 	out := make([]uint8, 0, symbols)
 	last := uint8(8)
-	for ; most > 0 && len(out) < symbols && !r.bad; most-- {
+	for ; remaining > 0 && len(out) < symbols && !r.bad; remaining-- {
 		length, repeat := c.next(r), 1
 		switch length {
 		case 16:

@@ -99,9 +99,9 @@ func TestGroupsOfRealPictures(t *testing.T) {
 		if f.still.alpha != nil {
 			part = &f.still.alpha
 		}
-		whole := *part
-		for n := 6; n < len(whole); n++ {
-			*part = whole[:n]
+		data := *part
+		for n := 6; n < len(data); n++ {
+			*part = data[:n]
 			if err := f.still.checkGroups(); err == nil {
 				continue
 			}

@@ -2,7 +2,7 @@
 
 package kernel
 
-// The imports are those of wasm/README.md.
+// wasm/README.md describes these imports.
 
 //go:wasmimport kernel product
 //go:noescape

@@ -27,19 +27,19 @@ func random(rng *rand.Rand, n, off int) []float32 {
 	return x
 }
 
-// odd replaces some of x by values that break naive arithmetic.
+// odd replaces some elements of x with values that break naive arithmetic, and returns x.
 func odd(rng *rand.Rand, x []float32) []float32 {
 	inf := float32(math.Inf(1))
-	what := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 87, -87, 88, -200, math.MaxFloat32, math.SmallestNonzeroFloat32}
+	values := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 87, -87, 88, -200, math.MaxFloat32, math.SmallestNonzeroFloat32}
 	for i := range x {
 		if rng.IntN(4) == 0 {
-			x[i] = what[rng.IntN(len(what))]
+			x[i] = values[rng.IntN(len(values))]
 		}
 	}
 	return x
 }
 
-// same compares bits, but takes any NaN for any other: its payload is the processor's.
+// same compares bits. It accepts any NaN for any other, since the payload depends on the processor.
 func same(a, b []float32) error {
 	for i := range a {
 		if math.Float32bits(a[i]) != math.Float32bits(b[i]) && !(a[i] != a[i] && b[i] != b[i]) {
@@ -49,10 +49,10 @@ func same(a, b []float32) error {
 	return nil
 }
 
-func check(t *testing.T, what string, got, want []float32) {
+func check(t *testing.T, name string, got, want []float32) {
 	t.Helper()
 	if err := same(got, want); err != nil {
-		t.Fatalf("%s: %v", what, err)
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 
@@ -158,11 +158,11 @@ func TestExponentialIsClose(t *testing.T) {
 	}
 }
 
-// The bits of every function, folded: what every host must give.
+// TestBitsAreTheSameEverywhere compares a hash of the bits of every function with the one that every host must compute.
 func TestBitsAreTheSameEverywhere(t *testing.T) {
 	atEveryLevel(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(6, 1))
-		uniform := func(n int) []float32 { // without math's functions, which are the machine's
+		uniform := func(n int) []float32 { // without functions of package math, whose results depend on the machine
 			x := make([]float32, n)
 			for i := range x {
 				x[i] = float32(8*rng.Float64() - 4)

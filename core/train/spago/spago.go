@@ -150,9 +150,9 @@ func (d *dense64) UnmarshalBinary(b []byte) error {
 	return d.read(raw.ShapeLength(), raw.Shape, raw.DataLength(), func(i int) float32 { return float32(raw.Data(i)) }, len(b)/8)
 }
 
-// read reads a matrix of at most most values.
-func (t *tensor) read(dims int, shape func(int) int32, n int, value func(int) float32, most int) error {
-	if dims < 1 || dims > 2 || n > most {
+// read reads a matrix of at most limit values.
+func (t *tensor) read(dims int, shape func(int) int32, n int, value func(int) float32, limit int) error {
+	if dims < 1 || dims > 2 || n > limit {
 		return fmt.Errorf("matrix of %d dimensions and %d values: %w", dims, n, train.ErrHead)
 	}
 	t.shape, t.data = make([]int, dims), make([]float32, n)

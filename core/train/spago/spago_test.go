@@ -69,11 +69,11 @@ func TestHeadComesBack(t *testing.T) {
 				t.Errorf("value %d is %v, spago says %v", i, v, theirs[i])
 			}
 		}
-		var again bytes.Buffer
-		if err := nn.Dump(m, &again); err != nil {
+		var buf bytes.Buffer
+		if err := nn.Dump(m, &buf); err != nil {
 			t.Fatal(err)
 		}
-		back, embedding, err := spago.Read(again.Bytes())
+		back, embedding, err := spago.Read(buf.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +140,8 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 	}
 	good := dumpModel(t, sigmoid())
 	for name, tt := range map[string]struct {
-		file []byte
-		says string
+		file    []byte
+		message string
 	}{
 		"nothing":       {nil, "not a spago model: EOF"},
 		"a part":        {good[:len(good)-100], "not a spago model"},
@@ -164,8 +164,8 @@ func TestWhatIsNoHeadIsRefused(t *testing.T) {
 		"type":        {patchModel(t, []byte("*mat.Dense[float64]"), 16, '3', '2'), "matrix of type"},
 	} {
 		h, _, err := spago.Read(tt.file)
-		if !errors.Is(err, train.ErrHead) || !strings.Contains(err.Error(), tt.says) || h != nil {
-			t.Errorf("%s: %v, want %q", name, err, tt.says)
+		if !errors.Is(err, train.ErrHead) || !strings.Contains(err.Error(), tt.message) || h != nil {
+			t.Errorf("%s: %v, want %q", name, err, tt.message)
 		}
 	}
 }
@@ -196,11 +196,11 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		var again bytes.Buffer
-		if err := spago.Write(&again, h, embedding); err != nil {
+		var buf bytes.Buffer
+		if err := spago.Write(&buf, h, embedding); err != nil {
 			t.Fatal(err)
 		}
-		if back, _, err := spago.Read(again.Bytes()); err != nil || cmp.Diff(h, back) != "" {
+		if back, _, err := spago.Read(buf.Bytes()); err != nil || cmp.Diff(h, back) != "" {
 			t.Errorf("another head comes back, %v:\n%s", err, cmp.Diff(h, back))
 		}
 	})

@@ -147,7 +147,7 @@ func Open(o Options) (*Registry, error) {
 	if o.Mail == nil {
 		r.o.Mail = logSender{o.Log}
 	}
-	r.post = mailQueue{queue: make(chan Mail, mostPosted), sender: r.o.Mail, log: o.Log, now: o.Now, keep: o.Demo}
+	r.post = mailQueue{queue: make(chan Mail, maxQueuedMails), sender: r.o.Mail, log: o.Log, now: o.Now, storeRecent: o.Demo}
 	var err error
 	r.audit, err = readHead(o.Store)
 	return r, err

@@ -20,7 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestMain makes passwords cheap; TestCost holds what is shipped.
+// TestMain makes password hashing cheap. TestCost checks the cost that the program uses.
 func TestMain(m *testing.M) {
 	cost = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 	os.Exit(m.Run())
@@ -34,7 +34,7 @@ const (
 	away     = "198.51.100.7"
 )
 
-// clock is one that tests move.
+// clock is a clock that tests advance.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -52,11 +52,11 @@ func (c *clock) pass(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// outbox keeps what was sent.
+// outbox stores the sent mails.
 type outbox struct {
 	mu    sync.Mutex
 	mails []Mail
-	fail  int // sends to refuse
+	fail  int // number of next sends that fail
 }
 
 func (o *outbox) Send(_ context.Context, m Mail) error {
@@ -70,7 +70,7 @@ func (o *outbox) Send(_ context.Context, m Mail) error {
 	return nil
 }
 
-// world is a registry and its services.
+// world is a registry with its clock, mail sender, store and log.
 type world struct {
 	*Registry
 	t     *testing.T
@@ -97,7 +97,7 @@ func open(t *testing.T, change func(*Options)) *world {
 	return w
 }
 
-// mails are those sent since the last call.
+// mails returns the mails that were sent since the last call.
 func (w *world) mails() []Mail {
 	for len(w.post.queue) > 0 {
 		w.post.deliver(w.t.Context(), <-w.post.queue, func(context.Context, time.Duration) {})
@@ -112,7 +112,7 @@ var (
 	aToken    = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 )
 
-// code is that of the newest mail.
+// code returns the code in the newest mail.
 func (w *world) code() string {
 	w.t.Helper()
 	mails := w.mails()
@@ -122,7 +122,7 @@ func (w *world) code() string {
 	return sixDigits.FindString(mails[len(mails)-1].Text)
 }
 
-// link is the address that makes the first account.
+// link returns the link for creating the first account.
 func (w *world) link() string {
 	w.t.Helper()
 	link, err := w.SetupLink()
@@ -132,7 +132,7 @@ func (w *world) link() string {
 	return link
 }
 
-// operator makes the first account.
+// operator creates the first account.
 func (w *world) operator() Account {
 	w.t.Helper()
 	_, setup, _ := strings.Cut(w.link(), "setup=")
@@ -143,7 +143,7 @@ func (w *world) operator() Account {
 	return a
 }
 
-// person makes an account that is not verified.
+// person creates an account that is not verified.
 func (w *world) person(email string) (token string, a Account) {
 	w.t.Helper()
 	token, a, err := w.Create(w.t.Context(), New{"Ada", email, password, ""}, home)
@@ -202,11 +202,11 @@ func TestSetupLinkEndsAndIsMadeAgain(t *testing.T) {
 	if link := w.link(); link != "" {
 		t.Errorf("a link beside an account: %s", link)
 	}
-	again, err := Open(w.o)
+	reopened, err := Open(w.o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Registry = again
+	w.Registry = reopened
 	if link := w.link(); link != "" {
 		t.Errorf("a link beside an account, after a restart: %s", link)
 	}
@@ -248,23 +248,23 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 	}
 }
 
-// scanHookStore is a store that calls then after its next scan of accounts.
+// scanHookStore is a store that calls hook once, after the next scan of accounts.
 type scanHookStore struct {
 	kv.Store
-	then func()
+	hook func()
 }
 
 func (s *scanHookStore) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	err := s.Store.Scan(lo, hi, yield)
-	if then := s.then; then != nil && bytes.Equal(lo, key(tableAccount)) {
-		s.then = nil
-		then()
+	if hook := s.hook; hook != nil && bytes.Equal(lo, key(tableAccount)) {
+		s.hook = nil
+		hook()
 	}
 	return err
 }
 
-// TestErasingWhileSomebodySignsUp erases an account after a sign-up has looked for the operator's. If that was another's, the server has
-// its operator still: a stranger must not become it. If it was the operator's, the next account needs the link.
+// TestErasingWhileSomebodySignsUp erases an account while SignUp looks for the operator's account. If it erases another account, the
+// operator still exists, and a stranger must not become operator. If it erases the operator's, the next account needs the link.
 func TestErasingWhileSomebodySignsUp(t *testing.T) {
 	store := &scanHookStore{Store: memkv.New()}
 	w := open(t, func(o *Options) { o.Store = store })
@@ -274,7 +274,7 @@ func TestErasingWhileSomebodySignsUp(t *testing.T) {
 		if _, bob := w.person("bob@x.example"); w.Erase(bob.ID, bob.ID, home) != nil { // the next call scans again
 			t.Fatal("bob stays")
 		}
-		store.then = func() {
+		store.hook = func() {
 			if err := w.Erase(tt.erased, tt.erased, home); err != nil {
 				t.Error(err)
 			}
@@ -323,7 +323,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// contents is all that a store holds.
+// contents returns all keys and values of a store.
 func contents(t *testing.T, store kv.Store) string {
 	t.Helper()
 	var b strings.Builder
@@ -338,7 +338,7 @@ func contents(t *testing.T, store kv.Store) string {
 	return b.String()
 }
 
-// TestSecretsStayOut plants every secret that there is and looks for it in the store, the log and the errors.
+// TestSecretsStayOut creates every kind of secret and searches for it in the store, the log and the errors.
 func TestSecretsStayOut(t *testing.T) {
 	w := open(t, nil)
 	_, setup, _ := strings.Cut(w.link(), "setup=")
@@ -353,10 +353,10 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 	reset := aToken.FindString(w.mails()[0].Text)
 	const second = "another lantern in it"
-	var told []string
+	var messages []string
 	note := func(err error) {
 		if err != nil {
-			told = append(told, err.Error())
+			messages = append(messages, err.Error())
 		}
 	}
 	_, err = w.Verify(t.Context(), a.ID, code+"0", home)
@@ -371,7 +371,7 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 	_, _, err = w.Reset(t.Context(), reset, second, home, nil)
 	note(err)
-	places := contents(t, w.store) + w.log.String() + strings.Join(told, "\n")
+	places := contents(t, w.store) + w.log.String() + strings.Join(messages, "\n")
 	for name, secret := range map[string]string{
 		"setup": setup, "session": token, "new session": session, "reset": reset, "password": password, "second password": second, "code": code,
 	} {
@@ -379,7 +379,7 @@ func TestSecretsStayOut(t *testing.T) {
 			t.Errorf("the %s can be read", name)
 		}
 	}
-	if len(told) != 4 {
-		t.Errorf("%d of 4 mistakes were told", len(told))
+	if len(messages) != 4 {
+		t.Errorf("%d of 4 mistakes were told", len(messages))
 	}
 }

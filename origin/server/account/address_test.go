@@ -22,7 +22,7 @@ import (
 
 const second = "another lantern in it"
 
-// claim makes an account that another account's address is given for.
+// claim creates an account with an email address that another account has or may have.
 func (w *world) claim(email, password string) Account {
 	w.t.Helper()
 	_, a, err := w.Create(w.t.Context(), New{"Eve", email, password, ""}, away)
@@ -32,7 +32,7 @@ func (w *world) claim(email, password string) Account {
 	return a
 }
 
-// signsIn reports whether a password is that of an account with an address.
+// signsIn returns the ID of the account that an address and a password sign in to. The ID is empty if the sign-in is refused.
 func (w *world) signsIn(email, password string) (id string) {
 	w.t.Helper()
 	_, a, err := w.SignIn(w.t.Context(), email, password, "")
@@ -42,14 +42,14 @@ func (w *world) signsIn(email, password string) (id string) {
 	return a.ID
 }
 
-// work is the cost of an answer.
+// work is the work for one answer.
 type work struct {
-	hashes  int64  // of passwords
-	records uint64 // of the audit log
+	hashes  int64  // number of hashed passwords
+	records uint64 // number of new records in the audit log
 }
 
-// TestRegisteredAddressesCostTheSame counts the work of every call about an address that is free, claimed by one account or by
-// several, or verified.
+// TestRegisteredAddressesCostTheSame measures the work of every call about an address in each state: free, claimed by one or several
+// accounts, or verified.
 func TestRegisteredAddressesCostTheSame(t *testing.T) {
 	var free map[string]work
 	for _, state := range []string{"free", "claimed", "claimed twice", "verified", "verified and claimed"} {
@@ -142,7 +142,7 @@ func TestAddressHasOneOwner(t *testing.T) {
 	if w.signsIn("ada@x.example", password) != ada.ID || w.signsIn("ada@x.example", second) != eve.ID {
 		t.Error("not every account signs in after one was verified")
 	}
-	if err := w.Erase(eve.ID, eve.ID, away); err != nil { // the address is free
+	if err := w.Erase(eve.ID, eve.ID, away); err != nil { // frees the address
 		t.Fatal(err)
 	}
 	if err := w.MailReset(t.Context(), "ada@x.example", home); err != nil {
@@ -156,7 +156,8 @@ func TestAddressHasOneOwner(t *testing.T) {
 	}
 }
 
-// TestFirstAccountOwnsItsAddress makes the operator's account after other accounts. It needs no code, and takes no verified address.
+// TestFirstAccountOwnsItsAddress creates the operator's account after other accounts. It needs no code, and cannot have an address that
+// another account has verified.
 func TestFirstAccountOwnsItsAddress(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
@@ -182,12 +183,12 @@ func TestFirstAccountOwnsItsAddress(t *testing.T) {
 	checkAddresses(t, w.store)
 }
 
-// TestRacingClaimsSignIn has two accounts claim a free address at once: both hash their passwords before either is stored.
+// TestRacingClaimsSignIn makes two accounts claim a free address at once: both hash their passwords before either is stored.
 func TestRacingClaimsSignIn(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	var leaves []func()
-	for range mostHashing {
+	for range maxHashing {
 		leave, err := w.hashing.enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +216,7 @@ func TestRacingClaimsSignIn(t *testing.T) {
 	checkAddresses(t, w.store)
 }
 
-// TestOwnerIsNotified has strangers claim a verified address in every way. Its owner gets a few mails, which hold no code.
+// TestOwnerIsNotified makes strangers claim a verified address in every way. Its owner gets a few mails without a code.
 func TestOwnerIsNotified(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
@@ -257,7 +258,8 @@ func TestOwnerIsNotified(t *testing.T) {
 	}
 }
 
-// TestClaimsDelayNoHolder has strangers claim an address until no more mails go to it. The first account with it still gets its code.
+// TestClaimsDelayNoHolder makes strangers claim an address until the limit of mails to it. The first account with this address still gets
+// its code.
 func TestClaimsDelayNoHolder(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
@@ -291,7 +293,7 @@ func TestClaimsDelayNoHolder(t *testing.T) {
 	}
 }
 
-// TestOlderFolder opens the accounts of a program whose addresses had one account each.
+// TestOlderFolder opens accounts that an older program stored, in which each address had only one account.
 func TestOlderFolder(t *testing.T) {
 	w := open(t, nil)
 	var b kv.Batch
@@ -336,8 +338,8 @@ func TestOlderFolder(t *testing.T) {
 	checkAddresses(t, w.store)
 }
 
-// checkAddresses checks the index of addresses: each address of an account has a holder, which is the verified account if there is one.
-// All others are claims, and the hashes of unverified accounts with one address have one salt. Nothing else is in the index.
+// checkAddresses checks the index of addresses. Each address of an account has a holder, which is the verified account if one exists. All
+// others are claims, and the hashes of unverified accounts with one address have the same salt. The index has no other entries.
 func checkAddresses(t *testing.T, store kv.Store) {
 	t.Helper()
 	scan := func(prefix []byte, yield func(k, v []byte)) {
@@ -386,8 +388,8 @@ func checkAddresses(t *testing.T, store kv.Store) {
 	}
 }
 
-// TestAddressesUnderRaces has accounts race for two addresses in every way, cuts the power, and compares index and accounts. Without a
-// power cut each account that is left signs in.
+// TestAddressesUnderRaces makes accounts compete for two addresses in every way, cuts the power, and compares index and accounts. Without a
+// power cut every remaining account can sign in.
 func TestAddressesUnderRaces(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 200) {
 		raceForAddresses(t, rand.New(rand.NewPCG(seed, 23)))
@@ -411,7 +413,7 @@ func raceForAddresses(t *testing.T, rng *rand.Rand) {
 	group.Wait()
 	checkAddresses(t, w.store)
 	next := d.crash([]int{0, 50, 100}[rng.IntN(3)], rng)
-	left := map[string]record{} // by password
+	left := map[string]record{} // remaining accounts, by password
 	for _, email := range emails {
 		for n := range 8 {
 			if id := w.signsIn(email, passwordOf(n)); id != "" {
@@ -436,7 +438,7 @@ func raceForAddresses(t *testing.T, rng *rand.Rand) {
 
 func passwordOf(n int) string { return fmt.Sprint("lantern number ", n, " of the fog") }
 
-// useAddresses makes one account, and another when it was erased, and changes it at random.
+// useAddresses creates one account and changes it at random. If it erased the account, it creates another one.
 func (w *world) useAddresses(n int, emails []string, rng *rand.Rand) {
 	ctx := context.Background()
 	pick := func() string { return emails[rng.IntN(len(emails))] }
@@ -455,7 +457,7 @@ func (w *world) useAddresses(n int, emails []string, rng *rand.Rand) {
 		}
 		switch rng.IntN(5) {
 		case 0:
-			_, err := w.edit(id, func(c *change, rec *record) error { return c.own(rec) }) // as Verify does with the right code
+			_, err := w.edit(id, func(c *change, rec *record) error { return c.own(rec) }) // as Verify does for the right code
 			fail(err, ErrTaken)
 		case 1:
 			_, err := w.edit(id, func(_ *change, rec *record) error { rec.Mailed = codesSent{}; return nil })

@@ -50,8 +50,8 @@ func TestAuditTellsWhatWasDone(t *testing.T) {
 	if err != nil || len(page) != 2 || page[0] != events[2] {
 		t.Errorf("the second page = %+v, %v", page, err)
 	}
-	if mine, err := w.Events(op.ID, 0, 100); len(mine) != 1 || err != nil {
-		t.Errorf("the operator's events = %+v, %v", mine, err)
+	if operatorEvents, err := w.Events(op.ID, 0, 100); len(operatorEvents) != 1 || err != nil {
+		t.Errorf("the operator's events = %+v, %v", operatorEvents, err)
 	}
 	if e, err := w.Events(ByOperator, 0, 100); len(e) != 1 || e[0].Action != "app.delete" || err != nil {
 		t.Errorf("the command line's events = %+v, %v", e, err)
@@ -64,7 +64,7 @@ func TestAuditTellsWhatWasDone(t *testing.T) {
 	}
 }
 
-// TestAuditShowsTampering changes a log in every way there is: each is found.
+// TestAuditShowsTampering changes a log in many ways, and checks that VerifyAudit detects each of them.
 func TestAuditShowsTampering(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
@@ -84,8 +84,8 @@ func TestAuditShowsTampering(t *testing.T) {
 		}
 		return v
 	}
-	// again makes the hashes of a log right after its record seq was changed, without touching its head.
-	again := func(b *kv.Batch, seq uint64, text []byte) {
+	// rehash recomputes the hashes of a log after a change of its record seq. It does not change the head.
+	rehash := func(b *kv.Batch, seq uint64, text []byte) {
 		before := hash(at(seq - 1)[:32])
 		for ; seq <= sound.Count; seq++ {
 			before = chain(before, text)
@@ -110,7 +110,7 @@ func TestAuditShowsTampering(t *testing.T) {
 		"cut one short":  func(b *kv.Batch) { b.Put(auditKey(6), at(6)[:20]) },
 		"another key":    func(b *kv.Batch) { b.Put(append(auditKey(3), 1), at(3)) },
 		"rewrite with right hashes": func(b *kv.Batch) {
-			again(b, 9, bytes.Replace(at(9)[32:], []byte("key.create"), []byte("key.delete"), 1))
+			rehash(b, 9, bytes.Replace(at(9)[32:], []byte("key.create"), []byte("key.delete"), 1))
 		},
 	}
 	for range 300 {
@@ -145,30 +145,30 @@ func TestAuditShowsTampering(t *testing.T) {
 	}
 }
 
-// TestAuditGoesOn opens a log again, and loses nothing when a batch is refused.
+// TestAuditGoesOn opens a log again, and loses nothing when the store refuses a batch.
 func TestAuditGoesOn(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()
 	full := &fullStore{Store: w.store}
 	w.o.Store = full
-	again, err := Open(w.o)
+	reopened, err := Open(w.o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	full.full = true
-	if err := again.Record(Event{Actor: op.ID, Action: "app.create"}); !errors.Is(err, kv.ErrFull) {
+	if err := reopened.Record(Event{Actor: op.ID, Action: "app.create"}); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("Record on a full disk = %v", err)
 	}
 	full.full = false
-	if err := again.Record(Event{Actor: op.ID, Action: "app.create"}); err != nil {
+	if err := reopened.Record(Event{Actor: op.ID, Action: "app.create"}); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := again.VerifyAudit(); v.Count != 2 || err != nil {
+	if v, err := reopened.VerifyAudit(); v.Count != 2 || err != nil {
 		t.Errorf("VerifyAudit = %+v, %v", v, err)
 	}
 }
 
-// fullStore is one that may be full.
+// fullStore is a store that fails with ErrFull while full is set.
 type fullStore struct {
 	kv.Store
 	full bool

@@ -23,8 +23,8 @@ func nobody() string {
 }
 
 const (
-	mostHashing = 2  // passwords hashed at once, with 38 MB in total
-	mostWaiting = 64 // callers that wait, for about three seconds
+	maxHashing = 2  // passwords hashed at once, with 38 MB in total
+	maxWaiting = 64 // callers that wait, for about three seconds
 )
 
 // gate limits the number of passwords that are hashed at once.
@@ -35,7 +35,7 @@ type gate struct {
 }
 
 func newGate() gate {
-	return gate{make(chan struct{}, mostHashing), make(chan struct{}, mostWaiting), new(atomic.Int64)}
+	return gate{make(chan struct{}, maxHashing), make(chan struct{}, maxWaiting), new(atomic.Int64)}
 }
 
 // enter waits for a turn. The caller must call leave. If too many callers wait, the error is api.ErrBusy; otherwise it is the context's.

@@ -112,7 +112,7 @@ func (l logSender) Send(_ context.Context, m Mail) error {
 }
 
 const (
-	mostPosted     = 256 // maximum number of queued emails
+	maxQueuedMails = 256 // maximum number of queued emails
 	maxRecentMails = 50  // number of emails stored for the page
 	mailTries      = 3
 	mailPause      = 5 * time.Second // after the first failure; doubles after each further one
@@ -126,9 +126,9 @@ type mailQueue struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	keep   bool
-	mu     sync.Mutex
-	recent []Mail // newest last
+	storeRecent bool
+	mu          sync.Mutex
+	recent      []Mail // newest last
 }
 
 // send queues an email. It ignores the zero Mail. If the queue is full, send drops the email and logs that.
@@ -137,7 +137,7 @@ func (p *mailQueue) send(m Mail) {
 		return
 	}
 	m.At = p.now().UTC()
-	if p.keep {
+	if p.storeRecent {
 		p.mu.Lock()
 		p.recent = append(p.recent, m)
 		p.recent = p.recent[max(0, len(p.recent)-maxRecentMails):]

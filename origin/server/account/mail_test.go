@@ -36,13 +36,13 @@ func serveSMTP(c net.Conn, mails chan<- string) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	fmt.Fprint(c, "220 test\r\n")
-	var heard strings.Builder
+	var transcript strings.Builder
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
 		}
-		heard.WriteString(line)
+		transcript.WriteString(line)
 		switch verb := strings.ToUpper(strings.Fields(line + " x")[0]); verb {
 		case "EHLO", "HELO":
 			fmt.Fprint(c, "250-test\r\n250 8BITMIME\r\n")
@@ -52,10 +52,10 @@ func serveSMTP(c net.Conn, mails chan<- string) {
 				if line, err = in.ReadString('\n'); err != nil {
 					return
 				}
-				heard.WriteString(line)
+				transcript.WriteString(line)
 			}
-			mails <- heard.String()
-			heard.Reset()
+			mails <- transcript.String()
+			transcript.Reset()
 			fmt.Fprint(c, "250 taken\r\n")
 		case "QUIT":
 			fmt.Fprint(c, "221 bye\r\n")
@@ -91,7 +91,7 @@ func TestSMTP(t *testing.T) {
 	if strings.Contains(header, "eve@") {
 		t.Errorf("a name reached the header:\n%s", header)
 	}
-	// Each of these addresses gives one recipient, or none.
+	// Each of these addresses must fail, because it could add a recipient or a header.
 	for _, to := range []string{"a@b.example\r\nRCPT TO:<eve@x.example>", "a@b.example, eve@x.example", "a@b.example\nBcc: eve@x.example"} {
 		if err := sender.Send(t.Context(), Mail{To: to, Subject: "x", Text: "y"}); err == nil {
 			t.Errorf("a mail was sent to %q", to)
@@ -141,7 +141,7 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	if n := len(w.mails()); n != 0 || !strings.Contains(w.log.String(), "mail dropped") {
 		t.Errorf("%d mails after three failures, and the log says %s", n, w.log)
 	}
-	for range mostPosted + 5 {
+	for range maxQueuedMails + 5 {
 		w.post.send(Mail{To: "a@b.example"})
 	}
 	ctx, stop := context.WithCancel(t.Context())

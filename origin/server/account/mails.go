@@ -2,7 +2,7 @@ package account
 
 import "strings"
 
-// The texts of all mails. Names are left out of subjects, and secrets too: subjects show on locked screens.
+// The texts of all emails. Subjects contain no names and no secrets, because locked screens show them.
 
 const footer = `
 

@@ -74,11 +74,11 @@ func TestReset(t *testing.T) {
 	}
 	first := link()
 	second := link()
-	refused(first) // another was mailed
+	refused(first) // a newer link was mailed
 	refused("")
 	refused(strings.Repeat("0", 64))
 	w.clock.pass(resetLife)
-	refused(second) // its time is over
+	refused(second) // it has expired
 	third := link()
 	if _, _, err := w.Reset(t.Context(), third, "short", home, nil); !errors.Is(err, ErrPassword) {
 		t.Errorf("Reset(short) = %v", err)

@@ -20,9 +20,9 @@ import (
 const TrialCalls = 100
 
 const (
-	mostReserved = 1024 // maximum number of calls stored as used at once
-	shareOfLeft  = 64   // at once at most 1/shareOfLeft of the calls left are stored as used
-	mostMeters   = 4096 // maximum number of meters in memory, without meters in use
+	maxReserved = 1024 // maximum number of calls stored as used at once
+	shareOfLeft = 64   // at once at most 1/shareOfLeft of the calls left are stored as used
+	maxMeters   = 4096 // maximum number of meters in memory, without meters in use
 )
 
 // quota holds an account's counters. Stored, they take 28 bytes in the order of the fields. Older records lack predicted.
@@ -160,7 +160,7 @@ func (m *meter) spend(now time.Time) (int64, error) {
 		m.mu.Unlock()
 		return 0, m.over(now)
 	}
-	n := min(max(room/shareOfLeft, 1), mostReserved)
+	n := min(max(room/shareOfLeft, 1), maxReserved)
 	wait, err := m.add(used, n)
 	if n == 1 || err != nil { // concurrent callers share a sync
 		m.mu.Unlock()
@@ -274,11 +274,11 @@ func (ms *meters) invalidate(id string) {
 	m.free.Store(false)
 }
 
-// rest evicts meters that have not been used since the last call of rest, if more than mostMeters exist.
+// rest evicts meters that have not been used since the last call of rest, if more than maxMeters exist.
 func (ms *meters) rest() error {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if len(ms.byID) <= mostMeters {
+	if len(ms.byID) <= maxMeters {
 		for _, m := range ms.byID {
 			m.busy.Store(false)
 		}

@@ -28,9 +28,9 @@ func call(account string) api.CountedCall {
 	return api.CountedCall{Account: account, App: anApp, By: aKey, Route: "GET /inputs"}
 }
 
-// race makes calls from 64 callers until each has been refused once, or until most were made,
+// race makes calls from 64 callers until each has been refused once, or until maxCalls were made,
 // and returns how many were allowed.
-func race(t *testing.T, r *Registry, account string, most int64) (allowed int64) {
+func race(t *testing.T, r *Registry, account string, maxCalls int64) (allowed int64) {
 	t.Helper()
 	var (
 		n     atomic.Int64
@@ -39,7 +39,7 @@ func race(t *testing.T, r *Registry, account string, most int64) (allowed int64)
 	)
 	for range 64 {
 		group.Go(func() {
-			for began.Add(1) <= most {
+			for began.Add(1) <= maxCalls {
 				_, err := r.Spend(context.Background(), call(account))
 				if err == nil {
 					n.Add(1)
@@ -151,20 +151,20 @@ func runPowerCuts(t *testing.T, rng *rand.Rand) (cuts int) {
 	w.operator()
 	_, a := w.person("ada@x.example")
 	code := w.code()
-	cut := func(most, whole int64) (allowed int64) {
+	cut := func(maxCalls, allowance int64) (allowed int64) {
 		t.Helper()
 		var before, after atomic.Int64
 		var group sync.WaitGroup
-		at := 1 + rng.Int64N(most)
-		taken := make(chan *disk, 1)
+		at := 1 + rng.Int64N(maxCalls)
+		reached := make(chan *disk, 1)
 		for range 64 {
 			group.Go(func() {
-				for before.Add(1) <= most {
+				for before.Add(1) <= maxCalls {
 					if _, err := w.Spend(context.Background(), call(a.ID)); err != nil {
 						return
 					}
 					if after.Add(1) == at {
-						taken <- nil
+						reached <- nil
 					}
 				}
 			})
@@ -172,7 +172,7 @@ func runPowerCuts(t *testing.T, rng *rand.Rand) (cuts int) {
 		done := make(chan struct{})
 		go func() { group.Wait(); close(done) }()
 		select {
-		case <-taken:
+		case <-reached:
 		case <-done:
 		}
 		least := after.Load() // these were allowed before the power went
@@ -188,8 +188,8 @@ func runPowerCuts(t *testing.T, rng *rand.Rand) (cuts int) {
 			t.Fatal(err)
 		}
 		left, _, err := w.Allowance(a.ID)
-		if err != nil || left > whole-least {
-			t.Errorf("%d calls of %d were allowed before the power went, and %d are left: %v", least, whole, left, err)
+		if err != nil || left > allowance-least {
+			t.Errorf("%d calls of %d were allowed before the power went, and %d are left: %v", least, allowance, left, err)
 		}
 		cuts++
 		return left
@@ -282,9 +282,9 @@ func TestMetersRest(t *testing.T) {
 	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 5000} })
 	op := w.operator()
 	stop := make(chan struct{})
-	rested := make(chan struct{})
+	stopped := make(chan struct{})
 	go func() {
-		defer close(rested)
+		defer close(stopped)
 		for {
 			select {
 			case <-stop:
@@ -300,11 +300,11 @@ func TestMetersRest(t *testing.T) {
 		t.Errorf("%d of 5000 calls were allowed", n)
 	}
 	close(stop)
-	<-rested
-	for i := range mostMeters + 10 {
+	<-stopped
+	for i := range maxMeters + 10 {
 		w.meters.of(fmt.Sprintf("%032x", i))
 	}
-	if err := w.meters.rest(); err != nil || len(w.meters.byID) > mostMeters {
+	if err := w.meters.rest(); err != nil || len(w.meters.byID) > maxMeters {
 		t.Errorf("%d meters in memory, %v", len(w.meters.byID), err)
 	}
 }

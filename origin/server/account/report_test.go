@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// reporter is an edge that answers calls and reports how many.
+// reporter is an edge that answers calls and reports their number.
 type reporter struct {
 	name  string
 	count uint64
@@ -20,11 +20,11 @@ type reporter struct {
 	since int // calls since the last answer that it received
 }
 
-// mostSince limits the calls that an edge of the test answers between two reports.
-const mostSince = 20
+// maxSince limits the calls that an edge of the test answers between two reports.
+const maxSince = 20
 
-// TestReportsCountEveryCallOnce has edges and an origin answer the calls of an account, with answers that are lost, reports that come
-// twice and restarts of the origin: every call is counted once, and the limit is passed by no more than the calls between two reports.
+// TestReportsCountEveryCallOnce makes edges and an origin answer the calls of an account, with lost answers, repeated reports and restarts
+// of the origin. Every call is counted once. The limit is exceeded by at most the calls between two reports of each edge.
 func TestReportsCountEveryCallOnce(t *testing.T) {
 	for seed := range testkit.Seeds(t, 60, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -71,15 +71,15 @@ func TestReportsCountEveryCallOnce(t *testing.T) {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			default:
-				if e.since == mostSince {
+				if e.since == maxSince {
 					report(e, true)
 				}
 				if !w.clock.now().Before(e.over) {
 					e.count, e.since, answered = e.count+1, e.since+1, answered+1
 				}
 			}
-			if most := limit + int64(len(edges))*mostSince; answered > most {
-				t.Fatalf("seed %d: %d calls were answered, want at most %d", seed, answered, most)
+			if maxAnswered := limit + int64(len(edges))*maxSince; answered > maxAnswered {
+				t.Fatalf("seed %d: %d calls were answered, want at most %d", seed, answered, maxAnswered)
 			}
 		}
 		for _, e := range edges {
@@ -100,7 +100,7 @@ func TestReportsCountEveryCallOnce(t *testing.T) {
 	}
 }
 
-// TestReport shows what a report adds, when the account has no calls left, and what the pages show of it.
+// TestReport checks the calls that a report adds, the time until which an edge must stop, and the usage on the pages.
 func TestReport(t *testing.T) {
 	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 100} })
 	w.operator()
@@ -124,9 +124,9 @@ func TestReport(t *testing.T) {
 		}
 	}
 	report("e", 40, 40, time.Time{})
-	report("e", 40, 0, time.Time{}) // the answer was lost
+	report("e", 40, 0, time.Time{}) // the answer to the previous report was lost
 	report("f", 30, 30, time.Time{})
-	report("e", 10, 0, time.Time{}) // its folder was restored
+	report("e", 10, 0, time.Time{}) // the edge's folder was restored
 	report("e", 15, 5, time.Time{})
 	report("e", 55, 40, end)
 	if _, err := w.Spend(t.Context(), call(a.ID)); !errors.Is(err, auth.ErrQuota) {
@@ -146,7 +146,7 @@ func TestReport(t *testing.T) {
 	if _, err := w.o.Store.Get(reportKey(anApp, "e")); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("the count of a deleted application: %v", err)
 	}
-	for size, want := range map[int]error{leaseBytes: nil, 1: kv.ErrCorrupt} { // a lease of an older program, and a damaged count
+	for size, want := range map[int]error{leaseBytes: nil, 1: kv.ErrCorrupt} { // the lease record of an older program, and a damaged count
 		var b kv.Batch
 		b.Put(reportKey(anApp, "e"), make([]byte, size))
 		if err := w.o.Store.Apply(&b); err != nil {
@@ -158,7 +158,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportWithoutLimit counts the calls of an account without a limit for its page of usage, and never stops its edges.
+// TestReportWithoutLimit counts the calls of an account without a limit for its usage page, and never stops its edges.
 func TestReportWithoutLimit(t *testing.T) {
 	w := open(t, nil)
 	op := w.operator()

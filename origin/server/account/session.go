@@ -17,9 +17,9 @@ const (
 	// SessionLife is the time for which a session stays valid after its last use.
 	SessionLife = 30 * 24 * time.Hour
 
-	seenEvery    = time.Hour // interval at which a session's last use is recorded
-	mostSessions = 64        // maximum number of an account's sessions; a new one replaces the least recently used
-	secretBytes  = 32        // size of the secrets of sessions and links
+	seenEvery   = time.Hour // interval at which a session's last use is recorded
+	maxSessions = 64        // maximum number of an account's sessions; a new one replaces the least recently used
+	secretBytes = 32        // size of the secrets of sessions and links
 )
 
 // Session is an open session as stored.
@@ -67,11 +67,11 @@ func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (
 	}
 	err = r.change(func(c *change) error {
 		if same {
-			again, err := load(c.store, rec.ID)
+			current, err := load(c.store, rec.ID)
 			if err != nil && !errors.Is(err, ErrUnknown) {
 				return err
 			}
-			same = err == nil && again.Password == rec.Password // false if the password was changed meanwhile
+			same = err == nil && current.Password == rec.Password // false if the password was changed meanwhile
 		}
 		if !same { // an account that only claims the address must not see whether it is registered
 			return c.event(Event{Action: SignInFailed, Target: owner, Remote: remote})
@@ -127,11 +127,11 @@ func (c *change) open(id, token, remote string) error {
 // crowd removes the least recently used sessions of an account, to make room for one more.
 func (c *change) crowd(id string) error {
 	open, err := sessions(c.store, id)
-	if err != nil || len(open) < mostSessions {
+	if err != nil || len(open) < maxSessions {
 		return err
 	}
 	slices.SortFunc(open, func(a, b Session) int { return a.Seen.Compare(b.Seen) })
-	for _, s := range open[:len(open)-mostSessions+1] {
+	for _, s := range open[:len(open)-maxSessions+1] {
 		c.end(id, s.hash)
 	}
 	return nil

@@ -61,7 +61,7 @@ func TestPasswordFormsAreOne(t *testing.T) {
 	}
 }
 
-// TestUnknownAddressesCostTheSame counts passwords hashed and batches committed.
+// TestUnknownAddressesCostTheSame compares the number of hashed passwords and of audit records for known and unknown addresses.
 func TestUnknownAddressesCostTheSame(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
@@ -83,7 +83,7 @@ func TestUnknownAddressesCostTheSame(t *testing.T) {
 	}
 }
 
-// TestCost holds what is shipped, and that what nobody has costs the same.
+// TestCost checks the shipped cost of password hashing, and that a sign-in with an unknown address costs the same.
 func TestCost(t *testing.T) {
 	if shipped.Memory != 19<<10 || shipped.Iterations != 2 || shipped.Parallelism != 1 {
 		t.Errorf("a password costs %+v", shipped)
@@ -104,7 +104,7 @@ func TestCost(t *testing.T) {
 func TestHashingIsBounded(t *testing.T) {
 	g := newGate()
 	var leaves []func()
-	for range mostHashing {
+	for range maxHashing {
 		leave, err := g.enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -112,14 +112,14 @@ func TestHashingIsBounded(t *testing.T) {
 		leaves = append(leaves, leave)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	errs := make(chan error, mostWaiting)
-	for range mostWaiting {
+	errs := make(chan error, maxWaiting)
+	for range maxWaiting {
 		go func() {
 			_, err := g.enter(ctx)
 			errs <- err
 		}()
 	}
-	for len(g.waiting) < mostWaiting {
+	for len(g.waiting) < maxWaiting {
 		select {
 		case err := <-errs:
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestHashingIsBounded(t *testing.T) {
 		t.Errorf("one more waits: %v", err)
 	}
 	cancel()
-	for range mostWaiting {
+	for range maxWaiting {
 		if err := <-errs; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that gave up: %v", err)
 		}
@@ -163,7 +163,7 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 	if !errors.As(err, &wait) || !errors.Is(err, auth.ErrRate) || wait.Seconds() != 60 {
 		t.Errorf("the right password from the network of the guesses: %v", err)
 	}
-	for range 50 { // who knows it is never slowed down
+	for range 50 { // the owner, on another network, is never slowed down
 		if _, _, err := w.SignIn(t.Context(), "ada@x.example", password, home); err != nil {
 			t.Fatalf("the owner is locked out: %v", err)
 		}
@@ -211,7 +211,7 @@ func TestSessionsEnd(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
 	token, a := w.person("ada@x.example")
-	for range 4 { // use keeps it
+	for range 4 { // use extends the session
 		w.clock.pass(SessionLife - time.Hour)
 		if _, err := w.Session(t.Context(), token); err != nil {
 			t.Fatal(err)
@@ -227,8 +227,8 @@ func TestSessionsEnd(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := sessions(w.store, a.ID); len(held) != 0 || err != nil {
-		t.Errorf("the store keeps %v, %v", held, err)
+	if remaining, err := sessions(w.store, a.ID); len(remaining) != 0 || err != nil {
+		t.Errorf("the store keeps %v, %v", remaining, err)
 	}
 	for _, token := range []string{"", strings.Repeat("0", 64), strings.Repeat("x", 1000)} {
 		if _, err := w.Session(t.Context(), token); !errors.Is(err, auth.ErrSession) {
@@ -262,13 +262,13 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	if _, err := w.Session(t.Context(), token); err != nil {
 		t.Errorf("the session that stays: %v", err)
 	}
-	for range mostSessions + 5 {
+	for range maxSessions + 5 {
 		w.clock.pass(time.Second)
 		if _, err := w.Enter(a.ID, home); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if list, err := w.Sessions(a.ID); len(list) != mostSessions || err != nil {
+	if list, err := w.Sessions(a.ID); len(list) != maxSessions || err != nil {
 		t.Errorf("%d sessions, %v", len(list), err)
 	}
 	if _, err := w.Session(t.Context(), token); !errors.Is(err, auth.ErrSession) {

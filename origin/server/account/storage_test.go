@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// TestStorageLimits has the limits of an account follow its address: verified, and changed to one that is not.
+// TestStorageLimits checks that the limits of an account depend on its email address: verified, and changed to one that is not verified.
 func TestStorageLimits(t *testing.T) {
 	w := open(t, func(o *Options) { o.Storage.Unverified, o.Storage.Verified = Storage{10, 1000}, Storage{0, 5000} })
 	w.operator()
@@ -38,19 +38,19 @@ func TestStorageLimits(t *testing.T) {
 	check("0123456789abcdef0123456789abcdef", api.StorageLimits{})
 }
 
-// TestKeepPicture has predicted pictures of an account fill its limit, through a restart, and room come back with time.
+// TestKeepPicture fills an account's limit with predicted pictures, also across a restart. Space becomes free again after some time.
 func TestKeepPicture(t *testing.T) {
 	w := open(t, func(o *Options) { o.Storage.Unverified = Storage{Bytes: 1000} })
 	operator := w.operator()
 	_, a := w.person("ada@x.example")
-	keep := func(id string, n int64, want bool) {
+	checkKeep := func(id string, n int64, want bool) {
 		t.Helper()
 		if fits, err := w.KeepPicture(id, n, 24*time.Hour); fits != want || err != nil {
 			t.Errorf("KeepPicture of %d bytes = %v, %v", n, fits, err)
 		}
 	}
-	keep(a.ID, 600, true)
-	keep(a.ID, 600, false)
+	checkKeep(a.ID, 600, true)
+	checkKeep(a.ID, 600, false)
 	if _, err := w.Spend(t.Context(), call(a.ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -64,19 +64,19 @@ func TestKeepPicture(t *testing.T) {
 	if left, _, err := w.Allowance(a.ID); left != TrialCalls-1 || err != nil {
 		t.Errorf("%d calls left, %v", left, err)
 	}
-	keep(a.ID, 600, false)
-	keep(a.ID, 400, true)
-	keep(a.ID, 1, false)
+	checkKeep(a.ID, 600, false)
+	checkKeep(a.ID, 400, true)
+	checkKeep(a.ID, 1, false)
 	w.clock.pass(12 * time.Hour)
-	keep(a.ID, 600, false)
-	keep(a.ID, 500, true)
+	checkKeep(a.ID, 600, false)
+	checkKeep(a.ID, 500, true)
 	w.clock.pass(24 * time.Hour)
-	keep(a.ID, 1001, false)
-	keep(operator.ID, 1e9, true)
-	keep("", 1e9, true)
+	checkKeep(a.ID, 1001, false)
+	checkKeep(operator.ID, 1e9, true)
+	checkKeep("", 1e9, true)
 }
 
-// TestQuotaOfOlderRecords reads counters that were written without predicted pictures.
+// TestQuotaOfOlderRecords reads quota records that an older program wrote without predicted pictures.
 func TestQuotaOfOlderRecords(t *testing.T) {
 	w := open(t, nil)
 	w.operator()
@@ -93,8 +93,8 @@ func TestQuotaOfOlderRecords(t *testing.T) {
 	}
 }
 
-// TestSignUps allows five sign-ups in any hour of one client address. One that fails since the address is registered
-// counts like any other, and mistakes in the form do not count.
+// TestSignUps allows five sign-ups per hour for each client address. A sign-up with a registered email address counts like any other. An
+// invalid form does not count.
 func TestSignUps(t *testing.T) {
 	w := open(t, func(o *Options) { o.SignUps = 5 })
 	w.operator()
@@ -114,7 +114,7 @@ func TestSignUps(t *testing.T) {
 		}
 		w.clock.pass(10 * time.Minute)
 	}
-	_ = signUp("a0@x.example", away) // is registered
+	_ = signUp("a0@x.example", away) // this address is registered
 	for _, email := range []string{"new@x.example", "a0@x.example"} {
 		var wait *auth.RateError
 		if err := signUp(email, away); !errors.As(err, &wait) || wait.Wait != 20*time.Minute {
@@ -133,9 +133,9 @@ func TestSignUps(t *testing.T) {
 	}
 }
 
-// TestWindowsForget bounds the keys that a window remembers.
+// TestWindowsForget checks the maximum number of keys that a window remembers.
 func TestWindowsForget(t *testing.T) {
-	w := window{span: time.Hour, most: 1}
+	w := window{span: time.Hour, limit: 1}
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	for i := range remembered + 100 {
 		if err := w.take(fmt.Sprint(i), now); err != nil {

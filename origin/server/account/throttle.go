@@ -21,7 +21,7 @@ type throttles struct {
 
 func newThrottles(signUps int) throttles {
 	return throttles{
-		signUps: window{span: time.Hour, most: signUps},
+		signUps: window{span: time.Hour, limit: signUps},
 
 		network: limit{every: 3 * time.Second, burst: 30},
 		account: limit{every: time.Minute, burst: 8},
@@ -55,15 +55,15 @@ func (l *limit) take(key string, now time.Time) error {
 		l.full = map[hash]time.Time{}
 	}
 	at, known := l.full[h]
-	whole := time.Duration(l.burst) * l.every
+	capacity := time.Duration(l.burst) * l.every
 	switch {
 	case !known || at.Before(now):
 		at = now
-	case at.Sub(now) > whole: // the clock went back
-		at = now.Add(whole)
+	case at.Sub(now) > capacity: // the clock went back
+		at = now.Add(capacity)
 		l.full[h] = at
 	}
-	if over := at.Add(l.every).Sub(now) - whole; over > 0 {
+	if over := at.Add(l.every).Sub(now) - capacity; over > 0 {
 		return &auth.RateError{Wait: over}
 	}
 	if !known && len(l.full) >= remembered {
@@ -106,10 +106,10 @@ func (l *limit) forget(now time.Time) {
 	delete(l.full, fullest)
 }
 
-// window allows at most most uses of each key in any period of length span. It stores a bounded number of keys.
+// window allows at most limit uses of each key in any period of length span. It stores a bounded number of keys.
 type window struct {
-	span time.Duration
-	most int // 0: any number
+	span  time.Duration
+	limit int // 0: any number
 
 	mu   sync.Mutex
 	uses map[hash][]time.Time // oldest first
@@ -117,14 +117,14 @@ type window struct {
 
 // take records a use. If the key has no use left, it returns *auth.RateError.
 func (w *window) take(key string, now time.Time) error {
-	if w.most == 0 {
+	if w.limit == 0 {
 		return nil
 	}
 	h := hashOf(key)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uses := w.recent(h, now)
-	if len(uses) >= w.most {
+	if len(uses) >= w.limit {
 		return &auth.RateError{Wait: w.span - now.Sub(uses[0])}
 	}
 	if w.uses == nil {

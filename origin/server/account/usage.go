@@ -15,7 +15,7 @@ import (
 
 const (
 	usageDays = 400     // number of days for which usage is stored
-	mostCells = 1 << 16 // maximum number of counters between two flushes
+	maxCells  = 1 << 16 // maximum number of counters between two flushes
 )
 
 // usage counts calls for display. It counts in memory and writes every few seconds. A crash loses counts that were not written. No account
@@ -48,7 +48,7 @@ func (u *usage) count(c *api.CountedCall, calls uint64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.cells) >= mostCells && u.cells[k] == nil {
+	if len(u.cells) >= maxCells && u.cells[k] == nil {
 		k.by, k.route = "", ""
 	}
 	u.add(k, cell{int64(calls), now.Unix()})

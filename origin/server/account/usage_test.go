@@ -71,15 +71,15 @@ func TestUsage(t *testing.T) {
 
 func TestUsageIsBounded(t *testing.T) {
 	w := open(t, nil)
-	for i := range mostCells + 500 {
+	for i := range maxCells + 500 {
 		if _, err := w.Spend(t.Context(), api.CountedCall{App: anApp, By: fmt.Sprint(i), Route: "GET /inputs"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(w.usage.cells); n > mostCells+1 {
+	if n := len(w.usage.cells); n > maxCells+1 {
 		t.Errorf("%d counters in memory", n)
 	}
-	if got, err := w.Usage(anApp, 1); got.Total != mostCells+500 || err != nil {
+	if got, err := w.Usage(anApp, 1); got.Total != maxCells+500 || err != nil {
 		t.Errorf("%d calls, %v", got.Total, err)
 	}
 }

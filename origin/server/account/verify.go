@@ -60,17 +60,17 @@ func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
 	if err != nil {
 		return mail, err
 	}
-	holds := holder.ID == "" || holder.ID == rec.ID
-	sent := holds || r.throttle.codes.take(rec.Email, c.now) == nil
+	available := holder.ID == "" || holder.ID == rec.ID
+	sent := available || r.throttle.codes.take(rec.Email, c.now) == nil
 	switch {
 	case !sent:
 		r.o.Log.Info("email not sent: too many accounts claim the address", "to", rec.Email)
-	case holds || !holder.Verified:
+	case available || !holder.Verified:
 		mail = codeMail(rec, secret)
 	case holder.Password != "": // the demo's account has none
 		mail = takenMail(&holder, r.o.PublicURL+"/forgot")
 	}
-	if !sent || !holds && holder.Verified {
+	if !sent || !available && holder.Verified {
 		if secret, err = r.NewToken(); err != nil {
 			return mail, err
 		}

@@ -116,5 +116,5 @@ func TestChangeEmail(t *testing.T) {
 	if mails = w.mails(); len(mails) != 2 || mails[0].To != "ada@y.example" || sixDigits.MatchString(mails[0].Text) {
 		t.Errorf("the old address was not told, or too much: %v", mails)
 	}
-	w.person("ada@x.example") // it is free again
+	w.person("ada@x.example") // the old address is free again
 }

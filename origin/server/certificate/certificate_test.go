@@ -28,7 +28,7 @@ func local(t testing.TB, dir string, now time.Time, hosts ...string) (fresh bool
 	return fresh
 }
 
-// handshake shakes hands with who has a certificate, trusting a folder's authority.
+// handshake makes a TLS handshake with a server that uses certificate. The client trusts the authority in folder dir.
 func handshake(t testing.TB, dir, name string, now time.Time, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) error {
 	t.Helper()
 	pem, err := os.ReadFile(filepath.Join(dir, AuthorityFile))
@@ -97,8 +97,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestLocalAgain makes certificates in one folder: the authority that people trust stays as
-// long as it can.
+// TestLocalAgain creates certificates in one folder. The authority, which users trust, is replaced only if necessary.
 func TestLocalAgain(t *testing.T) {
 	dir := t.TempDir()
 	for i, tt := range []struct {
@@ -152,8 +151,8 @@ func TestLocalAgain(t *testing.T) {
 	}
 }
 
-// TestAuthorityIsGoodForItsHostsAlone signs for another host with the authority's key: who
-// trusts the authority does not trust that.
+// TestAuthorityIsGoodForItsHostsAlone signs a certificate for another host with the authority's key. Clients that trust the authority
+// reject that certificate.
 func TestAuthorityIsGoodForItsHostsAlone(t *testing.T) {
 	dir := t.TempDir()
 	local(t, dir, start, "a.test")
@@ -184,8 +183,7 @@ func TestLocalRefusesHosts(t *testing.T) {
 	}
 }
 
-// TestFilesAreReadAgain replaces the files of a running server: both, one after the other, by
-// nonsense, by nothing.
+// TestFilesAreReadAgain replaces the files of a running server: both, one after the other, with invalid data, and with empty files.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir, next := t.TempDir(), t.TempDir()
 	local(t, dir, start)
@@ -246,7 +244,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		t.Error("without files nothing is served")
 	}
 	replace(KeyFile)
-	now = now.Add(-time.Hour) // a clock that is put back must not stop the looking
+	now = now.Add(-time.Hour) // a clock that is set back must not stop the checks
 	if serial() != second {
 		t.Error("the pair is not served again")
 	}

@@ -50,23 +50,23 @@ type FolderCommand struct {
 	AsJSON bool
 }
 
-// OnFolder completes a command that runs do on a data folder. what describes the output with --json.
+// OnFolder completes a command that runs do on a data folder. output describes the output with --json.
 func OnFolder(
-	env *server.Env, u server.Use, cmd *cobra.Command, what string,
+	env *server.Env, u server.Use, cmd *cobra.Command, output string,
 	do func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error,
 ) *cobra.Command {
 	c := &FolderCommand{Env: env, use: u}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.With(cmd, func(ctx context.Context, s control.Folder) error { return do(ctx, c, s, args) })
 	}
-	return c.Flags(cmd, what)
+	return c.Flags(cmd, output)
 }
 
 // Flags adds the common flags to a command. It is for commands that do some work before they open the folder; for others use [OnFolder].
-func (c *FolderCommand) Flags(cmd *cobra.Command, what string) *cobra.Command {
+func (c *FolderCommand) Flags(cmd *cobra.Command, output string) *cobra.Command {
 	c.cmd = cmd
 	cmd.Flags().StringVar(&c.dir, "data", "", "data `folder`")
-	cmd.Flags().BoolVar(&c.AsJSON, "json", false, "print "+what)
+	cmd.Flags().BoolVar(&c.AsJSON, "json", false, "print "+output)
 	return cmd
 }
 
@@ -75,11 +75,11 @@ func (c *FolderCommand) With(cmd *cobra.Command, do func(context.Context, contro
 	return withFolder(cmd.Context(), c.dir, c.Env, c.use, func(s control.Folder) error { return do(cmd.Context(), s) })
 }
 
-// OneArgument returns a check for exactly one argument. what describes the argument.
-func OneArgument(what string) cobra.PositionalArgs {
+// OneArgument returns a check for exactly one argument. argument describes it in the error.
+func OneArgument(argument string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return server.Usagef("expected one argument: %s", what)
+			return server.Usagef("expected one argument: %s", argument)
 		}
 		return nil
 	}
@@ -152,11 +152,11 @@ POST /v2/token). The secret is not shown again. The new application has no API k
 		Args: OneArgument("the name"),
 	}, "a JSON object with app_id, client_id and client_secret", func(ctx context.Context, c *FolderCommand, s control.Folder, args []string) error {
 		a.Name = args[0]
-		made, err := control.CreateApp.Do(ctx, s, a)
+		app, err := control.CreateApp.Do(ctx, s, a)
 		if err != nil {
 			return err
 		}
-		return c.print(pair{"app_id", made.App.ID}, pair{"client_id", made.Client.ID}, pair{"client_secret", made.Client.Secret})
+		return c.print(pair{"app_id", app.App.ID}, pair{"client_id", app.Client.ID}, pair{"client_secret", app.Client.Secret})
 	})
 	cmd.Flags().StringVar(&a.Language, "language", "en", "default language `code` of concept names; cannot be changed later")
 	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`ID` of the public model that pages select by default; does not affect the API")

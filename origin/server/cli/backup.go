@@ -289,11 +289,11 @@ func (f *doctorFlags) printReport(r *data.Report, w io.Writer) error {
 		case x.Harmless:
 			state = "harmless"
 		}
-		where := x.Part
+		location := x.Part
 		if x.App != "" {
-			where += " of " + x.App
+			location += " of " + x.App
 		}
-		fmt.Fprintf(w, "%s: %s: %s\n", state, where, server.Printable(x.Text))
+		fmt.Fprintf(w, "%s: %s: %s\n", state, location, server.Printable(x.Text))
 	}
 	if f.quiet {
 		return nil

@@ -65,7 +65,7 @@ that the authority cannot sign for need a new authority, which the command creat
 	return cmd
 }
 
-// trust is the text about trusting an authority.
+// trust explains how clients trust a new authority. Its argument is the path of the authority's certificate.
 const trust = `The certificate authority is new. Trust it where clients run:
 
     one curl    curl --cacert %[1]s https://localhost:8080/…

@@ -51,12 +51,12 @@ func Run(ctx context.Context, p Program, env server.Env) int {
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage server.UsageError
-	var said server.ExitError
+	var exit server.ExitError
 	switch {
 	case err == nil, system.IsBrokenPipe(err):
 		return server.ExitOK
-	case errors.As(err, &said):
-		return int(said)
+	case errors.As(err, &exit):
+		return int(exit)
 	case errors.As(err, &usage):
 		fmt.Fprintf(env.Stderr, "%s: %s\nSee '%s --help'.\n", cmd.CommandPath(), server.PrintableLines(err.Error()), cmd.CommandPath())
 		return server.ExitUsage

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// newDecodeVideo is the command that a program starts itself as: a process that decodes one video.
+// newDecodeVideo returns the hidden command that decodes one video. The server starts its own program with it, as a child process.
 func newDecodeVideo(env *server.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:    video.Command,

@@ -46,7 +46,7 @@ picture was never downloaded are exported with their URL only. An edge fetches p
 lacks from its origin. A picture that cannot be read is listed, and its input exported without it.
 
 Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2 usage error;
-3 exported, but pictures are missing.` + whereHelp,
+3 exported, but pictures are missing.` + targetHelp,
 		Example: `  {prog} export backup/birds --data ./data
   {prog} export birds.zip --key 0123456789abcdef0123456789abcdef`,
 		Args: OneArgument("a new folder or a .zip file"),
@@ -59,9 +59,9 @@ Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2
 	return cmd
 }
 
-// createTarget creates a new folder or archive. The caller must call finish. With whole, a new archive gets its name; otherwise finish
-// removes what was written.
-func createTarget(name string) (t collection.Target, finish func(whole bool) error, err error) {
+// createTarget creates a new folder or archive. The caller must call finish. If complete is true, a new archive gets its name; otherwise
+// finish removes what was written.
+func createTarget(name string) (t collection.Target, finish func(complete bool) error, err error) {
 	if strings.EqualFold(filepath.Ext(name), ".zip") {
 		f, finish, err := system.CreateFile(name)
 		if err != nil {
@@ -76,8 +76,8 @@ func createTarget(name string) (t collection.Target, finish func(whole bool) err
 	if err != nil {
 		return nil, nil, err
 	}
-	return collection.NewFolder(f), func(whole bool) (err error) {
-		if !whole { // an import would add its pictures without their labels
+	return collection.NewFolder(f), func(complete bool) (err error) {
+		if !complete { // an import would add its pictures without their labels
 			err = f.Clear()
 		}
 		return errors.Join(err, f.Close())

@@ -52,7 +52,7 @@ the command waits for these downloads unless --no-wait is given. Control charact
 names of an export's concepts and models become spaces.
 
 Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
-error; 3 some inputs failed.` + whereHelp,
+error; 3 some inputs failed.` + targetHelp,
 		Example: `  {prog} import photos/ --data ./data
   {prog} import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
   {prog} import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,

@@ -283,12 +283,12 @@ func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]c
 	return out, nil
 }
 
-// countInput counts an input in *what, a field of im.sum.
-func (im *importer) countInput(what *int) {
+// countInput counts an input in *counter, a field of im.sum.
+func (im *importer) countInput(counter *int) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.sum.Inputs++
-	*what++
+	*counter++
 	im.progress.Step(nil)
 }
 

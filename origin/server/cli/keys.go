@@ -37,11 +37,11 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 		if k.App, err = ChooseApp(ctx, s, k.App); err != nil {
 			return err
 		}
-		made, err := control.CreateKey.Do(ctx, s, k)
+		key, err := control.CreateKey.Do(ctx, s, k)
 		if err != nil {
 			return err
 		}
-		return c.tellKey(made)
+		return c.tellKey(key)
 	})
 	f := cmd.Flags()
 	f.StringVar(&k.App, "app", "", "`ID` of the application; optional if there is only one")
@@ -110,11 +110,11 @@ old key as for '{prog} key delete'.` + FolderHelp,
 		if err != nil {
 			return err
 		}
-		made, err := control.ReplaceKey.Do(ctx, s, control.ID{ID: k.ID})
+		key, err := control.ReplaceKey.Do(ctx, s, control.ID{ID: k.ID})
 		if err != nil {
 			return err
 		}
-		return c.tellKey(made)
+		return c.tellKey(key)
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestProgress looks at a bar on a terminal as it goes: how much is done, how fast, how long the rest takes, and what failed.
+// TestProgress checks the progress bar on a terminal: completed part, speed, remaining time and failures.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var screen strings.Builder
@@ -25,7 +25,7 @@ func TestProgress(t *testing.T) {
 		}
 		lines := strings.Split(screen.String(), "\r")
 		last := lines[len(lines)-1]
-		for _, want := range []string{"importing, 1 failed", "50%", "(20/40, 2 inputs/s)", "[9s:9s]"} { // since the first one, and yet to go
+		for _, want := range []string{"importing, 1 failed", "50%", "(20/40, 2 inputs/s)", "[9s:9s]"} { // elapsed, and remaining
 			if !strings.Contains(last, want) {
 				t.Errorf("the bar says %q, want %q", last, want)
 			}
@@ -34,7 +34,7 @@ func TestProgress(t *testing.T) {
 			t.Error("what failed is not told")
 		}
 		screen.Reset()
-		p.bar = nil // as where there is no terminal
+		p.bar = nil // as without a terminal
 		p.Finish()
 		if got, want := screen.String(), "20 inputs, 1 failed, 10.0 s, 2.0 per second\n"; got != want {
 			t.Errorf("finish tells %q, want %q", got, want)
@@ -42,7 +42,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestProgressOfFilms looks at the bars of a terminal: of frames for one film, and of files for several.
+// TestProgressOfFilms checks the progress bar on a terminal: it counts frames for one film, and files for several.
 func TestProgressOfFilms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var screen strings.Builder

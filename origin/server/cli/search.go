@@ -40,7 +40,7 @@ func newSearch(env *server.Env) *cobra.Command {
 
 Concepts are names (in --language) or IDs. --concept matches predictions and ranks by
 probability; --label matches labels set by people; --similar ranks by similarity to a file, a URL
-or, with id:, a stored input. Repeat a flag to require several concepts, labels or metadata.` + whereHelp,
+or, with id:, a stored input. Repeat a flag to require several concepts, labels or metadata.` + targetHelp,
 		Example: `  {prog} search --concept dog --concept beach --data ./data
   {prog} search --similar holiday.jpg --metadata '{"shelf":7}' --key 0123456789abcdef0123456789abcdef
   {prog} search --label cat --not-label dog --near 48.14,11.58,5km --json --data ./data

@@ -31,8 +31,8 @@ type target struct {
 	app      string // id of the application, if the folder has several
 }
 
-// whereHelp is the end of the help of each command that works on an application.
-const whereHelp = `
+// targetHelp is the end of the help of each command that works on an application.
+const targetHelp = `
 
 Give --key to use a server (--url), or --data to work directly on a data folder without a key,
 whether or not a server is running. If the folder holds several applications, name one with

@@ -68,15 +68,15 @@ func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 
 // printStatus prints a status in lines.
 func printStatus(w io.Writer, s *control.Status) error {
-	takes := "yes"
+	writes := "yes"
 	if s.Refuses != "" {
-		takes = "no: " + strings.TrimSpace(s.Refuses)
+		writes = "no: " + strings.TrimSpace(s.Refuses)
 	}
 	lines := []pair{
 		{"program", s.Program + " " + s.Version},
 		{"running since", s.Since.Local().Format(time.DateTime)},
 		{"URL", s.URL},
-		{"accepts writes", takes},
+		{"accepts writes", writes},
 		{"applications", fmt.Sprint(s.Apps)},
 		{"calls", fmt.Sprintf("%d in progress", s.Calls)},
 		{"pictures", fmt.Sprintf("%d in progress, %d analysed since the start", s.Pictures, s.Analysed)},

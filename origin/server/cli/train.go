@@ -33,7 +33,7 @@ waits until it is done and prints its cross-validated evaluation.
 
 Use at least ten pictures per concept. With fewer, training works and prints a warning.
 
-Exit codes: 0 trained; 1 training failed; 2 usage error.` + whereHelp,
+Exit codes: 0 trained; 1 training failed; 2 usage error.` + targetHelp,
 		Example: `  {prog} train pets --data ./data
   {prog} train pets --key 0123456789abcdef0123456789abcdef --json`,
 		Args: OneArgument("the model ID"),
@@ -111,15 +111,15 @@ type conceptMetrics struct {
 
 func (f *trainFlags) run(ctx context.Context, s Session, model string, env *server.Env) error {
 	path := "/v2/models/" + url.PathEscape(model) + "/versions"
-	var made struct {
+	var reply struct {
 		Model struct {
 			Version modelVersion `json:"model_version"`
 		}
 	}
-	if err := Ask(ctx, s, "POST", path, nil, &made); err != nil {
+	if err := Ask(ctx, s, "POST", path, nil, &reply); err != nil {
 		return err
 	}
-	id := made.Model.Version.ID
+	id := reply.Model.Version.ID
 	if f.noWait {
 		_, err := fmt.Fprintln(env.Stdout, id)
 		return err
@@ -173,19 +173,19 @@ func printEvaluation(w io.Writer, v *modelVersion) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	const most = 5
+	const maxWeakest = 5
 	for i, weak := range v.Metrics.Weakest {
 		if i == 0 {
 			fmt.Fprintln(w, "\nCheck these labels; the model, tested on unseen pictures, disagrees or is unsure:")
 		}
-		if i == most || len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
+		if i == maxWeakest || len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
 			break
 		}
-		said := "not "
+		negation := "not "
 		if weak.Truth[0].Value > 0 {
-			said = ""
+			negation = ""
 		}
-		fmt.Fprintf(w, "  %s  labelled %s%s, predicted %.2f\n", server.Printable(weak.ID), said, server.Printable(weak.Predicted[0].Name), weak.Predicted[0].Value)
+		fmt.Fprintf(w, "  %s  labelled %s%s, predicted %.2f\n", server.Printable(weak.ID), negation, server.Printable(weak.Predicted[0].Name), weak.Predicted[0].Value)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func advise(w io.Writer, v *modelVersion) {
 
 // await polls a version until its training has ended.
 func (f *trainFlags) await(ctx context.Context, s Session, path string, w io.Writer) (json.RawMessage, modelVersion, error) {
-	start, told := system.Now(), 0
+	start, lastCode := system.Now(), 0
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		var answer struct {
 			Version json.RawMessage `json:"model_version"`
@@ -221,9 +221,9 @@ func (f *trainFlags) await(ctx context.Context, s Session, path string, w io.Wri
 		if v.Status.Code != training && v.Status.Code != trainingQueue {
 			return answer.Version, v, nil
 		}
-		if v.Status.Code != told && !f.quiet && system.Now().Sub(start) > time.Second {
+		if v.Status.Code != lastCode && !f.quiet && system.Now().Sub(start) > time.Second {
 			fmt.Fprintf(w, "%.0f s: %s\n", system.Now().Sub(start).Seconds(), server.Printable(v.Status.Description))
-			told = v.Status.Code
+			lastCode = v.Status.Code
 		}
 		if system.Pause(ctx, wait); ctx.Err() != nil {
 			return nil, v, fmt.Errorf("interrupted; the training was not cancelled: %w", ctx.Err())

@@ -151,7 +151,7 @@ func (s *Source) Inputs(yield func(Input) error) error {
 		return s.folder(yield)
 	}
 	names := namer{}
-	named := func(in Input) error {
+	yieldNamed := func(in Input) error {
 		if in.ID == "" && in.Err == nil {
 			in.ID = names.name(&in)
 		}
@@ -165,7 +165,7 @@ func (s *Source) Inputs(yield func(Input) error) error {
 	if strings.EqualFold(path.Ext(s.manifest), ".csv") {
 		read = readTable
 	}
-	return errors.Join(read(f, path.Base(s.manifest), named), f.Close())
+	return errors.Join(read(f, path.Base(s.manifest), yieldNamed), f.Close())
 }
 
 // Count returns the number of inputs in the source.

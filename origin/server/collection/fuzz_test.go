@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzReadLines reads any lines: no panic, every line that is not blank is an input or an error, and one without an error has the place
-// of its picture.
+// FuzzReadLines reads arbitrary lines. It must not panic. Every line that is not blank is an input or an error, and an input without an
+// error has a picture.
 func FuzzReadLines(f *testing.F) {
 	f.Add([]byte(`{"id":"a","url":"http://x/1.jpg","concepts":["cat",{"id":"dog","value":false}],"metadata":{"b":[1,2.0]}}`))
 	f.Add([]byte(`{"data":{"image":{"path":"p","crop":[0,0,1,1]}},"edits":[{"id":"x","value":0.5}]}` + "\n\n" + `{"base64":"cGljdHVyZQ==","metadata_text":"{ }"}`))
@@ -39,7 +39,7 @@ func FuzzReadLines(f *testing.F) {
 	})
 }
 
-// FuzzReadTable reads tables of anything: no panic, and metadata that is JSON.
+// FuzzReadTable reads arbitrary tables. It must not panic, and metadata must be valid JSON.
 func FuzzReadTable(f *testing.F) {
 	f.Add([]byte("id,path,concepts,not_concepts,lat,lon,metadata.a.b\n1,x.jpg,cat; dog,cow,48.5,-11,7\n"))
 	f.Add([]byte("\xef\xbb\xbfurl,metadata.x\nhttp://x/,\"a \"\"b\"\"\"\n,\n\"x\"y\n"))

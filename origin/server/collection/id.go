@@ -24,26 +24,26 @@ func pathID(name string) string {
 type namer map[string]int
 
 func (n namer) name(in *Input) string {
-	kind, what := "url", in.URL
+	kind, content := "url", in.URL
 	switch {
 	case in.Path != "":
 		if len(in.Crop) == 0 && n[in.Path] == 0 {
 			n[in.Path]++
 			return pathID(in.Path)
 		}
-		kind, what = "path", in.Path
+		kind, content = "path", in.Path
 	case in.Picture != nil:
 		sum := sha256.Sum256(in.Picture)
-		kind, what = "picture", string(sum[:])
+		kind, content = "picture", string(sum[:])
 	}
-	what += "\x00" + string(in.Crop)
-	key := kind + "\x00" + what
+	content += "\x00" + string(in.Crop)
+	key := kind + "\x00" + content
 	n[key]++
-	return digest(kind, what, n[key]-1)
+	return digest(kind, content, n[key]-1)
 }
 
 // digest returns an id of 32 hex digits. nth distinguishes inputs with equal content.
-func digest(kind, what string, nth int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s", kind, nth, what))
+func digest(kind, content string, nth int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s", kind, nth, content))
 	return hex.EncodeToString(sum[:16])
 }

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 )
 
-// Manifest returns the manifest of an export; ok is false for another source.
+// Manifest returns the manifest of an export. ok is false if s is not an export or has no manifest. The error is ErrFormat for an invalid
+// manifest and for a newer version.
 func (s *Source) Manifest() (m Manifest, ok bool, err error) {
 	if s.manifest != InputsFile {
 		return m, false, nil

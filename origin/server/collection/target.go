@@ -13,22 +13,22 @@ import (
 // folder is a target that writes files into a folder.
 type folder struct {
 	to   blob.FS
-	made map[string]bool
+	dirs map[string]bool
 }
 
 // NewFolder returns a target that writes into an empty folder.
 func NewFolder(to blob.FS) Target {
-	return &folder{to: to, made: map[string]bool{".": true}}
+	return &folder{to: to, dirs: map[string]bool{".": true}}
 }
 
 // Create implements [Target]. Close of the file syncs it.
 func (f *folder) Create(name string) (io.WriteCloser, error) {
 	dir := path.Dir(name)
-	if !f.made[dir] {
+	if !f.dirs[dir] {
 		if err := f.to.MkdirAll(dir); err != nil {
 			return nil, err
 		}
-		f.made[dir] = true
+		f.dirs[dir] = true
 	}
 	file, err := f.to.Create(name)
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *folder) Create(name string) (io.WriteCloser, error) {
 // Close implements [Target].
 func (f *folder) Close() error {
 	var errs []error
-	for dir := range f.made {
+	for dir := range f.dirs {
 		errs = append(errs, f.to.SyncDir(dir))
 	}
 	return errors.Join(errs...)

@@ -55,11 +55,11 @@ func (c *call) by() register.Caller {
 // ownedApps returns the account's applications, oldest first.
 func (c *call) ownedApps() ([]catalog.App, error) {
 	all, err := c.o.Register.Apps()
-	mine := slices.DeleteFunc(all, func(a catalog.App) bool { return !c.owns(&a) })
-	slices.SortFunc(mine, func(a, b catalog.App) int {
+	apps := slices.DeleteFunc(all, func(a catalog.App) bool { return !c.owns(&a) })
+	slices.SortFunc(apps, func(a, b catalog.App) int {
 		return cmp.Or(a.Created.Time().Compare(b.Created.Time()), strings.Compare(a.ID, b.ID))
 	})
-	return mine, err
+	return apps, err
 }
 
 func (c *call) apps() (any, error) { return c.listApps(c.ownedApps()) }
@@ -85,11 +85,11 @@ func (c *call) listApps(apps []catalog.App, err error) (any, error) {
 }
 
 func (c *call) createApp(in register.NewApp) (any, error) {
-	mine, err := c.ownedApps()
+	apps, err := c.ownedApps()
 	if err != nil {
 		return nil, err
 	}
-	if len(mine) >= api.MaxApps && !c.account.Operator {
+	if len(apps) >= api.MaxApps && !c.account.Operator {
 		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
 	}
 	in.Owner = c.account.ID

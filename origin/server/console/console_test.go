@@ -30,19 +30,19 @@ func TestJourney(t *testing.T) {
 	if a := got.Session.Account; a == nil || !a.Verified || !a.Operator || a.Limit != nil || a.Left != nil || got.Session.SignUp != "open" {
 		t.Fatalf("session = %+v", got.Session)
 	}
-	var made answerBody
-	op.ok("POST", "/apps", `{"name":"Birds","language":"no","default_model":""}`, &made)
-	if made.App.Name != "Birds" || made.App.Language != "no" || len(made.Client.ID) != 32 || len(made.Client.Secret) != 64 {
-		t.Fatalf("created %+v", made)
+	var newApp answerBody
+	op.ok("POST", "/apps", `{"name":"Birds","language":"no","default_model":""}`, &newApp)
+	if newApp.App.Name != "Birds" || newApp.App.Language != "no" || len(newApp.Client.ID) != 32 || len(newApp.Client.Secret) != 64 {
+		t.Fatalf("created %+v", newApp)
 	}
-	app := "/apps/" + made.App.ID
-	var key, again answerBody
+	app := "/apps/" + newApp.App.ID
+	var key, answer answerBody
 	op.ok("POST", app+"/keys", `{"description":"camera","scopes":["Predict","Inputs:Get"]}`, &key)
 	if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(key.Key.Key) || !slices.Equal(key.Key.Scopes, []string{"Predict", "Inputs_Get"}) {
 		t.Fatalf("key = %+v", key.Key)
 	}
 	for range 3 {
-		_, err := s.accounts.Spend(t.Context(), api.CountedCall{Account: got.Session.Account.ID, App: made.App.ID, By: key.Key.ID, Route: "GET /inputs"})
+		_, err := s.accounts.Spend(t.Context(), api.CountedCall{Account: got.Session.Account.ID, App: newApp.App.ID, By: key.Key.ID, Route: "GET /inputs"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,27 +57,27 @@ func TestJourney(t *testing.T) {
 		t.Errorf("usage = %+v", u)
 	}
 	op.ok("GET", app, "", &list)
-	if list.App.Client != made.Client.ID || list.App.Counts["keys"] != 1 || len(list.App.Counts) != 6 {
+	if list.App.Client != newApp.Client.ID || list.App.Counts["keys"] != 1 || len(list.App.Counts) != 6 {
 		t.Errorf("app = %+v", list.App)
 	}
-	op.ok("POST", app+"/keys/"+key.Key.ID+"/replacement", "{}", &again)
-	if again.Key.Key == key.Key.Key || again.Key.Description != "camera" || len(again.Key.Key) != 32 {
-		t.Errorf("replacement = %+v", again.Key)
+	op.ok("POST", app+"/keys/"+key.Key.ID+"/replacement", "{}", &answer)
+	if answer.Key.Key == key.Key.Key || answer.Key.Description != "camera" || len(answer.Key.Key) != 32 {
+		t.Errorf("replacement = %+v", answer.Key)
 	}
 	op.checkRefusal("DELETE", app+"/keys/"+key.Key.ID, "{}", 404, 11101, "missing")
-	op.ok("DELETE", app+"/keys/"+again.Key.ID, "{}", nil)
-	if keys, err := s.engine.Register.Keys(made.App.ID); len(keys) != 0 || err != nil {
+	op.ok("DELETE", app+"/keys/"+answer.Key.ID, "{}", nil)
+	if keys, err := s.engine.Register.Keys(newApp.App.ID); len(keys) != 0 || err != nil {
 		t.Errorf("keys = %v, %v", keys, err)
 	}
 	var client answerBody
 	op.ok("POST", app+"/client", "{}", &client)
-	if client.Client.ID != made.Client.ID || client.Client.Secret == made.Client.Secret {
+	if client.Client.ID != newApp.Client.ID || client.Client.Secret == newApp.Client.Secret {
 		t.Errorf("client = %+v", client.Client)
 	}
 	op.ok("DELETE", app+"/tokens", "{}", nil)
-	op.ok("PATCH", app, `{"name":"Birds of the fjord"}`, &again)
-	if again.App.Name != "Birds of the fjord" {
-		t.Errorf("renamed = %+v", again.App)
+	op.ok("PATCH", app, `{"name":"Birds of the fjord"}`, &answer)
+	if answer.App.Name != "Birds of the fjord" {
+		t.Errorf("renamed = %+v", answer.App)
 	}
 	op.checkRefusal("DELETE", app, `{"name":"birds of the fjord"}`, 400, 11102, "app_name")
 	op.ok("DELETE", app, `{"name":"Birds of the fjord"}`, nil)
@@ -102,12 +102,12 @@ func TestJourney(t *testing.T) {
 	}
 }
 
-// TestEdges holds that an application's edges are listed by name: those that have enrolled and were not revoked.
+// TestEdges checks that an application's edges are listed by name. The list has the edges that have enrolled and were not revoked.
 func TestEdges(t *testing.T) {
 	s := newSite(t, nil)
 	s.operator()
 	ada := s.person("ada")
-	mine, other := ada.application("A"), ada.application("B")
+	ownApp, other := ada.application("A"), ada.application("B")
 	edge := func(name string, app string, enrols bool) string {
 		t.Helper()
 		token, e, err := s.engine.Register.CreateEdge(t.Context(), register.Caller{}, name, []string{app})
@@ -119,13 +119,13 @@ func TestEdges(t *testing.T) {
 		}
 		return e.ID
 	}
-	north, attic := edge("north", mine, true), edge("attic", mine, true)
+	north, attic := edge("north", ownApp, true), edge("attic", ownApp, true)
 	edge("elsewhere", other, true)
-	edge("in its box", mine, false)
-	if err := s.engine.Register.RevokeEdge(t.Context(), register.Caller{}, edge("lost", mine, true)); err != nil {
+	edge("in its box", ownApp, false)
+	if err := s.engine.Register.RevokeEdge(t.Context(), register.Caller{}, edge("lost", ownApp, true)); err != nil {
 		t.Fatal(err)
 	}
-	got := ada.do("GET", "/apps/"+mine+"/edges", "")
+	got := ada.do("GET", "/apps/"+ownApp+"/edges", "")
 	if want := fmt.Sprintf(`{"status":{"code":10000,"description":"Ok"},"edges":[{"id":%q,"name":"attic"},{"id":%q,"name":"north"}]}`, attic, north); string(got.Body) != want {
 		t.Errorf("edges = %d %s, want %s", got.Status, got.Body, want)
 	}
@@ -203,44 +203,44 @@ func TestMistakes(t *testing.T) {
 	op.ok("GET", "/session", "", nil)
 }
 
-// TestForeignIsMissing requests everything of another account's application, and of a missing one: the answers are the same bytes, and
-// nothing is changed.
+// TestForeignIsMissing makes all requests for another account's application and for an application that does not exist. The answers have
+// the same bytes, and nothing changes.
 func TestForeignIsMissing(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) {
 		o.Export = func(context.Context, string, io.Writer) error { return nil }
 	})
 	s.operator()
 	ada, eve := s.person("ada"), s.person("eve")
-	theirs := ada.application("Secret")
+	app := ada.application("Secret")
 	var key answerBody
-	ada.ok("POST", "/apps/"+theirs+"/keys", `{"description":"d","scopes":["All"]}`, &key)
+	ada.ok("POST", "/apps/"+app+"/keys", `{"description":"d","scopes":["All"]}`, &key)
 	before := fmt.Sprint(s.engine.Register.Apps())
 	bodies := map[string]string{
 		"PATCH /apps/{id}":     `{"name":"Mine"}`,
 		"DELETE /apps/{id}":    `{"name":"Secret"}`,
 		"POST /apps/{id}/keys": `{"description":"d","scopes":["All"]}`,
 	}
-	asked := 0
+	requests := 0
 	for _, r := range routes {
 		if !strings.Contains(r.path, "/apps/{id}") {
 			continue
 		}
 		path := strings.ReplaceAll(r.path, "{key}", key.Key.ID)
 		body := bodies[r.method+" "+r.path]
-		foreign := eve.do(r.method, strings.ReplaceAll(path, "{id}", theirs), body)
-		none := eve.do(r.method, strings.ReplaceAll(path, "{id}", missing), body)
-		if foreign.Status != 404 || string(foreign.Body) != string(none.Body) || fmt.Sprint(foreign.Header) != fmt.Sprint(none.Header) {
-			t.Errorf("%s %s: another's is\n%d %s %v, and none\n%d %s %v", r.method, r.path, foreign.Status, foreign.Body, foreign.Header, none.Status, none.Body, none.Header)
+		foreign := eve.do(r.method, strings.ReplaceAll(path, "{id}", app), body)
+		absent := eve.do(r.method, strings.ReplaceAll(path, "{id}", missing), body)
+		if foreign.Status != 404 || string(foreign.Body) != string(absent.Body) || fmt.Sprint(foreign.Header) != fmt.Sprint(absent.Header) {
+			t.Errorf("%s %s: another's is\n%d %s %v, and none\n%d %s %v", r.method, r.path, foreign.Status, foreign.Body, foreign.Header, absent.Status, absent.Body, absent.Header)
 		}
-		asked++
+		requests++
 	}
-	if asked != 13 {
-		t.Errorf("%d routes of applications were asked", asked)
+	if requests != 13 {
+		t.Errorf("%d routes of applications were asked", requests)
 	}
 	if after := fmt.Sprint(s.engine.Register.Apps()); after != before {
 		t.Errorf("applications changed: %s", after)
 	}
-	if keys, err := s.engine.Register.Keys(theirs); len(keys) != 1 || err != nil {
+	if keys, err := s.engine.Register.Keys(app); len(keys) != 1 || err != nil {
 		t.Errorf("keys changed: %v, %v", keys, err)
 	}
 	var list answerBody
@@ -261,8 +261,8 @@ func (mint) Issue(c auth.Claims) (string, time.Duration, error) {
 	return fmt.Sprintf("%s %s %d %t", c.App, c.Client, c.Generation, c.Page), 15 * time.Minute, nil
 }
 
-// TestPageToken requests the token for a page's copy: it belongs to the application and has the generation of its client's tokens, so
-// that it ends together with them.
+// TestPageToken requests the token for a page's replica. It belongs to the application and has the generation of its client's tokens, so
+// that it is revoked together with them.
 func TestPageToken(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) { o.Tokens = mint{} })
 	s.operator()
@@ -302,14 +302,14 @@ func TestPageToken(t *testing.T) {
 func TestOperatorHasNobodysApplications(t *testing.T) {
 	s := newSite(t, nil)
 	op, ada := s.operator(), s.person("ada")
-	mine := op.application("Mine")
+	app := op.application("Mine")
 	a, _, err := s.engine.Register.CreateApp(t.Context(), register.Caller{}, register.NewApp{Name: "By command", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list answerBody
 	op.ok("GET", "/apps", "", &list)
-	if len(list.Apps) != 2 || list.Apps[0].ID != mine && list.Apps[1].ID != mine {
+	if len(list.Apps) != 2 || list.Apps[0].ID != app && list.Apps[1].ID != app {
 		t.Errorf("the operator has %v", list.Apps)
 	}
 	op.ok("GET", "/apps/"+a.ID, "", nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// TestOtherSitesChangeNothing sends each change as another site could have a browser send it.
+// TestOtherSitesChangeNothing sends each change as a browser would send it for a page of another site.
 func TestOtherSitesChangeNothing(t *testing.T) {
 	s := newSite(t, nil)
 	s.operator()
@@ -64,7 +64,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	ada.ok("GET", "/apps/"+app, "", nil)
 }
 
-// TestOtherSitesReadNothing sends requests under a name that was changed to our address, and from a page of another site.
+// TestOtherSitesReadNothing sends requests with a host name that was changed to our address, and requests from a page of another site.
 func TestOtherSitesReadNothing(t *testing.T) {
 	s := newSite(t, func(o *Options, p *account.Options) {
 		o.PublicURL, o.Demo, p.Demo = "http://127.0.0.1:8080", true, true
@@ -121,7 +121,7 @@ func TestCookie(t *testing.T) {
 	}
 }
 
-// TestSessionsRotate holds that no cookie from before a sign-in or a change of password is of use after it.
+// TestSessionsRotate checks that a cookie from before a sign-in or a change of password is invalid afterwards.
 func TestSessionsRotate(t *testing.T) {
 	s := newSite(t, nil)
 	b := s.operator()
@@ -133,7 +133,7 @@ func TestSessionsRotate(t *testing.T) {
 	cookie, csrf := b.cookie, b.csrf
 	b.ok("DELETE", "/session", "{}", nil)
 	stale(cookie, csrf)
-	cookie, csrf = b.cookie, b.csrf // belongs to nobody
+	cookie, csrf = b.cookie, b.csrf // belongs to no account
 	b.ok("POST", "/session", `{"email":"op@pictures.example","password":`+quote(password)+`}`, nil)
 	stale(cookie, csrf)
 	other := s.browser()
@@ -160,8 +160,8 @@ func TestSessionsRotate(t *testing.T) {
 	stale(b.cookie, b.csrf)
 }
 
-// TestLeave holds that an account goes with its sessions once it has no applications, and that its browser is
-// nobody's then.
+// TestLeave checks that an account without applications can be deleted together with its sessions, and that its browsers are then signed
+// out.
 func TestLeave(t *testing.T) {
 	s := newSite(t, nil)
 	s.operator()
@@ -232,8 +232,8 @@ func TestResetByMail(t *testing.T) {
 	b.checkRefusal("POST", "/password", `{"token":"`+token[:64]+`","password":"two lanterns, and no fog"}`, 400, 11102, "link")
 }
 
-// TestResetEndsCredentials has the owner of an address reset the password of an account that a stranger has made with it. No credential
-// of the stranger works afterwards. The owner's own keys survive a later reset.
+// TestResetEndsCredentials makes the owner of an email address reset the password of an account that a stranger created with it. No
+// credential of the stranger works afterwards. The owner's keys survive a later reset.
 func TestResetEndsCredentials(t *testing.T) {
 	s := newSite(t, func(_ *Options, p *account.Options) { p.Demo = true })
 	stranger := s.person("ada")
@@ -336,7 +336,7 @@ func TestNewChecks(t *testing.T) {
 	}
 }
 
-// FuzzBodies sends any body to every change: an envelope comes back, and no error of ours.
+// FuzzBodies sends arbitrary bodies to every change. Every answer has the envelope and is not a server error.
 func FuzzBodies(f *testing.F) {
 	for i := range routes {
 		f.Add(uint8(i), `{}`)
@@ -368,7 +368,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzRequests sends any path and headers: every answer is the envelope, and without a session it contains no data.
+// FuzzRequests sends arbitrary paths and headers. Every answer has the envelope, and without a session it contains no data.
 func FuzzRequests(f *testing.F) {
 	f.Add("GET", "/console/apps/x/../y", "q=%zz", "pictures.example", "sightline=;;;=", "https://pictures.example")
 	f.Add("POST", "//console//session", "", "pictures.example:443", "__Host-sightline="+strings.Repeat("0", 64), "null")
@@ -385,7 +385,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestRaces has many people work at once, for the race detector.
+// TestRaces makes several users work at once, for the race detector.
 func TestRaces(t *testing.T) {
 	s := newSite(t, nil)
 	s.operator()
@@ -398,15 +398,15 @@ func TestRaces(t *testing.T) {
 			done <- func() error {
 				for range 3 {
 					app := b.do("POST", "/apps", `{"name":"A","language":"en"}`)
-					var made answerBody
-					if err := json.Unmarshal(app.Body, &made); err != nil || app.Status != 200 {
+					var answer answerBody
+					if err := json.Unmarshal(app.Body, &answer); err != nil || app.Status != 200 {
 						return errors.New(string(app.Body))
 					}
-					b.do("POST", "/apps/"+made.App.ID+"/keys", `{"description":"k","scopes":["All"]}`)
+					b.do("POST", "/apps/"+answer.App.ID+"/keys", `{"description":"k","scopes":["All"]}`)
 					b.get("/apps")
 					b.get("/audit")
-					b.get("/apps/" + made.App.ID + "/usage")
-					if res := b.do("DELETE", "/apps/"+made.App.ID, `{"name":"A"}`); res.Status != 200 {
+					b.get("/apps/" + answer.App.ID + "/usage")
+					if res := b.do("DELETE", "/apps/"+answer.App.ID, `{"name":"A"}`); res.Status != 200 {
 						return errors.New(string(res.Body))
 					}
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
-// letters is a sender that hands each mail on.
+// letters is a mail sender that passes each mail to a channel.
 type letters chan account.Mail
 
 func (l letters) Send(ctx context.Context, m account.Mail) error {
@@ -21,11 +21,11 @@ func (l letters) Send(ctx context.Context, m account.Mail) error {
 	return nil
 }
 
-// varying matches identifiers, secrets and places in the audit log. They differ between two answers of the same content.
+// varying matches identifiers, secrets and sequence numbers of the audit log. They differ between two answers with the same content.
 var varying = regexp.MustCompile(`[0-9a-f]{16,}|"seq":[0-9]+`)
 
-// TestAnswersRevealNoAddress has a stranger use an address that is free, claimed by another account, or another's verified one. All
-// answers to the stranger are the same, with their headers.
+// TestAnswersRevealNoAddress makes a stranger use an address that is free, claimed by another account, or verified by another account. All
+// answers to the stranger are the same, including their headers.
 func TestAnswersRevealNoAddress(t *testing.T) {
 	free := stranger(t, "free")
 	for _, state := range []string{"claimed", "verified"} {
@@ -61,8 +61,8 @@ func stranger(t *testing.T, state string) (answers []string) {
 		answers = append(answers, varying.ReplaceAllString(answer, "#"))
 	}
 	const (
-		signIn = `{"email":"ada@x.example","password":"the stranger's own"}`
-		again  = `{"email":"ada@x.example","password":"the stranger's next"}`
+		signIn     = `{"email":"ada@x.example","password":"the stranger's own"}`
+		signInNext = `{"email":"ada@x.example","password":"the stranger's next"}`
 	)
 	do("POST", "/accounts", `{"name":"Ada","email":"Ada@x.example","password":"the stranger's own"}`)
 	do("GET", "/session", "")
@@ -78,16 +78,16 @@ func stranger(t *testing.T, state string) (answers []string) {
 	do("POST", "/session", signIn)
 	s.pass(time.Minute)
 	do("PATCH", "/account", `{"email":"eve@y.example","confirm":"the stranger's own"}`)
-	do("POST", "/session", signIn) // the address has no such account now
+	do("POST", "/session", signIn) // no account of the stranger has this address now
 	s.pass(time.Minute)
 	do("PATCH", "/account", `{"email":"ada@x.example","confirm":"the stranger's own"}`)
 	do("PATCH", "/account", `{"password":{"old":"the stranger's own","new":"the stranger's next"}}`)
 	do("DELETE", "/session", "{}")
 	do("POST", "/session", signIn)
-	do("POST", "/session", again)
+	do("POST", "/session", signInNext)
 	do("GET", "/audit", "")
 	do("GET", "/sessions", "")
 	do("DELETE", "/account", `{"password":"the stranger's next"}`)
-	do("POST", "/session", again)
+	do("POST", "/session", signInNext)
 	return answers
 }

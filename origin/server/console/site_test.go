@@ -21,10 +21,10 @@ import (
 
 const (
 	password = "a lantern in the fog"
-	missing  = "ffffffffffffffffffffffffffffffff" // an id that nothing has
+	missing  = "ffffffffffffffffffffffffffffffff" // an ID that does not exist
 )
 
-// site is a handler over a real engine and a real registry.
+// site is a handler with a real engine and a real registry.
 type site struct {
 	*Handler
 	t        testing.TB
@@ -48,7 +48,7 @@ func (s *site) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-// postbox takes every mail.
+// postbox accepts and discards every mail.
 type postbox struct{}
 
 func (postbox) Send(context.Context, account.Mail) error { return nil }
@@ -85,7 +85,7 @@ func newSite(t testing.TB, change func(*Options, *account.Options)) *site {
 	return s
 }
 
-// browser is one that keeps its cookie and knows the page's CSRF token.
+// browser is a client that stores its cookie and the page's CSRF token.
 type browser struct {
 	*site
 	cookie  string // name=value
@@ -99,7 +99,7 @@ func (s *site) browser() *browser {
 	return b
 }
 
-// request is a request of the browser's page.
+// request returns a request of the browser's page, and its headers.
 func (b *browser) request(method, path, body string) (*api.Request, map[string]string) {
 	path, query, _ := strings.Cut(path, "?")
 	u := strings.SplitN(b.origin, "/", 4)[2]
@@ -131,8 +131,8 @@ func (b *browser) do(method, path, body string) api.Response {
 	return res
 }
 
-// checkAnswer holds for every answer: an envelope, or a stream, that nobody stores.
-func checkAnswer(t testing.TB, what string, res *api.Response) {
+// checkAnswer checks what every answer must have: an envelope or a stream, and headers that forbid storing it.
+func checkAnswer(t testing.TB, request string, res *api.Response) {
 	t.Helper()
 	var in struct {
 		Status struct {
@@ -141,13 +141,13 @@ func checkAnswer(t testing.TB, what string, res *api.Response) {
 		}
 	}
 	if res.Stream == nil && (json.Unmarshal(res.Body, &in) != nil || in.Status.Code == 0 || in.Status.Description == "" || res.ContentType != contentType) {
-		t.Errorf("%s: no envelope: %d %s %s", what, res.Status, res.ContentType, res.Body)
+		t.Errorf("%s: no envelope: %d %s %s", request, res.Status, res.ContentType, res.Body)
 	}
 	if (res.Status == 200) != (in.Status.Code == 10000) && res.Stream == nil {
-		t.Errorf("%s: status %d with code %d", what, res.Status, in.Status.Code)
+		t.Errorf("%s: status %d with code %d", request, res.Status, in.Status.Code)
 	}
 	if !slices.Contains(res.Header, api.Field{Name: "Cache-Control", Value: "no-store"}) {
-		t.Errorf("%s: may be stored: %v", what, res.Header)
+		t.Errorf("%s: may be stored: %v", request, res.Header)
 	}
 }
 
@@ -243,7 +243,7 @@ type answerBody struct {
 
 func quote(v string) string { b, _ := json.Marshal(v); return string(b) }
 
-// operator signs the first account up.
+// operator signs up the first account.
 func (s *site) operator() *browser {
 	s.t.Helper()
 	b := s.browser()
@@ -256,7 +256,7 @@ func (s *site) operator() *browser {
 	return b
 }
 
-// person signs somebody up.
+// person signs up another account.
 func (s *site) person(name string) *browser {
 	s.t.Helper()
 	b := s.browser()
@@ -264,10 +264,10 @@ func (s *site) person(name string) *browser {
 	return b
 }
 
-// application makes one.
+// application creates an application and returns its ID.
 func (b *browser) application(name string) string {
 	b.t.Helper()
-	var made answerBody
-	b.ok("POST", "/apps", `{"name":`+quote(name)+`,"language":"en","default_model":""}`, &made)
-	return made.App.ID
+	var answer answerBody
+	b.ok("POST", "/apps", `{"name":`+quote(name)+`,"language":"en","default_model":""}`, &answer)
+	return answer.App.ID
 }

@@ -23,18 +23,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a folder that remembers what it was asked.
+// fake is a folder that records the operations called on it.
 type fake struct {
 	err   error
-	asked []string
+	calls []string
 }
 
 func (f *fake) note(format string, args ...any) error {
-	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+	f.calls = append(f.calls, fmt.Sprintf(format, args...))
 	return f.err
 }
 
-// operations are those of a fake.
+// operations are the operations of a fake folder.
 var operations = Table[*fake]{}
 
 func init() {
@@ -100,16 +100,16 @@ func pair(t *testing.T, f Folder) (c *Caller, dir string) {
 	return c, dir
 }
 
-// TestCallerIsTheFolder asks a folder in this process and one behind a socket the same.
+// TestCallerIsTheFolder calls the same operations on a folder in this process and on one behind a socket.
 func TestCallerIsTheFolder(t *testing.T) {
 	f := &fake{}
 	c, dir := pair(t, f)
 	ctx := t.Context()
 	for _, folder := range []Folder{f, c} {
-		f.asked = nil
-		made, err := CreateApp.Do(ctx, folder, register.NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"})
-		if made.App.ID != strings.Repeat("a", 32) || made.App.DefaultModel != "m" || made.Client != (register.Client{ID: "c", Secret: "s"}) || err != nil {
-			t.Errorf("CreateApp = %+v, %v", made, err)
+		f.calls = nil
+		created, err := CreateApp.Do(ctx, folder, register.NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"})
+		if created.App.ID != strings.Repeat("a", 32) || created.App.DefaultModel != "m" || created.Client != (register.Client{ID: "c", Secret: "s"}) || err != nil {
+			t.Errorf("CreateApp = %+v, %v", created, err)
 		}
 		name := "bees"
 		if app, err := ChangeApp.Do(ctx, folder, ChangedApp{"1", register.AppChange{Name: &name}}); app.ID != "1" || app.Name != "bees" || err != nil {
@@ -146,8 +146,8 @@ func TestCallerIsTheFolder(t *testing.T) {
 		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "delete a&b", "edges", "status", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
-	if !slices.Equal(f.asked, want) {
-		t.Errorf("the folder was asked\n%q, want\n%q", f.asked, want)
+	if !slices.Equal(f.calls, want) {
+		t.Errorf("the folder was asked\n%q, want\n%q", f.calls, want)
 	}
 	info, err := os.Stat(filepath.Join(dir, Socket))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -184,7 +184,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	// A second life after a kill: the file exists, and its lock was free.
+	// The process was killed and started again: the socket file exists, and its lock is free.
 	l2, err := system.ListenUnix(t.Context(), dir, Socket)
 	if err != nil {
 		t.Fatalf("beside a stale socket: %v", err)

@@ -107,16 +107,16 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
-	tell := func(l step) {
+	send := func(l step) {
 		_ = lines.Encode(l) // r.Context() ends if the client closes the connection
 		_ = flush.Flush()
 	}
-	copied, err := s.folder.Backup(r.Context(), in.To, func(done, total BackupStats) { tell(step{Copied: done, Total: total}) })
+	copied, err := s.folder.Backup(r.Context(), in.To, func(done, total BackupStats) { send(step{Copied: done, Total: total}) })
 	last := step{Copied: copied, Total: copied, Done: err == nil}
 	if err != nil {
 		last.Error = failureOf(err)
 	}
-	tell(last)
+	send(last)
 }
 
 // call answers a /v2 request.

@@ -127,8 +127,8 @@ func TestEmptyFolderComesBack(t *testing.T) {
 	if copied, err := Restore(t.Context(), backup, restored, silent); err != nil || copied != (control.BackupStats{}) {
 		t.Fatalf("Restore = %+v, %v", copied, err)
 	}
-	again := mustOpen(t, restored, Options{MinFree: 1})
-	if err := again.Close(); err != nil {
+	folder := mustOpen(t, restored, Options{MinFree: 1})
+	if err := folder.Close(); err != nil {
 		t.Error(err)
 	}
 }

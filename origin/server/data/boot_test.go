@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// TestDamagedCopiesGoAfterPowerLoss damages two of three blobs, as a lost power supply may,
-// and opens the folder in the same boot and in the next: the copy goes, the input's picture stays.
+// TestDamagedCopiesGoAfterPowerLoss damages two of three blobs, as a power failure may do. It opens the folder in the same boot and in the
+// next one. The damaged copy is deleted, and the input's picture stays.
 func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := Open(dir, Options{})
@@ -59,7 +59,7 @@ func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
 	}
 	check("")
 	damage(t, dir, blob.Sum(good).String())
-	check("") // a machine that does not tell is taken to have been started
+	check("") // without a boot ID, every start counts as a start of the machine
 	if _, err := blobs.Get(t.Context(), blob.Sum(good)); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("the blob damaged later: %v, want ErrNotFound", err)
 	}

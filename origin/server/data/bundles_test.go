@@ -33,7 +33,7 @@ func TestBundles(t *testing.T) {
 	if err := f.DropBundles(func([32]byte) bool { return false }); err != nil {
 		t.Errorf("DropBundles before any = %v", err)
 	}
-	// A crash while the bundles were written leaves a part, which counts for nothing.
+	// A crash while bundles are written leaves incomplete files, which are ignored.
 	if err := f.folder.MkdirAll(newBundlesDir + "/general"); err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +55,14 @@ func TestBundles(t *testing.T) {
 	if _, err := fs.Stat(got, "general/torn"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a part of an older attempt is among them: %v", err)
 	}
-	// A copy with the manifests of the bundles is complete and is not written again.
+	// A copy whose manifests match the bundles is complete and is not written again.
 	names := func() string {
 		t.Helper()
-		kept, err := f.Bundles(first)
+		stored, err := f.Bundles(first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := fs.ReadFile(kept, "general/names/en.tsv")
+		data, err := fs.ReadFile(stored, "general/names/en.tsv")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestBundles(t *testing.T) {
 	if err := f.KeepBundles(first, bundles); err != nil || names() != "a\tb\n" {
 		t.Errorf("KeepBundles of the same = %v, names %q", err, names())
 	}
-	// Bundles of another form replace the copy: the next network's program reads their form.
+	// Bundles in another format replace the copy, because the next network's program reads that format.
 	bundles["general/manifest.json"] = &fstest.MapFile{Data: []byte(`{"format":2}`)}
 	bundles["general/names/en.tsv"] = &fstest.MapFile{Data: []byte("c\td\n")}
 	if err := f.KeepBundles(first, bundles); err != nil || names() != "c\td\n" {

@@ -105,7 +105,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 		return r, err
 	}
 	// Pictures are not lost if their inputs were deleted meanwhile, or if the origin has accepted them. So check the missing ones again.
-	again, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
+	recheck, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
 		c := newChecker(store, blobs, o)
 		for _, m := range missing {
 			needed, err := c.needs(m)
@@ -119,7 +119,7 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 		c.reportMissing()
 		return c.report, nil
 	})
-	r.Findings = append(slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.lost }), again.Findings...)
+	r.Findings = append(slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.lost }), recheck.Findings...)
 	return r, err
 }
 
@@ -203,10 +203,10 @@ func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.App
 
 func (c *checker) lose(m missingPicture) { c.missing = append(c.missing, m) }
 
-// reportMissing adds a finding for each missing picture, up to mostTold.
+// reportMissing adds a finding for each missing picture, up to maxFindings.
 func (c *checker) reportMissing() {
 	for i, m := range c.missing {
-		if i == mostTold {
+		if i == maxFindings {
 			c.addFinding(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs with missing pictures", len(c.missing)-i), lost: true})
 			break
 		}
@@ -486,8 +486,8 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	return c.damage("state", title(app), err)
 }
 
-// mostTold is the maximum number of findings of one kind.
-const mostTold = 20
+// maxFindings is the maximum number of findings of one kind.
+const maxFindings = 20
 
 // readAll reports whether the check could read or repair all data that may reference a picture. Otherwise no picture is removed.
 func (c *checker) readAll() bool {

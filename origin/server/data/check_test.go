@@ -21,7 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// parts are those that findings are about, each once, in the order of coming.
+// parts returns the parts that the findings are about, each once, in the order of the findings.
 func parts(r *Report) string {
 	var names []string
 	for _, f := range r.Findings {
@@ -32,15 +32,14 @@ func parts(r *Report) string {
 	return strings.Join(names, " ")
 }
 
-// TestCheckFindsAndRepairs damages one part of a folder after the other, and has it checked,
-// repaired, and checked again.
+// TestCheckFindsAndRepairs damages one part of a folder after the other. It checks the folder, repairs it, and checks it again.
 func TestCheckFindsAndRepairs(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(u *sampleFolder)
-		finds  string // parts
-		sound  bool   // as it is
-		after  string // parts that a repair leaves unsound
+		finds  string // parts in the findings
+		sound  bool   // the check reports no damage
+		after  string // parts in the findings after a repair
 	}{
 		{"nothing", func(*sampleFolder) {}, "", true, ""},
 		{"the log was trimmed", func(u *sampleFolder) {
@@ -131,15 +130,15 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			t.Parallel()
 			u := newSampleFolder(t, t.TempDir())
 			tt.damage(u)
-			var told []string
+			var progress []string
 			o := u.options()
-			o.Progress = func(part string) { told = append(told, part) }
+			o.Progress = func(part string) { progress = append(progress, part) }
 			r, err := u.Check(t.Context(), o)
 			if err != nil || r.OK() != tt.sound || !strings.HasPrefix(parts(&r), tt.finds) || tt.finds == "" && len(r.Findings) != 0 {
 				t.Errorf("Check = %+v, %v; want findings about %q, sound %v", r, err, tt.finds, tt.sound)
 			}
-			if len(told) < 5 || !slices.Equal(told[:3], []string{"store", "audit log", "pictures"}) {
-				t.Errorf("it tells of %q", told)
+			if len(progress) < 5 || !slices.Equal(progress[:3], []string{"store", "audit log", "pictures"}) {
+				t.Errorf("it tells of %q", progress)
 			}
 			o.Repair = true
 			before := u.storedPictures()
@@ -156,8 +155,8 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	}
 }
 
-// TestCheckWhereReadsFail makes one read of a repair fail, or that and all later ones. The folder is not reported as undamaged if
-// something was not read, and no picture is lost.
+// TestCheckWhereReadsFail makes one read of a repair fail, or that read and all later ones. If something was not read, the folder is not
+// reported as undamaged. No picture is lost.
 func TestCheckWhereReadsFail(t *testing.T) {
 	for _, once := range []bool{false, true} {
 		u := newSampleFolder(t, t.TempDir())
@@ -188,15 +187,15 @@ func TestCheckWhereReadsFail(t *testing.T) {
 
 func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
 	c := newChecker(nil, nil, CheckOptions{})
-	c.lose(missingPicture{}) // by a conflict, which names no input
-	for range mostTold + 4 {
+	c.lose(missingPicture{}) // from a conflict, which names no input
+	for range maxFindings + 4 {
 		c.lose(missingPicture{id: "x"})
 	}
 	c.reportMissing()
 	if text := c.report.Findings[0].Text; !strings.HasPrefix(text, "a pending or rejected write: picture ") {
 		t.Error(text)
 	}
-	if n := len(c.report.Findings); n != mostTold+1 || c.report.Findings[mostTold].Text != "5 more inputs with missing pictures" {
+	if n := len(c.report.Findings); n != maxFindings+1 || c.report.Findings[maxFindings].Text != "5 more inputs with missing pictures" {
 		t.Errorf("%d findings, the last %+v", n, c.report.Findings[n-1])
 	}
 }
@@ -210,13 +209,13 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestCheckInUse checks a folder by checkpoints while a process uses it: nothing of it is changed, and deletions meanwhile are not
-// losses.
+// TestCheckInUse checks checkpoints of a folder while a process uses it. The check changes nothing in the folder, and does not report
+// deletions in the meantime as losses.
 func TestCheckInUse(t *testing.T) {
 	u := newSampleFolder(t, t.TempDir())
 	checkpoint := func(to string) error { return u.Store.Checkpoint(to) }
 	o := u.options()
-	o.Repair = true // is not done to a folder in use
+	o.Repair = true // has no effect on a folder in use
 	if _, err := u.Blobs.Put(t.Context(), strings.NewReader("stray"), blob.Hash{}); err != nil {
 		t.Fatal(err)
 	}
@@ -228,9 +227,9 @@ func TestCheckInUse(t *testing.T) {
 		t.Errorf("it removed a picture: %v", err)
 	}
 
-	// An input and its picture go between the first look and the second.
-	gone := u.picture("i1")
-	if err := u.Blobs.Delete(t.Context(), gone); err != nil {
+	// An input and its picture are deleted between the first checkpoint and the second.
+	deletedPicture := u.picture("i1")
+	if err := u.Blobs.Delete(t.Context(), deletedPicture); err != nil {
 		t.Fatal(err)
 	}
 	looks := 0
@@ -244,7 +243,7 @@ func TestCheckInUse(t *testing.T) {
 		t.Errorf("an input deleted meanwhile: %+v, %v after %d looks", r, err, looks)
 	}
 
-	// Where the input stays, the picture is lost.
+	// If the input still exists, the picture counts as lost.
 	if err := u.Blobs.Delete(t.Context(), u.picture("i0")); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +252,7 @@ func TestCheckInUse(t *testing.T) {
 		t.Errorf("a lost picture: %+v, %v", r, err)
 	}
 
-	// Trouble with the checkpoint itself.
+	// The checkpoint itself fails.
 	trouble := errors.New("no space")
 	if _, err := CheckInUse(t.Context(), u.Dir, func(string) error { return trouble }, o); !errors.Is(err, trouble) {
 		t.Errorf("without a checkpoint: %v", err)
@@ -273,7 +272,7 @@ func TestCheckInUse(t *testing.T) {
 	}
 }
 
-// TestReadOnlyChangesNothing asks files of another process for every change.
+// TestReadOnlyChangesNothing requests every kind of change to files of another process.
 func TestReadOnlyChangesNothing(t *testing.T) {
 	u := newSampleFolder(t, t.TempDir())
 	before := listing(t, u.Dir)

@@ -106,7 +106,7 @@ func TestLittleSpaceRefusesWrites(t *testing.T) {
 	}
 }
 
-// fullDisk fails what is written to new files.
+// fullDisk makes every write to a new file fail.
 type fullDisk struct{ blob.FS }
 
 func (d fullDisk) Create(name string) (blob.File, error) {
@@ -131,8 +131,8 @@ func TestFullDiskUnderBlobsIsFull(t *testing.T) {
 	}
 }
 
-// TestFailedSyncIsFatal makes a sync of the store fail: that write and all later ones are not acknowledged, the process is notified once,
-// and the folder, opened again, has every acknowledged write.
+// TestFailedSyncIsFatal makes a sync of the store fail. That write and all later ones are not acknowledged, and the process is notified
+// once. The folder, opened again, has every acknowledged write.
 func TestFailedSyncIsFatal(t *testing.T) {
 	var failing atomic.Bool
 	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -167,7 +167,7 @@ func TestFailedSyncIsFatal(t *testing.T) {
 	}
 }
 
-// failingSyncs fails the syncs of files, or of folders, while a test wants it.
+// failingSyncs makes syncs of files or of folders fail while its flags are set.
 type failingSyncs struct {
 	blob.FS
 	files, folders *atomic.Bool
@@ -197,12 +197,12 @@ func (f failingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestFaultFailedSyncOfPicture fails one sync of a picture's file, then one of its folder. From then on the folder takes no picture,
-// no name of one and no record, although the disk works again. The process is notified once. Reads continue, and opening the
-// folder again finds everything that was acknowledged.
+// TestFaultFailedSyncOfPicture fails one sync of a picture's file, then one of its folder. After that the folder accepts no picture, no
+// hosted name and no record, although the disk works again. The process is notified once. Reads continue, and the folder, opened again, has
+// everything that was acknowledged.
 func TestFaultFailedSyncOfPicture(t *testing.T) {
-	for _, what := range []string{"file", "folder"} {
-		t.Run(what, func(t *testing.T) {
+	for _, target := range []string{"file", "folder"} {
+		t.Run(target, func(t *testing.T) {
 			var files, folders atomic.Bool
 			var fatal atomic.Int32
 			dir := t.TempDir()
@@ -228,8 +228,8 @@ func TestFaultFailedSyncOfPicture(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files.Store(what == "file")
-			folders.Store(what == "folder")
+			files.Store(target == "file")
+			folders.Store(target == "folder")
 			if _, err := put(f, "bad"); !errors.Is(err, kv.ErrFailed) {
 				t.Errorf("a picture whose sync failed: %v, want ErrFailed", err)
 			}
@@ -280,8 +280,8 @@ func TestFaultFailedSyncOfPicture(t *testing.T) {
 	}
 }
 
-// TestMissingFolderIsNoFailedSync syncs a folder that does not exist, and one for which the process has no file left. Nothing
-// that was acknowledged rests on these.
+// TestMissingFolderIsNoFailedSync syncs a folder that does not exist, and a folder while the process has no free file handle. No
+// acknowledged data depends on these syncs.
 func TestMissingFolderIsNoFailedSync(t *testing.T) {
 	var open atomic.Bool
 	f := mustOpen(t, t.TempDir(), Options{BlobFS: func(fsys blob.FS) blob.FS { return noFiles{fsys, &open} }})
@@ -298,7 +298,7 @@ func TestMissingFolderIsNoFailedSync(t *testing.T) {
 	}
 }
 
-// noFiles fails to open a folder for its sync, because the process has no file left.
+// noFiles fails to open a folder for a sync while out is set, as if the process had no free file handle.
 type noFiles struct {
 	blob.FS
 	out *atomic.Bool
@@ -311,9 +311,9 @@ func (d noFiles) SyncDir(name string) error {
 	return d.FS.SyncDir(name)
 }
 
-// TestOpenWithoutSpace opens a folder whose disk refuses all writes starting at a certain one: for every one, for full disks
-// and for folders that may not be written. The folder opens and can be read, or the error has the reason and what to do. It never reports
-// damage. With space again the folder has everything.
+// TestOpenWithoutSpace opens a folder whose disk refuses all writes starting at the n-th one. It does so for every n, for full disks and
+// for read-only folders. The folder opens and can be read, or the error has the reason and the remedy. Open never reports damage. With
+// space again the folder has everything.
 func TestOpenWithoutSpace(t *testing.T) {
 	for cause, advice := range map[syscall.Errno]string{
 		syscall.ENOSPC: "is full: free some space on it, then start again",
@@ -346,7 +346,7 @@ func TestOpenWithoutSpace(t *testing.T) {
 				if v, err := f.Store.Get([]byte("k")); string(v) != "v" || err != nil {
 					t.Errorf("%v at write %d: k = %q, %v", cause, n, v, err)
 				}
-				_ = f.Close() // it may find no space
+				_ = f.Close() // it may fail for lack of space
 				if writes.Load() < n {
 					break
 				}

@@ -55,8 +55,8 @@ func restrict[T io.Closer](f T, name string, err error) (T, error) {
 		return f, err
 	}
 	if err := system.Restrict(name); err != nil {
-		var none T
-		return none, errors.Join(err, f.Close())
+		var zero T
+		return zero, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

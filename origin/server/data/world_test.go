@@ -98,7 +98,7 @@ func (u *sampleFolder) options() CheckOptions {
 }
 
 // storedPictures returns the pictures of the world's inputs that the folder has.
-func (u *sampleFolder) storedPictures() (there []string) {
+func (u *sampleFolder) storedPictures() (pictures []string) {
 	u.t.Helper()
 	for _, p := range u.pictures {
 		has, err := u.Blobs.Has(u.t.Context(), p)
@@ -106,10 +106,10 @@ func (u *sampleFolder) storedPictures() (there []string) {
 			u.t.Fatal(err)
 		}
 		if has {
-			there = append(there, p.String())
+			pictures = append(pictures, p.String())
 		}
 	}
-	return there
+	return pictures
 }
 
 // table is the prefix of one of an application's tables; see package catalog.

@@ -89,17 +89,17 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// known are the blocks that we refuse and the oracle, safeurl v0.2.2, lets through.
+// known are the blocks that Public refuses and the oracle, safeurl v0.2.2, accepts.
 var known = prefixes(
 	"168.63.129.16/32", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24", // IPv4
-	"::/3",     // v4-compatible, NAT64's local prefix, and what was never assigned
+	"::/3",     // v4-compatible, NAT64's local prefix, and unassigned blocks
 	"4000::/2", // unassigned
 	"8000::/1", // site-local and unassigned
 	"2620:4f:8000::/48", "3ffe::/16", "3fff::/20",
 )
 
 // TestPublicAgainstOracles checks both sides of every block's borders and 200,000 random addresses. Public refuses each address that
-// safeurl or net/netip calls unsafe. An address that only Public refuses is in the list of known differences.
+// safeurl or net/netip considers unsafe. An address that only Public refuses is in the list of known differences.
 func TestPublicAgainstOracles(t *testing.T) {
 	const seed = 20261121
 	blocked := safeurlOracle(t)
@@ -137,7 +137,7 @@ func TestPublicAgainstOracles(t *testing.T) {
 		for i := range b16 {
 			b16[i] = byte(rnd.Uint32())
 		}
-		if rnd.IntN(2) == 0 { // near the top of 2000::/3, where the special blocks are
+		if rnd.IntN(2) == 0 { // near the top of 2000::/3, which has the special blocks
 			b16[0] = 0x20 | b16[0]&0x1f&byte(rnd.Uint32())
 			b16[1] &= byte(rnd.Uint32() & (rnd.Uint32() >> 8))
 		}
@@ -162,8 +162,8 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// safeurlOracle asks safeurl's own dialler about an address. A datagram socket is connected
-// without sending anything, so nothing leaves the machine.
+// safeurlOracle returns a function that reports whether safeurl's dialler refuses an address. It connects a datagram socket and sends
+// nothing, so no packet leaves the machine.
 func safeurlOracle(t *testing.T) func(netip.Addr) bool {
 	config := safeurl.GetConfigBuilder().EnableIPv6(true).SetAllowedPorts(80).Build()
 	dial := safeurl.Client(config).Client.Transport.(*http.Transport).DialContext

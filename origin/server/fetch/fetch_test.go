@@ -20,15 +20,15 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// picture is valid as a picture here, since the fetcher checks only its first bytes.
+// picture counts as a picture here, because the fetcher checks only its first bytes.
 var picture = append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("picture "), 4000)...)
 
 type payload struct {
 	url     string
-	answers []netip.Addr // of the payload's name
+	answers []netip.Addr // DNS answers for the host of url
 }
 
-// payloads reads the corpus of addresses that must not be reached.
+// payloads reads the corpus of addresses that the fetcher must not connect to.
 func payloads(t testing.TB) []payload {
 	t.Helper()
 	b, err := os.ReadFile("testdata/ssrf.tsv")
@@ -54,7 +54,7 @@ func payloads(t testing.TB) []payload {
 	return out
 }
 
-// pipes is a network of in-memory connections: serve answers each one that is dialled.
+// pipes is a network of in-memory connections. serve answers each connection.
 type pipes struct {
 	mu     sync.Mutex
 	dialed []string
@@ -69,14 +69,14 @@ func (p *pipes) dial(_ context.Context, network, address string, control func(ne
 	p.mu.Lock()
 	p.dialed = append(p.dialed, address)
 	p.mu.Unlock()
-	here, there := net.Pipe()
+	client, server := net.Pipe()
 	p.wg.Go(func() {
-		defer there.Close()
-		if _, err := http.ReadRequest(bufio.NewReader(there)); err == nil && p.serve != nil {
-			p.serve(there)
+		defer server.Close()
+		if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil && p.serve != nil {
+			p.serve(server)
 		}
 	})
-	return here, nil
+	return client, nil
 }
 
 func answering(addresses ...string) func(context.Context, string) ([]netip.Addr, error) {
@@ -92,7 +92,7 @@ func answering(addresses ...string) func(context.Context, string) ([]netip.Addr,
 func respond(status, headers string, body []byte) func(net.Conn) {
 	return func(c net.Conn) {
 		fmt.Fprintf(c, "HTTP/1.1 %s\r\n%s\r\n", status, headers)
-		_, _ = c.Write(body) // the fetcher may have heard enough
+		_, _ = c.Write(body) // the fetcher may have read enough and closed
 	}
 }
 
@@ -112,7 +112,7 @@ func TestSSRF(t *testing.T) {
 				return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
 			}
 			if len(p.answers) == 0 && strings.Contains(p.url, "127.0.0.1") {
-				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil // as an old resolver reads it
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil // as an old resolver parses it
 			}
 			return p.answers, nil
 		}
@@ -152,9 +152,9 @@ func TestSSRF(t *testing.T) {
 
 func TestFetchConnectsToTheCheckedAddress(t *testing.T) {
 	network := &pipes{serve: respond("200 OK", lengthOf(picture), picture)}
-	asked := 0
+	lookups := 0
 	resolve := func(context.Context, string) ([]netip.Addr, error) {
-		if asked++; asked > 1 { // a rebinding resolver: public first, then private
+		if lookups++; lookups > 1 { // a rebinding resolver: public first, then private
 			return answering("127.0.0.1")(nil, "")
 		}
 		return answering("93.184.216.34", "2606:2800:220::1")(nil, "")
@@ -164,24 +164,24 @@ func TestFetchConnectsToTheCheckedAddress(t *testing.T) {
 	if err != nil || !bytes.Equal(got, picture) {
 		t.Fatalf("Fetch = %d bytes, %v", len(got), err)
 	}
-	if asked != 1 || len(network.dialed) != 1 || network.dialed[0] != "93.184.216.34:80" {
-		t.Errorf("resolved %d times and dialled %q, want once and 93.184.216.34:80", asked, network.dialed)
+	if lookups != 1 || len(network.dialed) != 1 || network.dialed[0] != "93.184.216.34:80" {
+		t.Errorf("resolved %d times and dialled %q, want once and 93.184.216.34:80", lookups, network.dialed)
 	}
 }
 
-// TestControlLooksAgain has a dialler that connects to another address than the given one.
+// TestControlLooksAgain uses a dialler that connects to another address than the given one.
 func TestControlLooksAgain(t *testing.T) {
-	for _, elsewhere := range []string{"127.0.0.1:80", "93.184.216.34:22", "nonsense"} {
+	for _, target := range []string{"127.0.0.1:80", "93.184.216.34:22", "nonsense"} {
 		dial := func(_ context.Context, network, _ string, control func(string, string) error) (net.Conn, error) {
-			if err := control(network, elsewhere); err != nil {
+			if err := control(network, target); err != nil {
 				return nil, err
 			}
-			t.Errorf("control let %s through", elsewhere)
+			t.Errorf("control let %s through", target)
 			return nil, errors.New("let through")
 		}
 		_, err := New(Options{Resolve: answering("93.184.216.34"), Dial: dial}).Fetch(t.Context(), "http://a.example/")
 		if err == nil {
-			t.Errorf("Fetch through a dialler to %s succeeded", elsewhere)
+			t.Errorf("Fetch through a dialler to %s succeeded", target)
 		}
 	}
 }
@@ -211,13 +211,13 @@ func TestFetchTriesTheNextAddress(t *testing.T) {
 func TestFetchRequest(t *testing.T) {
 	var got *http.Request
 	dial := func(context.Context, string, string, func(string, string) error) (net.Conn, error) {
-		here, there := net.Pipe()
+		client, server := net.Pipe()
 		go func() {
-			defer there.Close()
-			got, _ = http.ReadRequest(bufio.NewReader(there))
-			respond("200 OK", lengthOf(picture), picture)(there)
+			defer server.Close()
+			got, _ = http.ReadRequest(bufio.NewReader(server))
+			respond("200 OK", lengthOf(picture), picture)(server)
 		}()
-		return here, nil
+		return client, nil
 	}
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:3128")
 	t.Setenv("http_proxy", "http://127.0.0.1:3128")
@@ -234,12 +234,12 @@ func TestFetchRequest(t *testing.T) {
 	}
 }
 
-// TestSSRFHostileOrigins fetches from origins that misbehave: each fetch must end in an error,
-// within the limits of time, and without taking more than the size limit.
+// TestSSRFHostileOrigins fetches from origins that misbehave. Each fetch must fail within the time limits, and without reading more than
+// the size limit.
 func TestSSRFHostileOrigins(t *testing.T) {
-	forever := func(c net.Conn, what []byte, every time.Duration) {
+	forever := func(c net.Conn, data []byte, every time.Duration) {
 		for {
-			if _, err := c.Write(what); err != nil {
+			if _, err := c.Write(data); err != nil {
 				return
 			}
 			time.Sleep(every) // virtual time
@@ -250,7 +250,7 @@ func TestSSRFHostileOrigins(t *testing.T) {
 	tests := []struct {
 		name  string
 		serve func(net.Conn)
-		most  time.Duration
+		limit time.Duration
 	}{
 		{"silent", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, headerTimeout},
 		{"drips headers", func(c net.Conn) {
@@ -304,8 +304,8 @@ func TestSSRFHostileOrigins(t *testing.T) {
 				} else if err.Error() != (&Failure{}).Error() {
 					t.Errorf("Fetch fails with a text of its own: %q", err)
 				}
-				if took > tt.most {
-					t.Errorf("Fetch took %v, want at most %v", took, tt.most)
+				if took > tt.limit {
+					t.Errorf("Fetch took %v, want at most %v", took, tt.limit)
 				}
 			})
 		})
@@ -356,7 +356,7 @@ func TestFetchFollowsAllowedRedirects(t *testing.T) {
 	}
 }
 
-// TestFetchCutsWhatIsNoPicture keeps internal pages from being carried out as "pictures".
+// TestFetchCutsWhatIsNoPicture checks that a caller cannot read an internal page as a "picture".
 func TestFetchCutsWhatIsNoPicture(t *testing.T) {
 	page := []byte("<html>" + strings.Repeat("secret ", 10_000))
 	network := &pipes{serve: respond("200 OK", "Content-Type: image/jpeg\r\n"+lengthOf(page), page)}
@@ -402,7 +402,7 @@ func TestFailureTellsCancellationOnly(t *testing.T) {
 	}
 }
 
-// TestPassing holds which failures may pass: those that are not the address's own.
+// TestPassing checks which failures count as temporary: those that the URL itself did not cause.
 func TestPassing(t *testing.T) {
 	lookup := func(err error) func(context.Context, string) ([]netip.Addr, error) {
 		return func(context.Context, string) ([]netip.Addr, error) { return nil, err }

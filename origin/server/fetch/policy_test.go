@@ -52,8 +52,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzURL looks for a URL that passes the policy and that net/url or net/netip would read
-// as leading elsewhere than the policy says.
+// FuzzURL searches for a URL that the policy accepts and that net/url or net/netip reads as another destination than the policy does.
 func FuzzURL(f *testing.F) {
 	for _, p := range payloads(f) {
 		f.Add(p.url)

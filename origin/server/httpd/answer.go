@@ -113,14 +113,14 @@ func methodLabel(method string) string {
 // redactedPath returns the start of a client's path for a log line. It cuts every segment that may be a secret to eight characters: names
 // of hosted pictures give access, and users write keys where ids belong. Eight digits still identify an id.
 func redactedPath(path string) string {
-	const most, shown = 200, 8
-	parts := strings.Split(path[:min(len(path), most)], "/")
+	const maxLen, prefixLen = 200, 8
+	parts := strings.Split(path[:min(len(path), maxLen)], "/")
 	for i, part := range parts {
-		if len(part) >= 32 && strings.Trim(part, "0123456789abcdefABCDEF") == "" || len(part) > shown && strings.HasPrefix(part, "eyJ") {
-			parts[i] = part[:shown] + "…"
+		if len(part) >= 32 && strings.Trim(part, "0123456789abcdefABCDEF") == "" || len(part) > prefixLen && strings.HasPrefix(part, "eyJ") {
+			parts[i] = part[:prefixLen] + "…"
 		}
 	}
-	if len(path) > most {
+	if len(path) > maxLen {
 		parts = append(parts, "…")
 	}
 	return strings.Join(parts, "/")

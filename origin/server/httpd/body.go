@@ -19,9 +19,9 @@ const (
 
 // source is the budget that a body takes its memory from.
 type source struct {
-	shares *shares.Shares
-	caller string
-	most   int64 // maximum size of one body
+	shares  *shares.Shares
+	caller  string
+	maxSize int64 // maximum size of one body
 }
 
 // admissible decides whether the server accepts a body before reading it, by the caller and the size in the request's head.
@@ -38,7 +38,7 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, e
 	switch {
 	case err != nil:
 		return from, err
-	case n > from.most:
+	case n > from.maxSize:
 		return from, errLarge
 	case s.draining.Load():
 		return from, nil // accepted before draining began, so it is answered
@@ -71,8 +71,8 @@ func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, err
 // Then the connection stays usable, which makes refusing under load cheap. After an ambiguous request discardSmallBody returns false.
 func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, why error) bool {
 	const firstRead = 8 << 10
-	var who *strangerError
-	if why != errBusy && why != errBudget && !errors.As(why, &who) {
+	var stranger *strangerError
+	if why != errBusy && why != errBudget && !errors.As(why, &stranger) {
 		return false
 	}
 	n := ctx.Request.Header.ContentLength()
@@ -88,14 +88,14 @@ func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, why error) bool {
 
 // body is a request's body and its share of the budget.
 type body struct {
-	bytes []byte
-	from  source
-	taken int64
+	bytes    []byte
+	from     source
+	reserved int64
 }
 
 func (s *Server) release(b *body) {
-	if b.taken > 0 {
-		b.from.shares.Give(b.from.caller, b.taken)
+	if b.reserved > 0 {
+		b.from.shares.Give(b.from.caller, b.reserved)
 	}
 	*b = body{}
 }
@@ -103,10 +103,10 @@ func (s *Server) release(b *body) {
 // grow enlarges the buffer, up to length bytes. The budget counts the buffer's size, not the size that the header declares.
 func (b *body) grow(length int64) error {
 	size := min(length, max(firstBytes, 2*int64(cap(b.bytes))))
-	if !b.from.shares.Try(b.from.caller, size-b.taken) {
+	if !b.from.shares.Try(b.from.caller, size-b.reserved) {
 		return errBudget
 	}
-	b.taken = size
+	b.reserved = size
 	b.bytes = append(make([]byte, 0, size), b.bytes...)
 	return nil
 }
@@ -126,7 +126,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *bod
 	length := int64(ctx.Request.Header.ContentLength())
 	chunked := length < 0
 	if chunked {
-		length = b.from.most + 1
+		length = b.from.maxSize + 1
 	}
 	for int64(len(b.bytes)) < length {
 		if len(b.bytes) == cap(b.bytes) {

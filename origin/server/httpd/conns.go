@@ -21,11 +21,11 @@ import (
 //	                                                  too many: oldest closed
 type gate struct {
 	net.Listener
-	most, mostPerIP int         // maximum number of open connections, in total and per client; mostPerIP 0: no limit
-	secure          *tls.Config // nil: plain HTTP
-	now             func() time.Time
-	metrics         *metrics
-	log             *slog.Logger
+	maxOpen, maxPerIP int         // maximum number of open connections, in total and per client; maxPerIP 0: no limit
+	secure            *tls.Config // nil: plain HTTP
+	now               func() time.Time
+	metrics           *metrics
+	log               *slog.Logger
 
 	mu      sync.Mutex
 	open    int
@@ -36,7 +36,7 @@ type gate struct {
 // newGate returns a gate without a listener, which Serve sets.
 func newGate(o *Options, m *metrics) *gate {
 	g := &gate{
-		most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m, log: o.Log,
+		maxOpen: o.MaxConns, maxPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m, log: o.Log,
 		perIP: map[string]int{}, waiting: list.New(),
 	}
 	if o.TLS != nil {
@@ -101,13 +101,13 @@ func (g *gate) Accept() (net.Conn, error) {
 // admit counts c. If the limits do not allow c, admit returns the answer that refuses it.
 func (g *gate) admit(c *conn) (refused []byte) {
 	g.mu.Lock()
-	if g.mostPerIP > 0 && g.perIP[c.client] >= g.mostPerIP {
+	if g.maxPerIP > 0 && g.perIP[c.client] >= g.maxPerIP {
 		g.mu.Unlock()
 		g.metrics.refused.WithLabelValues("client").Inc()
 		return overflowPerIP
 	}
 	var evicted *conn
-	if g.open >= g.most {
+	if g.open >= g.maxOpen {
 		front := g.waiting.Front()
 		if front == nil {
 			g.mu.Unlock()
@@ -232,16 +232,16 @@ func (c *conn) schedule() error {
 
 // onState handles a state change from the library. It releases the memory of an answer that has been written.
 func onState(c net.Conn, state fasthttp.ConnState) {
-	mine := c.(*conn)
-	if mine.answer != nil && (state == fasthttp.StateIdle || state == fasthttp.StateClosed) {
-		mine.answer.settle(0)
-		mine.answer = nil
+	wrapper := c.(*conn)
+	if wrapper.answer != nil && (state == fasthttp.StateIdle || state == fasthttp.StateClosed) {
+		wrapper.answer.settle(0)
+		wrapper.answer = nil
 	}
 	switch {
 	case state == fasthttp.StateIdle:
-		mine.enter(silent)
-	case state == fasthttp.StateClosed && mine.unserved != nil:
-		mine.unserved()
+		wrapper.enter(silent)
+	case state == fasthttp.StateClosed && wrapper.unserved != nil:
+		wrapper.unserved()
 	}
 }
 

@@ -14,22 +14,22 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// TestFloodEvictsTheLongestWaiting opens more connections than there may be: new clients
-// get in, the first silent ones lose their place, and a request being worked on does not.
+// TestFloodEvictsTheLongestWaiting opens more connections than the limit. New clients are served, the oldest silent connections are closed,
+// and a request in progress is not.
 func TestFloodEvictsTheLongestWaiting(t *testing.T) {
 	h := &echo{}
 	o := options(h)
 	o.MaxConns = 10
 	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
-		inside, leave := make(chan bool), make(chan bool) // of this bubble
+		inside, leave := make(chan bool), make(chan bool) // belong to this bubble
 		h.do = func(_ context.Context, r *api.Request) {
 			if r.Path == "/v2/hold" {
 				inside <- true
 				<-leave
 			}
 		}
-		held := l.dial("192.0.2.1")
-		fmt.Fprint(held, "GET /v2/hold HTTP/1.1\r\nHost: h\r\n\r\n")
+		active := l.dial("192.0.2.1")
+		fmt.Fprint(active, "GET /v2/hold HTTP/1.1\r\nHost: h\r\n\r\n")
 		<-inside
 		var flood []net.Conn
 		for i := range 50 {
@@ -49,10 +49,10 @@ func TestFloodEvictsTheLongestWaiting(t *testing.T) {
 			t.Errorf("the first of the flood still reads %d bytes", n)
 		}
 		leave <- true
-		if b := make([]byte, 12); !readFull(held, b) || string(b) != "HTTP/1.1 200" {
+		if b := make([]byte, 12); !readFull(active, b) || string(b) != "HTTP/1.1 200" {
 			t.Errorf("the request that was worked on gets %q", b)
 		}
-		_ = held.Close()
+		_ = active.Close()
 		for _, c := range flood {
 			_ = c.Close()
 		}
@@ -68,7 +68,7 @@ func TestConnectionsPerClient(t *testing.T) {
 	o := options(&echo{})
 	o.MaxConnsPerIP = 2
 	inBubble(t, o, func(t *testing.T, _ *Server, l *pipeListener) {
-		a, b := l.dial("2001:db8::1"), l.dial("2001:db8::2") // one /64 is one client
+		a, b := l.dial("2001:db8::1"), l.dial("2001:db8::2") // one /64 counts as one client
 		third := l.dial("2001:db8::ffff")
 		answer, _ := io.ReadAll(third)
 		if !strings.HasPrefix(string(answer), "HTTP/1.1 429") || !strings.Contains(string(answer), `"code":11005`) {
@@ -83,17 +83,17 @@ func TestConnectionsPerClient(t *testing.T) {
 			_ = c.Close()
 		}
 		synctest.Wait()
-		again := l.dial("2001:db8::3")
-		fmt.Fprint(again, get)
-		if b := make([]byte, 12); !readFull(again, b) || string(b) != "HTTP/1.1 200" {
+		fourth := l.dial("2001:db8::3")
+		fmt.Fprint(fourth, get)
+		if b := make([]byte, 12); !readFull(fourth, b) || string(b) != "HTTP/1.1 200" {
 			t.Errorf("the client that has closed gets %q", b)
 		}
-		_ = again.Close()
+		_ = fourth.Close()
 	})
 }
 
-// TestDrain has a call under way, an idle connection, a silent one and one in the middle of
-// its body: all but the silent and idle ones are answered, with Connection: close.
+// TestDrain drains a server with a call in progress, an idle connection, a silent one and one in the middle of a request body. The call and
+// the request with the body are answered, with Connection: close.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := make(chan bool)
@@ -157,7 +157,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestDrainGivesUp cancels work that does not end, and lets it answer.
+// TestDrainGivesUp cancels a call that does not end, and lets it answer.
 func TestDrainGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := make(chan bool)

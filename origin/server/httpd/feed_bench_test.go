@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// BenchmarkIdleStreams holds streams open that have nothing to say, and reports what each takes of
-// the server's memory: heap and stacks, with the two ends of its pipe.
+// BenchmarkIdleStreams keeps idle streams open, and reports the server's memory for each of them: heap and stacks, with both ends of its
+// pipe.
 func BenchmarkIdleStreams(b *testing.B) {
 	w := apitest.NewWorld(b, memkv.New(), apitest.Tiny(b), nil, nil)
 	f, err := feed.New(feed.Options{
@@ -42,7 +42,7 @@ func BenchmarkIdleStreams(b *testing.B) {
 			fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n\r\n", w.App, w.Key)
 			conns = append(conns, c)
 			buffer := make([]byte, 64<<10)
-			for err := error(nil); err == nil; { // until it has nothing more to say
+			for err := error(nil); err == nil; { // until the stream is idle
 				_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 				_, err = c.Read(buffer)
 			}

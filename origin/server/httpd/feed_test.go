@@ -384,10 +384,10 @@ func TestSlowButSteady(t *testing.T) {
 	pullable(t, feed.Limits{}, func(t *testing.T, p *feedServer) {
 		p.write(2000, 600)
 		x := p.listen("since=0&live=0")
-		whole := x.body
+		reader := x.body
 		x.body = readFunc(func(b []byte) (int, error) {
 			time.Sleep(time.Second)
-			return whole.Read(b)
+			return reader.Read(b)
 		})
 		x.expect(wire.TypeRegister)
 		f := x.next()

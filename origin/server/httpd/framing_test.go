@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// second is a request that hides in another's body: a server that answers it was deceived.
+// second is a request that hides in the body of another. If the server answers it, the attack worked.
 const second = "GET /second HTTP/1.1\r\nHost: h\r\n\r\n"
 
 func head(lines ...string) string {
 	return "POST /v2/x HTTP/1.1\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// corpus is raw bytes, and the statuses that must come back, in order. A
-// request that is refused must be the last that its connection carries.
+// corpus has raw requests, and the statuses of their answers in order. The server must not read the connection after a request that it
+// refuses.
 var corpus = []struct{ name, raw, want string }{
-	// Plain requests must work, or the rest proves nothing.
+	// Valid requests must work. Otherwise the other cases prove nothing.
 	{"no body", "GET /v2/models HTTP/1.1\r\nHost: h\r\n\r\n", "200"},
 	{"two in a pipeline", "GET /a HTTP/1.1\r\nHost: h\r\n\r\n" + second, "200 200"},
 	{"length", head("Host: h", "Content-Length: 5") + "hello", "200"},
@@ -37,7 +37,7 @@ var corpus = []struct{ name, raw, want string }{
 	{"value with tab", head("Host: h", "X: a\tb", "Content-Length: 0"), "200"},
 	{"value of other letters", head("Host: h", "X: \xc3\xa9", "Content-Length: 0"), "200"},
 
-	// Both lengths, or two of one.
+	// Both lengths, or one of them twice.
 	{"CL then TE", head("Host: h", "Content-Length: 5", "Transfer-Encoding: chunked") + "0\r\n\r\n" + second, "400"},
 	{"TE then CL", head("Host: h", "Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n" + second, "400"},
 	{"CL zero and TE", head("Host: h", "Content-Length: 0", "Transfer-Encoding: chunked") + "0\r\n\r\n" + second, "400"},
@@ -47,7 +47,7 @@ var corpus = []struct{ name, raw, want string }{
 	{"two TE", head("Host: h", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + "0\r\n\r\n" + second, "400"},
 	{"TE chunked and identity", head("Host: h", "Transfer-Encoding: chunked", "Transfer-Encoding: identity") + "0\r\n\r\n" + second, "400"},
 
-	// Transfer-Encoding that is not exactly chunked.
+	// Transfer-Encoding that is not exactly "chunked".
 	{"TE identity", head("Host: h", "Transfer-Encoding: identity") + second, "400"},
 	{"TE identity with CL", head("Host: h", "Transfer-Encoding: identity", "Content-Length: 5") + "hello" + second, "400"},
 	{"TE gzip, chunked", head("Host: h", "Transfer-Encoding: gzip, chunked") + "0\r\n\r\n" + second, "400"},
@@ -62,7 +62,7 @@ var corpus = []struct{ name, raw, want string }{
 	{"TE in HTTP/1.0", "POST / HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, "400"},
 	{"underscore in TE", head("Host: h", "Transfer_Encoding: chunked", "Content-Length: 5") + "hello" + second, "400"},
 
-	// Content-Length that is not plain digits.
+	// Content-Length that is not only digits.
 	{"CL plus", head("Host: h", "Content-Length: +5") + "hello" + second, "400"},
 	{"CL minus", head("Host: h", "Content-Length: -5") + "hello" + second, "400"},
 	{"CL hex", head("Host: h", "Content-Length: 0x5") + "hello" + second, "400"},
@@ -93,7 +93,7 @@ var corpus = []struct{ name, raw, want string }{
 	{"101 lines", head(append([]string{"Host: h"}, strings.Split(strings.Repeat("X: y\n", 99)+"X: y", "\n")...)...) + second, "400"},
 	{"header of 17 KB", head("Host: h", "X: "+strings.Repeat("y", 17<<10)) + second, "431"},
 
-	// Host, credentials, what another hop may drop.
+	// Host, credentials, and headers that another hop may drop.
 	{"no Host", "GET / HTTP/1.1\r\nX: y\r\n\r\n" + second, "400"},
 	{"two Hosts", head("Host: h", "Host: other", "Content-Length: 0") + second, "400"},
 	{"two equal Hosts", head("Host: h", "Host: h", "Content-Length: 0") + second, "400"},
@@ -153,8 +153,7 @@ var corpus = []struct{ name, raw, want string }{
 	{"not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
 }
 
-// TestHostileFraming sends the corpus. The server answers no request twice, accepts none that it must refuse, and refuses none
-// that is valid.
+// TestHostileFraming sends the corpus. The server must not answer a request twice, accept an invalid request or refuse a valid one.
 func TestHostileFraming(t *testing.T) {
 	if len(corpus) < 67 {
 		t.Fatalf("the corpus has %d cases, want at least 67", len(corpus))
@@ -203,8 +202,7 @@ func TestCheckTarget(t *testing.T) {
 	}
 }
 
-// FuzzFraming checks that a request that passes has at most one length, whichever of the
-// usual leniencies a reader has.
+// FuzzFraming checks that a request that passes has at most one length, also for lenient parsers.
 func FuzzFraming(f *testing.F) {
 	for _, tt := range corpus {
 		if _, header, ok := strings.Cut(tt.raw, "\r\n"); ok {

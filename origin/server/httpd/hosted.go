@@ -58,8 +58,8 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		return unsent(fasthttp.StatusNotModified)
 	}
 	part, status := span{0, p.Size}, fasthttp.StatusOK
-	if asked := r.Header("Range"); asked != "" && r.Method == "GET" && matchesIfRange(r.Header("If-Range"), p.Tag) {
-		switch wanted, partial, ok := rangeOf(asked, p.Size); {
+	if rangeHeader := r.Header("Range"); rangeHeader != "" && r.Method == "GET" && matchesIfRange(r.Header("If-Range"), p.Tag) {
+		switch wanted, partial, ok := rangeOf(rangeHeader, p.Size); {
 		case !ok:
 			part, status = span{}, fasthttp.StatusRequestedRangeNotSatisfiable
 			h.Set("Content-Range", fmt.Sprintf("bytes */%d", p.Size))

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// pictures is Hosted of one picture.
+// pictures has one hosted picture. Its Open is a function for Options.Hosted.
 type pictures struct {
 	p   Picture
 	err error
@@ -31,7 +31,7 @@ func (p pictures) Open(_ context.Context, name string) (Picture, error) {
 	return out, nil
 }
 
-// failing returns err instead of io.EOF, when it is not nil.
+// failing returns err instead of io.EOF. If err is nil, it returns io.EOF.
 type failing struct {
 	io.Reader
 	err error
@@ -95,21 +95,21 @@ func TestHostedPicture(t *testing.T) {
 	}
 }
 
-// deletablePictures is Hosted whose picture a test deletes.
+// deletablePictures has one hosted picture that a test can delete.
 type deletablePictures struct {
 	pictures
-	gone atomic.Bool
+	deleted atomic.Bool
 }
 
 func (d *deletablePictures) Open(ctx context.Context, name string) (Picture, error) {
-	if d.gone.Load() {
+	if d.deleted.Load() {
 		return Picture{}, blob.ErrNotFound
 	}
 	return d.pictures.Open(ctx, name)
 }
 
-// TestCachesOfHostedPicturesAsk requests a picture as a cache does that has it. The answer is 304 without a body while the tag is the
-// picture's, and 404 as soon as the picture is deleted. A cache may not answer without a request.
+// TestCachesOfHostedPicturesAsk requests a picture as a cache does that stores it. The answer is 304 without a body while the tag matches,
+// and 404 as soon as the picture is deleted. A cache must not answer without a request.
 func TestCachesOfHostedPicturesAsk(t *testing.T) {
 	o := options(&echo{})
 	d := &deletablePictures{pictures: pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}}
@@ -149,7 +149,7 @@ func TestCachesOfHostedPicturesAsk(t *testing.T) {
 			t.Errorf("%s with %s: %d %q, Cache-Control %q, ETag %s; want %d %q", tt.method, tt.known, status, body, cache, tag, tt.status, tt.body)
 		}
 	}
-	d.gone.Store(true)
+	d.deleted.Store(true)
 	for _, known := range []string{"", `"1"`, "*"} {
 		if status, _, cache, _ := ask("GET", known); status != 404 || cache != "no-store" {
 			t.Errorf("a deleted picture with %s: %d, Cache-Control %q; want 404 and no-store", known, status, cache)
@@ -157,7 +157,7 @@ func TestCachesOfHostedPicturesAsk(t *testing.T) {
 	}
 }
 
-// TestHostedTypes requires that a browser plays every video that can be sent as base64.
+// TestHostedTypes checks that browsers may show every video that can be sent as base64.
 func TestHostedTypes(t *testing.T) {
 	for _, b := range []string{
 		"\x00\x00\x00\x14ftypisom\x00\x00\x02\x00mp41", "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00qt  ", "\x00\x00\x00\x14ftyp3gp4\x00\x00\x02\x003gp4",
@@ -171,7 +171,7 @@ func TestHostedTypes(t *testing.T) {
 	}
 }
 
-// TestRanges requests parts of a hosted picture or video, as a player does that seeks.
+// TestRanges requests parts of a hosted picture or video, as a player does when the user seeks.
 func TestRanges(t *testing.T) {
 	film := strings.Repeat("0123456789", 10_000)
 	const size = 100_000
@@ -181,7 +181,7 @@ func TestRanges(t *testing.T) {
 	for _, tt := range []struct {
 		method, header, condition string
 		status                    int
-		from, to                  int // of the bytes that are sent
+		from, to                  int // range of the bytes that are sent
 	}{
 		{"GET", "", "", 200, 0, size},
 		{"GET", "bytes=0-", "", 206, 0, size},
@@ -210,7 +210,7 @@ func TestRanges(t *testing.T) {
 		{"GET", "bytes=10-19", "Thu, 26 Nov 2026 04:00:00 GMT", 200, 0, size},
 		{"GET", "bytes=100000-", `"0"`, 200, 0, size},
 		{"HEAD", "", "", 200, 0, size},
-		{"HEAD", "bytes=0-0", "", 200, 0, size}, // RFC 9110, section 14.2: Range is for GET alone
+		{"HEAD", "bytes=0-0", "", 200, 0, size}, // RFC 9110, section 14.2: Range is only for GET
 	} {
 		req, err := http.NewRequest(tt.method, "http://"+address+"/hosted/0123456789abcdef0123456789abcdef", http.NoBody)
 		if err != nil {
@@ -248,7 +248,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestCacheHasTheWholeOfARange sends If-None-Match with Range: the cache has all of it.
+// TestCacheHasTheWholeOfARange sends If-None-Match with Range. If the tag matches, the cache has the complete picture, and the answer is
+// 304.
 func TestCacheHasTheWholeOfARange(t *testing.T) {
 	o := options(&echo{})
 	o.Hosted = pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}.Open
@@ -262,7 +263,7 @@ func TestCacheHasTheWholeOfARange(t *testing.T) {
 
 func TestDamagedPictureArrivesShort(t *testing.T) {
 	for _, n := range []int{1, 5, 100_000} {
-		for _, part := range []string{"", "bytes=0-0", "bytes=0-2"} { // also where the damage is outside of the range
+		for _, part := range []string{"", "bytes=0-0", "bytes=0-2"} { // also if the damage is outside of the range
 			o := options(&echo{})
 			o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", n), err: blob.ErrCorrupt}.Open
 			_, address := start(t, o)
@@ -275,7 +276,7 @@ func TestDamagedPictureArrivesShort(t *testing.T) {
 			}
 			res, err := http.DefaultClient.Do(req)
 			if err != nil {
-				continue // not even a header: as good
+				continue // no answer at all is fine, too
 			}
 			b, err := io.ReadAll(res.Body)
 			_ = res.Body.Close()

@@ -39,8 +39,8 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 		fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n%s\r\n", p.App, p.Key, upgrade)
 		return c
 	}
-	// heard reads for so long, and returns how many bytes came and what they began with.
-	heard := func(c net.Conn, d time.Duration) (n int, first string) {
+	// receive reads for the duration d, and returns the number of bytes and the first line.
+	receive := func(c net.Conn, d time.Duration) (n int, first string) {
 		_ = c.SetReadDeadline(time.Now().Add(d))
 		for {
 			m, err := c.Read(buffer)
@@ -53,10 +53,10 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 		}
 	}
 	one := begin()
-	if n, first := heard(one, time.Second); n == 0 || !strings.HasPrefix(first, "HTTP/1.1 200") && !strings.HasPrefix(first, "HTTP/1.1 101") {
+	if n, first := receive(one, time.Second); n == 0 || !strings.HasPrefix(first, "HTTP/1.1 200") && !strings.HasPrefix(first, "HTTP/1.1 101") {
 		t.Fatalf("%d bytes: %s", n, first)
 	}
-	n, _ := heard(one, minutes*time.Minute)
+	n, _ := receive(one, minutes*time.Minute)
 	if n == 0 || n > minutes*1024 {
 		t.Errorf("%d bytes in %d minutes, want some, and at most %d", n, minutes, minutes*1024)
 	}
@@ -64,10 +64,10 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 	before := memoryInUse()
 	var pipes []net.Conn
 	for range clients {
-		here, there := net.Pipe()
-		pipes = append(pipes, here, there)
-		heard(here, 50*time.Millisecond)
-		heard(there, 50*time.Millisecond)
+		client, server := net.Pipe()
+		pipes = append(pipes, client, server)
+		receive(client, 50*time.Millisecond)
+		receive(server, 50*time.Millisecond)
 	}
 	pipe := int64(memoryInUse()) - int64(before)
 	runtime.KeepAlive(pipes)
@@ -79,7 +79,7 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 		for range clients {
 			c := begin()
 			more = append(more, c)
-			if n, _ := heard(c, 20*time.Millisecond); n == 0 {
+			if n, _ := receive(c, 20*time.Millisecond); n == 0 {
 				t.Fatal("a client hears nothing")
 			}
 		}

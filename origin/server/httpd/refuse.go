@@ -57,10 +57,10 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 	if m == nil {
 		m = &s.o.Mounts[0]
 	}
-	var who *strangerError
-	if errors.As(err, &who) {
+	var stranger *strangerError
+	if errors.As(err, &stranger) {
 		s.metrics.refused.WithLabelValues("caller").Inc()
-		res := m.Handler.Refuse(r, who.err)
+		res := m.Handler.Refuse(r, stranger.err)
 		res.Stream = nil
 		return res
 	}

@@ -18,8 +18,8 @@ const (
 	hostileDrawing = `<svg xmlns="http://www.w3.org/2000/svg" onload="this.id = 'script ran'"><script>document.documentElement.id = 'script ran'</script></svg>`
 )
 
-// TestHostedVideoRunsNoScript opens hosted videos whose bytes are a page or a drawing in a browser, and the same bytes as what they
-// are, under the policy of videos. No script runs. Without the policy it does.
+// TestHostedVideoRunsNoScript opens hosted videos in a browser. The bytes of each video are a page or a drawing. It also opens these bytes
+// with their own content type, under the policy of videos. No script runs. Without the policy it does.
 func TestHostedVideoRunsNoScript(t *testing.T) {
 	testkit.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")

@@ -99,7 +99,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestClearOnTLS sends a request in the clear to the port of TLS: it is refused with the reason, never redirected, and never served.
+// TestClearOnTLS sends an unencrypted request to the TLS port. The server refuses it with the reason, and never redirects or serves it.
 func TestClearOnTLS(t *testing.T) {
 	h := &echo{}
 	o := options(h)
@@ -132,14 +132,14 @@ func TestClearOnTLS(t *testing.T) {
 	}
 }
 
-// TestSlowClientsAreCutUnderTLS has handshakes that stall, and what stalls after them.
+// TestSlowClientsAreCutUnderTLS checks that the server closes connections that stall during or after the handshake.
 func TestSlowClientsAreCutUnderTLS(t *testing.T) {
 	server, client := newTLSConfigs(t)
 	hello := helloOf(t, client)
 	for _, tt := range []struct {
-		name string
-		most time.Duration
-		do   func(c net.Conn)
+		name  string
+		limit time.Duration
+		do    func(c net.Conn)
 	}{
 		{"silent", 10 * time.Second, func(net.Conn) {}},
 		{"half a hello", 10 * time.Second, func(c net.Conn) { _, _ = c.Write(hello[:len(hello)/2]) }},
@@ -183,8 +183,8 @@ func TestSlowClientsAreCutUnderTLS(t *testing.T) {
 						break
 					}
 				}
-				if d := time.Since(start); d > tt.most+2*time.Second { // a refusal may take a second to write
-					t.Errorf("hung up after %v, want %v", d, tt.most)
+				if d := time.Since(start); d > tt.limit+2*time.Second { // writing a refusal may take a second
+					t.Errorf("hung up after %v, want %v", d, tt.limit)
 				}
 				_ = c.Close()
 				<-done
@@ -193,25 +193,25 @@ func TestSlowClientsAreCutUnderTLS(t *testing.T) {
 	}
 }
 
-// helloOf is the first record that a client sends.
+// helloOf returns the first record that a client sends.
 func helloOf(t testing.TB, c *tls.Config) []byte {
 	t.Helper()
-	here, there := net.Pipe()
+	client, server := net.Pipe()
 	go func() {
-		_ = tls.Client(here, c).Handshake()
-		_ = here.Close()
+		_ = tls.Client(client, c).Handshake()
+		_ = client.Close()
 	}()
 	b := make([]byte, 16<<10)
-	n, err := there.Read(b)
+	n, err := server.Read(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = there.Close()
+	_ = server.Close()
 	return b[:n]
 }
 
-// TestBoundsUnderTLS floods with silent connections: none of them needs a handshake to be
-// closed for others, or counted for its client.
+// TestBoundsUnderTLS opens many silent connections. The server can close them for other clients, and count them for their client, without a
+// handshake.
 func TestBoundsUnderTLS(t *testing.T) {
 	o := options(&echo{})
 	o.MaxConns, o.MaxConnsPerIP = 10, 5
@@ -246,7 +246,7 @@ func TestBoundsUnderTLS(t *testing.T) {
 	})
 }
 
-// TestStreamOverTLS cuts an answer off under TLS: the client notices there too.
+// TestStreamOverTLS cuts an answer off under TLS, and checks that the client notices.
 func TestStreamOverTLS(t *testing.T) {
 	o := options(streaming(func(_ context.Context, w io.Writer) error {
 		_, err := w.Write(make([]byte, 1<<20))

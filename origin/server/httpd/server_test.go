@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// TestMain starts the library's one goroutine that never ends, the date of answers, so that
-// it belongs to no test and to no bubble, and checks that nothing else is left at the end.
+// TestMain starts the library's goroutine for the date of answers, which never ends, so that it belongs to no test and no bubble. At the
+// end it checks that no other goroutine is left.
 func TestMain(m *testing.M) {
 	s, err := New(options(&echo{}))
 	if err != nil {
@@ -121,8 +121,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	if got := statusesOf(answers); got != "500" || !strings.Contains(text(t, answers[0]), `"code":99009`) {
 		t.Errorf("a panic answers %s", got)
 	}
-	if said := log.String(); strings.Count(said, "msg=panic") != 1 || !strings.Contains(said, `panic="a bug"`) || !strings.Contains(said, "stack=") {
-		t.Errorf("the log is %q", said)
+	if output := log.String(); strings.Count(output, "msg=panic") != 1 || !strings.Contains(output, `panic="a bug"`) || !strings.Contains(output, "stack=") {
+		t.Errorf("the log is %q", output)
 	}
 	if answers, _ := exchange(t, address, get); statusesOf(answers) != "200" {
 		t.Error("the server does not answer after a panic")
@@ -239,7 +239,7 @@ func TestOperations(t *testing.T) {
 	for _, tt := range []struct {
 		method, path string
 		status       int
-		holds        string
+		substring    string
 	}{
 		{"GET", "/healthz", 200, "ok"},
 		{"GET", "/readyz", 200, "ready"},
@@ -250,8 +250,8 @@ func TestOperations(t *testing.T) {
 		{"GET", "/metrics", 200, "sightline_http_connections 1"},
 		{"POST", "/healthz", 405, `"code":11103`},
 	} {
-		if status, body := ask(tt.method, tt.path); status != tt.status || !strings.Contains(body, tt.holds) {
-			t.Errorf("%s %s = %d %.300q, want %d with %s", tt.method, tt.path, status, body, tt.status, tt.holds)
+		if status, body := ask(tt.method, tt.path); status != tt.status || !strings.Contains(body, tt.substring) {
+			t.Errorf("%s %s = %d %.300q, want %d with %s", tt.method, tt.path, status, body, tt.status, tt.substring)
 		}
 	}
 	notReady.Store(true)

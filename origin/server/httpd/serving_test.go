@@ -23,12 +23,12 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// echo answers what it was asked, and counts.
+// echo is a handler that answers with the request's data and records each call.
 type echo struct {
 	mu    sync.Mutex
 	calls []string
 	do    func(ctx context.Context, r *api.Request) // before the answer; may be nil
-	err   error                                     // why it fails
+	err   error                                     // error of the answer
 }
 
 func (e *echo) Serve(ctx context.Context, r *api.Request) api.Response {
@@ -44,7 +44,7 @@ func (e *echo) Serve(ctx context.Context, r *api.Request) api.Response {
 	return api.Response{Status: 200, ContentType: "application/json; charset=UTF-8", Body: body, Err: e.err}
 }
 
-// Refuse writes an envelope with a code for each kind, as the interface does.
+// Refuse writes an envelope with a code for each kind of error, as the API does.
 func (e *echo) Refuse(r *api.Request, err error) api.Response {
 	code := 99009
 	for kind, c := range map[error]int{
@@ -63,12 +63,12 @@ func (e *echo) Refuse(r *api.Request, err error) api.Response {
 	return res
 }
 
-// anyone returns the credential as the caller, or "someone" without one.
+// anyone returns the credential as the caller, or "someone" if there is none.
 func anyone(_ context.Context, r *api.Request) (string, error) {
 	return cmp.Or(r.Authorization, "someone"), nil
 }
 
-// counter is a random source that gives each request another id.
+// counter is a random source that gives each request a different ID.
 type counter struct{ n byte }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -94,7 +94,7 @@ func options(h Handler) Options {
 	}
 }
 
-// start serves on loopback until the test ends.
+// start runs a server on loopback until the test ends, and returns it with its address.
 func start(t testing.TB, o Options) (*Server, string) {
 	t.Helper()
 	s, err := New(o)
@@ -120,7 +120,7 @@ func start(t testing.TB, o Options) (*Server, string) {
 	return s, l.Addr().String()
 }
 
-// exchange sends raw bytes and returns all answers until the server closes, or is silent although the client has finished.
+// exchange sends raw bytes and returns all answers. It ends when the server closes the connection or sends nothing more.
 func exchange(t testing.TB, address, raw string) (answers []*http.Response, rest string) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)

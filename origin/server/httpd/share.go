@@ -7,27 +7,27 @@ const smallAnswer = 64 << 10
 
 // share is the memory of one answer until it is sent. Only the goroutine of its connection uses it.
 type share struct {
-	of     *shares.Shares
-	caller func() string // returns the answer's caller; called once, at the first use of the share; then nil
-	name   string        // result of caller
-	taken  int64
+	of       *shares.Shares
+	caller   func() string // returns the answer's caller; called once, at the first use of the share; then nil
+	name     string        // result of caller
+	reserved int64
 }
 
 // Reserve implements [api.Memory]. It grows the share to total bytes, if it is smaller.
 func (a *share) Reserve(total int64) bool {
-	n := total - smallAnswer - a.taken
+	n := total - smallAnswer - a.reserved
 	if n <= 0 {
 		return true
 	}
 	if !a.of.Try(a.owner(), n) {
 		return false
 	}
-	a.taken += n
+	a.reserved += n
 	return true
 }
 
 // Room implements [api.Memory].
-func (a *share) Room() int64 { return smallAnswer + a.taken + a.of.Room(a.owner()) }
+func (a *share) Room() int64 { return smallAnswer + a.reserved + a.of.Room(a.owner()) }
 
 // owner returns the caller that the share counts for.
 func (a *share) owner() string {
@@ -39,8 +39,8 @@ func (a *share) owner() string {
 
 // settle shrinks the share to total bytes, if it is larger.
 func (a *share) settle(total int64) {
-	if n := a.taken - max(total-smallAnswer, 0); n > 0 {
+	if n := a.reserved - max(total-smallAnswer, 0); n > 0 {
 		a.of.Give(a.name, n)
-		a.taken -= n
+		a.reserved -= n
 	}
 }

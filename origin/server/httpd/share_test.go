@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// heavy answers with a body of its size, but for paths that end in small.
+// heavy answers with size bytes, except for paths that end in small.
 type heavy struct {
 	echo
 	size int
@@ -28,7 +28,7 @@ func (h *heavy) Serve(ctx context.Context, r *api.Request) api.Response {
 	return api.Response{Status: 200, ContentType: "text/plain", Body: make([]byte, h.size)}
 }
 
-// asks connects and sends a request of a caller.
+// asks connects and sends a request with a caller's credential.
 func asks(l *pipeListener, caller, path string) net.Conn {
 	c := l.dial("192.0.2.1")
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: %s\r\n\r\n", path, caller)
@@ -43,8 +43,8 @@ func readAnswer(c net.Conn) (status string, size int) {
 	return header[:min(len(header), len("HTTP/1.1 200"))], len(body)
 }
 
-// TestHostileReaders has 200 connections of one caller ask for large answers and read nothing. They hold half of the memory of answers,
-// others get theirs, and after the time of one piece the connections are closed and the memory is back.
+// TestHostileReaders makes 200 connections of one caller request large answers and read nothing. They use half of the memory for answers,
+// and other callers still get answers. After stallTimeout the server closes these connections and frees the memory.
 func TestHostileReaders(t *testing.T) {
 	o := options(&heavy{size: 1 << 20})
 	o.AnswerBudget = 16 << 20
@@ -79,14 +79,14 @@ func TestHostileReaders(t *testing.T) {
 	})
 }
 
-// TestPacedAnswer reads an answer at a rate. One that keeps the least rate gets all of it, however long it takes.
+// TestPacedAnswer reads an answer at a rate. A client with at least the minimum rate gets all of it, however long that takes.
 func TestPacedAnswer(t *testing.T) {
 	const size = 3 << 20
 	for _, tt := range []struct {
-		name  string
-		bytes int // at a time
-		pause time.Duration
-		whole bool
+		name     string
+		bytes    int // per read
+		pause    time.Duration
+		complete bool
 	}{
 		{"fast", 256 << 10, time.Millisecond, true},
 		{"just enough", 64 << 10, 3500 * time.Millisecond, true},
@@ -103,15 +103,16 @@ func TestPacedAnswer(t *testing.T) {
 					n, err = io.ReadFull(c, b)
 					got += n
 				}
-				if whole := got > size; whole != tt.whole {
-					t.Errorf("%d bytes of %d, whole: %t, want %t", got, size, whole, tt.whole)
+				if complete := got > size; complete != tt.complete {
+					t.Errorf("%d bytes of %d, whole: %t, want %t", got, size, complete, tt.complete)
 				}
 			})
 		})
 	}
 }
 
-// identifyCaller knows callers that show something, refuses those of closed paths, and takes all others for strangers.
+// identifyCaller returns the credential as the caller. Without a credential it refuses closed paths, and returns the unknown caller for
+// other paths.
 func identifyCaller(_ context.Context, r *api.Request) (string, error) {
 	if r.Authorization == "" && strings.HasPrefix(r.Path, "/v2/closed") {
 		return "", api.ErrPath
@@ -119,8 +120,8 @@ func identifyCaller(_ context.Context, r *api.Request) (string, error) {
 	return r.Authorization, nil
 }
 
-// TestHostileBodies has 60 connections without a credential declare bodies and send a part: on a path that needs a credential they are
-// refused at once, elsewhere they share a little. Bodies of others arrive.
+// TestHostileBodies makes 120 connections without a credential declare bodies and send a part. On a path that needs a credential they are
+// refused at once. On another path they share a small budget. The bodies of other callers arrive.
 func TestHostileBodies(t *testing.T) {
 	h := &echo{}
 	o := options(h)
@@ -147,7 +148,7 @@ func TestHostileBodies(t *testing.T) {
 			go fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", path, length, strings.Repeat("x", 300<<10))
 		}
 		for range 60 {
-			if got := <-status; got != "HTTP/1.1 400" { // as the handler answers what it does not know
+			if got := <-status; got != "HTTP/1.1 400" { // the status of this handler for an unknown path
 				t.Errorf("without a credential where one is needed: %s", got)
 			}
 		}
@@ -178,7 +179,7 @@ func TestHostileBodies(t *testing.T) {
 	})
 }
 
-// TestBodiesReserveWhatArrives declares large bodies and sends little of them.
+// TestBodiesReserveWhatArrives declares large bodies and sends a small part. A body only reserves memory for received bytes.
 func TestBodiesReserveWhatArrives(t *testing.T) {
 	o := options(&echo{})
 	o.MaxBody, o.BodyBudget = 8<<20, 64<<20
@@ -190,8 +191,8 @@ func TestBodiesReserveWhatArrives(t *testing.T) {
 			slow = append(slow, c)
 		}
 		synctest.Wait()
-		if held := o.BodyBudget - s.bodies.Free(); held != 50*firstBytes {
-			t.Errorf("50 bodies of which 9 KB have come hold %d bytes, want %d", held, 50*firstBytes)
+		if reserved := o.BodyBudget - s.bodies.Free(); reserved != 50*firstBytes {
+			t.Errorf("50 bodies of which 9 KB have come hold %d bytes, want %d", reserved, 50*firstBytes)
 		}
 		for _, c := range slow {
 			_ = c.Close()
@@ -199,7 +200,7 @@ func TestBodiesReserveWhatArrives(t *testing.T) {
 	})
 }
 
-// TestRefusedCallerKeepsItsConnection shows a wrong credential with a small body, and then a right one.
+// TestRefusedCallerKeepsItsConnection sends a wrong credential with a small body, and then a valid credential over the same connection.
 func TestRefusedCallerKeepsItsConnection(t *testing.T) {
 	o := options(&echo{})
 	o.Mounts[0].Caller = func(_ context.Context, r *api.Request) (string, error) {
@@ -224,8 +225,8 @@ func TestRefusedCallerKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutMemory answers calls while there is no memory for a large answer: one that reads is refused, one that has written
-// has succeeded.
+// TestAnswersWithoutMemory makes calls while there is no memory for a large answer. A call that only reads is refused. A call that has
+// written reports success.
 func TestAnswersWithoutMemory(t *testing.T) {
 	o := options(&heavy{size: 1 << 20})
 	o.AnswerBudget = 1 << 20

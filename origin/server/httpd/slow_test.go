@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pipeListener is a listener of in-memory connections, for virtual time.
+// pipeListener is a listener for in-memory connections, which work with virtual time.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -32,7 +32,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { close(l.closed); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// from is a connection that seems to come from an address.
+// from is a connection with a fake remote address.
 type from struct {
 	net.Conn
 	remote net.Addr
@@ -41,12 +41,12 @@ type from struct {
 func (f from) RemoteAddr() net.Addr { return f.remote }
 
 func (l *pipeListener) dial(ip string) net.Conn {
-	here, there := net.Pipe()
-	l.conns <- from{there, &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}}
-	return here
+	client, server := net.Pipe()
+	l.conns <- from{server, &net.TCPAddr{IP: net.ParseIP(ip), Port: 1}}
+	return client
 }
 
-// inBubble serves in virtual time.
+// inBubble runs a server and a test in virtual time.
 func inBubble(t *testing.T, o Options, test func(t *testing.T, s *Server, l *pipeListener)) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(o)
@@ -69,10 +69,10 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, s *Server, l *pip
 	})
 }
 
-// settle lets the library's worker pool notice, in virtual time, that it has stopped.
+// settle gives the library's worker pool two virtual seconds to notice that it has stopped.
 func settle() { time.Sleep(2 * time.Second) }
 
-// drip sends raw, then one byte every interval, and returns the answer and the time when the server closed the connection.
+// drip sends raw, then one byte every interval. It returns the answer and the time until the server closed the connection.
 func drip(l *pipeListener, raw string, interval time.Duration) (answer string, after time.Duration) {
 	c := l.dial("192.0.2.1")
 	start := time.Now()
@@ -103,7 +103,7 @@ func drip(l *pipeListener, raw string, interval time.Duration) (answer string, a
 func TestSlowClientsAreCut(t *testing.T) {
 	tests := []struct {
 		name, raw, want string
-		most            time.Duration
+		limit           time.Duration
 	}{
 		{"silent", "", "HTTP/1.1 408", 10 * time.Second},
 		{"dripping header", "GET / HTTP/1.1\r\nHost: h\r\nX: ", "HTTP/1.1 408", 10 * time.Second},
@@ -116,16 +116,16 @@ func TestSlowClientsAreCut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, options(&echo{}), func(t *testing.T, _ *Server, l *pipeListener) {
 				answer, after := drip(l, tt.raw, time.Second)
-				if !strings.HasPrefix(answer, tt.want) || after > tt.most {
-					t.Errorf("cut after %v with %.60q, want %s within %v", after, answer, tt.want, tt.most)
+				if !strings.HasPrefix(answer, tt.want) || after > tt.limit {
+					t.Errorf("cut after %v with %.60q, want %s within %v", after, answer, tt.want, tt.limit)
 				}
 			})
 		})
 	}
 }
 
-// TestPacedBody sends a body at a good rate for longer than the body may take, and at a
-// rate that is just enough.
+// TestPacedBody sends bodies at a sufficient rate and below it. A body that takes longer than the maximum time is refused, even at a
+// sufficient rate.
 func TestPacedBody(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

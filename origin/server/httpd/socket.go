@@ -85,9 +85,9 @@ func (t *stream) serve(k *websocket.Conn) {
 	t.s.sockets.Add(1)
 	defer t.s.sockets.Add(-1)
 	defer func() { _ = t.Close() }()
-	heard := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(heard)
+		defer close(done)
 		t.listen(k)
 	}()
 	out := &messages{t: t, k: k}
@@ -98,7 +98,7 @@ func (t *stream) serve(k *websocket.Conn) {
 	until := t.s.now().Add(socketFarewell)
 	_ = k.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), until) // the client may have disconnected
 	_ = k.SetReadDeadline(until)
-	<-heard
+	<-done
 }
 
 // listen drops the client's messages and answers its pings. When the client disconnects, listen ends the call.

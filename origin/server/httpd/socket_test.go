@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// ticking says "begin", then the time it has lasted each 15 s, and "end" when its call ends.
+// ticking returns a handler that streams "begin", the elapsed time every 15 s, and "end" when its call ends.
 func ticking() *answering {
 	return &answering{serve: func(ctx context.Context, r *api.Request) api.Response {
 		if r.Authorization != "Key k" {
@@ -26,22 +26,22 @@ func ticking() *answering {
 		}
 		return api.Response{Status: 200, ContentType: "application/x", Stream: func(w io.Writer) error {
 			began := time.Now()
-			said := "begin"
+			line := "begin"
 			for {
-				if _, err := io.WriteString(w, said+"\n"); err != nil {
+				if _, err := io.WriteString(w, line+"\n"); err != nil {
 					return err
 				}
 				if err := w.(interface{ Flush() error }).Flush(); err != nil {
 					return err
 				}
-				if said == "end" {
+				if line == "end" {
 					return nil
 				}
 				select {
 				case <-ctx.Done():
-					said = "end"
+					line = "end"
 				case <-time.After(15 * time.Second):
-					said = fmt.Sprint(time.Since(began))
+					line = fmt.Sprint(time.Since(began))
 				}
 			}
 		}}
@@ -54,7 +54,7 @@ func live(h Handler) Options {
 	return o
 }
 
-// dialSocket connects a WebSocket that shows its credential as a page does.
+// dialSocket connects a WebSocket that sends its credential as a page does.
 func dialSocket(t *testing.T, l *pipeListener, offers ...string) (*websocket.Conn, net.Conn, *http.Response, error) {
 	t.Helper()
 	c := l.dial("192.0.2.1")
@@ -68,7 +68,7 @@ func dialSocket(t *testing.T, l *pipeListener, offers ...string) (*websocket.Con
 
 var credential = credentialOf("Key k")
 
-// credentialOf is a credential as a page offers it.
+// credentialOf returns a credential in the form in which a page offers it as a protocol.
 func credentialOf(authorization string) string {
 	return "authorization." + base64.RawURLEncoding.EncodeToString([]byte(authorization))
 }
@@ -139,7 +139,7 @@ func TestSocket(t *testing.T) {
 	})
 }
 
-// TestSocketOfWhoLeaves ends the call of a client that closes, that hangs up, and that says too much.
+// TestSocketOfWhoLeaves: the call ends if its client closes the socket, hangs up, or sends too large a message.
 func TestSocketOfWhoLeaves(t *testing.T) {
 	for name, leave := range map[string]func(*websocket.Conn, net.Conn){
 		"closes":   func(k *websocket.Conn, _ net.Conn) { _ = k.WriteControl(websocket.CloseMessage, nil, time.Time{}) },
@@ -165,7 +165,7 @@ func TestSocketOfWhoLeaves(t *testing.T) {
 						}
 					}
 				}()
-				time.Sleep(14 * time.Second) // virtual, and less than until the next message
+				time.Sleep(14 * time.Second) // virtual, and before the next message
 				synctest.Wait()
 				if n := s.sockets.Load(); n != 0 {
 					t.Errorf("%d sockets are open", n)
@@ -176,7 +176,7 @@ func TestSocketOfWhoLeaves(t *testing.T) {
 	}
 }
 
-// TestSlowSocketIsCut has a client that takes nothing: its connection goes ten seconds after a message.
+// TestSlowSocketIsCut has a client that stops reading. The server closes its connection ten seconds after a message.
 func TestSlowSocketIsCut(t *testing.T) {
 	inBubble(t, live(ticking()), func(t *testing.T, s *Server, l *pipeListener) {
 		k, c, _, err := dialSocket(t, l, "sightline.sync", credential)

@@ -59,8 +59,8 @@ type flusher interface {
 	Flush() error
 }
 
-// write writes the body to w. gone returns the number of sent bytes, and an error if the rest was not sent.
-func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
+// write writes the body to w. result returns the number of sent bytes, and an error if the rest was not sent.
+func (t *stream) write(w flusher, result func() (int64, error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.reportPanic(t.id, p)
@@ -71,7 +71,7 @@ func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	if err == nil {
 		err = w.Flush()
 	}
-	switch sent, why := gone(); {
+	switch sent, why := result(); {
 	case why != nil: // the client has disconnected or is too slow, or this server stops
 		t.s.o.Log.Debug("the client did not read the answer", "id", t.id, "sent", sent, "error", why)
 		return why

@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// answering is a handler with one answer.
+// answering is a handler that answers with its serve function.
 type answering struct {
 	echo
 	serve func(ctx context.Context, r *api.Request) api.Response
@@ -42,7 +42,7 @@ func TestStream(t *testing.T) {
 				return err
 			}
 		}
-		return ctx.Err() // the call lives as long as its stream
+		return ctx.Err() // the context must not end before the stream
 	}))
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s, addr := start(t, o)
@@ -64,7 +64,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// drainServer stops a server now, so that its log is complete; the cleanup's Drain finds nothing to do.
+// drainServer stops a server, so that its log is complete. The later Drain of the cleanup has no effect.
 func drainServer(t *testing.T, s *Server) {
 	t.Helper()
 	if err := s.Drain(t.Context()); err != nil {
@@ -88,8 +88,7 @@ func metricOf(t *testing.T, g prometheus.Gatherer, name string) (sum float64) {
 	return sum
 }
 
-// TestBrokenStreamsAreCut has a stream fail after a part, or panic: no client takes the part
-// for the whole.
+// TestBrokenStreamsAreCut makes a stream fail or panic after a part. The client must notice that the answer is incomplete.
 func TestBrokenStreamsAreCut(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"error": func() error { return errors.New("the disk is gone") },
@@ -120,14 +119,14 @@ func TestBrokenStreamsAreCut(t *testing.T) {
 	}
 }
 
-// TestStreamsHaveADeadlineForEachChunk has one client that takes its answer slowly but
-// steadily, for longer than an answer may take, and one that stops.
+// TestStreamsHaveADeadlineForEachChunk has a client that reads slowly but steadily for longer than writeTimeout, and a client that stops
+// reading. Only the first one gets the complete answer.
 func TestStreamsHaveADeadlineForEachChunk(t *testing.T) {
 	const size = 64 * chunkBytes
 	for _, tt := range []struct {
-		name  string
-		stops bool
-		whole bool
+		name     string
+		stops    bool
+		complete bool
 	}{{"slow", false, true}, {"stops", true, false}} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got error
@@ -153,10 +152,10 @@ func TestStreamsHaveADeadlineForEachChunk(t *testing.T) {
 				if err == nil {
 					n, err = io.Copy(io.Discard, res.Body)
 				}
-				if tt.whole != (err == nil && n == size) || tt.whole != (got == nil) {
+				if tt.complete != (err == nil && n == size) || tt.complete != (got == nil) {
 					t.Errorf("%d bytes, %v; the stream sees %v", n, err, got)
 				}
-				if d := time.Since(start); tt.whole && d < 2*writeTimeout {
+				if d := time.Since(start); tt.complete && d < 2*writeTimeout {
 					t.Errorf("the slow client took %v, which proves nothing", d)
 				}
 				_ = c.Close()
@@ -165,7 +164,7 @@ func TestStreamsHaveADeadlineForEachChunk(t *testing.T) {
 	}
 }
 
-// slowly reads half a chunk in two virtual seconds.
+// slowly takes two virtual seconds to read half a chunk.
 type slowly struct{ io.Reader }
 
 func (s slowly) Read(p []byte) (int, error) {
@@ -173,7 +172,7 @@ func (s slowly) Read(p []byte) (int, error) {
 	return io.ReadFull(s.Reader, p[:min(len(p), chunkBytes/2)])
 }
 
-// TestDrainWaitsForStreams drains while an answer is being written.
+// TestDrainWaitsForStreams drains a server while it writes an answer.
 func TestDrainWaitsForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := make(chan bool)
@@ -220,7 +219,7 @@ func TestRequestsAsHandlersSeeThem(t *testing.T) {
 		name, from   string
 		proxy        bool
 		lines        string
-		remote, line string // what the handler sees, and its header X-A
+		remote, line string // what the handler gets: address, and header X-A
 	}{
 		{"IPv4", "192.0.2.1", false, "X-A:  1 \r\nX-A: 2\r\n", "192.0.2.1", "1"},
 		{"IPv6", "2001:db8::17", false, "", "2001:db8::/64", ""},
@@ -257,7 +256,8 @@ func TestRequestsAsHandlersSeeThem(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAnswers checks the protective headers of every kind of answer, and that answers of our pages are for our pages only.
+// TestHeadersOfAnswers checks the protective headers of every kind of answer. It also checks that only our pages can read answers of a
+// mount with Own.
 func TestHeadersOfAnswers(t *testing.T) {
 	own := &answering{serve: func(context.Context, *api.Request) api.Response {
 		return api.Response{Status: 200, ContentType: "text/html", Body: []byte("<p>"), Header: []api.Field{

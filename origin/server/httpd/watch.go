@@ -22,8 +22,8 @@ func (c *conn) watch(ctx context.Context) (watched context.Context, stop func())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		gone := false
-		if raw.Read(func(fd uintptr) bool { gone = system.HungUp(fd); return gone }) == nil && gone {
+		hungUp := false
+		if raw.Read(func(fd uintptr) bool { hungUp = system.HungUp(fd); return hungUp }) == nil && hungUp {
 			cancel()
 		}
 	}()

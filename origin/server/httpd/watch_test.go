@@ -13,11 +13,11 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// watcher answers when its client has gone, or when end is closed.
+// watcher answers when its client has disconnected, or when end is closed.
 type watcher struct {
 	echo
-	began, gone chan struct{}
-	end         chan struct{}
+	began, canceled chan struct{}
+	end             chan struct{}
 }
 
 func (h *watcher) Serve(ctx context.Context, r *api.Request) api.Response {
@@ -26,16 +26,16 @@ func (h *watcher) Serve(ctx context.Context, r *api.Request) api.Response {
 	h.began <- struct{}{}
 	select {
 	case <-ctx.Done():
-		h.gone <- struct{}{}
+		h.canceled <- struct{}{}
 	case <-h.end:
 	}
 	return h.echo.Serve(ctx, r)
 }
 
-// TestWatchedClients has clients disconnect during a call, with and without another request behind it. The call learns of it. A client
-// that stays gets its answers.
+// TestWatchedClients makes clients disconnect during a call, with and without another request behind it. The context of the call ends. A
+// client that stays gets its answers.
 func TestWatchedClients(t *testing.T) {
-	h := &watcher{began: make(chan struct{}, 10), gone: make(chan struct{}, 10), end: make(chan struct{})}
+	h := &watcher{began: make(chan struct{}, 10), canceled: make(chan struct{}, 10), end: make(chan struct{})}
 	_, address := start(t, options(h))
 	dial := func(requests int) net.Conn {
 		c, err := net.Dial("tcp", address)
@@ -48,7 +48,7 @@ func TestWatchedClients(t *testing.T) {
 	}
 	for _, requests := range []int{1, 2} {
 		_ = dial(requests).Close()
-		<-h.gone
+		<-h.canceled
 	}
 	c := dial(2)
 	defer c.Close()

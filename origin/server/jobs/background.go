@@ -45,11 +45,11 @@ func (b *Background) Run(ctx context.Context) {
 	begun := make(chan struct{}, atOnce)
 	tasks.Go(func() { b.steps(ctx) })
 	for ctx.Err() == nil {
-		taken, err := b.Engine.Take(b.Now(), atOnce-len(begun))
+		dueTasks, err := b.Engine.Take(b.Now(), atOnce-len(begun))
 		if err != nil && ctx.Err() == nil {
 			b.Log.Error("cannot take background tasks", "error", err)
 		}
-		for _, t := range taken {
+		for _, t := range dueTasks {
 			begun <- struct{}{} // never blocks: only this loop starts tasks
 			tasks.Go(func() {
 				defer func() { <-begun }()
@@ -59,7 +59,7 @@ func (b *Background) Run(ctx context.Context) {
 		switch {
 		case err != nil:
 			b.Pause(ctx, time.Second) // a retry may succeed
-		case len(taken) == 0:
+		case len(dueTasks) == 0:
 			b.Pause(ctx, idle)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// TestRequestsComeFirst makes calls while background pictures are running and waiting. The calls do not wait for the background, which
-// continues after the answers.
+// TestRequestsComeFirst makes calls while background pictures run and wait. The calls do not wait for the background, which continues after
+// the answers.
 func TestRequestsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -35,7 +35,7 @@ func TestRequestsComeFirst(t *testing.T) {
 				last[i] = time.Since(start)
 			})
 		}
-		time.Sleep(longWork / 2) // virtual; one is analysed, one waits
+		time.Sleep(longWork / 2) // virtual; one picture is being analysed, one waits
 		begun := time.Now()
 		if status := w.call(t.Context(), "", "call"); status != 200 || time.Since(begun) != 3*time.Second {
 			t.Errorf("a call of three pictures: %d after %v, want 200 after 3s", status, time.Since(begun))
@@ -47,7 +47,8 @@ func TestRequestsComeFirst(t *testing.T) {
 	})
 }
 
-// TestTheBackgroundIsNotForgotten keeps the one worker of calls busy for good.
+// TestTheBackgroundIsNotForgotten keeps the only worker busy with calls. A background picture is still analysed, at an eleventh of the
+// speed.
 func TestTheBackgroundIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -75,7 +76,7 @@ func TestTheBackgroundIsNotForgotten(t *testing.T) {
 	})
 }
 
-// TestWaitingEndsWithItsContext gives up while waiting, in both lanes.
+// TestWaitingEndsWithItsContext ends the context of a call and of background pictures while they wait.
 func TestWaitingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -110,7 +111,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestBehindGivesWay runs long work that yields each second while a large call comes.
+// TestBehindGivesWay runs long work that yields every second. A large call gets the worker in between.
 func TestBehindGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -140,22 +141,22 @@ func TestBehindGivesWay(t *testing.T) {
 		wg.Wait()
 
 		ctx, cancel := context.WithCancel(t.Context())
-		var told error
+		var yieldErr error
 		err := p.Behind(ctx, func(yield func(time.Duration) error) {
 			cancel()
 			wg.Go(func() { _, _ = p.Run(t.Context(), urls(fewPictures+1)) })
 			synctest.Wait()
-			told = yield(time.Second)
+			yieldErr = yield(time.Second)
 		})
-		if !errors.Is(told, context.Canceled) || !errors.Is(err, context.Canceled) {
-			t.Errorf("yield = %v, Behind = %v, want context.Canceled", told, err)
+		if !errors.Is(yieldErr, context.Canceled) || !errors.Is(err, context.Canceled) {
+			t.Errorf("yield = %v, Behind = %v, want context.Canceled", yieldErr, err)
 		}
 		wg.Wait()
 	})
 }
 
-// TestBehindWaitsForCalls runs work that yields each millisecond, and has a call under way for a while. The work waits meanwhile, ten times
-// as long as it works, and large calls have its worker.
+// TestBehindWaitsForCalls runs work that yields every millisecond. While a call is in progress, the work pauses for ten times as long as it
+// works.
 func TestBehindWaitsForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -187,7 +188,7 @@ func TestBehindWaitsForCalls(t *testing.T) {
 	})
 }
 
-// exercise is a training of so many steps.
+// exercise is a training with a number of steps.
 type exercise struct{ steps int }
 
 func (e *exercise) Step() (done bool) {
@@ -198,7 +199,7 @@ func (e *exercise) Step() (done bool) {
 
 func (e *exercise) Close() {}
 
-// keeping is an engine with much to maintain.
+// keeping is an engine that always has maintenance to do.
 type keeping struct{ desk }
 
 func (k *keeping) Step(context.Context, time.Time) (bool, error) {
@@ -206,7 +207,7 @@ func (k *keeping) Step(context.Context, time.Time) (bool, error) {
 	return true, nil
 }
 
-// TestTrainingsWaitForCalls checks that trainings and the maintenance of the engine pause after each step while a call is under way.
+// TestTrainingsWaitForCalls checks that trainings and the maintenance of the engine pause after each step while a call is in progress.
 func TestTrainingsWaitForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -225,7 +226,7 @@ func TestTrainingsWaitForCalls(t *testing.T) {
 	})
 }
 
-// TestGate checks that other work waits if it and the calls that go first fill all processors.
+// TestGate checks that other work waits if it and the small calls, which go first, fill all processors.
 func TestGate(t *testing.T) {
 	tests := []struct {
 		workers, calls, other int
@@ -253,8 +254,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestLowPriority checks that work lowers the priority of its threads. Calls that go first do not, and neither do trainings in a guest,
-// because calls wait for them.
+// TestLowPriority checks that work lowers the priority of its threads. Small calls do not, because they go first. Trainings in a guest do
+// not, because calls wait for them.
 func TestLowPriority(t *testing.T) {
 	var g gauge
 	var lowered atomic.Int64
@@ -295,10 +296,10 @@ func TestLowPriority(t *testing.T) {
 	}
 }
 
-// keeper counts the holds of each picture.
+// keeper counts the pins of each picture.
 type keeper struct {
 	mu   sync.Mutex
-	held map[blob.Hash]int
+	pins map[blob.Hash]int
 	err  error
 }
 
@@ -308,15 +309,15 @@ func (k *keeper) Pin(_ context.Context, data []byte) (blob.Hash, error) {
 	if k.err != nil {
 		return blob.Hash{}, k.err
 	}
-	k.held[blob.Sum(data)]++
+	k.pins[blob.Sum(data)]++
 	return blob.Sum(data), nil
 }
 
 func (k *keeper) Unpin(_ context.Context, h blob.Hash) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held[h]--; k.held[h] == 0 {
-		delete(k.held, h)
+	if k.pins[h]--; k.pins[h] == 0 {
+		delete(k.pins, h)
 	}
 	return k.err
 }
@@ -327,7 +328,7 @@ func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
 		o := options(&g, time.Second)
-		k := &keeper{held: map[blob.Hash]int{}}
+		k := &keeper{pins: map[blob.Hash]int{}}
 		o.Pinner = k
 		p := New(o)
 		jobs := []api.Job{{Data: []byte(pixel), Keep: true}, {Data: []byte(pixel)}, {Data: []byte("bad"), Keep: true}}
@@ -338,23 +339,23 @@ func TestKeep(t *testing.T) {
 		if r := results[0]; r.Blob != blob.Sum([]byte(pixel)) || r.ContentType != "image/gif" || r.Err != nil {
 			t.Errorf("kept: %+v", r)
 		}
-		if !results[1].Blob.IsZero() || !results[2].Blob.IsZero() || results[2].Err == nil || len(k.held) != 1 {
-			t.Errorf("%+v, %+v, %v", results[1], results[2], k.held)
+		if !results[1].Blob.IsZero() || !results[2].Blob.IsZero() || results[2].Err == nil || len(k.pins) != 1 {
+			t.Errorf("%+v, %+v, %v", results[1], results[2], k.pins)
 		}
-		// A call that is given up holds nothing.
+		// A call whose context ends pins no picture.
 		if err := k.Unpin(t.Context(), blob.Sum([]byte(pixel))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		if _, err := p.Run(ctx, []api.Job{jobs[0], jobs[0]}); !errors.Is(err, api.ErrTimeout) || len(k.held) != 0 {
-			t.Errorf("Run = %v, %v held", err, k.held)
+		if _, err := p.Run(ctx, []api.Job{jobs[0], jobs[0]}); !errors.Is(err, api.ErrTimeout) || len(k.pins) != 0 {
+			t.Errorf("Run = %v, %v held", err, k.pins)
 		}
-		// Nor does a picture of the background.
+		// Nor does a background picture whose context ends.
 		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
-		if r := p.Picture(ctx, &jobs[0]); !errors.Is(r.Err, api.ErrTimeout) || len(k.held) != 0 {
-			t.Errorf("Picture = %v, %v held", r.Err, k.held)
+		if r := p.Picture(ctx, &jobs[0]); !errors.Is(r.Err, api.ErrTimeout) || len(k.pins) != 0 {
+			t.Errorf("Picture = %v, %v held", r.Err, k.pins)
 		}
 		k.err = errors.New("disk")
 		if r := p.Picture(t.Context(), &jobs[0]); !errors.Is(r.Err, api.ErrInternal) {
@@ -384,15 +385,15 @@ func TestPassingFailures(t *testing.T) {
 	}
 }
 
-// desk is an engine of which tasks are taken and to which they are handed back.
+// desk is an engine with a list of tasks. It records the results that it gets back.
 type desk struct {
-	mu    sync.Mutex
-	open  []core.Task
-	done  []string
-	steps int // left to do
-	took  error
-	kept  error
-	err   error
+	mu      sync.Mutex
+	open    []core.Task
+	done    []string
+	steps   int // left to do
+	took    error
+	doneErr error
+	err     error
 }
 
 func (d *desk) Take(_ time.Time, n int) ([]core.Task, error) {
@@ -411,7 +412,7 @@ func (d *desk) Done(_ context.Context, t core.Task, r core.Result) error {
 		panic("a bug")
 	}
 	d.done = append(d.done, fmt.Sprint(t.Picture.URL, " ", r.Picture.Err))
-	return d.kept
+	return d.doneErr
 }
 
 func (d *desk) Step(context.Context, time.Time) (bool, error) {
@@ -427,7 +428,7 @@ func TestBackground(t *testing.T) {
 		panics := &panicLog{Handler: slog.DiscardHandler}
 		o := options(&g, time.Second)
 		o.Log = slog.New(panics)
-		d := &desk{steps: 3, took: errors.New("once"), kept: errors.New("full"), err: errors.New("once")}
+		d := &desk{steps: 3, took: errors.New("once"), doneErr: errors.New("full"), err: errors.New("once")}
 		for _, url := range []string{"a", "bad", "explode", "b"} {
 			d.open = append(d.open, core.Task{Picture: &api.Job{URL: "http://" + url}})
 		}
@@ -435,15 +436,15 @@ func TestBackground(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { b.Run(ctx) })
-		time.Sleep(10500 * time.Millisecond) // virtual; between two looks, which are at whole seconds
+		time.Sleep(10500 * time.Millisecond) // virtual; between two checks of the engine, which are at whole seconds
 		d.mu.Lock()
 		if len(d.done) != 3 || panics.n.Load() != 1 || d.steps > 0 {
 			t.Errorf("done %q, %d panics, %d steps left", d.done, panics.n.Load(), d.steps)
 		}
-		d.took, d.kept, d.err = nil, nil, nil
+		d.took, d.doneErr, d.err = nil, nil, nil
 		d.open = append(d.open, core.Task{Picture: &api.Job{URL: "http://late"}}, core.Task{Picture: &api.Job{URL: "http://never"}})
 		d.mu.Unlock()
-		time.Sleep(2 * time.Second) // virtual; a pause after the error, then one of them
+		time.Sleep(2 * time.Second) // virtual; a pause after the error, then one of the tasks
 		stop()
 		wg.Wait()
 		if len(d.done) != 4 {

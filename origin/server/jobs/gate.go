@@ -11,10 +11,10 @@ import (
 type gate struct {
 	workers int
 
-	mu    sync.Mutex
-	calls int           // calls in progress that go first
-	other int           // running pieces of other work
-	fewer chan struct{} // closed when calls or other falls; nil: nothing waits for it
+	mu       sync.Mutex
+	calls    int           // calls in progress that go first
+	other    int           // running pieces of other work
+	decrease chan struct{} // closed when calls or other falls; nil: nothing waits for it
 }
 
 // After at least workTime of work, other work waits at most waitShare times as long. So it also ends while calls never stop.
@@ -30,9 +30,9 @@ func (g *gate) move(calls, other int) {
 	defer g.mu.Unlock()
 	g.calls += calls
 	g.other += other
-	if (calls < 0 || other < 0) && g.fewer != nil {
-		close(g.fewer)
-		g.fewer = nil
+	if (calls < 0 || other < 0) && g.decrease != nil {
+		close(g.decrease)
+		g.decrease = nil
 	}
 }
 
@@ -56,14 +56,14 @@ func (g *gate) wait(worked time.Duration) (waited bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.narrow() && ctx.Err() == nil {
-		if g.fewer == nil {
-			g.fewer = make(chan struct{})
+		if g.decrease == nil {
+			g.decrease = make(chan struct{})
 		}
-		fewer := g.fewer
+		decrease := g.decrease
 		g.other--
 		g.mu.Unlock()
 		select {
-		case <-fewer:
+		case <-decrease:
 		case <-ctx.Done():
 		}
 		g.mu.Lock()

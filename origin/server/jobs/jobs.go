@@ -523,9 +523,9 @@ func (p *Pool) downloadError(ctx context.Context, url string, err error) (passin
 	if errors.Is(err, raster.ErrTooLarge) {
 		return false, err
 	}
-	var told interface{ Cause() error }
-	if errors.As(err, &told) {
-		p.o.Log.Debug("cannot download", "url", url, "error", told.Cause())
+	var causer interface{ Cause() error }
+	if errors.As(err, &causer) {
+		p.o.Log.Debug("cannot download", "url", url, "error", causer.Cause())
 	}
 	var failure interface{ Passing() bool }
 	return errors.As(err, &failure) && failure.Passing(), api.ErrFetch

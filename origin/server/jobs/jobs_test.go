@@ -28,13 +28,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake analyses a picture by giving its bytes back as values, after the time it takes.
+// fake analyses a picture in the time duration, and returns the length of its bytes as the value.
 type fake struct {
-	takes  time.Duration
-	busy   *atomic.Int64 // analyses under way
-	most   *atomic.Int64 // the most there were
-	limits raster.Limits
-	used   atomic.Bool
+	duration time.Duration
+	busy     *atomic.Int64 // analyses in progress
+	peak     *atomic.Int64 // maximum of busy
+	limits   raster.Limits
+	used     atomic.Bool
 }
 
 func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.Analysis, error) {
@@ -42,8 +42,8 @@ func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.A
 		panic("one analyser is used by two threads")
 	}
 	defer f.used.Store(false)
-	if n := f.busy.Add(1); n > f.most.Load() {
-		f.most.Store(n)
+	if n := f.busy.Add(1); n > f.peak.Load() {
+		f.peak.Store(n)
 	}
 	defer f.busy.Add(-1)
 	switch {
@@ -59,19 +59,19 @@ func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.A
 		}
 		return predict.Analysis{}, raster.ErrExpired
 	}
-	for left := f.takes; left > 0; left -= longWork {
+	for left := f.duration; left > 0; left -= longWork {
 		f.limits.Pause()
 		time.Sleep(min(left, longWork)) // virtual
 	}
 	return predict.Analysis{General: []float32{float32(len(picture))}}, nil
 }
 
-// AnalysePlanes gives the width back.
+// AnalysePlanes returns the width as the value.
 func (f *fake) AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error) {
 	return f.Analyse(make([]byte, p.Width), raster.Crop{}, w)
 }
 
-// AnalyseFrame gives the brightness of the first pixel back.
+// AnalyseFrame returns the brightness of the first pixel as the value.
 func (f *fake) AnalyseFrame(frames *raster.Frames, w predict.Want) (predict.Analysis, error) {
 	img, err := frames.Image(raster.View{Width: 1, Height: 1})
 	if err != nil {
@@ -80,13 +80,13 @@ func (f *fake) AnalyseFrame(frames *raster.Frames, w predict.Want) (predict.Anal
 	return f.Analyse(make([]byte, img.Pix[0]), raster.Crop{}, w)
 }
 
-type gauge struct{ busy, most, made atomic.Int64 }
+type gauge struct{ busy, peak, analysers atomic.Int64 }
 
-func options(g *gauge, takes time.Duration) Options {
+func options(g *gauge, duration time.Duration) Options {
 	return Options{
 		NewAnalyser: func(_ [32]byte, l raster.Limits) Analyser {
-			g.made.Add(1)
-			return &fake{takes: takes, busy: &g.busy, most: &g.most, limits: l}
+			g.analysers.Add(1)
+			return &fake{duration: duration, busy: &g.busy, peak: &g.peak, limits: l}
 		},
 		Fetch: func(_ context.Context, url string) ([]byte, error) {
 			return []byte(strings.TrimPrefix(url, "http://")), nil
@@ -101,7 +101,7 @@ func options(g *gauge, takes time.Duration) Options {
 	}
 }
 
-// panicLog counts the panics that a log gets.
+// panicLog counts the panics in a log.
 type panicLog struct {
 	slog.Handler
 	n atomic.Int64
@@ -140,8 +140,8 @@ func TestRunKeepsOrderAndUsesEveryWorker(t *testing.T) {
 				t.Errorf("result %d = %v, %v", i, r.Analysis.General, r.Err)
 			}
 		}
-		if took := time.Since(start); took != 10*time.Second || g.most.Load() != 4 {
-			t.Errorf("40 pictures of a second took %v on %d of 4 workers, want 10s", took, g.most.Load())
+		if took := time.Since(start); took != 10*time.Second || g.peak.Load() != 4 {
+			t.Errorf("40 pictures of a second took %v on %d of 4 workers, want 10s", took, g.peak.Load())
 		}
 		if calls, pictures, done := p.Load(); calls != 0 || pictures != 0 || done != 40 {
 			t.Errorf("Load() = %d, %d, %d after all", calls, pictures, done)
@@ -149,8 +149,8 @@ func TestRunKeepsOrderAndUsesEveryWorker(t *testing.T) {
 	})
 }
 
-// TestSmallCallsGoFirst sends a call of 100 pictures, each a second of the only worker, and then three calls of a single picture. The
-// small calls do not wait. They delay the large call by their own time, less the eleventh part that other work always has.
+// TestSmallCallsGoFirst sends a call of 100 pictures, each of which takes a second of the only worker, and then three calls of one picture.
+// The small calls do not wait. They delay the large call by their own time, less the eleventh part that other work always has.
 func TestSmallCallsGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -213,8 +213,8 @@ func TestResultsOfFailures(t *testing.T) {
 		if text := results[2].Err.Error(); text != api.ErrFetch.Error() {
 			t.Errorf("a failed fetch tells %q", text)
 		}
-		if panics.n.Load() != 2 || g.made.Load() != 4 { // one of them is for small calls
-			t.Errorf("%d panics and %d analysers made, want 2 and 4", panics.n.Load(), g.made.Load())
+		if panics.n.Load() != 2 || g.analysers.Load() != 4 { // one analyser is for small calls
+			t.Errorf("%d panics and %d analysers made, want 2 and 4", panics.n.Load(), g.analysers.Load())
 		}
 		if !strings.Contains(log.String(), "10.0.0.1 is not public") {
 			t.Errorf("the cause of the failed fetch is not in the log:\n%s", &log)
@@ -222,7 +222,7 @@ func TestResultsOfFailures(t *testing.T) {
 	})
 }
 
-// TestUnreadPictures: a picture that cannot be read is logged once, however often callers and the background ask for it.
+// TestUnreadPictures: a picture that cannot be read is logged once, however often callers and the background need it.
 func TestUnreadPictures(t *testing.T) {
 	var g gauge
 	var out bytes.Buffer
@@ -319,7 +319,7 @@ func TestBounds(t *testing.T) {
 
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := p.Run(t.Context(), blobs(12)); err != nil { // more than the bound, but alone
+			if _, err := p.Run(t.Context(), blobs(12)); err != nil { // more than the limit, but it is the only call
 				t.Error(err)
 			}
 		})
@@ -337,8 +337,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestHeavyPicturesLeaveWorkers analyses eight heavy pictures and eight light ones, each a second long, on four workers. The light ones
-// do not wait for all heavy ones.
+// TestHeavyPicturesLeaveWorkers analyses eight heavy pictures and eight light ones, each for a second, on four workers. The light ones do
+// not wait for all heavy ones.
 func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	var big bytes.Buffer
 	if err := png.Encode(&big, image.NewPaletted(image.Rect(0, 0, 2200, 2000), color.Palette{color.Black})); err != nil {
@@ -372,7 +372,7 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 		}
 		light := urls(8)
 		for i := range light {
-			light[i].Caller = "another" // heavy pictures that wait keep the places of their caller
+			light[i].Caller = "another" // waiting heavy pictures use up the places of their caller
 		}
 		if _, err := p.Run(t.Context(), light); err != nil {
 			t.Error(err)
@@ -384,8 +384,8 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	})
 }
 
-// TestPictureTimeIsTheThreads checks that the time of a picture is its thread's. An analysis that waits for the machine expires late, and
-// one that computes expires early.
+// TestPictureTimeIsTheThreads checks that the time limit of a picture counts its thread's processor time. An analysis that waits for the
+// machine expires late, and one that computes expires early.
 func TestPictureTimeIsTheThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
@@ -410,7 +410,7 @@ func TestPictureTimeIsTheThreads(t *testing.T) {
 	})
 }
 
-// service is a Service whose calls want the jobs that the body names.
+// service is a Service whose calls need no jobs. It answers with the method and the path.
 type service struct{ refused []error }
 
 func (s *service) Begin(_ context.Context, r *api.Request) *api.Exchange {

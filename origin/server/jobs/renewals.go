@@ -34,8 +34,8 @@ type renewalProgress struct {
 }
 
 const (
-	look      = time.Second      // time between two reads of the engine's progress
-	tellEvery = 10 * time.Second // minimum time between two lines about an application
+	look        = time.Second      // time between two reads of the engine's progress
+	reportEvery = 10 * time.Second // minimum time between two lines about an application
 )
 
 // Run logs progress until ctx ends.
@@ -62,7 +62,7 @@ func (r *Renewals) look() {
 		if s == nil {
 			s = &renewalProgress{begunAt: now, from: p.Done}
 			r.seen[p.App] = s
-		} else if now.Sub(s.reportedAt) < tellEvery {
+		} else if now.Sub(s.reportedAt) < reportEvery {
 			s.last = p
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 )
 
-// crossing plays an engine whose applications go over.
+// crossing is an engine whose applications move to a new network.
 type crossing struct {
 	apps []core.Progress
 	err  error
@@ -20,7 +20,7 @@ type crossing struct {
 
 func (p *crossing) Renewals() ([]core.Progress, error) { return p.apps, p.err }
 
-// TestRenewalsAreTold follows two applications to the newest network.
+// TestRenewalsAreTold checks the log while two applications move to the newest network.
 func TestRenewalsAreTold(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -67,7 +67,7 @@ func TestRenewalsAreTold(t *testing.T) {
 	}
 }
 
-// TestRenewalsRun ends when it is told to.
+// TestRenewalsRun checks that Run logs every ten seconds and returns when its context ends.
 func TestRenewalsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 25*time.Second)

@@ -24,22 +24,22 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// school is an application with a model to train, its queue, and an engine that hands its trainings out.
+// school is an application with a model to train, its queue, and an engine that hands out its trainings.
 type school struct {
 	t     testing.TB
 	p     *partition.Partition
 	q     *training.Queue
 	model log.Dot
-	bug   atomic.Bool // steps of trainings panic
-	calm  atomic.Bool // a training is being handed out
+	bug   atomic.Bool // a step of a training panics
+	calm  atomic.Bool // a training is being handed out, so Base must not panic
 
 	mu   sync.Mutex
-	errs []error // of Done
+	errs []error // results of Done
 }
 
 var schoolID = catalog.AppID{15: 1}
 
-// Base implements training.Models; every embedding that is read asks for it.
+// Base implements training.Models. Every read of an embedding calls it.
 func (s *school) Base() [32]byte {
 	if s.bug.Load() && !s.calm.Load() {
 		panic("a bug")
@@ -126,8 +126,7 @@ func (s *school) Done(ctx context.Context, t core.Task, r core.Result) error {
 
 func (s *school) Step(context.Context, time.Time) (bool, error) { return false, nil }
 
-// TestTrains lets the background train several versions, as many at once as half of the
-// workers, and one whose training panics.
+// TestTrains trains several versions in the background, and then one whose training panics.
 func TestTrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSchool(t)
@@ -168,8 +167,8 @@ func TestTrains(t *testing.T) {
 	})
 }
 
-// TestTrainingGivesWay starts a training that waits for the only worker, which serves a large call. The program ends before the
-// training's turn comes, and the version stays due for training.
+// TestTrainingGivesWay starts a training while a large call uses the only worker. The program ends before the training gets the worker, and
+// the version stays queued.
 func TestTrainingGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSchool(t)

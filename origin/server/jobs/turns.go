@@ -36,7 +36,7 @@ type fairQueue struct {
 // claim is a picture, or other work, that waits for a worker.
 type claim struct {
 	caller string
-	mine   chan *worker // receives one worker
+	grant  chan *worker // receives one worker
 }
 
 // take waits for a worker for a caller until ctx ends. The caller must return the worker with give.
@@ -48,22 +48,22 @@ func (t *fairQueue) take(ctx context.Context, l lane, caller string) (*worker, e
 		t.mu.Unlock()
 		return w, nil
 	}
-	mine := make(chan *worker, 1)
-	t.waiting[l] = append(t.waiting[l], claim{caller, mine})
+	grant := make(chan *worker, 1)
+	t.waiting[l] = append(t.waiting[l], claim{caller, grant})
 	t.mu.Unlock()
 	select {
-	case w := <-mine:
+	case w := <-grant:
 		return w, nil
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
-	i := slices.IndexFunc(t.waiting[l], func(c claim) bool { return c.mine == mine })
+	i := slices.IndexFunc(t.waiting[l], func(c claim) bool { return c.grant == grant })
 	if i >= 0 {
 		t.remove(l, i)
 	}
 	t.mu.Unlock()
 	if i < 0 { // a worker was assigned just before ctx ended
-		t.give(<-mine)
+		t.give(<-grant)
 	}
 	return nil, ctx.Err()
 }
@@ -96,7 +96,7 @@ func (t *fairQueue) give(w *worker) {
 	}
 	t.served[l][c.caller] = t.count
 	t.remove(l, next)
-	c.mine <- w
+	c.grant <- w
 }
 
 // first returns the lane to serve next. waits is false if nothing waits.

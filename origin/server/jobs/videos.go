@@ -128,8 +128,8 @@ func animationOf(film *os.File) ([]byte, error) {
 
 // animation analyses the visible picture of a GIF or a WebP at each sample time.
 func (p *Pool) animation(ctx context.Context, job *api.Job, picture []byte) (seen []api.Frame, err error) {
-	var mine *worker // analyses the current frame
-	decoder := raster.NewDecoder(raster.Limits{Expired: func() bool { return mine != nil && mine.limits.Expired() }})
+	var current *worker // analyses the current frame
+	decoder := raster.NewDecoder(raster.Limits{Expired: func() bool { return current != nil && current.limits.Expired() }})
 	frames, err := decoder.Frames(picture, job.Video.Sample())
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (p *Pool) animation(ctx context.Context, job *api.Job, picture []byte) (see
 	for {
 		var at time.Duration
 		r := p.analyse(ctx, films, job, func(w *worker, a Analyser) (predict.Analysis, error) {
-			mine = w
+			current = w
 			var err error
 			if at, err = frames.Next(); err != nil {
 				return predict.Analysis{}, err

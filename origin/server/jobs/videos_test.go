@@ -26,21 +26,21 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
-// mp4 is a film for [films]: the first bytes of one.
+// mp4 is a film for [theater]: the first bytes of an MP4 file.
 var mp4 = []byte("\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom")
 
-// theater decodes any film to frames of a width, one each takes.
+// theater decodes every film to the same number of frames. Each frame takes some time.
 type theater struct {
-	t      *testing.T
-	frames int
-	takes  time.Duration
-	fails  error // after the frames; nil: the film ends
-	full   error // of Enter
-	disk   error // of a write to a file
+	t         *testing.T
+	frames    int
+	frameTime time.Duration
+	fails     error // error after the frames; nil if the film ends there
+	full      error // error of Enter
+	disk      error // error of writes to a file
 
 	mu     sync.Mutex
-	inside int        // films that are decoded
-	files  []*os.File // that were spooled
+	inside int        // films that are being decoded
+	files  []*os.File // files of all films
 }
 
 func (v *theater) Fetch(_ context.Context, url string, to io.Writer) error {
@@ -72,7 +72,7 @@ func (v *theater) Spool(write func(io.Writer) error) (*os.File, error) {
 	return f, nil
 }
 
-// fullDisk is a writer that fails.
+// fullDisk is a writer whose writes fail.
 type fullDisk struct{ err error }
 
 func (d fullDisk) Write([]byte) (int, error) { return 0, d.err }
@@ -94,7 +94,7 @@ func (v *theater) Enter(ctx context.Context, _ string) (func(), error) {
 func (v *theater) Frames(ctx context.Context, _ *os.File, w api.Video) iter.Seq2[video.Frame, error] {
 	return func(yield func(video.Frame, error) bool) {
 		for i := range v.frames {
-			time.Sleep(v.takes) // virtual
+			time.Sleep(v.frameTime) // virtual
 			if ctx.Err() != nil {
 				yield(video.Frame{}, ctx.Err())
 				return
@@ -109,7 +109,7 @@ func (v *theater) Frames(ctx context.Context, _ *os.File, w api.Video) iter.Seq2
 	}
 }
 
-// checkClosed fails the test if a film is still decoded, or its file is open.
+// checkClosed fails the test if a film is still being decoded, or a film's file is open.
 func (v *theater) checkClosed() {
 	v.t.Helper()
 	v.mu.Lock()
@@ -124,15 +124,15 @@ func (v *theater) checkClosed() {
 	}
 }
 
-func (v *theater) pool(g *gauge, takes time.Duration) *Pool {
-	o := options(g, takes)
+func (v *theater) pool(g *gauge, duration time.Duration) *Pool {
+	o := options(g, duration)
 	o.Videos = v
 	return New(o)
 }
 
 var second = api.Video{SampleMS: 1000, MaxFrames: 600}
 
-// TestVideos analyses videos of each kind: the frames are in order with their times, and errors are those of the interface.
+// TestVideos analyses videos of each kind. The frames are in order with their times, and the errors are those of the API.
 func TestVideos(t *testing.T) {
 	animation := gif.GIF{Delay: []int{120, 120, 120}}
 	for _, gray := range []uint8{10, 20, 30} {
@@ -184,7 +184,7 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// portrait is a still picture.
+// portrait returns a GIF with one frame.
 func portrait(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -195,14 +195,14 @@ func portrait(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestPicturesPassVideos analyses four videos while pictures come. A picture waits for at most the frame under way, even if decoding
-// frames takes no time.
+// TestPicturesPassVideos analyses four videos and at the same time pictures. A picture waits for at most the frame in progress, even if
+// decoding frames takes no time.
 func TestPicturesPassVideos(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const takes = 100 * time.Millisecond
+		const duration = 100 * time.Millisecond
 		v := &theater{t: t, frames: 50}
 		var g gauge
-		p := v.pool(&g, takes)
+		p := v.pool(&g, duration)
 		var calls sync.WaitGroup
 		calls.Go(func() {
 			results, err := p.Run(t.Context(), slices.Repeat([]api.Job{{Data: mp4, Video: second, Caller: "films"}}, 4))
@@ -216,8 +216,8 @@ func TestPicturesPassVideos(t *testing.T) {
 			if _, err := p.Run(t.Context(), []api.Job{{Data: []byte("x"), Caller: "pictures"}}); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(since); took > 2*takes {
-				t.Errorf("a picture took %v beside videos, want at most %v", took, 2*takes)
+			if took := time.Since(since); took > 2*duration {
+				t.Errorf("a picture took %v beside videos, want at most %v", took, 2*duration)
 			}
 		}
 		calls.Wait()
@@ -225,10 +225,10 @@ func TestPicturesPassVideos(t *testing.T) {
 	})
 }
 
-// TestVideosEndWithTheirCaller cancels a call whose video is decoded: it ends at once, and nothing is left.
+// TestVideosEndWithTheirCaller cancels a call while its video is decoded. The call ends at once, and no file or decoding is left.
 func TestVideosEndWithTheirCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &theater{t: t, frames: 600, takes: time.Second}
+		v := &theater{t: t, frames: 600, frameTime: time.Second}
 		var g gauge
 		p := v.pool(&g, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), 5500*time.Millisecond)
@@ -244,11 +244,11 @@ func TestVideosEndWithTheirCaller(t *testing.T) {
 	})
 }
 
-// TestCallsWithVideosHaveMoreTime runs a call with a video and one without for longer than calls without one may last. It also
-// has the client of a video leave.
+// TestCallsWithVideosHaveMoreTime runs a call with a video and one without for longer than a call without a video may last. It also makes
+// the client of a video leave.
 func TestCallsWithVideosHaveMoreTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &theater{t: t, frames: 100, takes: time.Second}
+		v := &theater{t: t, frames: 100, frameTime: time.Second}
 		w := newWaitWorld(func(o *Options) {
 			o.Videos = v
 			o.Fetch = func(ctx context.Context, _ string) ([]byte, error) {

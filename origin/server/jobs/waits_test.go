@@ -17,14 +17,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
-const downloadTime = 30 * time.Second // of a slow URL
+const downloadTime = 30 * time.Second // time of a slow URL
 
-// waitWorld is a handler whose calls have the jobs in plan, by the body of the request. Slow URLs answer after downloadTime.
+// waitWorld is a handler whose calls have the jobs in plan that the body of the request names. Slow URLs answer after downloadTime.
 type waitWorld struct {
 	*Handler
 	plan map[string][]api.Job
-	slow atomic.Int64 // downloads of slow URLs under way
-	most atomic.Int64
+	slow atomic.Int64 // downloads of slow URLs in progress
+	peak atomic.Int64
 }
 
 func newWaitWorld(change func(*Options)) *waitWorld {
@@ -36,8 +36,8 @@ func newWaitWorld(change func(*Options)) *waitWorld {
 		if !strings.HasPrefix(url, "http://slow") {
 			return []byte("picture"), nil
 		}
-		if n := w.slow.Add(1); n > w.most.Load() {
-			w.most.Store(n)
+		if n := w.slow.Add(1); n > w.peak.Load() {
+			w.peak.Store(n)
 		}
 		defer w.slow.Add(-1)
 		select {
@@ -82,7 +82,7 @@ func (w *waitWorld) Refuse(_ *api.Request, err error) api.Response {
 	return api.Response{Status: http.StatusServiceUnavailable}
 }
 
-// call sends a request of an application whose body is a name in plan, and returns the status.
+// call sends a request of an application with a name in plan as its body, and returns the status.
 func (w *waitWorld) call(ctx context.Context, app, name string) int {
 	return w.Serve(ctx, &api.Request{Method: "POST", Path: "/v2/models/m/outputs", App: app, Caller: app, Body: []byte(name)}).Status
 }
@@ -103,8 +103,8 @@ func blobs(n int) []api.Job {
 	return jobs
 }
 
-// TestSlowURLsHoldUpNobodyElse sends one application's calls with slow URLs, as many as filled a bound once. All of them wait. Meanwhile
-// another application's calls with base64 and with a URL are answered at once, and the server is ready.
+// TestSlowURLsHoldUpNobodyElse sends one application's calls with slow URLs, in numbers that once filled a limit. All of them wait.
+// Meanwhile another application's calls with base64 and with a URL are answered at once, and the server is ready.
 func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	for name, attack := range map[string]struct {
 		calls int
@@ -127,7 +127,7 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 						w.call(ctx, "attacker", "attack")
 						answered.Add(1)
 					})
-					synctest.Wait() // pictures that come as base64 are done
+					synctest.Wait() // base64 pictures are analysed now
 				}
 				if n := answered.Load(); n != 0 {
 					t.Errorf("%d of %d calls with slow URLs were answered at once", n, attack.calls)
@@ -154,8 +154,8 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	}
 }
 
-// TestManyWaitingCallsAreRefused sends as many waiting calls of one application as are allowed. Its next call is refused with status 429,
-// its calls with base64 and the calls of others are not, and in the end no place is taken.
+// TestManyWaitingCallsAreRefused sends the maximum number of waiting calls of one application. Its next call is refused with status 429.
+// Its calls with base64 and the calls of others are not. In the end all places are free.
 func TestManyWaitingCallsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
@@ -182,8 +182,8 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 		if status := w.call(ctx, "other", "url"); status != 200 {
 			t.Errorf("a call with a URL of another application: %d, want 200", status)
 		}
-		if n, most := w.Pool.Waiting(), w.most.Load(); n != 1024 || most != 8 {
-			t.Errorf("%d places are taken and %d downloads were under way, want 1,024 and 8", n, most)
+		if n, peak := w.Pool.Waiting(), w.peak.Load(); n != 1024 || peak != 8 {
+			t.Errorf("%d places are taken and %d downloads were under way, want 1,024 and 8", n, peak)
 		}
 		stop()
 		calls.Wait()
@@ -193,7 +193,7 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 	})
 }
 
-// TestOthersFillTheWaitingCalls fills all places with waiting calls of many applications. The next call is refused with status 503.
+// TestOthersFillTheWaitingCalls fills all places with waiting calls of another application. The next call is refused with status 503.
 func TestOthersFillTheWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaitWorld(nil)
@@ -231,21 +231,21 @@ func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestABlobThatIsElsewhereIsADownload sends calls that wait for pictures that the node does not have yet.
+// TestABlobThatIsElsewhereIsADownload sends calls that wait for pictures that are not stored on the node yet.
 func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		elsewhere := blob.Sum([]byte("elsewhere"))
+		remote := blob.Sum([]byte("elsewhere"))
 		w := newWaitWorld(func(o *Options) {
-			o.HasPicture = func(h blob.Hash) bool { return h != elsewhere }
+			o.HasPicture = func(h blob.Hash) bool { return h != remote }
 			o.Blob = func(ctx context.Context, h blob.Hash) ([]byte, error) {
-				if h == elsewhere {
+				if h == remote {
 					<-ctx.Done()
 					return nil, api.ErrFetch
 				}
 				return []byte("blob"), nil
 			}
 		})
-		w.plan["elsewhere"], w.plan["base64"] = []api.Job{{Blob: elsewhere}}, blobs(1)
+		w.plan["elsewhere"], w.plan["base64"] = []api.Job{{Blob: remote}}, blobs(1)
 		ctx, stop := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
 		for range 100 {
@@ -260,8 +260,8 @@ func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	})
 }
 
-// TestFloodOfOneCaller sends one application's calls of 128 pictures until one is refused. Each picture takes a second of the only
-// worker. Other applications are let in, and none of their pictures waits for more than the one that is being analysed and one other.
+// TestFloodOfOneCaller sends 100 calls of 128 pictures of one application. Most are refused. Each picture takes a second of a worker. Calls
+// of another application are accepted, and answered within three seconds.
 func TestFloodOfOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge

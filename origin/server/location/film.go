@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// keptBoxes lists, for each kind of box, the boxes in it that players need; "" is the file itself. A needed box that is not a key of the
+// neededBoxes lists, for each kind of box, the boxes in it that players need; "" is the file itself. A needed box that is not a key of the
 // map stays unchanged with its whole content.
-var keptBoxes = map[string][]string{
+var neededBoxes = map[string][]string{
 	"":     {"ftyp", "styp", "moov", "moof", "mdat", "sidx", "mfra"},
 	"moov": {"mvhd", "trak", "mvex"},
 	"trak": {"tkhd", "edts", "tref", "tapt", "mdia"},
@@ -105,7 +105,7 @@ func find(data []byte, kinds ...string) []byte {
 func (f *film) reduce(kind string, body []byte, at int64) {
 	for b := range boxes(body, at) {
 		switch {
-		case !slices.Contains(keptBoxes[kind], b.kind):
+		case !slices.Contains(neededBoxes[kind], b.kind):
 			f.remove(b)
 		case b.kind == "trak" && !isPlayable(b.body):
 			f.hidden[number(find(b.body, "tkhd"), idOffset(b.body))] = true
@@ -113,7 +113,7 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 			f.remove(b)
 		case b.kind == "traf" && f.hidden[number(find(b.body, "tfhd"), 4)]:
 			f.remove(b)
-		case keptBoxes[b.kind] != nil:
+		case neededBoxes[b.kind] != nil:
 			f.reduce(b.kind, b.body, b.at+b.head)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// atom is a box of a film. Numbers are big-endian.
+// atom returns a box of a film. Numbers are big-endian.
 func atom(kind string, parts ...any) []byte {
 	var b bytes.Buffer
 	b.WriteString("size" + kind)
@@ -15,24 +15,24 @@ func atom(kind string, parts ...any) []byte {
 		if text, ok := p.(string); ok {
 			p = []byte(text)
 		}
-		_ = binary.Write(&b, binary.BigEndian, p) // to memory, of numbers
+		_ = binary.Write(&b, binary.BigEndian, p) // writing numbers to memory cannot fail
 	}
 	binary.BigEndian.PutUint32(b.Bytes(), uint32(b.Len()))
 	return b.Bytes()
 }
 
-// track is a track with a table of its samples and, perhaps, more boxes.
+// track returns a track with a table of its samples and optional further boxes.
 func track(id uint32, handler string, table []byte, more ...any) []byte {
 	media := atom("mdia", atom("mdhd"), atom("hdlr", uint64(0), handler), atom("minf", atom("gmhd", "kept"), table))
 	return atom("trak", append([]any{atom("tkhd", [3]uint32{}, id), media}, more...)...)
 }
 
-// filmOf is a film with the place in user data, metadata and unknown boxes, and in the samples of a track. Its pictures are at the
-// returned offsets, with their texts.
+// filmOf returns a film with the location in user data, metadata and unknown boxes, and in the samples of tracks. pictures maps the offset
+// of each picture in the file to its text.
 func filmOf() (file []byte, pictures map[int]string) {
 	start := atom("ftyp", "isom", uint32(0))
 	at := uint32(len(start) + 16)
-	// Samples of a movie with three chunks of a data track, a long one and two short ones, and one of a track of subtitles.
+	// The samples are three chunks of a data track, a long one and two short ones, and one chunk of a subtitle track.
 	data := marker + "picture 1" + marker + marker + "picture 2" + marker + marker
 	n := uint32(len(marker))
 	runs := atom("stsc", uint32(0), uint32(2), [3]uint32{1, 1, 1}, [3]uint32{2, 2, 1})
@@ -52,7 +52,7 @@ func filmOf() (file []byte, pictures map[int]string) {
 	return file, map[int]string{int(at + n): "picture 1", int(at + 3*n + 9): "picture 2"}
 }
 
-// TestPlaceGoesFromFilms removes the place from a film. The boxes that players need and the pictures stay where they are.
+// TestPlaceGoesFromFilms removes the location from a film. The boxes that players need and the pictures keep their offsets.
 func TestPlaceGoesFromFilms(t *testing.T) {
 	file, pictures := filmOf()
 	got := remove(t, file, false)
@@ -89,7 +89,7 @@ func TestPlaceGoesFromFilms(t *testing.T) {
 	}
 }
 
-// TestFilmOfManyParts has more chunks to zero than are remembered: all of it is zeroed.
+// TestFilmOfManyParts has a film with more chunks to zero than the maximum number of edits. The whole film is zeroed.
 func TestFilmOfManyParts(t *testing.T) {
 	chunks := make([]uint32, maxEdits)
 	for i := range chunks {

@@ -117,9 +117,9 @@ func (r *reader) jpeg() {
 		r.copy = rest
 		return
 	case b[0] != 0xff:
-		held, _ := r.from.Peek(r.from.Buffered())
-		r.copy = int64(len(held))
-		if i := bytes.IndexByte(held, 0xff); i > 0 {
+		buffered, _ := r.from.Peek(r.from.Buffered())
+		r.copy = int64(len(buffered))
+		if i := bytes.IndexByte(buffered, 0xff); i > 0 {
 			r.copy = int64(i)
 		}
 		return

@@ -18,17 +18,17 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// marker is a text in everything that must go.
+// marker is a text in every part that must be removed.
 const marker = "48.8584N,2.2945E"
 
-// entry is a TIFF entry with the value that it has elsewhere, or in itself.
+// entry is an entry of a TIFF directory. A value of more than four bytes is stored after the directory.
 type entry struct {
 	tag, kind uint16
 	value     []byte
 	below     []entry // a directory instead of a value
 }
 
-// directory appends a directory with its values.
+// directory appends a directory and its values to b.
 func directory(b []byte, order byteOrder, base int, entries []entry, next uint32) []byte {
 	at := len(b)
 	b = order.AppendUint16(b, uint16(len(entries)))
@@ -54,7 +54,7 @@ func directory(b []byte, order byteOrder, base int, entries []entry, next uint32
 	return b
 }
 
-// exif is the Exif of a photo with a place in every part that can have one.
+// exif returns the Exif data of a photo with a location in every part that can contain one.
 func exif(order byteOrder, orientation uint16) []byte {
 	b := []byte("II*\x00")
 	if order == byteOrder(binary.BigEndian) {
@@ -84,22 +84,22 @@ func segment(kind byte, payload string) []byte {
 	return append(b, payload...)
 }
 
-// photo is a JPEG file with a place in every part that can have one; kept is a part that must stay.
-func photo(t testing.TB, exif []byte) (file, kept []byte) {
+// photo returns a JPEG file with a location in every part that can contain one. profile is a part that must stay.
+func photo(t testing.TB, exif []byte) (file, profile []byte) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, pixels(), nil); err != nil {
 		t.Fatal(err)
 	}
-	kept = segment(0xe2, "ICC_PROFILE\x00\x01\x01a colour profile")
+	profile = segment(0xe2, "ICC_PROFILE\x00\x01\x01a colour profile")
 	parts := [][]byte{
 		{0xff, 0xd8},
 		segment(0xe0, "JFIF\x00\x01\x02\x00\x00\x01\x00\x01\x00\x00"), segment(0xe1, "Exif\x00\x00"+string(exif)),
-		segment(0xe1, "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta>"+marker), kept, segment(0xe2, "MPF\x00"+marker),
+		segment(0xe1, "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta>"+marker), profile, segment(0xe2, "MPF\x00"+marker),
 		segment(0xed, "Photoshop 3.0\x008BIM"+marker), segment(0xfe, marker),
 		b.Bytes()[2:], []byte("\x00\x00\x00\x18ftypmp42" + marker), segment(0xe1, "Exif\x00\x00"+marker),
 	}
-	return bytes.Join(parts, nil), kept
+	return bytes.Join(parts, nil), profile
 }
 
 func chunk(kind, data string) []byte {
@@ -128,7 +128,7 @@ func riff(kind string, data []byte) []byte {
 	return append(b, make([]byte, len(data)&1)...)
 }
 
-// onePixel is a WebP picture of one pixel, without loss.
+// onePixel is a lossless WebP picture of one pixel.
 var onePixel = []byte("\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07")
 
 func webpFile() []byte {
@@ -198,9 +198,9 @@ func decodeImage(t testing.TB, file []byte, decode func(io.Reader) (image.Image,
 	return m
 }
 
-// TestPlaceGoes removes the place from a file of every format. The pixels, the colour profile, the orientation and the length stay.
+// TestPlaceGoes removes the location from a file of every format. The pixels, the colour profile, the orientation and the length stay.
 func TestPlaceGoes(t *testing.T) {
-	little, kept := photo(t, exif(binary.LittleEndian, 6))
+	little, profile := photo(t, exif(binary.LittleEndian, 6))
 	big, _ := photo(t, exif(binary.BigEndian, 6))
 	orientation := func(order byteOrder, v uint16) []byte {
 		b := order.AppendUint16(nil, tagOrientation)
@@ -213,8 +213,8 @@ func TestPlaceGoes(t *testing.T) {
 		decode func(io.Reader) (image.Image, error)
 		has    [][]byte
 	}{
-		{"jpeg", little, jpeg.Decode, [][]byte{kept, orientation(binary.LittleEndian, 6)}},
-		{"jpeg, big endian", big, jpeg.Decode, [][]byte{kept, orientation(binary.LittleEndian, 6)}},
+		{"jpeg", little, jpeg.Decode, [][]byte{profile, orientation(binary.LittleEndian, 6)}},
+		{"jpeg, big endian", big, jpeg.Decode, [][]byte{profile, orientation(binary.LittleEndian, 6)}},
 		{"png", pngFile(t), png.Decode, [][]byte{chunk("gAMA", "\x00\x00\xb1\x8f"), orientation(binary.LittleEndian, 6)}},
 		{"webp", webpFile(), webp.Decode, [][]byte{orientation(binary.LittleEndian, 8)}},
 		{"tiff", tiffFile(t, binary.LittleEndian), tiff.Decode, [][]byte{orientation(binary.LittleEndian, 3)}},
@@ -257,7 +257,7 @@ func TestPlaceGoes(t *testing.T) {
 	}
 }
 
-// TestFilesWithoutPlaceStay passes on files that have no metadata, of formats that are known and others.
+// TestFilesWithoutPlaceStay checks that files without metadata stay the same, in known and unknown formats.
 func TestFilesWithoutPlaceStay(t *testing.T) {
 	var j, p bytes.Buffer
 	if err := errors.Join(jpeg.Encode(&j, pixels(), nil), png.Encode(&p, pixels())); err != nil {
@@ -271,7 +271,7 @@ func TestFilesWithoutPlaceStay(t *testing.T) {
 	}
 }
 
-// TestDamageArrives ends a file with an error, which must reach the reader: a damaged picture ends so.
+// TestDamageArrives ends a file with an error. The reader must get that error, because a damaged picture ends this way.
 func TestDamageArrives(t *testing.T) {
 	file, _ := photo(t, exif(binary.LittleEndian, 1))
 	damaged := errors.New("damaged")
@@ -283,7 +283,7 @@ func TestDamageArrives(t *testing.T) {
 	}
 }
 
-// FuzzRemove removes the place from any bytes: the length stays, and removing it again changes nothing.
+// FuzzRemove removes the location from arbitrary bytes. The length stays, and removing it again changes nothing.
 func FuzzRemove(f *testing.F) {
 	file, _ := photo(f, exif(binary.LittleEndian, 6))
 	seeds := [][]byte{file, pngFile(f), webpFile(), tiffFile(f, binary.LittleEndian), tiffFile(f, binary.BigEndian)}

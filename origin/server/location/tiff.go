@@ -138,7 +138,7 @@ func (t *directories) chain(at int64) {
 			return
 		}
 		next := t.data[end : end+4]
-		var kept []byte
+		var retained []byte
 		for ; len(entries) > 0; entries = entries[entryBytes:] {
 			e := entries[:entryBytes]
 			switch t.order.Uint16(e) {
@@ -151,11 +151,11 @@ func (t *directories) chain(at int64) {
 			case tagSubIFDs:
 				t.below(e)
 			}
-			kept = append(kept, e...)
+			retained = append(retained, e...)
 		}
-		if n := end - at - 2 - int64(len(kept)); n > 0 {
-			by := t.order.AppendUint16(nil, uint16(len(kept)/entryBytes))
-			by = append(append(by, kept...), next...)
+		if n := end - at - 2 - int64(len(retained)); n > 0 {
+			by := t.order.AppendUint16(nil, uint16(len(retained)/entryBytes))
+			by = append(append(by, retained...), next...)
 			t.edit(Edit{At: at, Len: end + 4 - at, By: append(by, make([]byte, n)...)})
 		}
 		at = int64(t.order.Uint32(next))

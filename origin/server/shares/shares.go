@@ -1,4 +1,4 @@
-// Package shares divides a bound among callers, so that none of them can take all of it.
+// Package shares divides a limited number of places among callers, so that one caller cannot take all of them.
 package shares
 
 import (
@@ -7,17 +7,18 @@ import (
 	"sync"
 )
 
-// Shares are places, or bytes of memory, that callers share. A caller may hold as many as are free: one alone gets half of all, and the
-// next one half of the rest. The rule is that of dynamic thresholds in switches (Choudhury and Hahne, 1998): no caller ever has all
-// places, and a new one finds some without waiting. It is safe for concurrent use.
+// Shares is a number of places, or of bytes of memory, that callers share. A caller may hold as many places as remain free: the first
+// caller gets at most half of all places, and the next one at most half of the rest. This is the rule of dynamic thresholds in switches
+// (Choudhury and Hahne, 1998). A caller can hold more only through least and Force, so a new caller usually finds a free place without
+// waiting. Shares is safe for concurrent use.
 type Shares struct {
 	all   int64
-	least int64 // places that a caller may hold whenever they are free
+	least int64 // number of places that a caller may always hold if they are free
 
 	mu      sync.Mutex
-	free    int64            // below 0 after Force
-	places  map[string]int64 // by caller, above 0
-	waiting []claim          // in the order of their coming; none of them fits
+	free    int64            // can be below 0 after Force
+	places  map[string]int64 // by caller; values are above 0
+	waiting []claim          // in order of arrival; none of them fits
 }
 
 // claim is a caller that waits for a place.
@@ -26,7 +27,7 @@ type claim struct {
 	turn   chan struct{} // closed when the place is taken
 }
 
-// New returns all places, of which a caller may hold at least least whenever they are free.
+// New returns Shares of all places, all of them free. A caller may always hold least places if they are free.
 func New(all, least int64) *Shares {
 	return &Shares{all: all, least: least, free: all, places: map[string]int64{}}
 }
@@ -36,7 +37,7 @@ func (s *Shares) fits(caller string, n int64) bool {
 	return n <= s.free && s.places[caller]+n <= max(s.least, s.free-n)
 }
 
-// move takes n places, or gives -n back. The caller of move holds mu.
+// move takes n places for a caller. If n is negative, it returns -n places. The caller of move holds mu.
 func (s *Shares) move(caller string, n int64) {
 	s.free -= n
 	if s.places[caller] += n; s.places[caller] == 0 {
@@ -55,11 +56,11 @@ func (s *Shares) Fits(caller string, n int64) bool {
 func (s *Shares) Room(caller string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held := s.places[caller]
-	return max(0, min(s.free, max(s.least-held, (s.free-held)/2)))
+	used := s.places[caller]
+	return max(0, min(s.free, max(s.least-used, (s.free-used)/2)))
 }
 
-// Try takes n places for a caller, or none.
+// Try takes n places for a caller if they fit, and reports whether it took them. It does not wait.
 func (s *Shares) Try(caller string, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +78,7 @@ func (s *Shares) Force(caller string, n int64) {
 	s.move(caller, n)
 }
 
-// Take waits for a place for a caller until ctx ends.
+// Take waits for a place and takes it for a caller. If ctx ends first, it returns the error of ctx.
 func (s *Shares) Take(ctx context.Context, caller string) error {
 	s.mu.Lock()
 	if s.fits(caller, 1) {
@@ -99,13 +100,13 @@ func (s *Shares) Take(ctx context.Context, caller string) error {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // the place came at the last moment
+	if i < 0 { // Give assigned the place while ctx ended
 		s.Give(caller, 1)
 	}
 	return ctx.Err()
 }
 
-// Give returns n places. Among the callers that wait and fit now, it serves the one with the fewest places first.
+// Give returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first.
 func (s *Shares) Give(caller string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,5 +142,5 @@ func (s *Shares) InUse(caller string) int64 {
 	return s.places[caller]
 }
 
-// TotalInUse returns the number of places that callers hold.
+// TotalInUse returns the number of places that all callers hold.
 func (s *Shares) TotalInUse() int64 { return s.all - s.Free() }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestSharesLeaveRoom has one application take all places that it can. Others find places at once, each half of the rest.
+// TestSharesLeaveRoom makes one application take all places that it can get. Each further application finds places at once: half of the
+// rest.
 func TestSharesLeaveRoom(t *testing.T) {
 	s := New(64, 1)
 	for i, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
@@ -26,7 +27,7 @@ func TestSharesLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSharesGoToTheApplicationWithTheFewest frees places for which two applications wait.
+// TestSharesGoToTheApplicationWithTheFewest frees places while two applications wait.
 func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(4, 1)
@@ -61,8 +62,8 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 	})
 }
 
-// TestSharesAddUp has many callers take, give and give up places at random times. At any time no caller waits that could have a
-// place, and another application finds one unless all are taken. In the end no place is lost.
+// TestSharesAddUp makes many callers take places, return them and stop waiting at random times. No caller ever waits that could have a
+// place, and places in use and free places always add up. In the end all places are free.
 func TestSharesAddUp(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,13 +73,13 @@ func TestSharesAddUp(t *testing.T) {
 			moment := func() time.Duration { return time.Duration(rnd.IntN(20)) * time.Millisecond }
 			var callers sync.WaitGroup
 			for range 200 {
-				app, begins, gives, holds := strconv.Itoa(rnd.IntN(4)), moment(), moment(), moment()
+				app, begins, timeout, holdTime := strconv.Itoa(rnd.IntN(4)), moment(), moment(), moment()
 				callers.Go(func() {
 					time.Sleep(begins) // virtual
-					ctx, stop := context.WithTimeout(t.Context(), gives)
+					ctx, stop := context.WithTimeout(t.Context(), timeout)
 					defer stop()
 					if s.Take(ctx, app) == nil {
-						time.Sleep(holds) // virtual
+						time.Sleep(holdTime) // virtual
 						s.Give(app, 1)
 					}
 				})
@@ -109,7 +110,7 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
-// TestSharesOfBytes has callers take many bytes at once, each at least 100 while there are some.
+// TestSharesOfBytes makes callers reserve bytes. Each can have at least 100 while there are enough.
 func TestSharesOfBytes(t *testing.T) {
 	s := New(1200, 100)
 	for _, step := range []struct {
@@ -125,7 +126,7 @@ func TestSharesOfBytes(t *testing.T) {
 		{"a", 1, false},
 		{"d", 100, true},
 		{"e", 50, true},
-		{"f", 1, false}, // any caller may have 100, while there are some
+		{"f", 1, false}, // no bytes are left
 	} {
 		if got := s.Fits(step.caller, step.n); got != step.want {
 			t.Errorf("%s may take %d: %t, want %t", step.caller, step.n, got, step.want)
@@ -140,7 +141,7 @@ func TestSharesOfBytes(t *testing.T) {
 	}
 }
 
-// TestRoomIsTheMostThatFits compares the room of a caller with the numbers of places that it can take.
+// TestRoomIsTheMostThatFits compares a caller's room with the largest number of places that fit.
 func TestRoomIsTheMostThatFits(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))

@@ -10,12 +10,13 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// maxOffered bounds the answer to a session.
+// maxOffered is the maximum size of the origin's answer to a session, in bytes.
 const maxOffered = 1 << 20
 
-// Greet begins a session with the origin without a machine. A machine that runs knows nothing of it.
+// Greet begins a session with the origin without using a replica's machine, and returns the origin's reply. A running machine does not
+// notice it. Greet does not use o.Machine.
 //
-// Errors: a *wire.Refusal or StatusError of the origin's, wire.ErrFormat, and those of the connection.
+// Errors: ErrAddress, the origin's *wire.Refusal or StatusError, wire.ErrFormat, and errors of the connection.
 func Greet(ctx context.Context, o Options, s *wire.Session) (out wire.SessionReply, err error) {
 	l, err := New(o)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// maxRefusal is the maximum size of a refusal that is read.
+// maxRefusal is the maximum size of a refusal, in bytes.
 const maxRefusal = 64 << 10
 
-// Join asks the origin for an application's register: what a store must hold before an
-// engine opens the application as a copy. It needs no machine.
+// Join requests an application's record from the origin, and returns its sequence number and content. A store
+// must have the record before an engine opens a replica of the application. Join does not use o.Machine.
 //
-// Errors: a *wire.Refusal or *StatusError of the origin's, and those of the connection.
+// Errors: ErrAddress, the origin's *wire.Refusal or StatusError, wire.ErrFormat, and errors of the connection.
 func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, err error) {
 	l, err := New(o)
 	if err != nil {
@@ -39,7 +39,7 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 	buf := make([]byte, pieceBytes)
 	for {
 		n, failed := res.Body.Read(buf)
-		_, _ = in.Write(buf[:n]) // it has no error
+		_, _ = in.Write(buf[:n]) // its error is always nil
 		for {
 			f, ok, err := in.Next()
 			if err != nil {
@@ -62,7 +62,7 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 	}
 }
 
-// StatusError is an answer with only an HTTP status.
+// StatusError is the error for an answer that contains no *wire.Refusal. It is the answer's HTTP status.
 type StatusError int
 
 func (s StatusError) Error() string { return fmt.Sprintf("HTTP status %d", int(s)) }
@@ -75,5 +75,5 @@ func RefusalOf(status int, contentType string, body []byte) error {
 	return StatusError(status)
 }
 
-// accept says that refusals are wanted as messages.
+// accept requests refusals in the format of package wire.
 var accept = []api.Field{{Name: "Accept", Value: wire.ContentType}}

@@ -1,12 +1,12 @@
-// Package synclink carries what a replica's machine says over HTTP: its requests to the origin, and
-// the origin's answers back, piece by piece.
+// Package synclink sends the requests of a replica's machine to the origin over HTTP, and passes the origin's answers to the machine, piece
+// by piece.
 //
-//	Machine ──Ask──▶ Link ──▶ request, with what proves who asks ──▶ origin
-//	   ▲               │  one goroutine a request; each piece waits until the machine has taken
-//	   └─Step(Answer)──┘  the one before it, so nothing piles up here
+//	Machine ──Ask──▶ Link ──▶ request, with credentials ──▶ origin
+//	   ▲               │  one goroutine per request; it reads the next piece of an answer after
+//	   └─Step(Answer)──┘  the machine has processed the previous one, so no pieces queue here
 //
-// All calls of the machine are made by the goroutine of Run, whether the machine is in this process
-// or in a guest's. The link repeats nothing, follows no redirection, and keeps nothing.
+// Only the goroutine of Run calls the machine, which runs in this process or in a guest. The link repeats no request, follows no
+// redirection and stores nothing.
 package synclink
 
 import (
@@ -35,10 +35,10 @@ import (
 // ErrAddress is returned for an invalid address of an origin.
 var ErrAddress = errors.New("not the URL of an origin")
 
-// ErrPurged is returned by Run if the origin reports that the replica may no longer have the application.
+// ErrPurged is returned by Run if the origin reports that the replica may no longer store the application.
 var ErrPurged = errors.New("this replica no longer has access to the application")
 
-// Stepper is the machine: a *[replica.Machine], or a guest that has one.
+// Stepper is the machine: a *[replica.Machine], or a guest that runs one.
 type Stepper interface {
 	Step(now time.Time, e replica.Event) ([]replica.Effect, error)
 }
@@ -47,49 +47,49 @@ var _ Stepper = (*replica.Machine)(nil)
 
 // Options are a link's settings.
 type Options struct {
-	Origin  string  // its address, such as "https://sightline.example.org"
-	Machine Stepper // not for Join
+	Origin  string  // the origin's URL, such as "https://sightline.example.org"
+	Machine Stepper // unused by Join
 
-	// Authorize returns the Authorization header of a request. path is below the origin's address.
+	// Authorize returns the Authorization header of a request. path is relative to Origin. nil: requests have no such header.
 	Authorize func(method, path, query string, body []byte) (string, error)
 
-	// Local has a value when something was written here that the machine has to send. nil: nothing is.
+	// Local receives a value after a local write that the machine must send. nil: there are no local writes.
 	Local <-chan struct{}
 
-	// Effect takes what concerns the host, from the goroutine of Run: BlobReady, Changed and Purge.
+	// Effect gets the effects that the host handles: BlobReady, StatusChange, InstallSnapshot and Purge. The goroutine of Run calls it.
 	Effect func(replica.Effect)
 
-	// Place gets the complete pieces of snapshots that the machine permits to be stored without it, with their hash, and reports whether
-	// it stored them. It runs at the same time as Step. nil: the machine gets all pieces.
+	// Place gets each complete snapshot chunk that the host may store itself (Ask.Place), with its hash, and reports whether it stored
+	// the chunk. It may run at the same time as Step. nil: the machine gets all chunks.
 	Place func(ctx context.Context, hash blob.Hash, piece []byte) (bool, error)
 
 	Now func() time.Time
 }
 
-// Link is one machine's way to the origin. Tell may be called concurrently.
+// Link connects one machine with the origin. Send may be called concurrently.
 type Link struct {
 	o      Options
 	base   string
-	near   bool // the origin is on this machine
+	near   bool // whether the origin is on this computer
 	client *http.Client
 
-	events chan replica.Event
-	chunks chan chunk
-	asked  map[uint64]context.CancelFunc // requests under way
-	wake   *time.Timer
-	purged *replica.Purge // what the origin said; nil: nothing
+	events   chan replica.Event
+	chunks   chan chunk
+	requests map[uint64]context.CancelFunc // cancels the running requests, by id
+	wake     *time.Timer
+	purged   *replica.Purge // the machine's Purge; nil if there was none
 }
 
-// chunk is something of an answer; taken is closed when the machine has it.
+// chunk is a piece of an answer. Run closes delivered after the machine has processed it.
 type chunk struct {
 	answer    replica.Answer
 	delivered chan struct{}
 }
 
-// shakeTime bounds the time in which a connection agrees on its keys.
+// shakeTime is the maximum duration of a TLS handshake.
 const shakeTime = 10 * time.Second
 
-// New makes a link. Errors: ErrAddress.
+// New returns a link. It does not connect. The error is ErrAddress.
 func New(o Options) (*Link, error) {
 	base, err := Address(o.Origin)
 	if err != nil {
@@ -98,13 +98,13 @@ func New(o Options) (*Link, error) {
 	u, err := url.Parse(base)
 	l := &Link{
 		o: o, base: base, near: err == nil && system.IsLoopback(u.Hostname()), client: newClient(),
-		events: make(chan replica.Event, 64), chunks: make(chan chunk), asked: map[uint64]context.CancelFunc{},
+		events: make(chan replica.Event, 64), chunks: make(chan chunk), requests: map[uint64]context.CancelFunc{},
 	}
 	return l, nil
 }
 
-// Address checks an origin's address and returns it without a slash at its end. Requests must not be readable on the way, so it begins
-// with https unless the origin is on this machine. The error is ErrAddress.
+// Address checks an origin's URL and returns it without a slash at its end. The URL must begin with https:// unless the origin is on this
+// computer, because others could read plain HTTP. The error is ErrAddress.
 func Address(s string) (string, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -124,8 +124,8 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Send hands the machine an event: BlobWanted, Online or Offline. It waits while many wait already,
-// and returns false when ctx ends first.
+// Send queues an event for the machine: BlobWanted, Online or Offline. It waits while the queue of 64 events is full, and returns false if
+// ctx ends first.
 func (l *Link) Send(ctx context.Context, e replica.Event) bool {
 	select {
 	case l.events <- e:
@@ -135,15 +135,14 @@ func (l *Link) Send(ctx context.Context, e replica.Event) bool {
 	}
 }
 
-// Run begins the machine and carries until ctx ends, which stops the machine in order and is no
-// error; or until its store fails; or until the origin takes the application away: ErrPurged. It returns
-// when all that it started has ended.
+// Run starts the machine and passes requests and answers until ctx ends. Then it stops the machine in order, which is no error.
+// It returns earlier if the machine fails, or with ErrPurged if the machine ends with a Purge. All requests have ended when Run returns.
 func (l *Link) Run(ctx context.Context) (err error) {
 	var requests sync.WaitGroup
 	l.wake = system.NewTimer(time.Hour)
 	defer l.wake.Stop()
 	defer func() {
-		for _, cancel := range l.asked {
+		for _, cancel := range l.requests {
 			cancel()
 		}
 		requests.Wait()
@@ -162,7 +161,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 			err = l.step(ctx, &requests, replica.Wake{})
 		case p := <-l.chunks:
 			if !p.answer.More {
-				delete(l.asked, p.answer.ID)
+				delete(l.requests, p.answer.ID)
 			}
 			err = l.step(ctx, &requests, p.answer)
 			close(p.delivered)
@@ -174,7 +173,7 @@ func (l *Link) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// step hands the machine an event and does what it wants.
+// step passes an event to the machine and carries out the effects.
 func (l *Link) step(ctx context.Context, requests *sync.WaitGroup, e replica.Event) error {
 	effects, err := l.o.Machine.Step(l.o.Now(), e)
 	if err != nil {
@@ -185,14 +184,14 @@ func (l *Link) step(ctx context.Context, requests *sync.WaitGroup, e replica.Eve
 		case replica.Ask:
 			// The machine's Stop cancels running requests when ctx ends.
 			asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
-			l.asked[x.ID] = cancel
+			l.requests[x.ID] = cancel
 			requests.Go(func() {
 				defer cancel()
 				l.ask(asking, &x)
 			})
 		case replica.Cancel:
-			if cancel, ok := l.asked[x.ID]; ok {
-				delete(l.asked, x.ID)
+			if cancel, ok := l.requests[x.ID]; ok {
+				delete(l.requests, x.ID)
 				cancel()
 			}
 		case replica.WakeAt:
@@ -207,10 +206,10 @@ func (l *Link) step(ctx context.Context, requests *sync.WaitGroup, e replica.Eve
 	return nil
 }
 
-// pieceBytes is the number of bytes of an answer that are read at once.
+// pieceBytes is the maximum number of bytes in a piece of an answer.
 const pieceBytes = 64 << 10
 
-// sumOf returns a hash for the body of an answer whose hash the machine checks; nil for others.
+// sumOf returns a new hash for the answer to a if the machine checks the answer's hash, and nil otherwise.
 func sumOf(a *replica.Ask) hash.Hash {
 	if strings.HasPrefix(a.Path, "/v2/sync/snapshot/") {
 		return sha256.New()
@@ -218,7 +217,7 @@ func sumOf(a *replica.Ask) hash.Hash {
 	return nil
 }
 
-// ask makes one request and hands on its answer.
+// ask sends one request and passes the answer to the machine, in pieces.
 func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 	res, err := l.send(ctx, a)
 	if err != nil {
@@ -255,7 +254,7 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 	}
 }
 
-// place returns the whole answer x to a request for a piece of a snapshot, after it has offered the piece to Place.
+// place reads the answer x to a request for a snapshot chunk, offers the chunk to Place, and returns the complete answer.
 func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res *http.Response) replica.Answer {
 	x.More = false
 	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), replica.MaxPiece)+bytes.MinRead))
@@ -263,16 +262,16 @@ func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res 
 		return x
 	}
 	x.Body, x.Sum = room.Bytes(), sha256.Sum256(room.Bytes())
-	if asked, _ := blob.ParseHash(path.Base(a.Path)); asked != x.Sum {
+	if want, _ := blob.ParseHash(path.Base(a.Path)); want != x.Sum {
 		return x // the machine reports the fault
 	}
 	if placed, err := l.o.Place(ctx, x.Sum, x.Body); placed && err == nil {
 		x.Placed, x.Body = true, nil
 	}
-	return x // what fails there fails with the machine, which knows what to do
+	return x // if Place failed, the machine stores the chunk, and handles a failure of that
 }
 
-// hand waits until the machine has taken a piece; false: nobody wants it any more.
+// hand passes a piece to Run and waits until the machine has processed it. It returns false if ctx ends first: the request was canceled.
 func (l *Link) hand(ctx context.Context, x replica.Answer) bool {
 	p := chunk{answer: x, delivered: make(chan struct{})}
 	select {
@@ -284,13 +283,13 @@ func (l *Link) hand(ctx context.Context, x replica.Answer) bool {
 	return true
 }
 
-// send sends a request.
+// send sends a request, and returns the response without its compression.
 func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error) {
-	where := l.base + a.Path
+	target := l.base + a.Path
 	if a.Query != "" {
-		where += "?" + a.Query
+		target += "?" + a.Query
 	}
-	req, err := http.NewRequestWithContext(ctx, a.Method, where, bytes.NewReader(a.Body))
+	req, err := http.NewRequestWithContext(ctx, a.Method, target, bytes.NewReader(a.Body))
 	if err != nil {
 		return nil, err
 	}
@@ -306,10 +305,10 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	}
 	req.Header.Set("Accept-Encoding", compress.Encoding)
 	if strings.HasPrefix(a.Path, "/v2/sync/blobs/") && a.Method == "GET" {
-		req.Header.Set("Accept-Encoding", "identity") // pictures are small as they are, and come in parts
+		req.Header.Set("Accept-Encoding", "identity") // pictures are compressed already, and the machine may ask for a range
 	}
 	if l.near && strings.HasPrefix(a.Path, "/v2/sync/snapshot/") {
-		req.Header.Set("Accept-Encoding", "identity") // most of it is vectors, which pressing makes little smaller
+		req.Header.Set("Accept-Encoding", "identity") // mostly vectors, which compression barely shrinks
 	}
 	res, err := l.client.Do(req)
 	if err != nil {
@@ -318,7 +317,7 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	return decompress(res)
 }
 
-// decompress returns an answer with its body as it was before it was compressed.
+// decompress returns res with a body that it decompresses while the caller reads. It returns an uncompressed res unchanged.
 func decompress(res *http.Response) (*http.Response, error) {
 	if !strings.EqualFold(res.Header.Get("Content-Encoding"), compress.Encoding) {
 		return res, nil
@@ -333,7 +332,7 @@ func decompress(res *http.Response) (*http.Response, error) {
 	return res, nil
 }
 
-// unpacking is a body that is unpacked as it comes.
+// unpacking is a body that decompresses while it is read. Close closes the compressed body, too.
 type unpacking struct {
 	io.ReadCloser
 	below io.Closer
@@ -341,7 +340,7 @@ type unpacking struct {
 
 func (u unpacking) Close() error { return errors.Join(u.ReadCloser.Close(), u.below.Close()) }
 
-// fields are an answer's headers in the order of their names.
+// fields returns the headers of an answer, sorted by name.
 func fields(h http.Header) []api.Field {
 	var out []api.Field
 	for name, values := range h {

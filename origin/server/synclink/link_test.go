@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// script is a machine that does what a test says.
+// script is a state machine whose steps a test defines.
 type script struct {
 	step func(e replica.Event) []replica.Effect
 	fail error
@@ -42,7 +42,7 @@ func options(server string, m synclink.Stepper) synclink.Options {
 	}
 }
 
-// run runs a link until the machine is done.
+// run runs a link until its machine is done.
 func run(t *testing.T, o synclink.Options) error {
 	t.Helper()
 	l, err := synclink.New(o)
@@ -61,7 +61,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// TestRequest: a request goes out as it was asked for, signed, and its answer comes back.
+// TestRequest: the link sends a request as the machine asked for it, with a signature, and returns the answer.
 func TestRequest(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -102,7 +102,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestStream: pieces come as they are written, one at a time, and a Cancel ends the request.
+// TestStream: the machine gets chunks as the origin writes them, one at a time. A Cancel ends the request.
 func TestStream(t *testing.T) {
 	ended := make(chan struct{})
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -142,14 +142,12 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestNoConnection: what does not come is an answer with an error; a redirection is not followed.
-// TestPacked: an answer that is compressed is handed on as it was, each piece as it comes; pictures are
-// asked for as they are.
+// TestPacked: a compressed answer is decompressed, and the machine gets each chunk as it comes. Pictures are requested without compression.
 func TestPacked(t *testing.T) {
-	taken := make(chan struct{})
-	asked := map[string]string{}
+	received := make(chan struct{})
+	encodings := map[string]string{}
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked[r.URL.Path] = r.Header.Get("Accept-Encoding")
+		encodings[r.URL.Path] = r.Header.Get("Accept-Encoding")
 		if r.URL.Path != "/v2/sync/changes" {
 			fmt.Fprint(w, "picture")
 			return
@@ -160,7 +158,7 @@ func TestPacked(t *testing.T) {
 			fmt.Fprintf(p, "frame %d;", i)
 			w.(http.Flusher).Flush()
 			select {
-			case <-taken: // by the machine, before the next one is written
+			case <-received: // by the machine, before the next one is written
 			case <-r.Context().Done():
 			}
 		}
@@ -178,7 +176,7 @@ func TestPacked(t *testing.T) {
 				}
 			}
 			if text += string(e.Body); len(e.Body) > 0 && e.ID == 1 {
-				taken <- struct{}{}
+				received <- struct{}{}
 			}
 			switch {
 			case !e.More && e.ID == 1:
@@ -195,18 +193,18 @@ func TestPacked(t *testing.T) {
 	if want := "frame 0;frame 1;frame 2;picture"; text != want {
 		t.Errorf("answers %q, want %q", text, want)
 	}
-	if asked["/v2/sync/changes"] != "zstd" || asked["/v2/sync/blobs/aa"] != "identity" {
-		t.Errorf("asked for %v", asked)
+	if encodings["/v2/sync/changes"] != "zstd" || encodings["/v2/sync/blobs/aa"] != "identity" {
+		t.Errorf("asked for %v", encodings)
 	}
 }
 
-// TestPlace: a complete piece of a snapshot is offered to Place if its hash is right; the machine gets a piece that Place does not store.
+// TestPlace: a complete chunk of a snapshot is offered to Place if its hash is right. The machine gets a chunk that Place does not store.
 func TestPlace(t *testing.T) {
-	first, second := strings.Repeat("placed! ", replica.MaxPiece/8), "not placed" // the first as long as one may be
+	first, second := strings.Repeat("placed! ", replica.MaxPiece/8), "not placed" // the first has the maximum size
 	pieces := map[string]string{blob.Sum([]byte(first)).String(): first, blob.Sum([]byte(second)).String(): second, blob.Sum(nil).String(): "another"}
-	asked := ""
+	encoding := ""
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked = r.Header.Get("Accept-Encoding")
+		encoding = r.Header.Get("Accept-Encoding")
 		text, ok := pieces[path.Base(r.URL.Path)]
 		if !ok {
 			http.NotFound(w, r)
@@ -257,11 +255,12 @@ func TestPlace(t *testing.T) {
 	if !slices.Equal(offered, []string{first, second}) {
 		t.Errorf("%d pieces were offered", len(offered))
 	}
-	if asked != "identity" {
-		t.Errorf("on one machine a snapshot was asked for as %q", asked)
+	if encoding != "identity" {
+		t.Errorf("on one machine a snapshot was asked for as %q", encoding)
 	}
 }
 
+// TestNoConnection: a failed connection is an answer with an error. The link does not follow a redirect.
 func TestNoConnection(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
@@ -294,7 +293,7 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-// TestWakeAndTell: the machine is woken at the requested time, and gets the host's events.
+// TestWakeAndTell: the link wakes the machine at the requested time, and passes the host's events to it.
 func TestWakeAndTell(t *testing.T) {
 	var events []string
 	m := &script{}
@@ -330,7 +329,7 @@ func TestWakeAndTell(t *testing.T) {
 	}
 }
 
-// TestEnd: a context that ends stops the machine in order, whatever is under way.
+// TestEnd: when the context ends, the link stops the machine in order, even during a request.
 func TestEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -377,7 +376,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestJoin: the register is all that is asked for.
+// TestJoin: the link requests only the app record.
 func TestJoin(t *testing.T) {
 	const app = "0123456789abcdef0123456789abcdef"
 	r := wire.AppRecord{App: app, Seq: 5, Data: []byte("register")}
@@ -415,7 +414,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestGreet: a session in addition to the machine's is requested with a message and answered with one.
+// TestGreet: Greet requests a session in addition to the machine's with a message, and decodes the answer.
 func TestGreet(t *testing.T) {
 	offered := wire.SessionReply{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}

@@ -4,6 +4,6 @@ package system
 
 import "syscall"
 
-// Attributes are those of a process that we look after: a signal of the terminal is ours alone. No other
-// system has it die with us.
+// Attributes returns the attributes of a child process. The child is not in this process's group, so that the
+// terminal's signals reach this process only. Unlike on Linux, the child can outlive this process.
 func Attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

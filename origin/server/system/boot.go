@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Boot names the time since the machine was started: it changes with every start, and is
-// empty where it cannot be known.
+// Boot returns an identifier that changes with every start of the machine. It returns "" where the
+// system has none: it exists only on Linux.
 func Boot() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// LowerPriority does nothing: no other system has threads with their own priority that processes inherit.
+// LowerPriority does nothing. Only on Linux does a thread have its own priority, which the processes that it starts inherit.
 func LowerPriority() error { return nil }
 
-// LimitProcess does nothing: no other system lets a process set the limits of another.
+// LimitProcess does nothing. Only on Linux can a process set the limits of another.
 func LimitProcess(*os.Process, time.Duration, uint64) error { return nil }
 
-// OpenDescriptor is the path under which a process opens what it inherited as this descriptor.
+// OpenDescriptor returns the path with which a process opens the file that it inherited as descriptor fd.
 func OpenDescriptor(fd string) string { return "/dev/fd/" + fd }

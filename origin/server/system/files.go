@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ReadFile reads a file that a person named, of at most limit bytes.
+// ReadFile returns the content of a file. If it is longer than limit bytes, ReadFile returns an error.
 func ReadFile(name string, limit int64) (data []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -21,7 +21,7 @@ func ReadFile(name string, limit int64) (data []byte, err error) {
 	return ReadAll(f, limit)
 }
 
-// Open opens a file that a person named, for reading, and reports whether it is a regular file.
+// Open opens a file for reading, and reports whether it is a regular file.
 func Open(name string) (f *os.File, regular bool, err error) {
 	if f, err = os.Open(name); err != nil {
 		return nil, false, err
@@ -33,7 +33,7 @@ func Open(name string) (f *os.File, regular bool, err error) {
 	return f, info.Mode().IsRegular(), nil
 }
 
-// ReadAll reads r to its end, of at most limit bytes.
+// ReadAll reads r to its end. If r has more than limit bytes, ReadAll returns an error.
 func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -52,7 +52,7 @@ func IsDir(name string) bool {
 }
 
 // Files calls yield with every regular file below dir, in the order of names, and with the first bytes of each (at most 1 KB). It does
-// not follow links. It passes files that cannot be read to failed.
+// not follow links. If it cannot read a file or folder, it calls failed and continues with the next.
 func Files(dir string, yield func(name string, start []byte), failed func(error)) {
 	_ = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -84,10 +84,10 @@ func firstBytes(name string) (start []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, 1<<10))
 }
 
-// IsBrokenPipe reports whether err says that nobody reads what is written any more.
+// IsBrokenPipe reports whether err means that the reader of a pipe or socket has closed it.
 func IsBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// Spool returns a new file for reading and writing that has no name and is deleted when it is closed, or when the process dies.
+// Spool returns a new file without a name, for reading and writing. The system deletes it when the file is closed or the process ends.
 func Spool() (*os.File, error) {
 	f, err := os.CreateTemp("", "sightline-*")
 	if err != nil {
@@ -99,12 +99,12 @@ func Spool() (*os.File, error) {
 	return f, nil
 }
 
-// DirFS is the folder dir for reading.
+// DirFS returns the folder dir as a read-only file system.
 func DirFS(dir string) fs.FS { return os.DirFS(dir) }
 
-// CreateFile makes a new file that gets its name when it is complete. finish is called after the file was closed: with whole the file
-// exists, durably, else it never did. A file of that name that exists already is an error.
-func CreateFile(name string) (f *os.File, finish func(whole bool) error, err error) {
+// CreateFile creates a file that gets its name when it is complete. Until then its name ends in ".part". The caller closes f and then calls
+// finish. If complete is true, finish syncs and renames the file; otherwise it deletes the file. If name exists, the error is fs.ErrExist.
+func CreateFile(name string) (f *os.File, finish func(complete bool) error, err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, fs.ErrExist)
 	}
@@ -112,8 +112,8 @@ func CreateFile(name string) (f *os.File, finish func(whole bool) error, err err
 	if f, err = os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return nil, nil, err
 	}
-	return f, func(whole bool) error {
-		if !whole {
+	return f, func(complete bool) error {
+		if !complete {
 			return os.Remove(part)
 		}
 		if err := syncPath(part); err != nil {
@@ -126,7 +126,7 @@ func CreateFile(name string) (f *os.File, finish func(whole bool) error, err err
 	}, nil
 }
 
-// NewFolder makes a folder, or takes one that is empty.
+// NewFolder creates a folder and those above it. It accepts an existing folder if that is empty.
 func NewFolder(name string) error {
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return err
@@ -138,7 +138,7 @@ func NewFolder(name string) error {
 	return err
 }
 
-// CacheFolder returns the program's folder in the user's cache folder, which this user alone can enter, and makes it.
+// CacheFolder returns the program's folder in the user's cache folder, and creates it if necessary. Only this user can enter it.
 func CacheFolder() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -148,7 +148,7 @@ func CacheFolder() (string, error) {
 	if err := MakeFolder(dir); err != nil {
 		return "", err
 	}
-	return dir, os.Chmod(dir, 0o700) // others may have been allowed
+	return dir, os.Chmod(dir, 0o700) // an existing folder may allow others
 }
 
 // syncPath makes a file's content, or a folder's entries, durable.
@@ -161,19 +161,19 @@ func syncPath(name string) (err error) {
 	return f.Sync()
 }
 
-// TempPrefix begins the names of temporary folders.
+// TempPrefix is the prefix of the names of temporary folders.
 const TempPrefix = "sightline-"
 
-// TempFolder makes a folder in parent, or in the system's place for such when that is empty;
-// done removes it with all that is in it.
+// TempFolder creates a folder in parent, or in the system's folder for temporary files if parent
+// is empty. done deletes the folder and its content.
 func TempFolder(parent string) (dir string, done func(), err error) {
 	if dir, err = os.MkdirTemp(parent, TempPrefix); err != nil {
 		return "", nil, err
 	}
-	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to tidy
+	return dir, func() { _ = os.RemoveAll(dir) }, nil // the system deletes the rest
 }
 
-// ModTimeAndSize returns two facts that change when a file is replaced or written: its time, and its size.
+// ModTimeAndSize returns the modification time and the size of a file. If a file is replaced or written, one of them usually changes.
 func ModTimeAndSize(name string) (when time.Time, size int64, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -182,13 +182,13 @@ func ModTimeAndSize(name string) (when time.Time, size int64, err error) {
 	return info.ModTime(), info.Size(), nil
 }
 
-// Restrict sets the mode of a file so that only this user reads and writes it.
+// Restrict sets the mode of a file so that only this user can read and write it.
 func Restrict(name string) error { return os.Chmod(name, 0o600) }
 
-// MakeFolder makes a folder for this user alone, unless there is one.
+// MakeFolder creates a folder, and those above it, that only this user can enter. If the folder exists, it keeps its mode.
 func MakeFolder(name string) error { return os.MkdirAll(name, 0o700) }
 
-// ReplaceFile gives a file of that name its content and mode, whole or not at all.
+// ReplaceFile creates or atomically replaces a file with the given content and mode. The change is durable when it returns nil.
 func ReplaceFile(name string, content []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
@@ -196,7 +196,7 @@ func ReplaceFile(name string, content []byte, mode fs.FileMode) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is the one to tell
+			_ = os.Remove(f.Name()) // the caller gets the first error
 		}
 	}()
 	_, err = f.Write(content)

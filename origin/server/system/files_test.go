@@ -109,9 +109,9 @@ func TestReplaceFile(t *testing.T) {
 	if err := ReplaceFile(filepath.Join(dir, "missing", "file"), nil, 0o600); err == nil {
 		t.Error("a file is made in a folder that is not there")
 	}
-	for _, where := range []string{dir, filepath.Dir(dir)} {
-		if entries, err := os.ReadDir(where); err != nil || len(entries) != 1 {
-			t.Errorf("%s holds %v, %v; want one entry, nothing left over", where, entries, err)
+	for _, folder := range []string{dir, filepath.Dir(dir)} {
+		if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+			t.Errorf("%s holds %v, %v; want one entry, nothing left over", folder, entries, err)
 		}
 	}
 	if _, _, err := ModTimeAndSize(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {

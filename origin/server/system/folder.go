@@ -9,13 +9,13 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Folder is a folder of the operating system as core's stores ask for it. No name leads out
-// of it: symbolic links and ".." that would are errors. It is safe for concurrent use.
+// Folder is a folder of the operating system that implements the file system of core's stores. A name
+// that leads out of it by a symbolic link or ".." is an error. Folder is safe for concurrent use.
 type Folder struct{ root *os.Root }
 
 var _ blob.FS = (*Folder)(nil)
 
-// OpenFolder opens dir, and makes it, for this user alone, when it is missing.
+// OpenFolder opens dir. If dir does not exist, OpenFolder creates it so that only this user can enter it.
 func OpenFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -27,10 +27,10 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{root}, nil
 }
 
-// Close ends the use of the folder; files that are open stay so.
+// Close closes the folder. Its open files stay open.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// Sub opens a folder of the folder.
+// Sub opens a folder in f, which must exist.
 func (f *Folder) Sub(name string) (*Folder, error) {
 	root, err := f.root.OpenRoot(name)
 	if err != nil {
@@ -39,10 +39,10 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 	return &Folder{root}, nil
 }
 
-// Scratch makes an empty folder that this user alone can enter, and says its path. done removes it.
+// Scratch creates an empty temporary folder that only this user can enter. dir is its path. done closes and deletes it.
 func Scratch() (dir string, files blob.FS, done func(), err error) { return ScratchIn("")() }
 
-// ScratchIn is Scratch in a folder of the caller's.
+// ScratchIn returns a function that does what Scratch does, in the folder parent.
 func ScratchIn(parent string) func() (dir string, files blob.FS, done func(), err error) {
 	return func() (dir string, files blob.FS, done func(), err error) {
 		if dir, err = os.MkdirTemp(parent, TempPrefix); err != nil {
@@ -56,7 +56,7 @@ func ScratchIn(parent string) func() (dir string, files blob.FS, done func(), er
 	}
 }
 
-// Create makes a new file.
+// Create creates a file. It returns fs.ErrExist if the file exists.
 func (f *Folder) Create(name string) (blob.File, error) {
 	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *Folder) Create(name string) (blob.File, error) {
 	return file, nil
 }
 
-// WriteFile makes a new file with this content, which outlives a crash once WriteFile has returned.
+// WriteFile creates a file with the given content and syncs it. It returns fs.ErrExist if the file exists.
 func (f *Folder) WriteFile(name string, content []byte) error {
 	file, err := f.Create(name)
 	if err != nil {
@@ -87,14 +87,14 @@ func (f *Folder) Open(name string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// Rename replaces to atomically.
+// Rename renames from to to. If to exists, Rename atomically replaces it.
 func (f *Folder) Rename(from, to string) error { return f.root.Rename(from, to) }
 
 // Remove removes a file or an empty folder.
 func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
 
-// RemoveAll removes a file, or a folder with all that is in it; one that is not there is no
-// error.
+// RemoveAll removes a file, or a folder with its content. If name does not exist, it returns
+// nil.
 func (f *Folder) RemoveAll(name string) error { return f.root.RemoveAll(name) }
 
 // Clear removes everything in the folder.
@@ -106,10 +106,10 @@ func (f *Folder) Clear() error {
 	return err
 }
 
-// FS is the folder to be read as package io/fs has it.
+// FS returns the folder as a read-only file system of package io/fs.
 func (f *Folder) FS() fs.FS { return f.root.FS() }
 
-// ReadDir returns the names in a folder, in no order.
+// ReadDir returns the names in a folder, in any order.
 func (f *Folder) ReadDir(name string) (names []string, err error) {
 	dir, err := f.root.Open(name)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Folder) ReadDir(name string) (names []string, err error) {
 	return dir.Readdirnames(-1)
 }
 
-// Size returns the length of a file.
+// Size returns the length of a file in bytes.
 func (f *Folder) Size(name string) (int64, error) {
 	info, err := f.root.Stat(name)
 	if err != nil {
@@ -128,7 +128,7 @@ func (f *Folder) Size(name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// MkdirAll makes a folder and those above it.
+// MkdirAll creates a folder and those above it. It returns nil if the folder exists.
 func (f *Folder) MkdirAll(name string) error { return f.root.MkdirAll(name, 0o700) }
 
 // SyncDir makes the entries of a folder durable.
@@ -141,7 +141,7 @@ func (f *Folder) SyncDir(name string) (err error) {
 	return dir.Sync()
 }
 
-// ReadIn reads a file of at most limit bytes.
+// ReadIn returns the content of a file. If it is longer than limit bytes, ReadIn returns an error.
 func ReadIn(files blob.FS, name string, limit int64) ([]byte, error) {
 	f, err := files.Open(name)
 	if err != nil {
@@ -151,7 +151,7 @@ func ReadIn(files blob.FS, name string, limit int64) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// ReplaceIn replaces a file, or makes it. After a crash the file has all of the content or what it held before.
+// ReplaceIn creates or atomically replaces a file at the top of files. After a crash the file has its old or all of its new content.
 func ReplaceIn(files blob.FS, name string, content []byte) error {
 	fresh := name + ".new"
 	if err := files.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

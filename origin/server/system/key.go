@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// Key returns the random key in a file of a folder, and makes it when it is first needed. A file that is damaged is replaced.
+// Key returns the random key in the file name of dir. If the file is missing or damaged, Key writes a new key.
 func Key(dir *Folder, name string) (key [32]byte, err error) {
 	for {
 		text, err := ReadIn(dir, name, 2*int64(len(key)))
@@ -15,7 +15,7 @@ func Key(dir *Folder, name string) (key [32]byte, err error) {
 			if n, err := hex.Decode(key[:], text); err == nil && n == len(key) {
 				return key, nil
 			}
-			if err := dir.Remove(name); err != nil { // a crash left it, or it is damaged
+			if err := dir.Remove(name); err != nil { // a crash interrupted its creation, or it is damaged
 				return key, err
 			}
 		} else if !errors.Is(err, fs.ErrNotExist) {

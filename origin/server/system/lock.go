@@ -14,10 +14,10 @@ import (
 // ErrLocked is returned by [Lock] when another process holds the folder.
 var ErrLocked = errors.New("the folder is in use by another process")
 
-// Lock takes the folder dir for this process alone, through an advisory lock on the file
-// dir/LOCK, and creates dir when it is missing. The lock ends with release or with the
-// process, however it dies. The file stays: removing it would let two processes hold
-// different files of the same name.
+// Lock reserves the folder dir for this process, with an advisory lock on the file dir/LOCK. It
+// creates dir if that is missing. The lock ends with release or with the process, even if the
+// process is killed. Release does not delete the file: two processes could then lock two different
+// files of the same name. The error is ErrLocked if another process holds the lock.
 func Lock(dir string) (release func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func Lock(dir string) (release func() error, err error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close() // the lock's error is the one to tell
+		_ = f.Close() // the caller gets the error of the lock
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%s: %w", dir, ErrLocked)
 		}

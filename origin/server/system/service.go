@@ -19,15 +19,16 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// A process and its supervisor use the protocols of systemd (sd_listen_fds(3), sd_notify(3)), with any supervisor:
+// A process and any supervisor use the protocols of systemd, sd_listen_fds(3) and sd_notify(3):
 //
 //	supervisor ── LISTEN_FDS ──▶ a socket that outlives the process
 //	           ◀─ NOTIFY_SOCKET ─ READY=1 · WATCHDOG=1, again and again · STOPPING=1
 
-// unnumbered means that the process that started us could not know our process id.
+// unnumbered is the LISTEN_PID that [Supervise] sets, because a parent cannot know the process id of its child in advance.
 const unnumbered = "0"
 
-// InheritedListener returns the socket that a supervisor listens on for us; nil: there is none.
+// InheritedListener returns the TCP socket that this process inherited from its supervisor, or nil if it inherited none. More or other
+// sockets are an error.
 func InheritedListener() (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") == unnumbered {
 		if err := os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid())); err != nil {
@@ -59,8 +60,8 @@ func Notify(state string) error {
 	return err
 }
 
-// WatchdogInterval returns the time within which the supervisor wants "WATCHDOG=1", again and again; 0: it does
-// not, or there is none.
+// WatchdogInterval returns the maximum time between two notices "WATCHDOG=1" that the supervisor accepts. 0 means that it expects none, or
+// that there is no supervisor.
 func WatchdogInterval() (time.Duration, error) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return 0, nil
@@ -68,11 +69,11 @@ func WatchdogInterval() (time.Duration, error) {
 	return daemon.SdWatchdogEnabled(false)
 }
 
-// Executable is the path of this program's file.
+// Executable returns the path of this program's file.
 func Executable() (string, error) { return os.Executable() }
 
-// Supervise is the environment, made of ours, of a process that inherits one socket, its file 3, and
-// says to the notices how it is, within this time at least.
+// Supervise returns the environment of a supervised process, based on environ. The process must inherit one socket as its file 3,
+// send its notices to n, and send "WATCHDOG=1" again before the time within has passed.
 func Supervise(environ []string, n *Notices, within time.Duration) []string {
 	ours := slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -82,13 +83,13 @@ func Supervise(environ []string, n *Notices, within time.Duration) []string {
 		"WATCHDOG_USEC="+strconv.FormatInt(within.Microseconds(), 10))
 }
 
-// Notices are the messages of a supervised process by [Notify].
+// Notices receives the messages that a supervised process sends with [Notify].
 type Notices struct {
 	conn *net.UnixConn
 	path string
 }
 
-// ListenNotices makes the socket, in a folder of this user alone.
+// ListenNotices creates the socket for notices, in a new folder that only this user can access.
 func ListenNotices() (*Notices, error) {
 	dir, err := os.MkdirTemp("", "sightline-")
 	if err != nil {
@@ -102,17 +103,17 @@ func ListenNotices() (*Notices, error) {
 	return &Notices{conn, path}, nil
 }
 
-// Next waits for the next notice; net.ErrClosed ends it.
+// Next waits for the next notice and returns it, cut to 4096 bytes. After Close the error is net.ErrClosed.
 func (n *Notices) Next() (string, error) {
 	b := make([]byte, 4096)
 	size, err := n.conn.Read(b)
 	return string(b[:size]), err
 }
 
-// Close removes the socket.
+// Close closes the socket and deletes its folder.
 func (n *Notices) Close() error {
 	return errors.Join(n.conn.Close(), os.RemoveAll(filepath.Dir(n.path)))
 }
 
-// IgnoreHangups lets the process, and those that it starts, outlive the terminal that it was started in.
+// IgnoreHangups makes this process and its later children ignore SIGHUP, so that they outlive the terminal.
 func IgnoreHangups() { signal.Ignore(syscall.SIGHUP) }

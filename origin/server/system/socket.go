@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSocketPath is the longest path that every Unix takes for a socket, with its final zero.
+// maxSocketPath is the length in bytes of the longest path of a socket that every Unix accepts. The final zero comes after it.
 const maxSocketPath = 103
 
 // ErrPeer is returned for a connection of another user.
 var ErrPeer = errors.New("the connection belongs to another user")
 
-// ListenUnix listens on the socket name in the folder dir, which only this user may connect
-// to. A file of that name is removed first: the caller holds the folder's lock, so the process
-// that made it has ended. Closing the listener removes the socket.
+// ListenUnix listens on the socket name in the folder dir. Only this user and root can connect
+// to it. ListenUnix first removes a file of that name: the caller holds the folder's lock, so the
+// process that created the file has ended. Closing the listener removes the socket.
 func ListenUnix(ctx context.Context, dir, name string) (net.Listener, error) {
 	path := filepath.Join(dir, name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -35,7 +35,7 @@ func ListenUnix(ctx context.Context, dir, name string) (net.Listener, error) {
 			return e
 		}
 		if errors.Is(err, unix.EINVAL) {
-			return nil // not every Unix sets a socket's mode before it has a name
+			return nil // some systems cannot set the mode of a socket without a name
 		}
 		return err
 	}}
@@ -47,7 +47,7 @@ func ListenUnix(ctx context.Context, dir, name string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // its path may be one of shortPath's
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // its path may be the temporary one of shortPath
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -64,7 +64,7 @@ func DialUnix(ctx context.Context, dir, name string) (c net.Conn, err error) {
 	return c, err
 }
 
-// shortPath calls use with a path of dir/name that a socket's address can hold.
+// shortPath calls use with a path of dir/name that fits a socket's address. The path is valid only until use returns.
 func shortPath(dir, name string, use func(string) error) (err error) {
 	path := filepath.Join(dir, name)
 	if len(path) <= maxSocketPath {
@@ -82,14 +82,14 @@ func shortPath(dir, name string, use func(string) error) (err error) {
 	return use(filepath.Join(short, name))
 }
 
-// unixListener takes connections of this user, and of root, alone.
+// unixListener accepts only connections of this user and of root.
 type unixListener struct {
 	net.Listener
 	path string
 }
 
-// Accept leaves out other users' connections: the socket's mode keeps them away already,
-// except where the file system knows no modes.
+// Accept closes other users' connections and waits for the next one. The socket's mode already
+// prevents them, except on a file system without modes.
 func (l *unixListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -112,8 +112,8 @@ func (l *unixListener) Close() error {
 	return err
 }
 
-// IsNotListening reports whether err says that nobody listens on a socket, that there is none, or that the process that
-// listened has ended without reading everything.
+// IsNotListening reports whether err means that no process listens on a socket, that the socket does not exist, or that
+// the listening process has ended without reading everything.
 func IsNotListening(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

@@ -9,11 +9,11 @@ import (
 )
 
 // ThreadTime returns the processor time that the calling thread has used. A goroutine that
-// compares two of them must be locked to its thread in between.
+// compares two results must be locked to its thread between the calls.
 func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return 0 // then only the clock counts
+		return 0 // the caller then measures by the clock only
 	}
 	return time.Duration(t.Nano())
 }

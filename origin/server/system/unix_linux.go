@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPeer returns ErrPeer unless this user, or root, is at the other end of c.
+// checkPeer returns ErrPeer if the process at the other end of c belongs to neither this user nor root.
 func checkPeer(c net.Conn) error {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -28,5 +28,5 @@ func checkPeer(c net.Conn) error {
 	return nil
 }
 
-// syncFS writes out the file system that f is on.
+// syncFS makes the writes to the file system of f durable.
 func syncFS(f *os.File) error { return unix.Syncfs(int(f.Fd())) }

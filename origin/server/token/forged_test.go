@@ -29,7 +29,7 @@ func sign(header, payload string, private ed25519.PrivateKey) string {
 	return text + "." + encode(ed25519.Sign(private, []byte(text)))
 }
 
-// payloadOf returns the payload of a token, for changes.
+// payloadOf returns the decoded payload of a token. The caller may change it.
 func payloadOf(t testing.TB, token string) map[string]any {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
@@ -53,7 +53,7 @@ func text(v any) string {
 	return string(b)
 }
 
-// forge is a token with changed claims under the server's own key, which only the server has.
+// forge returns a token with changed claims, signed with the server's own key.
 func forge(t testing.TB, tokens *Tokens, change func(map[string]any)) string {
 	t.Helper()
 	payload := payloadOf(t, issue(t, tokens))
@@ -64,12 +64,12 @@ func forge(t testing.TB, tokens *Tokens, change func(map[string]any)) string {
 
 func headerOf(kid string) string { return fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":"JWT"}`, kid) }
 
-// forger has the public knowledge about a server: its published keys and tokens of one application. It also has other keys.
+// forger has the public data of a server: its published keys and tokens of one application. It also has its own key.
 type forger struct {
 	*rand.Rand
 	good   []string // valid tokens of the forger's application
-	kid    string   // that signed them
-	other  string   // another published one
+	kid    string   // ID of the key that signed them
+	other  string   // ID of another published key
 	public ed25519.PublicKey
 	own    ed25519.PrivateKey
 }
@@ -81,7 +81,7 @@ func (f *forger) parts() (header, payload, signature string) {
 	return p[0], p[1], p[2]
 }
 
-// raise is a payload that its forger would like to have.
+// raise returns a payload that would give its forger more rights.
 func (f *forger) raise(t testing.TB) string {
 	p := payloadOf(t, f.token())
 	switch f.IntN(8) {
@@ -105,7 +105,7 @@ func (f *forger) raise(t testing.TB) string {
 	return text(p)
 }
 
-// header is one that a library might be led astray by.
+// header returns a header that could mislead a library.
 func (f *forger) header() string {
 	alg := [...]string{"none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "RS256", "ES256", "PS256", "EdDSA", "eddsa", "Ed25519", "Ed448"}[f.IntN(15)]
 	kid := [...]string{f.kid, f.other, "", "0", "../../../../dev/null", "' OR 1=1 --", f.kid + " ", strings.ToUpper(f.kid), f.kid[:15]}[f.IntN(9)]
@@ -137,7 +137,7 @@ func (f *forger) header() string {
 	return fmt.Sprintf(`{"alg":"EdDSA","kid":%q,"typ":"JWT","pad":%q}`, kid, strings.Repeat("a", f.IntN(1<<14)))
 }
 
-// signHMAC signs with HMAC by the server's published keys, in each form that a library might take for a secret.
+// signHMAC signs with HMAC. Its secret is the server's published key, in each form that a library might use as a secret.
 func (f *forger) signHMAC(text string) string {
 	der, err := x509.MarshalPKIXPublicKey(f.public)
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *forger) signHMAC(text string) string {
 	return encode(h.Sum(nil))
 }
 
-// damage changes a text at a few places.
+// damage changes a text in up to three places.
 func (f *forger) damage(token string) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	b := []byte(token)
@@ -172,7 +172,7 @@ func (f *forger) damage(token string) string {
 	return string(b)
 }
 
-// variation is a token that the server has not issued.
+// variation returns a token that the server has not issued, and the kind of its change.
 func (f *forger) variation(t testing.TB) (kind, token string) {
 	header, payload, signature := f.parts()
 	switch f.IntN(16) {
@@ -218,7 +218,7 @@ func (f *forger) variation(t testing.TB) (kind, token string) {
 		token := f.token()
 		i := f.IntN(len(token) + 1)
 		return "space", token[:i] + space + token[i:]
-	case 13: // S plus the order of the group signs the same, to who does not look
+	case 13: // adding the order of the group to S gives a signature that a careless verifier accepts
 		s, _ := base64.RawURLEncoding.DecodeString(signature)
 		order := [32]byte{0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 31: 0x10}
 		carry := 0
@@ -236,7 +236,7 @@ func (f *forger) variation(t testing.TB) (kind, token string) {
 	return "damaged", f.damage(f.token())
 }
 
-// TestForgedTokens: of all texts, only issued tokens are read. The forgers continue where others have failed.
+// TestForgedTokens reads random changes of tokens. Read accepts only issued tokens, and gives no reason for refusing another.
 func TestForgedTokens(t *testing.T) {
 	w := newWorld(t, 20)
 	tokens := w.open(t, nil)
@@ -260,7 +260,7 @@ func TestForgedTokens(t *testing.T) {
 		kinds[kind]++
 		c, err := tokens.Read(token)
 		switch {
-		case issued[token]: // the variation has undone itself
+		case issued[token]: // the change had no effect
 			if err != nil {
 				t.Errorf("seed %d: an issued token: %v", seed, err)
 			}
@@ -277,7 +277,7 @@ func TestForgedTokens(t *testing.T) {
 	t.Logf("seeds %d to %d, %d accepted, %v", from, from+uint64(rounds)-1, accepted, kinds)
 }
 
-// TestClaimsOfOurOwnKey has what only a fault of ours, or a stolen key, could sign.
+// TestClaimsOfOurOwnKey reads tokens that only an error of the server or a stolen key could sign.
 func TestClaimsOfOurOwnKey(t *testing.T) {
 	w := newWorld(t, 21)
 	tokens := w.open(t, nil)
@@ -336,8 +336,7 @@ func TestClaimsOfOurOwnKey(t *testing.T) {
 	}
 }
 
-// TestOthersReadOurTokens holds the tokens and the published keys to a library that knows
-// neither of us.
+// TestOthersReadOurTokens verifies the tokens with the published keys and an independent library.
 func TestOthersReadOurTokens(t *testing.T) {
 	w := newWorld(t, 22)
 	tokens := w.open(t, nil)
@@ -367,7 +366,7 @@ func TestOthersReadOurTokens(t *testing.T) {
 	}
 }
 
-// FuzzToken reads nothing that was not issued.
+// FuzzToken checks that Read accepts only the issued token.
 func FuzzToken(f *testing.F) {
 	w := newWorld(f, 23)
 	tokens := w.open(f, nil)

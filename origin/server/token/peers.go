@@ -8,41 +8,41 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// PeerKeys has the keys outside this ring. An edge verifies the tokens of its origin and of other edges by their keys. It issues tokens of
-// the origin's applications with the key that it enrolled, by which the origin verifies them.
+// PeerKeys provides the keys outside this ring. An edge verifies the tokens of its origin and of other edges by their keys. It signs tokens
+// for the origin's applications with the key that it enrolled, and the origin verifies them by this key.
 //
-//	origin: ring ──────▶ tokens of all applications ◀── read at edges, by the keys in their registers
-//	edge: own key ─────▶ tokens of those it holds   ◀── read at the origin, and at others that hold them
-//	edge: own ring ────▶ tokens of its own applications
+//	origin: ring ────────▶ tokens of all applications          ◀── edges verify them by the keys in their app records
+//	edge: enrolled key ──▶ tokens of the origin's applications ◀── the origin and other edges with a replica verify them
+//	edge: ring ──────────▶ tokens of its own applications
 type PeerKeys interface {
-	// Signer is the holder of a key, by the id that tokens name. false: there is none.
+	// Signer returns the holder of the key with the id kid, or false if no peer has this key.
 	Signer(kid string) (Signer, bool)
 
-	// Delegate is the key with which the tokens of an application are issued here. false: the ring's is.
+	// Delegate returns the key with which this server signs the tokens of an application, or false if the ring signs them.
 	Delegate(app string) (Delegate, bool)
 }
 
-// Signer is somebody else whose tokens are good here.
+// Signer is a peer whose tokens this server accepts.
 type Signer struct {
 	Public ed25519.PublicKey
-	Issuer string                // as its tokens name it
-	May    func(app string) bool // whether it may issue those of an application
+	Issuer string                // issuer in its tokens
+	May    func(app string) bool // reports whether it may issue tokens of an application
 }
 
-// Delegate is a key that issues tokens instead of the ring's.
+// Delegate is a key that signs tokens instead of the ring's key.
 type Delegate struct {
-	ID      string // that tokens name
+	ID      string // id of the key, as in the headers of tokens
 	Issuer  string
 	Private ed25519.PrivateKey
 }
 
-// EdgeIssuer is how the tokens that an edge issues name it. The id of the edge is that of its key.
+// EdgeIssuer returns the issuer in the tokens of an edge. The edge's id is also the id of its key.
 func EdgeIssuer(edge string) string { return "urn:sightline:edge:" + edge }
 
-// TrustPeer makes t accept tokens that are signed by o's keys, and sign with keys that o delegates.
+// TrustPeer makes t accept tokens that o's signers have signed, and sign with the keys that o delegates.
 func (t *Tokens) TrustPeer(o PeerKeys) { t.peers.Store(&o) }
 
-// peerKeys returns the others; nil: there are none.
+// peerKeys returns the keys of peers, or nil if TrustPeer was not called.
 func (t *Tokens) peerKeys() PeerKeys {
 	if o := t.peers.Load(); o != nil {
 		return *o
@@ -50,11 +50,11 @@ func (t *Tokens) peerKeys() PeerKeys {
 	return nil
 }
 
-// Issuer is how tokens name the server.
+// Issuer returns the issuer in the tokens of this server.
 func (t *Tokens) Issuer() string { return t.o.Issuer }
 
-// Public are the public halves of the signing keys, the oldest first: those that sign, that have signed tokens which
-// may live, and the next.
+// Public returns the public halves of the signing keys, oldest first. They include earlier keys whose tokens may still be valid, and the
+// next key.
 func (t *Tokens) Public() []log.PublicKey {
 	r := t.ring.Load()
 	var keys []log.PublicKey
@@ -64,14 +64,14 @@ func (t *Tokens) Public() []log.PublicKey {
 	return keys
 }
 
-// A header of a token has one form, so there are no two texts of one token.
+// The header of a token has exactly one form, so that no token has two texts.
 const (
 	headStart = `{"alg":"EdDSA","kid":"`
 	headEnd   = `","typ":"JWT"}`
-	maxKey    = 64 // of a key's id
+	maxKey    = 64 // maximum length of a key's id in bytes
 )
 
-// kidOf is the key that a token's header names; empty: it is not a header as we write it.
+// kidOf returns the id of the key in a token's header. It returns an empty id for a header of another form.
 func kidOf(header string) string {
 	if len(header) > base64.RawURLEncoding.EncodedLen(len(headStart)+maxKey+len(headEnd)) {
 		return ""

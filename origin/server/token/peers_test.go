@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// fakePeers are others as a test knows them.
+// fakePeers are the peers and delegates that a test defines.
 type fakePeers struct {
 	signers   map[string]Signer
 	delegates map[string]Delegate
@@ -30,13 +30,13 @@ func (k *fakePeers) Delegate(app string) (Delegate, bool) {
 
 const anEdge = "00112233445566778899aabbccddeeff"
 
-// holds are the applications of which an edge may issue tokens.
+// holds returns a function that reports whether an application is one of apps.
 func holds(apps ...string) func(string) bool {
 	return func(app string) bool { return slices.Contains(apps, app) }
 }
 
-// TestOthers: an origin and an edge issue tokens of an application that both have, and each verifies the other's without a request.
-// Application, issuer and end of a foreign token are checked as for its own.
+// TestOthers: an origin and an edge issue tokens of an application that both have, and each verifies the other's tokens without a request.
+// It checks application, issuer and end of such a token as for its own tokens.
 func TestOthers(t *testing.T) {
 	w, v := newWorld(t, 31), newWorld(t, 32)
 	origin, edge := w.open(t, nil), v.open(t, func(o *Options) { o.Issuer = "https://edge.example" })
@@ -99,11 +99,11 @@ func TestOthers(t *testing.T) {
 	w.now = w.now.Add(DefaultLife + time.Second)
 	refused("an edge's token at its end", origin, good, auth.ErrExpired)
 	w.now = w.now.Add(-DefaultLife - time.Second)
-	delete(atOrigin.signers, anEdge) // it was revoked
+	delete(atOrigin.signers, anEdge) // the edge was revoked
 	refused("a revoked edge", origin, good, auth.ErrToken)
 }
 
-// TestPublic tells two generations of keys: the next one a day before it signs.
+// TestPublic checks that two generations of keys are published, the next key a day before it signs.
 func TestPublic(t *testing.T) {
 	w := newWorld(t, 33)
 	tokens := w.open(t, nil)
@@ -127,7 +127,7 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// FuzzKidOf holds that a header that names a key is the one that names it.
+// FuzzKidOf checks that kidOf returns a key's ID only for a header with exactly that form.
 func FuzzKidOf(f *testing.F) {
 	for _, header := range []string{headerOf(anEdge), headerOf(""), headerOf("A"), headerOf(strings.Repeat("a", maxKey+1)), `{"alg":"none","kid":"0","typ":"JWT"}`, ""} {
 		f.Add(base64.RawURLEncoding.EncodeToString([]byte(header)))

@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Path is the path of the public halves of the signing keys, in the form of RFC 7517.
+// Path is the URL path of the public halves of the signing keys, in the format of RFC 7517.
 const Path = "/.well-known/jwks.json"
 
-// publish makes the public set.
+// publish sets r.public to the public halves of r.keys.
 func (r *ring) publish() error {
 	set := jwkset.NewMemoryStorage()
 	for i := range r.keys {
@@ -27,7 +27,7 @@ func (r *ring) publish() error {
 		}
 	}
 	if len(r.keys) == 0 {
-		r.public = []byte(`{"keys":[]}`) // the library would say null
+		r.public = []byte(`{"keys":[]}`) // the library returns null for no keys
 		return nil
 	}
 	var err error
@@ -35,7 +35,7 @@ func (r *ring) publish() error {
 	return err
 }
 
-// Refuser answers what is not let through.
+// Refuser answers rejected requests.
 type Refuser interface {
 	Refuse(r *api.Request, err error) api.Response
 }
@@ -46,7 +46,7 @@ type JWKSHandler struct {
 	Refuser
 }
 
-// Serve answers r. Copies may be kept for an hour: a key is published a day before it signs.
+// Serve answers r. Clients can cache the answer for an hour, because a key is published a day before it signs.
 func (p JWKSHandler) Serve(_ context.Context, r *api.Request) api.Response {
 	if r.Path != Path {
 		return p.Refuse(r, api.ErrPath)
@@ -57,7 +57,7 @@ func (p JWKSHandler) Serve(_ context.Context, r *api.Request) api.Response {
 		return res
 	}
 	keys, err := p.Tokens.turn(p.Tokens.o.Now())
-	if err != nil { // there is none yet, and none can be made
+	if err != nil { // no key exists yet, and the ring cannot create one
 		return p.Refuse(r, err)
 	}
 	return api.Response{

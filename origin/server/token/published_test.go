@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// refuser counts refusals.
+// refuser maps errors to HTTP statuses.
 type refuser struct{}
 
 func (refuser) Refuse(_ *api.Request, err error) api.Response {
@@ -29,15 +29,15 @@ func TestPublished(t *testing.T) {
 	for _, tt := range []struct {
 		method, path string
 		status       int
-		holds        string
+		substring    string
 	}{
 		{"GET", Path, 200, `"kty":"OKP"`},
 		{"POST", Path, 405, ""},
 		{"GET", Path + "/x", 404, ""},
 	} {
 		res := p.Serve(context.Background(), &api.Request{Method: tt.method, Path: tt.path})
-		if res.Status != tt.status || !strings.Contains(string(res.Body), tt.holds) {
-			t.Errorf("%s %s = %d %s, want %d with %s", tt.method, tt.path, res.Status, res.Body, tt.status, tt.holds)
+		if res.Status != tt.status || !strings.Contains(string(res.Body), tt.substring) {
+			t.Errorf("%s %s = %d %s, want %d with %s", tt.method, tt.path, res.Status, res.Body, tt.status, tt.substring)
 		}
 		if strings.Contains(string(res.Body), `"d"`) {
 			t.Errorf("private halves are published: %s", res.Body)

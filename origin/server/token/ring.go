@@ -18,20 +18,20 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// Times of a signing key.
+// Life of a signing key.
 //
-//	made      signs                                  next one signs         no token of it lives
+//	made      signs                                  next key signs        its tokens have expired
 //	├── 24 h ──┤ ─ ─ ─ ─ ─ ─ ─ 30 d after made, + 24 h ─┤──── MaxLife ────────┤ forgotten
 //	└──────────────── published and verified ──────────────────────────────────┘
 //
-// The first key of all signs at once.
+// The very first key signs at once. The ring deletes a forgotten key, and stops publishing it, when it creates the next key.
 const (
-	turnAfter = 30 * 24 * time.Hour
-	announce  = 24 * time.Hour // so that who keeps a copy of the published keys has it in time
-	again     = time.Minute    // after a new key could not be kept
+	turnAfter  = 30 * 24 * time.Hour // age of the newest key at which the next one is created
+	announce   = 24 * time.Hour      // so that servers that cache the published keys get it in time
+	retryDelay = time.Minute         // wait after a new key could not be stored
 )
 
-// File is the name of the file of signing keys. Anyone who can read it can make tokens for every application.
+// File is the name of the file of signing keys. Anyone who can read it can create tokens for every application.
 const File = "token-keys.json"
 
 // ErrKeys is returned for an invalid file of signing keys.
@@ -39,17 +39,17 @@ var ErrKeys = errors.New("damaged signing keys; deleting the file creates new on
 
 // key is a signing key.
 type key struct {
-	ID   string    `json:"kid"` // 16 hex digits, from its public half
+	ID   string    `json:"kid"` // 16 hex digits: start of the SHA-256 of its public half
 	Made time.Time `json:"made_at"`
-	From time.Time `json:"from"` // signs from then on
+	From time.Time `json:"from"` // time at which it starts to sign
 	Seed []byte    `json:"seed"`
 
 	private ed25519.PrivateKey
-	header  string // of its tokens, as base64
+	header  string // header of its tokens, in base64
 }
 
-func newKey(seed []byte, made, from time.Time) (key, error) {
-	k := key{Made: made.UTC(), From: from.UTC(), Seed: seed, private: ed25519.NewKeyFromSeed(seed)}
+func newKey(seed []byte, created, from time.Time) (key, error) {
+	k := key{Made: created.UTC(), From: from.UTC(), Seed: seed, private: ed25519.NewKeyFromSeed(seed)}
 	sum := sha256.Sum256(k.private.Public().(ed25519.PublicKey))
 	k.ID = hex.EncodeToString(sum[:8])
 	header, err := json.Marshal(map[string]any{"alg": "EdDSA", "kid": k.ID, "typ": "JWT"})
@@ -57,23 +57,23 @@ func newKey(seed []byte, made, from time.Time) (key, error) {
 	return k, err
 }
 
-// ring is the keys of a moment, the oldest first. It is immutable.
+// ring has all keys, the oldest first. It is immutable: a new key makes a new ring.
 type ring struct {
 	keys   []key
 	public []byte // the published set, as JSON
 }
 
-// signing is the key that signs now.
+// signing returns the key that signs now. r must have a key.
 func (r *ring) signing(now time.Time) *key {
 	for i := len(r.keys) - 1; i > 0; i-- {
 		if !now.Before(r.keys[i].From) {
 			return &r.keys[i]
 		}
 	}
-	return &r.keys[0] // also when the clock has been put back before all of them
+	return &r.keys[0] // even if the clock was set back before the start of every key
 }
 
-// find is the key whose tokens have a header, unless all of them are dead.
+// find returns the key with this token header, or nil if r has none or all of the key's tokens have expired.
 func (r *ring) find(header string, now time.Time) *key {
 	for i := range r.keys {
 		if r.keys[i].header == header {
@@ -86,14 +86,14 @@ func (r *ring) find(header string, now time.Time) *key {
 	return nil
 }
 
-// expired reports whether no token of key i can live.
+// expired reports whether every token of key i has expired.
 func (r *ring) expired(i int, now time.Time) bool {
 	return i+1 < len(r.keys) && now.After(r.keys[i+1].From.Add(MaxLife+time.Second))
 }
 
-// turn returns the keys of now. Where it is time it makes the next key, which counts once it is
-// kept, and forgets those whose tokens are dead. A key that cannot be kept is tried again a
-// little later, and its predecessor signs on.
+// turn returns the current ring. If a new key is due, turn creates and stores it, and deletes the keys
+// whose tokens have expired. If it cannot store the new key, the previous key continues to sign, and
+// turn tries again after a minute. It returns an error only if the ring has no key.
 func (t *Tokens) turn(now time.Time) (*ring, error) {
 	if r := t.ring.Load(); !r.due(now) {
 		return r, nil
@@ -109,7 +109,7 @@ func (t *Tokens) turn(now time.Time) (*ring, error) {
 		err = next.save(t.o.FS)
 	}
 	if err != nil {
-		t.retry = now.Add(again)
+		t.retry = now.Add(retryDelay)
 		t.o.Log.Error("cannot create a signing key", "error", err)
 		if len(r.keys) == 0 {
 			return nil, fmt.Errorf("signing key: %w", err)
@@ -122,12 +122,12 @@ func (t *Tokens) turn(now time.Time) (*ring, error) {
 	return next, nil
 }
 
-// due reports whether a key should be made.
+// due reports whether it is time to create a key.
 func (r *ring) due(now time.Time) bool {
 	return len(r.keys) == 0 || !now.Before(r.keys[len(r.keys)-1].Made.Add(turnAfter))
 }
 
-// next is the ring with one more key, and without the dead ones.
+// next returns a ring with a new key and without the keys whose tokens have expired.
 func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 	var seed [ed25519.SeedSize]byte
 	if _, err := io.ReadFull(random, seed[:]); err != nil {
@@ -151,19 +151,19 @@ func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
 	return out, out.publish()
 }
 
-// ringFile is the content of the file.
+// ringFile is the content of [File].
 type ringFile struct {
 	Version int   `json:"version"`
 	Keys    []key `json:"keys"`
 }
 
 const (
-	keptVersion = 1
+	ringVersion = 1
 	maxKeys     = 64
 	maxFile     = 64 << 10
 )
 
-// load reads the file of keys; none is an empty ring.
+// load reads [File]. If it does not exist, load returns an empty ring.
 func load(files blob.FS) (_ *ring, err error) {
 	f, err := files.Open(File)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,12 +184,12 @@ func load(files blob.FS) (_ *ring, err error) {
 	return r, r.publish()
 }
 
-// decode reads what [ring.encode] has written.
+// decode parses the output of [ring.encode]. The error is ErrKeys.
 func decode(b []byte) (*ring, error) {
 	var k ringFile
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if len(b) > maxFile || d.Decode(&k) != nil || k.Version != keptVersion || len(k.Keys) == 0 || len(k.Keys) > maxKeys {
+	if len(b) > maxFile || d.Decode(&k) != nil || k.Version != ringVersion || len(k.Keys) == 0 || len(k.Keys) > maxKeys {
 		return nil, ErrKeys
 	}
 	r := &ring{}
@@ -207,10 +207,10 @@ func decode(b []byte) (*ring, error) {
 }
 
 func (r *ring) encode() ([]byte, error) {
-	return json.MarshalIndent(ringFile{keptVersion, r.keys}, "", "  ")
+	return json.MarshalIndent(ringFile{ringVersion, r.keys}, "", "  ")
 }
 
-// save replaces the file, whole or not at all.
+// save replaces [File] atomically.
 func (r *ring) save(files blob.FS) error {
 	b, err := r.encode()
 	if err != nil {

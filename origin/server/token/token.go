@@ -1,4 +1,4 @@
-// Package token issues access tokens and reads them: JSON Web Tokens (RFC 7519) with Ed25519 signatures and nothing else.
+// Package token issues and verifies access tokens: JSON Web Tokens (RFC 7519) with Ed25519 signatures and nothing else.
 //
 //	eyJhbGciOiJFZERTQSIsImtpZCI6…  .  eyJpc3MiOiJodHRwczovL…  .  signature, 86 characters
 //	 {"alg":"EdDSA","kid":…,"typ":"JWT"}   iss sub aud exp nbf iat jti client_id gen
@@ -7,14 +7,14 @@
 //
 //	length ─▶ alphabet ─▶ header ─▶ signature ─▶ JSON ─▶ issuer, audience, times
 //	                        │
-//	                        └ its text must be the header of a key that we know, letter for letter
+//	                        └ its text must equal the header of a known key
 //
-// So a token cannot choose an algorithm, or name another key than ours and those that we trust (see others.go), and no token has two
-// texts. Its audience is its application, and nothing else. The signing keys are in a file of the folder and not in the store, so that a
-// copy of the store gives no access, and a backup restored elsewhere signs with new keys. A key signs for thirty days, is published a day
-// before it does, and is kept until no token of it can be valid (see ring.go).
+// So a token cannot choose an algorithm. It can name only a key of this server or of a trusted peer (see peers.go). No token has two texts.
+// Its audience is its application, and nothing else. The signing keys are in a file of the data folder and not in the store. So a copy of
+// the store gives no access, and a backup restored elsewhere signs with new keys. A key is published a day before it signs, signs for
+// thirty days, and is valid until its last token has expired (see ring.go).
 //
-// Package core/auth decides about the application of a token and its revocation.
+// Package core/auth checks the application and the revocation of a token.
 package token
 
 import (
@@ -38,43 +38,43 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Lives of tokens.
+// Lifetimes of tokens.
 const (
 	DefaultLife = 15 * time.Minute
 	MaxLife     = 49 * time.Hour
 )
 
 const (
-	skew = time.Minute // by which a clock may be put back and a token not come from the future
+	skew = time.Minute // a token stays valid if a clock is set back by this much after its issue
 
-	maxLength       = 2048 // of a token
-	maxIssuer       = 512
-	signatureLength = 86 // 64 bytes as base64
+	maxLength       = 2048 // bytes of a token
+	maxIssuer       = 512  // bytes of an issuer
+	signatureLength = 86   // 64 bytes as base64
 )
 
 // Options are the settings of [Tokens]. Issuer, FS, Now, Random and Log are required.
 type Options struct {
-	Issuer string           // the server's public address; tokens of another are not read
-	Life   time.Duration    // of a token; 0 means DefaultLife, at most MaxLife
-	FS     blob.FS          // where the file of signing keys is
+	Issuer string           // the server's public URL; Read accepts other issuers only from peers
+	Life   time.Duration    // lifetime of a token, from 1 s to MaxLife; 0: DefaultLife
+	FS     blob.FS          // folder of the file of signing keys
 	Now    func() time.Time // the clock
-	Random io.Reader        // keys and ids come from it; used by one goroutine at a time
-	Log    *slog.Logger     // gets new keys, and keys that could not be stored
+	Random io.Reader        // source of keys and token IDs; one goroutine at a time reads it
+	Log    *slog.Logger     // log of new keys, and of keys that could not be stored
 }
 
-// Tokens issues tokens and reads them. It is safe for concurrent use.
+// Tokens issues and verifies tokens. It is safe for concurrent use.
 type Tokens struct {
 	o     Options
 	ring  atomic.Pointer[ring]
-	peers atomic.Pointer[PeerKeys] // nil: there are none
+	peers atomic.Pointer[PeerKeys] // nil if TrustPeer was not called
 
-	mu    sync.Mutex // held while keys change, and while random is read
-	retry time.Time  // before it no new key is tried again
+	mu    sync.Mutex // held while keys change and while o.Random is read
+	retry time.Time  // earliest time of the next attempt to create a key
 }
 
 var _ api.Tokens = (*Tokens)(nil)
 
-// Open reads the signing keys. The first is made at first use.
+// Open reads the signing keys. If there is none, the first use creates one.
 func Open(o Options) (*Tokens, error) {
 	if o.Life == 0 {
 		o.Life = DefaultLife
@@ -104,7 +104,7 @@ type claims struct {
 	Page       bool   `json:"page,omitempty"`
 }
 
-// Issue implements [api.Tokens]. It makes the first key, and the next one when it is time.
+// Issue implements [api.Tokens]. It creates a signing key if none exists or the next one is due.
 func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err error) {
 	now := t.o.Now()
 	k, err := t.signing(c.App, now)
@@ -121,7 +121,7 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 	issued := now.Truncate(time.Second)
 	expires := issued.Add(t.o.Life)
 	if issued.Before(now) {
-		expires = expires.Add(time.Second) // never less than we say
+		expires = expires.Add(time.Second) // at least the lifetime that Issue returns
 	}
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims{
 		RegisteredClaims: jwt.RegisteredClaims{
@@ -138,7 +138,7 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 	return token, t.o.Life, err
 }
 
-// signing is the key that signs tokens of an application now.
+// signing returns the key that now signs the tokens of an application.
 func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
 	if o := t.peerKeys(); o != nil {
 		if d, ok := o.Delegate(app); ok {
@@ -164,7 +164,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	if json.Unmarshal(payload, &c) != nil {
 		return auth.Claims{}, auth.ErrToken
 	}
-	// Its times are checked last: only a token that is otherwise valid is "expired".
+	// Expiry is checked last: Read returns ErrExpired only for a token that is otherwise valid.
 	lives := jwt.NewValidator(jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuer(by.Issuer),
 		jwt.WithAudience(c.Subject), jwt.WithTimeFunc(func() time.Time { return now }))
 	err = lives.Validate(c)
@@ -181,7 +181,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Page: c.Page, Expires: c.ExpiresAt.Time}, nil
 }
 
-// open returns the payload that one of our keys, or of the others' keys, has signed, and the signer.
+// open verifies the signature of token by a key of t or of a peer, and returns the payload and the signer. The error is ErrToken.
 func (t *Tokens) open(token string, now time.Time) ([]byte, Signer, error) {
 	if len(token) > maxLength || !plain(token) {
 		return nil, Signer{}, auth.ErrToken
@@ -204,7 +204,7 @@ func (t *Tokens) open(token string, now time.Time) ([]byte, Signer, error) {
 	return payload, by, nil
 }
 
-// signer returns the signer with the key in a header.
+// signer returns the signer with the key that a token's header names.
 func (t *Tokens) signer(header string, now time.Time) (Signer, bool) {
 	if k := t.ring.Load().find(header, now); k != nil {
 		return Signer{Public: k.private.Public().(ed25519.PublicKey), Issuer: t.o.Issuer}, true
@@ -217,8 +217,8 @@ func (t *Tokens) signer(header string, now time.Time) (Signer, bool) {
 	return s, ok && len(s.Public) == ed25519.PublicKeySize && s.Issuer != "" && s.May != nil
 }
 
-// plain reports whether token is three parts of the letters that base64url has. The decoder
-// would skip line ends.
+// plain reports whether token consists of three parts of base64url characters. The base64 decoder
+// alone ignores line ends, and so one token could have several texts.
 func plain(token string) bool {
 	dots := 0
 	for i := range len(token) {

@@ -60,12 +60,12 @@ func (w *world) open(t testing.TB, change func(*Options)) *Tokens {
 	return tokens
 }
 
-// someone are the claims of an application.
+// someone is the claims of an application.
 var someone = auth.Claims{
 	App: "0123456789abcdef0123456789abcdef", Client: "fedcba9876543210fedcba9876543210", Generation: 1<<63 + 12345,
 }
 
-// timeless are the claims without their end.
+// timeless returns the claims without their expiry.
 func timeless(c auth.Claims) auth.Claims {
 	c.Expires = time.Time{}
 	return c
@@ -100,7 +100,7 @@ func TestIssueAndRead(t *testing.T) {
 	}
 }
 
-// TestTimes walks along a token's life, for clocks that stand between two seconds too.
+// TestTimes reads a token at several times of its life. It also starts the clock between two whole seconds.
 func TestTimes(t *testing.T) {
 	for _, part := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} {
 		w := newWorld(t, 2)
@@ -155,8 +155,7 @@ func TestOpenChecksItsOptions(t *testing.T) {
 	}
 }
 
-// TestRestart reads tokens with the keys of a process before, and none without its file or
-// with another's address.
+// TestRestart reads a token with the keys of an earlier process. Without the keys' file or with another issuer, the token is invalid.
 func TestRestart(t *testing.T) {
 	w := newWorld(t, 4)
 	token := issue(t, w.open(t, nil))
@@ -178,8 +177,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRotation goes through a year day by day, with a restart each day: whatever was issued
-// is read until it expires, and no longer; keys come, announce themselves, sign and go.
+// TestRotation simulates a year with a restart each day. A token is read until it expires, and no longer. Each key is announced, signs and
+// is removed.
 func TestRotation(t *testing.T) {
 	w := newWorld(t, 5)
 	type issued struct {
@@ -188,7 +187,7 @@ func TestRotation(t *testing.T) {
 	}
 	var live []issued
 	signers := map[string]int{}
-	most := 0
+	peak := 0
 	for day := range 365 {
 		tokens := w.open(t, func(o *Options) { o.Life = MaxLife })
 		published := string(tokens.ring.Load().public)
@@ -208,15 +207,15 @@ func TestRotation(t *testing.T) {
 			if !w.now.Before(have.until) {
 				want = auth.ErrExpired
 			}
-			if !errors.Is(err, want) && !(want != nil && errors.Is(err, auth.ErrToken)) { // its key may have gone by then
+			if !errors.Is(err, want) && !(want != nil && errors.Is(err, auth.ErrToken)) { // its key may have been removed by then
 				t.Fatalf("day %d: a token until %v at %v: %v, want %v", day, have.until, w.now, err, want)
 			}
 		}
-		most = max(most, len(tokens.ring.Load().keys))
+		peak = max(peak, len(tokens.ring.Load().keys))
 		w.now = w.now.Add(24 * time.Hour)
 	}
-	if len(signers) != 12 && len(signers) != 13 || most > 3 {
-		t.Errorf("%d keys signed in a year, %d at once; want 12 or 13, and at most 3", len(signers), most)
+	if len(signers) != 12 && len(signers) != 13 || peak > 3 {
+		t.Errorf("%d keys signed in a year, %d at once; want 12 or 13, and at most 3", len(signers), peak)
 	}
 	for kid, days := range signers {
 		if days > 31 {
@@ -225,8 +224,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestOldKeyIsDead has a token that its key's holder has made to live for ever: it dies with
-// its key all the same.
+// TestOldKeyIsDead signs a token with an expiry in 100 years. It becomes invalid together with its key.
 func TestOldKeyIsDead(t *testing.T) {
 	w := newWorld(t, 6)
 	tokens := w.open(t, nil)
@@ -247,7 +245,7 @@ func TestOldKeyIsDead(t *testing.T) {
 	}
 }
 
-// refusing fails the n-th file operation that changes something.
+// refusing makes the n-th file operation that changes something fail.
 type refusing struct {
 	blob.FS
 	n *int
@@ -301,8 +299,8 @@ func (f refusingFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestKeysThatCannotBeKept fails each file operation of the first key and of the second:
-// nothing is signed with a key that may not be there after a restart.
+// TestKeysThatCannotBeKept makes each file operation of the first key and of the second key fail. A key that is not stored durably must not
+// sign tokens.
 func TestKeysThatCannotBeKept(t *testing.T) {
 	for n := range 5 {
 		w := newWorld(t, 7)
@@ -313,7 +311,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 		if _, _, err := tokens.Issue(someone); !errors.Is(err, errDisk) {
 			t.Fatalf("operation %d of the first key: %v, want the disk's error", n, err)
 		}
-		token := issue(t, tokens) // no key at all: tried again at once
+		token := issue(t, tokens) // without a key, the server tries again at once
 		w.files = plain
 		if _, err := w.open(t, nil).Read(token); err != nil {
 			t.Errorf("operation %d: a token of the first key, after a restart: %v", n, err)
@@ -331,7 +329,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 		if got := strings.Count(w.log.String(), "level=ERROR"); got != 2 {
 			t.Errorf("operation %d: %d errors are logged, want one for each key", n, got)
 		}
-		w.now = w.now.Add(again)
+		w.now = w.now.Add(retryDelay)
 		issue(t, tokens)
 		if r := tokens.ring.Load(); len(r.keys) != 2 || r.signing(w.now).ID != first {
 			t.Errorf("operation %d: %d keys, want two of which the first signs", n, len(r.keys))
@@ -368,12 +366,12 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	if _, err := Open(o); !errors.Is(err, ErrKeys) {
 		t.Errorf("half a file: %v, want ErrKeys", err)
 	}
-	if refused < len(good)*2/3 { // a time may be another one, and space may be other space
+	if refused < len(good)*2/3 { // a damaged time may be a valid time, and damaged space may be ignored space
 		t.Errorf("%d of %d damaged files are refused", refused, len(good))
 	}
 }
 
-// TestTokensAreSafeForConcurrentUse has callers race for each new key of two months.
+// TestTokensAreSafeForConcurrentUse makes callers compete for each new key.
 func TestTokensAreSafeForConcurrentUse(t *testing.T) {
 	w := newWorld(t, 9)
 	tokens := w.open(t, nil)

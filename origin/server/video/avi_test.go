@@ -13,10 +13,10 @@ import (
 // Geometry of the film that newFilm makes.
 const (
 	filmWidth, filmHeight = 48, 32
-	filmMS                = 100 // from one picture to the next
+	filmMS                = 100 // time from one picture to the next
 )
 
-// newFilm makes an AVI of JPEGs, ten a second, of which each is grey: picture i has the luma 10·i.
+// newFilm returns an AVI of grey JPEGs, ten a second. Picture i has the luma 10·i.
 func newFilm(t testing.TB, pictures int) []byte { return newFilmOf(t, pictures, filmWidth, filmHeight) }
 
 func newFilmOf(t testing.TB, pictures, width, height int) []byte {
@@ -67,7 +67,7 @@ func newFilmOf(t testing.TB, pictures, width, height int) []byte {
 		chunk("idx1", index))
 }
 
-// writeFilm stores a film in a file and opens it.
+// writeFilm stores a film in a file and opens the file.
 func writeFilm(t testing.TB, film []byte) *os.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "film")
@@ -77,9 +77,9 @@ func writeFilm(t testing.TB, film []byte) *os.File {
 	return openFilm(t, name)
 }
 
-// TestFrameAtEachTime decodes films whose pictures show their number, also at sample times between those of the pictures. The
-// frame of a time is the newest one that is not later, and the last time is not after the last picture's. Times begin at the
-// first picture, also if the sound begins before it, and a film has one size.
+// TestFrameAtEachTime decodes films whose pictures show their number, also at sample times between two pictures. The frame of a time is the
+// newest picture that is not later. The last time is not after the last picture. Times begin at the first picture, even if the sound begins
+// before it. All frames of a film have one size.
 func TestFrameAtEachTime(t *testing.T) {
 	d := decoder(t, Options{})
 	for _, tt := range []struct {

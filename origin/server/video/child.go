@@ -21,62 +21,62 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// The parent and the child that runs the module talk over the child's standard input and output:
+// The child runs the module. The parent and the child use the child's standard input and output:
 //
-//	parent ── JSON: setup, then a request for each run; the end of it ends the child ──▶ child
-//	       ◀─ messages: a kind, a length as 4 bytes, little-endian, and so many bytes ──
+//	parent ── JSON: setup, then a request for each run; the end of input ends the child ──▶ child
+//	       ◀─ messages: kind (1 byte), length (4 bytes, little-endian), content ──────────
 //
 //	output    what the module wrote to its standard output
 //	ended     the run has ended; JSON: result
 
-// Command is the name of the hidden command that is the child: it calls [Serve].
+// Command is the name of the hidden command with which the program runs as the child. The command calls [Serve].
 const Command = "decode-video"
 
-// Names and numbers that parent and child share.
+// Names and limits that parent and child share.
 const (
-	filmDescriptor = "3"  // of the film in the child
-	moduleInput    = "in" // name of the film's file, of all files the only one that the module has
+	filmDescriptor = "3"  // descriptor of the film in the child
+	moduleInput    = "in" // name of the film for the module, which has no other file
 
 	messageOutput = 'o'
 	messageEnded  = 'e'
-	maxResult     = 64 << 10 // bytes of a result
+	maxResult     = 64 << 10 // maximum size of a result in bytes
 
-	maxHeap = 300 << 20 // bytes of Go's memory above which the child collects garbage at once; compiling takes most
+	maxHeap = 300 << 20 // memory limit of the child's Go runtime in bytes; compiling needs the most memory
 )
 
 // setup has the paths and the limits for the child.
 type setup struct {
-	Module  string // file of the module
-	Cache   string // folder of compiled modules; empty: none
-	Scratch string // folder in Cache for this child alone
+	Module  string // path of the module's file
+	Cache   string // folder of compiled modules; empty: no cache
+	Scratch string // temporary folder of this child only
 	Key     [32]byte
-	Memory  uint64 // bytes that a run may have
+	Memory  uint64 // memory limit of a run in bytes
 }
 
-// request asks for a run.
+// request is the parent's request for one run of the module.
 type request struct {
-	Args []string // with the program's name
+	Args []string // arguments, starting with the program's name
 }
 
-// result is how a run ended.
+// result is the outcome of a run.
 type result struct {
 	Code   uint32 // exit code
-	Memory bool   // it needed more memory than it may have
-	Text   string // the end of its standard error, or what went wrong
-	Module string // why there is no module that can run; empty: there is one
+	Memory bool   // true if the run needed more memory than its limit
+	Text   string // end of its standard error, and the host's error if it has one
+	Module string // reason why the module cannot run; empty: it can
 }
 
 // child is the parent's view of the child.
 type child struct {
 	*process
 	requests *json.Encoder
-	in       *os.File // the child's standard input
-	out      *bufio.Reader
-	clean    func() // removes the scratch folder
-	closed   bool
+	in       *os.File      // the child's standard input
+	out      *bufio.Reader // the child's standard output
+	clean    func()        // removes the scratch folder
+	closed   bool          // true once end has returned
 }
 
-// startChild starts the program as the child.
+// startChild starts this program as the child and sends it the setup.
 func (s *session) startChild() (*child, error) {
 	o := setup{Module: s.d.o.Module, Key: s.d.o.Key, Memory: film.MaxMemory}
 	clean := func() {}
@@ -96,18 +96,18 @@ func (s *session) startChild() (*child, error) {
 	cmd := exec.Command(s.d.o.Program, Command)
 	cmd.Stdin = stdin
 	p, err := s.launch(cmd, 0)
-	_ = stdin.Close() // it is the child's
+	_ = stdin.Close() // the child has its own
 	if err != nil {
 		clean()
 		_ = in.Close() // nothing was written
 		return nil, err
 	}
 	c := &child{process: p, requests: json.NewEncoder(in), in: in, out: bufio.NewReaderSize(p, 1<<16), clean: clean}
-	_ = c.requests.Encode(o) // a child that has ended sends no result, and that is the error then
+	_ = c.requests.Encode(o) // if the child has ended, reading its result fails
 	return c, nil
 }
 
-// run asks for a run, and has its output read.
+// run runs the module with args. use reads the output. If use stops before the end of the output, run kills the child.
 func (c *child) run(args []string, use func(io.Reader) error) error {
 	_ = c.requests.Encode(request{args})
 	o := &output{from: c.out}
@@ -125,7 +125,7 @@ func (c *child) run(args []string, use func(io.Reader) error) error {
 	return err
 }
 
-// end waits for the end of a child that was killed, or ends. used is the error of the output's reader.
+// end waits for the end of a child that was killed or ends by itself. used is the error of the output's reader.
 func (c *child) end(used error) error {
 	err := c.process.end(used)
 	_ = c.in.Close() // nobody reads it
@@ -134,7 +134,7 @@ func (c *child) end(used error) error {
 	return err
 }
 
-// close ends the child.
+// close kills the child and waits for its end.
 func (c *child) close() {
 	if !c.closed {
 		c.kill(nil)
@@ -142,10 +142,10 @@ func (c *child) close() {
 	}
 }
 
-// output is the output of a run, out of the messages of the child.
+// output is the output of a run. It reads the messages of the child.
 type output struct {
 	from   io.Reader
-	left   int // of the message that is being read
+	left   int // unread bytes of the current message
 	ended  bool
 	result result
 }
@@ -165,7 +165,7 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of a message, and all of a result.
+// next reads the head of a message. If the message is a result, next reads all of it.
 func (o *output) next() error {
 	var head [5]byte
 	if _, err := io.ReadFull(o.from, head[:]); err != nil {
@@ -187,8 +187,8 @@ func (o *output) next() error {
 	return json.Unmarshal(text, &o.result)
 }
 
-// Serve is the child: it runs the module as the parent asks on in. The end of in ends the process, also within a run,
-// which nothing can interrupt: the parent has gone.
+// Serve is the main function of the child. It runs the module for every request that it reads from in. When in ends, the
+// parent has ended, and Serve ends the process, even during a run, which nothing else can interrupt.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	debug.SetMemoryLimit(maxHeap)
 	return serve(ctx, in, out, oneFile{os.NewFile(3, moduleInput)}, func() { os.Exit(0) })
@@ -212,10 +212,10 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, files oneFile, exit
 			requests <- r
 		}
 	}()
-	runtime.GOMAXPROCS(1) // several threads that compile take more memory
+	runtime.GOMAXPROCS(1) // several compiling threads take more memory
 	command, err := o.compile(ctx)
 	debug.FreeOSMemory()  // compiling takes far more memory than decoding
-	runtime.GOMAXPROCS(2) // one is for the module, which nothing interrupts
+	runtime.GOMAXPROCS(2) // one for the module, which cannot be interrupted, and one for reading in
 	for r := range requests {
 		ended := result{}
 		if err != nil {
@@ -256,7 +256,7 @@ func (o *setup) compile(ctx context.Context) (*host.Command, error) {
 	return host.NewCommand(ctx, module, &host.Cache{Files: files, Key: o.Key, Scratch: system.ScratchIn(o.Scratch)}, o.Memory)
 }
 
-// messages is a writer of output.
+// messages is a writer that sends each write as a message with output.
 type messages struct{ to io.Writer }
 
 // Write implements [io.Writer].
@@ -275,7 +275,7 @@ func writeMessage(to io.Writer, kind byte, b []byte) error {
 	return err
 }
 
-// oneFile is a folder that holds one file, for reading.
+// oneFile is a read-only file system with one file, moduleInput.
 type oneFile struct{ file *os.File }
 
 var _ fs.FS = oneFile{}
@@ -295,7 +295,7 @@ func (o oneFile) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// openFile is the open file, with its own offset.
+// openFile is an open file of oneFile. Every openFile has its own offset.
 type openFile struct {
 	*io.SectionReader
 	info fs.FileInfo

@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// sources returns films to damage: small ones of each container.
+// sources returns small films of each container, for damage.
 func sources(t testing.TB) [][]byte {
 	t.Helper()
 	all := [][]byte{newFilm(t, 12)}
@@ -36,10 +36,10 @@ func sources(t testing.TB) [][]byte {
 	return all
 }
 
-// damage returns a film with bits, bytes, numbers or parts that are wrong or missing.
+// damage returns a film with wrong or missing bits, bytes, numbers or parts.
 func damage(film []byte, draw *rand.Rand) []byte {
 	film = append([]byte(nil), film...)
-	index := min(len(film), 2000) // of an MP4 with its index at the front, of a WebM, of an AVI
+	index := min(len(film), 2000) // start of an MP4 with its index first, of a WebM or of an AVI
 	for range 1 + draw.IntN(4) {
 		switch draw.IntN(6) {
 		case 0:
@@ -66,12 +66,12 @@ func damage(film []byte, draw *rand.Rand) []byte {
 	return film
 }
 
-// bench decodes films one after the other in one session, whose child has the film's file open: each film is written into it.
+// bench decodes several films in one session. The session's child has one file open, and bench writes each film into that file.
 type bench struct {
 	d    *Decoder
 	file *os.File
 	s    *session
-	left int // films until the session ends, which has only so much processor time
+	left int // films until a new session, because a session's processor time is limited
 }
 
 // frames decodes a film as [Decoder.Frames] does.
@@ -102,7 +102,7 @@ func (b *bench) frames(t testing.TB, film []byte, w api.Video, yield func(Frame)
 	return b.s.decode(found, w, yield)
 }
 
-// close ends the session. It has left nothing.
+// close ends the session and checks that it left no process and no file.
 func (b *bench) close(t testing.TB) {
 	t.Helper()
 	if b.s != nil {
@@ -111,8 +111,8 @@ func (b *bench) close(t testing.TB) {
 	}
 }
 
-// TestDamagedFilms decodes damaged copies of films. Each gives whole frames, and then nothing or an error that people
-// understand, and leaves no process and no file.
+// TestDamagedFilms decodes damaged copies of films. Each gives complete frames, then ends or fails with an error that users understand. It
+// leaves no process and no file.
 func TestDamagedFilms(t *testing.T) {
 	d, films := decoder(t, Options{Time: DefaultTime / 9}), sources(t)
 	file, err := os.Create(filepath.Join(t.TempDir(), "film"))

@@ -26,12 +26,12 @@ import (
 // patience bounds how long a test waits for a condition.
 const patience = time.Minute
 
-// until waits for a condition.
-func until(t testing.TB, what string, ok func() bool) {
+// until waits until a condition is true.
+func until(t testing.TB, condition string, ok func() bool) {
 	t.Helper()
 	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
 		if time.Since(begun) > patience {
-			t.Fatalf("not after %v: %s", patience, what)
+			t.Fatalf("not after %v: %s", patience, condition)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func alive(id int) bool {
 	return alive
 }
 
-// idOf reads the process id out of the first frame that fake writes.
+// idOf returns the process ID that the fake decoder writes into the first frame.
 func idOf(t testing.TB, f Frame) int {
 	t.Helper()
 	id, err := strconv.Atoi(strings.TrimSpace(string(f.Planes.Pix)))
@@ -56,8 +56,8 @@ func idOf(t testing.TB, f Frame) int {
 	return id
 }
 
-// TestCallerGoes ends the caller's context, or its loop, while a decoder hangs, works or has more to write. Frames returns
-// when the decoder has ended.
+// TestCallerGoes ends the caller's context or its loop while a decoder hangs, computes or has more output. Frames returns when the decoder
+// has ended.
 func TestCallerGoes(t *testing.T) {
 	d := decoder(t, fakeSystem(t))
 	for name, o := range map[string]order{"hang": {PID: true, Hang: true}, "spin": {PID: true, Spin: true}, "write": {PID: true, Out: frame4x2, Times: 1 << 40}} {
@@ -86,7 +86,7 @@ func TestCallerGoes(t *testing.T) {
 			noneLeft(t, d)
 		}
 	}
-	// An ffprobe that hangs.
+	// An ffprobe hangs.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := first(d.Frames(ctx, orders{"ffprobe": {Hang: true}}.film(t), every(1000)))
@@ -96,7 +96,7 @@ func TestCallerGoes(t *testing.T) {
 	noneLeft(t, d)
 }
 
-// first returns the first frame.
+// first returns the first frame or the error.
 func first(frames func(func(Frame, error) bool)) (f Frame, err error) {
 	for f, err = range frames {
 		break
@@ -104,13 +104,13 @@ func first(frames func(func(Frame, error) bool)) (f Frame, err error) {
 	return f, err
 }
 
-// TestTimeIsUp kills decoders that hang, and those that use too much of the processor.
+// TestTimeIsUp checks that decoders that hang or use too much processor time are killed.
 func TestTimeIsUp(t *testing.T) {
 	o := fakeSystem(t)
 	for name, tt := range map[string]struct {
 		orders orders
 		time   time.Duration
-		busy   bool // the host waits for the end of the decoder, and not for its output
+		busy   bool // the host waits for the decoder's end instead of its output
 	}{
 		"ffprobe hangs": {orders{"ffprobe": {Hang: true}}, 200 * time.Millisecond, false},
 		"ffmpeg hangs":  {sound().with("ffmpeg", order{PID: true, Hang: true}), 200 * time.Millisecond, false},
@@ -137,7 +137,7 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestWaitingForDecoder holds the only decoder, and all places of those that wait for it.
+// TestWaitingForDecoder occupies the only decoder, and all places for callers that wait for it.
 func TestWaitingForDecoder(t *testing.T) {
 	o := fakeSystem(t)
 
@@ -183,7 +183,7 @@ func TestWaitingForDecoder(t *testing.T) {
 	}
 }
 
-// TestModuleEnds stops in the middle of a film, and cancels, while the module decodes it.
+// TestModuleEnds stops reading in the middle of a film, and cancels the context, while the module decodes.
 func TestModuleEnds(t *testing.T) {
 	d, film := decoder(t, Options{}), writeFilm(t, newFilm(t, 25))
 	for f, err := range d.Frames(t.Context(), film, every(100)) {
@@ -212,7 +212,7 @@ func TestModuleEnds(t *testing.T) {
 	noneLeft(t, d)
 }
 
-// TestNoModule decodes without a module, with another one, and with one that is damaged. With the published module it decodes.
+// TestNoModule decodes without a module, with another module and with a damaged one. With the published module it decodes.
 func TestNoModule(t *testing.T) {
 	good := decoder(t, Options{}).o
 	name := filepath.Join(t.TempDir(), "module.gz")
@@ -222,7 +222,7 @@ func TestNoModule(t *testing.T) {
 	}
 	film := writeFilm(t, newFilm(t, 2))
 	d := decoder(t, Options{Module: name, Cache: good.Cache, Scratch: good.Scratch, Key: good.Key})
-	for what, tt := range map[string]struct {
+	for caseName, tt := range map[string]struct {
 		module []byte
 		text   string
 	}{
@@ -240,7 +240,7 @@ func TestNoModule(t *testing.T) {
 		}
 		switch _, err := all(t, d, film, every(1000)); {
 		case tt.text == "" && err != nil, tt.text != "" && (!errors.Is(err, raster.ErrUnsupported) || !strings.HasPrefix(err.Error(), tt.text)):
-			t.Errorf("%s: %v, want %q", what, err, tt.text)
+			t.Errorf("%s: %v, want %q", caseName, err, tt.text)
 		}
 		noneLeft(t, d)
 	}
@@ -251,7 +251,7 @@ func TestNoModule(t *testing.T) {
 	}
 }
 
-// TestBadChild decodes with other programs as the child.
+// TestBadChild uses other programs as the decoding child.
 func TestBadChild(t *testing.T) {
 	for _, program := range []string{"/bin/true", "/bin/false", "/bin/cat"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -266,7 +266,7 @@ func TestBadChild(t *testing.T) {
 	}
 }
 
-// TestFullDisk has no space for a film.
+// TestFullDisk checks the error if the disk has no space for a film.
 func TestFullDisk(t *testing.T) {
 	full := Options{Spool: func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }}
 	if _, err := os.Stat("/dev/full"); err != nil {
@@ -282,7 +282,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSpool stores a film, and one that ends early.
+// TestSpool stores a film, and one whose transfer fails.
 func TestSpool(t *testing.T) {
 	d := decoder(t, Options{})
 	cut := errors.New("connection reset")
@@ -307,7 +307,7 @@ func write(film string) func(io.Writer) error {
 	}
 }
 
-// TestNoCacheFolder decodes although the folder of compiled modules has gone.
+// TestNoCacheFolder decodes although the folder of compiled modules was deleted.
 func TestNoCacheFolder(t *testing.T) {
 	testkit.Nightly(t) // it compiles
 	d := decoder(t, Options{Cache: filepath.Join(t.TempDir(), "cache")})
@@ -319,23 +319,23 @@ func TestNoCacheFolder(t *testing.T) {
 	}
 }
 
-// TestStaleScratch removes what the children of a killed process left.
+// TestStaleScratch checks that a new decoder deletes files that children of a killed process left.
 func TestStaleScratch(t *testing.T) {
 	o := Options{Cache: t.TempDir()}
-	stale, kept := filepath.Join(o.Cache, "sightline-123", "file"), filepath.Join(o.Cache, "compiled")
-	for _, dir := range []string{stale, kept} {
+	stale, compiled := filepath.Join(o.Cache, "sightline-123", "file"), filepath.Join(o.Cache, "compiled")
+	for _, dir := range []string{stale, compiled} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d := decoder(t, o)
 	noneLeft(t, d)
-	if _, err := os.Stat(kept); err != nil {
+	if _, err := os.Stat(compiled); err != nil {
 		t.Error(err)
 	}
 }
 
-// asParent makes the test binary decode a film, until it is killed: see TestParentDies.
+// asParent makes the test binary decode a film until it is killed. TestParentDies uses it.
 const asParent = "decode-as-parent"
 
 func parent(args []string) int {
@@ -361,7 +361,7 @@ func parent(args []string) int {
 	return 0
 }
 
-// TestParentDies kills the process that decodes: its child ends.
+// TestParentDies kills the process that decodes, and checks that its child ends.
 func TestParentDies(t *testing.T) {
 	hang := sound().with("ffmpeg", order{Out: frame4x2, Hang: true}).film(t)
 	film, module := writeFilm(t, newFilm(t, 25)), decoder(t, Options{}).o
@@ -370,7 +370,7 @@ func TestParentDies(t *testing.T) {
 		"module": {film.Name(), "", module.Module, module.Cache, module.Scratch, hex.EncodeToString(module.Key[:])},
 	} {
 		cmd := exec.Command(self(t), append([]string{asParent}, args...)...)
-		said, err := cmd.StderrPipe()
+		stderr, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +378,7 @@ func TestParentDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := make([]byte, len("decoding"))
-		if _, err := io.ReadFull(said, line); err != nil || string(line) != "decoding" {
+		if _, err := io.ReadFull(stderr, line); err != nil || string(line) != "decoding" {
 			t.Errorf("%s: %q, %v", name, line, err)
 		}
 		left := children(t, cmd.Process.Pid)
@@ -393,7 +393,7 @@ func TestParentDies(t *testing.T) {
 	}
 }
 
-// TestServe is the child in this process: it answers each request, also where there is no module, and ends with its input.
+// TestServe runs the child's code in this process. It answers each request, also without a module, and ends when its input ends.
 func TestServe(t *testing.T) {
 	o := decoder(t, Options{}).o
 	one := oneFile{writeFilm(t, newFilm(t, 2))}

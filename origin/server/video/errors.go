@@ -2,7 +2,7 @@ package video
 
 import "errors"
 
-// ErrBusy is returned when as many videos wait for a decoder as may wait.
+// ErrBusy is returned if too many videos of all callers, or of this caller, wait for a decoder.
 var ErrBusy = errors.New("too many videos are waiting to be decoded")
 
 // Reasons for the end of a run.
@@ -12,9 +12,9 @@ var (
 	errEnough = errors.New("no more output is wanted")
 )
 
-// exitError is a run of FFmpeg that failed.
+// exitError is the error of a run of FFmpeg that failed.
 type exitError struct {
-	memory bool // it asked for more memory than it may have
+	memory bool // true if FFmpeg needed more memory than its limit
 	text   string
 }
 

@@ -21,24 +21,24 @@ import (
 	"github.com/sightline-dev/sightline/core/film"
 )
 
-// magic begins a film that fake takes for orders.
+// magic is the beginning of a film that contains orders for fake.
 const magic = "\x00\x00\x00\x20ftyp"
 
-// orders has the behaviour of fake as ffprobe and as ffmpeg.
+// orders is the behaviour of fake, by program: ffprobe and ffmpeg.
 type orders map[string]order
 
-// order is the behaviour of one of them, in the order of its fields.
+// order is the behaviour of one program. It does what the fields say, in their order.
 type order struct {
-	PID    bool   // it writes its process id as a frame of a film of 4 × 2
-	Out    string // it writes this
-	Times  int    // so often; 0: once
+	PID    bool   // it writes its process id, with the length of frame4x2
+	Out    string // text that it writes
+	Times  int    // number of times that it writes Out; 0: once
 	Stderr string
-	Spin   bool // it works for ever
-	Hang   bool // it waits for ever
+	Spin   bool // it computes for ever
+	Hang   bool // it sleeps for an hour
 	Code   int  // exit status
 }
 
-// probe4x2 is the answer of ffprobe for a film of 4 × 2 pixels with a packet a second.
+// probe4x2 returns the output of ffprobe for a film of 4 × 2 pixels with a packet a second.
 func probe4x2(packets int) string {
 	var b strings.Builder
 	for i := range packets {
@@ -54,10 +54,10 @@ func cut(first bool) string {
 	return ","
 }
 
-// frame4x2 is a frame of that film.
+// frame4x2 is a frame of a film of 4 × 2 pixels.
 const frame4x2 = "YYYYYYYYBBRR"
 
-// film writes orders as a film.
+// film writes the orders into a film for fake.
 func (o orders) film(t testing.TB) *os.File {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -88,7 +88,7 @@ func self(t testing.TB) string {
 	return name
 }
 
-// fake is ffprobe or ffmpeg: it does what the film orders. It returns its exit status.
+// fake acts as ffprobe or ffmpeg: it carries out the orders in the film. It returns the exit status.
 func fake(name string) int {
 	if bad := unfit(); bad != "" {
 		fmt.Fprintln(os.Stderr, bad)
@@ -110,7 +110,7 @@ func fake(name string) int {
 	return o[name].obey()
 }
 
-// unfit reports what a decoder has that it should not have.
+// unfit checks the environment, the priority and the arguments of this process. It returns what is wrong, or "".
 func unfit() string {
 	if env := os.Environ(); len(env) != 0 {
 		return "it has an environment"
@@ -144,16 +144,16 @@ func (o order) obey() int {
 	return o.Code
 }
 
-// sound are the orders of a sound film of three frames.
+// sound returns orders for an undamaged film of three frames.
 func sound() orders {
 	return orders{"ffprobe": {Out: probe4x2(3)}, "ffmpeg": {Out: frame4x2, Times: 3}}
 }
 
-// with returns orders of which one is another.
+// with replaces the order of a program and returns o.
 func (o orders) with(name string, other order) orders { o[name] = other; return o }
 
-// TestBadDecoders decodes with FFmpegs that fail, lie, or write rubbish, too much or nothing. Each is an error with the status
-// and the text that people see, and each has ended when it is returned.
+// TestBadDecoders decodes with programs that fail, lie, or write rubbish, too much or nothing. It checks the status and the text of
+// each error, and that no process is left when Decode returns.
 func TestBadDecoders(t *testing.T) {
 	const unread = "video damaged: its index is missing or cannot be read"
 	tests := map[string]struct {
@@ -220,7 +220,7 @@ func children(t testing.TB, of int) (all []int) {
 		t.Skipf("there is no /proc: %v", err)
 	}
 	for _, name := range stats {
-		text, _ := os.ReadFile(name) // or it has ended
+		text, _ := os.ReadFile(name) // an error means that the process has ended
 		if parent, alive := parentOf(string(text)); alive && parent == of {
 			id, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			if err != nil {
@@ -232,7 +232,7 @@ func children(t testing.TB, of int) (all []int) {
 	return all
 }
 
-// parentOf reads /proc/…/stat. A process that has ended and that nobody has waited for is not alive.
+// parentOf parses /proc/…/stat. A process that has ended is not alive, even if its parent has not waited for it.
 func parentOf(stat string) (parent int, alive bool) {
 	_, rest, _ := strings.Cut(stat[strings.LastIndexByte(stat, ')')+1:], " ")
 	f := strings.Fields(rest)

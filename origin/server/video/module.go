@@ -12,26 +12,26 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// The decoding module is FFmpeg, compiled to one WASI program that is ffmpeg and ffprobe by its first argument. The Makefile
-// reads both lines.
+// The decoding module is FFmpeg, compiled to one WASI program. Its first argument selects ffmpeg or ffprobe. The Makefile
+// reads the lines of both constants.
 const (
-	moduleSource = "codeberg.org/gruf/go-ffmpreg@v0.6.22"                             // its file embed/ffmpreg.wasm.gz
-	moduleSHA256 = "6f0631a13291741daeea3cf32b5b9c478ac913a384a4d4d31f41700ec9c4205f" // of that file
+	moduleSource = "codeberg.org/gruf/go-ffmpreg@v0.6.22"                             // Go module with the file embed/ffmpreg.wasm.gz
+	moduleSHA256 = "6f0631a13291741daeea3cf32b5b9c478ac913a384a4d4d31f41700ec9c4205f" // SHA-256 of that file
 )
 
-// ModuleFile is the name of the module's file, next to the program.
+// ModuleFile is the name of the module's file. By default it is next to the program.
 const ModuleFile = "ffmpreg.wasm.gz"
 
-// Largest module that is read, in bytes.
+// Maximum size of the module in bytes: compressed and decompressed.
 const (
 	maxPacked = 16 << 20
 	maxModule = 64 << 20
 )
 
-// Module returns the file of the decoding module, a WASI program compressed by gzip. The error is a sentence for the caller of the interface.
+// Module returns the content of the decoding module's file: a WASI program, compressed with gzip. The text of the error is for API users.
 func (d *Decoder) Module() ([]byte, error) { return readPacked(d.o.Module) }
 
-// readModule returns the module in a file, as Module does.
+// readModule returns the decompressed module in a file.
 func readModule(name string) ([]byte, error) {
 	packed, err := readPacked(name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/location"
 )
 
-// atom is a box of an MP4 or QuickTime file. Numbers are big-endian.
+// atom returns a box of an MP4 or QuickTime file. parts are strings and numbers, which it writes big-endian.
 func atom(kind string, parts ...any) []byte {
 	var b bytes.Buffer
 	b.WriteString("size" + kind)
@@ -23,13 +23,13 @@ func atom(kind string, parts ...any) []byte {
 		if text, ok := p.(string); ok {
 			p = []byte(text)
 		}
-		_ = binary.Write(&b, binary.BigEndian, p) // to memory, of numbers
+		_ = binary.Write(&b, binary.BigEndian, p) // cannot fail: numbers, to memory
 	}
 	binary.BigEndian.PutUint32(b.Bytes(), uint32(b.Len()))
 	return b.Bytes()
 }
 
-// track is a track with one chunk of samples, ten a second.
+// track returns a track with one chunk of samples at offset at, one every filmMS.
 func track(id uint32, matrix [9]int32, size image.Point, handler string, entry []byte, at int, samples [][]byte, more ...any) []byte {
 	n, lengths := uint32(len(samples)), []uint32(nil)
 	for _, s := range samples {
@@ -49,8 +49,8 @@ func track(id uint32, matrix [9]int32, size image.Point, handler string, entry [
 	return atom("trak", append([]any{head, media}, more...)...)
 }
 
-// newMOV makes a QuickTime film of a picture of four greys, which the matrix of its track shows. If place is not empty, the film has it
-// in every box that cameras write it to, and as the samples of a track.
+// newMOV returns a QuickTime film of a picture of four greys. m is the matrix of its track. If place is not empty, the film has it in
+// every box that cameras write it to, and as the samples of a track.
 func newMOV(t testing.TB, m [9]int32, place string) []byte {
 	t.Helper()
 	size := image.Pt(64, 48)
@@ -75,19 +75,19 @@ func newMOV(t testing.TB, m [9]int32, place string) []byte {
 		return bytes.Join([][]byte{start, atom("mdat", movie), atom("moov", boxes...)}, nil)
 	}
 	user := atom("udta", atom("\xa9xyz", uint16(len(place)), uint16(0), place), atom("loci", uint32(0), uint16(0), place+"\x00", byte(0), [3]uint32{}, "earth\x00\x00"))
-	named := atom("meta", atom("hdlr", [2]uint32{}, "mdta", [3]uint32{}, byte(0)),
+	meta := atom("meta", atom("hdlr", [2]uint32{}, "mdta", [3]uint32{}, byte(0)),
 		atom("keys", uint32(0), uint32(1), atom("mdta", "com.apple.quicktime.location.ISO6709")), atom("ilst", atom("\x00\x00\x00\x01", atom("data", uint32(1), uint32(0), place))))
 	boxes = append(boxes,
 		track(1, m, size, "vide", entry, at, frames, user),
 		track(2, upright, image.Point{}, "meta", atom("mebx", [6]byte{}, uint16(1)), at+len(movie), [][]byte{[]byte(place), []byte(place)}),
-		user, named)
+		user, meta)
 	return bytes.Join([][]byte{
 		start, atom("mdat", movie, place, place), atom("moov", boxes...),
 		atom("uuid", "\xbe\x7a\xcf\xcb\x97\xa9\x42\xe8\x9c\x71\x99\x94\x91\xe3\xaf\xac", place), user,
 	}, nil)
 }
 
-// greys are the lumas of the picture of newMOV, by its quarters.
+// greys has the luma of each quarter of newMOV's picture, by row and column.
 var greys = [2][2]byte{{40, 90}, {140, 200}}
 
 var upright = matrixOf(1, 0, 0, 1)
@@ -96,7 +96,7 @@ func matrixOf(a, b, c, d int32) [9]int32 {
 	return [9]int32{a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30}
 }
 
-// TestMirrored shows films by each matrix of right angles, with a mirror and without one, upright.
+// TestMirrored checks that films with each matrix of right angles, mirrored or not, are shown upright.
 func TestMirrored(t *testing.T) {
 	d := decoder(t, Options{})
 	pictures := raster.NewDecoder(raster.Limits{})
@@ -107,15 +107,15 @@ func TestMirrored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown, err := pictures.Planes(f.Planes, raster.View{Width: 2, Height: 2})
+		img, err := pictures.Planes(f.Planes, raster.View{Width: 2, Height: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for y, row := range greys {
 			for x, want := range row {
-				from := [2]int32{int32(2*x - 1), int32(2*y - 1)} // of the middle
+				from := [2]int32{int32(2*x - 1), int32(2*y - 1)} // relative to the middle
 				to := [2]int32{(a*from[0] + c*from[1] + 1) / 2, (b*from[0] + e*from[1] + 1) / 2}
-				if got := shown.Pix[3*(2*to[1]+to[0])]; max(got, want)-min(got, want) > 3 {
+				if got := img.Pix[3*(2*to[1]+to[0])]; max(got, want)-min(got, want) > 3 {
 					t.Errorf("matrix %v: quarter %v shows %d, want %d", m, to, got, want)
 				}
 			}
@@ -123,7 +123,7 @@ func TestMirrored(t *testing.T) {
 	}
 }
 
-// TestFilmWithoutPlace removes the place from a film: nothing of it is left, and the frames are the same.
+// TestFilmWithoutPlace removes the place from a film. No copy of the place is left, and the frames are the same.
 func TestFilmWithoutPlace(t *testing.T) {
 	const place = "+48.8584+002.2945/"
 	d := decoder(t, Options{})

@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// TestMemoryOfModule gives the module less memory than a film takes.
+// TestMemoryOfModule: the module returns ErrMemory for a film that needs more memory than it may use.
 func TestMemoryOfModule(t *testing.T) {
 	d := decoder(t, Options{})
-	_, _ = first(d.Frames(t.Context(), writeFilm(t, newFilm(t, 1)), every(1000))) // it is in the cache then
+	_, _ = first(d.Frames(t.Context(), writeFilm(t, newFilm(t, 1)), every(1000))) // compiles the module into the cache
 	o := setup{Module: d.o.Module, Cache: d.o.Cache, Scratch: t.TempDir(), Key: d.o.Key, Memory: 24 << 20}
 	command, err := o.compile(t.Context())
 	if err != nil || command.WasCompiled() {
@@ -28,7 +28,7 @@ func TestMemoryOfModule(t *testing.T) {
 	}
 }
 
-// TestSystemDecoder decodes the films with an FFmpeg of the system, if there is one: it gives the module's planes.
+// TestSystemDecoder decodes the films with the system's FFmpeg, if it has one. The planes are the same as the module's.
 func TestSystemDecoder(t *testing.T) {
 	ffmpeg, err := exec.LookPath("ffmpeg")
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// A session decodes one film, by one run of ffprobe and one of ffmpeg. The module's child serves both; a system's FFmpeg
-// is a process each.
+// session decodes one film with one run of ffprobe and one of ffmpeg. With the module, one child process executes both runs. With a
+// system's FFmpeg, each run is a process.
 type session struct {
 	d     *Decoder
 	ctx   context.Context
 	film  *os.File
-	input string        // the film's name for FFmpeg
-	spent time.Duration // processor time of processes that have ended
-	left  time.Duration // that the host may still wait for output
-	child *child        // the module's; nil: a system's FFmpeg, or not started
+	input string        // name of the film in FFmpeg's arguments
+	spent time.Duration // processor time of the processes that have ended
+	left  time.Duration // remaining time for which the host waits for output
+	child *child        // child that runs the module; nil: a system's FFmpeg, or not started
 }
 
-// start begins a session. The caller closes it.
+// start begins a session. The caller must close it.
 func (d *Decoder) start(ctx context.Context, film *os.File) (*session, error) {
 	s := &session{d: d, ctx: ctx, film: film, left: d.o.Time, input: "/" + moduleInput}
 	if d.o.System != "" {
@@ -44,15 +44,15 @@ func (d *Decoder) start(ctx context.Context, film *os.File) (*session, error) {
 	return s, err
 }
 
-// close ends what is left of the session's processes, and waits for their end.
+// close kills the module's child if it still runs, and waits for its end.
 func (s *session) close() {
 	if s.child != nil {
 		s.child.close()
 	}
 }
 
-// run runs ffprobe or ffmpeg. use reads what it writes; if use returns an error, the run is ended. The error is an
-// *exitError for a run that fails by itself.
+// run runs ffprobe or ffmpeg, and use reads the output. If use returns an error, run ends the program. If the program itself fails, the
+// error is an *exitError.
 func (s *session) run(program string, args []string, use func(out io.Reader) error) error {
 	if s.child != nil {
 		return s.child.run(append([]string{program}, args...), use)
@@ -72,21 +72,22 @@ func (s *session) run(program string, args []string, use func(out io.Reader) err
 	return p.end(err)
 }
 
-// process is a process that decodes. Its Read reads its standard output.
+// process is a decoding process. Read reads its standard output.
 type process struct {
 	s     *session
 	cmd   *exec.Cmd
 	out   *os.File
 	log   tail
 	ended chan struct{} // closed when the process has ended
-	err   error         // of that
-	stop  func() bool   // ends the watch of the session's context
+	err   error         // result of cmd.Wait; valid once ended is closed
+	stop  func() bool   // stops watching the session's context
 
 	mu    sync.Mutex
-	cause error // why it was killed
+	cause error // reason for which kill was called first; nil: none
 }
 
-// launch starts a process, with the film as its descriptor 3. It has nothing else of ours, and its priority is lower.
+// launch starts a process with a lower priority. It inherits its standard streams and the film as descriptor 3, and no environment.
+// memory is the limit of its private memory in bytes; 0: unlimited.
 func (s *session) launch(cmd *exec.Cmd, memory uint64) (*process, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (s *session) launch(cmd *exec.Cmd, memory uint64) (*process, error) {
 	return nil, err
 }
 
-// Read reads output, and kills a process that keeps the host waiting for too long.
+// Read reads output. It kills the process once the session has no waiting time left.
 func (p *process) Read(b []byte) (n int, err error) {
 	begun := system.Now()
 	timer := system.AfterFunc(p.s.left, func() { p.kill(errTime) })
@@ -143,18 +144,18 @@ func (p *process) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// kill ends the process, for a cause if there is one.
+// kill kills the process and records the first cause that is not nil.
 func (p *process) kill(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cause == nil {
 		p.cause = cause
 	}
-	_ = p.cmd.Process.Kill() // or it has ended
+	_ = p.cmd.Process.Kill() // fails if the process has ended
 }
 
-// end waits for the process. used is the error of the output's reader. The error is the cause of a kill, what the reader
-// says of the output, or how the process failed.
+// end waits for the end of the process. used is the error of the output's reader. end returns the cause of a kill, the reader's error, or
+// the failure of the process.
 func (p *process) end(used error) error {
 	timer := system.AfterFunc(p.s.left, func() { p.kill(errTime) })
 	<-p.ended
@@ -183,21 +184,21 @@ func (p *process) end(used error) error {
 	return used
 }
 
-// outOfTime reports whether the system killed the process for the processor time that the session used. The system measures
-// it less precisely than it reports it.
+// outOfTime reports whether the system killed the process because the session used its processor time. The limit is less precise than the
+// reported times, so 3/4 of it count as reached.
 func (p *process) outOfTime() bool {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	killed := ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
 	return killed && p.s.spent >= p.s.d.o.Time*3/4
 }
 
-// tail is a writer that holds the last bytes written to it.
+// tail is a writer that stores the last bytes written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// maxTail is the number of bytes that a tail holds.
+// maxTail is the maximum number of bytes that a tail stores.
 const maxTail = 4 << 10
 
 // Write implements [io.Writer].
@@ -209,7 +210,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns the held bytes.
+// String returns the stored bytes without surrounding white space.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,17 +1,16 @@
-// Package video takes pictures out of videos. FFmpeg decodes, in a separate process, and this package reads none of a film's
-// bytes but the first few.
+// Package video extracts pictures from videos. FFmpeg decodes in a separate process. This package reads only the first 4 KiB of a film.
 //
 //	film, a file ──▶ ffprobe ──JSON──▶ limits ──▶ ffmpeg ──planes, one frame at a time──▶ Frames
 //	                 └── the decoding module in a child process, under wazero; or a system's FFmpeg ──┘
 //
-// The module is a WASI program. Its child is the program itself, as the command decode-video: it has the film and its pipes,
-// and no environment, no arguments of interest, no data folder and no network. The parent does not trust
-// the child: it checks every number against the limits before it takes memory, and counts the bytes of every frame.
-// A child is killed when its time is up, or its caller has gone, and it dies with its parent.
+// The module is a WASI program. The child that runs it is this program with the command decode-video. The child has the film and its
+// pipes. It has no environment, no data folder and no network. The parent does not trust the child: it checks every number against the
+// limits before it allocates memory, and counts the bytes of every frame. The parent kills the child when its time is up or the caller's
+// context ends. The child dies with its parent.
 //
-// The frame at i·SampleMS after the first shown frame is the one with the greatest presentation time that is not later.
+// The frame for the time i·SampleMS after the first shown frame is the last frame with a presentation time up to then.
 //
-// The package does not recognise still pictures, GIF and animated WebP, and knows nothing of concepts.
+// The package does not decode still pictures, GIF and animated WebP, and knows nothing of concepts.
 package video
 
 import (
@@ -34,34 +33,35 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// DefaultTime bounds the decoding of a film; see Options.Time.
+// DefaultTime is the default of Options.Time.
 const DefaultTime = film.DefaultTime
 
-// waiting is the number of films that may wait for a decoder. One caller has half of the free places at most.
+// waiting is the maximum number of films that wait for a decoder. One caller gets at most half of these places.
 const waiting = 8
 
 // Options are the settings of a [Decoder].
 type Options struct {
-	Program string        // this program's file, which decodes as decode-video; empty: the file that runs
+	Program string        // file of this program, which has the command decode-video; empty: the running file
 	Module  string        // file of the decoding module; empty: ModuleFile next to Program
 	System  string        // file of a system's ffmpeg, with ffprobe next to it, instead of the module; empty: the module
 	Cache   string        // folder for the compiled module; empty: each film compiles it
-	Scratch string        // folder for files while a module is compiled; empty: Cache, which no other process may use then
+	Scratch string        // folder for temporary files while a module is compiled; empty: Cache, which then belongs to this process alone
 	Key     [32]byte      // seals the files of Cache
-	Time    time.Duration // processor time of one film, and time by the clock that the host waits for it; 0: DefaultTime
-	Log     *slog.Logger  // what FFmpeg writes of a film that fails, at Debug; nil: nothing is logged
+	Time    time.Duration // limit of a film's processor time, and of the time that the host waits for its output; 0: DefaultTime
+	Log     *slog.Logger  // gets FFmpeg's messages about films that fail, at Debug; nil: no log
 
-	Spool func() (*os.File, error) // makes a file without a name; nil: system.Spool
+	Spool func() (*os.File, error) // creates a file without a name; nil: system.Spool
 }
 
 // Decoder decodes films. It is safe for concurrent use.
 type Decoder struct {
 	o       Options
-	slots   *shares.Shares // a place for each film that is decoded: half of the cores, at least 1
-	waiting *shares.Shares // a place for each film that waits for one
+	slots   *shares.Shares // places for films that are decoded: half of the cores, at least 1
+	waiting *shares.Shares // places for films that wait for a slot
 }
 
-// New makes a decoder. It looks at no file: a missing module is an error of each film.
+// New creates a decoder. It does not check the module: if the module is missing, each film fails. If only Cache is set, New creates that
+// folder and deletes the temporary folders in it.
 func New(o Options) (*Decoder, error) {
 	if o.Program == "" {
 		program, err := system.Executable()
@@ -86,7 +86,7 @@ func New(o Options) (*Decoder, error) {
 	return &Decoder{o, shares.New(max(1, int64(system.Cores())/2), 1), shares.New(waiting, 1)}, nil
 }
 
-// tidy makes the folder of compiled modules, and removes what children of a process that was killed left in it.
+// tidy creates the folder of compiled modules. It deletes temporary folders that remained there when a process was killed.
 func tidy(cache string) (err error) {
 	folder, err := system.OpenFolder(cache)
 	if err != nil {
@@ -102,7 +102,7 @@ func tidy(cache string) (err error) {
 	return err
 }
 
-// Spool makes a file without a name, which the caller closes, and has it written.
+// Spool creates a file without a name and calls write with it. The caller must close the file.
 func (d *Decoder) Spool(write func(to io.Writer) error) (*os.File, error) {
 	f, err := d.o.Spool()
 	if err != nil {
@@ -116,16 +116,15 @@ func (d *Decoder) Spool(write func(to io.Writer) error) (*os.File, error) {
 
 // Frame is a frame of a film.
 type Frame struct {
-	Index  int   // from 0
-	Of     int   // frames wanted
-	TimeMS int64 // after the first frame: Index times Video.SampleMS
+	Index  int   // number of the frame, from 0
+	Of     int   // number of wanted frames
+	TimeMS int64 // time after the first frame in milliseconds: Index times Video.SampleMS
 	Planes raster.Planes
 }
 
-// Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame, and a caller that takes
-// its time holds the decoder up. An error is the last thing yielded, and everything that was started has ended by
-// then. Its text is for the caller of the interface where it wraps an error of package raster: ErrUnsupported,
-// ErrTooLarge or ErrCorrupt. The error of ctx is another; any other is internal.
+// Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame. Decoding waits while the caller uses
+// a frame. Frames yields an error last, after all of its processes have ended. If the error wraps ErrUnsupported, ErrTooLarge or
+// ErrCorrupt of package raster, its text is for the caller of the API. Other errors are ctx's error and internal ones.
 func (d *Decoder) Frames(ctx context.Context, film *os.File, w api.Video) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		wanted := true
@@ -152,7 +151,8 @@ func (d *Decoder) frames(ctx context.Context, file *os.File, w api.Video, yield 
 	return s.decode(found, w, yield)
 }
 
-// Enter waits for a decoder, which callers share, until leave. The caller of Frames has one. The error is ErrBusy, or that of ctx.
+// Enter waits until another film may be decoded, and reserves a place until leave is called. A caller of Frames must have a place. Enter
+// returns ErrBusy if too many films wait, or the error of ctx.
 func (d *Decoder) Enter(ctx context.Context, caller string) (leave func(), err error) {
 	if !d.slots.Try(caller, 1) {
 		if !d.waiting.Try(caller, 1) {
@@ -166,7 +166,7 @@ func (d *Decoder) Enter(ctx context.Context, caller string) (leave func(), err e
 	return func() { d.slots.Give(caller, 1) }, nil
 }
 
-// recognise refuses a file that is not a video for FFmpeg.
+// recognise returns an error if the first 4 KiB of a file are not those of a video or picture.
 func recognise(file *os.File) error {
 	head := make([]byte, 4096)
 	n, err := file.ReadAt(head, 0)
@@ -177,7 +177,7 @@ func recognise(file *os.File) error {
 	return err
 }
 
-// probe finds out what a film is, and holds it to the limits.
+// probe reads the properties of the film with ffprobe and checks them against the limits.
 func (s *session) probe(w api.Video) (film.Film, error) {
 	var p film.Probe
 	err := s.run("ffprobe", film.ProbeArgs(s.input), func(out io.Reader) (err error) {
@@ -212,8 +212,8 @@ func (s *session) decode(f film.Film, w api.Video, yield func(Frame) bool) error
 				return errEnough
 			}
 		}
-		// FFmpeg shows the last frame for as long as it lasts, which may be beyond the next sample. All of the film has been
-		// decoded by then.
+		// FFmpeg repeats the last frame for its whole duration, so there may be a frame after the wanted ones. FFmpeg has decoded the
+		// whole film by then.
 		switch _, err := io.ReadFull(out, frame.Planes.Pix); err {
 		case nil:
 			return errEnough
@@ -229,8 +229,8 @@ func (s *session) decode(f film.Film, w api.Video, yield func(Frame) bool) error
 	return s.explain(err, film.DecodeError(read, w), read, w)
 }
 
-// explain turns the error of a run into one for the caller. damage is the error of a film that FFmpeg failed at, and so many
-// frames of it were decoded.
+// explain converts the error of a run into an error for the caller. damage is the error for a film that FFmpeg cannot decode, and frames
+// is the number of decoded frames.
 func (s *session) explain(err, damage error, frames int, w api.Video) error {
 	var known *film.Fault
 	var failed *exitError

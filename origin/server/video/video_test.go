@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// TestMain makes the test binary the child, or a fake FFmpeg: see fake.
+// TestMain runs the tests, unless the test binary is started as a decoder's process, as its parent, or as a fake FFmpeg: see fake.
 func TestMain(m *testing.M) {
 	switch name := filepath.Base(os.Args[0]); {
 	case name == "ffprobe" || name == "ffmpeg":
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// decoder makes a decoder of the module. Tests compile it once, also those of the command predict: into .cache/tests of the project.
+// decoder returns a decoder with the module. All tests, also those of the command predict, share its compilation in .cache/tests.
 func decoder(t testing.TB, o Options) *Decoder {
 	t.Helper()
 	if o.System == "" && o.Module == "" {
@@ -65,7 +65,7 @@ func decoder(t testing.TB, o Options) *Decoder {
 	return d
 }
 
-// open opens a film.
+// openFilm opens a film and closes it at the end of the test.
 func openFilm(t testing.TB, name string) *os.File {
 	t.Helper()
 	f, err := os.Open(name)
@@ -76,16 +76,16 @@ func openFilm(t testing.TB, name string) *os.File {
 	return f
 }
 
-// every wants a frame each so many milliseconds.
+// every returns a request for a frame every ms milliseconds.
 func every(ms int) api.Video { return api.Video{SampleMS: ms, MaxFrames: 600} }
 
-// shot is a frame as tests compare it.
+// shot is a frame with the hash of its pixels, for comparisons.
 type shot struct {
 	Frame
 	sum string // SHA-256 of its planes
 }
 
-// all decodes a film.
+// all decodes a film and returns its frames.
 func all(t testing.TB, d *Decoder, film *os.File, w api.Video) (shots []shot, err error) {
 	t.Helper()
 	for f, err := range d.Frames(t.Context(), film, w) {
@@ -99,7 +99,7 @@ func all(t testing.TB, d *Decoder, film *os.File, w api.Video) (shots []shot, er
 	return shots, nil
 }
 
-// status is the item status of a decoding that ended with err.
+// status returns the item status of a decoding that ended with err.
 func status(err error) string {
 	for kind, status := range map[error]string{nil: "10000", raster.ErrUnsupported: "31101", raster.ErrTooLarge: "31105", raster.ErrCorrupt: "31300"} {
 		if err == kind || kind != nil && errors.Is(err, kind) {
@@ -109,7 +109,7 @@ func status(err error) string {
 	return err.Error()
 }
 
-// rows reads a table of the test films, without its head.
+// rows reads a table of the test films, without its header line.
 func rows(t testing.TB, name string) (all [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(testkit.DataPath(t, "video", name))
@@ -122,7 +122,7 @@ func rows(t testing.TB, name string) (all [][]string) {
 	return all[1:]
 }
 
-// TestFilms decodes the test films to the planes and the status of each.
+// TestFilms decodes the test films and compares their planes and status with the tables.
 func TestFilms(t *testing.T) {
 	planes := map[string][][]string{}
 	for _, row := range rows(t, "planes.tsv") {
@@ -132,7 +132,7 @@ func TestFilms(t *testing.T) {
 	films := slices.DeleteFunc(rows(t, "outcomes.tsv"), func(row []string) bool { return row[0] == "slides.gif" }) // it needs no decoder
 	first := []string{"ten-bit-vp9.webm", "phone-rotated.mov", "truncated.mp4", "two-hours.mp4", "edit-list.mp4", "bomb-36mp.mp4", "size-change.ts", "audio-only.mp4"}
 	slices.SortStableFunc(films, func(a, b []string) int {
-		return cmp.Compare(uint(slices.Index(first, a[0])), uint(slices.Index(first, b[0]))) // -1 is the greatest
+		return cmp.Compare(uint(slices.Index(first, a[0])), uint(slices.Index(first, b[0]))) // uint(-1), for other films, is the maximum
 	})
 	for _, row := range films[:testkit.Size(t, 4, 8, 23, 23)] {
 		name := row[0]
@@ -158,7 +158,7 @@ func TestFilms(t *testing.T) {
 	}
 }
 
-// TestModuleIsNotLinked keeps the module's Go package, which is under the GPL-3, out of the program.
+// TestModuleIsNotLinked checks that go.mod does not name the module's Go package, which is under the GPL-3.
 func TestModuleIsNotLinked(t *testing.T) {
 	source, _, _ := strings.Cut(moduleSource, "@")
 	for _, name := range []string{"go.mod", "go.sum"} {

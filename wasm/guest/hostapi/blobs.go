@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Blobs are the pictures of the host by their hashes, which a copy sends and fetches.
+// Blobs stores pictures at the host, by hash. A replica uploads and downloads them.
 type Blobs struct{ From Imports }
 
 var _ replica.Blobs = Blobs{}
@@ -27,12 +27,12 @@ func (b Blobs) Has(_ context.Context, h blob.Hash) (bool, error) {
 	}
 }
 
-// Get returns a picture; the error is blob.ErrNotFound where the host has none.
+// Get returns a picture. If the host does not have it, Get returns blob.ErrNotFound.
 func (b Blobs) Get(_ context.Context, h blob.Hash) ([]byte, error) {
 	return fill(nil, func(dst []byte) int64 { return b.From.PictureGet((*[32]byte)(&h), dst) })
 }
 
-// Put keeps a picture. The host holds it to its hash.
+// Put stores a picture. The host checks that it has the hash want.
 func (b Blobs) Put(_ context.Context, r io.Reader, want blob.Hash) (blob.Hash, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -41,17 +41,17 @@ func (b Blobs) Put(_ context.Context, r io.Reader, want blob.Hash) (blob.Hash, e
 	return want, did(b.From.PicturePut((*[32]byte)(&want), data))
 }
 
-// AppRecords is the host's register of the application.
+// AppRecords stores the application's record at the host.
 type AppRecords struct{ From Imports }
 
 var _ replica.AppRecords = AppRecords{}
 
-// Seq is the entry of the origin's control log that the host's register is of.
+// Seq returns the entry of the origin's control log up to which the host's app record goes; 0: the host has none.
 func (r AppRecords) Seq() uint64 { return uint64(max(r.From.AppRecordSeq(), 0)) }
 
-// Take passes a newer register to the host. If it reports that the application was deleted, the host acts on it after the call, since
-// that ends this instance.
-func (r AppRecords) Take(seq uint64, data []byte) (gone string, err error) {
+// Take passes a newer app record to the host. If the record reports that the application was deleted, the host deletes the application
+// only after the call, because that ends this instance.
+func (r AppRecords) Take(seq uint64, data []byte) (reason string, err error) {
 	x, err := catalog.DecodeRegister(data)
 	if err != nil {
 		return "", err

@@ -11,15 +11,16 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Tokens are issued and read by the host, whose keys sign them.
+// Tokens issues and reads tokens through the host, which has the keys that sign them.
 type Tokens struct{ From Imports }
 
 var _ api.Tokens = Tokens{}
 
-// rooms are buffers of abi.RoomOnce bytes: every call that is counted needs one, and every read of the store.
+// rooms is a pool of buffers of abi.RoomOnce bytes. Every counted call and every read of the store needs one.
 var rooms = sync.Pool{New: func() any { return new([abi.RoomOnce]byte) }}
 
-// once calls an import that must not be asked twice. read borrows what it filled.
+// once calls an import that must not be repeated because it has an effect. read gets the filled part of the buffer, and must not retain
+// it.
 func once(call func(dst []byte) int64, read func(data []byte) error) error {
 	room := rooms.Get().(*[abi.RoomOnce]byte)
 	defer rooms.Put(room)
@@ -51,12 +52,12 @@ func (t Tokens) Read(token string) (auth.Claims, error) {
 	return abi.ParseClaims(data)
 }
 
-// Calls are counted by the host, which knows the account of the application.
+// Calls counts calls through the host, which knows the account of the application.
 type Calls struct{ From Imports }
 
 var _ api.Calls = Calls{}
 
-// Spend implements [api.Calls]. How many calls are left is not known here.
+// Spend implements [api.Calls]. It returns -1 as left, because the host does not report the number of remaining calls.
 func (c Calls) Spend(context.Context, api.CountedCall) (left int64, err error) {
 	var refused string
 	err = once(c.From.Count, func(data []byte) error {

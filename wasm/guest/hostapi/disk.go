@@ -7,9 +7,9 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Disk is the host's numbered files. While a call reads and writes there the collector's goroutines run, which a module has no
-// other time for before the call's end: through a long one, as a join is, the heap would grow by the measure that it had when
-// it was small.
+// Disk reads and writes the host's numbered files. Each read and write yields to the collector's goroutines, which otherwise run only at
+// the end of a call of the host. Without that, the collector would not finish during a long call, such as the installation of a snapshot,
+// and the heap would grow.
 type Disk struct{ From Imports }
 
 var _ journal.Files = Disk{}

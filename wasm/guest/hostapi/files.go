@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Files is a file system of files that the host hands over whole, by name.
+// Files is a read-only file system. The host provides each file by its name, always its complete content.
 type Files struct {
 	names []string // ascending
 	read  func(name string, dst []byte) int64
@@ -21,10 +21,10 @@ type Files struct {
 
 var _ fs.ReadFileFS = (*Files)(nil)
 
-// Bundles are the files of the bundles that have these names.
+// Bundles returns a file system of the bundles' files that have these names.
 func Bundles(from Imports, names []string) *Files { return newFiles(names, from.Bundle) }
 
-// Older are the files of an older network. Without any the error is fs.ErrNotExist.
+// Older returns the files of the older network whose base is base. If the host has none or fails, it returns fs.ErrNotExist.
 func Older(from Imports, base [32]byte) (*Files, error) {
 	list, err := fill(make([]byte, 4<<10), func(dst []byte) int64 { return from.Older(&base, "", dst) })
 	if err != nil || len(list) == 0 {
@@ -105,7 +105,7 @@ type entry struct {
 	name   string
 	size   int64
 	folder bool
-	below  []string // files below a folder
+	below  []string // names of all files below a folder
 }
 
 func (e entry) data() ([]byte, error) {
@@ -175,8 +175,8 @@ func (e entry) Info() (fs.FileInfo, error) { return e, nil }
 // fileHandle is a file being read, or a folder being listed.
 type fileHandle struct {
 	entry
-	content *bytes.Reader // of a file; nil before the first Read
-	listed  []fs.DirEntry // entries that are left; nil before the first ReadDir
+	content *bytes.Reader // content of a file; nil before the first Read
+	listed  []fs.DirEntry // entries that ReadDir has not returned yet; nil before the first ReadDir
 }
 
 // Stat implements [fs.File].

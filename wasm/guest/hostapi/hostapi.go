@@ -9,7 +9,7 @@
 //	Clock      ◀────  Clock         ◀────────  now
 //	Rand       ◀────  Random        ◀────────  random
 //
-// The imports are an interface here, so that everything above them runs and is tested natively.
+// The imports are an interface, so that tests can run the code that uses them natively.
 package hostapi
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Imports are the functions of module sightline in wasm/README.md, with slices instead of addresses and lengths. Arguments are borrowed
-// until the call returns. A function that fills dst returns the length: above len(dst) it wrote nothing, and below 0 it is an
-// [abi.Errno], negated.
+// Imports are the functions of module sightline in wasm/README.md, with slices instead of addresses and lengths. A function may use its
+// arguments only until it returns. A function that fills dst returns the length of the data. If dst is too small, it writes nothing. A
+// result below 0 is a negated [abi.Errno].
 type Imports interface {
 	Now() int64
 	Random(dst []byte)
 	Log(level int32, line string)
 	Bundle(name string, dst []byte) int64
-	Older(base *[32]byte, name string, dst []byte) int64 // the empty name: all names, one a line
+	Older(base *[32]byte, name string, dst []byte) int64 // an empty name returns all names, one per line
 
 	KVGet(snapshot uint32, key, dst []byte) int64
-	KVScan(snapshot uint32, lo, hi []byte, back bool) int64 // a nil hi: to the end
+	KVScan(snapshot uint32, lo, hi []byte, back bool) int64 // a nil hi means no upper bound
 	KVNext(scan uint32, dst []byte) int64
 	KVEnd(scan uint32)
 	KVSnapshot() uint32
@@ -63,8 +63,8 @@ type Imports interface {
 	Count(dst []byte) int64
 }
 
-// fill calls an import until buf is large enough, and returns the filled part of it. It is buf's memory, or new memory if that was too
-// small.
+// fill calls an import that fills a buffer, and returns the filled part. If buf is too small, fill calls the import again with new memory
+// of the required size.
 func fill(buf []byte, call func(dst []byte) int64) ([]byte, error) {
 	for {
 		n := call(buf)
@@ -78,15 +78,15 @@ func fill(buf []byte, call func(dst []byte) int64) ([]byte, error) {
 	}
 }
 
-// did is the error behind what an import without a length returns.
+// did returns the error of an import that returns no length but an [abi.Errno].
 func did(n int32) error { return abi.Errno(n).Err() }
 
-// Clock is the host's.
+// Clock returns a function that reads the host's clock, in UTC.
 func Clock(from Imports) func() time.Time {
 	return func() time.Time { return time.Unix(0, from.Now()).UTC() }
 }
 
-// Random is the host's source.
+// Random reads from the host's source of random bytes.
 type Random struct{ From Imports }
 
 var _ io.Reader = Random{}

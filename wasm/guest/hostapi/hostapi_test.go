@@ -26,7 +26,7 @@ import (
 func newHost(l hostcalls.Services) *hostcalls.Host {
 	h, err := hostcalls.New(l, "")
 	if err != nil {
-		panic(err) // of an application
+		panic(err) // hostcalls.New fails only for a wrong application
 	}
 	return h
 }
@@ -43,7 +43,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestLongScans has records around the sizes of a scan's buffers, and scans inside scans.
+// TestLongScans scans records whose sizes are near the sizes of a scan's buffers, and scans within scans.
 func TestLongScans(t *testing.T) {
 	h := newHost(hostcalls.Services{Store: memkv.New()})
 	s := hostapi.NewStore(h)
@@ -95,7 +95,7 @@ func TestLongScans(t *testing.T) {
 	}
 }
 
-// failing is a store that refuses to write.
+// failing is a store whose writes return err.
 type failing struct {
 	*memkv.Store
 	err error
@@ -109,9 +109,9 @@ func TestStoreErrors(t *testing.T) {
 	for _, want := range []error{kv.ErrFull, kv.ErrFailed, kv.ErrClosed, kv.ErrCorrupt} {
 		s := hostapi.NewStore(newHost(hostcalls.Services{Store: failing{memkv.New(), want}}))
 		_, committed := s.Commit(&kv.Batch{})
-		for what, err := range map[string]error{"Apply": s.Apply(&kv.Batch{}), "Commit": committed, "Room": s.Room()} {
+		for method, err := range map[string]error{"Apply": s.Apply(&kv.Batch{}), "Commit": committed, "Room": s.Room()} {
 			if !errors.Is(err, want) {
-				t.Errorf("%s = %v, want %v", what, err, want)
+				t.Errorf("%s = %v, want %v", method, err, want)
 			}
 		}
 	}
@@ -151,9 +151,9 @@ func TestDisk(t *testing.T) {
 		t.Error("Read past the end is no error")
 	}
 	disk.FailAt(1, true)
-	for what, err := range map[string]error{"Write": d.Write(2, 0, p[:]), "Truncate": d.Truncate(2, 0), "Sync": d.Sync(2)} {
+	for method, err := range map[string]error{"Write": d.Write(2, 0, p[:]), "Truncate": d.Truncate(2, 0), "Sync": d.Sync(2)} {
 		if err == nil {
-			t.Errorf("%s of a broken disk is no error", what)
+			t.Errorf("%s of a broken disk is no error", method)
 		}
 	}
 }
@@ -230,11 +230,11 @@ func TestPictures(t *testing.T) {
 	} else if got, err := p.Lookup(forever, now.Add(1e6*time.Hour)); err != nil || !got.Expires.IsZero() {
 		t.Errorf("Lookup of what stays = %+v, %v", got, err)
 	}
-	held, err := hosted.Pin(ctx, []byte("held"))
+	pinnedHash, err := hosted.Pin(ctx, []byte("held"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(p.Unpin(ctx, held), p.Drop(ctx, hash)); err != nil {
+	if err := errors.Join(p.Unpin(ctx, pinnedHash), p.Drop(ctx, hash)); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := p.Add(ctx, nil, "a\nb", now); err == nil {
@@ -264,7 +264,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestCalls has the host count calls, and passes on why a call is refused.
+// TestCalls: Spend lets the host count a call, and returns the host's reason if it refuses the call.
 func TestCalls(t *testing.T) {
 	refused := ""
 	calls := hostapi.Calls{From: newHost(hostcalls.Services{Count: func(string) string { return refused }})}

@@ -10,12 +10,12 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Pictures are the pictures that the host keeps, and tidies.
+// Pictures stores pictures at the host, which also deletes the unreferenced ones.
 type Pictures struct{ From Imports }
 
 var _ register.Pictures = Pictures{}
 
-// Add keeps a picture and names it, until expires.
+// Add stores a picture and gives it a name that is valid until expires. A zero expires means forever.
 func (p Pictures) Add(_ context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error) {
 	var got [abi.PictureNameBytes + 32]byte
 	if err := did(p.From.PictureAdd(data, contentType, abi.Nanos(expires), &got)); err != nil {
@@ -25,7 +25,7 @@ func (p Pictures) Add(_ context.Context, data []byte, contentType string, expire
 	return hex.EncodeToString(got[:abi.PictureNameBytes]), h, nil
 }
 
-// Lookup returns the picture with a name; the error is blob.ErrNotFound.
+// Lookup returns the picture with a name. If the name is unknown or has expired, it returns blob.ErrNotFound.
 func (p Pictures) Lookup(name string, now time.Time) (blob.Picture, error) {
 	var key [abi.PictureNameBytes]byte
 	if len(name) != 2*len(key) {
@@ -48,12 +48,12 @@ func (p Pictures) Lookup(name string, now time.Time) (blob.Picture, error) {
 	return got, nil
 }
 
-// Unpin ends the pin of a result with a blob.
+// Unpin ends the pin that a result with a blob has.
 func (p Pictures) Unpin(_ context.Context, h blob.Hash) error {
 	return did(p.From.PictureRelease((*[32]byte)(&h)))
 }
 
-// Drop deletes a picture that a record has claimed and perhaps no longer does.
+// Drop deletes a picture whose record may have been deleted, unless another record or a name needs it.
 func (p Pictures) Drop(_ context.Context, h blob.Hash) error {
 	return did(p.From.PictureDrop((*[32]byte)(&h)))
 }

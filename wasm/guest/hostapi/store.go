@@ -11,10 +11,11 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// firstChunk is the number of bytes that a scan asks for first, since most end after a record or two. It asks for more each time.
+// firstChunk is the size in bytes of a scan's first request. It is small because most scans end after a record or two. Each further request
+// is four times as large, up to abi.RoomOnce.
 const firstChunk = 1 << 10
 
-// Store is the host's store. It may be called concurrently if its imports may.
+// Store is the host's store. It is safe for concurrent use if the imports are.
 type Store struct {
 	reader
 	from   Imports
@@ -23,14 +24,14 @@ type Store struct {
 
 var _ kv.Store = (*Store)(nil)
 
-// NewStore is the store behind the imports kv_.
+// NewStore returns the store that the imports kv_* provide.
 func NewStore(from Imports) *Store {
 	s := &Store{from: from}
 	s.reader = reader{s, 0}
 	return s
 }
 
-// do calls an import of the store while it is open.
+// do calls an import of the store. If the store is closed, do returns kv.ErrClosed instead.
 func (s *Store) do(call func() int32) error {
 	if s.closed.Load() {
 		return kv.ErrClosed
@@ -43,7 +44,7 @@ func (s *Store) Apply(b *kv.Batch) error {
 	return s.do(func() int32 { return s.from.KVApply(b.Bytes()) })
 }
 
-// Commit implements [kv.Store]. The batch outlives a crash when it returns.
+// Commit implements [kv.Store]. The batch is durable when Commit returns, so wait does nothing.
 func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
 	if err := s.do(func() int32 { return s.from.KVCommit(b.Bytes()) }); err != nil {
 		return nil, err
@@ -62,12 +63,12 @@ func (s *Store) Snapshot() kv.Snapshot {
 // Room implements [kv.Store].
 func (s *Store) Room() error { return s.do(s.from.KVRoom) }
 
-// Compact compacts the deleted keys between lo and hi.
+// Compact frees the space of deleted records between lo and hi.
 func (s *Store) Compact(_ context.Context, lo, hi []byte) error {
 	return s.do(func() int32 { return s.from.KVCompact(lo, hi) })
 }
 
-// Close implements [kv.Store]: the host's store stays open.
+// Close implements [kv.Store]. The host's store stays open.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return kv.ErrClosed
@@ -75,13 +76,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// reader reads a snapshot of the store, 0: the store as it is.
+// reader reads the snapshot with number at. The number 0 means the current store.
 type reader struct {
 	s  *Store
 	at uint32
 }
 
-// over reports whether there is nothing to read any more.
+// over reports whether the snapshot is closed, or for number 0 the store.
 func (r reader) over() bool { return r.at == released || r.at == 0 && r.s.closed.Load() }
 
 // Get implements [kv.Reader].
@@ -119,7 +120,7 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 	}
 	scan := uint32(n)
 	defer s.from.KVEnd(scan)
-	room := rooms.Get().(*[abi.RoomOnce]byte) // as many are in use as scans are inside each other
+	room := rooms.Get().(*[abi.RoomOnce]byte) // nested scans need one each
 	defer rooms.Put(room)
 	for n := firstChunk; ; n = min(4*n, len(room)) {
 		chunk, err := fill(room[:n], func(dst []byte) int64 { return s.from.KVNext(scan, dst) })
@@ -138,10 +139,10 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 	}
 }
 
-// snapshot is one moment of the store.
+// snapshot is a snapshot that the host holds open under a number.
 type snapshot struct{ reader }
 
-// released is the number of no snapshot.
+// released is the number of a snapshot that is closed, or that was opened after the store was closed.
 const released = math.MaxUint32
 
 // Close implements [kv.Snapshot].

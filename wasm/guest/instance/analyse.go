@@ -9,18 +9,19 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// analysts are an analyser of each network that was asked for.
+// analysts creates and stores one analyser for each network that a job names.
 type analysts struct {
 	set      *predict.Set
 	older    func(base [32]byte) (*predict.Set, error)
 	now      func() time.Time
-	time     time.Duration // of one picture; 0: any
+	time     time.Duration // maximum time of one picture; 0: no limit
 	deadline time.Time
 	byBase   map[[32]byte]*predict.Analyser
 }
 
-// Analyse does a job that has data. The answer is its Result; of a job with keep it names the
-// content type, and the host holds the picture. Of videos it does GIF, WebP and still pictures, and frames of all by their planes.
+// Analyse executes a job that has data. The answer is a Result. For a job with Keep, the Result has the content type, and the host stores
+// the picture. As videos, Analyse accepts GIF and WebP files and still pictures. The host decodes other videos, and passes each frame as a
+// job with planes.
 func (i *Instance) Analyse(data []byte) []byte {
 	var r abi.Result
 	j, err := abi.ParseJob(data)
@@ -29,7 +30,7 @@ func (i *Instance) Analyse(data []byte) []byte {
 	}
 	if err == nil {
 		i.guard("analysis", func() { r.Result, err = i.analysts.do(&j) }, func() {
-			i.analysts.byBase = nil // it may be in any state
+			i.analysts.byBase = nil // the panic may have left an analyser in an invalid state
 			err = api.ErrInternal
 		})
 	}
@@ -70,7 +71,7 @@ func (a *analysts) do(j *abi.Job) (r api.Result, err error) {
 	return r, nil
 }
 
-// of is the analyser of a network, the newest for zero.
+// of returns the analyser of the network whose base is base. For a zero base it returns that of the newest network.
 func (a *analysts) of(base [32]byte) (*predict.Analyser, error) {
 	if base == [32]byte{} {
 		base = a.set.Base()

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Ask answers a Question. The answer is a Reply.
+// Ask answers a Query. The answer is a Reply.
 func (i *Instance) Ask(data []byte) []byte {
 	var value []byte
 	q, err := abi.ParseQuestion(data)
@@ -58,7 +58,8 @@ func (i *Instance) ask(q *abi.Query) ([]byte, error) {
 	return nil, fmt.Errorf("%w: unknown question %q", errEnvelope, q.What)
 }
 
-// hostedPicture returns the picture of a public name, with its bytes if they are stored here. Those of a copy may be only at the origin.
+// hostedPicture returns a HostedReply for a public name. The reply has the bytes if the instance stores the picture. If only the origin of
+// a replica has them, the reply has none.
 func (i *Instance) hostedPicture(name string) ([]byte, error) {
 	p, err := i.engine.Register.HostedPicture(name)
 	if err != nil {

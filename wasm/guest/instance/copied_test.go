@@ -30,7 +30,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// source is an origin with an application of the world's.
+// source is an origin that serves the application of a world.
 type source struct {
 	*apitest.World
 	feed *feed.Feed
@@ -55,7 +55,7 @@ func newSource(t testing.TB) *source {
 	return &source{w, f}
 }
 
-// answer returns the complete answer of the feed.
+// answer returns the feed's answer to a request, with its stream read into the body.
 func (s *source) answer(t testing.TB, a *replica.Ask) api.Response {
 	t.Helper()
 	res := s.feed.Serve(context.Background(), &api.Request{
@@ -79,13 +79,13 @@ func (s *source) answer(t testing.TB, a *replica.Ask) api.Response {
 	return res
 }
 
-// add makes an input of a picture at the origin, and has it analysed.
+// add creates an input of a picture at the origin, and analyses it.
 func (s *source) add(t testing.TB, id, name string) {
 	t.Helper()
 	s.addImage(t, id, name, "")
 }
 
-// addPart is add of a quarter of a picture.
+// addPart does what add does, with a quarter of a picture.
 func (s *source) addPart(t testing.TB, id, name string) {
 	t.Helper()
 	s.addImage(t, id, name, `,"crop":[0,0,0.5,0.5]`)
@@ -115,17 +115,17 @@ func (s *source) addImage(t testing.TB, id, name, crop string) {
 	}
 }
 
-// replicaPage is a page that keeps a copy of it.
+// replicaPage is a page with a replica of the source's application.
 type replicaPage struct {
 	*page
 	from   *source
 	status replica.Status
 	got    map[blob.Hash]error
 	purge  *replica.Purge
-	down   bool // nobody answers
+	down   bool // the origin is unreachable
 }
 
-// register returns the origin's register of the application.
+// register returns the origin's app record of the application.
 func (s *source) register(t testing.TB) (seq uint64, data []byte) {
 	t.Helper()
 	data, seq, err := s.Engine.Register.AppRecord(s.App, "")
@@ -135,7 +135,7 @@ func (s *source) register(t testing.TB) (seq uint64, data []byte) {
 	return seq, data
 }
 
-// keep opens a copy on a disk. Without join it takes no register.
+// keep opens a replica on a disk, and returns its error. Without join, the replica gets no app record.
 func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*replicaPage, error) {
 	t.Helper()
 	p := &page{now: s.Now, names: *apitest.NewCounter(1 << 33)}
@@ -150,14 +150,14 @@ func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*replicaPage
 		settings.Replica.RegisterSeq, settings.Replica.Register = s.register(t)
 	}
 	p.guest = &guest{Instance: newInstance(h), host: h, move: func(d time.Duration) { p.now = p.now.Add(d) }, work: p.do}
-	told, err := abi.ParseDone(p.Open(settings.Marshal()))
+	guestErr, err := abi.ParseDone(p.Open(settings.Marshal()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &replicaPage{page: p, from: s, got: map[blob.Hash]error{}}, told
+	return &replicaPage{page: p, from: s, got: map[blob.Hash]error{}}, guestErr
 }
 
-// tell tells the machine an event, and does what it wants until it wants nothing.
+// tell passes events to the machine, and carries out all its effects.
 func (k *replicaPage) tell(t testing.TB, events ...replica.Event) {
 	t.Helper()
 	for len(events) > 0 {
@@ -191,7 +191,7 @@ func (k *replicaPage) tell(t testing.TB, events ...replica.Event) {
 	}
 }
 
-// settle has the copy and its origin have the same.
+// settle syncs until the replica and its origin have the same operations.
 func (k *replicaPage) settle(t testing.TB) {
 	t.Helper()
 	for range 200 {
@@ -204,7 +204,7 @@ func (k *replicaPage) settle(t testing.TB) {
 	t.Fatalf("the copy does not settle: %+v", k.status)
 }
 
-// digest is the copy's, held to the origin's.
+// digest checks that the replica's digest is equal to the origin's.
 func (k *replicaPage) digest(t testing.TB) {
 	t.Helper()
 	got, err := abi.ParseDigest(k.ask(t, abi.Query{What: abi.AskDigest}))
@@ -236,18 +236,18 @@ func (k *replicaPage) digest(t testing.TB) {
 	}
 }
 
-// TestCopyOfItsOwn keeps a copy in a page's own store: it joins, writes alone, is closed and opened, fetches a
-// picture when it is wanted, and is emptied.
+// TestCopyOfItsOwn uses a replica in a page's own store: it joins, fetches a wanted picture, writes while the origin
+// is unreachable, is closed and opened, and is deleted with its application.
 func TestCopyOfItsOwn(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	disk := journaltest.NewDisk()
-	if _, told := s.keep(t, disk, false); !errors.Is(told, register.ErrApplication) {
-		t.Fatalf("a copy that nobody has told of its application opens: %v", told)
+	if _, guestErr := s.keep(t, disk, false); !errors.Is(guestErr, register.ErrApplication) {
+		t.Fatalf("a copy that nobody has told of its application opens: %v", guestErr)
 	}
-	k, told := s.keep(t, disk, true)
-	if told != nil {
-		t.Fatal(told)
+	k, guestErr := s.keep(t, disk, true)
+	if guestErr != nil {
+		t.Fatal(guestErr)
 	}
 	k.tell(t, replica.Begin{})
 	k.settle(t)
@@ -278,19 +278,19 @@ func TestCopyOfItsOwn(t *testing.T) {
 	}
 	k.ask(t, abi.Query{What: abi.AskClose})
 
-	k, told = s.keep(t, disk, false) // alone
-	if told != nil {
-		t.Fatal(told)
+	k, guestErr = s.keep(t, disk, false) // without an app record
+	if guestErr != nil {
+		t.Fatal(guestErr)
 	}
 	if k.tell(t, replica.Begin{}); k.status.Pending() < waiting {
 		t.Errorf("%d operations wait after a start, want %d", k.status.Pending(), waiting)
 	}
 	k.settle(t)
 	k.digest(t)
-	k.rest(t, 2*time.Minute) // the picture that was the deleted input's goes, the other stays
-	gone := blob.Sum(apitest.Picture("red.png"))
-	if value, told, err := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskBlob, Name: string(gone[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
-		t.Errorf("the deleted input's picture is %d bytes, %v, %v", len(value), told, err)
+	k.rest(t, 2*time.Minute) // deletes the picture of the deleted input
+	deletedHash := blob.Sum(apitest.Picture("red.png"))
+	if value, guestErr, err := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskBlob, Name: string(deletedHash[:])}).Marshal())); !errors.Is(guestErr, blob.ErrNotFound) || err != nil {
+		t.Errorf("the deleted input's picture is %d bytes, %v, %v", len(value), guestErr, err)
 	}
 	if body := s.read(t, "/v2/inputs"); !strings.Contains(body, `"id":"blue"`) || strings.Contains(body, `"id":"red"`) {
 		t.Errorf("inputs at the origin are %s", body)
@@ -308,7 +308,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	}
 }
 
-// read asks the origin's interface.
+// read returns the body of the origin's answer to a GET request.
 func (s *source) read(t testing.TB, path string) string {
 	t.Helper()
 	c := s.Engine.Begin(t.Context(), &api.Request{Method: "GET", Path: path, Authorization: "Key " + s.Key})
@@ -316,11 +316,11 @@ func (s *source) read(t testing.TB, path string) string {
 	return string(r.Body)
 }
 
-// TestNoCopy makes requests that only a copy answers.
+// TestNoCopy makes requests that only a replica answers, and opens replicas with invalid settings.
 func TestNoCopy(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
-	if _, told, err := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskDigest}).Marshal())); !errors.Is(told, api.ErrOptions) || err != nil {
-		t.Errorf("a digest of none is %v, %v", told, err)
+	if _, guestErr, err := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskDigest}).Marshal())); !errors.Is(guestErr, api.ErrOptions) || err != nil {
+		t.Errorf("a digest of none is %v, %v", guestErr, err)
 	}
 	if done, err := abi.ParseSynced(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
 		t.Errorf("an event for none is %v, %v", done.Err, err)
@@ -332,14 +332,14 @@ func TestNoCopy(t *testing.T) {
 		"a register of another application": {App: strings.Repeat("b", 32), Replica: &abi.Replica{RegisterSeq: 1, Register: []byte{1}}},
 	} {
 		s.Role, s.Store, s.Bundles = abi.Engine, abi.StoreMemory, names(h.Bundles)
-		if told, err := abi.ParseDone(newInstance(h).Open(s.Marshal())); told == nil || err != nil {
-			t.Errorf("%s opens: %v, %v", name, told, err)
+		if guestErr, err := abi.ParseDone(newInstance(h).Open(s.Marshal())); guestErr == nil || err != nil {
+			t.Errorf("%s opens: %v, %v", name, guestErr, err)
 		}
 	}
 }
 
-// TestKilledCopy ends a page at any write of its store, with any part of the unsynced data lost: the origin has all acknowledged
-// operations afterwards, and the two agree.
+// TestKilledCopy kills a page at a random write of its store, with a part of the unsynced data lost. After the restart, the origin
+// gets all acknowledged operations, and both have the same state.
 func TestKilledCopy(t *testing.T) {
 	for seed := range testkit.Seeds(t, 15, 1000) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -347,20 +347,20 @@ func TestKilledCopy(t *testing.T) {
 		s.add(t, "red", "red.png")
 		s.add(t, "white", "white.png")
 		disk := journaltest.NewDisk()
-		k, told := s.keep(t, disk, true)
-		if told != nil {
-			t.Fatal(told)
+		k, guestErr := s.keep(t, disk, true)
+		if guestErr != nil {
+			t.Fatal(guestErr)
 		}
 		k.tell(t, replica.Begin{})
 		k.settle(t)
 
 		k.down = true
 		base := disk.Ops()
-		after := map[string]int{}   // what was asked for, with the writes to the disk by the time its answer came
-		want := map[string]string{} // and what has to be at the origin then
-		ask := func(what, say, method, path, body string) {
+		after := map[string]int{}   // by input: number of writes to the disk before the answer
+		want := map[string]string{} // by input: text that the origin's answer must contain
+		ask := func(input, text, method, path, body string) {
 			k.fetch(t, 200, method, path, "", body)
-			after[what], want[what] = disk.Ops(), say
+			after[input], want[input] = disk.Ops(), text
 		}
 		for i := range 3 + rng.IntN(4) {
 			id := fmt.Sprintf("alone-%d", i)
@@ -374,47 +374,47 @@ func TestKilledCopy(t *testing.T) {
 		k.tell(t, replica.Local{})
 
 		at := base + rng.IntN(disk.Ops()-base+1)
-		k, told = s.keep(t, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng), false)
-		if told != nil {
-			t.Fatalf("seed %d, killed after %d writes: %v", seed, at, told)
+		k, guestErr = s.keep(t, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng), false)
+		if guestErr != nil {
+			t.Fatalf("seed %d, killed after %d writes: %v", seed, at, guestErr)
 		}
 		k.tell(t, replica.Begin{})
 		k.rest(t, time.Second)
 		k.tell(t, replica.Local{})
 		k.settle(t)
 		k.digest(t)
-		for what, say := range want {
-			if body := s.read(t, "/v2/inputs/"+what); after[what] <= at && !strings.Contains(body, say) {
-				t.Errorf("seed %d, killed after %d writes: the origin says %s of %s, which was acknowledged after %d", seed, at, body, what, after[what])
+		for input, text := range want {
+			if body := s.read(t, "/v2/inputs/"+input); after[input] <= at && !strings.Contains(body, text) {
+				t.Errorf("seed %d, killed after %d writes: the origin says %s of %s, which was acknowledged after %d", seed, at, body, input, after[input])
 			}
 		}
 	}
 }
 
-// TestPictureInDispute: a page that is alone makes an input whose id its origin gives to another picture meanwhile.
-// Its own is sent, is there under its name for as long as the conflict stands, and goes with it.
+// TestPictureInDispute: a page creates an input while its origin is unreachable, and the origin gives the same id to
+// another picture. The page uploads its picture, and has it under its name until the conflict is dismissed.
 func TestPictureInDispute(t *testing.T) {
 	s := newSource(t)
-	k, told := s.keep(t, journaltest.NewDisk(), true)
-	if told != nil {
-		t.Fatal(told)
+	k, guestErr := s.keep(t, journaltest.NewDisk(), true)
+	if guestErr != nil {
+		t.Fatal(guestErr)
 	}
 	k.tell(t, replica.Begin{})
 	k.settle(t)
 	k.down = true
-	mine := blob.Sum(apitest.Picture("blue.png"))
+	localHash := blob.Sum(apitest.Picture("blue.png"))
 	body := k.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("twice", "blue.png", "")+`]}`)
 	name := imageURL(t, body)
 	k.rest(t, time.Second)
 	s.add(t, "twice", "red.png")
 	k.down = false
-	for range 100 { // what the origin has comes before ours can go
+	for range 100 { // the page pulls the origin's input before it can push its own
 		k.rest(t, time.Second)
 		k.tell(t, replica.Wake{}, replica.Local{})
 	}
 	k.settle(t)
 	k.rest(t, 2*time.Minute)
-	if has, err := s.Blobs.Has(t.Context(), mine); !has || err != nil {
+	if has, err := s.Blobs.Has(t.Context(), localHash); !has || err != nil {
 		t.Errorf("the origin has the picture: %v, %v", has, err)
 	}
 	list := k.fetch(t, 200, "GET", "/v2/sync/conflicts", "", "")
@@ -429,10 +429,10 @@ func TestPictureInDispute(t *testing.T) {
 	id, _, _ := strings.Cut(rest, `"`)
 	k.fetch(t, 200, "DELETE", "/v2/sync/conflicts/"+id, "", "")
 	k.rest(t, 2*time.Minute)
-	if _, told, err := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskBlob, Name: string(mine[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
-		t.Errorf("after the conflict the picture is there: %v, %v", told, err)
+	if _, guestErr, err := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskBlob, Name: string(localHash[:])}).Marshal())); !errors.Is(guestErr, blob.ErrNotFound) || err != nil {
+		t.Errorf("after the conflict the picture is there: %v, %v", guestErr, err)
 	}
-	if _, told, _ := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskHosted, Name: name}).Marshal())); !errors.Is(told, blob.ErrNotFound) {
-		t.Errorf("and has its name: %v", told)
+	if _, guestErr, _ := abi.ParseReply(k.Ask((&abi.Query{What: abi.AskHosted, Name: name}).Marshal())); !errors.Is(guestErr, blob.ErrNotFound) {
+		t.Errorf("and has its name: %v", guestErr)
 	}
 }

@@ -2,7 +2,8 @@ package instance
 
 import "github.com/sightline-dev/sightline/core/api"
 
-// syncStatus returns the copy's status, for calls to the copy; false if its machine has ended.
+// syncStatus returns the replica's sync status for API calls. It returns false if the instance has no machine, for example after a panic
+// of the machine.
 func (i *Instance) syncStatus(string) (api.SyncStatus, bool) {
 	if i.machine == nil {
 		return api.SyncStatus{}, false

@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// says asks the copy itself and holds the answer to parts of it.
+// says returns the answer of the replica's own endpoint /v2/sync/path, and checks that it contains parts.
 func (k *replicaPage) says(t testing.TB, path string, parts ...string) string {
 	t.Helper()
 	body := k.fetch(t, 200, "GET", "/v2/sync/"+path, "", "")
@@ -23,15 +23,15 @@ func (k *replicaPage) says(t testing.TB, path string, parts ...string) string {
 	return body
 }
 
-// TestCopyTells follows the writes of a copy in its status: durable, pending, sent and conflicting operations. A restart forgets none of
-// it.
+// TestCopyTells checks that a replica's status shows its durable, pending, sent and conflicting operations, also after a
+// restart.
 func TestCopyTells(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	disk := journaltest.NewDisk()
-	k, told := s.keep(t, disk, true)
-	if told != nil {
-		t.Fatal(told)
+	k, guestErr := s.keep(t, disk, true)
+	if guestErr != nil {
+		t.Fatal(guestErr)
 	}
 	k.says(t, "status", `"origin":"https://origin.example","phase":"stopped","site":0,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}`)
 	k.tell(t, replica.Begin{})
@@ -62,7 +62,7 @@ func TestCopyTells(t *testing.T) {
 	k.says(t, "outbox", `"operations":[]`)
 	k.says(t, "status", `"queued":0,"sent":0,"conflicts":1`)
 	k.restart(t, disk)
-	k.tell(t, replica.Begin{}) // what the power took back is pulled again
+	k.tell(t, replica.Begin{}) // the replica pulls again what the restart lost
 	k.settle(t)
 	k.says(t, "conflicts", `"id":"2-1"`, `"input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"verdict":"gone","reason":"The input was already deleted."`)
 	k.fetch(t, 404, "DELETE", "/v2/sync/conflicts/2-2", "", "")
@@ -93,27 +93,27 @@ func (s *source) delete(t testing.TB, id string) error {
 	return nil
 }
 
-// restart cuts the power, and opens the copy on what the disk has.
+// restart opens the replica again on the same disk, without closing it.
 func (k *replicaPage) restart(t testing.TB, disk *journaltest.Disk) {
 	t.Helper()
-	again, told := k.from.keep(t, disk, false)
-	if told != nil {
-		t.Fatal(told)
+	next, guestErr := k.from.keep(t, disk, false)
+	if guestErr != nil {
+		t.Fatal(guestErr)
 	}
-	again.down, again.now = k.down, k.now
-	*k = *again
+	next.down, next.now = k.down, k.now
+	*k = *next
 }
 
-// TestDuplicatesAtCopy: a copy lists the duplicates that its origin lists, by byte, of inputs that came in the first
-// contact and later. It has no thumbnail of them.
+// TestDuplicatesAtCopy: a replica lists duplicates in the same bytes as its origin, for inputs of the first sync and
+// of later ones. It has no thumbnails of them.
 func TestDuplicatesAtCopy(t *testing.T) {
 	s := newSource(t)
 	s.add(t, "red", "red.png")
 	s.add(t, "again", "red.png")
 	disk := journaltest.NewDisk()
-	k, told := s.keep(t, disk, true)
-	if told != nil {
-		t.Fatal(told)
+	k, guestErr := s.keep(t, disk, true)
+	if guestErr != nil {
+		t.Fatal(guestErr)
 	}
 	k.tell(t, replica.Begin{})
 	k.settle(t)

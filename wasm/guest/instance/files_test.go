@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// TestReload closes a page and opens it again: it has all data.
+// TestReload closes a page and opens it again. The page has all its data.
 func TestReload(t *testing.T) {
 	bundles, disk := apitest.TinyBundles(t), journaltest.NewDisk()
 	p := openPage(t, bundles, disk)
@@ -48,18 +48,18 @@ func TestReload(t *testing.T) {
 	if h := blob.Sum(apitest.Picture("half.png")); !bytes.Equal(p.ask(t, abi.Query{What: abi.AskBlob, Name: string(h[:])}), apitest.Picture("half.png")) {
 		t.Error("a picture is another")
 	}
-	p.rest(t, 25*time.Hour) // names of predicted pictures end; those of inputs stay
+	p.rest(t, 25*time.Hour) // names of predicted pictures expire after a day, names of inputs' pictures do not
 	p.ask(t, abi.Query{What: abi.AskHosted, Name: name})
 }
 
-// TestKilledTab ends a page at any of its writes, with any part of the unsynced data lost: the store has all acknowledged writes, and the
-// page works.
+// TestKilledTab kills a page at a random write, with a part of the unsynced data lost. After the restart, the store has all acknowledged
+// writes, and the page works.
 func TestKilledTab(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	for seed := range testkit.Seeds(t, 30, 1000) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		disk := journaltest.NewDisk()
-		told := map[string]string{} // inputs whose answers came, with the writes to the disk by then
+		inputs := map[string]string{} // picture of each acknowledged input; after has the number of writes by then
 		after := map[string]int{}
 		p := openPage(t, bundles, disk)
 		for i := range 6 + rng.IntN(6) {
@@ -69,24 +69,24 @@ func TestKilledTab(t *testing.T) {
 				body = fmt.Sprintf(`{"inputs":[{"id":%q,"data":{"image":{"url":"http://pictures.test/%s?%d"}}}]}`, id, name, i)
 			}
 			p.fetch(t, 200, "POST", "/v2/inputs", "", body)
-			told[id], after[id] = name, disk.Ops()
+			inputs[id], after[id] = name, disk.Ops()
 			if rng.IntN(2) == 0 {
 				p.rest(t, time.Second)
 			}
 			if rng.IntN(4) == 0 {
 				p.fetch(t, 200, "DELETE", "/v2/inputs/"+id, "", "")
-				delete(told, id)
+				delete(inputs, id)
 			}
 		}
 		at := rng.IntN(disk.Ops() + 1)
 		p = openPage(t, bundles, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng))
-		for id, name := range told {
+		for id, name := range inputs {
 			if after[id] > at {
 				continue
 			}
 			body := p.fetch(t, 200, "GET", "/v2/inputs/"+id, "", "")
 			if !strings.Contains(body, "/hosted/") {
-				continue // by its address, and not fetched yet
+				continue // added by URL, and not fetched yet
 			}
 			hosted, err := abi.ParseHosted(p.ask(t, abi.Query{What: abi.AskHosted, Name: imageURL(t, body)}))
 			if err != nil || !bytes.Equal(hosted.Data, apitest.Picture(name)) {
@@ -102,7 +102,7 @@ func TestKilledTab(t *testing.T) {
 	}
 }
 
-// TestBrokenDisk has a disk that stops working: nothing is acknowledged any more.
+// TestBrokenDisk: a page whose disk fails acknowledges no more writes.
 func TestBrokenDisk(t *testing.T) {
 	bundles, disk := apitest.TinyBundles(t), journaltest.NewDisk()
 	p := openPage(t, bundles, disk)
@@ -121,7 +121,7 @@ func TestBrokenDisk(t *testing.T) {
 	p.fetch(t, 404, "GET", "/v2/inputs/again", "", "")
 }
 
-// TestForeignFiles refuses foreign files, and leaves them unchanged.
+// TestForeignFiles: an instance does not open on foreign files, and leaves them unchanged.
 func TestForeignFiles(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	for _, file := range []int{0, 2} {
@@ -130,7 +130,7 @@ func TestForeignFiles(t *testing.T) {
 		disk.SetBytes(file, data)
 		h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}, Files: disk})
 		settings := abi.Settings{Role: abi.Engine, Store: abi.StoreFiles, OpenDoor: true, Bundles: names(bundles)}
-		if told, err := abi.ParseDone((&instance.Instance{Imports: h}).Open(settings.Marshal())); told == nil || err != nil {
+		if guestErr, err := abi.ParseDone((&instance.Instance{Imports: h}).Open(settings.Marshal())); guestErr == nil || err != nil {
 			t.Errorf("file %d of somebody else is taken", file)
 		}
 		if !bytes.Equal(disk.Bytes(file), data) {

@@ -10,7 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// filmOf returns the first command line for a video that begins with head.
+// filmOf returns the encoded first reply for a video whose file begins with head: the command line of ffprobe and the limits. The
+// reply for an animated picture has no command line.
 func filmOf(head []byte) ([]byte, error) {
 	t, err := raster.InspectVideo(head)
 	if err != nil {
@@ -24,7 +25,7 @@ func filmOf(head []byte) ([]byte, error) {
 	return r.Marshal(), nil
 }
 
-// decodeCommand returns the second command line for a film.
+// decodeCommand returns the encoded second reply for a video: the command line of ffmpeg. f has the output of ffprobe.
 func decodeCommand(f *abi.Film) ([]byte, error) {
 	p, err := film.ReadProbe(bytes.NewReader(f.Output))
 	if err != nil {
@@ -45,7 +46,7 @@ func decodeCommand(f *abi.Film) ([]byte, error) {
 	return (&abi.FilmReply{Args: args, Bytes: uint64(size), Frames: found.Frames, Planes: &found.Planes}).Marshal(), nil
 }
 
-// filmError returns the error of a film that was not decoded to its end.
+// filmError returns the error for a video whose decoding failed.
 func filmError(f *abi.Film) error {
 	switch f.Failure {
 	case abi.FailedProbe:
@@ -60,7 +61,7 @@ func filmError(f *abi.Film) error {
 	return fmt.Errorf("%w: a film that did not fail", errEnvelope)
 }
 
-// faultOr is err if it has words for the caller, else other.
+// faultOr returns the film.Fault in err, which has a message for the caller, or other if there is none.
 func faultOr(err, other error) error {
 	if known := (*film.Fault)(nil); errors.As(err, &known) {
 		return known

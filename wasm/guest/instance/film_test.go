@@ -18,7 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// TestFrame has frames of videos analysed by their planes.
+// TestFrame: an instance analyses a frame of a video by its planes, with the same result as an analyser.
 func TestFrame(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	h := newHost(hostcalls.Services{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
@@ -34,7 +34,7 @@ func TestFrame(t *testing.T) {
 	}
 	pix := make([]byte, size)
 	for i := range pix {
-		pix[i] = byte(i*i>>3) & 3 // the high bytes, and anything in the low ones
+		pix[i] = byte(i*i>>3) & 3 // values of up to 10 bits
 	}
 	want := predict.WantConcepts | predict.WantColors | predict.WantThumb
 	analyse := func(pix []byte) abi.Result {
@@ -56,14 +56,14 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-// TestFilm asks how videos are decoded, of an instance that analyses alone.
+// TestFilm asks an analyser for the steps to decode a video.
 func TestFilm(t *testing.T) {
 	h := newHost(hostcalls.Services{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
 	g := open(t, h, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
-	ask := func(what string, f abi.Film) (abi.FilmReply, error) {
+	ask := func(query string, f abi.Film) (abi.FilmReply, error) {
 		t.Helper()
-		q := abi.Query{What: what, Film: f}
-		value, told, err := abi.ParseReply(g.Ask(q.Marshal()))
+		q := abi.Query{What: query, Film: f}
+		value, guestErr, err := abi.ParseReply(g.Ask(q.Marshal()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestFilm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r, told
+		return r, guestErr
 	}
 	webm := []byte("\x1a\x45\xdf\xa3")
 	second := api.Video{SampleMS: 1000, MaxFrames: 12}
@@ -92,10 +92,10 @@ func TestFilm(t *testing.T) {
 		t.Errorf("what ffprobe says: %+v, %v", r, err)
 	}
 	for name, tt := range map[string]struct {
-		what string
-		film abi.Film
-		kind error
-		text string
+		query string
+		film  abi.Film
+		kind  error
+		text  string
 	}{
 		"no film":      {abi.AskFilm, abi.Film{Output: []byte("text")}, raster.ErrUnsupported, "unknown file type: video format not supported: send MP4, MOV, 3GP, WebM, MKV, AVI, WMV or GIF"},
 		"other film":   {abi.AskFilm, abi.Film{Output: []byte("OggS")}, raster.ErrUnsupported, "Ogg: video format not supported: convert it to MP4"},
@@ -112,7 +112,7 @@ func TestFilm(t *testing.T) {
 		"no failure":   {abi.AskFilmFailed, abi.Film{Video: second}, field.ErrFormat, ""},
 		"no time":      {abi.AskFilmProbed, abi.Film{Output: probe(320, "1")}, field.ErrFormat, ""},
 	} {
-		if _, err := ask(tt.what, tt.film); !errors.Is(err, tt.kind) || tt.text != "" && err.Error() != tt.text {
+		if _, err := ask(tt.query, tt.film); !errors.Is(err, tt.kind) || tt.text != "" && err.Error() != tt.text {
 			t.Errorf("%s: %v, want %v: %s", name, err, tt.kind, tt.text)
 		}
 	}

@@ -5,7 +5,7 @@
 //	Serve(Request) ──▶ Response ─ or ─▶ Jobs of call n ──host──▶ Resume(Results of call n) ──▶ …
 //	Step           ──▶ new tasks; a few milliseconds of a training, of the indexes, of cleaning up
 //	Analyse(Job)   ──▶ Result
-//	Ask(Question)  ──▶ Reply
+//	Ask(Query)     ──▶ Reply
 //	Sync(Event)    ──▶ SyncResult: the requests of a replica's machine, and its status
 //
 // A panic fails only its request, task or picture, which is answered as an internal error; the instance continues. The host must handle a
@@ -30,14 +30,14 @@ import (
 type Instance struct {
 	Imports hostapi.Imports
 
-	settings abi.Settings
-	engine   *core.Engine // nil if the instance has no engine role or is not open
-	network  [32]byte     // base of the network of Settings.Bundles
-	pictures *pictures    // pictures in the instance's own store; nil: the host stores them
-	close    []func() error
-	door     *singleApp // access to a single application; nil: credentials identify the caller
-	analysts *analysts
-	machine  *replica.Machine // nil: the application is not a replica
+	settings  abi.Settings
+	engine    *core.Engine // nil if the instance has no engine role or is not open
+	network   [32]byte     // base of the network of Settings.Bundles
+	pictures  *pictures    // pictures in the instance's own store; nil: the host stores them
+	close     []func() error
+	singleApp *singleApp // access to a single application; nil: credentials identify the caller
+	analysts  *analysts
+	machine   *replica.Machine // nil: the application is not a replica
 
 	calls     []underWay           // calls that wait for their jobs; few at a time
 	tasks     map[uint64]core.Task // tasks that were handed out, by number
@@ -64,16 +64,16 @@ func (i *Instance) log(level int32, format string, args ...any) {
 	i.Imports.Log(level, fmt.Sprintf(format, args...))
 }
 
-// guard runs work and recovers its panic. then is called after a panic.
-func (i *Instance) guard(what string, work func(), then func()) {
+// guard runs work and recovers its panic. onPanic is called after a panic.
+func (i *Instance) guard(name string, work func(), onPanic func()) {
 	done := false
 	defer func() {
 		if done {
 			return
 		}
 		if v := recover(); v != nil {
-			i.log(levelError, "panic in %s: %v\n%s", what, v, debug.Stack())
-			then()
+			i.log(levelError, "panic in %s: %v\n%s", name, v, debug.Stack())
+			onPanic()
 		}
 	}()
 	work()
@@ -90,8 +90,8 @@ func (i *Instance) Serve(data []byte) []byte {
 		return i.refuse(&r, errNoEngine)
 	}
 	i.guard("request", func() {
-		if i.door != nil {
-			i.door.admit(&r)
+		if i.singleApp != nil {
+			i.singleApp.admit(&r)
 		}
 		call := i.engine.Begin(context.Background(), &r)
 		r.Body = nil

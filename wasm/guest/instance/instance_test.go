@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// TestTranscripts replays those of core/api through envelopes: all answer byte for byte as
-// without a boundary.
+// TestTranscripts replays the transcripts of core/api with encoded messages. All answers have the
+// same bytes as without the encoding.
 func TestTranscripts(t *testing.T) {
 	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
 	all := apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), "core", "api", "testdata")))
@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// TestReleasedTranscripts replays those of the released bundles.
+// TestReleasedTranscripts replays the transcripts that use the released bundles.
 func TestReleasedTranscripts(t *testing.T) {
 	root := testkit.Root(t)
 	bundles := os.DirFS(filepath.Join(root, "models"))

@@ -27,7 +27,7 @@ var (
 	errEnvelope   = fmt.Errorf("%w: envelope", field.ErrFormat)
 )
 
-// Open opens the instance by its Settings. The answer is Done.
+// Open opens the instance with the Settings in data. [abi.AppendDone] writes the answer.
 func (i *Instance) Open(data []byte) []byte {
 	err := api.ErrInternal
 	i.guard("open", func() { err = i.open(data) }, func() {})
@@ -50,8 +50,7 @@ func (i *Instance) open(data []byte) error {
 	if s.Memory > 0 {
 		debug.SetMemoryLimit(int64(min(s.Memory, 1<<32)))
 	}
-	// Most of the memory that a start allocates stays in use. Collections meanwhile, which the first megabytes of a heap cause again and
-	// again, cost more than they free.
+	// Most of the memory that open allocates stays in use. While a heap is small, Go collects often, which would cost more than it frees.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	load := map[abi.Role]func(fs.FS) (*predict.Set, error){
 		abi.Engine: predict.LoadTables, abi.Analyser: predict.LoadNetwork, abi.Both: predict.Load,
@@ -81,7 +80,7 @@ func (i *Instance) open(data []byte) error {
 	return nil
 }
 
-// openEngine opens the store and the engine over it.
+// openEngine opens the store and an engine that uses it.
 func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.Set, error)) error {
 	s := &i.settings
 	o := core.Options{
@@ -104,7 +103,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 		return fmt.Errorf("%w: an instance with its own store must not name an application", api.ErrOptions)
 	}
 	if s.OpenDoor {
-		i.door = &singleApp{instance: i}
+		i.singleApp = &singleApp{instance: i}
 		if o.Tokens == nil {
 			o.Tokens = noTokens{hostapi.Random{From: i.Imports}}
 		}
@@ -138,28 +137,29 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	return nil
 }
 
-// rate is n calls a second, and none's rate where that is 0.
-func rate(n, burst uint32, none float64) auth.Rate {
+// rate returns a limit of n calls per second. If n is 0, it returns a Rate with unlimited calls per second, the value that means no limit
+// in the field of core.Options. If burst is 0, it is n.
+func rate(n, burst uint32, unlimited float64) auth.Rate {
 	if n == 0 {
-		return auth.Rate{PerSecond: none}
+		return auth.Rate{PerSecond: unlimited}
 	}
 	return auth.Rate{PerSecond: float64(n), Burst: int(cmp.Or(burst, n))}
 }
 
-// maxOwnBytes is the maximum size of keys and values in a store of the instance: a module has 4 GB of memory, and the tree and the
-// collector take a multiple.
+// maxOwnBytes is the maximum number of bytes of keys and values in the instance's own store. A module has 4 GB of memory, and the store's
+// tree and the collector need a multiple of the data.
 const maxOwnBytes = 1 << 30
 
-// reserveBytes of the files are for deletions once a browser gives no more space.
+// reserveBytes is the number of bytes that the store's files reserve, so that deletions still work if a browser provides no more space.
 const reserveBytes = 256 << 10
 
-// The numbered files of a store of the instance's own.
+// Numbers of the host's files in which an instance stores its own records and pictures.
 var (
 	storeFiles   = [2]int{0, 1}
 	pictureFiles = [2]int{2, 3}
 )
 
-// openStore opens the store that the settings say.
+// openStore opens a store of the kind that the settings specify.
 func (i *Instance) openStore() (kv.Store, error) {
 	o := memkv.Options{MaxBytes: maxOwnBytes}
 	switch i.settings.Store {
@@ -176,10 +176,10 @@ func (i *Instance) openStore() (kv.Store, error) {
 	return s, nil
 }
 
-// StoresPictures reports whether the store is in the memory of the instance.
+// StoresPictures reports whether the instance has its own store, of records in its memory and of pictures.
 func (i *Instance) StoresPictures() bool { return i.pictures != nil }
 
-// shut closes what is open, the last first.
+// shut closes everything that open has opened, in reverse order.
 func (i *Instance) shut() error {
 	for _, t := range i.trainings {
 		t.Training.Close()
@@ -188,7 +188,7 @@ func (i *Instance) shut() error {
 	for n := len(i.close) - 1; n >= 0; n-- {
 		err = errors.Join(err, i.close[n]())
 	}
-	i.close, i.engine, i.pictures, i.door, i.analysts = nil, nil, nil, nil, nil
+	i.close, i.engine, i.pictures, i.singleApp, i.analysts = nil, nil, nil, nil, nil
 	i.calls, i.tasks, i.trainings, i.machine = nil, nil, nil, nil
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// fetch makes a request of a page's script, and checks its status.
+// fetch makes a request as a page's script does, checks its status, and returns the body.
 func (p *page) fetch(t testing.TB, status int, method, path, authorization, body string) string {
 	t.Helper()
 	path, query, _ := strings.Cut(path, "?")
@@ -30,12 +30,12 @@ func (p *page) fetch(t testing.TB, status int, method, path, authorization, body
 	return string(r.Body)
 }
 
-// picture is one of apitest's as an input, in base64.
+// picture returns an input with one of apitest's pictures in base64.
 func picture(id, name, concepts string) string {
 	return fmt.Sprintf(`{"id":%q,"data":{"image":{"base64":%q}%s}}`, id, base64.StdEncoding.EncodeToString(apitest.Picture(name)), concepts)
 }
 
-// imageURL finds the address of an input's picture in an answer.
+// imageURL returns the name of the first hosted picture in an answer.
 func imageURL(t testing.TB, body string) (name string) {
 	t.Helper()
 	_, rest, ok := strings.Cut(body, "/hosted/")
@@ -46,7 +46,7 @@ func imageURL(t testing.TB, body string) (name string) {
 	return name
 }
 
-// TestPage does with a page's instance what its demo does: predict, add, teach, search.
+// TestPage does with a page's instance what the demo does: predict, add, train, search.
 func TestPage(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	general := "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs"
@@ -107,20 +107,21 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// lateBundles are bundles whose background comes later.
+// lateBundles are bundles that have no background embeddings until complete is set.
 type lateBundles struct {
 	fs.FS
-	come bool
+	complete bool
 }
 
 func (a *lateBundles) Open(name string) (fs.File, error) {
-	if path.Base(name) == "background.f16" && !a.come {
+	if path.Base(name) == "background.f16" && !a.complete {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return a.FS.Open(name)
 }
 
-// TestBackgroundLater opens a page without the background of its network: it predicts, and a training waits until the background comes.
+// TestBackgroundLater opens a page without the background embeddings of its network. It predicts, and a training waits until the file
+// background.f16 arrives.
 func TestBackgroundLater(t *testing.T) {
 	bundles := &lateBundles{FS: apitest.TinyBundles(t)}
 	p := openPage(t, bundles, nil)
@@ -138,14 +139,14 @@ func TestBackgroundLater(t *testing.T) {
 	if body := p.fetch(t, 200, "GET", "/v2/models/warmth", "", ""); !strings.Contains(body, queued) {
 		t.Errorf("without the background: %s", body)
 	}
-	bundles.come = true
+	bundles.complete = true
 	p.rest(t, 5*time.Second)
 	if body := p.fetch(t, 200, "GET", "/v2/models/warmth", "", ""); !strings.Contains(body, trained) {
 		t.Errorf("with the background: %s", body)
 	}
 }
 
-// TestAskNetwork checks that an engine names the network of its bundles.
+// TestAskNetwork checks that AskNetwork returns the network of the engine's bundles.
 func TestAskNetwork(t *testing.T) {
 	bundles := apitest.TinyBundles(t)
 	set, err := predict.Load(bundles)
@@ -159,7 +160,7 @@ func TestAskNetwork(t *testing.T) {
 	}
 }
 
-// TestOpenDoor holds who is let in, and that all are let into the same application.
+// TestOpenDoor checks which credentials a page accepts, and that all give access to the same application.
 func TestOpenDoor(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	key := "Key " + strings.Repeat("0af9", 8)
@@ -188,20 +189,20 @@ func TestOpenDoor(t *testing.T) {
 	}
 	p.fetch(t, 401, "POST", "/v2/token", "", "")
 	p.fetch(t, 401, "POST", "/v2/token", "Basic Og==", "")
-	var made struct {
+	var reply struct {
 		Model struct {
 			App string `json:"app_id"`
 		}
 	}
 	body := p.fetch(t, 200, "POST", "/v2/models", key, `{"model":{"id":"own"}}`)
-	if err := json.Unmarshal([]byte(body), &made); err != nil || made.Model.App == "" {
+	if err := json.Unmarshal([]byte(body), &reply); err != nil || reply.Model.App == "" {
 		t.Fatalf("model = %s, %v", body, err)
 	}
-	p.fetch(t, 200, "GET", "/v2/users/me/apps/"+made.Model.App+"/inputs", key, "")
+	p.fetch(t, 200, "GET", "/v2/users/me/apps/"+reply.Model.App+"/inputs", key, "")
 	p.fetch(t, 404, "GET", "/v2/users/me/apps/00000000000000000000000000000000/inputs", key, "")
 }
 
-// TestOddQuestions asks about pictures that do not exist, and a closed instance.
+// TestOddQuestions sends unknown queries, queries for pictures that do not exist, and a request to a closed instance.
 func TestOddQuestions(t *testing.T) {
 	p := openPage(t, apitest.TinyBundles(t), nil)
 	for _, q := range []abi.Query{
@@ -211,15 +212,15 @@ func TestOddQuestions(t *testing.T) {
 		{What: abi.AskBlob, Name: "short"},
 		{What: abi.AskBlob, Name: strings.Repeat("x", 32)},
 	} {
-		if value, told, err := abi.ParseReply(p.Ask(q.Marshal())); told == nil || err != nil || value != nil {
-			t.Errorf("%+v is answered with %q, %v, %v", q, value, told, err)
+		if value, guestErr, err := abi.ParseReply(p.Ask(q.Marshal())); guestErr == nil || err != nil || value != nil {
+			t.Errorf("%+v is answered with %q, %v, %v", q, value, guestErr, err)
 		}
 	}
 	p.ask(t, abi.Query{What: abi.AskClose})
 	if r := p.answer(t, &api.Request{Method: "GET", Path: "/v2/inputs"}); r.Status < 500 {
 		t.Errorf("a closed instance answers %d", r.Status)
 	}
-	if _, told, _ := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskHosted}).Marshal())); !errors.Is(told, api.ErrOptions) {
-		t.Errorf("a closed instance says %v", told)
+	if _, guestErr, _ := abi.ParseReply(p.Ask((&abi.Query{What: abi.AskHosted}).Marshal())); !errors.Is(guestErr, api.ErrOptions) {
+		t.Errorf("a closed instance says %v", guestErr)
 	}
 }

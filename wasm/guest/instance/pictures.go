@@ -14,15 +14,15 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
-// pictures are those of an instance that has its own store.
+// pictures stores the pictures of an instance that has its own store.
 type pictures struct {
 	*blob.HostedNames
 	blobs blob.Blobs
 	tidy  blob.Tidy // used if the engine serves one application
 }
 
-// drawnAtOnce is the number of random bytes that are drawn for names of pictures. In tests that inject both, a host recognizes them by
-// this number.
+// drawnAtOnce is the number of random bytes that the instance requests at once for names of pictures. Hosts in tests recognise requests
+// for names by this number, see wasm/README.md.
 const drawnAtOnce = 512
 
 func (i *Instance) openPictures() (*pictures, error) {
@@ -52,20 +52,21 @@ func (i *Instance) openPictures() (*pictures, error) {
 	return p, nil
 }
 
-// inline gives a job of a picture that only the instance has its bytes. Where they cannot be read
-// the host will find no such blob.
+// inline adds the picture's bytes to a job if the instance stores the picture. If it cannot read them, the job stays as it is, and the host
+// reports that the blob does not exist.
 func (i *Instance) inline(j *api.Job) {
 	if i.pictures == nil || j.Data != nil || j.URL != "" {
 		return
 	}
 	if data, err := i.pictures.blobs.Get(context.Background(), j.Blob); err == nil {
 		j.Data = data
-	} else if i.machine == nil || !errors.Is(err, blob.ErrNotFound) { // or the host fetches it from the origin
+	} else if i.machine == nil || !errors.Is(err, blob.ErrNotFound) { // for a replica, the host fetches a missing blob from the origin
 		i.log(levelError, "blob %v: %v", j.Blob, err)
 	}
 }
 
-// storePicture is a result as the engine takes it. A picture that came with it is held here.
+// storePicture returns a result in the form that the engine accepts. If the result contains a picture and the instance stores pictures,
+// storePicture stores and pins it.
 func (i *Instance) storePicture(r *abi.Result) api.Result {
 	if i.pictures == nil || r.Err != nil || r.Picture == nil {
 		return r.Result

@@ -16,18 +16,19 @@ import (
 	"github.com/sightline-dev/sightline/core/register"
 )
 
-// singleApp lets every caller into the one application. It has a page's own data, which the page can
-// reach with any credential. Malformed credentials are refused in the engine's words.
+// singleApp gives every caller the rights of the owner of the only application. It is for a page that stores its own data: the page may use
+// any credential or none. The engine refuses malformed credentials.
 type singleApp struct {
 	instance *Instance
-	app      catalog.App     // the zero value: not looked for yet
-	client   register.Client // its secret is drawn when a token is first asked for, and kept nowhere
+	app      catalog.App     // zero until application has found or created it
+	client   register.Client // client of app; its secret is created with app or for the first request of a token, and is only in memory
 }
 
-// Where the one application is made without being asked for.
+// localName is the name of the application that singleApp creates in an empty store.
 const localName = "local"
 
-// application returns the one application: the settings' own, or else the store's first. It creates one in an empty store.
+// application returns the application of the settings. If they name none, it returns the first application in the store. If the store is
+// empty, it creates one.
 func (d *singleApp) application() (catalog.App, error) {
 	if d.app.ID != "" {
 		return d.app, nil
@@ -55,7 +56,7 @@ func (d *singleApp) application() (catalog.App, error) {
 	return app, err
 }
 
-// admit gives a request the rights of the owner, if its credential is well formed.
+// admit gives a request the owner's rights if its credential is well formed. It ignores requests for which the host has set App.
 func (d *singleApp) admit(r *api.Request) {
 	if r.App != "" {
 		return
@@ -76,7 +77,7 @@ func (d *singleApp) admit(r *api.Request) {
 	}
 }
 
-// wellFormed reports whether what a request shows may be a credential.
+// wellFormed reports whether a request has no credential, or a token or key in a valid form.
 func wellFormed(r *api.Request) bool {
 	if strings.TrimSpace(r.Authorization) == "" {
 		return true
@@ -88,7 +89,8 @@ func wellFormed(r *api.Request) bool {
 	return err == nil
 }
 
-// introduce has a client, whichever, ask for a token as the application's own.
+// introduce replaces the client in a request for a token with the application's client, so that any client gets a token. The first call may
+// replace the client's secret. A replica cannot do that, and introduce then leaves the request as it is.
 func (d *singleApp) introduce(r *api.Request) {
 	if d.client.Secret == "" {
 		var err error
@@ -104,7 +106,7 @@ func (d *singleApp) introduce(r *api.Request) {
 	r.Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(d.client.ID+":"+d.client.Secret))
 }
 
-// noTokens gives empty tokens: access to a single application needs none.
+// noTokens issues random tokens without claims, and reads none. Access to a single application needs no token.
 type noTokens struct{ random io.Reader }
 
 var _ api.Tokens = noTokens{}

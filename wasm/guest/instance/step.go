@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/hostapi"
 )
 
-// Step takes back tasks, hands out new ones, and does some background work. The answer is Stepped.
+// Step accepts the results of tasks, returns new tasks, and does some background work. The answer is a StepResult.
 func (i *Instance) Step(data []byte) []byte {
 	s, err := abi.ParseStep(data)
 	if err == nil && i.engine == nil {
@@ -45,7 +45,7 @@ func (i *Instance) step(s *abi.Step, out *abi.StepResult) error {
 		more, err := i.engine.Step(ctx, now)
 		out.More, out.Orphans = more, i.settings.App != "" && i.engine.Orphans()
 		errs = append(errs, err)
-		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to its host: that is us
+		if i.pictures != nil && i.settings.App != "" { // an engine of one application leaves pictures to its host, here the instance
 			if out.Orphans {
 				i.pictures.tidy.Again()
 			}
@@ -59,8 +59,8 @@ func (i *Instance) step(s *abi.Step, out *abi.StepResult) error {
 	return errors.Join(errs...)
 }
 
-// returnTask takes the result of a task. It ignores a task that is not under way: the instance
-// was opened again since, and hands the task out again.
+// returnTask passes the result of a task to the engine. It ignores an unknown task: the instance was opened again since it handed the task
+// out, and will hand it out again.
 func (i *Instance) returnTask(ctx context.Context, h *abi.TaskResult) error {
 	t, ok := i.tasks[h.Task]
 	if !ok {
@@ -70,7 +70,7 @@ func (i *Instance) returnTask(ctx context.Context, h *abi.TaskResult) error {
 	return i.engine.Done(ctx, t, core.Result{Picture: i.storePicture(&h.Result)})
 }
 
-// take takes new tasks: pictures for the host, and trainings, which are done here.
+// take takes at most n new tasks from the engine. It adds pictures to out for the host, and trainings to i.trainings.
 func (i *Instance) take(now time.Time, n int, out *abi.StepResult) error {
 	tasks, err := i.engine.Take(now, n)
 	for _, t := range tasks {
@@ -87,7 +87,7 @@ func (i *Instance) take(now time.Time, n int, out *abi.StepResult) error {
 	return err
 }
 
-// train does a few milliseconds of one training, each in turn.
+// train executes one training for a few milliseconds. The trainings take turns.
 func (i *Instance) train(ctx context.Context) error {
 	if len(i.trainings) == 0 {
 		return nil
@@ -105,7 +105,7 @@ func (i *Instance) train(ctx context.Context) error {
 	}
 	err := i.engine.Done(ctx, t, core.Result{Training: failed})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the host loads the background, and the engine hands the training out again
+		return nil // the host will load the network's background embeddings; the engine then hands the training out again
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 
 var errNoReplica = fmt.Errorf("%w: the instance has no replica", api.ErrOptions)
 
-// openReplica makes the machine that keeps the application a copy of its origin's.
+// openReplica creates the machine that syncs the application with its origin.
 func (i *Instance) openReplica(store kv.Store) error {
 	s := i.settings.Replica
 	if i.settings.App == "" {
@@ -36,7 +36,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 	}
 	if i.pictures == nil {
 		o.Blobs, o.AppRecords = hostapi.Blobs{From: i.Imports}, hostapi.AppRecords{From: i.Imports}
-		o.NativeSnapshots = s.NativeSnapshots // over the same store
+		o.NativeSnapshots = s.NativeSnapshots // the host can install them, because the store is the host's
 	} else {
 		o.Blobs, o.AppRecords = i.pictures.blobs, register.AppRecords{Of: i.engine.Register, App: i.settings.App}
 	}
@@ -44,11 +44,10 @@ func (i *Instance) openReplica(store kv.Store) error {
 	return err
 }
 
-// register takes what the origin says of the application into a store of the instance's own, before
-// the engine looks for the application there.
+// register stores the app record of the settings in the instance's own store. It must run before the engine looks up the application there.
 func (i *Instance) register(store kv.Store) error {
 	ctx := context.Background()
-	if err := register.PurgeDeleted(ctx, store); err != nil { // what a crash left
+	if err := register.PurgeDeleted(ctx, store); err != nil { // a crash may have interrupted a deletion
 		return err
 	}
 	r := i.settings.Replica
@@ -58,7 +57,7 @@ func (i *Instance) register(store kv.Store) error {
 	return register.ApplyAppRecord(ctx, store, i.settings.App, r.RegisterSeq, r.Register)
 }
 
-// Sync tells the machine of a copy an event. The answer is Synced.
+// Sync passes an event to the replica's machine. The answer is a SyncResult. After a panic the machine has ended.
 func (i *Instance) Sync(data []byte) []byte {
 	var done abi.SyncResult
 	e, err := abi.ParseEvent(data)
@@ -83,7 +82,7 @@ func (i *Instance) sync(e replica.Event) (done abi.SyncResult, err error) {
 	return done, err
 }
 
-// digest returns the digest of the folded part of the origin's log.
+// digest returns a DigestReply for the state that the replica has folded from the origin's log.
 func (i *Instance) digest() ([]byte, error) {
 	if i.machine == nil {
 		return nil, errNoReplica

@@ -23,7 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// tripping panics in one of its functions once it is armed, or its store fails once.
+// tripping is a host. If now or get is set, this function panics once; if fails is set, KVGet fails once.
 type tripping struct {
 	*host
 	now, get, fails bool
@@ -49,7 +49,7 @@ func (h *tripping) KVGet(snapshot uint32, key, dst []byte) int64 {
 	return h.host.KVGet(snapshot, key, dst)
 }
 
-// TestPanics holds that a panic costs what it came with, and nothing else.
+// TestPanics: a panic or a failure of the store fails only the call in which it happens.
 func TestPanics(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
@@ -58,11 +58,11 @@ func TestPanics(t *testing.T) {
 	g2 := &guest{Instance: &instance.Instance{Imports: h}, host: g.host, work: g.work, move: g.move}
 	s := abi.Settings{Role: abi.Both, App: w.App, Store: abi.StoreLent, Bundles: names(h.Bundles), PictureTime: time.Hour}
 	h.get = true
-	if told, err := abi.ParseDone(g2.Open(s.Marshal())); !errors.Is(told, api.ErrInternal) || err != nil {
-		t.Fatalf("a panic in open is %v, %v", told, err)
+	if guestErr, err := abi.ParseDone(g2.Open(s.Marshal())); !errors.Is(guestErr, api.ErrInternal) || err != nil {
+		t.Fatalf("a panic in open is %v, %v", guestErr, err)
 	}
-	if told, err := abi.ParseDone(g2.Open(s.Marshal())); told != nil || err != nil {
-		t.Fatalf("opened again: %v, %v", told, err)
+	if guestErr, err := abi.ParseDone(g2.Open(s.Marshal())); guestErr != nil || err != nil {
+		t.Fatalf("opened again: %v, %v", guestErr, err)
 	}
 	get := api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + w.Key}
 	want := g2.answer(t, &get)
@@ -113,8 +113,8 @@ func TestRoles(t *testing.T) {
 	if s := readServeResult(t, engine.Serve(get)); s.Response.Status != 401 {
 		t.Errorf("an engine answers %d", s.Response.Status)
 	}
-	if told, _ := abi.ParseDone(engine.Open((&abi.Settings{Role: abi.Engine, Store: abi.StoreMemory}).Marshal())); !errors.Is(told, api.ErrOptions) {
-		t.Errorf("opened twice: %v", told)
+	if guestErr, _ := abi.ParseDone(engine.Open((&abi.Settings{Role: abi.Engine, Store: abi.StoreMemory}).Marshal())); !errors.Is(guestErr, api.ErrOptions) {
+		t.Errorf("opened twice: %v", guestErr)
 	}
 	if s := readServeResult(t, engine.Serve(get)); s.Response.Status >= 500 {
 		t.Error("an instance that was opened twice is closed")
@@ -165,16 +165,16 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		if tt.bundles != nil {
 			tt.s.Bundles = names(tt.bundles)
 		}
-		if told, err := abi.ParseDone(i.Open(tt.s.Marshal())); !errors.Is(told, tt.want) || err != nil {
-			t.Errorf("%s: %v, %v, want %v", tt.name, told, err, tt.want)
+		if guestErr, err := abi.ParseDone(i.Open(tt.s.Marshal())); !errors.Is(guestErr, tt.want) || err != nil {
+			t.Errorf("%s: %v, %v, want %v", tt.name, guestErr, err, tt.want)
 		}
-		if told, err := abi.ParseDone(i.Open([]byte{9})); !errors.Is(told, field.ErrFormat) || err != nil {
-			t.Errorf("%s: an envelope that is none: %v, %v", tt.name, told, err)
+		if guestErr, err := abi.ParseDone(i.Open([]byte{9})); !errors.Is(guestErr, field.ErrFormat) || err != nil {
+			t.Errorf("%s: an envelope that is none: %v, %v", tt.name, guestErr, err)
 		}
 	}
 }
 
-// TestPictureTime has the clock run while a picture is decoded.
+// TestPictureTime: the analysis of a picture fails if it takes longer than PictureTime.
 func TestPictureTime(t *testing.T) {
 	now := apitest.Start
 	h := newHost(hostcalls.Services{Bundles: apitest.TinyBundles(t), Rand: &apitest.Counter{}, Clock: func() time.Time {
@@ -188,7 +188,7 @@ func TestPictureTime(t *testing.T) {
 	}
 }
 
-// TestOlderNetworks analyses by the network that a job names.
+// TestOlderNetworks: an analyser uses the network that the job names, also an older one.
 func TestOlderNetworks(t *testing.T) {
 	old, next := apitest.Tiny(t), apitest.TinyNext(t)
 	h := newHost(hostcalls.Services{
@@ -218,7 +218,7 @@ func TestOlderNetworks(t *testing.T) {
 	}
 }
 
-// TestWrongTimes resumes calls and hands back tasks that are not under way.
+// TestWrongTimes resumes unknown calls, and returns results of unknown tasks.
 func TestWrongTimes(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
@@ -248,7 +248,7 @@ func TestWrongTimes(t *testing.T) {
 	}
 }
 
-// TestFlat serves many requests: what an instance holds afterwards does not depend on how many.
+// TestFlat serves many requests. The memory of the instance does not grow with their number.
 func TestFlat(t *testing.T) {
 	n := testkit.Size(t, 1000, 5_000, 100_000, 100_000)
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
@@ -286,7 +286,7 @@ func TestFlat(t *testing.T) {
 		}
 	}
 	heap := func() uint64 {
-		w.People.Spent = nil // the world remembers every call
+		w.People.Spent = nil // the world records every call
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats

@@ -20,26 +20,26 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
 )
 
-// guest is an instance that is asked through envelopes, and what does its jobs.
+// guest is an instance that tests call with encoded messages, and the function that does its jobs.
 type guest struct {
 	*instance.Instance
-	host  *host
-	work  func(api.Job) abi.Result
-	move  func(time.Duration) // the clock
-	taken int                 // tasks so far
+	host      *host
+	work      func(api.Job) abi.Result
+	move      func(time.Duration) // advances the clock
+	taskCount int                 // number of background tasks so far
 }
 
 // host serves an instance without a module. It keeps the lines that the instance logs.
 type host struct {
 	*hostcalls.Host
 	lines []string
-	older int // calls of Older
+	older int // number of calls of Older
 }
 
 func newHost(l hostcalls.Services) *host {
 	h, err := hostcalls.New(l, "")
 	if err != nil {
-		panic(err) // of an application
+		panic(err) // hostcalls.New fails only for a wrong application
 	}
 	return &host{Host: h}
 }
@@ -53,14 +53,14 @@ func (h *host) Older(base *[32]byte, name string, dst []byte) int64 {
 	return h.Host.Older(base, name, dst)
 }
 
-// Lines returns what was logged, and forgets it.
+// Lines returns the lines logged since the last call.
 func (h *host) Lines() []string {
 	lines := h.lines
 	h.lines = nil
 	return lines
 }
 
-// names lists the files of bundles in memory.
+// names lists the files of bundles.
 func names(bundles fs.FS) []string {
 	all, err := hostcalls.Names(bundles)
 	if err != nil {
@@ -71,31 +71,31 @@ func names(bundles fs.FS) []string {
 
 func newInstance(h *host) *instance.Instance { return &instance.Instance{Imports: h} }
 
-// open opens an instance.
+// open opens an instance with settings and the bundles of the host.
 func open(t testing.TB, h *host, s abi.Settings) *guest {
 	t.Helper()
 	g := &guest{Instance: newInstance(h), host: h}
 	if h.Bundles != nil {
 		s.Bundles = names(h.Bundles)
 	}
-	told, err := abi.ParseDone(g.Open(s.Marshal()))
-	if err != nil || told != nil {
-		t.Fatalf("Open = %v, %v", told, err)
+	guestErr, err := abi.ParseDone(g.Open(s.Marshal()))
+	if err != nil || guestErr != nil {
+		t.Fatalf("Open = %v, %v", guestErr, err)
 	}
 	return g
 }
 
-// ask asks a question that has an answer.
+// ask returns a copy of the answer to a query, and fails the test if there is none.
 func (g *guest) ask(t testing.TB, q abi.Query) []byte {
 	t.Helper()
-	value, told, err := abi.ParseReply(g.Ask(q.Marshal()))
-	if told != nil || err != nil {
-		t.Fatalf("%s: %v, %v", q.What, told, err)
+	value, guestErr, err := abi.ParseReply(g.Ask(q.Marshal()))
+	if guestErr != nil || err != nil {
+		t.Fatalf("%s: %v, %v", q.What, guestErr, err)
 	}
 	return append([]byte(nil), value...)
 }
 
-// answer serves a request and does the jobs of its call.
+// answer returns the response to a request, after it has done the jobs of the call.
 func (g *guest) answer(t testing.TB, r *api.Request) api.Response {
 	t.Helper()
 	s := readServeResult(t, g.Serve(abi.AppendRequest(nil, r)))
@@ -109,7 +109,7 @@ func (g *guest) answer(t testing.TB, r *api.Request) api.Response {
 	return s.Response
 }
 
-// readServeResult reads an answer as a host does: copied before the next call.
+// readServeResult parses a copy of data, as a host does: the next call overwrites data.
 func readServeResult(t testing.TB, data []byte) abi.ServeResult {
 	t.Helper()
 	s, err := abi.ParseServed(append([]byte(nil), data...))
@@ -119,7 +119,7 @@ func readServeResult(t testing.TB, data []byte) abi.ServeResult {
 	return s
 }
 
-// rest lets the background work until it has nothing to do.
+// rest advances the clock by d, and does background work until none is left.
 func (g *guest) rest(t testing.TB, d time.Duration) {
 	t.Helper()
 	g.move(d)
@@ -131,7 +131,7 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 		}
 		step.Done = nil
 		for _, task := range out.Tasks {
-			g.taken++
+			g.taskCount++
 			step.Done = append(step.Done, abi.TaskResult{Task: task.Number, Result: g.work(task.Job)})
 		}
 		if !out.More && len(out.Tasks) == 0 {
@@ -141,8 +141,8 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 	t.Fatal("the background does not come to an end")
 }
 
-// lentTo makes an instance over a world's store and pictures: of one application, if the world's engine still writes applications and
-// keys, or with an empty app instead of that engine.
+// lentTo opens an instance over a world's store and pictures, for one application. If app is empty, the instance serves all
+// applications, and lentTo closes the world's engine.
 func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings map[string]string) *guest {
 	t.Helper()
 	s := abi.Settings{
@@ -158,8 +158,8 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 			*limit = uint32(n)
 		}
 	}
-	if most, ok := settings["max-answer"]; ok {
-		n, err := strconv.ParseUint(most, 10, 64)
+	if maxAnswer, ok := settings["max-answer"]; ok {
+		n, err := strconv.ParseUint(maxAnswer, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 	return g
 }
 
-// setAside excludes ids that are drawn until it is undone.
+// setAside makes w draw ids from another range until undo is called.
 func setAside(t testing.TB, w *apitest.World) (undo func()) {
 	t.Helper()
 	var next [8]byte
@@ -196,7 +196,7 @@ func setAside(t testing.TB, w *apitest.World) (undo func()) {
 	return func() { w.IDs.Counter = apitest.NewCounter(binary.BigEndian.Uint64(next[:]) - 1) }
 }
 
-// show gives a request of a transcript the credential that it means.
+// show replaces the name of a credential in a transcript's request with the credential.
 func show(w *apitest.World, r *api.Request) {
 	switch {
 	case r.Authorization == "" && r.Session == "":
@@ -208,7 +208,7 @@ func show(w *apitest.World, r *api.Request) {
 	}
 }
 
-// transcripts replays those of a world and an instance over it, of one application or of all.
+// transcripts returns a host that replays transcripts on an instance over a world. If one is true, the instance serves one application.
 func transcripts(files fs.FS, one bool, set *predict.Set, bundles, pictures fs.FS) apitest.Host {
 	return apitest.Host{
 		Files: files,
@@ -235,7 +235,7 @@ func transcripts(files fs.FS, one bool, set *predict.Set, bundles, pictures fs.F
 	}
 }
 
-// page is a world that is a page's: it has no store but the instance's own, and no keys.
+// page is the world of an instance in a page: it has only the instance's own store, and no keys.
 type page struct {
 	*guest
 	now      time.Time
@@ -272,7 +272,8 @@ func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 	return p
 }
 
-// do does a job as a page's host does: a fetched picture is analysed elsewhere, and is passed along if the instance stores it.
+// do does a job as a page's host does: it fetches the picture and analyses it in another instance. If the job has Keep, it also returns
+// the picture.
 func (p *page) do(j api.Job) abi.Result {
 	if j.Data == nil && j.URL != "" {
 		name, _, _ := strings.Cut(strings.TrimPrefix(j.URL, "http://pictures.test/"), "?")

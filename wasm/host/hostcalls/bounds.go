@@ -9,11 +9,11 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// errOtherApp is the error of a guest that uses a key of another application.
+// errOtherApp is returned if a guest writes a key of another application, or issues a token for one.
 var errOtherApp = errors.New("the key belongs to another application")
 
-// bounds limit the writes of an instance of one application in a store that holds others. The zero value allows the
-// writes of all of them. An instance may read any key, since a public name may lead to another application's picture.
+// bounds limits the writes of an instance to its application, in a store with several applications. The zero value allows all writes. An
+// instance may read any key, since a public name may be that of another application's picture.
 //
 //	a app …       its own keys
 //	h name app    its own public names
@@ -22,7 +22,7 @@ type bounds struct {
 	app catalog.AppID
 }
 
-// boundsOf returns the bounds of an instance that serves app; empty: all.
+// boundsOf returns the bounds of an instance that serves app. If app is empty, the bounds allow all writes.
 func boundsOf(app string) (bounds, error) {
 	if app == "" {
 		return bounds{}, nil
@@ -34,7 +34,7 @@ func boundsOf(app string) (bounds, error) {
 // hostedKeyBytes is the length of a public name's key.
 const hostedKeyBytes = 1 + 16 + len(catalog.AppID{})
 
-// mayWrite reports whether a key is the application's own.
+// mayWrite reports whether a key belongs to the application.
 func (b *bounds) mayWrite(key []byte) bool {
 	lo, _ := b.app.Range()
 	if bytes.HasPrefix(key, lo) {
@@ -44,7 +44,7 @@ func (b *bounds) mayWrite(key []byte) bool {
 	return len(key) == hostedKeyBytes && bytes.HasPrefix(key, names) && bytes.HasSuffix(key, b.app[:])
 }
 
-// check refuses a batch that writes elsewhere.
+// check returns errOtherApp, wrapped, if a batch writes outside the bounds.
 func (b *bounds) check(batch *kv.Batch) error {
 	if !b.one {
 		return nil
@@ -64,10 +64,10 @@ func (b *bounds) check(batch *kv.Batch) error {
 	return nil
 }
 
-// within reports whether the range lo ≤ key < hi lies in another; a nil hi reaches to the end.
+// within reports whether the range lo ≤ key < hi is inside outerLo ≤ key < outerHi. A nil hi or outerHi means no upper bound.
 func within(lo, hi, outerLo, outerHi []byte) bool {
 	return bytes.Compare(lo, outerLo) >= 0 && (outerHi == nil || hi != nil && bytes.Compare(hi, outerHi) <= 0)
 }
 
-// mayIssue reports whether tokens of an application may be issued.
+// mayIssue reports whether the instance may issue tokens for an application.
 func (b *bounds) mayIssue(app string) bool { return !b.one || app == b.app.String() }

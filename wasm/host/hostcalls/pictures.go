@@ -10,10 +10,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// numbered is the number of files.
+// numbered is the number of files of a guest.
 const numbered = 4
 
-// place refuses a file or an offset that there is not.
+// place returns ErrNotProvided if the host has no files, or if a file's number or an offset is invalid.
 func (h *Host) place(file uint32, offset int64) error {
 	if h.Files == nil || file >= numbered || offset < 0 || offset > math.MaxInt64-math.MaxUint32 {
 		return ErrNotProvided
@@ -34,7 +34,7 @@ func (h *Host) FileSize(file uint32) int64 {
 	return n
 }
 
-// FileRead fills dst from a file.
+// FileRead fills dst with the bytes of a file at offset, or returns an error.
 func (h *Host) FileRead(file uint32, offset int64, dst []byte) int32 {
 	if err := h.place(file, offset); err != nil {
 		return did(err)
@@ -42,7 +42,7 @@ func (h *Host) FileRead(file uint32, offset int64, dst []byte) int32 {
 	return did(h.Files.Read(int(file), offset, dst))
 }
 
-// FileWrite writes src to a file.
+// FileWrite writes src to a file at offset.
 func (h *Host) FileWrite(file uint32, offset int64, src []byte) int32 {
 	if err := h.place(file, offset); err != nil {
 		return did(err)
@@ -50,7 +50,7 @@ func (h *Host) FileWrite(file uint32, offset int64, src []byte) int32 {
 	return did(h.Files.Write(int(file), offset, src))
 }
 
-// FileTruncate shortens a file.
+// FileTruncate shortens a file to size bytes.
 func (h *Host) FileTruncate(file uint32, size int64) int32 {
 	if err := h.place(file, size); err != nil {
 		return did(err)
@@ -58,7 +58,7 @@ func (h *Host) FileTruncate(file uint32, size int64) int32 {
 	return did(h.Files.Truncate(int(file), size))
 }
 
-// FileSync has what was written to a file outlive a crash.
+// FileSync makes earlier writes to a file durable.
 func (h *Host) FileSync(file uint32) int32 {
 	if err := h.place(file, 0); err != nil {
 		return did(err)
@@ -66,7 +66,7 @@ func (h *Host) FileSync(file uint32) int32 {
 	return did(h.Files.Sync(int(file)))
 }
 
-// PictureAdd keeps a picture, and writes its name and its hash to dst.
+// PictureAdd stores a picture, and writes its name and its hash to dst. expires is in nanoseconds since 1970; 0 means never.
 func (h *Host) PictureAdd(data []byte, contentType string, expires int64, dst *[abi.PictureNameBytes + 32]byte) int32 {
 	if h.Hosted == nil {
 		return did(ErrNotProvided)
@@ -79,7 +79,7 @@ func (h *Host) PictureAdd(data []byte, contentType string, expires int64, dst *[
 	return did(err)
 }
 
-// PictureRelease gives up what a result with a blob holds.
+// PictureRelease ends the pin that a result with a blob has.
 func (h *Host) PictureRelease(hash *[32]byte) int32 {
 	if h.Hosted == nil {
 		return did(ErrNotProvided)
@@ -87,7 +87,7 @@ func (h *Host) PictureRelease(hash *[32]byte) int32 {
 	return did(h.Hosted.Unpin(h.Context, *hash))
 }
 
-// PictureDrop deletes a picture that nothing claims.
+// PictureDrop deletes a picture whose record may have been deleted, unless another record or a name needs it.
 func (h *Host) PictureDrop(hash *[32]byte) int32 {
 	if h.Hosted == nil {
 		return did(ErrNotProvided)
@@ -95,7 +95,7 @@ func (h *Host) PictureDrop(hash *[32]byte) int32 {
 	return did(h.Hosted.Drop(h.Context, *hash))
 }
 
-// PictureLookup finds the picture of a public name; see [abi.ParsePicture].
+// PictureLookup returns the picture with a public name, in the form that [abi.ParsePicture] reads.
 func (h *Host) PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64 {
 	if h.Hosted == nil {
 		return put(dst, nil, ErrNotProvided)
@@ -104,7 +104,7 @@ func (h *Host) PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64
 	return put(dst, abi.AppendPicture(nil, &p), err)
 }
 
-// PictureHas reports whether the host has a picture of a copy.
+// PictureHas returns 0 if the host has a picture of a replica. Otherwise it returns abi.BlobNotFound or another error.
 func (h *Host) PictureHas(hash *[32]byte) int32 {
 	if h.Blobs == nil {
 		return did(ErrNotProvided)
@@ -116,7 +116,7 @@ func (h *Host) PictureHas(hash *[32]byte) int32 {
 	return did(err)
 }
 
-// PictureGet reads a picture of a copy.
+// PictureGet reads a picture of a replica.
 func (h *Host) PictureGet(hash *[32]byte, dst []byte) int64 {
 	if h.Blobs == nil {
 		return put(dst, nil, ErrNotProvided)
@@ -125,7 +125,7 @@ func (h *Host) PictureGet(hash *[32]byte, dst []byte) int64 {
 	return put(dst, data, err)
 }
 
-// PicturePut keeps a picture of a copy, which must have the hash.
+// PicturePut stores a picture of a replica. It returns an error if data does not have the hash.
 func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
 	if h.Blobs == nil {
 		return did(ErrNotProvided)
@@ -134,7 +134,7 @@ func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
 	return did(err)
 }
 
-// AppRecordSeq returns the place of the application's record in the origin's control log.
+// AppRecordSeq returns the position of the application's record in the origin's control log; 0: there is no record.
 func (h *Host) AppRecordSeq() int64 {
 	if h.Register == nil || !h.bounds.one {
 		return put(nil, nil, ErrNotProvided)
@@ -146,7 +146,7 @@ func (h *Host) AppRecordSeq() int64 {
 	return int64(seq)
 }
 
-// RegisterTake takes what the origin says of the application.
+// RegisterTake stores a newer app record of the application, whose position in the origin's control log is seq.
 func (h *Host) RegisterTake(seq int64, data []byte) int32 {
 	if h.Register == nil || !h.bounds.one {
 		return did(ErrNotProvided)
@@ -154,7 +154,7 @@ func (h *Host) RegisterTake(seq int64, data []byte) int32 {
 	return did(h.Register.ApplyAppRecord(h.bounds.app.String(), uint64(seq), bytes.Clone(data)))
 }
 
-// TokenIssue issues a token; see [abi.ParseToken].
+// TokenIssue issues a token, in the form that [abi.ParseToken] reads.
 func (h *Host) TokenIssue(claims, dst []byte) int64 {
 	c, err := abi.ParseClaims(claims)
 	switch {
@@ -180,7 +180,7 @@ func (h *Host) TokenRead(token string, dst []byte) int64 {
 	return put(dst, abi.MarshalClaims(c), err)
 }
 
-// Count counts a call of the application, or answers why the call is refused.
+// Count counts a call of the application and returns 0. If the call is refused, Count writes the reason to dst and returns its length.
 func (h *Host) Count(dst []byte) int64 {
 	if h.Services.Count == nil {
 		return put(dst, nil, ErrNotProvided)

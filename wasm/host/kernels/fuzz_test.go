@@ -19,33 +19,33 @@ import (
 
 // arena is a guest's memory between two protected pages: a kernel that leaves it crashes.
 type arena struct {
-	whole, mem []byte
+	mapping, mem []byte
 }
 
 func newArena(t testing.TB, pages int) *arena {
 	t.Helper()
 	size := syscall.Getpagesize()
-	whole, err := syscall.Mmap(-1, 0, (pages+2)*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	mapping, err := syscall.Mmap(-1, 0, (pages+2)*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Munmap(whole); err != nil {
+		if err := syscall.Munmap(mapping); err != nil {
 			t.Error(err)
 		}
 	})
-	for _, guard := range [][]byte{whole[:size], whole[len(whole)-size:]} {
+	for _, guard := range [][]byte{mapping[:size], mapping[len(mapping)-size:]} {
 		if err := syscall.Mprotect(guard, syscall.PROT_NONE); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &arena{whole: whole, mem: whole[size : len(whole)-size : len(whole)-size]}
+	return &arena{mapping: mapping, mem: mapping[size : len(mapping)-size : len(mapping)-size]}
 }
 
-// Where a memory holds the data that parameters point to.
+// Addresses of the data that parameters point to.
 const (
 	arenaPages = 64
-	viewAt     = 64 << 10  // a view and limits that decode takes
+	viewAt     = 64 << 10  // the view and the limits for decode
 	tableAt    = 66 << 10  // tables of chunks
 	requantAt  = 68 << 10  // structures of 64 bytes each: 32 of them
 	addAt      = 70 << 10  // likewise
@@ -69,7 +69,7 @@ func picture() []byte {
 
 var small = picture()
 
-// furnish fills memory with reasonable data for calls.
+// furnish fills the memory with data that calls accept.
 func (a *arena) furnish(rng *rand.Rand) {
 	clear(a.mem)
 	for i := dataAt; i < len(a.mem); i += 4 {
@@ -103,11 +103,12 @@ func (a *arena) furnish(rng *rand.Rand) {
 	}
 }
 
-// roles gives the kind of each parameter of an import, so that most calls have valid arguments.
+// roles has a letter for each parameter of an import, so that most calls have valid arguments.
 //
-// 1–2 are handles of that kind, a an address, o one or 0, n a small number, l a length of training, s a stride of vectors, k a kind.
+// 1 and 2: a handle of that kind. a, h: an address. o: an address or 0. n: a small number. l: a length in training. s: a stride of
+// vectors. k: a kind of packing.
 //
-// q, p and d are structures, t a table, u its number of rows, v a view, j a picture, z its length, c room enough, f a number, I any.
+// q, p, d: a structure. t: a table. u: its number of rows. v: a view. j: a JPEG. z: its length. c: enough room. f: a float. I: any i64.
 var roles = map[string]string{
 	"pack_room": "knnn", "pack": "kannna", "unpack": "n",
 	"conv_u8": "1anannnqo", "conv_rows_u8": "1anannnqnnn", "gemv_u16": "1aao",
@@ -180,8 +181,8 @@ func (a *arena) nonsense(rng *rand.Rand) uint64 {
 	return uint64(rng.IntN(3000))
 }
 
-// FuzzImports calls the imports with arguments that a hostile guest may give: each ends well or
-// with ErrWild, and none leaves the memory.
+// FuzzImports calls the imports with arguments of a hostile guest. Each call succeeds or panics
+// with ErrWild, and none accesses anything outside of the memory.
 func FuzzImports(f *testing.F) {
 	for i := range imports {
 		for seed := range uint64(4) {
@@ -234,14 +235,14 @@ func FuzzImports(f *testing.F) {
 	})
 }
 
-// call reports whether the guest lives on.
+// call calls an import and reports whether it returned. It fails the test after a panic other than ErrWild.
 func call(t *testing.T, in *Instance, f *function, s []uint64) (lives bool) {
 	t.Helper()
-	given := append([]uint64(nil), s...)
+	args := append([]uint64(nil), s...)
 	defer func() {
 		v := recover()
 		if err, _ := v.(error); v != nil && !errors.Is(err, abi.ErrWild) {
-			t.Errorf("%s(%d) = panic %v, want ErrWild", f.name, given, v)
+			t.Errorf("%s(%d) = panic %v, want ErrWild", f.name, args, v)
 		}
 		lives = v == nil
 	}()

@@ -13,14 +13,14 @@ import (
 // the guest.
 type Instance struct {
 	native *Native
-	mem    []byte          // the guest's memory, while a call runs
-	ctx    context.Context // of the call of the guest that a call is part of, likewise
+	mem    []byte          // the guest's memory; nil while no call runs
+	ctx    context.Context // context of the guest's call; nil while no call runs
 
-	handles []*packedWeights // by handle - 1; nil where one is free
+	handles []*packedWeights // by handle - 1; nil if the handle is free
 	free    []int32
-	weights int64 // bytes of all handles, each as if it were not shared
+	weights int64 // bytes of all handles; shared weights count in full
 
-	// Arguments for core. They are here so that no call allocates them.
+	// Arguments of core's kernels. They are fields so that no call allocates them.
 	requant nnkernel.Requant
 	add     nnkernel.Add
 
@@ -31,22 +31,21 @@ type Instance struct {
 
 	embedding predict.Embedding
 
-	networks Networks // nil: there are none
+	networks Networks // nil: the host provides no networks
 	shared   []sharedNetwork
 
 	decoder *raster.Decoder
-	limits  raster.Limits // of decoder, but for Expired
+	limits  raster.Limits // limits of decoder, without Expired
 }
 
 type key struct{}
 
-// Bind returns a context for calls of the guest: the imports find their instance in it, and a
-// picture is given up when it is done.
+// Bind returns a context for calls of the guest. The imports get the instance from it. When it is done, they stop decoding a picture.
 func (in *Instance) Bind(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, in)
 }
 
-// Close frees all packings of the guest. The instance must not be called any more.
+// Close releases all packed weights of the guest. The caller must not use the instance afterwards.
 func (in *Instance) Close() {
 	for _, p := range in.handles {
 		if p != nil {

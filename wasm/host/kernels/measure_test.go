@@ -24,7 +24,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
-// threadTime is the processor time of the calling thread.
+// threadTime returns the processor time of the calling thread.
 func threadTime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
@@ -40,7 +40,7 @@ type guest struct {
 	pictures       int
 }
 
-// newGuest starts an instance. networks may be nil.
+// newGuest compiles testdata/analyse and starts an instance. networks may be nil.
 func newGuest(t testing.TB, n *kernels.Native, pictures string, networks kernels.Networks) *guest {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "analyse.wasm")
@@ -84,10 +84,9 @@ func (g *guest) run(t testing.TB, i int, want predict.Want) {
 	}
 }
 
-// TestAnalysisInAGuest compares a predict in a guest with a native one. The values must be the same, both if the host runs the network,
-// as an edge does, and if it only provides the kernels. With the network the guest takes at most 1.15 times the processor's time (goal A
-// on edge nodes), by the least of some alternating rounds. Other work on the machine affects the two differently, so the test fails above
-// 1.4.
+// TestAnalysisInAGuest compares an analysis in a guest with a native one. The values are the same, both if the host runs the network,
+// as an edge does, and if it only provides the kernels. The goal for the guest is at most 1.15 times the native processor time, if the
+// host runs the network. Other work on the machine affects the two differently, so the test fails only above 1.4.
 func TestAnalysisInAGuest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures")
@@ -117,7 +116,7 @@ func TestAnalysisInAGuest(t *testing.T) {
 	}
 }
 
-// agree fails the test unless the guest gives the native values of all pictures.
+// agree fails the test unless the guest's values of all pictures are equal to the native ones.
 func (g *guest) agree(t testing.TB, native *predict.Analyser, pictures [][]byte) {
 	t.Helper()
 	if g.pictures != len(pictures) || g.pictures == 0 {
@@ -154,7 +153,7 @@ func readPictures(t testing.TB) (pictures [][]byte) {
 	return pictures
 }
 
-// general is the value of a concept in the last analysis.
+// general returns the value of concept i in the guest's last analysis.
 func (g *guest) general(t testing.TB, i int) float32 {
 	v, err := g.value.Call(g.ctx, uint64(i))
 	if err != nil {
@@ -163,9 +162,9 @@ func (g *guest) general(t testing.TB, i int) float32 {
 	return wapi.DecodeF32(v[0])
 }
 
-// compare returns the mean over the pictures of the least time that parts of an analysis take,
-// natively and in the guest, three times in a row each: an edge has guests alone, and its caches
-// to them.
+// compare returns the mean over the pictures of the least processor time of an analysis, native and
+// in the guest. In each round each runs three times in a row, so that its data are in the processor's
+// caches, as on an edge.
 func (g *guest) compare(t testing.TB, native *predict.Analyser, pictures [][]byte, want predict.Want, rounds int) (ours, theirs time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -178,16 +177,16 @@ func (g *guest) compare(t testing.TB, native *predict.Analyser, pictures [][]byt
 		return d
 	}
 	for i, b := range pictures {
-		mine, host := time.Hour, time.Hour
+		nativeTime, host := time.Hour, time.Hour
 		for range rounds {
-			mine = least(mine, func() {
+			nativeTime = least(nativeTime, func() {
 				if _, err := native.Analyse(b, raster.Crop{}, want); err != nil {
 					t.Fatal(err)
 				}
 			})
 			host = least(host, func() { g.run(t, i, want) })
 		}
-		ours, theirs = ours+mine, theirs+host
+		ours, theirs = ours+nativeTime, theirs+host
 	}
 	n := time.Duration(len(pictures))
 	return ours / n, theirs / n

@@ -2,7 +2,7 @@ package kernels
 
 import "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 
-// productS8 is the int8 product that a handle names.
+// productS8 returns the int8 product weights with a handle. If the handle has other weights, it ends the instance.
 func (in *Instance) productS8(handle uint64) *kernel.PackedS8 {
 	p := in.packing(handle).s8
 	if p == nil {
@@ -21,8 +21,8 @@ func (in *Instance) readRequant(at uint64, n int) *kernel.Requant {
 	return q
 }
 
-// readAdd fills in.add from {scaleY, scaleR, zeroY, zeroR, zero, lo, hi, r, ldr} in memory, and
-// returns the last two.
+// readAdd fills in.add from {scaleY, scaleR, zeroY, zeroR, zero, lo, hi, r, ldr} in memory. It clears R and LDR of in.add, and returns r
+// and ldr unchecked.
 func (in *Instance) readAdd(at uint64) (p *kernel.Add, r uint64, ldr int32) {
 	p, words, floats := &in.add, view[int32](in, at, 9), view[float32](in, at, 2)
 	p.ScaleY, p.ScaleR = floats[0], floats[1]
@@ -74,8 +74,8 @@ func (in *Instance) gemvU16(s []uint64) {
 	kernel.GemvU16(view[int64](in, s[1], w.N), view[uint16](in, s[2], w.K), w, optional[int32](in, s[3], w.N))
 }
 
-// readDepthwise reads {rows, width, dstStep, srcStep, srcStride, strideX, dilationX} and returns
-// them with how many elements the results and the inputs lie in, of c channels and kh×kw taps.
+// readDepthwise reads {rows, width, dstStep, srcStep, srcStride, strideX, dilationX} from memory. dst and src are the lengths, in elements,
+// of the memory with the results and the inputs, for c channels and kh×kw taps.
 func (in *Instance) readDepthwise(at uint64, c, kh, kw int) (d kernel.Depthwise, dst, src int) {
 	words := view[int32](in, at, 7)
 	for i, f := range [...]*int{&d.Rows, &d.Width, &d.DstStep, &d.SrcStep, &d.SrcStride, &d.StrideX, &d.DilationX} {

@@ -12,46 +12,46 @@ import (
 const (
 	productS8 = 1 + iota
 	depthwiseS8
-	windowsS8 // a product whose windows lie side by side
+	windowsS8 // a product for adjacent 3×3 windows in adjacent rows
 )
 
-// packedWeights is weights in the layout that core's kernels read, of one kind. It is immutable.
+// packedWeights holds weights of one kind in the layout that core's kernels read. The weights are immutable.
 type packedWeights struct {
 	hash  [sha256.Size]byte
-	bytes int64 // as accounted
-	users int   // handles of all instances; guarded by shared.mu
+	bytes int64 // size by packedBytes
+	users int   // number of handles in all instances; guarded by sharedWeights.mu
 
 	s8  *kernel.PackedS8
 	dw8 *kernel.DepthwiseS8
 }
 
-// sharedWeights is all packings, by content.
+// sharedWeights holds the packed weights of all instances, by the hash of their content.
 type sharedWeights struct {
 	mu     sync.Mutex
 	byHash map[[sha256.Size]byte]*packedWeights
 	bytes  int64
 }
 
-// take returns the packing of this content with one user more; make packs it.
+// take returns the packed weights with this hash, and adds a user to them. If they do not exist, take calls make to pack them.
 func (s *sharedWeights) take(hash [sha256.Size]byte, make func() *packedWeights) *packedWeights {
 	if p := s.find(hash); p != nil {
 		return p
 	}
-	made := make()
-	made.hash = hash
+	weights := make()
+	weights.hash = hash
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.byHash[hash]; p != nil { // another instance has been faster
+	if p := s.byHash[hash]; p != nil { // another instance has packed the same weights meanwhile
 		p.users++
 		return p
 	}
 	if s.byHash == nil {
 		s.byHash = map[[sha256.Size]byte]*packedWeights{}
 	}
-	s.byHash[hash] = made
-	s.bytes += made.bytes
-	made.users = 1
-	return made
+	s.byHash[hash] = weights
+	s.bytes += weights.bytes
+	weights.users = 1
+	return weights
 }
 
 func (s *sharedWeights) find(hash [sha256.Size]byte) *packedWeights {
@@ -64,7 +64,7 @@ func (s *sharedWeights) find(hash [sha256.Size]byte) *packedWeights {
 	return p
 }
 
-// release takes a user away, and the packing with the last.
+// release removes a user of p. After the last one, it deletes p.
 func (s *sharedWeights) release(p *packedWeights) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,10 +74,10 @@ func (s *sharedWeights) release(p *packedWeights) {
 	}
 }
 
-// packRoom: nothing of a packing lies in the guest's memory.
+// packRoom returns 0, because packed weights need no memory of the guest.
 func (in *Instance) packRoom(s []uint64) { s[0] = 0 }
 
-// maxHandles bounds the handles of an instance.
+// maxHandles is the maximum number of handles of an instance.
 const maxHandles = 1 << 16
 
 // pack(kind, w, n, k, segs, room) → handle
@@ -103,8 +103,8 @@ func (in *Instance) pack(s []uint64) {
 	s[0] = uint64(in.handle(p))
 }
 
-// packedBytes returns the size of a packing: columns in panels of 16, depth in groups of four. Depthwise weights have three layouts.
-// Windows of 3x3 weights have 36 words of 16 bits in addition.
+// packedBytes returns the size of packed weights in bytes. Columns are in panels of 16, and depth is in groups of four. Depthwise weights
+// have three layouts. A 3×3 window has 36 more words of 16 bits.
 func packedBytes(kind int32, n, k, segs int64) int64 {
 	const overhead = 1 << 10
 	columns := (n + 15) / 16 * 16
@@ -140,7 +140,7 @@ func newPacked(kind int32, w []byte, n, k, segs int, bytes int64) *packedWeights
 	return &packedWeights{bytes: bytes, dw8: kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)}
 }
 
-// handle gives p a number.
+// handle stores p under an unused handle, and returns the handle.
 func (in *Instance) handle(p *packedWeights) int32 {
 	if n := len(in.free); n > 0 {
 		h := in.free[n-1]
@@ -152,7 +152,7 @@ func (in *Instance) handle(p *packedWeights) int32 {
 	return int32(len(in.handles))
 }
 
-// packing returns the packing of a handle.
+// packing returns the packed weights with a handle. If there are none, it ends the instance.
 func (in *Instance) packing(handle uint64) *packedWeights {
 	i := int(int32(handle)) - 1
 	if i < 0 || i >= len(in.handles) || in.handles[i] == nil {

@@ -5,11 +5,11 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
 
-const refused = -2 // result of decode; info has the reason
+const refused = -2 // result of decode for an error, which is in info
 
 const (
 	viewBytes = 112
-	textBytes = 1024 // of info
+	textBytes = 1024 // size of the text in info
 )
 
 // decode(src, len, view, dst, cap, info) → i64
@@ -47,10 +47,10 @@ func (in *Instance) inspect(s []uint64) {
 	}
 }
 
-// isExpired reports whether the call of the guest has taken its time.
+// isExpired reports whether the context of the guest's call is done.
 func (in *Instance) isExpired() bool { return in.ctx.Err() != nil }
 
-// readView reads a raster.View and Limits, the latter no higher than ours.
+// readView reads a raster.View and Limits. It lowers limits that exceed those of the host's Options.
 func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
 	edges, sizes, words := view[float64](in, at, 4), view[int64](in, at+32, 6), view[int32](in, at+80, 8)
 	v.Crop = raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}
@@ -67,7 +67,7 @@ func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
 	return v, l
 }
 
-// least is the smaller of a guest's limit and ours. A guest's that is no limit is wild.
+// least returns the smaller of the guest's limit and ours. If the guest's limit is not above 0, it ends the instance.
 func least(guest, ours int64) int64 {
 	if guest <= 0 {
 		wild()
@@ -101,7 +101,7 @@ func (in *Instance) across(s []uint64) {
 	for _, f := range first {
 		reach = max(reach, count(uint64(uint32(f)))+taps)
 	}
-	if overlap(s[0], n, s[2], 4*n) { // the indices would change under way
+	if overlap(s[0], n, s[2], 4*n) { // writing out would change the indices
 		wild()
 	}
 	raster.Across(in.bytes(s[0], n), view[uint32](in, s[1], reach), first, w, taps, s[6], s[7])
@@ -113,7 +113,8 @@ func (in *Instance) ycbcr(s []uint64) {
 	raster.YCbCr(in.bytes(s[0], times(n, 3)), in.bytes(s[1], n), in.bytes(s[2], n), in.bytes(s[3], n))
 }
 
-// block returns the arguments of inverse8 and inverse4: side rows of dst, and the coefficients.
+// block returns the arguments of inverse8 and inverse4. dst has side rows of side bytes, and b and quant have the coefficients and their
+// quantisers.
 func (in *Instance) block(s []uint64, side int) (dst []byte, stride int, b, quant *[64]int32) {
 	stride = count(s[1])
 	return in.bytes(s[0], extent(side, stride, side)), stride, (*[64]int32)(view[int32](in, s[2], 64)), (*[64]int32)(view[int32](in, s[3], 64))

@@ -7,7 +7,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestInspect reads the headers of pictures in the guest's memory, and leaves what is wrong with others to the guest.
+// TestInspect reads the headers of pictures in the guest's memory. For an invalid picture, inspect returns 0, and the guest finds the
+// error.
 func TestInspect(t *testing.T) {
 	const pictureAt, infoAt = 4096, 64
 	in := New(Options{}).Open()
@@ -47,7 +48,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// bitmap is a BMP of 24 bits a pixel.
+// bitmap returns a BMP with 24 bits a pixel.
 func bitmap(width, height byte) []byte {
 	row := (3*int(width) + 3) &^ 3
 	b := make([]byte, 54+row*int(height))

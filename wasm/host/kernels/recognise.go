@@ -2,11 +2,10 @@ package kernels
 
 import "github.com/sightline-dev/sightline/core/predict"
 
-// Networks finds the set whose network has a base, for a guest that names it; nil: there is none here, and the guest
-// computes itself.
+// Networks returns the set whose network has a base. If it returns nil, the host does not have the network, and the guest runs it itself.
 type Networks func(base [32]byte) *predict.Set
 
-// ShareNetworks lets the guest ask for networks, of which it gets one recogniser each.
+// ShareNetworks lets the guest use the networks that n returns. The instance has one recogniser for each.
 func (in *Instance) ShareNetworks(n Networks) { in.networks = n }
 
 // sharedNetwork is a network that the guest has asked for.
@@ -34,7 +33,7 @@ func (in *Instance) network(s []uint64) {
 	}
 }
 
-// recogniser is that of a network by its number.
+// recogniser returns the recogniser of a network by its number. For an unknown number, it ends the instance.
 func (in *Instance) recogniser(number uint64) *predict.Recogniser {
 	i := count(number) - 1
 	if i < 0 || i >= len(in.shared) {

@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/models"
 )
 
-// TestRecognise checks that a guest gets the same bytes from the host as from a recogniser, and that the instance asks its host once for
-// each network.
+// TestRecognise checks that a guest gets the same bytes from the host as from a recogniser, and that the instance requests each network
+// once from its host.
 func TestRecognise(t *testing.T) {
 	set, err := predict.LoadNetwork(models.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := 0
+	requests := 0
 	in := New(Options{}).Open()
 	defer in.Close()
 	in.mem, in.ctx = make([]byte, 1<<20), context.Background()
@@ -32,7 +32,7 @@ func TestRecognise(t *testing.T) {
 		t.Errorf("network = %d without a network of the host, want 0", n)
 	}
 	in.ShareNetworks(func(base [32]byte) *predict.Set {
-		if asked++; base == set.Base() {
+		if requests++; base == set.Base() {
 			return set
 		}
 		return nil
@@ -45,8 +45,8 @@ func TestRecognise(t *testing.T) {
 			t.Fatalf("network = %d, want 1", n)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("the host was asked %d times, want once for each base", asked)
+	if requests != 2 {
+		t.Errorf("the host was asked %d times, want once for each base", requests)
 	}
 
 	r := set.NewRecogniser()
@@ -100,7 +100,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// cellsOf holds the cells of a picture, which lies in memory, to a recogniser's own.
+// cellsOf compares the cells of a picture in the guest's memory with the result of a recogniser.
 func cellsOf(t *testing.T, in *Instance, r *predict.Recogniser, pix []byte) {
 	t.Helper()
 	const pixelsAt, rowsAt = 16384, 256 << 10

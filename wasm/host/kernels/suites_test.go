@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/prebuilt"
 )
 
-// TestSuitesOfTheKernels runs the tests of every package of kernels as a guest, and those that need a level or a network of this host.
+// TestSuitesOfTheKernels runs the tests of every package of kernels as a guest, and tests that need the host's processor level or network.
 func TestSuitesOfTheKernels(t *testing.T) {
 	testkit.Nightly(t)
 	n := kernels.New(kernels.Options{Weights: 32 << 20})

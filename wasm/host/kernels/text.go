@@ -8,8 +8,8 @@ import (
 
 // base64(dst, dstcap, src, len) → i64
 func (in *Instance) base64(s []uint64) {
-	ate, made := jsonio.DecodeGroups(in.bytes(s[0], count(s[1])), in.bytes(s[2], count(s[3])))
-	s[0] = uint64(ate)<<32 | uint64(made)
+	ate, written := jsonio.DecodeGroups(in.bytes(s[0], count(s[1])), in.bytes(s[2], count(s[3])))
+	s[0] = uint64(ate)<<32 | uint64(written)
 }
 
 // quote(src, len) → i32

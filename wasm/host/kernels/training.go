@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train/kernel"
 )
 
-// lanes is a length that training's kernels take.
+// lanes returns a length for the training kernels. If it is not a multiple of kernel.Lanes, lanes ends the instance.
 func lanes(v uint64) int {
 	n := count(v)
 	if n%kernel.Lanes != 0 {
@@ -63,7 +63,7 @@ func (in *Instance) share(s []uint64) {
 	kernel.Share(view[float32](in, s[0], n), view[float32](in, s[1], n), view[float32](in, s[2], n), view[float32](in, s[3], n), view[float32](in, s[4], n))
 }
 
-// evaluate is rows(dst, n, w, d, q)
+// evaluate implements rows(dst, n, w, d, q)
 func (in *Instance) evaluate(s []uint64) {
 	n, d := count(s[1]), lanes(s[3])
 	kernel.Rows(view[float32](in, s[0], n), view[float32](in, s[2], d), view[int16](in, s[4], times(n, d)))

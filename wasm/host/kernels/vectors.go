@@ -9,17 +9,17 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// table is a guest's table of chunks, translated to addresses of ours, and what it was made from:
-// a guest asks again and again with the same one.
+// table caches a guest's table of chunks, translated to addresses of the host. Guests pass the same table in many calls. The fields after
+// chunks are the input of the translation, to detect changes.
 type table struct {
-	chunks       []uintptr // no pointers: memory that has moved since must not stay alive for them
+	chunks       []uintptr // not pointers, which would keep the old memory alive after it has moved
 	guest        []byte
 	stride, rows int
 	memory       *byte
 	size         int
 }
 
-// translate returns the chunks of rows rows of stride bytes at address at.
+// translate returns the addresses of the chunks in the guest's table at address at. The chunks have rows rows of stride bytes.
 func (in *Instance) translate(t *table, at uint64, stride, rows int) []unsafe.Pointer {
 	n := kernel.Chunks(rows)
 	guest := in.bytes(at, times(n, 8))
@@ -36,10 +36,10 @@ func (in *Instance) translate(t *table, at uint64, stride, rows int) []unsafe.Po
 	return unsafe.Slice((*unsafe.Pointer)(unsafe.Pointer(&t.chunks[0])), n)
 }
 
-// maxStride is the stride of vectors with the most dimensions.
+// maxStride is the maximum stride in bytes, that of vectors with kernel.MaxDim dimensions.
 const maxStride = kernel.MaxDim
 
-// shape checks the parameters that distances and dots share.
+// shape checks parameters of distances and dots. If they are invalid, it ends the instance.
 func (in *Instance) shape(stride, n, total int) {
 	if stride == 0 || stride%64 != 0 || stride > maxStride || total == 0 {
 		panic(abi.ErrWild)
@@ -47,11 +47,11 @@ func (in *Instance) shape(stride, n, total int) {
 	in.work(n, stride, 1)
 }
 
-// rowsAtOnce is the number of rows that one call of a kernel measures.
+// rowsAtOnce is the maximum number of rows in one call of a kernel.
 const rowsAtOnce = 1 << 10
 
-// eachRows calls f with copies of n rows at an address, all of them below total: results may be
-// written over the rows that the guest named, after they have been checked.
+// eachRows calls f with copies of the n row numbers at an address, at most rowsAtOnce in a call. If a number is not below total, eachRows
+// ends the instance. f gets copies because it may write results over the guest's row numbers, after eachRows has checked them.
 func (in *Instance) eachRows(at uint64, n, total int, f func(from int, rows []uint32)) {
 	rows := view[uint32](in, at, n)
 	for from := 0; from < n; from += rowsAtOnce {
@@ -101,5 +101,5 @@ func (in *Instance) dots(s []uint64) {
 	in.forget()
 }
 
-// forget lets go of the guest's memory, which may move.
+// forget removes all references to the guest's memory, because it may move.
 func (in *Instance) forget() { in.vectors, in.query = kernel.Vectors{}, kernel.Query{} }

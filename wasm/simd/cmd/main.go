@@ -1,4 +1,4 @@
-// Command cmd writes the modules of the kernels to files, the second one with the relaxed dot product:
+// Command cmd writes the two modules of kernels to files. The second module uses the relaxed dot product:
 //
 //	go run ./wasm/simd/cmd wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm
 package main

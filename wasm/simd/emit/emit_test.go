@@ -113,7 +113,7 @@ func TestVectors(t *testing.T) {
 	evaluate(t, tests)
 }
 
-// TestControl sums what a helper makes of the numbers below n, leaving out multiples of three and stopping at 20.
+// TestControl: a module sums the results of a helper function for the numbers below n. It skips multiples of three, and stops at 20.
 func TestControl(t *testing.T) {
 	var m emit.Module
 	square := m.Func("", emit.Params(i32), i32)
@@ -144,7 +144,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// memory exports a memory of one page.
+// memory is a module that exports a memory of one page.
 var memory = []byte("\x00asm\x01\x00\x00\x00\x05\x03\x01\x00\x01\x07\x0a\x01\x06memory\x02\x00")
 
 func TestMemory(t *testing.T) {
@@ -227,7 +227,7 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// TestMistakes checks that each mistake panics in the call that makes it.
+// TestMistakes checks that each invalid call panics.
 func TestMistakes(t *testing.T) {
 	var m emit.Module
 	f := m.Func("f", emit.Params(i32, f32))

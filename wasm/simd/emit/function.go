@@ -1,6 +1,6 @@
 package emit
 
-// Func is a function in the making: statements in the order of the calls that make them.
+// Func builds a function. Its methods append statements, in the order of the calls.
 type Func struct {
 	name   string
 	index  int
@@ -9,13 +9,13 @@ type Func struct {
 	result Type
 	locals []Type
 	code   []byte
-	depth  int // blocks that are open
+	depth  int // number of open blocks
 }
 
-// Param is parameter i, a local.
+// Param returns parameter i, which is a local.
 func (f *Func) Param(i int) Value { return local(f.params[i], i) }
 
-// Args are the parameters, all of them.
+// Args returns all parameters.
 func (f *Func) Args() []Value {
 	out := make([]Value, len(f.params))
 	for i := range out {
@@ -28,7 +28,7 @@ func local(t Type, i int) Value {
 	return Value{typ: t, code: appendUnsigned([]byte{0x20}, uint64(i)), local: i + 1}
 }
 
-// Local declares a local. It is zero when the function begins, and not again in a loop.
+// Local declares a local, which is zero when the function starts. A loop does not reset it.
 func (f *Func) Local(t Type) Value {
 	f.locals = append(f.locals, t)
 	return local(t, len(f.params)+len(f.locals)-1)
@@ -53,7 +53,7 @@ func (f *Func) Set(x Value, v any) {
 // Inc adds n to a local.
 func (f *Func) Inc(x Value, n any) { f.Set(x, x.Add(n)) }
 
-// Label is a block that is open, to leave or to repeat.
+// Label identifies an open block, for [Func.BreakIf].
 type Label struct{ depth int }
 
 func (f *Func) open(code byte, body func()) {
@@ -64,12 +64,12 @@ func (f *Func) open(code byte, body func()) {
 	f.code = append(f.code, 0x0b)
 }
 
-// Block runs body; a [Func.BreakIf] to its label goes to its end.
+// Block appends a block with the statements that body appends. A [Func.BreakIf] to end jumps to the end of the block.
 func (f *Func) Block(body func(end Label)) {
 	f.open(0x02, func() { body(Label{f.depth}) })
 }
 
-// BreakIf goes to the end of a block, or to the beginning of a loop, where cond is not 0.
+// BreakIf jumps to the end of a block, or to the beginning of a loop, if cond is not 0.
 func (f *Func) BreakIf(to Label, cond Value) {
 	f.code = append(f.code, value(I32, cond).code...)
 	f.code = appendUnsigned(append(f.code, 0x0d), uint64(f.depth-to.depth))
@@ -101,7 +101,7 @@ func (f *Func) If(cond Value, then func(), or ...func()) {
 	})
 }
 
-// Return ends the function, with a value where it has a result.
+// Return ends the function. v is its result, if it has one.
 func (f *Func) Return(v ...Value) {
 	if len(v) == 0 && f.result == none {
 		f.code = append(f.code, 0x0f)
@@ -130,7 +130,7 @@ func (f *Func) Call(g *Func, args ...Value) {
 	f.code = append(f.code, f.call(g, args)...)
 }
 
-// CallValue returns g's result as a value: the call happens where, and as often as, it is used.
+// CallValue returns the result of calling g. Each use of the Value calls g again.
 func (f *Func) CallValue(g *Func, args ...Value) Value {
 	if g.result == none {
 		panic("emit: a call without a result")
@@ -166,7 +166,7 @@ func (f *Func) StoreLane(at Value, offset int, v Value, size, lane int) {
 	f.code = append(f.code, byte(lane))
 }
 
-// encode is the function's body: its locals, runs of one type together, and its code.
+// encode returns the body of the function: its locals, as runs of one type, and its code.
 func (f *Func) encode() []byte {
 	var runs []byte
 	n := 0
@@ -181,7 +181,7 @@ func (f *Func) encode() []byte {
 	out := append(appendUnsigned(nil, uint64(n)), runs...)
 	out = append(out, f.code...)
 	if f.result != none {
-		out = append(out, 0x00) // unreachable: every way through returns
+		out = append(out, 0x00) // unreachable: every path returns earlier
 	}
 	return append(out, 0x0b)
 }

@@ -1,7 +1,7 @@
 // Package emit writes WebAssembly modules: functions, one imported memory, and the instructions of
 // the core language with fixed-width SIMD that kernels need.
 //
-// A [Value] is an expression on its way to the stack, a [Func] a list of statements:
+// A [Value] is an expression, whose instructions leave its result on the stack. A [Func] is a list of statements:
 //
 //	f := m.Func("sum", emit.Params(emit.I32, emit.I32), emit.I32)   // (p, n) → i32
 //	p, n, sum := f.Param(0), f.Param(1), f.Local(emit.I32)
@@ -12,11 +12,11 @@
 //	})
 //	f.Return(sum)
 //
-// Operands are checked by type where an expression is made; a mistake is a panic, since modules are made of constants of the program and
-// not of input. An engine finds the remaining mistakes when it compiles the module. The encoding is that of the WebAssembly specification
-// 2.0, chapter 5.
+// The package checks the types of operands when it makes an expression. It panics at a mistake, because a module depends on the program
+// only and never on input. An engine finds the remaining mistakes when it compiles the module. The encoding follows the WebAssembly
+// specification 2.0, chapter 5.
 //
-// The package knows no tables, globals, data segments, references or exceptions.
+// The package does not support tables, globals, data segments, references or exceptions.
 package emit
 
 // Type is the type of a value.
@@ -49,22 +49,22 @@ func (t Type) String() string {
 // Params is a list of types, for [Module.Func].
 func Params(types ...Type) []Type { return types }
 
-// Module is a module in the making. The zero value is an empty one.
+// Module is a module under construction. The zero value is an empty module.
 type Module struct {
-	types  [][]byte // encoded, each once
+	types  [][]byte // encoded types of functions, without duplicates
 	funcs  []*Func
-	memory []byte // the import, encoded
+	memory []byte // encoded import of the memory; nil if the module has no memory
 }
 
-// ImportMemory imports the one memory, of at least pages pages of 64 KiB.
+// ImportMemory imports the memory, with a minimum size of pages pages of 64 KiB. A later call replaces the import.
 func (m *Module) ImportMemory(module, name string, pages int) {
 	m.memory = append(text(nil, module), text(nil, name)...)
 	m.memory = append(m.memory, 0x02, 0x00)
 	m.memory = appendUnsigned(m.memory, uint64(pages))
 }
 
-// Func begins a function. One with a name is exported under it. It returns one value, or none
-// where result is absent.
+// Func begins a function. If name is not empty, the module exports the function under it. The function returns one value, or none if
+// result is absent.
 func (m *Module) Func(name string, params []Type, result ...Type) *Func {
 	if len(result) > 1 {
 		panic("emit: " + name + " has more than one result")
@@ -120,7 +120,7 @@ func (m *Module) Bytes() []byte {
 	return section(out, 10, len(m.funcs), code)
 }
 
-// section appends a section of count entries, unless there are none.
+// section appends a section of count entries to dst. If count is 0, it appends nothing.
 func section(dst []byte, id byte, count int, entries []byte) []byte {
 	if count == 0 {
 		return dst

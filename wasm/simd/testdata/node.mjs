@@ -1,4 +1,4 @@
-// node node.mjs FOLDER: repeats the operations there with the kernels there.
+// node node.mjs FOLDER: repeats the recorded operations in FOLDER with the kernels in FOLDER.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { replay } from './replay.mjs';

@@ -1,8 +1,8 @@
-// Does once more what a test recorded, and compares every result and all of memory.
+// Repeats the operations that a test has recorded, and compares every result and the complete memory.
 
 const bits = new DataView(new ArrayBuffer(8));
 
-// value is an argument as JavaScript passes it; a float's bits that are not a number may not survive.
+// value returns a recorded argument as a JavaScript value. The bits of a float that is NaN can change.
 function value(type, text) {
   if (type === 'I') return BigInt.asIntN(64, BigInt(text));
   if (type === 'i') return Number(text) | 0;
@@ -10,7 +10,7 @@ function value(type, text) {
   return bits.getFloat32(0);
 }
 
-// unsigned is a result as the recording has it.
+// unsigned returns a result in the format of the recording.
 function unsigned(want, got) {
   if (got === undefined) return '0';
   if (typeof got === 'bigint') return BigInt.asUintN(64, got).toString();

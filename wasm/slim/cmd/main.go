@@ -1,4 +1,4 @@
-// Command cmd removes the tables of stack traces from a linked module:
+// Command cmd removes the tables that only stack traces read from a linked module:
 //
 //	go run ./wasm/slim/cmd LINKED wasm/dist/guest.wasm
 package main

@@ -2,7 +2,7 @@ package describe
 
 import "github.com/sightline-dev/sightline/core/api/call"
 
-// activations are the schemas of a map that shows where in a picture a model sees concepts.
+// activations holds the schemas of the call that returns where in a picture a model recognises concepts.
 var activations = []member{
 	{"Activations", closedRecord("Where in a picture a model recognises concepts, as a value for each cell of a grid.",
 		always("box", list(share, size(4, 4)...),

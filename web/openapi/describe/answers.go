@@ -5,7 +5,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// schemas are the schemas of the document: first those of answers, then those of requests.
+// schemas returns the schemas of the document.
 func schemas() object {
 	all := object{{"Status", statusSchema()}, {"Error", errorSchema()}}
 	for _, group := range [][]member{pictures, models, activations, evaluations, learning, others, finding, answers, accounts, copies, requests, clauses, enrolment} {
@@ -14,7 +14,7 @@ func schemas() object {
 	return all
 }
 
-// lists are the names of the lists in answers. An error answer has the list of its endpoint, too, but empty.
+// lists holds the names of the lists in answers. An error answer contains the list of its endpoint, too, but empty.
 var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "changes", "duplicates", "groups"}
 
 func errorSchema() object {
@@ -133,7 +133,7 @@ var models = []member{
 		always("data", ref("OutputData"), ""))},
 }
 
-// predicted are the fields of a prediction for a picture, or for a frame of a video.
+// predicted holds the fields of a prediction for a picture, or for a frame of a video.
 var predicted = []field{
 	maybe("concepts", list(ref("ConceptValue")), "Highest value first."),
 	maybe("colors", list(ref("Color")), "Largest share of the picture first."),
@@ -265,7 +265,7 @@ var workflowFields = []field{
 	always("id", id, ""), always("app_id", appID, public), always("created_at", when, ""),
 }
 
-// answers are the complete answers of calls that succeed, and of calls in which each item has its own status.
+// answers holds the schemas of complete answers: of successful calls, and of calls that return a status for each item.
 var answers = []member{
 	{"Done", answer("The call succeeded. The response has no other content.")},
 	{"OutputsAnswer", answer("", always("outputs", list(ref("Output")), "One for each input, in the order of the request."))},
@@ -296,7 +296,7 @@ var answers = []member{
 			"One for each input, in the order of the request."))},
 }
 
-// accounts are the schemas of tokens, sessions, applications and keys.
+// accounts holds the schemas of answers about tokens, sessions, applications and keys.
 var accounts = []member{
 	{"App", closedRecord("An application.",
 		always("id", hex32, ""),

@@ -1,15 +1,14 @@
-// Package describe writes the OpenAPI 3.1 document of /v2. go generate runs it. A server never runs it: it embeds the written document
+// Package describe generates the OpenAPI 3.1 document of /v2. Only go generate and tests run it. A server embeds the generated document
 // (package openapi).
 //
-//	operations.go ─┐                     scopes of core/api's table of endpoints
-//	examples.go   ─┤                                   │
-//	requests.go   ─┼── Document ──── go generate ──── openapi.json ──── GET /openapi.json
-//	answers.go    ─┤                                   │
-//	status.go     ─┘                     tests: the table both ways, every transcript
+//	core/api's table of endpoints: scopes ─┐
+//	operations.go ─────────────────────────┤
+//	requests.go, answers.go, status.go, … ─┼── Document ── go generate ── openapi.json ── GET /openapi.json
+//	observed.json: answers of a server ────┘
 //
-// The document is written by hand, not derived from the handlers, because they read and write JSON by hand. Tests keep it true: it has
-// exactly the operations of the table of endpoints and the codes in core/api's source, and every exchange of core/api's transcripts must
-// match it. The schemas of answers are closed, so a test fails if a handler adds a member.
+// The operations and schemas are written by hand, because the handlers, too, read and write JSON by hand. Tests compare the document with
+// the code: it has exactly the operations in the table of endpoints and the codes in core/api's source. Every exchange in core/api's
+// transcripts must match it. The schemas of answers are closed, so a test fails if a handler adds a member.
 package describe
 
 import (
@@ -18,7 +17,7 @@ import (
 	"fmt"
 )
 
-// Document is openapi.json, indented, with a line end. It is the same each time.
+// Document returns the content of openapi.json: indented JSON that ends with a line feed. All calls return the same bytes.
 func Document() ([]byte, error) {
 	paths, err := paths()
 	if err != nil {
@@ -58,7 +57,7 @@ func Document() ([]byte, error) {
 	return encode(doc)
 }
 
-// headers are the components of answers' headers.
+// headers holds the shared headers of answers.
 var headers = object{
 	{"CallsLeft", object{
 		{"description", "Number of calls that the account may still make. Omitted if the number is unlimited."},
@@ -107,7 +106,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// with is o and more members.
+// with returns a copy of o with more members at its end.
 func (o object) with(more ...member) object { return append(o[:len(o):len(o)], more...) }
 
 // compact returns v as JSON, without escaping < and &.

@@ -6,7 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// finding are the schemas of the results of a whole search: its summary and its cut-off.
+// finding holds the schemas of summaries of a search, suggested cut-offs and duplicates.
 var finding = []member{
 	{"SummaryAsked", record("Which aggregates to return; others are omitted.",
 		maybe("scores", record("Distribution of scores.",

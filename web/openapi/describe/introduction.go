@@ -7,13 +7,13 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 )
 
-// introduction is the description of the document, in Markdown.
+// introduction returns the description of the document, in Markdown.
 func introduction() string {
 	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(introductionText, call.MaxInputs, call.DefaultPerPage, call.MaxPerPage, len(languages), strings.Join(languages, ", ")))
 }
 
-// introductionText is a format, with » and « instead of backquotes. It takes the number of inputs in a call, the default and the largest
-// number of rows on a page, the number of languages and their codes.
+// introductionText is a format string, with » and « instead of backquotes. Its arguments are the maximum number of inputs in a call, the
+// default and the maximum number of rows on a page, the number of languages and their codes.
 const introductionText = `Recognise what is in pictures and videos, train custom concepts, store pictures and search them by content, label,
 metadata, location or similarity.
 

@@ -2,10 +2,11 @@ package describe
 
 import "github.com/sightline-dev/sightline/core/training"
 
-// judged is a list of concepts with a version's value for one input.
+// judged is the schema of a list of concepts, each with the value that a model version predicts for one input.
 var judged = list(ref("JudgedConcept"))
 
-// learning are the schemas of answers that help people to teach a model and to see what it has learned.
+// learning holds the schemas of answers about training sets, inputs to label next, differences between versions, the use of concepts, and
+// the history of an input.
 var learning = []member{
 	{"JudgedConcept", closedRecord("", always("id", id, ""), always("name", text(), ""), always("value", share, ""))},
 	{"TrainingSet", closedRecord("The current training set.",

@@ -10,17 +10,17 @@ import (
 )
 
 // Observation holds answers of a server to the calls of one operation. The tests of package openapi write observed.json
-// (go test ./web/openapi -update), so every answer and every error in the document is a real one.
+// (go test ./web/openapi -update), so a server has returned every answer and every error in the document.
 type Observation struct {
-	Answers  map[string]json.RawMessage `json:"answers,omitempty"`  // by the name of the request's example; "": the request has none
-	Failures []Failure                  `json:"failures,omitempty"` // by HTTP status and code
+	Answers  map[string]json.RawMessage `json:"answers,omitempty"`  // by the name of the request's example; "" if it has none
+	Failures []Failure                  `json:"failures,omitempty"` // in ascending order of code, one for each code
 }
 
-// Failure is an error of an operation in a transcript of package api.
+// Failure is an error that an operation returns in a transcript of package api.
 type Failure struct {
-	HTTP    int    `json:"http"` // 0: only an item of a call had it
+	HTTP    int    `json:"http"` // 0: only items of calls had the error
 	Code    int    `json:"code"`
-	Details string `json:"details,omitempty"` // of one such answer
+	Details string `json:"details,omitempty"` // the shortest details of an answer with the code
 }
 
 //go:embed observed.json
@@ -32,8 +32,8 @@ func readObserved() (all map[string]Observation, err error) {
 	return all, err
 }
 
-// examplesOf adds the answers to the media type of a successful answer. An example has the name of its request's example, so Swagger UI
-// shows the two together.
+// examplesOf returns media, the media type of a successful answer, with the answers as examples. An answer has the name of its request's
+// example, so Swagger UI shows the two together. examplesOf returns an error if an example has no answer.
 func (o *Observation) examplesOf(op *operation, media object) (object, error) {
 	if len(op.examples) == 0 {
 		if answer := o.Answers[""]; answer != nil {
@@ -52,10 +52,10 @@ func (o *Observation) examplesOf(op *operation, media object) (object, error) {
 	return media.with(member{"examples", examples}), nil
 }
 
-// general are the codes that every call can end with. The document's introduction describes them.
+// general holds the codes of errors that every call can return. The document's introduction describes them.
 var general = []int{11001, 11002, 11005, 11006, 11007, 11009, 39998, 40030, 40032, 40033, 99009}
 
-// failuresOf returns a list in Markdown of the errors of a call, without the general ones. It may be empty.
+// failuresOf returns a list of the operation's errors in Markdown, without the general errors. It is empty if there are no others.
 func (o *Observation) failuresOf() string {
 	var b strings.Builder
 	for _, f := range o.Failures {
@@ -66,11 +66,11 @@ func (o *Observation) failuresOf() string {
 		if b.Len() == 0 {
 			b.WriteString("**What can go wrong**\n")
 		}
-		where := "status of an item"
+		place := "status of an item"
 		if f.HTTP != 0 {
-			where = "HTTP " + strconv.Itoa(f.HTTP)
+			place = "HTTP " + strconv.Itoa(f.HTTP)
 		}
-		fmt.Fprintf(&b, "\n- `%d` %s (%s).", f.Code, strings.TrimSuffix(codes[i].Text, "."), where)
+		fmt.Fprintf(&b, "\n- `%d` %s (%s).", f.Code, strings.TrimSuffix(codes[i].Text, "."), place)
 		if codes[i].Note != "" {
 			b.WriteString(" " + codes[i].Note)
 		}
@@ -81,7 +81,7 @@ func (o *Observation) failuresOf() string {
 	return b.String()
 }
 
-// escape returns text in which Markdown has no meaning.
+// escape returns text, with the characters escaped that have a meaning in Markdown.
 func escape(text string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`", "[", `\[`).Replace(text)
 }

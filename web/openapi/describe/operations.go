@@ -2,7 +2,7 @@ package describe
 
 import "github.com/sightline-dev/sightline/core/search"
 
-// tags are the groups of operations, in the order of the interface's documentation.
+// tags returns the groups of operations, in the order of the documentation.
 func tags() []object {
 	var all []object
 	for _, t := range [][2]string{
@@ -36,7 +36,7 @@ func tags() []object {
 	return all
 }
 
-// operations are the endpoints, in the order of core/api's table.
+// operations describes the endpoints, in the order of core/api's table.
 var operations = []operation{
 	{
 		method: "POST", path: "/models/{model_id}/outputs", id: "predict", tag: "Predict",
@@ -187,7 +187,7 @@ var operations = []operation{
 		note: "Lists groups of inputs that show the same, sorted by tier, then by creation; at most 100 groups per page. All groups " +
 			"of the tier `same_file` are found immediately. For the other tiers, the server must search the neighbours of every " +
 			"input. One call does this for 100 inputs: repeat it until `examined` equals `of`.",
-		asks:   []object{queryParameter("tier", text(oneOf(search.Tiers[:]...)), "Omitted: all tiers.")},
+		query:  []object{queryParameter("tier", text(oneOf(search.Tiers[:]...)), "Omitted: all tiers.")},
 		answer: "DuplicateGroupsAnswer",
 	},
 
@@ -334,7 +334,7 @@ var operations = []operation{
 		summary: "Compare two versions",
 		note: "Compares the predictions of both versions for all analysed inputs. A version predicts a concept as present if the value " +
 			"reaches the version's own cut-off. `with` names the other version; by default it is the version trained before this one.",
-		asks:   []object{queryParameter("with", text(), "ID of another trained version of the model.")},
+		query:  []object{queryParameter("with", text(), "ID of another trained version of the model.")},
 		answer: "ComparisonAnswer",
 	},
 
@@ -370,7 +370,7 @@ var operations = []operation{
 		summary: "Get concept usage",
 		note: "Lists all custom concepts, and the concepts of the general model that are a label of an input, predicted for an input, or " +
 			"part of a custom model.",
-		asks: []object{
+		query: []object{
 			queryParameter("language", language, "Language of the names. Default: the application's."),
 			queryParameter("q", text(), "Start of the name."),
 		},
@@ -531,11 +531,11 @@ var operations = []operation{
 
 const modelFeedbackExample = `{"input":{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}]},"feedback_info":{"event_type":"annotation","output_id":"5dba834e1d9c758f8731932c00e163dd","end_user_id":"a-user","session_id":"a-session"}}}`
 
-// Pictures of 8 by 8 pixels of one colour.
+// Pictures of 8 by 8 pixels in one colour, as base64.
 const (
 	redPNG  = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR42mP4z8CAFTEMLQkAKP8/wc53yE8AAAAASUVORK5CYII="
 	bluePNG = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEElEQVR42mNgYPiPAw0pCQCpcD/B/MtF/AAAAABJRU5ErkJggg=="
 )
 
-// pixelGIF is one pixel, red for 4 s and then blue.
+// pixelGIF is an animation of one pixel, first red for 4 s and then blue, as base64.
 const pixelGIF = "R0lGODlhAQABAIAAAP8AAAAA/yH5BACQAQAALAAAAAABAAEAAAICRAEAIfkEAJABAAAsAAAAAAEAAQAAAgJMAQA7"

@@ -28,7 +28,7 @@ type operation struct {
 	page         bool     // the operation reads page and per_page
 	writes       bool     // the operation fails when the disk is full
 	short        bool     // the operation has no form below an application's long path
-	asks         []object // parameters of the query, except page and per_page
+	query        []object // parameters of the query, except page and per_page
 }
 
 // example is a body of a request.
@@ -111,9 +111,9 @@ func (op *operation) body(need *api.Endpoint, seen *Observation) (object, error)
 			{"required", colons(need.Required)}, {"redacted", colons(need.Redacted)}, {"instead", colons(need.Instead)},
 		}})
 	}
-	parameters := op.asks
+	parameters := op.query
 	if op.page && op.method == "GET" {
-		parameters = append([]object{{{"$ref", "#/components/parameters/page"}}, {{"$ref", "#/components/parameters/per_page"}}}, op.asks...)
+		parameters = append([]object{{{"$ref", "#/components/parameters/page"}}, {{"$ref", "#/components/parameters/per_page"}}}, op.query...)
 	}
 	if len(parameters) > 0 {
 		o = o.with(member{"parameters", parameters})
@@ -145,7 +145,7 @@ func paragraphs(texts ...string) string {
 }
 
 // responses returns the possible answers of the operation, by HTTP status.
-func (op *operation) responses(asks auth.Credential, seen *Observation) (object, error) {
+func (op *operation) responses(credential auth.Credential, seen *Observation) (object, error) {
 	var all object
 	if op.picture {
 		all = object{{"200", object{
@@ -159,7 +159,7 @@ func (op *operation) responses(asks auth.Credential, seen *Observation) (object,
 		}
 		all = object{{"200", object{{"description", "Success."}, {"content", object{{jsonType, media}}}}}}
 	}
-	if headers := op.headers(asks); len(headers) > 0 {
+	if headers := op.headers(credential); len(headers) > 0 {
 		good, _ := all[0].value.(object)
 		all[0].value = good.with(member{"headers", headers})
 	}
@@ -171,7 +171,7 @@ func (op *operation) responses(asks auth.Credential, seen *Observation) (object,
 		all = all.with(member{"207", some})
 	}
 	for _, f := range failures {
-		if !op.mayFail(f.http, asks) {
+		if !op.mayFail(f.http, credential) {
 			continue
 		}
 		r := object{{"$ref", "#/components/responses/" + f.name}}
@@ -193,8 +193,8 @@ var durable = object{
 }
 
 // headers returns the headers of a successful answer.
-func (op *operation) headers(asks auth.Credential) (all object) {
-	if asks == auth.OfApplication {
+func (op *operation) headers(credential auth.Credential) (all object) {
+	if credential == auth.OfApplication {
 		all = callsLeft
 	}
 	if op.logs() {
@@ -217,11 +217,11 @@ func jsonResponse(note string, schema object) object {
 }
 
 // mayFail reports whether the operation can fail with an HTTP status.
-func (op *operation) mayFail(http int, asks auth.Credential) bool {
-	open := asks == auth.OfNobody || asks == auth.OfClient // the operation needs no account, so no account's calls are counted
+func (op *operation) mayFail(http int, credential auth.Credential) bool {
+	open := credential == auth.OfNobody || credential == auth.OfClient // the operation needs no account, so no account's calls are counted
 	switch http {
 	case 400:
-		return op.page || op.method != "GET" || asks == auth.OfApplication // with a session, the call must name the application
+		return op.page || op.method != "GET" || credential == auth.OfApplication // with a session, the call must name the application
 	case 402, 403:
 		return !open
 	case 404:

@@ -32,8 +32,8 @@ func message(name string) object {
 // octets is a picture, an object or a chunk.
 var octets = object{{"application/octet-stream", object{{"schema", text(member{"format", "binary"})}}}}
 
-// named are the query parameters that name an application and its partition.
-var named = []string{"sync_app", "sync_partition"}
+// partitionQuery are the query parameters that name an application and its partition.
+var partitionQuery = []string{"sync_app", "sync_partition"}
 
 // calls are the calls of the protocol, in the order of sync/README.md.
 var calls = []syncCall{
@@ -57,13 +57,13 @@ var calls = []syncCall{
 		note: "The operations of a replica, in sequence. The origin skips those that it already has, so sending them again is safe. " +
 			"It accepts all of them or the first ones. If an operation names a missing picture, the answer is the refusal `blobs` of " +
 			"sync/README.md: upload the picture and push again.",
-		query: named, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
+		query: partitionQuery, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
 	},
 	{
 		method: "POST", path: "/sync/back", id: "giveSyncBack", summary: "Give back entries",
 		note: "Entries of the log that an origin lost when it was restored from a backup, as a replica has kept them. The origin appends " +
 			"those that it lacks and lists as conflicts those that it cannot take. One entry can also show that the disk of the origin was set back to an older copy; the answer is then 409 with the log's new epoch.",
-		query: named, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
+		query: partitionQuery, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
 	},
 	{
 		method: "GET", path: "/sync/snapshot", id: "readSyncSnapshot", summary: "Get the manifest of a snapshot",
@@ -73,7 +73,7 @@ var calls = []syncCall{
 	{
 		method: "GET", path: "/sync/snapshot/{hash}", id: "readSyncChunk", summary: "Get a chunk of a snapshot",
 		note:  "A chunk, or an object that versions name. 404 if the origin no longer stores it: then get the newest manifest.",
-		query: named, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
+		query: partitionQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
 		method: "GET", path: "/sync/digest", id: "readSyncDigest", summary: "Get a node of the tree of digests",
@@ -83,17 +83,17 @@ var calls = []syncCall{
 	{
 		method: "POST", path: "/sync/blobs/have", id: "haveSyncBlobs", summary: "Check which pictures are stored",
 		note:  "Pictures of an application, by hash. A hash gives no access: pictures of other applications count as missing.",
-		query: named, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
+		query: partitionQuery, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/blobs/{hash}", id: "readSyncBlob", summary: "Get a picture or an object",
-		query: named, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
+		query: partitionQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
 		method: "PUT", path: "/sync/blobs/{hash}", id: "putSyncBlob", summary: "Upload a picture or an object",
 		note: "The whole content or, with `Content-Range`, one piece after another. It is visible only when it is complete and its hash " +
 			"is right.",
-		query: named, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
+		query: partitionQuery, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/keys", id: "readSyncKeys", summary: "Get application record and keys",

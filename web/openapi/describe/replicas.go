@@ -1,6 +1,6 @@
 package describe
 
-// operationFields are the fields of an operation. seq is its sequence number, which may be forgotten.
+// operationFields returns the fields of an operation, followed by more. seq is the field of the sequence number; some answers may omit it.
 func operationFields(seq field, more ...field) []field {
 	return append([]field{
 		always("site", whole(), "Number of the site that made it: a replica or the origin."),
@@ -22,7 +22,7 @@ const seqNote = "Sequence number among the operations of the site, starting at 1
 const verdicts = "`superseded`: a later write took precedence. `duplicate`: the ID or URL is already in use. " +
 	"`gone`: its target was deleted or does not exist. `stale`: the operation is too old. `refused`: the origin rejected it."
 
-// copies are the schemas of a copy's sync status, outbox and conflicts.
+// copies holds the schemas of a replica's sync status, outbox and conflicts.
 var copies = []member{
 	{"Copy", closedRecord("Sync status of a replica. Counts are lower bounds of progress.",
 		always("app_id", hex32, ""),
@@ -89,7 +89,7 @@ var copies = []member{
 		always("id", text(), ""), always("name", text(), ""), always("site", whole(), ""), always("apps", list(hex32), "")), ""))},
 }
 
-// enrolment is the schema of the request that an edge sends once, to enrol.
+// enrolment holds the schema of the request that an edge sends once, to enrol at its origin.
 var enrolment = []member{
 	{"Enrolment", record("",
 		always("token", text(), "The token that `sightline edge create` printed."),

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// action is the member that selects what a PATCH does with the values.
+// action returns the field that selects what a PATCH does with the values. note describes it.
 func action(note string, values ...string) field {
 	return maybe("action", text(oneOf(values...)), note)
 }
@@ -19,8 +19,8 @@ const (
 	firstActions = "`merge_concepts` or `merge` (default), `delete_concepts` or `remove`, or `overwrite`."
 )
 
-func items(name string, least, most int, note string) object {
-	return withNote(list(ref(name), size(least, most)...), note)
+func items(name string, least, maxItems int, note string) object {
+	return withNote(list(ref(name), size(least, maxItems)...), note)
 }
 
 var pagination = maybe("pagination", ref("Pagination"), "Takes precedence over `page` and `per_page` in the query.")
@@ -195,7 +195,7 @@ var requests = []member{
 		always("apps", list(record("", always("id", id, ""), maybe("user_id", text(), "ID of the account, or `me`.")), size(1, 1)...), "")), size(1, 1)...), ""))},
 }
 
-// clauses are the schemas of the conditions of a search.
+// clauses holds the schemas of the clauses of a search.
 var clauses = []member{
 	{"Clause", record(
 		"One or more conditions, all of which must hold. `input` or `output` is required; if they contain no condition, every input matches.",

@@ -5,19 +5,19 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
-// field is a member of an object in a request or an answer.
+// field is a member of an object in a request or an answer. always is set if the object must have it.
 type field struct {
 	name   string
 	schema object
 	always bool
 }
 
-// always is a member that every answer has and every request needs.
+// always returns a field that every answer has and every request needs.
 func always(name string, schema object, note string) field {
 	return field{name, withNote(schema, note), true}
 }
 
-// maybe is a member that may be left out.
+// maybe returns an optional field.
 func maybe(name string, schema object, note string) field {
 	return field{name, withNote(schema, note), false}
 }
@@ -29,7 +29,7 @@ func withNote(schema object, note string) object {
 	return schema.with(member{"description", note})
 }
 
-// record is the schema of an object in requests. The service ignores unknown members.
+// record returns the schema of an object in requests. The service ignores unknown members.
 func record(note string, fields ...field) object {
 	properties, required := object{}, []string{}
 	for _, f := range fields {
@@ -45,12 +45,12 @@ func record(note string, fields ...field) object {
 	return s.with(member{"properties", properties})
 }
 
-// closedRecord returns the schema of an object in answers, which has no other members.
+// closedRecord returns the schema of an object in answers. It has no members other than fields.
 func closedRecord(note string, fields ...field) object {
 	return record(note, fields...).with(member{"additionalProperties", false})
 }
 
-// answer is the schema of a complete answer: the status and other members.
+// answer returns the schema of a complete answer: the status and fields.
 func answer(note string, fields ...field) object {
 	return closedRecord(note, append([]field{always("status", ref("Status"), "")}, fields...)...)
 }
@@ -70,15 +70,15 @@ func whole(more ...member) object {
 
 func anyOf(schemas ...object) object { return object{{"anyOf", schemas}} }
 
-// size bounds the length of a list.
-func size(least, most int) []member { return []member{{"minItems", least}, {"maxItems", most}} }
+// size returns the members that limit the length of a list.
+func size(least, maxItems int) []member { return []member{{"minItems", least}, {"maxItems", maxItems}} }
 
-// eg adds examples to a schema.
+// eg returns the member with the examples of a schema.
 func eg(values ...any) member { return member{"examples", values} }
 
 func oneOf(values ...string) member { return member{"enum", values} }
 
-// truth is a schema of true and false, or 1 and 0.
+// truth returns the schema of a boolean that may also be 1 or 0.
 func truth() object {
 	return object{{"type", []string{"boolean", "number"}}, {"enum", []any{true, false, 1, 0}}}
 }
@@ -87,7 +87,7 @@ var (
 	anything = object{}
 	boolean  = object{{"type", "boolean"}}
 	share    = number(member{"minimum", 0}, member{"maximum", 1})
-	degrees  = func(most int) object { return number(member{"minimum", -most}, member{"maximum", most}) }
+	degrees  = func(limit int) object { return number(member{"minimum", -limit}, member{"maximum", limit}) }
 	id       = text(member{"maxLength", call.MaxIDBytes})
 	name     = text(member{"maxLength", call.MaxNameBytes})
 	language = text(oneOf(languages...))

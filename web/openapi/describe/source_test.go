@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// source parses the files of core/api and of the packages in it, except tests.
+// source parses the files of core/api and of the packages in that folder, except tests.
 func source(t testing.TB) []*ast.File {
 	t.Helper()
 	var names []string
@@ -46,8 +46,8 @@ func source(t testing.TB) []*ast.File {
 	return files
 }
 
-// TestCodes compares the table of codes with the statuses in the source of core/api: literals of type call.Status, by position or by
-// name.
+// TestCodes compares the table of codes with the statuses in the source of core/api: literals of type call.Status, with or without names
+// of fields.
 func TestCodes(t *testing.T) {
 	want := map[string]bool{}
 	http := map[string]map[string]bool{}
@@ -87,7 +87,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// statusRow reads {err, http, code, "text"} and {HTTP: http, Code: code, Description: "text"}.
+// statusRow parses {err, http, code, "text"} or {HTTP: http, Code: code, Description: "text"}. ok is false for other literals.
 func statusRow(lit *ast.CompositeLit) (row, http string, ok bool) {
 	parts := map[string]ast.Expr{}
 	for i, e := range lit.Elts {
@@ -112,7 +112,7 @@ func statusRow(lit *ast.CompositeLit) (row, http string, ok bool) {
 	return code + " " + text, http, err == nil
 }
 
-// wholeNumber returns the digits of a literal of five digits or of one of catalog's constants; empty: e is neither.
+// wholeNumber returns the digits of a literal of five digits, or of one of catalog's constants. It returns "" if e is neither.
 func wholeNumber(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -156,7 +156,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// evaluate is a constant of whole numbers.
+// evaluate returns the value of a whole number or of a shift of whole numbers. It reports false for any other expression.
 func evaluate(e ast.Expr) (int, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Code is one of the codes that a status can have.
+// Code describes one of the codes that a status can have.
 type Code struct {
 	Number int
 	Text   string // status.description
-	HTTP   int    // status of a call that ends with the code; 0: only items and versions have the code
+	HTTP   int    // HTTP status of an answer with the code; 0: only items, versions and evaluations have the code
 	Note   string
 }
 
 // Codes returns the codes of core/api. The caller must not modify them.
 func Codes() []Code { return codes }
 
-// codes are those of core/api, which a test compares with its source.
+// codes holds the codes of core/api. TestCodes compares them with the source of core/api.
 var codes = []Code{
 	{10000, "Ok", 200, "Success."},
 	{10010, "Mixed Success", 207, "Some items failed. Each item has its own status."},
@@ -83,7 +83,7 @@ var codes = []Code{
 	{99009, "Internal error", 500, ""},
 }
 
-// statusSchema is the schema of Status. Its description has the table of codes.
+// statusSchema returns the schema of Status. Its description contains a table of the codes.
 func statusSchema() object {
 	var b strings.Builder
 	b.WriteString(
@@ -105,7 +105,7 @@ func statusSchema() object {
 		maybe("details", text(), "What exactly is wrong. Never present with 10000."))
 }
 
-// failure is an error answer that several operations may give.
+// failure is an error answer that several operations can return.
 type failure struct {
 	name string
 	http int
@@ -127,7 +127,7 @@ var failures = []failure{
 	{"Full", 507, "The disk is full, so nothing can be written. Reads still work."},
 }
 
-// responses are the components of the error answers.
+// responses returns the shared error answers of the document.
 func responses() object {
 	var all object
 	for _, f := range failures {

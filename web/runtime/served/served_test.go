@@ -168,7 +168,7 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// TestFilm serves the module that decodes videos, which is read at each request.
+// TestFilm: the module that decodes videos is in the manifest. The package reads it again for each request.
 func TestFilm(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

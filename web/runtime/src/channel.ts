@@ -1,5 +1,5 @@
-// Finds the owner of a store. One worker of a site has the files of a store at a time, and holds a lock of that name meanwhile. The others
-// ask it. They find it by a channel on which it listens, and each then has a separate channel:
+// Finds the owner of a store: the one worker of a site that has the store's files open. The owner holds a lock with the hub's name. Other
+// workers, the peers, send it their calls. They find it by a channel on which it listens, the hub. Each peer also has a separate channel:
 //
 //     tab A, worker ──lock──▶ files          hub      "sightline/NAME"        hello, here
 //        ▲  ▲                                own      "sightline/NAME/PEER"   welcome, calls, answers
@@ -14,10 +14,10 @@ import { Desk, type EngineHandle, type FromEngine, type RuntimeInfo, type ToEngi
 export const hubName = (store: string) => `sightline/${store}`;
 export const peerName = (store: string, peer: string) => `sightline/${store}/${peer}`;
 
-/** On the hub. */
+/** The messages on the hub: a peer's `hello` with its id, and the owner's `here` when it starts. */
 export type Hub = { hello: string } | { here: true };
 
-/** The owner's side: answers peers for as long as the engine runs. */
+/** The owner's side: answers peers with the engine. It returns a function that closes the channels. */
 export function listen(store: string, running: EngineHandle, opened: RuntimeInfo): () => void {
   const hub = new BroadcastChannel(hubName(store));
   const peers = new Map<string, BroadcastChannel>();
@@ -30,7 +30,7 @@ export function listen(store: string, running: EngineHandle, opened: RuntimeInfo
     const desk = new Desk(running, (m) => line.postMessage(m));
     line.onmessage = ({ data }: MessageEvent<ToEngine>) => void desk.take(data);
     void navigator.locks.request(name, () => {
-      desk.leave(); // its worker has ended
+      desk.leave(); // the peer's worker has ended
       line.close();
       peers.delete(peer);
     });
@@ -44,9 +44,9 @@ export function listen(store: string, running: EngineHandle, opened: RuntimeInfo
   };
 }
 
-/** A peer's side: a connection to the owner of the store, now or later. */
+/** A peer's side: the connection to the owner of the store, also to a later owner. */
 export class Peer {
-  /** Takes what the owner says; that it is there comes as `opened`, again after each change of owner. */
+  /** Handles the owner's messages. The first is `opened`, which comes again after each change of owner. */
   onmessage: (m: FromEngine) => void = () => {};
 
   #hub: BroadcastChannel;
@@ -62,7 +62,7 @@ export class Peer {
     this.hello = hello;
   }
 
-  /** Asks for the owner. */
+  /** Announces this peer to the owner, which answers with `opened`. */
   hello: () => void;
 
   static async open(store: string): Promise<Peer> {

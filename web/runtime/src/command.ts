@@ -1,28 +1,28 @@
-// Runs a WASI program of other authors, such as FFmpeg. The program has arguments, one file for reading, and two outputs. It
-// has no environment, no network, no real clock and no randomness. It blocks its thread until it ends.
+// Runs a third-party WASI program, such as FFmpeg. The program gets arguments, one file for reading, and two outputs. It gets no
+// environment, no network, no real clock and no random numbers. It blocks its thread until it ends.
 
 const [badf, inval, noent, nosys, rofs, spipe] = [8, 28, 44, 52, 69, 70];
 const [directory, device, regular] = [3, 2, 4];
-const [root, first] = [3, 4]; // descriptors: of the folder, and the first that a file may have
-const tail = 4096; // characters of the end of the standard error
+const [root, first] = [3, 4]; // descriptors: the folder's, and the lowest one of an opened file
+const tail = 4096; // characters of standard error that are returned: its end
 
-/** The one file. */
+/** The program's input file. */
 export interface Input {
   name: string;
   size: number;
-  /** Fills p with the bytes at an offset, all within the size. */
+  /** Fills p with the bytes at an offset. All of them are within the size. */
   read(offset: number, p: Uint8Array): void;
 }
 
-/** How a run ended. */
+/** The result of a run. */
 export interface RunResult {
-  code: number;
-  text: string; // the end of its standard error
-  enough: boolean; // `out` ended it
-  memory: boolean; // it needed more memory than it may have
+  code: number; // exit code; 1 if the program trapped
+  text: string; // the end of standard error
+  enough: boolean; // whether `out` ended the run
+  memory: boolean; // whether the program needed more memory than its limit
 }
 
-/** FFmpeg's words for memory that it did not get. */
+/** FFmpeg's messages for failed allocations. */
 const noMemory = /Out of memory|Failed to allocate/;
 
 class Stop extends Error {
@@ -30,8 +30,9 @@ class Stop extends Error {
 }
 
 /**
- * Runs a program. `out` gets its output, which is valid until `out` returns, and ends the run by returning false. A program that
- * has more than `most` bytes of memory is ended at its next call; give it a maximum above that.
+ * Runs a program. `out` gets each piece of standard output, which is valid until `out` returns. If `out` returns false, the run ends. If
+ * the program has more than `most` bytes of memory, the run ends at its next call of WASI. The maximum in the module must be above `most`,
+ * so that runCommand notices the excess.
  */
 export function runCommand(
   module: WebAssembly.Module,
@@ -58,8 +59,8 @@ export function runCommand(
   const decoder = new TextDecoder();
   const text = (at: number, n: number) => decoder.decode(all.subarray(at, at + n));
   const encoded = args.map((a) => new TextEncoder().encode(`${a}\0`));
-  const files = new Map<number, { at: number }>(); // the open ones: where the next read begins
-  let ticks = 0n; // the program's clock: each look is a millisecond
+  const files = new Map<number, { at: number }>(); // the open files, each with the offset of its next read
+  let ticks = 0n; // the program's clock in ms: it advances by 1 at each call
 
   const ours = (path: string) => path.replace(/^\.?\/+/, '') === input.name;
   const isRoot = (path: string) => /^[./]*$/.test(path);
@@ -131,7 +132,7 @@ export function runCommand(
       put64(at, ++ticks * 1_000_000n);
       return 0;
     },
-    // Nothing waits: every clock is due at once.
+    // The program never waits: every subscription to a clock fires at once.
     poll_oneoff: (subscriptions: number, events: number, n: number, made: number) => {
       for (let i = 0; i < n; i++) {
         const [from, to] = [subscriptions + 48 * i, events + 32 * i];
@@ -215,7 +216,7 @@ export function runCommand(
       opened: number,
     ) => {
       if (fd !== root) return badf;
-      if (flags & 9) return rofs; // it would make the file, or empty it
+      if (flags & 9) return rofs; // the flags create or truncate the file
       if (!ours(text(path, n))) return noent;
       let number = first;
       while (files.has(number)) number++;
@@ -257,7 +258,7 @@ export function runCommand(
   return ended;
 }
 
-/** Gives a program a maximum of memory, in bytes, unless it has one. */
+/** Returns the program with a maximum of its memory, in bytes, or the unchanged program if it has a maximum. */
 export function withMemory(program: Uint8Array<ArrayBuffer>, bytes: number): Uint8Array<ArrayBuffer> {
   const uint = (at: number): [value: number, next: number] => {
     let value = 0;

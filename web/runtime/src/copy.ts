@@ -1,10 +1,10 @@
-// A copy of an origin's application: sends the requests of its machine by fetch, as sync/README.md specifies.
+// The replica of an origin's application: sends the requests of its state machine by fetch, as sync/README.md specifies.
 //
 //     machine, in the instance ──effects──▶ Copy ──fetch──▶ origin
 //        ▲                                   │  each piece of an answer is handled before the next is read
 //        └──────────────events───────────────┘
 //
-// It repeats and stores nothing: the machine knows what must be repeated, and its store has it.
+// Copy retries nothing and stores nothing. The machine decides about retries, and the store has the machine's state.
 
 import type { Credential } from './credential.ts';
 import { send } from './origin.ts';
@@ -21,17 +21,17 @@ import {
   type SyncStatus,
 } from './sync.ts';
 
-/** The application of a copy and its settings, in a form that can be sent between threads. */
+/** The application of a replica and its settings, in a form that can be sent between threads. */
 export interface CopyStart {
-  origin: string; // its address, without a slash at its end
+  origin: string; // URL of the origin, without a slash at the end
   app: string; // 32 hex digits
-  name?: string; // of this copy, for people
+  name?: string; // name of this replica, for display
   pictures: 'lazy' | 'eager';
-  /** It begins without asking the origin, until it is told to. */
+  /** Whether the replica starts offline. It then sends nothing to the origin until `offline(false)`. */
   offline?: boolean;
 }
 
-/** The status of a copy, as `GET /v2/sync/status` returns it. Times are RFC 3339, and absent before the first event. */
+/** The status of a replica, as `GET /v2/sync/status` returns it. Times are RFC 3339, and absent before the first event. */
 export interface CopyStatus {
   app_id: string;
   origin: string;
@@ -39,17 +39,17 @@ export interface CopyStatus {
   site: number;
   /** The last pulled entry of the origin's log. */
   cursor: number;
-  /** The last entry that the origin is known to have. */
+  /** The last known entry of the origin's log. */
   head: number;
   /** When the origin last answered. */
   contact?: string;
-  /** When the origin last had no later entries. */
+  /** When this replica last had all entries of the origin. */
   as_of?: string;
-  /** Own operations that are durable here and, as far as is known, nowhere else. */
+  /** Number of local operations that are stored here and that the origin has not acknowledged. */
   queued: number;
-  /** Own operations that the origin says it has, and that have not come back in its log. */
+  /** Number of local operations that the origin has acknowledged and that have not come back in its log. */
   sent: number;
-  /** Own operations that did not do what they say, until a person has agreed. */
+  /** Number of local operations that had another effect than intended and that the user has not dismissed. */
   conflicts: number;
   denied?: string;
   problem?: string;
@@ -64,38 +64,41 @@ export interface CopyOptions extends CopyStart {
   onChange: (status: CopyStatus, offline: boolean) => void;
 }
 
-/** The services of the engine: its instance, and its end. */
+/** The services that the engine provides to Copy: calls of the instance, and callbacks for its end. */
 export interface Machine {
   /** Passes an event to the machine, and returns the result. An exception ends the instance. */
   tell: (event: Uint8Array) => Uint8Array;
-  /** Asks the instance where the copy stands. */
+  /** Reads the replica's status from the instance. */
   status: () => CopyStatus;
   /** Called when the instance can no longer be used. */
   onFailure: (failure: unknown) => void;
-  /** Called when the application is no longer for this copy to hold; `kept`: but for own operations that nobody else has. */
+  /**
+   * Called when the origin withdraws the application from this replica. `kept`: the store must not be emptied, since it has local
+   * operations that the origin does not have.
+   */
   onPurge: (why: string, kept: boolean) => void;
 }
 
 const pieceBytes = 64 << 10;
-const pictureTime = 15_000; // ms that who asks for a picture waits for the origin
-const longestTimer = 2 ** 31 - 1;
+const pictureTime = 15_000; // ms that `need` waits for the origin
+const longestTimer = 2 ** 31 - 1; // ms, the maximum of setTimeout
 
 const pause = 100; // ms between two notifications of watchers
 
-/** The copy. It begins again with each instance of the module. */
+/** Drives the sync of a replica. The engine calls `begin` for each new instance of the module. */
 export class Copy {
   #o: CopyOptions;
   #machine: Machine;
   #requests = new Map<number, AbortController>();
-  #waits = new Map<string, Set<(error?: Error) => void>>(); // for pictures, by their hashes
+  #waits = new Map<string, Set<(error?: Error) => void>>(); // callers that wait for a picture, by its hash in hex
   #timer: ReturnType<typeof setTimeout> | undefined;
   #syncStatus: SyncStatus | undefined;
-  #lastIssued: number | undefined; // own operations at the last notification
+  #lastIssued: number | undefined; // number of issued local operations at the last notification
   #last: CopyStatus;
-  #quiet: ReturnType<typeof setTimeout> | undefined; // no notification until then
-  #hasChanges = false; // since the last notification
-  #offline: boolean; // as a person wants it
-  #isBrowserOffline = false; // as the browser says
+  #quiet: ReturnType<typeof setTimeout> | undefined; // while it runs, watchers are not notified
+  #hasChanges = false; // whether the status may have changed since the last notification
+  #offline: boolean; // whether the user has taken the replica offline
+  #isBrowserOffline = false; // whether the browser reports no network
   #unlisten = () => {};
   #ended = false;
 
@@ -118,7 +121,7 @@ export class Copy {
     this.#listen();
   }
 
-  /** Begins with an instance that has just been opened. */
+  /** Starts the machine in an instance that has just been opened. Requests of the previous instance are aborted. */
   begin(): void {
     this.#giveUp();
     if (this.#offline || this.#isBrowserOffline) this.#step({ kind: 'offline' });
@@ -126,19 +129,19 @@ export class Copy {
     this.#tell();
   }
 
-  /** Something may have been written here: it is pushed, and watchers are notified even if it cannot be. */
+  /** Reports to the machine that this replica may have new operations to push. Watchers are notified if it has, also when offline. */
   noteLocalChange(): void {
     this.#step({ kind: 'local' });
     if (this.#syncStatus?.issued !== this.#lastIssued) this.#tell();
   }
 
-  /** Another caller has changed something: likewise, and watchers are always notified. */
+  /** Like noteLocalChange, after a write request. Watchers are always notified. */
   noteWrite(): void {
     this.noteLocalChange();
     this.#tell();
   }
 
-  /** Makes sure that a picture is stored here. It rejects if it cannot be had now. */
+  /** Fetches the picture with a hash from the origin if it is not stored here. It rejects if the origin does not send it in time. */
   need(blob: Uint8Array): Promise<void> {
     const name = hex(blob);
     const waits = this.#waits.get(name) ?? new Set();
@@ -158,14 +161,14 @@ export class Copy {
     });
   }
 
-  /** Asks nothing of the origin for as long as a person wants it so. */
+  /** Takes the replica offline or online by the user's choice. Offline it sends nothing to the origin. */
   offline(on: boolean): void {
     this.#offline = on;
     this.#connect();
     this.#tell();
   }
 
-  /** The current status. */
+  /** Returns the current status, or the last one if the replica has ended. */
   status(): CopyStatus {
     if (!this.#ended)
       try {
@@ -176,7 +179,7 @@ export class Copy {
     return { ...this.#last, ...(this.#ended && this.#syncStatus && { phase: this.#syncStatus.phase }) };
   }
 
-  /** Ends it in order: requests under way are given up. */
+  /** Stops the machine and ends the replica: requests in progress are aborted, and callers of `need` get an error. */
   stop(): void {
     if (this.#ended) return;
     this.#step({ kind: 'stop' });
@@ -200,7 +203,7 @@ export class Copy {
     for (const stop of all) stop.abort();
   }
 
-  /** Follows the browser's events about the network, which do not concern servers on this device. */
+  /** Follows the browser's online and offline events, unless the origin runs on this device. */
   #listen(): void {
     const { hostname } = new URL(this.#o.origin);
     if (typeof navigator === 'undefined' || !('onLine' in navigator) || typeof addEventListener !== 'function') return;
@@ -220,7 +223,7 @@ export class Copy {
     this.#step({ kind: this.#offline || this.#isBrowserOffline ? 'offline' : 'online' });
   }
 
-  /** Notifies watchers, now or soon: fast changes are reported a few times a second. */
+  /** Notifies watchers now, or within `pause` if the last notification was just sent. */
   #tell(): void {
     this.#lastIssued = this.#syncStatus?.issued;
     this.#hasChanges = true;
@@ -237,7 +240,7 @@ export class Copy {
     this.#o.onChange(this.status(), this.#offline);
   }
 
-  /** Tells the machine an event and does what it wants. */
+  /** Passes an event to the machine and executes the returned effects. */
   #step(event: Event): void {
     if (this.#ended) return;
     let effects: Effect[];
@@ -290,11 +293,11 @@ export class Copy {
     (this.#timer as { unref?: () => void }).unref?.();
   }
 
-  /** Makes a request and hands on its answer, piece by piece. */
+  /** Sends a request and passes the answer to the machine, piece by piece. */
   async #ask(a: Ask): Promise<void> {
     const stop = new AbortController();
     this.#requests.set(a.id, stop);
-    /** Hands on a piece; false: nobody wants more. */
+    /** Passes a piece to the machine. It returns false if the machine wants no more of this answer. */
     const hand = (piece: Piece) => {
       if (this.#requests.get(a.id) !== stop) return false;
       if (!piece.more) this.#requests.delete(a.id);
@@ -323,7 +326,7 @@ export class Copy {
 const turns: (() => void)[] = [];
 let turning: MessageChannel | undefined;
 
-/** The next turn of this thread: others come in between, whatever has come already. */
+/** Resolves in a later turn of this thread's event loop, so that messages that have arrived are handled first. */
 function turn(): Promise<void> {
   if (!turning) {
     turning = new MessageChannel();

@@ -1,9 +1,9 @@
-// The credential for an origin. It comes from the page at each need, is held in memory alone, and is requested again when the origin
-// refuses it or it has nearly expired.
+// The credential for an origin. The runtime asks the page for it, and asks again when the origin refuses it or it has nearly expired. It is
+// in memory only.
 
-const early = 30_000; // ms before the end of a token
+const early = 30_000; // ms before a token's expiry at which it is replaced
 
-/** A source of values for the header Authorization. */
+/** Returns values for the header Authorization, from memory or from the page. */
 export class Credential {
   #ask: () => Promise<string>;
   #current: { value: string; until: number } | undefined;
@@ -13,7 +13,7 @@ export class Credential {
     this.#ask = ask;
   }
 
-  /** A value that may be valid. It rejects with the page's error. */
+  /** Returns a value that has not expired and that the origin has not refused. It rejects with the page's error. */
   get(): Promise<string> {
     if (this.#current && Date.now() < this.#current.until) return Promise.resolve(this.#current.value);
     this.#asking ??= this.#ask()
@@ -27,13 +27,16 @@ export class Credential {
     return this.#asking;
   }
 
-  /** The origin does not take a value: it is not used again. */
+  /** Forgets a value that the origin has refused, so that the next `get` asks the page. */
   refuse(value: string): void {
     if (this.#current?.value === value) this.#current = undefined;
   }
 }
 
-/** For how many milliseconds from now a value is good, as a token says of itself, by no clock but its own. */
+/**
+ * Returns the time in milliseconds for which a value can be used from now on. For a token with `iat` it is the difference to `exp`, so that
+ * a wrong clock of the device does not matter. It is infinite for other credentials.
+ */
 function life(authorization: string): number {
   const claims = /^Bearer\s+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
   if (!claims) return Number.POSITIVE_INFINITY;
@@ -42,6 +45,6 @@ function life(authorization: string): number {
     if (!Number.isFinite(exp)) return Number.POSITIVE_INFINITY;
     return Math.max(0, (Number.isFinite(iat) ? 1000 * (exp - iat) : 1000 * exp - Date.now()) - early);
   } catch {
-    return Number.POSITIVE_INFINITY; // for other credentials the origin reports the end
+    return Number.POSITIVE_INFINITY; // the origin refuses another kind of credential when it expires
   }
 }

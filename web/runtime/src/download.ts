@@ -1,15 +1,15 @@
-// Pictures and videos behind addresses, fetched as a page may: what the browser refuses, by its rules on other origins and by
-// the page's own policy, is not downloaded. Every failure reads the same, as at a server.
+// Downloads pictures and videos with the rights of a page. If the browser refuses a request, by CORS or by the page's content
+// security policy, the download fails. All failures give the same result, as at a server.
 
 import { codes, type Result } from './messages.ts';
 
 const headerTime = 10_000;
 
-/** How much is downloaded, and for how long. */
+/** The limits of a download. */
 export interface Most {
   bytes: number;
   time: number; // milliseconds
-  /** The result of a job with more bytes; absent: as every failure. */
+  /** The result of a job with more bytes. By default the result of every other failure. */
   more?: Result;
 }
 
@@ -23,13 +23,13 @@ const passing = { failed: { error: codes.fetch, passing: true } };
 
 const tooLarge = (most: Most): Download => (most.more ? { failed: most.more } : refused);
 
-/** Takes a file that the caller has, within the same limit. */
+/** Returns the caller's file, if it is within the limit and not empty. */
 export function fromFile(file: Blob, most = picture): Download {
   if (file.size > most.bytes) return tooLarge(most);
   return file.size ? { data: file, contentType: file.type } : refused;
 }
 
-/** Downloads at most 20 MB in at most half a minute, or as `most` has it, without cookies. */
+/** Downloads a file without cookies. By default the limits are 20 MiB and 30 seconds. It never rejects. */
 export async function download(address: string, signal?: AbortSignal, most = picture): Promise<Download> {
   if (!URL.canParse(address)) return refused;
   const url = new URL(address);
@@ -60,7 +60,7 @@ export async function download(address: string, signal?: AbortSignal, most = pic
   }
 }
 
-/** The body, or undefined for one that is too large; of such a one no more than a piece is read too much. */
+/** Returns the body, or undefined if it has more than `most` bytes. It then aborts the request. */
 async function body(response: Response, most: number, stop: AbortController): Promise<Blob | undefined> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;

@@ -1,12 +1,12 @@
-// The engine of a page: one instance of the module, which has the data, driven by calls and by pending work.
+// The engine of a runtime: one instance of the module, which has the data. Calls and pending work drive it.
 //
 //     serve ──▶ guest ──▶ answer
 //                 └─ jobs ──▶ fetch · blobs ──▶ pool ──▶ results ──▶ resume ──▶ guest ──▶ answer
-//     step  ──▶ guest ──▶ tasks ──▶ … the same, handed back at the next step
+//     step  ──▶ guest ──▶ tasks ──▶ … as for jobs; the next step returns the results to the guest
 //
-//     sync  ──▶ guest ──▶ effects of a copy's machine ──▶ copy.ts
+//     sync  ──▶ guest ──▶ effects of a replica's machine ──▶ copy.ts
 //
-// The instance computes in this thread; a call ends before the next begins. If it dies, another is opened on the same files.
+// The instance computes in this thread, one call after another. If the instance dies, the engine opens another one on the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
 import { download, fromFile, type Most } from './download.ts';
@@ -38,11 +38,14 @@ export interface EngineOptions {
   pool: Pool;
   films: Films;
   log: (line: string) => void;
-  /** Of calls whose pictures wait, at most so many at once. */
+  /** The maximum number of calls whose jobs are in progress. Further calls get `busy`. By default 64. */
   calls?: number;
-  /** The application is kept a copy of an origin's. */
+  /** Set if the application is a replica of an origin's. */
   copy?: CopyOptions;
-  /** Called when the origin has taken the application away, and the instance is closed: what the store has of it goes, unless it is kept. */
+  /**
+   * Called when the origin has withdrawn the application and the instance is closed. The callback must empty the store unless `kept` is
+   * set.
+   */
   onPurge?: (kept: boolean) => void;
 }
 
@@ -50,11 +53,11 @@ export interface EngineOptions {
 export interface CallOptions {
   frames?: ((p: FilmProgress<Answer>) => void) | undefined;
   pictures?: Pictures | undefined; // of the frames
-  files?: Map<string, Blob> | undefined; // by the addresses in the request
+  files?: Map<string, Blob> | undefined; // by the URLs in the request
 }
 
-const upkeepEvery = 1000; // ms
-const tasksAtOnce = 8; // of the background: most of them wait for an address
+const upkeepEvery = 1000; // ms between two steps without work
+const tasksAtOnce = 8; // background tasks in progress: most of them wait for a download
 const downloadsAtOnce = 8;
 const filmBytes = 80 << 20;
 const film: Most = {
@@ -62,9 +65,9 @@ const film: Most = {
   time: 5 * 60_000,
   more: { error: codes.tooLarge, text: `video of more than ${filmBytes} bytes: picture too large` },
 };
-const restarts = 5; // an engine that dies so often without an answer in between is given up
+const restarts = 5; // after more deaths without an answer in between, the engine does not restart
 
-/** A statement of this host in the interface's own form. */
+/** Returns an answer of this host, with a status in the form of the API. */
 function say(status: number, code: number, description: string): Answer {
   const body = new TextEncoder().encode(JSON.stringify({ status: { code, description } }));
   return { status, contentType: 'application/json', headers: [], body };
@@ -75,7 +78,7 @@ const missing = () => say(404, 11101, 'Resource does not exist');
 const goneAnswer = (why: string) => say(410, 11101, `The application is no longer here: ${why}`);
 const reads = ({ method }: Request) => method === 'GET' || method === 'HEAD';
 
-/** The answer with a hosted picture. */
+/** Returns the answer with a hosted picture. */
 function hostedAnswer({ method }: Request, contentType: string, data: Uint8Array): Answer {
   const headers: [string, string][] = [
     ['X-Content-Type-Options', 'nosniff'],
@@ -85,7 +88,7 @@ function hostedAnswer({ method }: Request, contentType: string, data: Uint8Array
   return { status: 200, contentType, headers, body };
 }
 
-/** Lets so many do something at once; the others wait for their turn. */
+/** A semaphore: at most n callers work at once. The others wait in the order of their calls. */
 class Turns {
   #free: number;
   #waiting: (() => void)[] = [];
@@ -109,17 +112,17 @@ class Turns {
 
 /** The engine. */
 export class Engine {
-  /** The copy that this engine keeps, where it keeps one. */
+  /** The sync of this engine's replica; undefined without a replica. */
   readonly copy: Copy | undefined;
 
   #o: EngineOptions & { calls: number };
   #guest: Guest;
-  #goneReason = ''; // why the origin has taken the application away
-  #waitingCalls = 0; // calls whose jobs are being done
-  #results: TaskResult[] = []; // tasks to hand back
-  #tasks = 0; // under way
-  #training = false; // when it last stepped
-  #deaths = 0; // since the last answer
+  #goneReason = ''; // why the origin has withdrawn the application; empty: it has not
+  #waitingCalls = 0; // number of calls whose jobs are in progress
+  #results: TaskResult[] = []; // results of tasks for the next step
+  #tasks = 0; // number of tasks in progress
+  #training = false; // whether a training was in progress at the last step
+  #deaths = 0; // number of deaths since the last answer
   #reviving: Promise<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #soon = false;
@@ -148,7 +151,7 @@ export class Engine {
     return new Engine(o, await o.open());
   }
 
-  /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
+  /** Answers a call of /v2, or a request for a picture under /hosted. It rejects if the engine is closed. */
   async serve(request: Request, signal?: AbortSignal, options: CallOptions = {}): Promise<Answer> {
     if (this.#reviving) await this.#reviving;
     if (this.#goneReason) return goneAnswer(this.#goneReason);
@@ -211,7 +214,7 @@ export class Engine {
     }
   }
 
-  /** Gets the picture or the video of a job. */
+  /** Returns the picture or the video of a job: from the caller's files, by download, from the job or from the store. */
   async #data(
     job: Job,
     signal: AbortSignal | undefined,
@@ -231,7 +234,7 @@ export class Engine {
     }
   }
 
-  /** Does a job with a video. It never rejects. */
+  /** Decodes and analyses the video of a job when its turn comes. It never rejects. */
   #film(
     job: Job,
     onFrame: (done: number, of: number, frame: FilmFrame) => void,
@@ -249,7 +252,7 @@ export class Engine {
     });
   }
 
-  /** Does a job: gets its picture and has it analysed. It never rejects. */
+  /** Does a job: gets its picture and passes it to an analyser. It never rejects. */
   async #do(job: Job, lane: 0 | 1, signal?: AbortSignal, files?: Map<string, Blob>): Promise<Result> {
     const got = await this.#data(job, signal, files);
     if ('failed' in got) return got.failed;
@@ -263,7 +266,7 @@ export class Engine {
     return result;
   }
 
-  /** A picture by its hash. One of a copy may be at the origin alone. */
+  /** Returns a picture by its hash. A replica fetches it from the origin if it is not stored here. */
   async #blob(hash: Uint8Array): Promise<Uint8Array> {
     try {
       return this.ask('blob', hash).slice();
@@ -292,7 +295,7 @@ export class Engine {
     return hostedAnswer(request, contentType, data ?? (await this.#blob(hash)));
   }
 
-  /** A small picture, or the picture itself where a copy has it of another's hand: nobody has made a small one here. */
+  /** Answers with a thumbnail. A replica has thumbnails only of pictures that were added here. For others it answers with the picture. */
   async #thumbnail(request: Request, name: string): Promise<Answer> {
     try {
       return hostedAnswer(request, 'image/jpeg', this.ask('thumbnail', name).slice());
@@ -302,12 +305,12 @@ export class Engine {
     }
   }
 
-  /** Asks a question and returns the value: a view of a copy. It throws what the guest refuses. */
+  /** Asks the guest a question and returns the value, as a view of a copied reply. It throws a GuestError if the guest refuses. */
   ask(what: string, subject?: string | Uint8Array): Uint8Array {
     return decodeReply(this.#guest.call('ask', encodeQuestion(what, subject)));
   }
 
-  /** Steps at the next turn of this thread, after what has come by then. */
+  /** Schedules a step in the next turn of this thread, after the messages that have arrived by then. */
   #wake(): void {
     if (this.#soon || this.#closed || this.#reviving) return;
     this.#soon = true;
@@ -348,12 +351,12 @@ export class Engine {
     this.#tasks++;
     const result = await this.#do(job, 1);
     this.#tasks--;
-    if (guest !== this.#guest) return; // the next one finds it due
+    if (guest !== this.#guest) return; // the new instance returns the task again
     this.#results.push({ task, result });
     this.#wake();
   }
 
-  /** Reads the status of the copy from the instance. */
+  /** Reads the status of the replica from the instance. */
   #readStatus(app: string): CopyStatus {
     const served = decodeServeResult(
       this.#guest.call('serve', encodeRequest({ method: 'GET', path: '/v2/sync/status', app })),
@@ -362,7 +365,7 @@ export class Engine {
     return JSON.parse(new TextDecoder().decode(served.answer.body)).copy;
   }
 
-  /** The store of a copy has failed its machine: another instance reads it again. */
+  /** Replaces the instance after its store or its machine has failed. The new instance reads the store again. */
   #abandon(failure: unknown): void {
     if (this.#closed || this.#ending || this.#reviving) return;
     const why = failure instanceof DeadError ? failure : new DeadError(`store: ${(failure as Error).message}`);
@@ -370,7 +373,7 @@ export class Engine {
     this.#bury(why);
   }
 
-  /** The origin has taken the application away: nothing of it is answered any more. */
+  /** Ends the engine because the origin has withdrawn the application. Later calls get 410. */
   #purge(why: string, kept: boolean): void {
     this.#o.log(`the application is no longer for this copy: ${why}`);
     this.#goneReason = why;
@@ -378,7 +381,7 @@ export class Engine {
     this.#o.onPurge?.(kept);
   }
 
-  /** Replaces a dead instance by another. Its acknowledged writes are in its files. */
+  /** Replaces a dead instance by a new one. The writes that it acknowledged are in the files. */
   #bury(failure: DeadError): void {
     if (this.#reviving || this.#closed || !this.#guest.dead) return;
     this.#o.log(`the module died: ${failure.message}`);
@@ -397,7 +400,7 @@ export class Engine {
     })();
   }
 
-  /** Ends it: what is under way is not answered. The files are still open. */
+  /** Ends the engine without waiting for calls in progress. The files stay open, and the caller closes them. */
   async close(): Promise<void> {
     if (this.#reviving) await this.#reviving;
     if (this.#closed) return;

@@ -234,13 +234,13 @@ export interface Event {
   status?: number | undefined;
   /** of an answer: header */
   header?: CallField[] | undefined;
-  /** another piece of the answer follows */
+  /** another chunk of the answer follows */
   more?: boolean | undefined;
   /** error that ended the answer early */
   error?: string | undefined;
-  /** of a need: hash of the picture; of the last piece of an answer: SHA-256 of the whole body, if the host computed it */
+  /** of a need: hash of the picture; of the last chunk of an answer: SHA-256 of the whole body, if the host computed it */
   blob?: Uint8Array | undefined;
-  /** the host has stored the requested piece; the body is empty */
+  /** the host has stored the requested chunk; the body is empty */
   placed?: boolean | undefined;
   /** of an answer: body */
   body?: Uint8Array | undefined;
@@ -279,11 +279,11 @@ export function getFault(r: Reader): Fault {
 }
 
 export interface Film {
-  /** what was read of the video, or what ffprobe wrote */
+  /** first 4,096 bytes of the video, or the output of ffprobe */
   output?: Uint8Array | undefined;
-  /** as in the job */
+  /** frames to analyse, as in the job */
   video?: Uint8Array | undefined;
-  /** 1 ffprobe ended with an error, 2 ffmpeg did, 3 time is up, 4 memory */
+  /** 1 ffprobe failed, 2 ffmpeg failed or ended early, 3 time limit, 4 memory limit */
   failure?: number | undefined;
   /** frames that were decoded before the failure */
   frames?: number | undefined;
@@ -298,17 +298,17 @@ export function putFilm(w: Writer, x: Film): Writer {
 }
 
 export interface FilmReply {
-  /** the program's name first, ffprobe or ffmpeg */
+  /** ffprobe or ffmpeg, then its arguments */
   args: string[];
-  /** of ffprobe: maximum size of its output; of ffmpeg: size of a frame */
+  /** for ffprobe: maximum size of its output; for ffmpeg: size of a frame */
   bytes: number;
-  /** of ffmpeg: maximum number of frames that are used; more are not an error */
+  /** for ffmpeg: maximum number of frames that the host uses; more are not an error */
   frames: number;
-  /** of a frame, for the field of its job; without Pix */
+  /** for ffmpeg: format of a frame, for the field of its job; without Pix */
   planes?: Uint8Array<ArrayBuffer>;
-  /** maximum memory of a run in bytes */
+  /** maximum memory of each run in bytes */
   memory: number;
-  /** milliseconds of both runs */
+  /** maximum time of both runs together, in milliseconds */
   time: number;
 }
 
@@ -397,7 +397,7 @@ export interface Job {
   keep?: boolean | undefined;
   /** frames to analyse of a video; zero: it is a picture */
   video?: Uint8Array | undefined;
-  /** of a frame of a video: data is its samples, as raster.Planes has them; without Pix */
+  /** format of a frame of a video, whose samples are the data; see raster.Planes; without Pix */
   planes?: Uint8Array | undefined;
 }
 
@@ -458,7 +458,7 @@ export interface Replica {
   live?: number | undefined;
   /** 0 none, 1 q16: derived records come with entries and snapshots */
   vectors?: number | undefined;
-  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; for the origin this is only a statistic */
+  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; the origin ignores this field */
   blobs?: number | undefined;
   /** seconds between comparisons with the origin; 0: one hour */
   audit?: number | undefined;
@@ -686,7 +686,7 @@ export interface Result {
   /** The blob and the content type of a picture, if the job has Keep and no error. The blob is durable and pinned in blob.HostedNames. The caller must unpin it. */
   blob?: Uint8Array | undefined;
   contentType?: string | undefined;
-  /** of a job with Keep, for a guest that holds the picture itself */
+  /** picture of a job with Keep, if the guest stores the pictures */
   picture?: Uint8Array | undefined;
   /** of a video, by time, at least one */
   frames?: Uint8Array[] | undefined;
@@ -737,9 +737,9 @@ export function getResult(r: Reader): Result {
 }
 
 export interface Results {
-  /** of the jobs */
+  /** number of the call */
   call?: number | undefined;
-  /** in the order of the jobs */
+  /** results in the order of the jobs */
   results?: Result[] | undefined;
 }
 
@@ -758,7 +758,7 @@ export interface ServeResult {
   header: CallField[];
   /** 0: Response is the answer */
   call: number;
-  /** of the call */
+  /** jobs of the call */
   jobs: CallJob[];
   /** entry that the host writes to its audit log before it sends the answer; zero: none */
   did?: CallAuditEvent;
@@ -867,7 +867,7 @@ export function putSettings(w: Writer, x: Settings): Writer {
 export interface Step {
   /** maximum number of new tasks */
   take?: number | undefined;
-  /** tasks that are handed back */
+  /** results of tasks that the host did */
   done?: TaskResult[] | undefined;
   /** tasks only, no maintenance */
   idle?: boolean | undefined;
@@ -881,15 +881,15 @@ export function putStep(w: Writer, x: Step): Writer {
 }
 
 export interface StepResult {
-  /** step again soon */
+  /** the host should step again soon */
   more: boolean;
-  /** tasks that the host does and hands back */
+  /** tasks for the host, which returns their results in a later step */
   tasks: Task[];
-  /** a training is under way in the guest: a step does a few milliseconds of it */
+  /** the guest executes a training: each step does a few milliseconds of it */
   training: boolean;
-  /** error of the store: the tasks that were handed back are due again */
+  /** error of the store; the guest then hands out the returned tasks again */
   error: string;
-  /** the host looks for pictures that nothing claims, where it keeps them */
+  /** there may be unreferenced pictures: the host checks the pictures that it stores */
   orphans: boolean;
 }
 

@@ -1,5 +1,5 @@
-// The messages between a host and the module: wasm/README.md, "Envelopes". They are fields in the wire format of Protocol Buffers after a
-// byte 1. A reader returns views of its input.
+// The messages between a host and the module: wasm/README.md, "Envelopes". A message is a byte 1, the version, and fields in the wire
+// format of Protocol Buffers. A reader returns views of its input.
 
 const version = 1;
 const varint = 0;
@@ -15,17 +15,17 @@ export class EnvelopeError extends Error {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** From this size, in bytes, a field is copied only once, into the message. */
+/** The size in bytes from which Writer holds a reference to a field's bytes and copies them only into the finished message. */
 const large = 4096;
 
-/** Writes one message. It omits fields that are zero, empty or undefined. The caller does not change its values before `finish`. */
+/** Writes one message. It omits fields that are zero, empty or undefined. The caller must not change its values before `finish`. */
 export class Writer {
-  #parts: Uint8Array[] = []; // what is before #buf
-  #length = 0; // of the parts
+  #parts: Uint8Array[] = []; // the bytes before #buf
+  #length = 0; // total length of #parts
   #buf = new Uint8Array(256);
-  #n = 0;
+  #n = 0; // number of bytes in #buf
 
-  /** An envelope, which begins with its version. */
+  /** Returns the writer of an envelope, which begins with its version. */
   static envelope(): Writer {
     const w = new Writer();
     w.#buf[w.#n++] = version;
@@ -39,7 +39,7 @@ export class Writer {
     this.#buf = grown;
   }
 
-  /** Makes a part of bytes, behind what has been written by now. */
+  /** Appends `v` as a part, without copying it. */
   #part(v: Uint8Array): void {
     this.#parts.push(this.#buf.subarray(0, this.#n), v);
     this.#length += this.#n + v.length;
@@ -68,13 +68,13 @@ export class Writer {
     return this.uint(number, v ? 1 : 0);
   }
 
-  /** A text, or its bytes. */
+  /** Writes a text field, from a string or from its UTF-8 bytes. */
   text(number: number, v: string | Uint8Array | undefined): this {
     if (!v?.length) return this;
     return typeof v === 'string' ? this.element(number, v) : this.message(number, v);
   }
 
-  /** A text of a list, which may be empty. */
+  /** Writes a text of a list, even an empty one. */
   element(number: number, v: string): this {
     return this.message(number, encoder.encode(v));
   }
@@ -83,7 +83,7 @@ export class Writer {
     return v?.length ? this.message(number, v) : this;
   }
 
-  /** Fields within this message, or bytes, which may be empty. */
+  /** Writes a nested message or bytes, even empty ones. */
   message(number: number, v: Writer | Uint8Array): this {
     this.#varint(number * 8 + bytes);
     if (!(v instanceof Writer)) {
@@ -95,7 +95,7 @@ export class Writer {
     return this.append(v.#buf.subarray(0, v.#n));
   }
 
-  /** Bytes as they are: fields that are encoded already. */
+  /** Appends fields that are already encoded. */
   append(v: Uint8Array): this {
     if (v.length >= large) this.#part(v);
     else {
@@ -121,7 +121,7 @@ export class Writer {
     to.set(this.#buf.subarray(0, this.#n), at);
   }
 
-  /** The message, in new memory. */
+  /** Returns the message in a new array, which the caller owns. */
   finish(): Uint8Array<ArrayBuffer> {
     const all = new Uint8Array(this.length);
     this.into(all);
@@ -129,23 +129,23 @@ export class Writer {
   }
 }
 
-/** Reads the fields of one message, in the order in which they stand: `while (r.next()) switch (r.number) …` */
+/** Reads the fields of one message in their order: `while (r.next()) switch (r.number) …` */
 export class Reader {
-  /** The number of the field. */
+  /** The number of the current field. */
   number = 0;
   #buf: Uint8Array;
   #at = 0;
   #type = 0;
-  #start = 0; // of the field's tag
-  #value = 0n; // of a number
-  #from = 0; // of bytes, up to #at
+  #start = 0; // offset of the field's tag
+  #value = 0n; // value of a varint field
+  #from = 0; // offset of the field's bytes, which end at #at
 
-  /** Fields, without a version before them. */
+  /** Creates a reader of fields without a version before them. */
   constructor(fields: Uint8Array) {
     this.#buf = fields;
   }
 
-  /** The fields of an envelope. */
+  /** Returns a reader of an envelope's fields. It throws an EnvelopeError if the version is another one. */
   static envelope(data: Uint8Array): Reader {
     if (data[0] !== version) throw new EnvelopeError(`version ${data[0]} of an envelope, want ${version}`);
     return new Reader(data.subarray(1));
@@ -213,14 +213,14 @@ export class Reader {
     if (this.#type !== type) throw new EnvelopeError(`field ${this.number} has wire type ${this.#type}, want ${type}`);
   }
 
-  /** A number up to 2⁵³. */
+  /** Returns a number below 2⁵³. It throws an EnvelopeError for a larger one. */
   uint(): number {
     const v = Number(this.big());
     if (!Number.isSafeInteger(v)) throw new EnvelopeError(`field ${this.number} is ${this.#value}`);
     return v;
   }
 
-  /** Any number of 64 bits. */
+  /** Returns a number of up to 64 bits. */
   big(): bigint {
     this.#is(varint);
     return this.#value;
@@ -230,13 +230,13 @@ export class Reader {
     return this.big() !== 0n;
   }
 
-  /** A number of eight bytes. */
+  /** Returns a number that is encoded in eight bytes. */
   fixed64(): bigint {
     this.#is(fixed64);
     return new DataView(this.#buf.buffer, this.#buf.byteOffset + this.#from, 8).getBigUint64(0, true);
   }
 
-  /** The bytes of the field: a view. */
+  /** Returns the bytes of the field, as a view. */
   raw(): Uint8Array {
     this.#is(bytes);
     return this.#buf.subarray(this.#from, this.#at);
@@ -250,7 +250,7 @@ export class Reader {
     return new Reader(this.raw());
   }
 
-  /** The field as it is written, tag and value: a view. */
+  /** Returns the encoded field, tag and value, as a view. */
   whole(): Uint8Array {
     return this.#buf.subarray(this.#start, this.#at);
   }

@@ -1,5 +1,5 @@
-// The code of the workers: of the one with the engine, and of those that analyse. Both are the same script, in pages and in Node, and the
-// first message selects the kind.
+// The code of all workers: the worker with the engine, and the workers that analyse pictures. Both kinds run the same script. The first
+// message selects the kind. worker.ts is that script in pages, and nodeworker.ts in Node.
 
 import { withMemory } from './command.ts';
 import type { CopyStart, CopyStatus, Digest } from './copy.ts';
@@ -28,20 +28,20 @@ import { decodeDigest, hex } from './sync.ts';
 
 /** The settings of an engine, in a form that can be sent between threads. */
 export interface Start {
-  base: string; // where the files of the runtime are, as the platform reads it
+  base: string; // URL of the folder with the runtime's files
   store: 'private' | 'memory' | { folder: string };
-  name: string; // of the store
+  name: string; // name of the store
   workers: number;
   publicUrl: string;
   keepPredicted?: number; // seconds
   pictureTime: number; // milliseconds
-  copy?: CopyStart; // the one application of the store is kept a copy
+  copy?: CopyStart; // set if the store's only application is a replica of an origin's
 }
 
 /** The services of the platform. */
 export interface Platform {
   source(base: string): Source;
-  files(start: Start): Promise<StoreFiles | undefined>; // undefined: in memory
+  files(start: Start): Promise<StoreFiles | undefined>; // undefined: the store is in memory
   spawn(): Port; // another worker with this script
 }
 
@@ -56,25 +56,25 @@ export type ToEngine =
   | { abort: number }
   | { close: true };
 
-/** What it tells. */
+/** The messages from an engine's worker. */
 export type FromEngine =
   | { alive: true }
   | { progress: Progress }
   | { opened: RuntimeInfo }
   | { failed: string; name: string }
   | { id: number; answer: Answer }
-  | { id: number; frames: FilmProgress<Answer> } // of a request that asked for it, and is not answered yet
+  | { id: number; frames: FilmProgress<Answer> } // progress of a request with `frames: true`, before its answer
   | { id: number; value: Uint8Array<ArrayBuffer> }
   | { id: number; told: CopyStatus | Digest | null }
   | { id: number; failed: string; name: string }
-  | { credential: number } // is wanted of the page
-  | { copy: CopyStatus; offline: boolean } // where the copy stands now
+  | { credential: number } // asks the page for a credential; the number identifies the question
+  | { copy: CopyStatus; offline: boolean } // the replica's new status; offline: by the user's choice
   | { closed: true };
 
 /** The facts about an open runtime. */
 export interface RuntimeInfo {
   store: 'private' | 'memory' | 'folder';
-  /** This thread has the data; another tab's has it otherwise, and is asked. */
+  /** Whether this thread has the data open. Otherwise another tab's thread has the data and answers. */
   owner: boolean;
   copy: boolean;
 }
@@ -91,7 +91,10 @@ export type FromAnalyser =
   | DecoderMessage
   | { failed: string };
 
-/** The networks that a guest may use. It lists the files of an older one, by the empty name, before it reads them: `used` notes that. */
+/**
+ * Returns the functions by which a guest reads the files of the current network and of older networks. Before a guest reads an older
+ * network, it lists its files by the empty name. `used` then gets the base of that network, in hex.
+ */
 function networksOf(
   own: Bundles,
   older: ReadonlyMap<string, Bundles>,
@@ -108,7 +111,7 @@ function networksOf(
   };
 }
 
-/** Serves the other end of a port as an analysing worker. */
+/** Returns the message handler of an analysing worker. It answers through `port`. */
 export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
   let guest: Guest | undefined;
   return async (message) => {
@@ -116,7 +119,7 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
       if ('analyser' in message) {
         const { modules, bundles, older, settings } = message.analyser;
         guest = await Guest.open(modules, { ...system, ...networksOf(bundles, older) }, settings);
-        bundles.clear(); // they have been read
+        bundles.clear(); // frees memory: the guest has read them
         port.post({ ready: true } satisfies FromAnalyser);
         return;
       }
@@ -136,18 +139,18 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
 }
 
 /**
- * The workers to come. One more than there are has its script loaded and does nothing: a page that has lost its network could
- * load none.
+ * Starts workers. It holds one idle worker in reserve, whose script is loaded, because a page that has lost its network cannot load the
+ * script.
  */
 class Spares {
   #platform: Platform;
-  #next: Promise<Port | undefined> | undefined; // undefined: it could not be loaded
+  #next: Promise<Port | undefined> | undefined; // the reserve; resolves to undefined if its script cannot be loaded
 
   constructor(platform: Platform) {
     this.#platform = platform;
   }
 
-  /** Whether one stands ready, if need be after loading it. */
+  /** Starts a reserve worker if there is none, and reports whether one has loaded its script. */
   async ready(): Promise<boolean> {
     this.#next ??= new Promise((resolve) => {
       const port = this.#platform.spawn();
@@ -160,11 +163,11 @@ class Spares {
     return false;
   }
 
-  /** The one that stands ready, or a new one. */
+  /** Returns the reserve worker, or a new worker if the reserve could not be loaded. It starts the next reserve. */
   async take(): Promise<Port> {
     const next = this.#next;
     this.#next = undefined;
-    void this.ready(); // at once: who closes meanwhile closes that one too
+    void this.ready(); // before the await, so that a `close` during the await closes the next reserve too
     return (await next) ?? this.#platform.spawn();
   }
 
@@ -173,7 +176,10 @@ class Spares {
   }
 }
 
-/** A worker that analyses, from its owner's side. It has separate `bundles` from now on. */
+/**
+ * Starts an analysing worker behind `port` and returns it once it is ready. The start message copies `bundles` into the worker. If the
+ * worker fails or takes longer than `patience` milliseconds, startAnalyser closes the port and rejects.
+ */
 async function startAnalyser(port: Port, start: ToAnalyser, patience: number): Promise<Analyser> {
   let settle: { resolve: (m: FromAnalyser) => void; reject: (e: Error) => void } | undefined;
   port.onmessage = (m: FromAnalyser) => {
@@ -201,7 +207,7 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
   };
 }
 
-/** A worker that analyses, as one for videos. */
+/** Starts an analysing worker that decodes videos. */
 async function startDecoder(port: Port, start: ToAnalyser, patience: number): Promise<Decoder> {
   await startAnalyser(port, start, patience);
   return {
@@ -220,13 +226,13 @@ async function startDecoder(port: Port, start: ToAnalyser, patience: number): Pr
   };
 }
 
-// To which the garbage collectors keep where they can: without them they take a third more than is in use, or 16 MB more.
+// Soft limits of the guests' garbage collectors, in bytes: field `memory` of the settings, wasm/README.md.
 const engineMemory = 288 << 20;
 const analyserMemory = 128 << 20;
-const startPatience = 60_000; // ms, on a slow phone
-const idle = 60_000;
+const startPatience = 60_000; // ms that a worker's start may take: enough for a slow phone
+const idle = 60_000; // ms without work after which a worker is closed
 
-/** Called with the status of a copy. */
+/** Called with the replica's new status. `offline`: whether the user has taken the replica offline. */
 type Watch = (copy: CopyStatus, offline: boolean) => void;
 
 /** An engine with its workers and its files. */
@@ -237,9 +243,9 @@ export interface EngineHandle {
   close(): Promise<void>;
 }
 
-const saying = 20_000; // ms that a page may take to say what it shows an origin
+const saying = 20_000; // ms in which the page must answer the question for a credential
 
-/** A page's answers to the question for a credential. */
+/** Asks the page for credentials, and passes its answers to the callers that wait. */
 export class Asker {
   #post: (m: FromEngine) => void;
   #next = 1;
@@ -268,7 +274,7 @@ export class Asker {
   }
 }
 
-/** Loads everything and opens the store. For a new copy it asks the origin for the application. */
+/** Loads the runtime's files, opens the store and starts the engine. For a new replica it asks the origin for the app record. */
 export async function run(
   platform: Platform,
   start: Start,
@@ -276,7 +282,7 @@ export async function run(
   asker: Asker,
 ): Promise<EngineHandle> {
   const log = (line: string) => system.log(4, line);
-  // A worker's script comes by way of this thread, which computes once the engine starts: so it is loaded before.
+  // The browser loads a worker's script through this thread, which is busy once the engine starts. So the reserve worker is loaded first.
   const spares = new Spares(platform);
   let files: StoreFiles | undefined;
   try {
@@ -292,10 +298,10 @@ export async function run(
     const { pool } = analysts;
     const used = new Set<string>();
     const own = networksOf(loaded.bundles, older, used);
-    const more = () => loaded.more().catch(() => {}); // it is loaded when a training needs it
+    const more = () => loaded.more().catch(() => {}); // ignores failures: `bundle` loads a file again when a training needs it
     const bundle = (name: string) => {
       const data = own.bundle(name);
-      if (!data && loaded.rest.includes(name)) void more(); // the guest reads it again
+      if (!data && loaded.rest.includes(name)) void more(); // the guest asks for the file again later
       return data;
     };
     const services: GuestServices = { ...system, ...own, bundle, ...(files && { files }) };
@@ -344,7 +350,10 @@ export async function run(
   }
 }
 
-/** Opens an instance of a copy; a store that has nothing of it yet takes what the origin says of the application first. */
+/**
+ * Opens an instance for a replica. If the store does not have the application yet, openCopy first gets the app record from the origin. If
+ * the origin has deleted the application, openCopy empties the store and rejects.
+ */
 async function openCopy(
   { origin, app }: CopyStart,
   instance: (register?: Register) => Promise<Guest>,
@@ -413,7 +422,7 @@ function makeAnalysers(
     make: async () => startDecoder(await spares.take(), { analyser }, startPatience),
     async module(memory) {
       const program = await loaded.later('ffmpreg.wasm');
-      return program && WebAssembly.compile(withMemory(program, 2 * memory)); // more than a run may have, so that it shows
+      return program && WebAssembly.compile(withMemory(program, 2 * memory)); // so that runCommand can notice a run above `memory`
     },
     idle,
     log,
@@ -422,15 +431,15 @@ function makeAnalysers(
     make: async () => startAnalyser(await spares.take(), { analyser }, startPatience),
     hasSpare: () => spares.ready(),
     size: start.workers,
-    least: start.copy ? 0 : 1, // what a copy shows was analysed at its origin for the most part
-    patience: 2 * start.pictureTime + 1000, // an analysis ends itself when its time is over; who does not is ended
+    least: start.copy ? 0 : 1, // the origin has analysed most pictures of a replica
+    patience: 2 * start.pictureTime + 1000, // an analysis ends itself after pictureTime; the pool closes a worker that does not
     idle,
     log,
   });
   return { pool, films };
 }
 
-/** Does calls for one who asks from afar: a page, another tab, a service worker. */
+/** Answers the messages of one client in another thread: a page, another tab or a service worker. */
 export class Desk {
   #running: EngineHandle;
   #post: (m: FromEngine, transfer?: ArrayBuffer[]) => void;
@@ -475,7 +484,7 @@ export class Desk {
     return null;
   }
 
-  /** Gives up what is under way: nobody waits for it any more. */
+  /** Aborts the client's calls and stops sending it the status. The owner calls it when the client has ended. */
   leave(): void {
     this.#running.watches.delete(this.#watch);
     for (const stop of this.#calls.values()) stop.abort();

@@ -1,4 +1,4 @@
-// Sightline in a page: the whole of /v2, computed here.
+// Sightline in a page: the complete API below /v2, computed in the browser.
 
 import { Client, type CommonOptions, copyStart } from './client.ts';
 import { PrivateFiles } from './files.ts';
@@ -8,14 +8,16 @@ export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progr
 export type { Client };
 
 export interface Options extends CommonOptions {
-  /** The address of the runtime's files, with a slash at the end. By default the folder of this script. */
+  /** The URL of the folder with the runtime's files, with a slash at the end. By default the folder of this script. */
   base?: string | URL;
   /**
-   * Where the data is kept. `private`, the default: in the browser's private file system, for this origin; where
-   * there is none, as in some private windows, in memory, which `store` then says. `memory`: until the page goes.
+   * Where the data is stored. `private`, the default: in the browser's private file system of the page's origin. If the browser has none,
+   * as in some private windows, the data is in memory, and `Client.store` is `memory`. `memory`: until the page closes.
    */
   store?: 'private' | 'memory';
-  /** The name of a private store; a site may have several. By default `main`, and for a copy `copy-` and the application's id. */
+  /**
+   * The name of a private store, of which a site can have several. By default `main`, and for a replica `copy-` and the application's id.
+   */
   name?: string;
 }
 
@@ -35,10 +37,10 @@ function start(worker: Worker): Port {
 }
 
 export const Sightline = {
-  /** Starts the runtime. It is ready to predict when the promise resolves. */
+  /** Starts the runtime. When the promise resolves, the runtime can predict. */
   async open(options: Options = {}): Promise<Client> {
     const copy = options.copy && copyStart(options.copy, location.origin);
-    // Operations that the origin does not have yet are only here. If the browser asks a person, it decides when.
+    // A replica's pending operations exist only on this device, so the browser must not delete them. Some browsers ask the user.
     if (copy) void navigator.storage?.persist?.().catch(() => {});
     const script = new URL('./worker.js', import.meta.url);
     const worker = new Worker(script, { type: 'module', name: 'sightline' });
@@ -63,19 +65,19 @@ export const Sightline = {
 };
 
 export interface ServiceWorkerOptions {
-  /** The address of the script. By default serviceWorker.js in the folder of this script. */
+  /** The URL of the service worker's script. By default serviceWorker.js in the folder of this script. */
   script?: string | URL;
-  /** The scope of the pages that it serves. By default the script's folder; a wider one needs the header Service-Worker-Allowed. */
+  /** The URL prefix of the pages that it serves. By default the script's folder. A wider scope needs the header Service-Worker-Allowed. */
   scope?: string;
-  /** Requests of those pages to this path with v2/… and hosted/… behind it are answered from an open runtime: `/` or `/local/`. */
+  /** A path such as `/` or `/local/`. An open runtime answers requests for v2/… and hosted/… below it. */
   answer?: string;
   /** The name of the private store that answers. */
   name?: string;
-  /** The address of a JSON list of addresses that are kept for a start without a network. Its own should hold a hash. */
+  /** The URL of a JSON list of URLs, which are stored for a start without a network. It should contain a hash of the list. */
   shell?: string;
 }
 
-/** Registers the service worker and waits until it is active. */
+/** Registers the service worker and waits until it is active. It rejects if the service worker cannot be installed. */
 export async function registerServiceWorker(options: ServiceWorkerOptions = {}): Promise<ServiceWorkerRegistration> {
   const script = new URL(options.script ?? './serviceWorker.js', options.script ? location.href : import.meta.url);
   for (const key of ['answer', 'name', 'shell'] as const) if (options[key]) script.searchParams.set(key, options[key]);

@@ -1,4 +1,4 @@
-// The envelopes of wasm/README.md in the words of the pages. Their fields are in envelope.gen.ts.
+// The envelopes of wasm/README.md as types and functions for the host. envelope.gen.ts has their fields.
 
 import {
   type CallField,
@@ -31,20 +31,20 @@ import { EnvelopeError, Reader, Writer } from './envelope.ts';
 
 export type { Film, FilmReply, Job, Result };
 
-/** How a guest is opened. */
+/** The settings with which a host opens a guest. */
 export interface Settings extends Omit<Fields, 'role' | 'store' | 'bundles' | 'replica'> {
   role: 'engine' | 'analyser' | 'both';
   store: 'lent' | 'files' | 'memory';
   bundles: string[]; // names of the files that the import `bundle` reads
-  replica?: Replica; // the application is kept a copy of an origin's
+  replica?: Replica; // set if the application is a replica of an origin's
 }
 
-/** How an application is kept a copy. */
+/** The settings of a replica. */
 export interface Replica extends Omit<ReplicaFields, 'live' | 'vectors' | 'blobs' | 'registerSeq' | 'register'> {
   live?: 'stream' | 'poll' | 'once';
   vectors?: 'none' | 'q16';
   pictures?: 'lazy' | 'never' | 'thumbnails' | 'eager';
-  /** The origin's register of the application, and its place in the control log, if the store may lack it. */
+  /** The app record of the application and its entry in the control log. Needed if the store may not have it. */
   register?: { seq: number; data: Uint8Array };
 }
 
@@ -67,7 +67,7 @@ export function encodeSettings({ role, store, replica: r, ...rest }: Settings): 
   return putSettings(Writer.envelope(), x).finish();
 }
 
-/** A refusal of the guest, with its code. */
+/** An error that the guest returned, with its code. */
 export class GuestError extends Error {
   override name = 'GuestError';
   readonly code: number;
@@ -77,16 +77,16 @@ export class GuestError extends Error {
   }
 }
 
-/** Throws what a Done says, where it says something. */
+/** Throws the error of a Done envelope as a GuestError. It returns if there is no error. */
 export function checkDone(answer: Uint8Array): void {
   const { error } = getDone(Reader.envelope(answer));
   if (error) throw failure(error);
 }
 
-/** The codes of refusals that a host handles. */
+/** The codes of the guest's errors that this host handles. */
 export const refusals = { noApp: 17 } as const;
 
-/** The error of the guest that a fault is. */
+/** Returns a Fault as a GuestError. */
 export const failure = ({ code, text }: Fault): GuestError => new GuestError(code, text);
 
 /** One call of /v2, as it crosses threads. */
@@ -115,10 +115,10 @@ export function decodeServeResult(data: Uint8Array): ServeResult {
   return { call, jobs };
 }
 
-/** A header as a pair. */
+/** Returns a header as a pair. */
 export const pair = ({ name = '', value = '' }: CallField): [name: string, value: string] => [name, value];
 
-/** An envelope that holds a job with its data, for `analyse`. */
+/** Returns the envelope of a job with its data, for `analyse`. */
 export function encodeJob({ crop, want, base, keep, video, planes }: Job, data: Uint8Array): Uint8Array<ArrayBuffer> {
   return putJob(Writer.envelope(), { data, crop, want, base, keep, video, planes }).finish();
 }
@@ -139,20 +139,20 @@ export const codes = {
   networkSlow: 12,
 } as const;
 
-/** The result that `analyse` answers. */
+/** Decodes the answer of `analyse`. */
 export const decodeResult = (data: Uint8Array): Result => getResult(Reader.envelope(data));
 
-/** All results of a call, in the order of its jobs. */
+/** Returns the envelope with all results of a call, in the order of its jobs. */
 export const encodeResults = (call: number, results: Result[]): Uint8Array<ArrayBuffer> =>
   putResults(Writer.envelope(), { call, results }).finish();
 
-/** A task's result, handed back in a step. */
+/** The result of a task. A step passes it to the guest. */
 export interface TaskResult {
   task: number;
   result: Result;
 }
 
-/** A step of the engine: at most so many new tasks, and the results of others. */
+/** Returns the envelope of a step, with the results of tasks. The guest returns at most `take` new tasks. */
 export const encodeStep = (take: number, done: TaskResult[], idle = false): Uint8Array<ArrayBuffer> =>
   putStep(Writer.envelope(), { take, done, idle }).finish();
 
@@ -166,25 +166,25 @@ export function decodeStepResult(data: Uint8Array): StepResult {
   return { ...rest, tasks: tasks.map(({ number, job }) => ({ task: number, job: job ?? {} })) };
 }
 
-/** A question: its kind, the name of a picture or a hash, and the film that it is about. */
+/** Returns the envelope of a question: its kind, the name or the hash of its subject, and the film that it is about. */
 export const encodeQuestion = (what: string, name?: string | Uint8Array, film?: Film): Uint8Array<ArrayBuffer> =>
   putQuery(Writer.envelope(), { what, name, film }).finish();
 
 /** How a run of FFmpeg failed. */
 export const failures = { probe: 1, decode: 2, time: 3, memory: 4 } as const;
 
-/** The value of a question about a film; without arguments, `analyse` does the video. */
+/** Decodes the value of a question about a film. Without `args` in it, `analyse` does the video without FFmpeg. */
 export const decodeFilm = (value: Uint8Array): FilmReply => getFilmReply(new Reader(value));
 
-/** A frame of a result: when it is on screen, in milliseconds, and what is seen. */
+/** Returns a frame of a result: its time in the video, in milliseconds, and its analysis. */
 export const encodeFrame = (time: number, analysis: Uint8Array | undefined): Uint8Array<ArrayBuffer> =>
   putFrame(new Writer(), { timeMs: time, analysis }).finish();
 
-/** Parts of an analysis that a job may want as well: a JPEG of at most 320 pixels a side, or in full size. */
+/** The bits of a job's `want` for pictures of frames: a JPEG of at most 320 pixels a side, or in full size. */
 export const pictures = { thumbnail: 4, full: 16 } as const;
 export type Pictures = keyof typeof pictures;
 
-/** Takes the picture out of a frame: the guest does not need it to answer the call. */
+/** Separates a frame from its picture, which the guest does not need to answer the call. */
 export function takePicture(frame: Uint8Array<ArrayBuffer>): {
   frame: Uint8Array<ArrayBuffer>;
   picture: Uint8Array<ArrayBuffer>;
@@ -202,28 +202,28 @@ export function takePicture(frame: Uint8Array<ArrayBuffer>): {
   return { frame: encodeFrame(time, rest.finish()), picture };
 }
 
-/** Milliseconds from one wanted frame to the next. */
+/** Returns the time between two analysed frames of a video in milliseconds. `video` is the field of the job. */
 export function sampleOf(video: Uint8Array): number {
   let sample = 0;
   for (const r = new Reader(video); r.next(); ) if (r.number === 1) sample = r.uint();
   return sample;
 }
 
-/** The value of a reply: a view. It throws the error that there is instead. */
+/** Returns the value of a reply, as a view of `data`. It throws a GuestError if the reply is an error. */
 export function decodeReply(data: Uint8Array): Uint8Array {
   const { error, value } = getReply(Reader.envelope(data));
   if (error) throw failure(error);
   return value ?? new Uint8Array();
 }
 
-/** The picture of a public name. Without data, the picture of a copy must be fetched from the origin first. */
+/** The hosted picture with a public name. Without `data` a replica must first fetch the picture from the origin. */
 export interface HostedReply {
   contentType: string;
   data?: Uint8Array<ArrayBuffer>;
   hash: Uint8Array;
 }
 
-/** The value of the question `hosted`. */
+/** Decodes the value of the question `hosted`. */
 export function decodeHostedReply(value: Uint8Array): HostedReply {
   const { contentType, data, hash }: HostedFields = getHostedReply(new Reader(value));
   return { contentType, ...(data && { data }), hash: hash ?? new Uint8Array(32) };

@@ -1,10 +1,10 @@
-// The bundles of networks in a store's folder. A network is needed as long as an application's inputs are analysed with it. A runtime with
-// another network answers with the old one from this folder until it has analysed all inputs again.
+// Stores the bundles of networks in a store's folder. A store needs a network as long as it has embeddings of inputs from this network. A
+// runtime with another network answers with the old network from this folder until it has analysed all inputs again.
 //
 //     network-HASH-N    base (32 bytes) · length of the list (u32) · the list as JSON: [[name, size], …] · the N files, one after another
 //
-// HASH names the bundles by their manifests. The runtime loads some files of its bundles only after its start (load.ts), and then stores all
-// of them again.
+// HASH is the hash of the bundles' manifests. The runtime loads some files of its bundles only after its start (load.ts). It then stores
+// all files again, under the name with the new N.
 
 import type { Folder } from './files.ts';
 import { sha256 } from './load.ts';
@@ -15,16 +15,16 @@ export type Bundles = Map<string, Uint8Array<ArrayBuffer>>;
 
 const nameOf = (hash: string, files: number) => `network-${hash}-${files}`;
 
-/** The networks of a store: those in its folder, and the runtime's own. */
+/** The networks of a store: older networks in its folder, and the runtime's own network. */
 export class Networks {
-  /** Networks other than the runtime's own by their bases in hex. */
+  /** Networks other than the runtime's own, by their bases in hex. */
   readonly older: ReadonlyMap<string, Bundles>;
 
   #folder: Folder;
   #own: Bundles;
-  #hash: string; // of the own network
-  #storedCount: number; // files of the own network in the folder
-  #names = new Map<string, string>(); // of the files of other networks, by base
+  #hash: string; // HASH of the own network
+  #storedCount: number; // number of the own network's files in the folder
+  #names = new Map<string, string>(); // file names of the other networks, by base
   #cleared = false;
 
   private constructor(
@@ -45,11 +45,11 @@ export class Networks {
   /** Reads the networks of a folder, except for the runtime's own, whose bundles are `own`. */
   static async open(folder: Folder, own: Bundles): Promise<Networks> {
     const hash = await hashOf(own);
-    const most = new Map<string, number>(); // files by hash
+    const most = new Map<string, number>(); // maximum N by HASH
     for (const name of await folder.list()) {
       const [, of, n] = name.match(/^network-(.+)-(\d+)$/) ?? [];
       const other = (of && most.get(of)) || 0;
-      if (of && other) await folder.remove(nameOf(of, Math.min(other, Number(n)))); // a crash left both
+      if (of && other) await folder.remove(nameOf(of, Math.min(other, Number(n)))); // a crash during `settle` left both
       if (of) most.set(of, Math.max(other, Number(n)));
     }
     const stored = most.get(hash) ?? 0;
@@ -62,8 +62,8 @@ export class Networks {
   }
 
   /**
-   * Removes the networks but those of `used`, bases in hex, and stores the runtime's own one under its base, unless as many of its files are
-   * stored.
+   * Removes the older networks whose bases, in hex, are not in `used`. Stores the runtime's own network with its base, unless all its
+   * loaded files are stored.
    */
   async settle(base: Uint8Array<ArrayBuffer>, used: ReadonlySet<string>): Promise<void> {
     if (this.#cleared) return;
@@ -80,7 +80,7 @@ export class Networks {
     }
   }
 
-  /** Removes all networks from the folder, for good. */
+  /** Removes all networks from the folder. Later calls of `settle` do nothing. */
   async clear(): Promise<void> {
     this.#cleared = true;
     for (const name of await this.#folder.list()) if (name.startsWith('network-')) await this.#folder.remove(name);

@@ -1,4 +1,4 @@
-// Sightline in Node: the same module, in worker threads, with data in memory or in the files of a folder.
+// Sightline in Node: the same module as in pages, in worker threads. The data is in memory or in the files of a folder.
 
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
@@ -9,14 +9,14 @@ export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progr
 export type { Client };
 
 export interface Options extends CommonOptions {
-  /** The folder of the runtime's files, as a path, or their address. By default the folder of this script. */
+  /** The folder with the runtime's files, as a path or as a URL. By default the folder of this script. */
   base?: string | URL;
-  /** `memory`, the default, or a folder that no other program uses at that time. */
+  /** `memory`, the default, or a folder. The caller must ensure that no other program uses the folder at the same time. */
   store?: 'memory' | { folder: string };
 }
 
 export const Sightline = {
-  /** Starts the runtime. It is ready to predict when the promise resolves. */
+  /** Starts the runtime. When the promise resolves, the runtime can predict. */
   async open(options: Options = {}): Promise<Client> {
     return Client.open(
       spawn(),

@@ -1,9 +1,9 @@
-// Threads of Node as the runtime has them.
+// Starts worker threads in Node and connects to them by a Port.
 
 import { Worker } from 'node:worker_threads';
 import type { Port } from './port.ts';
 
-/** Starts a worker thread. It ends when the port is closed, and keeps the program alive until then. */
+/** Starts a worker thread. The thread ends when the port is closed. Until then the program does not exit. */
 export function spawn(): Port {
   const worker = new Worker(new URL('./nodeworker.js', import.meta.url));
   const port: Port = {

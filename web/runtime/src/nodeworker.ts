@@ -50,4 +50,4 @@ async function take(m: ToEngine | ToAnalyser): Promise<void> {
 port.on('message', (m: ToEngine | ToAnalyser) => {
   take(m).catch(({ name, message }: Error) => sendToClient({ failed: message, name }));
 });
-tell({ alive: true }); // the creator of this analysing thread waits for it
+tell({ alive: true }); // Spares waits for this message

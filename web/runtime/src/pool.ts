@@ -1,12 +1,12 @@
-// The workers that analyse pictures. Each has an instance of the module with the network, and one picture at a time. The permanent ones
-// start at once and the others when a picture waits.
+// The workers that analyse pictures. Each has an instance of the module with the network, and analyses one picture at a time. A permanent
+// worker starts at once, and the others start when a picture waits.
 
 import { codes, decodeResult, encodeJob, type Job, type Result } from './messages.ts';
 
-/** One analyser: a job with its data in, a result out, one after the other. */
+/** One analyser. It takes one job at a time. */
 export interface Analyser {
   analyse(job: Uint8Array<ArrayBuffer>): Promise<Uint8Array>;
-  /** Ends it, whatever it does. */
+  /** Ends the analyser at once, also during a job. */
   close(): void;
 }
 
@@ -14,23 +14,23 @@ export interface Analyser {
 interface QueuedJob {
   job: Job;
   data: Uint8Array;
-  signal?: AbortSignal | undefined; // of the call
+  signal?: AbortSignal | undefined; // the call's signal
   resolve: (r: Result) => void;
 }
 
 export interface PoolOptions {
   make: () => Promise<Analyser>;
-  /** Whether another worker could replace one that ends. */
+  /** Reports whether another worker is ready to replace one that ends. */
   hasSpare: () => Promise<boolean>;
-  /** At most so many analysers. */
+  /** The maximum number of analysers. */
   size: number;
-  /** So many are there from the start, and stay. */
+  /** The number of permanent analysers. */
   least: 0 | 1;
-  /** A picture that takes longer than this many milliseconds costs its analyser. */
+  /** The maximum time of a picture in milliseconds. After it the pool closes the analyser. */
   patience: number;
-  /** An analyser beyond those that stay goes when there was nothing to do for so many milliseconds, and another could be made. */
+  /** The time without work, in milliseconds, after which analysers that are not permanent are closed. */
   idle: number;
-  /** Does something in so many milliseconds, unless what it returns is called before: setTimeout's, if it is left out. */
+  /** Calls `work` after so many milliseconds. It returns a function that cancels the call. By default setTimeout. */
   later?: (milliseconds: number, work: () => Promise<void>) => () => void;
   log: (line: string) => void;
 }
@@ -40,30 +40,30 @@ function later(milliseconds: number, work: () => Promise<void>): () => void {
   return () => clearTimeout(timer);
 }
 
-/** The analysers. Calls' pictures come before those that nobody waits for. */
+/** The analysers with the queue of pictures. Pictures of calls come before pictures of background tasks. */
 export class Pool {
   #o: PoolOptions & { later: typeof later };
   #idle: Analyser[] = [];
-  #count = 0; // of analysers, those that are starting too
-  #startError: Error | undefined; // why the last one did not start
+  #count = 0; // number of analysers, including those that are starting
+  #startError: Error | undefined; // why the last analyser did not start; undefined if it did
   #lanes: [QueuedJob[], QueuedJob[]] = [[], []];
-  #signals = new WeakSet<AbortSignal>(); // signals that are listened to: a call has many pictures and one signal
+  #signals = new WeakSet<AbortSignal>(); // signals with a listener: the pictures of a call share one signal
   #busy = 0;
-  #cancelShrink = () => {}; // leaves idle analysers as they are
+  #cancelShrink = () => {}; // cancels the scheduled closing of idle analysers
   #closed = false;
 
   constructor(o: PoolOptions) {
     this.#o = { later, ...o };
   }
 
-  /** Starts the analyser that stays, where one does. It throws why that cannot be. */
+  /** Starts the permanent analyser, if `least` is 1. It rejects if the analyser does not start. */
   async start(): Promise<void> {
     if (!this.#o.least) return;
     await this.#grow();
     if (this.#startError) throw this.#startError;
   }
 
-  /** Does a job with its picture: in lane 0 for a call, 1 for the background. It never rejects. */
+  /** Analyses a picture. Lane 0 is for calls, lane 1 for background tasks. It never rejects. */
   run(job: Job, data: Uint8Array, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
     return new Promise((resolve) => {
       if (signal?.aborted || this.#closed) return resolve({ error: codes.timeout });
@@ -76,7 +76,7 @@ export class Pool {
     });
   }
 
-  /** Answers the pictures of an aborted call that wait. The others are being analysed. */
+  /** Removes the waiting pictures of an aborted call, with the result `timeout`. Pictures in analysis continue. */
   #giveUp(signal: AbortSignal): void {
     for (const lane of this.#lanes)
       for (const w of lane.splice(0)) {
@@ -111,7 +111,7 @@ export class Pool {
     this.#next();
   }
 
-  /** Answers all that wait: nobody will analyse them. */
+  /** Answers all waiting pictures with an error, because no analyser is left. */
   #refuse(): void {
     const text = this.#closed ? 'the runtime is closed' : String(this.#startError);
     for (const lane of this.#lanes) for (const w of lane.splice(0)) w.resolve({ error: codes.internal, text });
@@ -146,7 +146,7 @@ export class Pool {
     this.#count--;
   }
 
-  /** Lets all go but those that stay, once there has been nothing to do for a while. */
+  /** Closes all analysers except the permanent one after `idle` without work. It leaves one if no worker is in reserve. */
   #scheduleShrink(): void {
     this.#cancelShrink();
     const { least, idle, later } = this.#o;

@@ -1,12 +1,12 @@
-// A line to another thread, in pages and in Node alike.
+// The connection to another thread, the same in pages and in Node.
 
-/** One end of it. Messages are structured clones. */
+/** One end of a connection to another thread. Messages are structured clones. */
 export interface Port {
   post(message: unknown, transfer?: ArrayBuffer[]): void;
-  /** Handles messages; set once, before the first can arrive. */
+  /** Handles messages. The owner sets it before the first message can arrive. */
   onmessage: (message: never) => void;
-  /** The other end failed, for good. */
+  /** Called when the other end has failed. It sends no further messages. */
   onerror: (failure: Error) => void;
-  /** Ends the line, and the thread behind it where this end made it. */
+  /** Closes the connection. If this end started the thread, `close` ends the thread. */
   close(): void;
 }

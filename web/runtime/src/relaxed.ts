@@ -1,12 +1,12 @@
-// Finds out whether the engine's relaxed dot product is exact for all bytes, so that the kernels in relaxed instructions give the same
-// bytes as the others. The specification lets an engine choose a result where the second operand has an eighth bit. It must choose once for
-// all code. The processor decides in fact: VPDPBUSD takes the operand as unsigned, SDOT as signed, and both are exact. Processors without
-// them clip sums to 16 bits.
+// Tests whether the WebAssembly engine's relaxed dot product is exact for all bytes. Only then do the kernels with relaxed instructions
+// return the same bytes as the other kernels. The specification lets an engine choose the result if bit 7 of a byte in the second operand
+// is set. An engine must choose once for all code. In practice the processor decides: VPDPBUSD takes the bytes as unsigned and SDOT as
+// signed, and both are exact. Processors without these instructions clip sums to 16 bits.
 
-/** How the second operand's bytes are taken. */
+/** How the engine reads the bytes of the second operand. */
 export type Dot = 'unsigned' | 'signed';
 
-/** dot(a, b, sum) is i32x4.relaxed_dot_i8x16_i7x16_add_s of a, b and sum in all lanes, of which it returns one. */
+/** A module with dot(a, b, sum). It returns one lane of i32x4.relaxed_dot_i8x16_i7x16_add_s, with a, b and sum in all lanes. */
 const probe = new Uint8Array([
   ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
   ...[1, 8, 1, 0x60, 3, 0x7f, 0x7f, 0x7f, 1, 0x7f], // (i32, i32, i32) → i32
@@ -21,14 +21,14 @@ const sums = [0, 0x7fffffff, -0x80000000];
 
 type Product = (a: number, b: number, sum: number) => number;
 
-/** Returns how the engine's dot product takes bytes, or undefined where it does not exist or is not exact. */
+/** Returns how the engine's dot product reads bytes, or undefined if it does not exist or is not exact. */
 export function relaxedDot(): Dot | undefined {
   if (!WebAssembly.validate(probe)) return undefined;
   const { dot } = new WebAssembly.Instance(new WebAssembly.Module(probe)).exports;
   return kindOf(dot as Product);
 }
 
-/** Returns how a dot product takes bytes, or undefined where it is not exact. */
+/** Returns how a dot product reads bytes, or undefined if it is not exact. */
 export function kindOf(dot: Product): Dot | undefined {
   const exact = (kind: Dot) =>
     words.every((a) => words.every((b) => sums.every((sum) => dot(a, b, sum) === exactDot(kind, a, b, sum))));

@@ -1,13 +1,14 @@
-// The service worker of pages with a runtime. Its address has its settings:
+// The service worker of pages with a runtime. The query of its URL has its settings:
 //
-//     answer=/local/  requests of its pages for /local/v2/… and /local/hosted/… are answered from the runtime that a
-//                     page of this site has open on the private store `name`; `answer=/` takes /v2/… itself
-//     shell=/a.json   the addresses in that JSON list are stored, and served when the network does not answer
+//     answer=/local/  It answers requests of its pages for /local/v2/… and /local/hosted/… by the runtime that a page
+//                     of this site has open. With `answer=/` these are the requests for /v2/… and /hosted/….
+//     name=main       the private store of that runtime
+//     shell=/a.json   It stores the URLs in that JSON list, and serves them if the network does not answer.
 //
-// Requests of a copy to its origin bypass it.
+// Requests of a replica to its origin bypass it.
 //
-// It has no data and asks the owner of the store, as another tab does (channel.ts, on which its lines depend). If the store has no owner,
-// it waits for a moment and then answers 503.
+// The service worker has no data. It asks the owner of the store, as another tab does. Its messages must match channel.ts. If the store has
+// no owner, it waits for 5 seconds and then answers 503.
 
 interface ExtendableEvent extends Event {
   waitUntil(p: Promise<unknown>): void;
@@ -30,14 +31,14 @@ interface Scope {
   const answer = said.get('answer');
   const store = said.get('name') ?? 'main';
   const shell = said.get('shell');
-  const patience = 30_000; // ms, while a tab that has the store is still starting
-  const nobody = 5_000; // ms, while no tab has it
+  const patience = 30_000; // ms to wait for a tab that has the store and is still starting
+  const nobody = 5_000; // ms to wait while no tab has the store
 
   // ---- pages without a network
 
   const shellCache = 'sightline-shell';
-  const late = 3_000; // ms in which the network must answer a request for a stored file
-  let silent = false; // it had no answer in that time, and none since: requests for stored files do not wait again
+  const late = 3_000; // ms that the network has to answer a request for a stored file
+  let silent = false; // whether the network has not answered in that time nor since: requests for stored files then do not wait
 
   const install = async () => {
     if (shell) {
@@ -50,11 +51,11 @@ interface Scope {
     await scope.skipWaiting();
   };
 
-  /** A file of the shell: one that never changes from the cache, any other from the network while one answers. */
+  /** Answers a request for a file of the shell. An immutable file comes from the cache, any other from the network while that answers. */
   const shellFile = async (request: Request): Promise<Response> => {
     const cache = await caches.open(shellCache);
     const goes = request.mode === 'navigate';
-    // A page at an address that the list does not have is drawn by the first page of all.
+    // The stored page of the scope serves every page address that the list does not contain.
     const old =
       (await cache.match(goes ? request.url.replace(/[?#].*/, '') : request)) ??
       (goes && !/^\/(v2|hosted)\//.test(new URL(request.url).pathname)
@@ -106,7 +107,7 @@ interface Scope {
   let next = 1;
   const waiting = new Map<number, PendingCall>();
 
-  // By this lock the owner knows that this worker still runs.
+  // This worker holds a lock for as long as it runs. The owner notices by the lock when the worker has ended.
   if (answer) void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
   hub.onmessage = ({ data }) => {
     if ('here' in data) hub.postMessage({ hello: peer });
@@ -119,7 +120,7 @@ interface Scope {
     else if ('failed' in data) w?.reject(new Error(data.failed));
   };
 
-  /** Finds the owner, and notices when it goes. */
+  /** Waits for the owner's welcome, and watches its lock to notice when it ends. It rejects with NoOwner. */
   const connect = async (): Promise<void> => {
     const heard = new Promise<void>((resolve) => {
       welcome = resolve;
@@ -133,9 +134,9 @@ interface Scope {
       if (performance.now() - since > (held ? patience : nobody)) throw new NoOwner();
     }
     void navigator.locks.request(lockName, { mode: 'shared' }, () => {
-      connected = undefined; // the owner has ended; the next one may start at once
+      connected = undefined; // the owner has ended, and another tab can become the owner at once
       for (const [id, w] of waiting) {
-        if (w.safe) continue; // the waiting caller asks again
+        if (w.safe) continue; // the loop below sends the call to the next owner
         waiting.delete(id);
         w.reject(new Error('the page that served this call was closed'));
       }
@@ -178,7 +179,7 @@ interface Scope {
       if (a.contentType) headers.set('Content-Type', a.contentType);
       return new Response([204, 205, 304].includes(a.status) ? null : a.body, { status: a.status, headers });
     } catch (failure) {
-      if (!(failure instanceof NoOwner)) return Response.error(); // as when a server goes away in a call
+      if (!(failure instanceof NoOwner)) return Response.error(); // as if a server had closed the connection
       const status = {
         code: 40030,
         description: 'Service busy',
@@ -190,7 +191,7 @@ interface Scope {
     }
   };
 
-  /** The path below `answer` that a request of /v2 or of a hosted picture is for. */
+  /** Returns the request's path below `answer` if it begins with /v2/ or /hosted/, otherwise undefined. */
   const local = (request: Request): string | undefined => {
     const { origin, pathname } = new URL(request.url);
     if (!answer || origin !== location.origin || !pathname.startsWith(answer)) return undefined;

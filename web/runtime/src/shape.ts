@@ -1,11 +1,11 @@
-// Reads the types of a module's exported functions from its binary, since WebAssembly.Module.exports omits them. Makes the module between a
-// guest and its kernels: the guest imports its functions before the kernels exist, since these import the guest's memory. Each of them
-// calls through a table, without a detour through JavaScript.
+// Reads the types of a module's exported functions from its binary, since WebAssembly.Module.exports omits them. Generates the forwarder, a
+// module between a guest and its kernels. The kernels import the guest's memory, so they do not exist yet when the guest is instantiated.
+// The guest therefore imports the forwarder's functions. Each of them calls a kernel through a table, without a detour through JavaScript.
 //
 //     guest ──import──▶ forwarder: call_indirect ──table──▶ kernels
 //       └──────────────── memory ────────────────────────────┘
 
-/** A function with its type. Types are the binary's: 0x7f i32, 0x7e i64, 0x7d f32, 0x7c f64. */
+/** A function with its type. Types are encoded as in the binary: 0x7f i32, 0x7e i64, 0x7d f32, 0x7c f64. */
 export interface Function {
   name: string;
   params: number[];
@@ -49,13 +49,13 @@ class Bytes {
   }
 }
 
-/** The functions that a module exports, in order. It imports memories alone. */
+/** Returns the functions that a module exports, in their order. It throws a CompileError if the module imports anything but memories. */
 export function functionsOf(module: Uint8Array): Function[] {
   const all = new Bytes(module);
   if (decoder.decode(all.take(4)) !== '\0asm') throw new WebAssembly.CompileError('not a WebAssembly module');
   all.take(4);
   let types: Type[] = [];
-  let functions: number[] = []; // their types
+  let functions: number[] = []; // index of each function's type in `types`
   while (all.at < module.length) {
     const id = all.byte();
     const section = new Bytes(all.take(all.uint()));
@@ -101,7 +101,8 @@ const encodeName = (text: string) => withSize([...encoder.encode(text)]);
 const section = (id: number, items: number[][]) => [id, ...withSize(vector(items))];
 
 /**
- * A module that exports `table` and, for each of the functions, one of its name and type that calls the function at its index in the table.
+ * Returns a module that exports `table` and, for each function, a function with the same name and type. It calls the table's entry at the
+ * index of the function in the list.
  */
 export function forwarder(functions: Function[]): Uint8Array<ArrayBuffer> {
   const types = functions.map((f) => [0x60, ...withSize(f.params), ...withSize(f.results)]);

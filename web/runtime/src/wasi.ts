@@ -1,13 +1,13 @@
-// The functions of WASI preview 1 that a Go program imports. It gets a clock, randomness and two outputs, whose
-// lines go to the log; it has no arguments, no environment and no files.
+// The functions of WASI preview 1 that a Go program imports. The program gets a clock, random numbers and two outputs. Their
+// lines go to the log. It has no arguments, no environment and no files.
 
-/** The environment of the functions. */
+/** The memory and the host services that the functions use. */
 export interface Reach {
-  /** The guest's memory as it is now. */
+  /** Returns a view of the guest's current memory. */
   bytes(): Uint8Array;
   view(): DataView;
   random(p: Uint8Array): void;
-  /** A line that the program wrote: to its standard error, or its standard output. */
+  /** Called with each line that the program writes to standard output or standard error. */
   line(text: string): void;
 }
 
@@ -16,7 +16,7 @@ const inval = 28;
 const noent = 44;
 const nosys = 52;
 
-/** The program ended itself. */
+/** The program exited. */
 export class Exit extends Error {
   override name = 'Exit';
   constructor(code: number) {
@@ -24,10 +24,10 @@ export class Exit extends Error {
   }
 }
 
-/** The functions, by name. One that is asked for and not here answers that it does not exist. */
+/** Returns the functions by name. Any other name has a function that returns the error ENOSYS. */
 export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown> {
   const decoder = new TextDecoder();
-  let rest = ''; // of an incomplete line
+  let rest = ''; // beginning of an incomplete line
   const size = (a: number, b: number) => {
     reach.view().setUint32(a, 0, true);
     reach.view().setUint32(b, 0, true);
@@ -36,7 +36,7 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
   const time = (id: number) =>
     id === 0
       ? BigInt(Date.now()) * 1_000_000n
-      : BigInt(Math.round(performance.now() * 1000)) * 1000n; /* monotonic, in steps of a microsecond */
+      : BigInt(Math.round(performance.now() * 1000)) * 1000n; /* monotonic, in steps of one microsecond */
   const functions: Record<string, (...args: never[]) => unknown> = {
     args_get: () => 0,
     args_sizes_get: size,
@@ -56,13 +56,13 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
       return 0;
     },
     sched_yield: () => 0,
-    // Nothing waits here: every subscription to a clock has fired, and an early caller checks again.
+    // The guest never waits: every subscription to a clock fires at once, and a caller that is too early checks the time again.
     poll_oneoff: (subscriptions: number, events: number, n: number, made: number) => {
       const view = reach.view();
       for (let i = 0; i < n; i++) {
         const [from, to] = [subscriptions + 48 * i, events + 32 * i];
         reach.bytes().fill(0, to, to + 32);
-        view.setBigUint64(to, view.getBigUint64(from, true), true); // the caller's mark
+        view.setBigUint64(to, view.getBigUint64(from, true), true); // the subscription's userdata
         const kind = view.getUint8(from + 8);
         view.setUint16(to + 8, kind === 0 ? 0 : badf, true);
         view.setUint8(to + 10, kind);

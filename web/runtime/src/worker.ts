@@ -47,17 +47,17 @@ const platform: Platform = {
 
 const tell = (m: FromEngine, transfer: ArrayBuffer[] = []) => self.postMessage(m, { transfer });
 
-/** The engine's worker: it has the engine, or a line to the tab that has it. */
+/** The engine's worker. It runs the engine, or forwards calls to the tab that runs it. */
 class EngineWorker {
   #start: Start;
-  #desk: Desk | undefined; // if the engine runs here
-  #peer: Peer | undefined; // where it is not
-  #connected = false; // the peer has been answered
-  #early: ToEngine[] = []; // came before anyone could take it
-  #openCalls = new Map<number, ToEngine>(); // by the peer, and not answered yet
-  #end: () => void = () => {}; // releases the lock
-  #lockWait = new AbortController(); // for the lock
-  #asker = new Asker(tell); // what the page shows an origin
+  #desk: Desk | undefined; // set while the engine runs here
+  #peer: Peer | undefined; // set while the engine runs in another tab
+  #connected = false; // whether the owner has answered #peer
+  #early: ToEngine[] = []; // messages that wait for the engine or the owner
+  #openCalls = new Map<number, ToEngine>(); // calls sent to the owner without an answer, by id
+  #end: () => void = () => {}; // ends the engine and releases the lock
+  #lockWait = new AbortController(); // aborts the wait for the lock
+  #asker = new Asker(tell); // asks the page for credentials
 
   constructor(start: Start) {
     this.#start = start;
@@ -82,7 +82,7 @@ class EngineWorker {
     return { store, owner: true, copy: !!engine.copy };
   }
 
-  /** Has the store until the end. */
+  /** Owns the store: runs the engine and answers peers until #end is called. The lock is held until the promise resolves. */
   async #hold(): Promise<void> {
     const ended = new Promise<void>((resolve) => {
       this.#end = resolve;
@@ -114,7 +114,7 @@ class EngineWorker {
     }
   }
 
-  /** Asks the tab that has the store, and waits to have it. */
+  /** Forwards calls to the tab that owns the store, and waits for its lock to become the owner. */
   async #follow(): Promise<void> {
     tell({ progress: { stage: 'wait' } });
     const peer = await Peer.open(this.#start.name);
@@ -125,7 +125,7 @@ class EngineWorker {
         for (const early of this.#early.splice(0)) this.#forward(early);
       }
       if ('id' in m && !('frames' in m)) this.#openCalls.delete(m.id);
-      if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // so it stays so if this tab becomes the owner
+      if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // in case this tab becomes the owner
       tell(m);
     };
     peer.hello();
@@ -137,7 +137,10 @@ class EngineWorker {
       );
   }
 
-  /** The owner of the store has ended. Its running writes may be done or not, and their callers get an error. */
+  /**
+   * Makes this tab the owner after the previous owner has ended. Unanswered reads are repeated. It is unknown whether unanswered writes
+   * were done, so their callers get a NetworkError.
+   */
   #inherit(peer: Peer): Promise<void> {
     peer.close();
     this.#peer = undefined;
@@ -186,4 +189,4 @@ self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
   engine = new EngineWorker(data.start);
   engine.open().catch((failure: Error) => tell({ failed: failure.message, name: failure.name }));
 };
-self.postMessage({ alive: true } satisfies FromAnalyser); // the creator of this analysing worker waits for it
+self.postMessage({ alive: true } satisfies FromAnalyser); // Spares waits for this message

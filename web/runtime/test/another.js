@@ -1,4 +1,4 @@
-// A runtime with another network than that of the tests.
+// Makes a runtime whose network differs from the network of the tests.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 /**
- * Makes a runtime in a new folder below `folder`, and returns its path. Its general model gives lower values, which makes it another
- * network.
+ * Makes a runtime in a new folder below `folder`, and returns the path of the new folder. Its general model predicts lower values, so it is
+ * another network.
  */
 export function another(folder) {
   const bundles = join(folder, 'bundles');

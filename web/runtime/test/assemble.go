@@ -11,29 +11,30 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// made is the folder that is made by the first test that asks.
-var made struct {
+// assembly holds the folder that the first call of AssembleRuntime creates, and that later calls share.
+var assembly struct {
 	sync.Mutex
 	dir string
 }
 
-// Forget removes the folder that [AssembleRuntime] has made. The next call of it makes another.
+// Forget removes the folder that [AssembleRuntime] has created. The next call of AssembleRuntime creates a new folder.
 func Forget() {
-	made.Lock()
-	defer made.Unlock()
-	if made.dir != "" {
-		_ = os.RemoveAll(made.dir)
-		made.dir = ""
+	assembly.Lock()
+	defer assembly.Unlock()
+	if assembly.dir != "" {
+		_ = os.RemoveAll(assembly.dir)
+		assembly.dir = ""
 	}
 }
 
-// AssembleRuntime returns a folder with the runtime as make builds it: scripts, module, kernels, bundles and the decoding module.
+// AssembleRuntime returns a folder with the runtime that make builds: scripts, module, kernels, bundles and the decoding module. All tests
+// share the folder.
 func AssembleRuntime(t *testing.T) string {
 	t.Helper()
-	made.Lock()
-	defer made.Unlock()
-	if made.dir != "" {
-		return filepath.Join(made.dir, "runtime")
+	assembly.Lock()
+	defer assembly.Unlock()
+	if assembly.dir != "" {
+		return filepath.Join(assembly.dir, "runtime")
 	}
 	process.Need(t, "npm")
 	process.Make(t, "web")
@@ -47,7 +48,7 @@ func AssembleRuntime(t *testing.T) string {
 	if out, err := command("node", web, "tools/assemble.js", filepath.Join(dir, "runtime"), "--video-module", film).CombinedOutput(); err != nil {
 		t.Fatalf("assemble.js: %v\n%s", err, out)
 	}
-	made.dir = dir
+	assembly.dir = dir
 	return filepath.Join(dir, "runtime")
 }
 

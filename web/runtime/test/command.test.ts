@@ -60,7 +60,7 @@ function program(steps: Step[], data: [at: number, bytes: number[]][] = [], limi
 }
 
 const text = (s: string) => [...new TextEncoder().encode(s)];
-const pair = (at: number, n: number) => [at & 255, at >> 8, 0, 0, n & 255, n >> 8, 0, 0]; // a vector of one part
+const pair = (at: number, n: number) => [at & 255, at >> 8, 0, 0, n & 255, n >> 8, 0, 0]; // an iovec: address and length
 const input: Input = {
   name: 'in',
   size: 10,
@@ -74,7 +74,7 @@ function run(steps: Step[], data?: [number, number[]][], out?: (p: Uint8Array) =
   return { ...ended, written };
 }
 
-const errors = 1024; // where the steps' results are
+const errors = 1024; // address of the steps' results
 const dump: Step = ['fd_write', [1, 16, 1, 2000], 2004]; // writes the vector at 16
 
 test('a program reads its file and its arguments, and writes', () => {
@@ -107,9 +107,9 @@ test('a program reads its file and its arguments, and writes', () => {
 test('a program has no other file, and changes none', () => {
   const { written } = run(
     [
-      ['path_open', [3, 0, 100, 3, 0, 0n, 0n, 0, 1100], errors], // another name
-      ['path_open', [3, 0, 100, 2, 1, 0n, 0n, 0, 1100], errors + 4], // makes it
-      ['path_open', [5, 0, 100, 2, 0, 0n, 0n, 0, 1100], errors + 8], // below no folder
+      ['path_open', [3, 0, 100, 3, 0, 0n, 0n, 0, 1100], errors], // a file that does not exist
+      ['path_open', [3, 0, 100, 2, 1, 0n, 0n, 0, 1100], errors + 4], // with the flag that creates the file
+      ['path_open', [5, 0, 100, 2, 0, 0n, 0n, 0, 1100], errors + 8], // 5 is not the descriptor of a folder
       ['path_unlink_file', [3, 100, 2], errors + 12],
       ['path_filestat_get', [3, 0, 100, 3, 1104], errors + 16],
       ['fd_read', [4, 24, 1, 1104], errors + 20],
@@ -148,7 +148,7 @@ test('a program that traps has failed', () => {
 });
 
 test('a program that needs too much memory is ended', () => {
-  const grow: Step = [0x41, 1, 0x40, 0, 0x1a]; // drops what memory.grow of a page answers
+  const grow: Step = [0x41, 1, 0x40, 0, 0x1a]; // grows the memory by a page and drops the result
   const data: [number, number[]][] = [[16, pair(100, 5)]];
   const within = run([grow, dump], data);
   assert.deepEqual([within.memory, within.written.length], [false, 5]);
@@ -170,7 +170,7 @@ test('a program that needs too much memory is ended', () => {
 });
 
 test('memory has a maximum', async () => {
-  const grow: Step = [0x41, 0, 0x41, 1, 0x40, 0, 0x36, 2, 0]; // what memory.grow of a page answers
+  const grow: Step = [0x41, 0, 0x41, 1, 0x40, 0, 0x36, 2, 0]; // grows the memory by a page and stores the result
   const growResult = (program: Uint8Array<ArrayBuffer>) => {
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(program), {
       wasi_snapshot_preview1: Object.fromEntries(names.map((n) => [n, () => 0])),

@@ -100,7 +100,7 @@ const toEvent = (f: Any): sync.Event =>
     error: f.error,
     blob: unhex(f.blob),
   }) as sync.Event;
-const nanoseconds = 1e6; // of a millisecond
+const nanoseconds = 1e6; // nanoseconds in a millisecond
 const effectKinds = ['', 'ask', 'cancel', 'wake', 'got', 'changed', 'purge'];
 const fault = (e: messages.GuestError | undefined) => e && { code: e.code, text: e.message };
 const snake = (name: string) => name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`);
@@ -123,7 +123,7 @@ function statusFields({ phase, epoch, ...rest }: sync.SyncStatus): unknown {
   return { phase: sync.phases.indexOf(phase), epoch: hex(epoch), ...Object.fromEntries(others) };
 }
 
-/** For each envelope: how this side writes it from its fields, or reads it. */
+/** The functions by envelope: `write` encodes it from the fields of a sample, and `read` decodes it. */
 const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Array) => unknown }> = {
   settings: {
     write: (f) =>
@@ -289,7 +289,7 @@ test('unknown fields are passed over', () => {
     .uint(1, 200)
     .text(2, 'text/plain')
     .raw(15, new Uint8Array([1, 2]));
-  const odd = [0x81, 0x06, 1, 2, 3, 4, 5, 6, 7, 8, 0x85, 0x06, 1, 2, 3, 4, 0x82, 0x06, 1, 9]; // fields 96, 96, 96
+  const odd = [0x81, 0x06, 1, 2, 3, 4, 5, 6, 7, 8, 0x85, 0x06, 1, 2, 3, 4, 0x82, 0x06, 1, 9]; // fields 96, 96, 96: fixed64, fixed32, bytes
   const s = messages.decodeServeResult(known.append(new Uint8Array(odd)).finish());
   assert.ok('answer' in s);
   assert.deepEqual(s.answer.body, new Uint8Array([1, 2]));

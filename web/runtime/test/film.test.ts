@@ -8,7 +8,7 @@ const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0,
 const film = new Blob(['film']);
 const job = { video: new Writer().uint(1, 1000).finish(), want: 1 };
 
-/** A guest that knows films by their first letter: for p it returns pictures without a command, and it refuses t. */
+/** A guest that distinguishes films by their first letter. For p it returns no command line, as for a picture, and it refuses t. */
 function guest(time: number) {
   const failed: { failure: number; frames: number }[] = [];
   const refuse = (code: number, text: string) =>

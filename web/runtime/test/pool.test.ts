@@ -7,7 +7,7 @@ import { Pool } from '../src/pool.ts';
 const idle = 60_000;
 const picture = new Uint8Array([1]);
 
-/** A pool whose clock a test advances by `pass`, and its open analysers. `network` returns whether the pool may create another one. */
+/** A pool whose clock a test advances by `pass`, and its open analysers. `network` returns the answer of `hasSpare`. */
 function pool(least: 0 | 1, size = 2, network = () => true) {
   let due: (() => Promise<void>) | undefined;
   let made = 0;

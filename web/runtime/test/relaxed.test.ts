@@ -7,7 +7,7 @@ const bytes = (word: number) => new Uint8Array(new Int32Array([word]).buffer);
 const signedBytes = (word: number) => Array.from(new Int8Array(bytes(word).buffer));
 const unsignedBytes = (word: number) => Array.from(bytes(word));
 
-/** The dot product of an engine that takes the second operand as `second` does, and sums two products by `sum`. */
+/** Returns the dot product of an engine that reads the second operand by `second`, and converts the sum of two products by `pair`. */
 function product(second: (word: number) => number[], pair: (v: number) => number) {
   return (a: number, b: number, sum: number) => {
     const p = signedBytes(a).map((v, i) => v * (second(b)[i] as number));

@@ -1,4 +1,4 @@
-// Where the repository is.
+// Finds the root folder of the repository.
 
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestScripts runs the tests of the scripts themselves.
+// TestScripts runs npm test: the unit tests of the scripts.
 func TestScripts(t *testing.T) {
 	process.Need(t, "node")
 	process.Make(t, "web")
@@ -24,14 +24,14 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestPages runs every script of pages, each with its own browser.
+// TestPages runs every script of folder pages, each with its own browser.
 func TestPages(t *testing.T) {
 	testkit.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	travel(t, "pages/*.js", "CHROMIUM="+chromium)
 }
 
-// TestPageTimes runs the scripts that check a page's waiting times against limits.
+// TestPageTimes runs the scripts that compare a page's waiting times with limits.
 func TestPageTimes(t *testing.T) {
 	testkit.RequireTiming(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
@@ -39,16 +39,16 @@ func TestPageTimes(t *testing.T) {
 	travel(t, "pages/speed.js", "CHROMIUM="+chromium)
 }
 
-// TestNode runs every script of node.
+// TestNode runs every script of folder node.
 func TestNode(t *testing.T) { travel(t, "node/*.js") }
 
-// TestFilms decodes all test films in Node, to the planes and the status of each.
+// TestFilms decodes all test films in Node, and compares their planes and status.
 func TestFilms(t *testing.T) {
 	testkit.Nightly(t)
 	travel(t, "films/*.js")
 }
 
-// TestSame compares the answers of an edge, Node and a browser with the origin's, byte by byte, and copies in pages with the origin's
+// TestSame compares the answers of an edge, Node and a browser with the origin's, byte by byte, and replicas in pages with the origin's
 // log.
 func TestSame(t *testing.T) {
 	testkit.Nightly(t)
@@ -67,27 +67,27 @@ func TestSame(t *testing.T) {
 	travel(t, "same/*.js", append(env, "PICTURES="+pictures)...)
 }
 
-// key creates an application in a server's data folder, and a key of it that may predict.
+// key creates an application in a server's data folder, and returns a key of it that may predict.
 func key(t *testing.T, binary, data string) string {
 	t.Helper()
-	tell := func(args ...string) map[string]string {
+	runJSON := func(args ...string) map[string]string {
 		t.Helper()
 		cmd := exec.Command(binary, append(args, "--json", "--data", data)...)
 		var failure strings.Builder
 		cmd.Stderr = &failure
 		out, err := cmd.Output()
-		said := map[string]string{}
-		if err != nil || json.Unmarshal(out, &said) != nil {
+		output := map[string]string{}
+		if err != nil || json.Unmarshal(out, &output) != nil {
 			t.Fatalf("%s %v: %v\n%s%s", binary, args, err, out, failure.String())
 		}
-		return said
+		return output
 	}
-	app := tell("app", "create", "pictures")["app_id"]
-	return tell("key", "create", "--scopes", "Predict", "--app", app)["key"]
+	app := runJSON("app", "create", "pictures")["app_id"]
+	return runJSON("key", "create", "--scopes", "Predict", "--app", app)["key"]
 }
 
-// travel runs the scripts whose paths match a pattern. They print a line for each successful step. If a step fails, it is the last one,
-// followed by the reason.
+// travel runs the scripts whose paths match a pattern. A script prints a line for each successful step. If a step fails, its line is the
+// last one, followed by the reason.
 func travel(t *testing.T, pattern string, env ...string) {
 	t.Helper()
 	node := process.Need(t, "node")
@@ -99,7 +99,7 @@ func travel(t *testing.T, pattern string, env ...string) {
 		"SHARED="+filepath.Join(testkit.Root(t), "..", "shared"), "FILMS="+filepath.Join(testkit.Root(t), "origin", "server", "video", "testdata"))
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".js")
-		if name == "browser" { // what the others share
+		if name == "browser" { // library of the other scripts
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,7 @@ import test from 'node:test';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { root } from './root.ts';
 
-/** The most bytes that a page downloads for the module from a server that `make build` made. A release compresses to a seventh less. */
+/** The maximum size in bytes of the compressed module that `make build` writes. A release compresses it by a further seventh. */
 const most = 2_500_000;
 
 test('the module is small', () => {

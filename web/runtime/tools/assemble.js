@@ -1,10 +1,10 @@
-// Puts the whole runtime into a folder, for any web server, and for Node: its scripts, the module with its kernels and
-// the bundles, with the manifest that names them. Package served gives the same files to servers of this project.
+// Writes the complete runtime to a folder, for any web server and for Node: the scripts, the module with its kernels, the
+// bundles, and the manifest that lists them. Go package served provides the same files to the servers of this project.
 //
 //     node tools/assemble.js TO [--scripts FOLDER] [--guest FILE] [--kernels FILE] [--relaxed FILE]
 //         [--bundles FOLDER] [--video-module FILE]
 //
-// Only with ffmpreg.wasm.gz as the last of them can the runtime decode videos: it is another program, under the GPL.
+// The runtime can decode videos only if --video-module names ffmpreg.wasm.gz, a separate program under the GPL.
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
@@ -42,7 +42,7 @@ function add(name, stem, ending, data, parts, list = files) {
 add('guest.wasm', 'guest', '.wasm', readFileSync(values.guest));
 add('kernels.wasm', 'kernels', '.wasm', readFileSync(values.kernels));
 add('kernels-relaxed.wasm', 'kernels-relaxed', '.wasm', readFileSync(values.relaxed));
-const order = (a, b) => (a < b ? -1 : 1); // by code units, whatever the language
+const order = (a, b) => (a < b ? -1 : 1); // by code units, independent of the language
 const names = readdirSync(values.bundles, { withFileTypes: true })
   .filter((e) => e.isDirectory())
   .map((e) => e.name)
@@ -52,7 +52,7 @@ const names = readdirSync(values.bundles, { withFileTypes: true })
       const { files } = JSON.parse(readFileSync(join(values.bundles, bundle, 'manifest.json'), 'utf8'));
       return ['manifest.json', ...Object.keys(files).sort(order)].map((name) => `${bundle}/${name}`);
     } catch (failure) {
-      if (failure.code === 'ENOENT') return []; // no bundle
+      if (failure.code === 'ENOENT') return []; // the folder is not a bundle
       throw failure;
     }
   });

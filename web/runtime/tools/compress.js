@@ -1,5 +1,5 @@
-// Writes the modules and the network next to the scripts, compressed by brotli, if they have changed. Quality 9 takes 2 s and gives 6.5 MB.
-// Quality 11 takes a minute and gives 5.8 MB: RELEASE asks for it, and compresses again.
+// Compresses the modules and the network with brotli, and writes them next to the scripts, if they have changed. Quality 9 takes 2 s and
+// gives 6.5 MB. Quality 11 takes a minute and gives 5.8 MB: the environment variable RELEASE selects it, and compresses everything again.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, extname } from 'node:path';

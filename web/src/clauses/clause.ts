@@ -1,4 +1,4 @@
-// The clauses of a search, as a page shows them: one is one chip. All of them must match.
+// The clauses of a search. A page shows each clause as one chip. A hit matches all of them.
 
 /** A place on the Earth, in degrees. */
 export interface Point {
@@ -12,7 +12,7 @@ export type Unit = (typeof units)[number];
 /** Edges of a part of a picture: top, left, bottom, right, each 0 to 1. */
 export type Crop = readonly [number, number, number, number];
 
-/** Every clause may be negated. */
+/** The part that every clause has. negate: the clause finds the inputs that it otherwise excludes. */
 interface Negatable {
   readonly negate?: boolean;
 }
@@ -28,7 +28,7 @@ export type Within = Negatable & Point & { readonly kind: 'within'; readonly rad
 export type Box = Negatable & { readonly kind: 'box'; readonly corners: readonly [Point, Point] };
 export type Url = Negatable & { readonly kind: 'url'; readonly url: string };
 export type InputId = Negatable & { readonly kind: 'input'; readonly id: string };
-/** A picture to compare with: stored, at an address, or dropped here; `dropped` names one that pictures.ts keeps. */
+/** A picture to compare with: a stored input, a URL, or a dropped picture. `dropped` is the name that pictures.ts gave to it. */
 export type Similar = Negatable & {
   readonly kind: 'similar';
   readonly id?: string;
@@ -43,17 +43,17 @@ export type Kind = Clause['kind'];
 
 const kilometres = { km: 1, mi: 1.609344, deg: (Math.PI / 180) * 6371.0088, rad: 6371.0088 } as const;
 
-/** A radius in kilometres along the Earth, as the search measures it. */
+/** Returns a radius in kilometres along the Earth, measured like the search does. */
 export function inKilometres(radius: number, unit: Unit): number {
   return radius * kilometres[unit];
 }
 
-/** A length in kilometres in another unit, to as many figures as a hand can mean. */
+/** Converts kilometres into another unit. It rounds to 4 digits, since nobody draws more precisely by hand. */
 export function fromKilometres(length: number, unit: Unit): number {
   return Number((length / kilometres[unit]).toPrecision(4));
 }
 
-/** The distance of two places along the Earth, in kilometres. */
+/** Returns the distance of two places along the Earth, in kilometres. */
 export function distance(a: Point, b: Point): number {
   const rad = Math.PI / 180;
   const [p, q] = [a.latitude * rad, b.latitude * rad];
@@ -62,7 +62,7 @@ export function distance(a: Point, b: Point): number {
   return 2 * kilometres.rad * Math.asin(Math.min(1, Math.sqrt(h)));
 }
 
-/** Whether a place is inside the shape of a clause. A box never crosses 180°, as in a search. */
+/** Reports whether a place matches the shape of a clause, negated or not. As in a search, a box never crosses 180°. */
 export function contains(c: Within | Box, at: Point): boolean {
   if (c.kind === 'within') return distance(c, at) <= inKilometres(c.radius, c.unit) !== (c.negate ?? false);
   const { south, west, north, east } = edges(c);
@@ -70,7 +70,7 @@ export function contains(c: Within | Box, at: Point): boolean {
   return inside !== (c.negate ?? false);
 }
 
-/** The edges of a box, whose corners may be in any order. */
+/** Returns the edges of a box. Its corners may be in any order. */
 export function edges(c: Box): { south: number; west: number; north: number; east: number } {
   const [a, b] = c.corners;
   return {
@@ -81,7 +81,7 @@ export function edges(c: Box): { south: number; west: number; north: number; eas
   };
 }
 
-/** Whether a clause puts hits in an order, by probability or by likeness. */
+/** Reports whether a clause sorts the hits, by probability or by similarity. */
 export function ranks(c: Clause): boolean {
   return c.kind === 'similar' || c.kind === 'predicted';
 }

@@ -1,11 +1,11 @@
-// Clauses as words: the text of a chip, and the same in one piece for names and labels.
+// Describes clauses in words: as the parts of a chip, and as one text for names and labels.
 import type { Application } from '../application.svelte';
 import { number } from '../i18n.svelte';
 import { conceptName } from '../names.svelte';
 import type { Clause, Point, Unit } from './clause';
 import { m } from './words';
 
-/** The words of a chip around its value, which is at `value`. */
+/** Returns the text of a chip, with `value` at the place of its value. */
 export function around(c: Clause, value: string): string {
   switch (c.kind) {
     case 'predicted': {
@@ -33,7 +33,7 @@ export function around(c: Clause, value: string): string {
   }
 }
 
-/** The value of a chip. */
+/** Returns the value of a chip. */
 export function chipValue(c: Clause): string {
   switch (c.kind) {
     case 'predicted':
@@ -54,20 +54,20 @@ export function chipValue(c: Clause): string {
   }
 }
 
-/** A clause in the reader's language; with an application, public concepts have their names in it too. */
+/** Returns a clause in the reader's language. With an application, it also translates the names of public concepts. */
 export function describe(c: Clause, app?: Application): string {
   const named = app && (c.kind === 'predicted' || c.kind === 'labelled') && c.id;
   return around(c, named ? conceptName(app, named, chipValue(c)) : chipValue(c));
 }
 
-/** A length with its unit. */
+/** Returns a length with its unit. */
 export function length(value: number, unit: Unit): string {
   if (unit === 'rad') return m.search_radians({ value: number(value, { maximumSignificantDigits: 4 }) });
   const name = { km: 'kilometer', mi: 'mile', deg: 'degree' }[unit];
   return number(value, { style: 'unit', unit: name, unitDisplay: 'short', maximumSignificantDigits: 4 });
 }
 
-/** A place as people write it into fields: latitude, longitude, in degrees with two decimals. */
+/** Returns a place as "latitude, longitude", in degrees with two decimals. */
 export function coordinates(at: Point): string {
   return `${at.latitude.toFixed(2)}, ${at.longitude.toFixed(2)}`;
 }
@@ -76,7 +76,7 @@ function short(id: string): string {
   return id.length > 12 ? `${id.slice(0, 4)}…${id.slice(-2)}` : id;
 }
 
-/** The one path that metadata leads along to a value, where it is one. */
+/** Returns the path and the value of metadata with a single value; undefined for other metadata. */
 export function entry(json: unknown): { path: string[]; value: unknown } | undefined {
   const path: string[] = [];
   let at = json;
@@ -90,7 +90,7 @@ export function entry(json: unknown): { path: string[]; value: unknown } | undef
   return path.length ? { path, value: at } : undefined;
 }
 
-/** Metadata that leads along a path to a value. */
+/** Returns metadata with one value at a path: the opposite of [entry]. */
 export function along(path: readonly string[], value: unknown): unknown {
   return path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value);
 }

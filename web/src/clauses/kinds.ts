@@ -24,7 +24,7 @@ export const icons: Record<Kind, Component> = {
 
 export const kinds = Object.keys(icons) as Kind[];
 
-/** The name of a kind. */
+/** Returns the name of a kind in the reader's language. */
 export function kindName(kind: Kind): string {
   return {
     predicted: m.search_kind_predicted,

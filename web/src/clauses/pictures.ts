@@ -1,12 +1,12 @@
-// Pictures that were dropped to be compared with. An address cannot contain one, so it names it by its hash. This browser keeps the last
-// few; in another browser such an address reports that its picture is missing.
+// Stores the pictures that a person dropped for a similarity search. A URL cannot contain a picture, so it has the picture's hash. This
+// browser stores the newest pictures only. In another browser, the page of such a URL reports a missing picture.
 import type { Clause } from './clause';
 
-const most = 12; // that are kept
+const most = 12; // maximum number of stored pictures
 const store = 'dropped-pictures';
 const here = new Map<string, { readonly base64: string; readonly blob: Blob }>();
 
-/** Keeps a picture and returns its name: the first 24 digits of its SHA-256. */
+/** Stores a picture and returns its name: the first 24 hexadecimal digits of its SHA-256. */
 export async function drop(blob: Blob): Promise<string> {
   const bytes = await blob.arrayBuffer();
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
@@ -18,22 +18,22 @@ export async function drop(blob: Blob): Promise<string> {
     const all = await kept.keys();
     await Promise.all(all.slice(0, Math.max(0, all.length - most)).map((old) => kept.delete(old)));
   } catch {
-    // It holds until the page is closed.
+    // Without storage, the picture is available until the page is closed.
   }
   return name;
 }
 
-/** The base64 of a dropped picture, where `ready` has read it. */
+/** Returns the base64 of a dropped picture; undefined before `ready` has read it. */
 export function pictureOf(name: string): string | undefined {
   return here.get(name)?.base64;
 }
 
-/** The picture itself. */
+/** Returns the bytes of a dropped picture; undefined before `ready` has read it. */
 export function blobOf(name: string): Blob | undefined {
   return here.get(name)?.blob;
 }
 
-/** Reads the dropped pictures of clauses; true where all of them are on this device. */
+/** Reads the dropped pictures of clauses, and reports whether all of them are on this device. */
 export async function ready(clauses: readonly Clause[]): Promise<boolean> {
   const names = clauses.flatMap((c) => (c.kind === 'similar' && c.dropped && !here.has(c.dropped) ? [c.dropped] : []));
   const found = await Promise.all(names.map(load));
@@ -52,7 +52,7 @@ async function load(name: string): Promise<boolean> {
   }
 }
 
-/** The base64 of bytes, a piece at a time: one call of all would have too many arguments. */
+/** Returns the base64 of bytes. It converts them in parts, since one call would have too many arguments. */
 export function base64(bytes: Uint8Array): string {
   let text = '';
   for (let i = 0; i < bytes.length; i += 0x8000) text += String.fromCharCode(...bytes.subarray(i, i + 0x8000));

@@ -6,7 +6,7 @@ import { address, isReadable, parse, toQuery } from './query';
 
 const app = '0123456789abcdef0123456789abcdef';
 
-// The shapes of the interface, each with its clause.
+// For each kind of clause: its name, a clause, and the same condition in the API.
 const shapes: [string, Clause, object][] = [
   [
     'predicted',
@@ -117,9 +117,9 @@ test('an address with a clause that cannot be read has none, and says so', () =>
     '[{"input":{"data":{"image":{}}}}]',
     '[{"output":[]}]',
     '[{"input":{"id":"a"}}',
-    // "Not (a and b)" cannot be a row of clauses.
+    // A list of clauses cannot express "not (a and b)".
     '[{"input":{"data":{"concepts":[{"name":"a"},{"name":"b"}]}},"negate":true}]',
-    // Without its place, the search would find more pictures than the one that was asked for.
+    // If parse ignored the invalid place, the search would find more pictures than requested.
     '[{"input":{"data":{"geo":{"geo_point":{"latitude":91,"longitude":0}}}}},{"input":{"id":"a"}}]',
   ]) {
     assert.equal(isReadable(q), false, q);

@@ -1,5 +1,4 @@
-// Clauses as the interface has them, there and back: POST /v2/searches takes {"ands": […]}, and the address of a page
-// holds the same array.
+// Converts clauses to and from the form of the API. POST /v2/searches takes {"ands": […]}, and the URL of a page contains the same array.
 import { pathIn } from '../routes';
 import type { Clause, Crop, Point, Unit } from './clause';
 import { pictureOf } from './pictures';
@@ -14,19 +13,19 @@ const types: Record<Unit, string> = {
 };
 
 /**
- * The query of a search. A picture that was dropped here goes with its bytes, which `ready` of pictures.ts has to
- * have read before; one that is not on this device any more is left to its name, which the search refuses.
+ * Returns the query of a search, with the bytes of dropped pictures. Call `ready` of pictures.ts first. A picture that is no longer on
+ * this device is sent as its name, and the search refuses that.
  */
 export function toQuery(clauses: readonly Clause[]): { ands: object[] } {
   return { ands: clauses.map((c) => shape(c, (name) => ({ base64: pictureOf(name) ?? name }))) };
 }
 
-/** Clauses as an address and a saved search have them: a dropped picture by its name. */
+/** Returns clauses as text for a URL or a saved search. It contains the name of a dropped picture, not its bytes. */
 export function queryText(clauses: readonly Clause[]): string {
   return JSON.stringify(clauses.map((c) => shape(c, (dropped) => ({ dropped }))));
 }
 
-/** The path of a page that shows what clauses find. */
+/** Returns the path of the page with the results of clauses. */
 export function address(app: string, page: 'inputs' | 'search', clauses: readonly Clause[]): string {
   const path = pathIn(app, page);
   return clauses.length ? `${path}?q=${encodeURIComponent(queryText(clauses))}` : path;
@@ -69,18 +68,18 @@ function positive(c: Clause, dropped: (name: string) => Json): Json {
 
 const point = ({ latitude, longitude }: Point) => ({ latitude, longitude });
 
-/** The clauses in an address: none if one of them cannot be read, because the others would find more than was asked for. */
+/** Returns the clauses in a URL. If one is unreadable, it returns none, because the others alone would find too much. */
 export function parse(q: string | null): Clause[] {
   const all = q ? readAll(q) : [];
   return all?.flat() ?? [];
 }
 
-/** Whether all clauses of an address can be read. */
+/** Reports whether all clauses of a URL are readable. */
 export function isReadable(q: string | null): boolean {
   return !q || readAll(q) !== undefined;
 }
 
-/** The clauses for each element of a query; undefined if it is not a query, or one of them has no meaning here. */
+/** Returns the clauses of each element of a query; undefined if the text is not a query, or if an element is unknown to these pages. */
 function readAll(q: string): Clause[][] | undefined {
   try {
     const said: unknown = JSON.parse(q);
@@ -92,12 +91,12 @@ function readAll(q: string): Clause[][] | undefined {
   }
 }
 
-/** The clauses for one of the interface's: each of its conditions is one of ours. */
+/** Returns the clauses of one element of the API's query: one clause for each of its conditions. */
 function read(said: unknown): Clause[] {
   const { input, output, negate } = object(said);
   const found = [...ofInput(object(input)), ...ofOutput(object(output))];
   if (!negate) return found;
-  // Not both is not the same as neither, so that only one condition can be turned round alone.
+  // "Not both" differs from "neither", so an element with several conditions cannot be negated by negating each of them.
   return found.length === 1 ? found.map((c) => ({ ...c, negate: true })) : [];
 }
 
@@ -161,7 +160,7 @@ function place(said: unknown): Point | undefined {
   return isPoint(latitude, longitude) ? ({ latitude, longitude } as Point) : undefined;
 }
 
-/** Whether two numbers are a place. */
+/** Reports whether two values are the latitude and longitude of a place. */
 export function isPoint(latitude: unknown, longitude: unknown): boolean {
   return (
     typeof latitude === 'number' &&

@@ -1,11 +1,11 @@
-// Reads the typed text of a clause's fields.
+// Parses the text that a person types into the fields of a clause.
 
 import type { Point } from './clause';
 import { isPoint } from './query';
 
-const zeros = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0a66]; // Arabic, Persian, Devanagari, Bengali, Gurmukhi
+const zeros = [0x0660, 0x06f0, 0x0966, 0x09e6, 0x0a66]; // digit 0 in Arabic, Persian, Devanagari, Bengali, Gurmukhi
 
-/** A text with its digits as 0 to 9, whatever the reader's script writes them as. */
+/** Returns a text with the digits of the reader's script replaced by 0 to 9. */
 function latin(text: string): string {
   return [...text.normalize('NFKC')]
     .map((c) => {
@@ -19,14 +19,14 @@ function latin(text: string): string {
     .replace(/[\u060c\u3001]/g, ', ');
 }
 
-/** A number of at least zero; undefined for anything else. It may have a comma instead of the point. */
+/** Parses a number of at least zero, with a decimal point or comma; undefined for other text. */
 export function typedNumber(text: string): number | undefined {
   const plain = latin(text).trim().replace(',', '.');
   const n = Number(plain);
   return plain !== '' && Number.isFinite(n) && n >= 0 ? n : undefined;
 }
 
-/** A place: "46.67, 11.16", "46.67 11.16", "46.67° N, 11.16° E"; undefined for anything else. */
+/** Parses a place: "46.67, 11.16", "46.67 11.16" or "46.67° N, 11.16° E"; undefined for other text. */
 export function typedPoint(text: string): Point | undefined {
   const parts = [...latin(text).matchAll(/([+-]?\d+(?:\.\d+)?)\s*°?\s*([NSEWO])?/giu)];
   if (parts.length !== 2) return undefined;
@@ -34,7 +34,7 @@ export function typedPoint(text: string): Point | undefined {
   return isPoint(latitude, longitude) ? ({ latitude, longitude } as Point) : undefined;
 }
 
-/** A value of metadata: JSON where it is some, a text where it is not. */
+/** Parses a value of metadata as JSON. Text that is not JSON becomes a string. */
 export function typedValue(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -43,7 +43,7 @@ export function typedValue(text: string): unknown {
   }
 }
 
-/** A value of metadata as it is typed. */
+/** Returns the text that [typedValue] parses to the value. */
 export function valueText(value: unknown): string {
   return typeof value === 'string' && typedValue(value) === value ? value : JSON.stringify(value);
 }

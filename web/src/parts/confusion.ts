@@ -1,6 +1,6 @@
 // The data of a confusion matrix.
 
-/** One cell: how much of its row it is, 0 to 1, and how many pictures, where that is known. */
+/** One cell. share: its part of the row, 0 to 1. count: its number of pictures, if known. href: the page with these pictures. */
 export interface Cell {
   readonly share: number;
   readonly count: number | undefined;

@@ -5,7 +5,7 @@ import { maskOf } from './heatmap';
 const darkness = (pixels: Uint8ClampedArray, w: number, x: number, y: number) => pixels[4 * (y * w + x) + 3];
 
 test('only where something was seen is it light', () => {
-  const values = [0, 0, 0, 0, 0.5, 0, 0, 0, 0]; // the middle of nine
+  const values = [0, 0, 0, 0, 0.5, 0, 0, 0, 0]; // the middle one of nine cells
   const pixels = maskOf({ box: [0, 0, 1, 1], width: 3, height: 3, values }, 30, 30);
   assert.equal(darkness(pixels, 30, 15, 15), 0);
   assert.equal(darkness(pixels, 30, 1, 1), 158);

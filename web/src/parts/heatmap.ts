@@ -1,22 +1,22 @@
-// Where a concept was seen in a picture: a grid of how much each part speaks for it.
+// A heatmap shows where a concept was found in a picture. It is a grid of weights, one for each part of the picture.
 
-/** The answer of /v2 with the place of a concept in a picture. */
+/** The answer of /v2 with the heatmap of a concept in a picture. */
 export interface Heatmap {
-  readonly box: readonly [top: number, left: number, bottom: number, right: number]; // of the picture, 0 to 1, that was seen
+  readonly box: readonly [top: number, left: number, bottom: number, right: number]; // analysed part of the picture, 0 to 1
   readonly width: number; // columns
   readonly height: number; // rows
   readonly values: readonly number[]; // row by row, 0 to 1
 }
 
-const darkest = 0.62; // how dark it is where nothing was seen
-const fade = 0.06; // of the picture
+const darkest = 0.62; // opacity of the dimming where the concept is absent, 0 to 1
+const fade = 0.06; // width of the fade at the edges of the analysed part, as a share of the picture
 
-/** Pixels, 4 bytes each, that dim a picture of w × h but for where the concept was seen. */
+/** Returns RGBA pixels that dim a picture of w × h, except where the concept was found. */
 export function maskOf({ box, width, height, values }: Heatmap, w: number, h: number): Uint8ClampedArray<ArrayBuffer> {
   const pixels = new Uint8ClampedArray(4 * w * h);
   const most = Math.max(...values, 1e-6);
   const [top, left, bottom, right] = box;
-  /** Between the cells' centres it goes over from one to the next. */
+  /** Returns the two cells around a place and the weight of the second, for linear interpolation between the centres of cells. */
   const cells = (at: number, from: number, to: number, n: number): [number, number, number] => {
     const place = Math.min(n - 1, Math.max(0, ((at - from) / (to - from)) * n - 0.5));
     const first = Math.min(Math.floor(place), Math.max(0, n - 2));
@@ -40,7 +40,7 @@ export function maskOf({ box, width, height, values }: Heatmap, w: number, h: nu
   return pixels;
 }
 
-/** How far inside the seen part a place is: it fades towards a border that is not the picture's own. */
+/** Returns how far inside the analysed part a place is, 0 to 1. It fades towards an edge of that part that is not the picture's edge. */
 function inside(at: number, from: number, to: number): number {
   const near = Math.min(from > 0.001 ? at - from : 1, to < 0.999 ? to - at : 1);
   return Math.min(1, Math.max(0, near / fade));

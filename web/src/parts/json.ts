@@ -1,27 +1,27 @@
-// JSON that keeps its bytes: every value knows the text that it was written as, so that 12345678901234567890 and 1.0
-// stay what they are. Metadata is shown and changed by this.
+// A JSON parser that keeps the original text of every value, so that 12345678901234567890 and 1.0 do not change. The pages show and edit
+// metadata with it.
 
 export interface Json {
   readonly kind: 'string' | 'number' | 'word' | 'object' | 'list'; // word: true, false, null
   readonly raw: string;
-  readonly members: readonly (readonly [string, Json])[]; // of an object
-  readonly items: readonly Json[]; // of a list
+  readonly members: readonly (readonly [string, Json])[]; // members of an object
+  readonly items: readonly Json[]; // items of a list
 }
 
-/** Reads a JSON text; throws a SyntaxError if it is invalid. */
+/** Parses a JSON text. It throws a SyntaxError if the text is invalid. */
 export function parse(text: string): Json {
-  JSON.parse(text); // all that is wrong is found here, and said in the browser's words
+  JSON.parse(text); // reports every error, with the browser's message, so that Reader needs no checks
   return new Reader(text).value();
 }
 
-/** The value at a path of names; undefined where nothing is. */
+/** Returns the value at a path of names; undefined if there is none. */
 export function at(json: Json | undefined, ...path: readonly string[]): Json | undefined {
   let value = json;
   for (const name of path) value = value?.members.findLast(([key]) => key === name)?.[1];
   return value;
 }
 
-/** The typed text as JSON: itself if it is JSON, and a string otherwise. */
+/** Parses typed text as JSON. Text that is not JSON becomes a string. */
 export function parseOrQuote(text: string): Json {
   try {
     return parse(text.trim());
@@ -30,12 +30,12 @@ export function parseOrQuote(text: string): Json {
   }
 }
 
-/** The JSON of objects within each other along a path, with a value innermost. */
+/** Returns the JSON of nested objects along a path, with the value `raw` in the innermost one. */
 export function nest(path: readonly string[], raw: string): string {
   return path.reduceRight((inner, name) => `{${JSON.stringify(name)}:${inner}}`, raw);
 }
 
-/** The same values in lines, indented by two, each written as it was. */
+/** Formats JSON in lines, indented by two spaces. Each value keeps its original text. */
 export function pretty(json: Json, indent = ''): string {
   const inner = `${indent}  `;
   if (json.kind === 'object' && json.members.length) {
@@ -48,7 +48,7 @@ export function pretty(json: Json, indent = ''): string {
   return json.raw;
 }
 
-/** Goes through a text that is known to be JSON. */
+/** Reads a text that is valid JSON. */
 class Reader {
   readonly #text: string;
   #place = 0;

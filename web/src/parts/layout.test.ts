@@ -33,7 +33,7 @@ test('only rows with a part in sight are found, in a hundred thousand cells as i
 test('moving keeps the column, from run to run, and stays within the last one', () => {
   const layout = new Layout([5, 4], metrics);
   assert.equal(layout.move(0, 1), 4);
-  assert.equal(layout.move(2, 1), 4); // the row has one cell
+  assert.equal(layout.move(2, 1), 4); // the next row has one cell
   assert.equal(layout.move(4, 1), 5);
   assert.equal(layout.move(7, -2), 2);
   assert.equal(layout.move(7, 9), 7);

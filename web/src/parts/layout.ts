@@ -1,26 +1,26 @@
-// Where the rows of a long grid stand: runs of cells, each under a heading where there are headings. Everything is
-// worked out from counts alone, so that a hundred thousand cells cost no more than the few days they came on.
+// Computes the positions of the rows of a long grid. The grid has runs of cells, for example one run per day, and each run may have a
+// heading. The computation needs only the sizes of the runs, so its cost depends on the number of runs and not of cells.
 
 /** Sizes of a grid, in pixels. */
 export interface Metrics {
   readonly columns: number; // at least 1
   readonly row: number; // height of a row of cells, with the gap below it
-  readonly head: number; // height of a heading; 0: there are none
+  readonly head: number; // height of a heading; 0: no headings
   readonly foot: number; // space below a run
 }
 
-/** A row: a heading, or cells starting at `first`. */
+/** A row of the grid: a heading, or cells. */
 export interface Row {
-  readonly index: number; // among all rows, headings too
+  readonly index: number; // index among all rows and headings
   readonly run: number;
   readonly head: boolean;
-  readonly first: number; // of its cells among all, or the first of the run
-  readonly count: number; // of its cells, or of the run's
+  readonly first: number; // index of its first cell; for a heading, of the run's first cell
+  readonly count: number; // number of its cells; for a heading, of the run's cells
   readonly top: number;
 }
 
 interface Run {
-  readonly first: number; // cell
+  readonly first: number; // index of its first cell
   readonly count: number;
   readonly row: number;
   readonly top: number;
@@ -33,7 +33,7 @@ export class Layout {
   readonly #runs: readonly Run[];
   readonly #m: Metrics;
 
-  /** counts: of the cells of each run. */
+  /** counts: number of cells in each run. */
   constructor(counts: readonly number[], metrics: Metrics) {
     this.#m = metrics;
     const runs: Run[] = [];
@@ -49,7 +49,7 @@ export class Layout {
     [this.cells, this.rows, this.height] = [first, row, top];
   }
 
-  /** The rows that have a part between two heights. */
+  /** Returns the rows that are at least partly between two heights, in px from the top of the grid. */
   between(from: number, to: number): Row[] {
     const found: Row[] = [];
     for (let n = this.#last((run) => run.top <= from); n < this.#runs.length; n++) {
@@ -65,24 +65,24 @@ export class Layout {
     return found;
   }
 
-  /** The row of a cell. */
+  /** Returns the row of a cell. */
   rowOf(cell: number): Row {
     const n = this.#last((run) => run.first <= cell);
     const run = this.#runs[n] as Run;
     return this.#line(n, Math.floor((cell - run.first) / this.#m.columns));
   }
 
-  /** The run that is at a height. */
+  /** Returns the index of the run at a height. */
   runAt(height: number): number {
     return this.#last((run) => run.top <= height);
   }
 
-  /** Where a run begins. */
+  /** Returns the height at which a run begins. */
   topOf(run: number): number {
     return this.#runs[run]?.top ?? 0;
   }
 
-  /** The cell that is some rows further on in the same column, or the nearest to it. */
+  /** Returns the cell `rows` rows further down in the same column, or the nearest cell to it. A negative number goes up. */
   move(cell: number, rows: number): number {
     const row = this.rowOf(cell);
     const column = cell - row.first;
@@ -123,7 +123,7 @@ export class Layout {
     };
   }
 
-  /** The last run that something holds of, which holds of all before it; 0 where of none. */
+  /** Returns the index of the last run for which holds is true, or 0 if there is none. holds must be true for all runs before that one. */
   #last(holds: (run: Run) => boolean): number {
     let [low, high] = [0, this.#runs.length - 1];
     while (low < high) {
@@ -135,13 +135,13 @@ export class Layout {
   }
 }
 
-/** A place in the page for a row, which another row takes once that one is out of sight. */
+/** An element for a row. Another row reuses it when the first one has left the window. */
 export interface Slot {
   readonly key: number;
   readonly row: Row;
 }
 
-/** Whether a place shows a row already, so that nothing of it is drawn again. */
+/** Reports whether a slot already shows a row, so that it need not be drawn again. */
 const shows = ({ row }: Slot, next: Row): boolean =>
   row.index === next.index &&
   row.head === next.head &&
@@ -150,7 +150,7 @@ const shows = ({ row }: Slot, next: Row): boolean =>
   row.run === next.run &&
   row.top === next.top;
 
-/** Gives rows places: those that stay keep theirs, the others take places of their kind that are free. */
+/** Assigns slots to rows. Rows that stay keep their slots, and the others reuse free slots of their kind. fresh: returns a new key. */
 export function recycle(slots: readonly Slot[], rows: readonly Row[], fresh: () => number): Slot[] {
   const kept = new Map(slots.map((slot) => [slot.row.index, slot]));
   const wanted = new Map(rows.map((row) => [row.index, row]));

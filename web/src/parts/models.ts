@@ -1,4 +1,4 @@
-// The names of models. The built-in ones have a name in the reader's language, others the one that a person gave them.
+// The names of models. Built-in models have a name in the reader's language. Other models have the name that a person gave them.
 import { m } from './words';
 
 const builtIn: Readonly<Record<string, () => string>> = {
@@ -14,7 +14,7 @@ interface NamedModel {
   readonly display_name?: string;
 }
 
-/** The name of a model for people. */
+/** Returns the display name of a model. */
 export function modelName({ id, name, display_name }: NamedModel): string {
   return builtIn[id]?.() ?? display_name ?? name;
 }

@@ -7,7 +7,7 @@ const advanceTime = async (t: { mock: { timers: { tick: (ms: number) => void } }
   for (let n = 0; n < 4; n++) await Promise.resolve();
 };
 
-/** The necessary part of an element, and its recorded calls. */
+/** Returns the used part of an image element, and a list for the recorded reports. */
 function element() {
   const img = {
     src: '',

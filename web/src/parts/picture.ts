@@ -1,19 +1,19 @@
-// Shows pictures in img elements whose rows are used again and again. Pictures are asked for while the page has nothing
-// better to do, the latest first, and not at all once their row has gone by. One that is not here is asked for again:
-// its bytes may be on their way, the network may come back, a copy may get it.
+// Shows pictures in img elements that a grid reuses. It requests pictures while the page is idle, the latest first, and drops the requests
+// of rows that left the window. It repeats the request of an unavailable picture: the network may come back, or the replica may receive
+// the picture.
 
-const pauses = [1000, 4000, 15_000]; // ms before a picture that could not be had is asked for again, and then
+const pauses = [1000, 4000, 15_000]; // ms before the first repeated requests of an unavailable picture
 const rest = 60_000;
 
 const waiting: (() => void)[] = [];
-const missing = new Set<() => void>(); // request a missing picture again
+const missing = new Set<() => void>(); // functions that request an unavailable picture again
 let planned = false;
 const idle = (work: (left: () => number) => void) =>
   typeof requestIdleCallback === 'function'
     ? requestIdleCallback((deadline) => work(() => deadline.timeRemaining()), { timeout: 120 })
     : setTimeout(() => work(() => 5), 16);
 
-/** Begins some of the waiting pictures, as many as fit between two frames. */
+/** Starts the requests of waiting pictures, as many as fit between two frames. */
 function plan(): void {
   if (planned || !waiting.length) return;
   planned = true;
@@ -28,15 +28,16 @@ function plan(): void {
   });
 }
 
-/** Asks again for all pictures that are shown as missing: there is reason to hope that some are here now. */
+/** Requests all unavailable pictures again. Call it when some of them may have become available. */
 export function findMissing(): void {
   for (const again of [...missing]) again();
 }
 globalThis.addEventListener?.('online', findMissing);
 
 /**
- * Makes an element show a picture once its address is known, and returns the function that ends it. Nothing is shown until then; a known
- * address begins at once. tell gets whether the picture is missing, each time that this is found out. A broken picture is never drawn.
+ * Shows a picture in an element, and returns a function that ends this. find: the URL, which is loaded at once, or a function that
+ * returns it, which is called when the page is idle. Until the URL is known, the element is empty. After each attempt, tell is called
+ * with whether the picture is unavailable. A broken picture counts as unavailable.
  */
 export function showIn(
   img: HTMLImageElement,
@@ -69,7 +70,7 @@ export function showIn(
     tell(true);
   }
   img.onload = () => tell(false);
-  img.onerror = away; // its bytes are not a picture, or were deleted meanwhile
+  img.onerror = away; // the bytes are not a picture, or were deleted meanwhile
   again();
   return () => {
     over = true;

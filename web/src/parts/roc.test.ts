@@ -14,7 +14,7 @@ test('what a curve finds is the most at a place, on a line between its points', 
   assert.equal(foundAt(steep, 0.1).toFixed(6), '0.700000');
   assert.equal(foundAt(steep, 0.2).toFixed(6), '0.900000');
   assert.equal(foundAt(steep, 1), 1);
-  assert.equal(foundAt([], 0.25), 0.25); // nothing is known: chance
+  assert.equal(foundAt([], 0.25), 0.25); // without a curve, the result is that of chance
 });
 
 test('the mean of curves lies between them and begins at nothing', () => {

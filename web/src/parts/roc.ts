@@ -1,9 +1,9 @@
-// ROC curves: what is found against what is found falsely.
+// ROC curves: the share of found pictures against the share of false alarms.
 
-/** A ROC curve: [share of false alarms, share found], both from 0 to 1, in the order of false alarms. */
+/** A ROC curve: pairs of [share of false alarms, share found], both from 0 to 1, in ascending order of false alarms. */
 export type Curve = readonly (readonly [number, number])[];
 
-/** The hits of a curve at a share of false alarms: the maximum at that place, on a line between its points. */
+/** Returns the share found at a share of false alarms, interpolated between the curve's points. At a vertical step, it is the maximum. */
 export function foundAt(curve: Curve, alarms: number): number {
   let [x0, y0] = [0, 0];
   for (const [x, y] of curve) {
@@ -13,7 +13,7 @@ export function foundAt(curve: Curve, alarms: number): number {
   return x0 >= alarms ? y0 : y0 + ((1 - y0) * (alarms - x0)) / (1 - x0);
 }
 
-/** The mean of curves: what they find at the same shares of false alarms. */
+/** Returns the mean of curves: the mean share found at each share of false alarms. */
 export function meanOf(curves: readonly Curve[]): Curve {
   if (!curves.length) return [];
   const steps = 64;

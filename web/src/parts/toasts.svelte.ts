@@ -8,7 +8,7 @@ interface Toast {
   readonly more?: More;
 }
 
-/** Another button: its label and its action. */
+/** The second button of a toast: its label and its action. */
 interface More {
   readonly word: string;
   readonly act: () => unknown;
@@ -18,18 +18,18 @@ interface More {
 interface Offer {
   readonly action?: string; // label of the button; default: "Undo"
   readonly undo: () => unknown; // action of the button, which also closes the toast
-  readonly more?: More; // shown before it
+  readonly more?: More; // second button, shown before the first
 }
 
 let shown = $state.raw<readonly Toast[]>([]);
 let next = 0;
 
-/** The visible toasts. */
+/** Returns the visible toasts, oldest first. */
 export function toasts(): readonly Toast[] {
   return shown;
 }
 
-/** Shows a text for eight seconds; with a button, for ten. */
+/** Shows a text for eight seconds, or for ten if it has a button. At most three toasts are visible. */
 export function showToast(text: string, offer?: Offer): void {
   const toast = { id: next++, text, ...offer };
   shown = [...shown.slice(-2), toast];

@@ -114,7 +114,7 @@ func (in *modelInput) patch(action string, labels map[string]bool, meta, geo any
 	default:
 		maps.Copy(in.labels, labels)
 	}
-	if _, none := meta.(absent); !none {
+	if _, isAbsent := meta.(absent); !isAbsent {
 		in.meta, _ = patchMeta(in.meta, meta, action, 0)
 	}
 	if geo != nil {
@@ -150,12 +150,12 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 			}
 		}
 		for name, v := range sent {
-			there, ok := old[name]
+			previous, ok := old[name]
 			if !ok {
-				there = absent{}
+				previous = absent{}
 			}
-			value, did := patchMeta(there, v, action, depth+1)
-			if _, gone := value.(absent); gone {
+			value, did := patchMeta(previous, v, action, depth+1)
+			if _, isAbsent := value.(absent); isAbsent {
 				delete(out, name)
 				continue // removing a missing member creates nothing
 			}
@@ -192,7 +192,7 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 }
 
 // json returns the input as answers show it, without names and times.
-func (in *modelInput) json(said int) map[string]any {
+func (in *modelInput) json(code int) map[string]any {
 	image := map[string]any{}
 	if in.url != "" {
 		image["url"] = in.url
@@ -209,16 +209,16 @@ func (in *modelInput) json(said int) map[string]any {
 		}
 		data["concepts"] = concepts
 	}
-	if _, none := in.meta.(absent); !none {
+	if _, isAbsent := in.meta.(absent); !isAbsent {
 		data["metadata"] = stripImplied(in.meta)
 	}
 	if in.geo != nil {
 		data["geo"] = map[string]any{"geo_point": in.geo}
 	}
-	if said == 0 {
-		said = in.code
+	if code == 0 {
+		code = in.code
 	}
-	return map[string]any{"id": in.id, "data": data, "status": float64(said)}
+	return map[string]any{"id": in.id, "data": data, "status": float64(code)}
 }
 
 // stripImplied returns v without the marks of implied objects.
@@ -319,7 +319,7 @@ func (r generator) data(labels map[string]bool, meta, geo any) map[string]any {
 		}
 		data["concepts"] = concepts
 	}
-	if _, none := meta.(absent); !none {
+	if _, isAbsent := meta.(absent); !isAbsent {
 		data["metadata"] = meta
 	}
 	if geo != nil {

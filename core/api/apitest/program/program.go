@@ -303,23 +303,23 @@ func (p *Program) counts() {
 // search searches for inputs with one clause about the input.
 func (p *Program) search() {
 	var clause map[string]any
-	var holds func(*modelInput) bool
+	var matches func(*modelInput) bool
 	switch p.draw.IntN(3) {
 	case 0:
 		concept, value := []string{"cat", "dog", "long name"}[p.draw.IntN(3)], p.draw.IntN(2) == 0
 		clause = map[string]any{"data": map[string]any{"concepts": []any{map[string]any{"id": concept, "value": value}}}}
-		holds = func(in *modelInput) bool {
+		matches = func(in *modelInput) bool {
 			v, ok := in.labels[concept]
 			return ok && v == value
 		}
 	case 1:
 		address := addresses[p.draw.IntN(len(addresses))].url
 		clause = map[string]any{"data": map[string]any{"image": map[string]any{"url": address}}}
-		holds = func(in *modelInput) bool { return in.url == address }
+		matches = func(in *modelInput) bool { return in.url == address }
 	default:
 		id := p.draw.id()
 		clause = map[string]any{"id": id}
-		holds = func(in *modelInput) bool { return in.id == id }
+		matches = func(in *modelInput) bool { return in.id == id }
 	}
 	body := map[string]any{"query": map[string]any{"ands": []any{map[string]any{"input": clause}}}}
 	var got, want []string
@@ -331,7 +331,7 @@ func (p *Program) search() {
 		got = append(got, h["input"].(map[string]any)["id"].(string))
 	}
 	for _, in := range p.model.inputs {
-		if holds(in) {
+		if matches(in) {
 			want = append(want, in.id)
 		}
 	}

@@ -1,11 +1,11 @@
 // Package arm64 writes the kernels' assembly for arm64.
 //
-// Go's assembler lacks most of the vector instructions that the kernels need, SDOT and USMMLA among them. [Encode] turns the GNU
-// assembler's text of an instruction into its word, and a [File] writes the word with that text as a comment:
+// Go's assembler lacks most of the vector instructions that the kernels need, such as SDOT and USMMLA. [Encode] turns an instruction in
+// the GNU assembler's syntax into its 32-bit word. A [File] writes the word with the instruction as a comment:
 //
 //	f.V("sdot v%d.4s, v%d.16b, v%d.4b[%d]", 16, 8, 0, 1)   ─▶   WORD $0x4fa0e110 // sdot v16.4s, v8.16b, v0.4b[1]
 //
-// Branches and the arithmetic of addresses are in Go's own syntax. The package allocates no registers.
+// Branches and address arithmetic are in Go's syntax. The package allocates no registers: the caller names them.
 package arm64
 
 import (
@@ -18,12 +18,13 @@ import (
 	"strings"
 )
 
-// File is a file of assembly and the Go file that declares its functions.
+// File is an assembly file and the Go file that declares its functions.
 type File struct {
 	out, stubs bytes.Buffer
 }
 
-// Generate runs emit and writes the two files that the flags -out and -stubs name, of package -pkg.
+// Generate parses the flags and runs emit. It writes the assembly to the file -out and the declarations to the file -stubs, both of
+// package -pkg. If it cannot write a file, it logs the error and exits.
 func Generate(emit func(f *File)) {
 	out := flag.String("out", "", "file of assembly")
 	stubs := flag.String("stubs", "", "file of declarations")
@@ -41,7 +42,7 @@ func Generate(emit func(f *File)) {
 	}
 }
 
-// Func begins a function that takes one pointer, which it puts into R0. Its code must return with RET.
+// Func begins a function that takes one pointer. It emits the load of that pointer into R0. The caller must end the function with RET.
 func (f *File) Func(name string) {
 	fmt.Fprintf(&f.stubs, "\n//go:noescape\nfunc %s(p *byte)\n", name)
 	fmt.Fprintf(&f.out, "\n// func %s(p *byte)\nTEXT ·%s(SB), NOSPLIT, $0-8\n", name, name)
@@ -53,10 +54,10 @@ func (f *File) Go(format string, args ...any) {
 	fmt.Fprintf(&f.out, "\t"+format+"\n", args...)
 }
 
-// Label writes a label of the function.
+// Label writes a label, which the branches of the current function can name.
 func (f *File) Label(name string) { fmt.Fprintf(&f.out, "\n%s:\n", name) }
 
-// V writes one instruction that the GNU assembler would read. It panics unless [Encode] knows the instruction.
+// V writes one instruction, given in the GNU assembler's syntax. It panics if [Encode] does not know the instruction.
 func (f *File) V(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	word, err := Encode(text)
@@ -66,5 +67,5 @@ func (f *File) V(format string, args ...any) {
 	fmt.Fprintf(&f.out, "\tWORD $0x%08x // %s\n", word, text)
 }
 
-// Four lists the four registers of a load or store, beginning with v.
+// Four returns the operand of a load or store of four registers, starting at v.
 func Four(v int) string { return fmt.Sprintf("{v%d.16b, v%d.16b, v%d.16b, v%d.16b}", v, v+1, v+2, v+3) }

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write testdata/words.txt again with aar
 
 const golden = "testdata/words.txt"
 
-// assemble replaces the words before the instructions of lines by those of the GNU assembler.
+// assemble replaces the word before the instruction in each line by the GNU assembler's word.
 func assemble(t *testing.T, lines []string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func assemble(t *testing.T, lines []string) []string {
 	return out
 }
 
-// TestEncode compares words with those of the GNU assembler, for each known instruction.
+// TestEncode compares words with the GNU assembler's, for each known instruction.
 func TestEncode(t *testing.T) {
 	b, err := os.ReadFile(golden)
 	if err != nil {
@@ -79,8 +79,8 @@ func TestEncode(t *testing.T) {
 
 func TestEncodeRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "nop", "fadd v1.4s, v2.4s", "fadd v1.2d, v2.2d, v3.2d", // unknown
-		"fadd v32.4s, v2.4s, v3.4s", "sdot v1.4s, v2.16b, v3.4b[4]", "movi v1.16b, #256", // beyond their fields
+		"", "nop", "fadd v1.4s, v2.4s", "fadd v1.2d, v2.2d, v3.2d", // unknown instructions
+		"fadd v32.4s, v2.4s, v3.4s", "sdot v1.4s, v2.16b, v3.4b[4]", "movi v1.16b, #256", // operands beyond their fields
 		"ldr q1, [x2], #256", "ldr q1, [x2], #-257", "ldp q1, q2, [x3], #8", "shl v1.4s, v2.4s, #32",
 		"smlal v1.4s, v2.4h, v16.h[0]", "smlal v1.4s, v2.4h, v3.h[8]", "st1 {v1.s}[4], [x2], x3", "shl v1.8h, v2.8h, #16",
 		"ldr q1, [x2, #24]", "ldr q1, [x2, #65536]",

@@ -1,6 +1,6 @@
 package kernel
 
-// At appends the elements of a row to dst and returns them with the scale.
+// At appends the elements of a row to dst and returns them with the row's scale.
 func (v *Vectors) At(dst []int16, row uint32) ([]int16, float32) {
 	h, l := v.highOf(row), v.lowOf(row)
 	for i := range v.dim {

@@ -11,17 +11,17 @@ import (
 //go:generate go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
 //go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
 
-// args are the arguments of the assembly: fields of 8 bytes in the order of the arg… constants of asm/main.go.
+// args holds the arguments of the assembly. Its fields have 8 bytes each, in the order of the arg… constants in asm/main.go.
 type args struct {
 	dst, rows unsafe.Pointer
 	n         int
-	codes     unsafe.Pointer // of the query: bytes, or int16 for dots
+	codes     unsafe.Pointer // the query's high bytes, or its int16 for dots
 	high, low unsafe.Pointer // tables of chunks
 	meta      unsafe.Pointer
-	blocks    int // lines of a row
-	stride    int // bytes of a row
-	offset    int
-	weight    unsafe.Pointer
+	blocks    int            // 64-byte lines of a row
+	stride    int            // bytes of a row
+	offset    int            // offset of the query
+	weight    unsafe.Pointer // address of the query's float32 weight
 }
 
 func (a *args) ptr() *byte { return (*byte)(unsafe.Pointer(a)) }
@@ -68,14 +68,14 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 	dotsAVX2(a.ptr())
 }
 
-// findArgs are the arguments of find's assembly, in the order of the find… constants of asm/avx2.go.
+// findArgs holds the arguments of find's assembly, in the order of the find… constants in asm/avx2.go.
 type findArgs struct {
 	rows   unsafe.Pointer
 	n      int
 	chunks unsafe.Pointer
-	blocks int // of eight words in a list
+	blocks int // number of registers that a list fills, with eight numbers each
 	stride int // bytes of a list
-	x      int
+	x      int // number to find
 }
 
 func (l *Lists) find(rows []uint32, x uint32) int {

@@ -8,19 +8,18 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// args holds the operands of the assembly: fields of 8 bytes in the order of the arg…
-// constants of asm/arm64/main.go.
+// args holds the arguments of the assembly. Its fields have 8 bytes each, in the order of the arg… constants in asm/arm64/main.go.
 type args struct {
 	dst, rows unsafe.Pointer
 	n         int
-	codes     unsafe.Pointer // of the query: bytes, or int16 for dots
+	codes     unsafe.Pointer // the query's high bytes, or its int16 for dots
 	high, low unsafe.Pointer // tables of chunks
 	meta      unsafe.Pointer
-	blocks    int // lines of a row, or blocks of eight words of a list
-	stride    int // bytes of a row
-	offset    int // of the query, or the word to find
-	weight    unsafe.Pointer
-	found     int // place of the word, or −1
+	blocks    int            // 64-byte lines of a row; of a list, groups of eight numbers
+	stride    int            // bytes of a row
+	offset    int            // offset of the query; for find, the number to find
+	weight    unsafe.Pointer // address of the query's float32 weight
+	found     int            // result of find: index in rows, or −1
 }
 
 func (a *args) ptr() *byte { return (*byte)(unsafe.Pointer(a)) }

@@ -18,10 +18,10 @@ func (v *Vectors) distancesGeneric(dst []uint32, z *Query, rows []uint32) {
 	}
 }
 
-// weight is the query's scale times the scale of a product of high bytes.
+// weight returns the query's scale times unit, the scale of a product of high bytes.
 func (z *Query) weight() float32 { return z.scale * unit }
 
-// distanceOf is the definition in the package's documentation; product is its A.
+// distanceOf returns dist as the package's documentation defines it. product is A there.
 func distanceOf(product int32, scale, weight float32) uint32 {
 	s := float32(float32(float32(product)*scale) * weight)
 	s = min(limit, max(-limit, s))

@@ -4,8 +4,8 @@ package kernel
 
 import "unsafe"
 
-// The imports are those of wasm/README.md. Tables of chunks are read as they lie here: a pointer
-// takes eight bytes, of which a host reads the lower four.
+// wasm/README.md describes the imports. The host reads a table of chunks in the guest's memory: each pointer has eight bytes, and
+// the host reads the lower four.
 
 //go:wasmimport kernel distances
 //go:noescape

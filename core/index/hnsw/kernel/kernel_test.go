@@ -9,14 +9,14 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// atEveryLevel runs f as a subtest of each level the machine has.
+// atEveryLevel runs f as a subtest for each level that the machine has.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
 	for level := range Levels.Each() {
 		t.Run(level.String(), f)
 	}
 }
 
-// vectorOf draws a vector, sometimes of extremes, with the scale that makes it a unit vector.
+// vectorOf returns a random vector, sometimes with extreme elements, and the scale that makes it a unit vector.
 func vectorOf(rng *rand.Rand, dim int) ([]int16, float32) {
 	q, n := make([]int16, dim), 0.0
 	kind := rng.IntN(7)
@@ -66,7 +66,7 @@ func rowsOf(rng *rand.Rand, n, below int) []uint32 {
 	return rows
 }
 
-// want is the distance straight from the package's documentation, in other words than the code's.
+// want returns the distance as the package documents it. It shares no code with the kernels.
 func want(a, b []int16, scaleA, scaleB float32) uint32 {
 	product := int64(0)
 	for i := range a {
@@ -115,7 +115,7 @@ func TestDistancesAndDots(t *testing.T) {
 	})
 }
 
-// TestGrowing fills arrays over the end of their first chunks.
+// TestGrowing appends more rows than fit in the first chunks.
 func TestGrowing(t *testing.T) {
 	const rows = 2*chunkRows + 5
 	rng := rand.New(rand.NewPCG(3, 3))

@@ -8,15 +8,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Disk is Pebble's crashable file system in memory, whose power may be cut while it is written to. That one's own
-// ReuseForWrite takes a lock for reading twice, and hangs where a clone asks for it in between (v2.1.7).
+// Disk is Pebble's crashable file system in memory. A test may cut its power during a write. Disk replaces ReuseForWrite, because
+// MemFS.ReuseForWrite (v2.1.7) takes a read lock twice and deadlocks if CrashClone requests the lock between the two.
 type Disk struct{ *vfs.MemFS }
 
-// New is an empty disk.
+// New returns an empty disk.
 func New() Disk { return Disk{vfs.NewCrashableMem()} }
 
-// Cut returns what a power failure now would leave: all that was synced, and of the rest percent of its
-// blocks, drawn from rng, which may be nil for 0.
+// Cut returns a copy of d as a power failure would leave it now: all synced data, and each unsynced block and directory entry with a
+// probability of percent. rng makes the choices; it may be nil if percent is 0. d does not change.
 func (d Disk) Cut(percent int, rng *rand.Rand) Disk {
 	return Disk{d.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
 }

@@ -1,2 +1,2 @@
-// Package pebbletest is the disk of tests that cut the power under a store.
+// Package pebbletest provides a disk in memory for tests that cut the power of a store.
 package pebbletest

@@ -5,7 +5,7 @@ import (
 	"go/types"
 )
 
-// get writes getX of a message.
+// get writes the function getX, which reads the fields of message X.
 func (g *golang) get(m *message) error {
 	g.f("\nfunc get%s(d *field.Decoder, x *%s) {\n", g.title(m), g.of(m))
 	for _, f := range m.fields {
@@ -40,7 +40,7 @@ func (g *golang) get(m *message) error {
 	return nil
 }
 
-// fill writes the statements that set fields which were not written because they equal born.
+// fill writes the statements that set the fields with the option or. The encoder leaves such a field out if it equals the result of born.
 func (g *golang) fill(m *message, x string) {
 	for _, f := range m.fields {
 		v := x + "." + f.path
@@ -96,7 +96,7 @@ func (g *golang) getField(f *member, v string) error {
 	return nil
 }
 
-// getInner reads a message within the message to an address.
+// getInner writes the statements that read the nested message m into the struct at address.
 func (g *golang) getInner(m *message, address string) {
 	g.f("at := d.Open()\nget%s(d, %s)\nd.Close(at)\n", g.title(m), address)
 }
@@ -111,12 +111,12 @@ func (g *golang) getSlice(f *member, v string, u *types.Slice) error {
 		}
 		return nil
 	}
-	if most := f.options["max"]; most != "" {
-		most, err := g.expression(f, most)
+	if limit := f.options["max"]; limit != "" {
+		limit, err := g.expression(f, limit)
 		if err != nil {
 			return err
 		}
-		g.f("if len(%s) >= %s {\nd.Malformed(\"list too long\")\nbreak\n}\n", v, most)
+		g.f("if len(%s) >= %s {\nd.Malformed(\"list too long\")\nbreak\n}\n", v, limit)
 	}
 	last := fmt.Sprintf("%s[len(%[1]s)-1]", v)
 	switch e := u.Elem().Underlying().(type) {
@@ -161,20 +161,20 @@ func (g *golang) getBasic(f *member, v string, t types.Type, u *types.Basic) err
 	if result == types.Invalid {
 		result = u.Kind()
 	}
-	most := f.options["max"]
-	if u.Kind() == types.Uint8 && most == "" {
+	limit := f.options["max"]
+	if u.Kind() == types.Uint8 && limit == "" {
 		g.imports["math"] = true
-		most = "math.MaxUint8"
-	} else if most != "" {
+		limit = "math.MaxUint8"
+	} else if limit != "" {
 		var err error
-		if most, err = g.expression(f, most); err != nil {
+		if limit, err = g.expression(f, limit); err != nil {
 			return err
 		}
-		most = types.Typ[result].Name() + "(" + most + ")"
+		limit = types.Typ[result].Name() + "(" + limit + ")"
 	}
 	value := "d." + call + "()"
-	if most != "" {
-		g.f("n := %s\nif n > %s {\nd.Malformed(%q)\nbreak\n}\n", value, most, words(f.name))
+	if limit != "" {
+		g.f("n := %s\nif n > %s {\nd.Malformed(%q)\nbreak\n}\n", value, limit, words(f.name))
 		value = "n"
 	}
 	if t != types.Typ[result] {

@@ -10,9 +10,9 @@ import (
 
 var marker = regexp.MustCompile(`(?s)(<!-- fields: (\w+) -->\n).*?(<!-- end -->\n)`)
 
-// tables returns a page with its tables written again: the lines between <!-- fields: NAME --> and <!-- end -->.
+// tables returns page with new tables. It replaces the lines between <!-- fields: NAME --> and <!-- end --> by the table of message NAME.
 func (p *program) tables(page []byte) ([]byte, error) {
-	shown := map[string]bool{} // messages with a table
+	shown := map[string]bool{} // names of the messages with a table on the page
 	for _, found := range marker.FindAllSubmatch(page, -1) {
 		shown[string(found[2])] = true
 	}
@@ -40,7 +40,7 @@ func (p *program) tables(page []byte) ([]byte, error) {
 	return out, failed
 }
 
-// findMessage returns a message by the name of its struct.
+// findMessage returns the message whose struct has the given name, or nil. A struct of the program's package comes first.
 func (p *program) findMessage(name string) *message {
 	for t, m := range p.messages {
 		if t.Name() == name && (t.Pkg() == p.Package || p.Scope().Lookup(name) == nil) {
@@ -59,8 +59,8 @@ func star(many bool) string {
 	return ""
 }
 
-// tableType returns the type of a field for a table. For a message within the message that is its name, if the page has its table, or else
-// its fields.
+// tableType returns the type of a field for a table. For a nested message it returns the message's name if tables contains that name, and
+// the message's fields otherwise.
 func (p *program) tableType(f *member, tables map[string]bool) string {
 	if f.has("type") {
 		return f.options["type"]

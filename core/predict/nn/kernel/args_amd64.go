@@ -10,7 +10,7 @@ import (
 //go:generate go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
 //go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
 
-// tileArgs are the arguments of a product's assembly. Each field has 8 bytes; the order is that of the arg… constants of asm/main.go.
+// tileArgs holds the arguments of the assembly of a product. Each field has 8 bytes. The order matches the arg… constants in asm/main.go.
 type tileArgs struct {
 	a, b, c, res unsafe.Pointer
 	bias, scale  unsafe.Pointer
@@ -24,31 +24,31 @@ type tileArgs struct {
 	mask         int // one bit per column
 	lo, hi       uint64
 	zero         int
-	maskVec      unsafe.Pointer // AVX2: sixteen dwords, or nil for all columns
-	next         unsafe.Pointer // AVX-512: the panels to fetch meanwhile
+	maskVec      unsafe.Pointer // sixteen dwords, all ones where a column exists; nil: all columns (AVX2)
+	next         unsafe.Pointer // the following panels, to prefetch (AVX-512)
 
-	// AVX-512 alone.
-	rows       int // of outputs, of that many tiles each
-	rowA, rowC int // bytes from behind a row's last tile to the next row
+	// The remaining fields are for AVX-512 only.
+	rows       int // rows of outputs, of tiles tiles each
+	rowA, rowC int // bytes from the end of a row's last tile to the next row's first tile, in a and in c
 	form       tileForm
-	add        *addArgs // of formAdd
-	residual   []uint8  // likewise: what res points into
+	add        *addArgs // constants of the residual add, for formAdd
+	residual   []uint8  // slice that res points into, for formAdd
 }
 
-// tileForm is how a tile stores its sums.
+// tileForm selects how a tile stores its sums.
 type tileForm int
 
-// The forms of asm/main.go.
+// The values of tileForm. They match the form… constants in asm/main.go.
 const (
 	formClamp  tileForm = iota // clamped to Lo and Hi
 	formPacked                 // Lo is 0, Hi 255, and no result overflows an int32: packing clamps
 	formAdd                    // clamped, then added to bytes of res
 )
 
-// addArgs is a residual add as tiles read it: fields of 8 bytes in the order of the add… constants of asm/main.go.
+// addArgs holds the constants of a residual add for the assembly: fields of 8 bytes in the order of the add… constants in asm/main.go.
 type addArgs struct {
 	scaleY, scaleR uint64
-	loY            uint64 // the clamp before the sum, less the zero point
+	loY            uint64 // lower bound before the sum, minus the zero point
 	zeroR          int
 	lo, hi         uint64
 	zero           int
@@ -58,34 +58,34 @@ func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }
 
 func bits(v float32) uint64 { return uint64(math.Float32bits(v)) }
 
-// rowArgs are the arguments of a depthwise row's assembly. Each field has 8 bytes; the order is that of the row… constants of
+// rowArgs holds the arguments of the assembly of depthwise rows. Each field has 8 bytes. The order matches the row… constants in
 // asm/depthwise512.go.
 type rowArgs struct {
 	src, dst, w, bias, scale unsafe.Pointer
 	step                     int // bytes between input rows
 	col                      int // bytes between the columns of the kernel
-	next                     int // bytes between the inputs of neighbouring outputs
+	next                     int // bytes between the first inputs of neighbouring outputs
 	out                      int // bytes between outputs, and between taps of float weights
 	width                    int // outputs in a row
 	rows                     int
-	srcStep                  int // bytes between the inputs of rows of outputs
-	dstStep                  int // bytes between rows of outputs
+	srcStep                  int // bytes between the first inputs of output rows
+	dstStep                  int // bytes between output rows
 	mask                     int // one bit per channel
 	taps                     *int
-	count                    int // taps, or groups of four
+	count                    int // taps (float32), groups of four taps (AVX-512) or pairs of taps (AVX2)
 	lo, hi                   uint64
 	zero                     int
 }
 
 func (r *rowArgs) ptr() *byte { return (*byte)(unsafe.Pointer(r)) }
 
-// elementArgs are the arguments of the elementwise assembly. Each field has 8 bytes; the order is that of the el… constants of
+// elementArgs holds the arguments of the elementwise assembly. Each field has 8 bytes. The order matches the el… constants in
 // asm/elementwise512.go.
 type elementArgs struct {
 	dst, x, y      unsafe.Pointer
-	n              int // blocks, rows or elements
+	n              int // blocks or rows
 	step           int // bytes between rows
-	mask           int // one bit per element
+	mask           int // one bit per column, or per float of the last block
 	scaleX, scaleY uint64
 	zeroX, zeroY   int
 	lo, hi         uint64

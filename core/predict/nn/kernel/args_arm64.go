@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// tileArgs holds the operands of a product's assembly: fields of 8 bytes in the order of
-// the arg… constants of asm/arm64/tile.go.
+// tileArgs holds the arguments of the assembly of a product: fields of 8 bytes in the order of
+// the arg… constants in asm/arm64/tile.go.
 type tileArgs struct {
 	a, b, c           unsafe.Pointer
 	bias, lift, scale unsafe.Pointer
@@ -16,46 +16,46 @@ type tileArgs struct {
 	segStep           int // bytes between segments
 	segs              int
 	k                 int // steps of 16 bytes per segment
-	tail              int // groups of weights behind them
+	tail              int // groups of weights after these steps
 	bStep             int // bytes between panels
 	ldc               int // bytes between rows
 	tiles             int
 	lo, hi            int
 	zero              int
 	clamp             int              // 1 unless lo is 0 and hi is 255
-	chains            unsafe.Pointer   // at level neon, see neonProduct
+	chains            unsafe.Pointer   // neonProduct.chains of the columns (level neon)
 	rows              int              // rows of outputs, of tiles tiles each (level neon)
-	srcStep           int              // bytes between the inputs of rows of outputs
-	dstStep           int              // bytes between rows of outputs
-	_                 [2 * panel]int32 // room for the first values of the accumulators
+	srcStep           int              // bytes between the first inputs of output rows
+	dstStep           int              // bytes between output rows
+	_                 [2 * panel]int32 // memory for the first values of the accumulators
 }
 
 func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }
 
-// rowArgs holds the operands of a depthwise row's assembly: fields of 8 bytes in the order
-// of the row… constants of asm/arm64/depthwise.go.
+// rowArgs holds the arguments of the assembly of depthwise rows: fields of 8 bytes in the order
+// of the row… constants in asm/arm64/depthwise.go.
 type rowArgs struct {
 	src, dst, w, bias, scale unsafe.Pointer
 	step                     int // bytes between input rows
-	next                     int // bytes between the inputs of neighbouring outputs
+	next                     int // bytes between the first inputs of neighbouring outputs
 	out                      int // bytes between outputs
 	width                    int // outputs in a row
 	rows                     int
-	srcStep                  int // bytes between the inputs of rows of outputs
-	dstStep                  int // bytes between rows of outputs
+	srcStep                  int // bytes between the first inputs of output rows
+	dstStep                  int // bytes between output rows
 	taps                     *int
-	count                    int // groups of three taps for bytes at level neon, of four with SDOT; taps for floats
+	count                    int // bytes: groups of three taps (level neon) or of four (SDOT); floats: taps
 	lo, hi                   int
 	zero                     int
 	clamp                    int // 1 unless lo is 0 and hi is 255
 	lift                     unsafe.Pointer
-	_                        [panel]int32 // room for the first values of the accumulators
+	_                        [panel]int32 // memory for the first values of the accumulators
 }
 
 func (r *rowArgs) ptr() *byte { return (*byte)(unsafe.Pointer(r)) }
 
-// elementArgs holds the operands of the elementwise assembly: fields of 8 bytes in the
-// order of the el… constants of asm/arm64/elementwise.go.
+// elementArgs holds the arguments of the elementwise assembly: fields of 8 bytes in the
+// order of the el… constants in asm/arm64/elementwise.go.
 type elementArgs struct {
 	dst, x, y      unsafe.Pointer
 	n              int // blocks or rows
@@ -68,7 +68,7 @@ type elementArgs struct {
 
 func (e *elementArgs) ptr() *byte { return (*byte)(unsafe.Pointer(e)) }
 
-// clamps returns 1 unless the bounds are those of a byte.
+// clamps returns 0 if Lo is 0 and Hi is 255, and 1 otherwise.
 func (q *Requant) clamps() int {
 	if q.Lo == 0 && q.Hi == 255 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// maxTaps is the largest kernel the assembly takes; larger ones are left to the
-// generic code.
+// maxTaps is the maximum number of taps of a kernel in assembly. The generic code computes
+// larger kernels.
 const maxTaps = 128
 
 // rowOffsets holds the byte offset of each tap from the first input of an output.
@@ -23,7 +23,8 @@ func (o *rowOffsets) set(i, tap, kw int, args *rowArgs) {
 // because the pass reads them again for every block of channels.
 const depthwiseChunk = 256 << 10
 
-// eachChunk calls f with the offsets of runs of rows and their number.
+// eachChunk calls f for runs of output rows, with the offsets of a run's first input and output and its number of rows. An element has size
+// bytes.
 func (d *Depthwise) eachChunk(size int, f func(src, dst, rows int)) {
 	rows := max(1, depthwiseChunk/max(1, d.SrcStep*size))
 	for y := 0; y < d.Rows; y += rows {
@@ -31,7 +32,7 @@ func (d *Depthwise) eachChunk(size int, f func(src, dst, rows int)) {
 	}
 }
 
-// args fills in the geometry for c channels of size bytes.
+// args returns arguments with the geometry of d for c channels of size bytes each.
 func (d *Depthwise) args(c, size int) rowArgs {
 	return rowArgs{
 		step: d.SrcStride * size, col: d.DilationX * c * size, next: d.StrideX * c * size, out: c * size,
@@ -164,7 +165,7 @@ func runColumns(side, stride int, p *byte) {
 func depthwiseU8AVX512(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant, args rowArgs) {
 	var offsets rowOffsets
 	args.count = len(w.groups)
-	three := 0 // the stride, where the kernel is 3x3 and its columns touch
+	three := 0 // stride of a 3×3 kernel with adjacent columns; 0: another kernel
 	if w.KH == 3 && w.KW == 3 && d.DilationX == 1 && (d.StrideX == 1 || d.StrideX == 2) {
 		three = d.StrideX
 	} else {

@@ -8,11 +8,11 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// maxTaps is the largest kernel the assembly takes; larger ones are left to the
-// generic code.
+// maxTaps is the maximum number of taps of a kernel in assembly. The generic code computes
+// larger kernels.
 const maxTaps = 128
 
-// depthwiseU8 takes 16 channels at a time through all rows, and the last ones in plain Go.
+// depthwiseU8 computes all rows of 16 channels at a time in assembly. The generic code computes the remaining channels.
 func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 	taps := w.KH * w.KW
 	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
@@ -24,7 +24,7 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		lo: int(q.Lo), hi: int(q.Hi), zero: int(q.Zero), clamp: q.clamps(),
 	}
 	dots := Levels.Now() != cpu.NEON
-	three := 0 // the stride, where the kernel is 3x3 and its columns touch
+	three := 0 // stride of a 3×3 kernel with adjacent columns; 0: another kernel
 	var offsets [maxTaps + 3]int
 	at := func(tap int) int { return tap/w.KW*d.SrcStride + tap%w.KW*d.DilationX*w.C }
 	switch {
@@ -43,8 +43,8 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		}
 		args.taps, args.count = &offsets[0], (taps+2)/3
 	}
-	whole := w.C / panel * panel
-	for c := 0; c < whole; c += panel {
+	end := w.C / panel * panel
+	for c := 0; c < end; c += panel {
 		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
 		args.bias, args.scale, args.lift = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c]), unsafe.Pointer(&w.lift[c])
 		if dots {
@@ -54,8 +54,8 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		}
 		runDepthwise(dots, three, args.ptr())
 	}
-	if whole < w.C {
-		depthwiseU8Generic(dst, src, d, w, whole, q)
+	if end < w.C {
+		depthwiseU8Generic(dst, src, d, w, end, q)
 	}
 }
 

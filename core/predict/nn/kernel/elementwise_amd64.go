@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// addBlock is the number of bytes that the quantised add takes at a time.
+// addBlock is the number of bytes in a block of the quantised add.
 const addBlock = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
@@ -47,7 +47,7 @@ func (e *elementArgs) addBlocks(n int) {
 	addU8AVX512(e.ptr())
 }
 
-// addF32 adds in blocks of 16 floats, with AVX2 of 8, and clamps nothing.
+// addF32 adds blocks of 16 floats with AVX-512 and of 8 with AVX2. The AVX-512 code also clamps, so its bounds are infinite.
 func addF32(dst, a, b []float32) {
 	n := len(dst)
 	if blocks := n / 8; Levels.Now() == cpu.AVX2 && blocks > 0 {
@@ -67,7 +67,7 @@ func addF32(dst, a, b []float32) {
 	addF32AVX512(args.ptr())
 }
 
-// sumBlock is the number of columns in one call of the sums; AVX2 takes half as many.
+// sumBlock is the number of columns that one call of the AVX-512 assembly sums. AVX2 sums half as many.
 const sumBlock = 64
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {

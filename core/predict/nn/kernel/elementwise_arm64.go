@@ -8,7 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// block is the number of bytes or columns that the elementwise assembly takes at a time.
+// block is the number of bytes or columns that the elementwise assembly processes at a time.
 const block = 16
 
 func addU8(dst, y, r []uint8, p *Add) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// floatBits returns a bound of floats as the assembly reads it.
+// floatBits returns the bits of a float32 bound for a field that the assembly reads.
 func floatBits(v float32) int { return int(math.Float32bits(v)) }
 
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
@@ -58,7 +58,7 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 	}
 }
 
-// blockF32 is block for floats.
+// blockF32 does for float products what block does for byte products.
 func (t *tileArgs) blockF32(m int, at func(row int)) {
 	row := 0
 	for _, height := range tileHeights {
@@ -78,7 +78,7 @@ func (t *tileArgs) blockF32(m int, at func(row int)) {
 	}
 }
 
-// depthwiseF32 takes 16 channels at a time through all rows, and the last ones in plain Go.
+// depthwiseF32 computes all rows of 16 channels at a time in assembly. The generic code computes the remaining channels.
 func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
 	taps := w.KH * w.KW
 	if Levels.Now() == cpu.Generic || taps == 0 || taps > maxTaps {
@@ -93,13 +93,13 @@ func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi floa
 		next: 4 * d.StrideX * w.C, out: 4 * w.C, width: d.Width, rows: d.Rows, srcStep: 4 * d.SrcStep, dstStep: 4 * d.DstStep,
 		taps: &offsets[0], count: taps, lo: floatBits(lo), hi: floatBits(hi),
 	}
-	whole := w.C / panel * panel
-	for c := 0; c < whole; c += panel {
+	end := w.C / panel * panel
+	for c := 0; c < end; c += panel {
 		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
 		args.w, args.bias = unsafe.Pointer(&w.w[c]), unsafe.Pointer(&w.Bias[c])
 		depthwiseF32TapsNEON(args.ptr())
 	}
-	if whole < w.C {
-		depthwiseF32Generic(dst, src, d, w, whole, lo, hi)
+	if end < w.C {
+		depthwiseF32Generic(dst, src, d, w, end, lo, hi)
 	}
 }

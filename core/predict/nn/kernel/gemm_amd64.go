@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// gemmChunk is the number of bytes of a that the products keep in the cache while they go through the panels of the weights.
+// gemmChunk is the number of bytes of a that stay in cache while a product goes through the panels of the weights.
 const gemmChunk = 128 << 10
 
-// columnMasks holds at 16-n the mask of n columns, for AVX2.
+// columnMasks contains the masks for AVX2: the mask of n columns begins at index 16-n.
 var columnMasks = [2 * panel]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 
 // panelsPerTile returns the width of a tile of this level in panels.
@@ -23,9 +23,9 @@ func panelsPerTile() int {
 	return 1
 }
 
-// eachPanels calls f for blocks of rows whose part of a (rowBytes each) stays in
-// cache and, inside each, for every tile's width of columns: rows i to i+rows,
-// columns j to j+cols.
+// eachPanels calls f for blocks of rows that stay in cache (a row of a has rowBytes)
+// and, inside each block, for every tile's width of columns. A call covers rows i to
+// i+rows-1 and columns j to j+cols-1.
 func eachPanels(m, n, rowBytes int, f func(i, rows, j, cols int)) {
 	wide := panelsPerTile() * panel
 	chunk := max(gemmChunk/rowBytes/14, 1) * 14
@@ -36,7 +36,7 @@ func eachPanels(m, n, rowBytes int, f func(i, rows, j, cols int)) {
 	}
 }
 
-// setColumns sets the panels and the mask for columns j to j+cols.
+// setColumns sets the masks for a tile of cols columns.
 func (t *tileArgs) setColumns(cols int) {
 	t.mask = 1<<cols - 1
 	t.maskVec = nil
@@ -72,8 +72,8 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 	})
 }
 
-// safeRows returns the number of rows, at most m, that the assembly may take. It reads whole groups of four bytes and must not read past
-// the end of a, which holds n bytes.
+// safeRows returns the number of rows, at most m, that the assembly can compute. The assembly reads complete groups of four bytes and must
+// not read past the end of a, which holds n bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 	if Levels.Now() == cpu.Generic || w.K == 0 {
 		return 0
@@ -128,18 +128,18 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 	}
 }
 
-// noBias replaces a missing bias. It is as wide as one tile.
+// noBias is the bias of zeros for gemvU16's tiles. It is as wide as one tile.
 var noBias [2 * panel]int32
 
-// gemvU16 splits a into its low and high bytes, two rows of one exact product.
+// gemvU16 splits a into low and high bytes. They are the two rows of one exact product, which gemvU16 then combines.
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
-	const most = 4096
+	const maxBytes = 4096
 	k4 := w.seg4 * 4
-	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k4 > most || w.K > math.MaxInt32/(255*128) {
+	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k4 > maxBytes || w.K > math.MaxInt32/(255*128) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}
-	var bytes [most]uint8
+	var bytes [maxBytes]uint8
 	for k, v := range a {
 		bytes[k] = uint8(v)
 		bytes[k4+k] = uint8(v >> 8)

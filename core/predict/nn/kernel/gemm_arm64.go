@@ -9,11 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// gemmChunk is the number of bytes of a that the products keep in cache while they go through
-// the panels of the weights.
+// gemmChunk is the approximate number of bytes of a that a product multiplies by all panels of the weights while they are in the cache.
 const gemmChunk = 128 << 10
 
-// tileColumns returns the width of a tile of this level, in columns.
+// tileColumns returns the number of columns of a tile at the current level.
 func tileColumns() int {
 	switch Levels.Now() {
 	case cpu.DotProd:
@@ -45,8 +44,8 @@ func (t *tileArgs) setColumns(w *PackedS8, j int) {
 	t.b = unsafe.Pointer(&w.eights[j/panel*w.Segs*seg8*panel*8])
 }
 
-// safeRows returns the number of rows, of m, that assembly may take. It reads whole groups and must not pass the end of a, which holds n
-// bytes.
+// safeRows returns the number of the m rows that assembly may read. Assembly reads whole groups of bytes, and must not read beyond the end
+// of a, which has n bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 	if Levels.Now() == cpu.Generic || w.K == 0 {
 		return 0
@@ -65,7 +64,7 @@ func safeRows(n, lda, segStride, m int, w *PackedS8) int {
 	return m
 }
 
-// edgeRows is the number of rows of a narrow last panel that are computed aside at a time.
+// edgeRows is the number of rows of a narrow last panel that gemmRowsU8 computes into a temporary buffer at once.
 const edgeRows = 32
 
 func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
@@ -77,7 +76,7 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 		winogradU8(dst, ldd, a, lda, segStride, m, r, w, q)
 		return
 	}
-	safe := safeRows(len(a)-(r.Rows-1)*r.SrcStep, lda, segStride, m, w) // of the last row, and so of each
+	safe := safeRows(len(a)-(r.Rows-1)*r.SrcStep, lda, segStride, m, w) // safe in the last of r.Rows, and so in each
 	if safe < m {
 		for y := range r.Rows {
 			gemmU8Generic(dst[y*r.DstStep+safe*ldd:], ldd, a[y*r.SrcStep+safe*lda:], lda, segStride, m-safe, w, q)
@@ -92,8 +91,8 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 	var tmp [edgeRows * panel]uint8
 	w.eachBlock(r.Rows, safe, func(from, rows, x, m, j, cols int) {
 		args.setColumns(w, j)
-		whole := cols%min(panel, tileColumns()) == 0
-		if whole {
+		aligned := cols%min(panel, tileColumns()) == 0
+		if aligned {
 			args.bias, args.scale, args.ldc = unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j]), ldd
 		} else {
 			copy(bias[:], q.Bias[j:j+cols])
@@ -101,12 +100,12 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 			args.bias, args.scale, args.ldc = unsafe.Pointer(&bias), unsafe.Pointer(&scale), panel
 		}
 		args.rows = 1
-		if whole && Levels.Now() == cpu.NEON {
+		if aligned && Levels.Now() == cpu.NEON {
 			args.rows = rows
 		}
 		for y := from; y < from+rows; y += args.rows {
 			in, out := a[y*r.SrcStep+x*lda:], dst[y*r.DstStep+x*ldd+j:]
-			if whole {
+			if aligned {
 				args.block(m, cols, w.extreme, func(row int) {
 					args.a, args.c = unsafe.Pointer(&in[row*lda]), unsafe.Pointer(&out[row*ldd])
 				})
@@ -126,7 +125,7 @@ func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 }
 
 // eachBlock calls f for blocks of rows of m outputs whose inputs stay in cache and, inside each, for every tile's width of columns. A
-// block begins with row from, and in each row with output x and column j. A tile of two panels may leave a single one.
+// block begins with row from, and in each row with output x and column j. If a tile of two panels does not fit, it has one panel.
 func (w *PackedS8) eachBlock(rows, m int, f func(from, rows, x, m, j, cols int)) {
 	if m == 0 {
 		return
@@ -146,8 +145,8 @@ func (w *PackedS8) eachBlock(rows, m int, f func(from, rows, x, m, j, cols int))
 	}
 }
 
-// block splits m rows into runs of tiles of cols columns, tallest first. at sets
-// the pointers of t for the first row of each run.
+// block computes m rows of cols columns, in runs of tiles of the same height, the tallest first. at sets the pointers of t for the first
+// row of each run.
 func (t *tileArgs) block(m, cols int, extreme bool, at func(row int)) {
 	row := 0
 	for _, height := range heights(cols) {
@@ -160,7 +159,7 @@ func (t *tileArgs) block(m, cols int, extreme bool, at func(row int)) {
 	}
 }
 
-// heights lists the heights of tiles of cols columns, tallest first.
+// heights returns the possible heights of tiles of cols columns, tallest first.
 func heights(cols int) []int {
 	switch {
 	case Levels.Now() == cpu.NEON:
@@ -176,7 +175,7 @@ var (
 	pairHeights = [...]int{3, 2, 1}
 )
 
-// run computes t.tiles tiles of the given height.
+// run computes t.tiles tiles of height rows and cols columns.
 func (t *tileArgs) run(height, cols int, extreme bool) {
 	switch {
 	case Levels.Now() == cpu.I8MM:
@@ -240,18 +239,18 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
 }
 
-// noBias is used where the bias is missing. It is as wide as one tile.
+// noBias is the bias of a product whose bias is added later. It is as wide as one tile.
 var noBias [2 * panel]int32
 
-// gemvU16 splits a into its low and high bytes, two rows of one exact product.
+// gemvU16 splits a into its low and high bytes, and multiplies both by w as two rows of one exact product.
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
-	const most = 4096
+	const maxBytes = 4096
 	k8 := w.seg8() * 8
-	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k8 > most || w.K > math.MaxInt32/(255*128) {
+	if Levels.Now() == cpu.Generic || w.K == 0 || 2*k8 > maxBytes || w.K > math.MaxInt32/(255*128) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}
-	var bytes [most]uint8
+	var bytes [maxBytes]uint8
 	for k, v := range a {
 		bytes[k] = uint8(v)
 		bytes[k8+k] = uint8(v >> 8)
@@ -275,7 +274,7 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	}
 }
 
-// sums computes the tile of two rows whose results are the sums themselves.
+// sums computes a tile of two rows. Its results are the int32 sums, not bytes.
 func (t *tileArgs) sums() {
 	switch Levels.Now() {
 	case cpu.DotProd:

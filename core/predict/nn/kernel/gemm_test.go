@@ -11,7 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
-// testConvU8 holds one product to the contract.
+// testConvU8 compares one product with the contract.
 func testConvU8(t *testing.T, p *kerneltest.Product) {
 	t.Helper()
 	w := kernel.PackConvS8(p.W, p.N, p.Segs, p.Seg)
@@ -78,7 +78,7 @@ func TestGemmU8ThenAdd(t *testing.T) {
 	})
 }
 
-// testGemmAdd holds product p and an add to the contract. In place, the result replaces the second operand.
+// testGemmAdd compares product p with an add with the contract. If inPlace, the result replaces the second operand.
 func testGemmAdd(t *testing.T, rng *rand.Rand, p *kerneltest.Product, inPlace bool) {
 	t.Helper()
 	p.DrawAdd(rng)

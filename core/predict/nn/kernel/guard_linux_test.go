@@ -42,7 +42,7 @@ func (a *arena) free() {
 	a.pages = nil
 }
 
-// guardWords is arena.bytes for elements of four bytes.
+// guardWords does the same as arena.bytes for elements of four bytes.
 func guardWords[T int32 | uint32 | float32](a *arena, from []T) []T {
 	if len(from) == 0 {
 		return from

@@ -16,15 +16,15 @@ const (
 )
 
 // guardedCopy returns a copy of v inside a larger array that is filled with guard.
-func guardedCopy[T uint8 | float32](v []T) (whole, inside []T) {
-	whole = slices.Repeat([]T{guard}, len(v)+2*margin)
-	inside = whole[margin : margin+len(v) : margin+len(v)]
+func guardedCopy[T uint8 | float32](v []T) (buf, inside []T) {
+	buf = slices.Repeat([]T{guard}, len(v)+2*margin)
+	inside = buf[margin : margin+len(v) : margin+len(v)]
 	copy(inside, v)
-	return whole, inside
+	return buf, inside
 }
 
 // same calls a kernel on a copy of dst inside a larger array. It compares the whole array with one in which fill has written the results.
-func same(t *testing.T, what any, dst []uint8, call, fill func(dst []uint8)) {
+func same(t *testing.T, label any, dst []uint8, call, fill func(dst []uint8)) {
 	t.Helper()
 	want, inside := guardedCopy(dst)
 	fill(inside)
@@ -37,26 +37,26 @@ func same(t *testing.T, what any, dst []uint8, call, fill func(dst []uint8)) {
 	for got[at] == want[at] {
 		at++
 	}
-	t.Errorf("%v: byte %d of %d = %d, want %d", what, at-margin, len(dst), got[at], want[at])
+	t.Errorf("%v: byte %d of %d = %d, want %d", label, at-margin, len(dst), got[at], want[at])
 }
 
 // near calls a kernel with numbers inside a larger array and compares rows of width results, ld apart, with their definition. Nothing else
 // may change.
-func near(t *testing.T, what any, rows, width, ld int, call func(dst []float32), definition func(row, i int) (want, tolerance float64)) {
+func near(t *testing.T, label any, rows, width, ld int, call func(dst []float32), definition func(row, i int) (want, tolerance float64)) {
 	t.Helper()
-	whole, dst := guardedCopy(slices.Repeat([]float32{guard}, (rows-1)*ld+width))
+	buf, dst := guardedCopy(slices.Repeat([]float32{guard}, (rows-1)*ld+width))
 	call(dst)
 	for row := range rows {
 		for i, got := range dst[row*ld:][:width] {
 			if want, tolerance := definition(row, i); !(math.Abs(float64(got)-want) <= tolerance) {
-				t.Errorf("%v: result %d of row %d = %v, want %v", what, i, row, got, want)
+				t.Errorf("%v: result %d of row %d = %v, want %v", label, i, row, got, want)
 				return
 			}
 			dst[row*ld+i] = guard
 		}
 	}
-	if at := slices.IndexFunc(whole, func(v float32) bool { return v != guard }); at >= 0 {
-		t.Errorf("%v: wrote outside, at %d of %d", what, at-margin, len(dst))
+	if at := slices.IndexFunc(buf, func(v float32) bool { return v != guard }); at >= 0 {
+		t.Errorf("%v: wrote outside, at %d of %d", label, at-margin, len(dst))
 	}
 }
 

@@ -45,8 +45,7 @@ import "github.com/sightline-dev/sightline/core/cpu"
 var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.NEON, cpu.DotProd, cpu.I8MM, cpu.Lent)
 
 // Requant holds the constants that turn an int32 accumulator into a quantised byte, for each output channel. All scales must be finite,
-// Zero must
-// be in 0..255, and Lo <= Hi.
+// Zero must be in 0..255, and Lo <= Hi.
 type Requant struct {
 	Bias  []int32   // (n) added to the accumulator, zero-point term folded in; wraps
 	Scale []float32 // (n) in.scale · w.scale / out.scale

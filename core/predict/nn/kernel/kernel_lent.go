@@ -60,8 +60,7 @@ type depthwiseArgs struct {
 }
 
 // escaped holds the last address that was stored in a structure. The assignment makes the compiler allocate the memory on the heap, where
-// its
-// address is fixed. On the stack it could move before the host reads it.
+// its address is fixed. On the stack it could move before the host reads it.
 var escaped unsafe.Pointer
 
 func address(p unsafe.Pointer) uint32 {

@@ -16,19 +16,20 @@ func packLent(kind int32, w *int8, n, k, segs int32, room *byte) int32
 //go:wasmimport kernel unpack
 func unpackLent(handle int32)
 
-// lease is weights that the host has packed. Without a handle it has not.
+// lease refers to weights that the host packed.
 type lease struct {
-	handle int32
-	room   []byte // memory of ours that the host keeps them in; it may need none
+	handle int32  // 0: the host packed no weights
+	room   []byte // guest memory in which the host stores the packed weights; may be empty
 }
 
-// packBoth is set by tests, which compare: weights that the host has packed are packed here, too.
+// packBoth makes this package also pack weights that the host packed. Tests set it to compare the results of both.
 var packBoth bool
 
-// alone reports whether the weights must be packed here.
+// alone reports whether this package must pack the weights.
 func (l *lease) alone() bool { return l.handle == 0 || packBoth }
 
-// packAtHost asks the host to pack w. A cleanup frees the packing once the garbage collector finds owner unreachable.
+// packAtHost asks the host to pack w. If the host refuses, l.handle is 0. A cleanup frees the packed weights once the garbage collector
+// finds owner unreachable.
 func packAtHost[O any](owner *O, l *lease, kind packing, w []int8, n, k, segs int) {
 	if n <= 0 || k <= 0 {
 		return

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// The tests compare: what the host packs, the generic level packs, too.
+// init makes the generic level pack all weights that the host packs, so that tests can compare both.
 func init() { packBoth = true }
 
-// TestWeightsGoBack packs more than a test's host keeps for one module, and holds none of it.
+// TestWeightsGoBack packs more weights than a test's host stores for one module, but keeps none of them, so that the host can free them.
 func TestWeightsGoBack(t *testing.T) {
 	packBoth = false
 	defer func() { packBoth = true }()
@@ -25,19 +25,19 @@ func TestWeightsGoBack(t *testing.T) {
 	}
 }
 
-// Where the host takes no more, the same results come from here.
+// TestMoreThanTheHostTakes checks that this package computes the same results if the host accepts no more weights.
 func TestMoreThanTheHostTakes(t *testing.T) {
-	var held []*PackedS8
+	var packs []*PackedS8
 	w := make([]int8, 1<<20)
-	for len(held) < 64 {
-		w[0] = int8(len(held))
+	for len(packs) < 64 {
+		w[0] = int8(len(packs))
 		p := PackS8(w, 1<<10, 1<<10)
 		if p.handle == 0 {
 			break
 		}
-		held = append(held, p)
+		packs = append(packs, p)
 	}
-	if len(held) == 64 {
+	if len(packs) == 64 {
 		t.Skip("this host takes everything")
 	}
 	for i := range w {
@@ -61,5 +61,5 @@ func TestMoreThanTheHostTakes(t *testing.T) {
 			t.Fatalf("GemvU16[%d] = %d, want %d", j, got, want)
 		}
 	}
-	runtime.KeepAlive(held)
+	runtime.KeepAlive(packs)
 }

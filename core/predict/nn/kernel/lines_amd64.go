@@ -7,28 +7,28 @@ import (
 	"unsafe"
 )
 
-// lines is a byte product of AVX-512: rows of m results each, as ConvRowsU8 and ConvRowU8 take them.
+// lines computes a byte product with AVX-512: r.Rows rows of m results each. The fields are arguments of ConvRowsU8.
 type lines struct {
 	dst, a         []uint8
-	ldd, lda, segs int // elements between results, between their inputs, between segments
+	ldd, lda, segs int // elements between results, between the inputs of results, between segments
 	m              int
 	r              *Rows
 	w              *PackedS8
 	q              *Requant
 }
 
-// run computes the product. Inputs at the end of a, where groups of four would pass it, are left to plain Go.
+// run computes the product. The generic code computes results at the end of a whose last group of four bytes would exceed a.
 func (l *lines) run() {
-	whole := l.r.Rows
-	for whole > 0 && l.safe(whole-1) < l.m {
-		whole--
+	rows := l.r.Rows
+	for rows > 0 && l.safe(rows-1) < l.m {
+		rows--
 	}
 	args := l.args()
 	if l.q.packs(l.w.N) {
 		args.form = formPacked
 	}
-	l.tiles(args, 0, whole, l.m)
-	for y := whole; y < l.r.Rows; y++ {
+	l.tiles(args, 0, rows, l.m)
+	for y := rows; y < l.r.Rows; y++ {
 		safe := l.safe(y)
 		l.tiles(args, y, 1, safe)
 		if safe < l.m {
@@ -38,10 +38,10 @@ func (l *lines) run() {
 	}
 }
 
-// safe is the number of results of row y that the tiles may compute.
+// safe returns the number of results of row y that the tiles can compute without reading past a.
 func (l *lines) safe(y int) int { return safeRows(len(l.a)-y*l.r.SrcStep, l.lda, l.segs, l.m, l.w) }
 
-// runAdd is run for one row, with a residual add.
+// runAdd computes the product of one row and the residual add.
 func (l *lines) runAdd(add *Add) {
 	if l.w.Seg%4 != 0 || add.ZeroY != l.q.Zero {
 		gemmAddGeneric(l.dst, l.ldd, l.a, l.lda, l.segs, l.m, l.w, l.q, add)
@@ -63,7 +63,8 @@ func (l *lines) args() tileArgs {
 	return args
 }
 
-// packs reports whether saturation alone clamps the results as q wants: no product of a sum and a scale below 1 overflows an int32.
+// packs reports whether saturation alone clamps the results of n columns as q requires: Lo is 0, Hi is 255 and all absolute scales are
+// below 1. Then no product of a sum and a scale overflows an int32.
 func (q *Requant) packs(n int) bool {
 	const one, sign = 0x3f800000, 1 << 31
 	var top uint32
@@ -73,8 +74,8 @@ func (q *Requant) packs(n int) bool {
 	return top < one && q.Lo == 0 && q.Hi == 255
 }
 
-// tiles computes m results of each of some rows, the first of which is y. It takes as many at a time as have their inputs in the
-// second cache, and tile by tile of columns.
+// tiles computes the first m results of rows y to y+rows-1. It works in blocks of rows, or of results of a single row,
+// whose inputs fit in the L2 cache. Inside a block it computes one tile's width of columns at a time.
 func (l *lines) tiles(args tileArgs, y, rows, m int) {
 	const wide = 2 * panel
 	at := max(1, gemmChunk/max(1, l.r.SrcStep))
@@ -91,8 +92,7 @@ func (l *lines) tiles(args tileArgs, y, rows, m int) {
 	}
 }
 
-// column computes results i to i+m of some rows, the first of which is y, in columns j to j+cols: tiles below each other, the
-// tallest first.
+// column computes results i to i+m-1 of rows y to y+rows-1 in columns j to j+cols-1. It covers the results with tiles, the tallest first.
 func (l *lines) column(args tileArgs, y, rows, i, m, j, cols int) {
 	size := l.w.panelBytes()
 	args.b = unsafe.Pointer(&l.w.b[j/panel*size])

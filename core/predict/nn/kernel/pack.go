@@ -32,8 +32,7 @@ type PackedF32 struct {
 type winogradF32 [16]PackedF32
 
 // PackConvF32 packs w (n, segs, seg), row-major, for [ConvRowF32]. For a kh×kw convolution over c channels the shape is (n, kh, kw·c), for
-// a
-// matrix product (n, 1, k). bias is (n), or nil for zero.
+// a matrix product (n, 1, k). bias is (n), or nil for zero.
 func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 	k := segs * seg
 	if len(w) != n*k || (bias != nil && len(bias) != n) {

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// neonProduct holds the weights of a product for the levels of arm64, besides those in fours.
+// neonProduct holds the weights of a product for the levels of arm64, in addition to PackedS8.b.
 type neonProduct struct {
-	eights  []int8  // (⌈N/16⌉, Segs·seg8, 16, 8), zero beyond N and Seg: for level i8mm
-	lift    []int32 // (⌈N/32⌉·32) 128·Sum, for products of bytes less 128
-	extreme bool    // whether a weight is -128
+	eights  []int8  // (⌈N/16⌉, Segs·seg8, 16, 8), zero beyond N and Seg; for level i8mm
+	lift    []int32 // (⌈N/32⌉·32) 128·Sum: corrects for bytes minus 128
+	extreme bool    // a weight is -128
 
-	// Level neon takes blocks of 8 columns, and in each segment steps of 32 weights, then one of 16 and one of 8 if they are left.
+	// Level neon reads blocks of 8 columns. A segment has steps of 32 weights, then one of 16 and one of 8 if they remain.
 	blocks []int8 // (⌈N/8⌉, Segs, seg8·64): steps of (8, 32), (8, 16) and (8, 8), zero beyond N and Seg
 
-	// A word takes four products of a step at once if it cannot overflow. Bit p is set if this is so for columns 2p and 2p+1.
-	chains []uint8 // (⌈N/8⌉, Segs, ⌊seg8/4⌋+1), 16 behind the last step
+	// A word sums all four products of a step if it cannot overflow. Bit p is set if this holds for columns 2p and 2p+1.
+	chains []uint8 // (⌈N/8⌉, Segs, ⌊seg8/4⌋+1), 16 after the last step
 }
 
-// maxChain is the largest sum of the sizes of weights whose products with bytes less 128 fit into a word.
+// maxChain is the maximum sum of absolute weights for which the sum of their products with bytes minus 128 fits into an int16.
 const maxChain = math.MaxInt16 / 128
 
-// seg8 returns the groups of eight per segment, the last one filled up with zero.
+// seg8 returns the number of groups of eight weights per segment. Zeros pad the last group.
 func (w *PackedS8) seg8() int { return (w.Seg + 7) / 8 }
 
 func (p *neonProduct) packNEON(w *PackedS8, from []int8) {
@@ -57,7 +57,7 @@ func (p *neonProduct) packNEON(w *PackedS8, from []int8) {
 	}
 }
 
-// packColumn puts a segment of column c into a block of 8.
+// packColumn copies from, a segment of column c, into a block of 8 columns.
 func packColumn(block, from []int8, c int) {
 	for _, size := range []int{32, 16, 8} {
 		for ; len(block) >= 8*size; block = block[8*size:] {
@@ -68,7 +68,7 @@ func packColumn(block, from []int8, c int) {
 	}
 }
 
-// chainsOf returns the byte in chains of a step (8, 32).
+// chainsOf returns the byte in chains for a step of (8, 32) weights.
 func chainsOf(step []int8) (pairs uint8) {
 	for pair := range 4 {
 		fits := true
@@ -88,10 +88,10 @@ func chainsOf(step []int8) (pairs uint8) {
 
 func abs(v int8) int { return max(int(v), -int(v)) }
 
-// neonDepthwise holds the weights of a depthwise convolution for the levels of arm64, besides the bytes.
+// neonDepthwise holds the weights of a depthwise convolution for the levels of arm64, in addition to DepthwiseS8's bytes.
 type neonDepthwise struct {
 	words []int16 // (⌊C/16⌋, ⌈KH·KW/3⌉·3, 16)
-	lift  []int32 // (C) 128·Sum, for products of bytes less 128
+	lift  []int32 // (C) 128·Sum: corrects for bytes minus 128
 }
 
 func (p *neonDepthwise) packNEON(w *DepthwiseS8) {

@@ -2,12 +2,12 @@
 
 package kernel
 
-// neonProduct is empty: no level of arm64 is in this build.
+// neonProduct is empty, because this build has no level of arm64.
 type neonProduct struct{}
 
 func (neonProduct) packNEON(*PackedS8, []int8) {}
 
-// neonDepthwise is empty, too.
+// neonDepthwise is empty for the same reason.
 type neonDepthwise struct{}
 
 func (neonDepthwise) packNEON(*DepthwiseS8) {}

@@ -129,7 +129,7 @@ func TestSumRows(t *testing.T) {
 	})
 }
 
-// TestShortSlicesPanic keeps the assembly from ever seeing a shape its slices do not hold.
+// TestShortSlicesPanic checks that slices that are too short for their shape panic before assembly sees them.
 func TestShortSlicesPanic(t *testing.T) {
 	w8, w32 := kernel.PackS8(make([]int8, 12), 3, 4), kernel.PackF32(make([]float32, 12), nil, 3, 4)
 	dw := kernel.PackDepthwiseS8(make([]int8, 27), 3, 3, 3)

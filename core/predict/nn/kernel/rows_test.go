@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel/kerneltest"
 )
 
-// testRows holds rows in one call to their definition.
+// testRows compares the rows of one call with their definition.
 func testRows(t *testing.T, b *kerneltest.Block, w *kernel.PackedS8) {
 	t.Helper()
 	same(t, b, make([]uint8, b.DstLen()), func(dst []uint8) {
@@ -32,7 +32,7 @@ func TestConv3x3U8(t *testing.T) {
 			b := kerneltest.NewConv3x3(rng)
 			w := kernel.PackConv3x3S8(b.W, b.N, b.StepX)
 			testRows(t, b, w)
-			b.R.SrcStep = rng.IntN(b.R.SrcStep) // not side by side any more
+			b.R.SrcStep = rng.IntN(b.R.SrcStep) // the rows are no longer adjacent
 			testRows(t, b, w)
 		})
 	})
@@ -48,13 +48,13 @@ func TestConv3x3U8Extremes(t *testing.T) {
 	})
 }
 
-// testConvRowsF32 holds rows of a 3×3 convolution to the contract, with scratch that is not zero and with none.
+// testConvRowsF32 compares rows of a 3×3 convolution with the contract, with scratch memory that is not zero and without any.
 func testConvRowsF32(t *testing.T, rng *rand.Rand, p *kerneltest.SquaresF32) {
 	t.Helper()
 	w := kernel.PackConvF32Squares(p.W, p.Bias, p.N, p.C)
 	r := kernel.Rows{Rows: p.Rows, DstStep: p.DstStep, SrcStep: p.Row}
 	for _, scratch := range [][]float32{kerneltest.Floats(rng, w.Scratch(p.M)), nil} {
-		whole, dst := guardedCopy(slices.Repeat([]float32{guard}, p.DstLen()))
+		buf, dst := guardedCopy(slices.Repeat([]float32{guard}, p.DstLen()))
 		kernel.ConvRowsF32(dst, p.LDD, p.Src, p.C, p.Row, p.M, r, w, p.Lo, p.Hi, scratch)
 		for i := range p.Rows * p.M * p.N {
 			y, x, j := i/(p.M*p.N), i/p.N%p.M, i%p.N
@@ -64,7 +64,7 @@ func testConvRowsF32(t *testing.T, rng *rand.Rand, p *kerneltest.SquaresF32) {
 			}
 			*got = guard
 		}
-		if at := slices.IndexFunc(whole, func(v float32) bool { return v != guard }); at >= 0 {
+		if at := slices.IndexFunc(buf, func(v float32) bool { return v != guard }); at >= 0 {
 			t.Fatalf("%v: wrote outside, at %d of %d", p, at-margin, len(dst))
 		}
 	}

@@ -4,10 +4,10 @@ package kernel
 
 import "github.com/sightline-dev/sightline/core/cpu"
 
-// Tiles are called by name and not through function values, which would make
-// every argument struct escape to the heap.
+// This file calls the assembly of tiles by name. With function values every argument
+// struct would escape to the heap.
 
-// tiles names the products' kernels of one kind of result.
+// tiles selects the product kernels for one type of result.
 type tiles uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	tilesU8
 )
 
-// heights lists the tile heights of the level, tallest first, ending with 1.
+// heights returns the tile heights of the current level, the tallest first and 1 last.
 func (t tiles) heights() []int {
 	if Levels.Now() == cpu.AVX2 {
 		return heightsAVX2[:]
@@ -28,7 +28,7 @@ var (
 	heightsAVX2 = [...]int{6, 4, 2, 1}
 )
 
-// block splits m rows into runs of tiles of cols columns, tallest first. at sets
+// block computes m rows of cols columns in runs of tiles, the tallest first. at sets
 // the pointers of args for the first row of each run.
 func (t tiles) block(m, cols int, args *tileArgs, at func(row int)) {
 	row := 0
@@ -42,7 +42,7 @@ func (t tiles) block(m, cols int, args *tileArgs, at func(row int)) {
 	}
 }
 
-// run computes args.tiles tiles of the given height and of one or two panels.
+// run computes args.tiles tiles of the given height. width is 1 or 2 panels.
 func (t tiles) run(height, width int, args *tileArgs) {
 	p := args.ptr()
 	if Levels.Now() == cpu.AVX2 {
@@ -56,7 +56,7 @@ func (t tiles) run(height, width int, args *tileArgs) {
 	runU8(height, width, p)
 }
 
-// sums computes the tile of two rows whose results are the sums themselves.
+// sums computes a tile of two rows and stores the int32 sums.
 func (t *tileArgs) sums(cols int) {
 	switch {
 	case Levels.Now() == cpu.AVX2:

@@ -18,9 +18,8 @@ import "github.com/sightline-dev/sightline/core/cpu"
 //	   0  0 12
 //
 // Transformed weights are at most 12·12·128 = 18,432 in size and bytes at most 17,340, so both are int16. Sums may wrap: all later steps
-// are
-// exact modulo 2³². The result times the inverse of 9 is 64 times the sum, so its upper 26 bits are the sum. This holds for
-// sums within ±2²⁵, which all sums of 9·112 products of a byte and a weight are.
+// are exact modulo 2³². The result times the inverse of 9 is 64 times the sum, so its upper 26 bits are the sum. This holds for sums
+// within ±2²⁵, which all sums of 9·112 products of a byte and a weight are.
 
 // winogradMost is the maximum number of channels for which the sums fit. The kernels transform 16 at a time.
 const winogradMost = 112

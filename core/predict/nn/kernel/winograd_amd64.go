@@ -2,13 +2,13 @@
 
 package kernel
 
-// winogradMuls is the number of products of a place that the largest kernel leaves.
+// winogradMuls is the number of products that the largest kernel writes for a place: 7 tiles by 2 panels.
 const winogradMuls = 7 * 2 * panel
 
-// transform transforms the windows.
+// transform writes the transformed windows of src to v.
 func (w *winogradArgs) transform() { winogradInAVX2(w.ptr()) }
 
-// bound sets how the assembly makes bytes of the sums of n columns.
+// bound sets the fields that control how the assembly converts sums of n columns to bytes.
 func (w *winogradArgs) bound(q *Requant, n int) {
 	w.hi = bits(float32(int32(q.Hi) - q.Zero))
 	if q.packs(n) {
@@ -16,7 +16,7 @@ func (w *winogradArgs) bound(q *Requant, n int) {
 	}
 }
 
-// run multiplies tiles by cols columns.
+// run multiplies the transformed tiles by the weights of cols columns and stores the outputs.
 func (w *winogradArgs) run(cols int) {
 	if cols == panel {
 		w.runAVX2()

@@ -2,16 +2,16 @@
 
 package kernel
 
-// winogradMuls is the number of products of a place that the largest kernel leaves.
+// winogradMuls is the number of products that the largest kernel writes for a place: 4 tiles by a panel.
 const winogradMuls = 4 * panel
 
-// transform transforms the windows.
+// transform writes the transformed windows of src to v.
 func (w *winogradArgs) transform() { winogradInNEON(w.ptr()) }
 
-// bound sets how the assembly makes bytes of the sums.
+// bound sets the fields that control how the assembly converts sums to bytes.
 func (w *winogradArgs) bound(q *Requant, _ int) { w.hi, w.form = uint64(q.Hi), q.clamps() }
 
-// run multiplies tiles by the columns of a panel.
+// run multiplies the transformed tiles by the weights of a panel and stores the outputs.
 func (w *winogradArgs) run(int) {
 	p := w.ptr()
 	switch w.tiles {

@@ -4,8 +4,8 @@ package kernel
 
 import "unsafe"
 
-// The sizes of scratch: elements from one of the 36 places of transformed windows to the next (as in the generators of the assembly), and
-// how many of them are used.
+// Sizes of the scratch for transformed windows in elements: the distance between two of the 36 places (as in the generators of the
+// assembly), and the number of elements in use at each place.
 const (
 	winogradStep = (1024 + 64) / 2
 	winogradRoom = 1024 / 2
@@ -27,19 +27,21 @@ type winogradArgs struct {
 	bias, scale unsafe.Pointer
 	lo, hi      uint64
 	zero        int
-	form        int      // a tileForm with AVX-512; with NEON 1 unless the bounds are those of a byte
+	form        int      // AVX-512: a tileForm; NEON: 0 if the bounds are 0 and 255, else 1
 	_           [64]byte // zeros, for NEON
 }
 
 func (w *winogradArgs) ptr() *byte { return (*byte)(unsafe.Pointer(w)) }
 
-// canTile reports whether rows of windows lie side by side, so that tiles of them can be computed.
+// canTile reports whether winogradU8 can compute the product: w has transformed weights, and the windows are 3×3 at stride 1 with room for
+// a tile.
 func (w *PackedS8) canTile(lda, segStride, m int, r *Rows) bool {
 	_, cols := winogradKernel()
 	return w.winograd != nil && cols > 0 && w.N%cols == 0 && 3*lda == w.Seg && segStride == r.SrcStep && m >= 4 && r.Rows >= 4
 }
 
-// winogradU8 is gemmRowsU8 for tiles of 4×4 outputs, and the direct product for what is left of rows and lines.
+// winogradU8 computes gemmRowsU8 by tiles of 4×4 outputs. The direct product computes the outputs that are left in each row, and the
+// rows that are left.
 func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
 	var v [36 * winogradStep]int16
 	var products [36 * winogradMuls]int32
@@ -66,7 +68,7 @@ func winogradU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows,
 	}
 }
 
-// panels multiplies transformed tiles by all columns, as many at a time as a kernel takes.
+// panels multiplies the transformed tiles by all columns, in groups of the size that a kernel processes at once.
 func (w winogradArgs) panels(by *PackedS8, q *Requant) {
 	n, v, dst := w.tiles, w.v, w.dst
 	tiles, cols := winogradKernel()

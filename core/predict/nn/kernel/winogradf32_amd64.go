@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// winogradColumns is the number of output channels of one pass: the 16 products of a row of tiles stay in the second cache.
+// winogradColumns is the maximum number of output channels in one pass, so that the 16 products of a row of tiles stay in the L2 cache.
 const winogradColumns = 128
 
-// winogradF32Args has the arguments of the transforms: fields of 8 bytes in the order of the wf… constants of asm/winogradf32.go.
+// winogradF32Args holds the arguments of the transforms: fields of 8 bytes in the order of the wf… constants in asm/winogradf32.go.
 type winogradF32Args struct {
 	src    unsafe.Pointer
 	step   int // bytes between input rows
@@ -27,7 +27,8 @@ type winogradF32Args struct {
 	lo, hi uint64
 }
 
-// packWinogradF32 transforms the weights w (n, 3, 3, c): U = G·g·Gᵀ, in float64. It returns nil where nothing can use them.
+// packWinogradF32 transforms the weights w (n, 3, 3, c): U = G·g·Gᵀ, in float64. It returns nil at the generic
+// level, and if n or c is not a multiple of 8.
 func packWinogradF32(w []float32, n, c int) []winogradF32 {
 	if Levels.Now() == cpu.Generic || n%8 != 0 || c%8 != 0 {
 		return nil
@@ -58,7 +59,7 @@ func packWinogradF32(w []float32, n, c int) []winogradF32 {
 	return blocks
 }
 
-// winogradWeightsF32 is G·g·Gᵀ.
+// winogradWeightsF32 returns G·g·Gᵀ.
 func winogradWeightsF32(g *[3][3]float64) (u [16]float64) {
 	expand := func(a, b, c float64) [4]float64 { return [4]float64{a, (a + b + c) / 2, (a - b + c) / 2, c} }
 	var rows [4][3]float64
@@ -75,7 +76,7 @@ func winogradWeightsF32(g *[3][3]float64) (u [16]float64) {
 	return u
 }
 
-// Scratch returns the elements of scratch that ConvRowsF32 needs for rows of m outputs; 0: none.
+// Scratch returns the number of elements of scratch that ConvRowsF32 needs for rows of m outputs, or 0 if it needs no scratch.
 func (w *PackedF32) Scratch(m int) int {
 	if w.winograd == nil || m < 2 {
 		return 0
@@ -116,8 +117,8 @@ func convRowsF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int,
 	}
 }
 
-// eachWinogradTile calls f for runs of n tiles that begin at output x. The last tile of an odd row begins one output earlier, and
-// computes that output again.
+// eachWinogradTile calls f for runs of n tiles, of two outputs each, that begin at output x. tile is the index of the first tile. If m is
+// odd, the last tile begins one output earlier and computes that output again.
 func eachWinogradTile(m int, f func(x, tile, n int)) {
 	f(0, 0, m/2)
 	if m%2 == 1 {

@@ -8,5 +8,5 @@ func convRowsF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int,
 
 func packWinogradF32([]float32, int, int) []winogradF32 { return nil }
 
-// Scratch returns the elements of scratch that ConvRowsF32 needs for rows of m outputs; 0: none.
+// Scratch returns 0: without assembly, ConvRowsF32 needs no scratch.
 func (w *PackedF32) Scratch(int) int { return 0 }

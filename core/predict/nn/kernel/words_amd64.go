@@ -8,12 +8,12 @@ import (
 	"unsafe"
 )
 
-// wordChunk is the number of activations, two bytes each, that the products of AVX2 keep close while they go through the
-// panels of the weights: a part of a second cache of 512 KB.
+// wordChunk is the number of activations, of two bytes each, that stay in cache while a product with AVX2 goes through the
+// panels of the weights: a quarter of an L2 cache of 512 KB.
 const wordChunk = 64 << 10
 
-// words is the memory of a product of AVX2, which multiplies words: rows of the activations, one
-// panel of the weights and, before an add, its first operands.
+// words is the scratch memory of a product with AVX2, which multiplies words: rows of activations, one
+// panel of weights and, if an add follows, the add's first operands.
 type words struct {
 	rows, panel []uint16
 	sums        []uint8
@@ -21,7 +21,7 @@ type words struct {
 
 var wordsPool = sync.Pool{New: func() any { return &words{rows: make([]uint16, wordChunk+panel)} }}
 
-// wordProduct is the operands of ConvRowsU8.
+// wordProduct computes a byte product with AVX2. Its fields are the arguments of ConvRowsU8.
 type wordProduct struct {
 	dst               []uint8
 	ldd               int
@@ -32,10 +32,10 @@ type wordProduct struct {
 	q                 *Requant
 }
 
-// depth is the number of words of a row.
+// depth returns the number of words in a row of widened activations.
 func (p *wordProduct) depth() int { return p.w.Segs * p.w.seg4 * 4 }
 
-// chunk is the number of rows that n words of each fit into wordChunk, in whole tiles.
+// chunk returns the number of rows of n words that fit into wordChunk: a multiple of the tallest tile, and at least one tile.
 func chunk(n int) int { return max(wordChunk/n/heightsAVX2[0], 1) * heightsAVX2[0] }
 
 // run computes the product.
@@ -50,7 +50,7 @@ func (p *wordProduct) run() {
 	}
 }
 
-// runAdd computes the product of one row of outputs, and passes each chunk through add while it is in the cache.
+// runAdd computes the product of one row of outputs. It applies add to each chunk while the chunk is in cache.
 func (p *wordProduct) runAdd(add *Add) {
 	s := wordsPool.Get().(*words)
 	defer wordsPool.Put(s)
@@ -73,10 +73,10 @@ func (p *wordProduct) runAdd(add *Add) {
 	}
 }
 
-// at is the place of the first input of result i.
+// at returns the index in src of the first input of result i. i counts results through all rows.
 func (p *wordProduct) at(i int) int { return i/p.m*p.r.SrcStep + i%p.m*p.lda }
 
-// widen sets s.rows to the words of results from to from+n.
+// widen sets s.rows to the widened inputs of results from to from+n-1.
 func (p *wordProduct) widen(s *words, from, n int) {
 	w, depth := p.w, p.depth()
 	s.rows = slices.Grow(s.rows[:0], n*depth+panel)[:n*depth+panel]
@@ -95,7 +95,7 @@ func (p *wordProduct) widen(s *words, from, n int) {
 			i += rows
 			continue
 		}
-		// Whole blocks would pass the end.
+		// Complete blocks of 16 bytes would exceed src.
 		for seg := range w.Segs {
 			for t, v := range p.src[at+seg*p.segStride:][:w.Seg] {
 				to[seg*w.seg4*4+t] = uint16(v)
@@ -105,7 +105,7 @@ func (p *wordProduct) widen(s *words, from, n int) {
 	}
 }
 
-// multiply sets results from to from+n, whose words are in s.rows.
+// multiply computes results from to from+n-1. Their widened inputs are in s.rows.
 func (p *wordProduct) multiply(s *words, from, n int) {
 	w, q, depth := p.w, p.q, p.depth()
 	s.panel = slices.Grow(s.panel[:0], depth*panel)[:depth*panel]
@@ -113,7 +113,7 @@ func (p *wordProduct) multiply(s *words, from, n int) {
 		k: w.Segs * w.seg4, lda: depth * 2, bStep: w.panelBytes(),
 		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
 	}
-	width := p.m // results that lie at equal distances
+	width := p.m // number of consecutive results at equal distances
 	if p.r.DstStep == p.m*p.ldd {
 		width = p.m * p.r.Rows
 	}
@@ -137,10 +137,10 @@ func (p *wordProduct) multiply(s *words, from, n int) {
 	}
 }
 
-// edgeRows is the number of rows of a narrow last panel that AVX2, which cannot mask bytes, computes aside at a time.
+// edgeRows is the number of rows of a narrow last panel that edge computes at a time, in a buffer: AVX2 cannot mask bytes.
 const edgeRows = 30
 
-// edge is multiply for the columns from j, less than a panel.
+// edge computes the same results as multiply for column j and the later ones: less than a panel.
 func (p *wordProduct) edge(s *words, args *tileArgs, from, n, j int) {
 	var bias [panel]int32
 	var scale [panel]float32

@@ -19,10 +19,10 @@ func main() {
 	})
 }
 
-// dwords is a 32-byte constant of eight equal dwords.
+// dwords returns a 32-byte constant of eight equal dwords.
 func dwords(name string, v int32) Mem { return asm.Dwords(name, uint32(v), 8) }
 
-// addRows adds weighted rows to sums, 32 columns at a time and then 8.
+// addRows emits addRowsAVX2, which adds weighted rows to sums. It processes 32 columns at a time, and the remaining ones 8 at a time.
 func addRows() {
 	asm.Begin("addRowsAVX2", "func(sums *uint32, pix *byte, stride int, w *uint32, taps int, n int)")
 	Doc("addRowsAVX2 is addRowsGeneric for n columns, a multiple of 8, and at least one row.")
@@ -75,8 +75,8 @@ func addRows() {
 	asm.End()
 }
 
-// across gives eight pixels at a time: their samples lie within 24 of each other, in
-// three registers, out of which VPERMD picks one for each pixel.
+// across emits acrossAVX2, which computes eight pixels at a time. Their samples lie within 24
+// consecutive sums, which three registers hold. VPERMD picks one sample for each pixel.
 func across() {
 	asm.Begin("acrossAVX2", "func(out *byte, sums *uint32, base *int32, rel *int32, w *uint32, taps int, groups int, half uint64, m uint64)")
 	Doc("acrossAVX2 is lane.acrossGeneric for groups of eight pixels, at least one.")
@@ -86,7 +86,7 @@ func across() {
 	groups := Load(Param("groups"), GP64())
 	half, low, high := YMM(), YMM(), YMM()
 	VPBROADCASTD(paramMem("half"), half)
-	// The factor in two halves: x·m >> 56 = (x·high + (x·low >> 32)) >> 24.
+	// The code multiplies by the halves of m: x·m >> 56 = (x·high + (x·low >> 32)) >> 24.
 	VPBROADCASTQ(paramMem("m"), low)
 	VPSRLQ(Imm(32), low, high)
 	one := YMM()
@@ -109,10 +109,10 @@ func across() {
 	picked, other, mask := YMM(), YMM(), YMM()
 	VPERMD(a, index, picked)
 	VPERMD(b, index, other)
-	VPSLLD(Imm(28), index, mask) // bit 3: of the second register
+	VPSLLD(Imm(28), index, mask) // bit 3 selects the second register
 	VBLENDVPS(mask, other, picked, picked)
 	VPERMD(c, index, other)
-	VPSLLD(Imm(27), index, mask) // bit 4: of the third
+	VPSLLD(Imm(27), index, mask) // bit 4 selects the third register
 	VBLENDVPS(mask, other, picked, picked)
 	VPMULLD(Mem{Base: w}, picked, picked)
 	VPADDD(picked, acc, acc)
@@ -133,7 +133,7 @@ func across() {
 	}
 	VPSLLQ(Imm(32), odd, odd)
 	VPOR(odd, acc, even)
-	// Eight dwords below 256 to eight bytes.
+	// Pack eight dwords below 256 into eight bytes.
 	upper := XMM()
 	VEXTRACTI128(Imm(1), even, upper)
 	VPACKUSDW(upper, even.AsX(), upper)
@@ -156,11 +156,11 @@ func paramMem(name string) Mem {
 	return c.Addr
 }
 
-// ycbcr converts eight pixels at a time.
+// ycbcr emits ycbcrAVX2, which converts eight pixels at a time.
 func ycbcr() {
 	toR, toGB, toGR, toB := dwords("toR", 91881), dwords("toGB", -22554), dwords("toGR", -46802), dwords("toB", 116130)
 	luma, middle := dwords("luma", 0x10101), dwords("middle", 128)
-	// Within each half: four each of red, green and blue to four pixels.
+	// order rearranges, within each half, four bytes each of red, green and blue into four pixels.
 	order := GLOBL("order", RODATA|NOPTR)
 	for half := range 2 {
 		for i := range 16 {

@@ -145,12 +145,12 @@ func (r *bitReader) symbol(h *huffman) (byte, error) {
 
 // position returns the position in the file after the last byte from which a bit was taken.
 func (r *bitReader) position() int {
-	taken := r.base + r.p - int(r.n>>3)
-	if r.last && taken == r.base+r.end {
+	consumed := r.base + r.p - int(r.n>>3)
+	if r.last && consumed == r.base+r.end {
 		return r.next
 	}
 	pos := r.start
-	for range taken {
+	for range consumed {
 		if r.data[pos] == 0xff {
 			pos++
 		}

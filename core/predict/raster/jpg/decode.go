@@ -5,8 +5,7 @@ import (
 )
 
 // Decoder decodes one picture after another with the same memory, which grows to the size that the largest picture needs. It is not safe
-// for
-// concurrent use. The zero value is ready.
+// for concurrent use. The zero value is ready.
 type Decoder struct {
 	frame
 	seg    segments

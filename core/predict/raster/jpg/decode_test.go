@@ -10,7 +10,7 @@ import (
 
 var kinds = []byte{markerSOF0, markerSOF1, markerSOF2}
 
-// each generates n pictures of every sampling and kind and hands them to f.
+// each generates n pictures of every sampling and kind and calls f with each of them.
 func each(t *testing.T, n, maxSide int, f func(t *testing.T, r *rand.Rand, p *picture, data []byte)) {
 	for _, s := range samplings {
 		for _, marker := range kinds {
@@ -35,11 +35,11 @@ func TestDecodeEqualsImageJPEG(t *testing.T) {
 	})
 }
 
-// TestDecodeDamaged cuts and alters files: what image/jpeg refuses is refused, what it
-// takes gives the same samples.
+// TestDecodeDamaged cuts and alters files. Decode must refuse the files that image/jpeg refuses, and return the same samples for the
+// others.
 func TestDecodeDamaged(t *testing.T) {
 	var d Decoder
-	cut, taken, files := 0, 0, 3
+	cut, accepted, files := 0, 0, 3
 	if testing.Short() {
 		files = 1
 	}
@@ -75,13 +75,13 @@ func TestDecodeDamaged(t *testing.T) {
 				continue
 			}
 			if against(t, &d, damaged) {
-				taken++
+				accepted++
 			}
 		}
 	})
-	t.Logf("%d cut, %d damaged and taken by both", cut, taken)
-	if taken < 35*files {
-		t.Errorf("only %d damaged files were taken by both", taken)
+	t.Logf("%d cut, %d damaged and taken by both", cut, accepted)
+	if accepted < 35*files {
+		t.Errorf("only %d damaged files were taken by both", accepted)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestDecodeEveryCut(t *testing.T) {
 // in the wrong order.
 func TestDecodeOddScripts(t *testing.T) {
 	var d Decoder
-	taken := 0
+	accepted := 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		p := generate(r, samplings[r.IntN(len(samplings))], markerSOF2, 50)
@@ -129,11 +129,11 @@ func TestDecodeOddScripts(t *testing.T) {
 			p.scans = append(p.scans, s)
 		}
 		if against(t, &d, p.encode(r)) {
-			taken++
+			accepted++
 		}
 	}
-	if taken < 100 {
-		t.Errorf("only %d of 400 were taken by both", taken)
+	if accepted < 100 {
+		t.Errorf("only %d of 400 were taken by both", accepted)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// picture is a JPEG file to be written, down to its coefficients: the tests' encoder
-// writes every kind of file that the decoder takes, so it starts there and not at pixels.
+// picture describes a JPEG file down to its coefficients. The tests' encoder starts at coefficients and not at pixels, so that it can write
+// every kind of file that the decoder accepts.
 type picture struct {
 	marker   byte // of the frame header
 	w, h     int
@@ -17,14 +17,14 @@ type picture struct {
 	adobe    int // transform, -1 for no Adobe segment
 	jfif     bool
 	quant    [4][64]int32
-	wide     bool // 16 bit quantisers
-	fitted   bool // every Huffman code fitted
+	wide     bool // 16-bit quantisers
+	fitted   bool // every Huffman code is fitted to its scan
 }
 
 // comp is one component. blocks are (down, across) with 64 coefficients in zig-zag order.
 type comp struct {
 	id, h, v, tq byte
-	declared     byte // sampling factors in the header, where not h and v
+	declared     byte // sampling factors in the header; 0: h and v
 	across, down int
 	blocks       [][64]int32
 }
@@ -44,8 +44,7 @@ type code struct {
 	used   [256]int // times written
 }
 
-// newCode grows a random tree of 257 leaves, leaves out the last, and gives short codes
-// to small symbols, more or less.
+// newCode returns a random code: a tree of 257 leaves without the last one. Small symbols tend to have short codes.
 func newCode(r *rand.Rand) *code {
 	depths := []int{1, 1}
 	for len(depths) < 257 {
@@ -91,7 +90,7 @@ func (c *code) shannonCode() *code {
 	return assign(order, depths)
 }
 
-// assign gives the symbols codes of the depths, which ascend.
+// assign gives each symbol in order a code of the length in depths, which must ascend.
 func assign(order []byte, depths []int) *code {
 	c := &code{}
 	next, last := uint32(0), 0
@@ -130,7 +129,7 @@ func (w *bitWriter) symbol(c *code, s int) {
 	w.put(c.bits[s], c.length[s])
 }
 
-// value writes v as EXTEND reads it, and size returns the number of its bits.
+// value writes v in size bits, as EXTEND of the JPEG standard reads it. The function size returns that number of bits.
 func (w *bitWriter) value(v int32, size int) {
 	if v < 0 {
 		v += 1<<size - 1
@@ -150,7 +149,7 @@ func (p *picture) mcus() (x, y int) {
 	return (p.w + h - 1) / h, (p.h + v - 1) / v
 }
 
-// encode writes the file with random Huffman codes, every other one fitted to its scan.
+// encode returns the file with random Huffman codes. It fits the codes of about every other scan to the scan, or of all if p.fitted.
 func (p *picture) encode(r *rand.Rand) []byte {
 	w := &bitWriter{out: []byte{0xff, markerSOI}}
 	if p.jfif {
@@ -220,7 +219,7 @@ type scanWriter struct {
 	pred   [4]int32
 
 	eobRun    int
-	corrected []byte // bits of the blocks in eobRun
+	corrected []byte // correction bits of the blocks in eobRun
 }
 
 // write writes the units of the scan in the order and with the restart markers that
@@ -305,7 +304,7 @@ func (e *scanWriter) run(b *[64]int32, from, to, low int, runs bool) {
 	}
 }
 
-// shrink is v / 2^low, toward zero.
+// shrink returns v / 2^low, rounded toward zero.
 func shrink(v int32, low int) int32 {
 	if v < 0 {
 		return -(-v >> low)

@@ -12,27 +12,27 @@ var (
 	errFrame      = fmt.Errorf("%w: frame header", ErrCorrupt)
 )
 
-// component is one component of the frame header, section B.2.2.
+// component is one component of the frame header (section B.2.2 of the JPEG standard).
 type component struct {
 	id   byte
-	h, v int // sampling factors: 1, 2 or 4
-	tq   byte
+	h, v int  // sampling factors: 1, 2 or 4
+	tq   byte // quantisation table, 0 to 3
 }
 
 // frame is the content of a picture's headers.
 type frame struct {
 	width, height int
-	n             int // components; 0 before the frame header
+	n             int // number of components; 0 before the frame header
 	comp          [4]component
 	baseline      bool
 	progressive   bool
 	jfif          bool
-	adobe         int // transform of the last Adobe segment plus one, 0 without one
-	declared      [4]byte
+	adobe         int     // transform of the last Adobe segment plus one; 0: no such segment
+	declared      [4]byte // sampling factors in the header: h<<4 | v
 }
 
-// header takes the segments that ReadConfig and Decode read alike; others are passed
-// over or refused.
+// header reads a segment that ReadConfig and Decode treat alike. It ignores segments without
+// data for the frame, and returns an error for an unknown marker.
 func (f *frame) header(marker byte, body []byte) error {
 	switch marker {
 	case markerSOF0, markerSOF1, markerSOF2:
@@ -56,7 +56,7 @@ func (f *frame) header(marker byte, body []byte) error {
 	return nil
 }
 
-// start reads a frame header.
+// start reads body, a frame header.
 func (f *frame) start(body []byte) error {
 	if f.n != 0 {
 		return fmt.Errorf("%w: second frame header", ErrCorrupt)
@@ -100,10 +100,10 @@ func (f *frame) start(body []byte) error {
 	return nil
 }
 
-// checkSampling accepts the sampling factors of component i of n that image/jpeg does: for three components
-// a first component with v below 4, of which the others are equal divisors; for four
-// 1x1 throughout, or 2x2 in the first and the last. A single component counts as 1x1
-// (section A.2.2: it is not interleaved by definition).
+// checkSampling checks the sampling factors of component i of n. It accepts the same factors as image/jpeg:
+//   - three components: v of the first is below 4, the others are equal and divide the first;
+//   - four components: all are 1x1, or the first and the last are 2x2 and the others 1x1;
+//   - one component: checkSampling sets it to 1x1 (section A.2.2: it is not interleaved by definition).
 func (f *frame) checkSampling(n, i int) error {
 	c, first := &f.comp[i], &f.comp[0]
 	if c.h < 1 || 4 < c.h || c.v < 1 || 4 < c.v {
@@ -135,7 +135,7 @@ func (f *frame) checkSampling(n, i int) error {
 	return nil
 }
 
-// model returns the meaning of the planes; for four components it is an error not to say.
+// model returns the colour model of the planes. For four components without an Adobe segment it returns errColorModel.
 func (f *frame) model() (ColorModel, error) {
 	switch f.n {
 	case 1:
@@ -157,7 +157,7 @@ func (f *frame) model() (ColorModel, error) {
 	}
 }
 
-// config is the exported form of f.
+// config returns the exported form of f.
 func (f *frame) config(scans int) Config {
 	c := Config{
 		Width: f.width, Height: f.height, Components: f.n, Progressive: f.progressive,
@@ -172,7 +172,7 @@ func (f *frame) config(scans int) Config {
 	return c
 }
 
-// mcus is the number of MCUs across and down.
+// mcus returns the numbers of MCUs across and down.
 func (f *frame) mcus() (x, y int) {
 	h, v := 8*f.comp[0].h, 8*f.comp[0].v
 	return (f.width + h - 1) / h, (f.height + v - 1) / v

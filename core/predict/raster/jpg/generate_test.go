@@ -11,7 +11,7 @@ type sampling struct {
 	hv   []byte
 }
 
-// samplings are those that image/jpeg takes, with some odd ways to say them.
+// samplings are the sampling factors that image/jpeg accepts, some of them in an unusual notation.
 var samplings = []sampling{
 	{"grey", []byte{0x11}},
 	{"grey 4:2", []byte{0x42}},
@@ -95,7 +95,7 @@ func fillBlocks(r *rand.Rand, blocks [][64]int32) {
 	}
 }
 
-// script is a random valid list of scans.
+// script returns a random valid list of scans.
 func (p *picture) script(r *rand.Rand) (scans []testScan) {
 	all, total := []int{}, 0
 	for i, c := range p.comps {

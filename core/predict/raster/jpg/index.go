@@ -4,5 +4,5 @@ package jpg
 
 import "bytes"
 
-// indexFF is the place of the first 0xff in b, −1: there is none.
+// indexFF returns the index of the first 0xff in b, or −1.
 func indexFF(b []byte) int { return bytes.IndexByte(b, 0xff) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestIndexFF looks for the first of several at every place, among bytes that are nearly it.
+// TestIndexFF searches for the first 0xff at every position, among bytes that are similar to it.
 func TestIndexFF(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	near := []byte{0, 1, 0x7f, 0x80, 0xfe}

@@ -2,10 +2,10 @@ package jpg
 
 //go:generate go run ./asm/arm64 -out inverse_arm64.s -stubs stubs_arm64.go -pkg jpg
 
-// inverse8Generic is the inverse DCT of image/jpeg (Go 1.26): Loeffler, Ligtenberg and
-// Moschytz, "Practical Fast 1-D DCT Algorithms with 11 Multiplications" (1989), in
-// fixed point on int32 that wraps, rows first. The comments there follow the precision
-// from step to step; the order of additions here is the same.
+// inverse8Generic computes the inverse DCT of image/jpeg (Go 1.26), first of the rows and then of
+// the columns, in fixed point on int32 that wraps. The algorithm is by Loeffler, Ligtenberg and Moschytz,
+// "Practical Fast 1-D DCT Algorithms with 11 Multiplications" (1989). The order of additions is that of
+// image/jpeg, where comments explain the precision of each step.
 func inverse8Generic(dst []byte, stride int, b, quant *[64]int32) {
 	for i := range b {
 		b[i] *= quant[i]
@@ -25,7 +25,7 @@ func inverse8Generic(dst []byte, stride int, b, quant *[64]int32) {
 	clear(b[:])
 }
 
-// Constants of the rotations, round(v·2^bits).
+// Factors of the rotations in fixed point: round(v·2^bits). The number at the end of a name is bits.
 const (
 	sqrtHalfCos6x18 = 70936  // cos(6π/16)/√2, 18 bits
 	sqrtHalfSin6x18 = 171254 // sin(6π/16)/√2, 18 bits
@@ -39,13 +39,13 @@ const (
 	sqrtHalfx14     = 11585
 )
 
-// rotate turns and scales (x0, x1) with three multiplications.
+// rotate returns kcos·x0 + ksin·x1 and kcos·x1 - ksin·x0, with three multiplications instead of four.
 func rotate(x0, x1, kcos, ksin int32) (y0, y1 int32) {
 	sum := kcos * (x0 + x1)
 	return sum + (ksin-kcos)*x1, sum - (kcos+ksin)*x0
 }
 
-// inverseRow8 transforms the elements 0, 8, … 56 of b: a row, in transform order.
+// inverseRow8 transforms a row of a block: in transform order, these are the elements 0, 8, … 56 of b.
 func inverseRow8(b *[57]int32) {
 	x0, x1 := b[0]<<17+b[32]<<17, b[0]<<17-b[32]<<17
 	x2, x3 := rotate(b[16], b[48], sqrtHalfCos6x18, -sqrtHalfSin6x18)
@@ -65,9 +65,9 @@ func inverseRow8(b *[57]int32) {
 	b[24], b[32] = x3+x4, x3-x4
 }
 
-// inverseColumn8 transforms a column.
+// inverseColumn8 transforms a column of a block.
 func inverseColumn8(b *[8]int32) {
-	dc := b[0] + 1<<19 // rounds the shifts at the end
+	dc := b[0] + 1<<19 // makes the shifts at the end round
 	x0, x1 := (dc+b[4])>>2, (dc-b[4])>>2
 	x2, x3 := rotate(b[2]>>13, b[6]>>13, sqrtHalfCos6x12, -sqrtHalfSin6x12)
 	x1, x2 = x1+x2, x1-x2

@@ -8,7 +8,7 @@ import "github.com/sightline-dev/sightline/core/cpu"
 
 var hasAVX2 = cpu.Has(cpu.AVX2)
 
-// inverse8 is inverse8Generic, eight rows and then eight columns at a time.
+// inverse8 does what inverse8Generic does. With AVX2 it computes eight rows, and then eight columns, at a time.
 func inverse8(dst []byte, stride int, b, quant *[64]int32) {
 	if !hasAVX2 {
 		inverse8Generic(dst, stride, b, quant)
@@ -18,7 +18,7 @@ func inverse8(dst []byte, stride int, b, quant *[64]int32) {
 	inverse8AVX2(&dst[0], stride, b, quant)
 }
 
-// inverse4 is inverse4Generic, four rows and then four columns at a time.
+// inverse4 does what inverse4Generic does. With AVX2 it computes four rows, and then four columns, at a time.
 func inverse4(dst []byte, stride int, b, quant *[64]int32) {
 	if !hasAVX2 {
 		inverse4Generic(dst, stride, b, quant)

@@ -2,7 +2,7 @@
 
 package jpg
 
-// The imports are those of wasm/README.md. A host that decodes whole pictures leaves them alone.
+// wasm/README.md describes these imports. If the host decodes complete pictures, the guest does not call them.
 
 //go:wasmimport kernel inverse8
 //go:noescape

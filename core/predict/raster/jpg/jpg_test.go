@@ -28,8 +28,8 @@ func globTestData(t testing.TB, patterns ...string) []string {
 	return files
 }
 
-// against decodes data with image/jpeg and with d at full size, and fails when one takes
-// what the other refuses, or their samples differ. It reports whether both took it.
+// against decodes data with image/jpeg and with d at full size. It fails if only one of them accepts data, or if their samples differ. It
+// reports whether both accept it.
 func against(t testing.TB, d *Decoder, data []byte) bool {
 	t.Helper()
 	want, wantErr := jpeg.Decode(bytes.NewReader(data))
@@ -133,7 +133,7 @@ func sameInk(t testing.TB, got *Planes, m *image.CMYK) {
 
 func TestDecodeSharedPictures(t *testing.T) {
 	var d Decoder
-	taken, every := 0, 1
+	accepted, every := 0, 1
 	if testing.Short() {
 		every = 12
 	}
@@ -147,11 +147,11 @@ func TestDecodeSharedPictures(t *testing.T) {
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			if against(t, &d, data) {
-				taken++
+				accepted++
 			}
 		})
 	}
-	if taken < 50/every {
-		t.Errorf("took %d pictures", taken)
+	if accepted < 50/every {
+		t.Errorf("took %d pictures", accepted)
 	}
 }

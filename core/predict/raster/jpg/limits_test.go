@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// photo is a picture of one sampling and kind with restart markers.
+// photo returns a square picture of one kind and sampling, without restart markers, and its file.
 func photo(marker byte, side int) (*picture, []byte) {
 	r := rand.New(rand.NewPCG(7, uint64(side)))
 	p := generate(r, samplings[5], marker, 2)
@@ -78,8 +78,8 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// manyScans is a progressive picture of side pixels whose every scan is one bit for
-// each block of 32,767 or so.
+// manyScans returns a progressive picture of side × side pixels with this number of scans. A scan is empty: it takes some bits for 32,767
+// blocks.
 func manyScans(side, scans int) []byte {
 	p := &picture{marker: markerSOF2, w: side, h: side, adobe: -1, comps: []comp{{id: 1, h: 1, v: 1}}}
 	c := &p.comps[0]
@@ -114,24 +114,24 @@ func TestDecodeCountsScans(t *testing.T) {
 	}
 }
 
-// TestDecodeExpires stops each kind at the first time, in the middle and near the end.
+// TestDecodeExpires stops each kind of file at the first check of Expired, in the middle and near the end.
 func TestDecodeExpires(t *testing.T) {
 	_, baseline := photo(markerSOF0, 600)
 	_, progressive := photo(markerSOF2, 400)
 	for name, data := range map[string][]byte{"baseline": baseline, "progressive": progressive, "hostile": manyScans(800, 64)} {
 		var d Decoder
-		asked := 0
-		if _, err := d.Decode(data, Options{Expired: func() bool { asked++; return false }}); err != nil {
+		calls := 0
+		if _, err := d.Decode(data, Options{Expired: func() bool { calls++; return false }}); err != nil {
 			t.Fatal(name, err)
 		}
-		if asked < 2 || name == "hostile" && asked < 64*100*100/(2*4096) {
-			t.Errorf("%s: Expired was asked %d times", name, asked)
+		if calls < 2 || name == "hostile" && calls < 64*100*100/(2*4096) {
+			t.Errorf("%s: Expired was asked %d times", name, calls)
 		}
-		for _, last := range []int{1, asked / 2, asked} {
+		for _, last := range []int{1, calls / 2, calls} {
 			left := last
 			_, err := d.Decode(data, Options{Expired: func() bool { left--; return left <= 0 }})
 			if !errors.Is(err, ErrExpired) || left != 0 {
-				t.Errorf("%s: at time %d of %d Decode = %v, asked %d more", name, last, asked, err, left)
+				t.Errorf("%s: at time %d of %d Decode = %v, asked %d more", name, last, calls, err, left)
 			}
 		}
 	}

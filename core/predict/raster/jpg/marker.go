@@ -35,11 +35,11 @@ var (
 // segments walks the marker segments of data.
 type segments struct {
 	data []byte
-	pos  int // of the next byte
+	pos  int // index of the next byte
 }
 
-// next returns the next marker and the body of its segment; the end marker's body is nil. It skips bytes before a marker, fill bytes and
-// misplaced restart markers as image/jpeg does, two bytes at a time. In the misplaced bytes FF 00 FF D9 the second pair is therefore a
+// next returns the next marker and the body of its segment. The body of the end marker is nil. Like image/jpeg, next skips bytes before a
+// marker, fill bytes and misplaced restart markers, two bytes at a time. In the misplaced bytes FF 00 FF D9 the second pair is therefore a
 // marker.
 func (s *segments) next() (marker byte, body []byte, err error) {
 	for {
@@ -76,7 +76,7 @@ func (s *segments) next() (marker byte, body []byte, err error) {
 	}
 }
 
-// body reads a segment's two length bytes and what they count.
+// body reads the length of a segment, and returns the bytes after it. The length counts its own two bytes too.
 func (s *segments) body() ([]byte, error) {
 	if s.pos+2 > len(s.data) {
 		return nil, errShort
@@ -115,7 +115,7 @@ func (s *segments) skipScan() error {
 	}
 }
 
-// unknownMarker is the error for a marker without a meaning here.
+// unknownMarker returns the error for a marker that this package does not handle.
 func unknownMarker(marker byte) error {
 	if marker < 0xc0 {
 		return errMarker
@@ -123,14 +123,14 @@ func unknownMarker(marker byte) error {
 	return errUnknown
 }
 
-// skippable reports whether a segment carries nothing for the decoder.
+// skippable reports whether the decoder ignores the segments of a marker.
 func skippable(marker byte) bool {
 	return markerAPP0 <= marker && marker <= markerAPP15 || marker == markerCOM
 }
 
-// ReadConfig reads the headers up to the first scan, and counts the scans of the whole
-// file by walking its markers: about 0.1 ms for each megabyte. Nothing is allocated from
-// declared sizes. Damage after the first scan header is not reported.
+// ReadConfig reads the headers up to the first scan. It then counts the scans by walking all
+// markers of the file, in about 0.1 ms for each megabyte. It allocates no memory for the sizes
+// that the file declares, and does not report damage after the first scan header.
 func ReadConfig(data []byte) (Config, error) {
 	var f frame
 	s := segments{data: data}

@@ -304,7 +304,7 @@ func (d *Decoder) correct(b []int32, mask uint64) {
 
 // reconstruct transforms the wanted blocks of component c into pix.
 func (d *Decoder) reconstruct(c int) error {
-	l, p, q, kept := &d.layout[c], &d.planes.P[c], &d.quants[c], d.coefsPerBlock()
+	l, p, q, perBlock := &d.layout[c], &d.planes.P[c], &d.quants[c], d.coefsPerBlock()
 	*q = d.inOrder(&d.quant[d.comp[c].tq])
 	coefs := d.coefs[c]
 	for y := l.y0; y < l.y1; y++ {
@@ -316,13 +316,13 @@ func (d *Decoder) reconstruct(c int) error {
 			switch {
 			case d.side == 1 || d.masks[c][y*l.across+x] == 0:
 				d.flat(dst, p.Stride, coefs[0]*q[0])
-			case kept == 64:
+			case perBlock == 64:
 				d.inverse(dst, p.Stride, (*[64]int32)(coefs), q)
 			default:
 				copy(d.unit[0][:], coefs[:d.per])
 				d.inverse(dst, p.Stride, &d.unit[0], q)
 			}
-			coefs = coefs[kept:]
+			coefs = coefs[perBlock:]
 		}
 	}
 	return nil

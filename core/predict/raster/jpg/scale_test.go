@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// shrunk is the definition of Scale 2, 4 and 8 for one block, from its coefficients times their
-// quantisers in natural order: rows of 8/scale samples.
+// shrunk computes one block at Scale 2, 4 or 8 by definition, as rows of 8/scale samples. f contains the block's coefficients times their
+// quantisers, in natural order.
 func shrunk(f *[64]int32, scale int) []byte {
-	held := func(v int32) byte { return byte(min(max(v+128, 0), 255)) }
+	toSample := func(v int32) byte { return byte(min(max(v+128, 0), 255)) }
 	switch scale {
 	case 8:
-		return []byte{held((f[0] + 4) >> 3)}
+		return []byte{toSample((f[0] + 4) >> 3)}
 	case 4:
 		var out []byte
 		for _, s := range [][3]int32{{1, 1, 1}, {-1, 1, -1}, {1, -1, -1}, {-1, -1, 1}} {
-			out = append(out, held((f[0]+s[0]*f[1]+s[1]*f[8]+s[2]*f[9]+4)>>3))
+			out = append(out, toSample((f[0]+s[0]*f[1]+s[1]*f[8]+s[2]*f[9]+4)>>3))
 		}
 		return out
 	}
@@ -36,7 +36,7 @@ func shrunk(f *[64]int32, scale int) []byte {
 	out := make([]byte, 16)
 	for x := range 4 {
 		for y, v := range pass([4]int32{rows[0][x], rows[1][x], rows[2][x], rows[3][x]}, 1<<17, 18) {
-			out[4*y+x] = held(v)
+			out[4*y+x] = toSample(v)
 		}
 	}
 	return out
@@ -82,12 +82,12 @@ func TestDecodeShrinks(t *testing.T) {
 	})
 }
 
-// TestDecodeRegion compares regions with the same part of the whole, at every scale.
+// TestDecodeRegion compares regions with the same part of the whole picture, at every scale.
 func TestDecodeRegion(t *testing.T) {
-	var d, whole Decoder
+	var d, reference Decoder
 	each(t, 4, 120, func(t *testing.T, r *rand.Rand, p *picture, data []byte) {
 		for _, scale := range []int{1, 2, 4, 8} {
-			want, err := whole.Decode(data, Options{Scale: scale})
+			want, err := reference.Decode(data, Options{Scale: scale})
 			if err != nil {
 				t.Fatal(err)
 			}

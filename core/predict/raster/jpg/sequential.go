@@ -6,10 +6,10 @@ import "encoding/binary"
 func (d *Decoder) sequential(s *scanHeader) error {
 	for i, c := range s.comp[:s.n] {
 		s.dc[i].makeDC()
-		if d.keepTo > 0 {
+		if d.lastCoef > 0 {
 			s.ac[i].makePair()
 		}
-		if d.keepTo < 63 || d.o.Region != (Rect{}) {
+		if d.lastCoef < 63 || d.o.Region != (Rect{}) {
 			s.ac[i].makeSkip()
 		}
 		d.quants[c] = d.inOrder(&d.quant[d.comp[c].tq])
@@ -40,7 +40,7 @@ func (d *Decoder) sequentialRow(y, x0, x1 int) error {
 		b.at = (y*b.v+b.dy-l.y0)*d.side*stride + (left*b.h+b.dx-l.x0)*d.side
 	}
 	var err error
-	if d.keepTo == 0 {
+	if d.lastCoef == 0 {
 		err = d.meanRow(left, right, true)
 	} else {
 		err = d.valueRow(left, right)
@@ -177,7 +177,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 	r := &d.bits
 	buf := &r.buf
 	acc, n, p, limit := r.acc, r.n, r.p, r.limit()
-	blocks, place, keepTo := d.blocks[:d.s.blocks], d.place, d.keepTo
+	blocks, place, lastCoef := d.blocks[:d.s.blocks], d.place, d.lastCoef
 	for x := x0; x < x1; x++ {
 		if p > limit {
 			r.acc, r.n, r.p = acc, n&63, p
@@ -217,7 +217,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 						r.acc, r.n, r.p = acc, n&63, p
 						zig = d.bigAC(b.i, zig, block[:], nil)
 						acc, n, p = r.acc, r.n, r.p
-						if zig > keepTo {
+						if zig > lastCoef {
 							goto rest
 						}
 						break
@@ -226,7 +226,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 					block[place[(zig+uint(e>>16))&63]&63] = int32(e>>32) >> 16
 					acc <<= e & 63
 					n -= uint(e)
-					if zig = z; zig > keepTo {
+					if zig = z; zig > lastCoef {
 						goto rest
 					}
 				}

@@ -5,21 +5,21 @@ import "encoding/binary"
 // transform holds the parameters of a scale. Transform order is column by column of the side x side lowest coefficients. A vector
 // register then takes the same coefficient of every row, and the first pass needs no transposition.
 type transform struct {
-	side   int        // samples a side of a block: 8, 4, 2, 1
-	per    int        // coefficients that matter: side x side
-	keepTo uint       // last coefficient in zig-zag order that matters
-	place  *[64]uint8 // transform order of each coefficient in zig-zag order; per for those that do not matter
+	side     int        // samples along a side of a block: 8, 4, 2 or 1
+	per      int        // number of used coefficients: side x side
+	lastCoef uint       // last used coefficient in zig-zag order
+	place    *[64]uint8 // by zig-zag order: index of the coefficient in transform order; per if it is not used
 	// inverse writes the side x side samples of a block to dst and clears b.
 	inverse func(dst []byte, stride int, b, quant *[64]int32)
-	// flat does the same for a block whose only coefficient, times its quantiser, is f.
+	// flat does the same for a block that has only the first coefficient; f is this coefficient times its quantiser.
 	flat func(dst []byte, stride int, f int32)
 }
 
 var transforms = [4]transform{
-	{side: 8, per: 64, keepTo: 63, inverse: inverse8, flat: flat8},
-	{side: 4, per: 16, keepTo: 24, inverse: inverse4, flat: flat4},
-	{side: 2, per: 4, keepTo: 4, inverse: inverse2, flat: flat2},
-	{side: 1, per: 1, keepTo: 0, inverse: inverse1, flat: flat1},
+	{side: 8, per: 64, lastCoef: 63, inverse: inverse8, flat: flat8},
+	{side: 4, per: 16, lastCoef: 24, inverse: inverse4, flat: flat4},
+	{side: 2, per: 4, lastCoef: 4, inverse: inverse2, flat: flat2},
+	{side: 1, per: 1, lastCoef: 0, inverse: inverse1, flat: flat1},
 }
 
 func init() {
@@ -46,7 +46,7 @@ func transformOf(scale int) *transform {
 	return &transforms[i]
 }
 
-// inOrder brings a table from the transform order of Scale 1 to that of t.
+// inOrder returns table in the transform order of t. table is in the transform order of Scale 1.
 func (t *transform) inOrder(table *[64]int32) (q [64]int32) {
 	for i := range t.side {
 		copy(q[i*t.side:(i+1)*t.side], table[8*i:])
@@ -54,7 +54,7 @@ func (t *transform) inOrder(table *[64]int32) (q [64]int32) {
 	return q
 }
 
-// clamp is v+128 held to a byte.
+// clamp returns v+128, limited to 0 … 255.
 func clamp(v int32) byte {
 	if v < -128 {
 		return 0
@@ -65,7 +65,7 @@ func clamp(v int32) byte {
 	return byte(v + 128)
 }
 
-// flat8 is inverse8 of f alone, which all 64 samples share.
+// flat8 does what inverse8 does for the one coefficient f: all 64 samples are equal.
 func flat8(dst []byte, stride int, f int32) {
 	v := uint64(clamp((f<<17+1<<19)>>20)) * 0x0101010101010101
 	for y := range 8 {
@@ -73,7 +73,7 @@ func flat8(dst []byte, stride int, f int32) {
 	}
 }
 
-// flat4 is inverse4 of f alone.
+// flat4 does what inverse4 does for the one coefficient f.
 func flat4(dst []byte, stride int, f int32) {
 	v := uint32(clamp((((f<<13+1<<10)>>11)<<13+1<<17)>>18)) * 0x01010101
 	for y := range 4 {
@@ -81,14 +81,14 @@ func flat4(dst []byte, stride int, f int32) {
 	}
 }
 
-// flat2 is inverse2 of f alone.
+// flat2 does what inverse2 does for the one coefficient f.
 func flat2(dst []byte, stride int, f int32) {
 	v := uint16(clamp((f+4)>>3)) * 0x0101
 	binary.LittleEndian.PutUint16(dst, v)
 	binary.LittleEndian.PutUint16(dst[stride:], v)
 }
 
-// flat1 is the mean.
+// flat1 writes one sample, the mean of a block.
 func flat1(dst []byte, _ int, f int32) { dst[0] = clamp((f + 4) >> 3) }
 
 func inverse1(dst []byte, _ int, b, quant *[64]int32) {
@@ -96,7 +96,7 @@ func inverse1(dst []byte, _ int, b, quant *[64]int32) {
 	b[0] = 0
 }
 
-// inverse2 is the transform of Scale 4.
+// inverse2 writes the 2x2 samples of a block for Scale 4.
 func inverse2(dst []byte, stride int, b, quant *[64]int32) {
 	f00, f10, f01, f11 := b[0]*quant[0]+4, b[1]*quant[1], b[2]*quant[2], b[3]*quant[3]
 	dst[0], dst[1] = clamp((f00+f01+f10+f11)>>3), clamp((f00-f01+f10-f11)>>3)
@@ -104,7 +104,7 @@ func inverse2(dst []byte, stride int, b, quant *[64]int32) {
 	b[0], b[1], b[2], b[3] = 0, 0, 0, 0
 }
 
-// inverse4Generic is the transform of Scale 2; see the package documentation.
+// inverse4Generic writes the 4x4 samples of a block for Scale 2. The package documentation has the formula.
 func inverse4Generic(dst []byte, stride int, b, quant *[64]int32) {
 	for i := range 4 {
 		y0, y1, y2, y3 := inverseRow4(b[i]*quant[i], b[4+i]*quant[4+i], b[8+i]*quant[8+i], b[12+i]*quant[12+i])
@@ -119,7 +119,7 @@ func inverse4Generic(dst []byte, stride int, b, quant *[64]int32) {
 	}
 }
 
-// inverseRow4 is the inverse DCT of four coefficients, times 2√2 and 1<<13.
+// inverseRow4 returns the inverse DCT of four coefficients, times 2√2 and 1<<13.
 func inverseRow4(x0, x1, x2, x3 int32) (y0, y1, y2, y3 int32) {
 	e0, e1 := (x0+x2)<<13, (x0-x2)<<13
 	o0, o1 := 10703*x1+4433*x3, 4433*x1-10703*x3

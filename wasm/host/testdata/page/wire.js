@@ -1,5 +1,5 @@
-// The wire to the test, for a worker that waits: what it posts goes out, and what comes in is laid into the memory that
-// both share, and wakes it.
+// The connection to the test for a worker that blocks in Atomics.wait. It sends the worker's messages to the test, writes the
+// answers to the memory that both workers share, and wakes the other worker.
 let shared;
 let socket;
 

@@ -1,10 +1,10 @@
-// The module in a page, on what a test lends it: each of its imports is a question to the test, for whose answer this
-// worker waits, and so is what it is to do next.
+// Runs the module in a page with host functions of a Go test. Each call of an import is a question to the test. This worker
+// waits for the answer. It gets its next command in the same way.
 import { compile, Guest } from '/runtime/guest.js';
 
 /**
- * What of the guest's memory an import reads (r) and writes (w): pairs of parameters that are an address and a length, or
- * of one that is an address and a number of bytes; and what it answers.
+ * The ranges of the guest's memory that an import reads (r) and writes (w), and the bits of its result. A range is a pair of
+ * parameter indexes, of the address and the length, or a number of bytes as a string and the index of the address.
  */
 const imports = {
   now: { answer: 64 },
@@ -57,7 +57,7 @@ const imports = {
   count: { w: [[0, 1]], answer: 64 },
 };
 
-/** What another worker, that has the wire to the test, puts in: whether an answer has come, its length, and the answer. */
+/** The memory into which wire.js writes an answer: 1 when it has come, its length, and its bytes from offset 8. */
 const shared = new SharedArrayBuffer(1 << 26);
 const come = new Int32Array(shared, 0, 2);
 const wire = new Worker('/wire.js');
@@ -67,7 +67,7 @@ const opened = new Promise((resolve) => {
 wire.postMessage(shared);
 await opened;
 
-/** Says something to the test and waits for what it says: what, and bytes. A message: the length of what, what as JSON, bytes. */
+/** Sends a message to the test and waits for its answer. A message is the length of the JSON (u32), the JSON of `what`, and bytes. */
 function tell(what, bytes = new Uint8Array()) {
   const head = new TextEncoder().encode(JSON.stringify(what));
   const message = new Uint8Array(4 + head.length + bytes.length);
@@ -86,10 +86,10 @@ function range([a, b], args) {
   return typeof a === 'string' ? { at: args[b] >>> 0, n: Number(a) } : { at: args[a] >>> 0, n: args[b] >>> 0 };
 }
 
-/** The bundles' files that have come, by name: all guests are lent the same. */
+/** The bundles' files that the test has sent, by name. All guests get the same files. */
 const files = new Map();
 
-/** An import bundle that asks the test for a file once. */
+/** Returns an import `bundle` that asks the test for each file only once. */
 const bundleOnce = (ask, memory) => (name, length, dst, room) => {
   const key = new TextDecoder().decode(memory().slice(name >>> 0, (name >>> 0) + (length >>> 0)));
   const file = files.get(key);
@@ -104,7 +104,7 @@ function lend(id, memory) {
   const functions = {};
   for (const [name, { r = [], w = [], answer }] of Object.entries(imports))
     functions[name] = (...args) => {
-      const read = r.map((one) => range(one, args)).filter(({ n }) => n !== 0xffff_ffff); // to the end of the store
+      const read = r.map((one) => range(one, args)).filter(({ n }) => n !== 0xffff_ffff); // this length means: to the end of the store
       const written = w.map((one) => range(one, args));
       const sent = new Uint8Array(read.reduce((n, one) => n + one.n, 0));
       let at = 0;
@@ -131,7 +131,7 @@ const modules = await compile(await bytes('/guest.wasm'), await bytes('/kernels.
 const none = { now: () => 0n, random: () => {}, log: () => {}, bundle: () => undefined };
 const guests = new Map();
 
-/** Does what the test says, and says what came of it. */
+/** Executes a command of the test and returns the bytes of the result. */
 async function act({ said: { id, make, call, drop }, bytes }) {
   if (drop) guests.delete(id);
   if (make) guests.set(id, await Guest.start(modules, { ...none, others: (memory) => lend(id, memory) }));

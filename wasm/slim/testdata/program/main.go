@@ -1,4 +1,5 @@
-// Command program is a module that needs every table of the runtime: its stack grows and is collected, and deferred calls recover.
+// Command program is a module that needs every table of the runtime. Its stack grows, the collector reads the stack, and deferred calls
+// recover.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Decodes the test films in Node and compares the planes of each frame and the status with the films' tables. The scripts of same compare
-// the answers of /v2.
+// Decodes the test films in Node, and compares the planes of each frame and the status with the films' tables. The scripts in the folder
+// same compare the answers of /v2.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const table = (name) =>
     .split('\n')
     .slice(1)
     .map((line) => line.split('\t'));
-const statuses = { 0: '10000', 4: '31101', 5: '31105', 6: '31300' }; // by code of the result
+const statuses = { 0: '10000', 4: '31101', 5: '31105', 6: '31300' }; // status codes of /v2 by the code of the result
 
 way(async (step) => {
   if (!existsSync(films)) return step(`${films} is missing: no film is decoded`, async () => {});

@@ -1,5 +1,5 @@
-// A page's runtime in Node, which keeps a replica in a folder. A test controls it by lines of JSON as it controls a tab
-// (tab/tab.js), and kills the process. The test of an origin, two edges and this page is edge/rounds_test.go.
+// The runtime in Node with a replica in a folder. A test controls it by lines of JSON, as it controls a tab (tab/tab.js), and
+// kills the process. edge/rounds_test.go tests an origin, two edges and this program.
 //
 //     {"do":"open","folder":"…","origin":"…","app":"…","credential":"Key …"}      {"ok":{"store":"folder"}}
 //     {"do":"call","method":"GET","path":"/v2/inputs"}                            {"ok":{"status":200,"headers":{…},"body":{…}}}

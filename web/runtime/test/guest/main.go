@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// Command guest is a module with the exports of the real one. It does what a test asks, so that the test can check the host's imports.
-// Each argument of ask is a word and its argument.
+// Command guest is a module with exports of the real module. It calls the host's imports as a test commands, so that the test can check
+// them. The argument of ask is a command word, a space and the word's argument; see do.
 package main
 
 import (

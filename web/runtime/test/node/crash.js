@@ -1,5 +1,5 @@
-// A machine that stops at any operation on the files. Operations that were not synced are lost in part or completely. The store must open
-// afterwards. It must have every acknowledged write, and nothing that nobody wrote.
+// Simulates a machine that stops at any operation on the files. Operations without a later sync are lost in part or completely. The store
+// must open afterwards. It must have every acknowledged write, and no data that was never written.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check, same, way } from '../pages/browser.js';
@@ -42,13 +42,13 @@ class Disk extends MemoryFiles {
     this.operations.push({ file, sync: true });
   }
 
-  /** Returns the files as they may be after a stop behind so many operations. */
+  /** Returns one possible state of the files after the machine has stopped behind the first n operations. */
   filesAfterStop(n, random) {
     const files = new MemoryFiles();
     const synced = [0, 1, 2, 3].map((file) =>
       this.operations.slice(0, n).findLastIndex((d) => d.file === file && d.sync),
     );
-    const kept = random(3); // unsynced operations that are stored: 0: all; 1: after the first lost one, parts of writes; 2: none after it
+    const kept = random(3); // unsynced operations that survive: 0: all; 1: after the first lost one, parts of writes; 2: none after it
     const lost = new Set();
     for (const [at, d] of this.operations.slice(0, n).entries()) {
       const sure = at < synced[d.file];

@@ -1,4 +1,4 @@
-// Films in Node: decoding and analysis with progress, cancellation, and refusal if there is no decoding module.
+// Tests films in Node: decoding and analysis with progress, cancellation, and the error without a decoding module.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

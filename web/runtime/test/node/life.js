@@ -1,4 +1,4 @@
-// How a program uses the runtime in Node: in memory, and with the files of a folder, over several processes.
+// Uses the runtime in Node as a program does: in memory, and with the files of a folder in several processes.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// A store is opened by a runtime that has another network. The runtime answers with the network that analysed the pictures until it has
-// analysed all of them again. Both networks' bundles are in the store's folder meanwhile, and one afterwards.
+// A runtime with another network opens a store. It answers with the network that analysed the pictures until it has analysed all of them
+// again. Meanwhile the store's folder has the bundles of both networks, and afterwards of one.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,7 +73,7 @@ way(async (step) => {
     same(await mine(), ['car', 'car', 'flower', 'flower'], 'concepts');
     same(ids(await vehicles()), ids(before), 'hits');
     same(networks(), 2, 'stored networks');
-    await s.close(); // in the middle of the renewal, or after it
+    await s.close(); // during the re-embedding, or after it
   });
 
   await step('and then with its own', async () => {
@@ -87,7 +87,7 @@ way(async (step) => {
     await open(next);
     same(networks(), 1, 'stored networks');
     await s.close();
-    await open(RUNTIME); // a runtime of before: it analyses all pictures again
+    await open(RUNTIME); // the previous runtime: it analyses all pictures again
     await until(async () => JSON.stringify(await vehicles()) === JSON.stringify(before));
     await s.close();
   });

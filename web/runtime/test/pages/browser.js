@@ -1,11 +1,11 @@
-// A browser with nothing but the runtime: a server of its files on loopback, empty pages, and a check that no request goes to another host.
+// A browser for tests of the runtime: a server of its files on loopback, empty pages, and a check that no request goes to another host.
 import { createReadStream, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { request as ask, createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { chromium } from 'playwright-core';
 
-const { RUNTIME, SAMPLES, CHROMIUM } = process.env; // the folders of the runtime and the samples, and the browser's program
+const { RUNTIME, SAMPLES, CHROMIUM } = process.env; // the folders of the runtime and of the samples, and the browser's path
 
 /** Fails with the message `words` unless `fact` is true. */
 export function check(fact, words) {
@@ -27,9 +27,9 @@ const policy = (connect) =>
   `default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ${connect}; img-src 'self' blob:`;
 
 /**
- * Serves the runtime as the real server does, the samples, the files of the folder `lent`, and an empty page everywhere else. It counts
- * requests by path. The policy lets pages reach this server and the hosts in `connect`. If there is an `origin`, requests below /v2 and
- * /hosted are forwarded to it.
+ * Serves the runtime as the real server does, the samples, the files of the folder `lent`, and an empty page at every other path. It counts
+ * requests by path. The content security policy lets pages reach this server and the hosts in `connect`. If `origin` is set, the server
+ * forwards requests below /v2 and /hosted to it.
  */
 export function serve({ lent = '', connect = '', origin } = {}) {
   const asked = new Map(); // path → times
@@ -112,8 +112,8 @@ const quiet = [
 ];
 
 /**
- * A browser with a separate profile, which outlives the browser's end until `forget`. A request to another origin than the pages' is a
- * fault, unless `may` allows its URL.
+ * A browser with a separate profile. The profile exists until `forget`, also after the browser has ended. A request to an origin other than
+ * the pages' is a fault, unless `may` allows its URL.
  */
 export class Browser {
   static async start(
@@ -122,7 +122,7 @@ export class Browser {
   ) {
     const b = new Browser();
     b.profile = profile;
-    process.on('exit', () => b.forget()); // also of a test that failed
+    process.on('exit', () => b.forget()); // also after a failed test
     b.origin = origin;
     b.faults = [];
     b.context = await chromium.launchPersistentContext(profile, {

@@ -1,4 +1,4 @@
-// Films in a page: the decoding module is loaded for the first one, and only once.
+// Tests films in a page: the first film loads the decoding module, and no later film loads it again.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Browser, check, same, serve, way } from './browser.js';

@@ -10,7 +10,7 @@ const random = (n) => {
   return (seed >>> 16) % n;
 };
 
-/** Kills the browser of a profile: its first process, and with it the others. */
+/** Kills the main process of the browser with a profile. The browser's other processes end with it. */
 function killBrowser(profile) {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     let words = [];
@@ -58,7 +58,7 @@ async function write(round) {
   }
 }
 
-/** Runs in the page: all inputs, by id, and whether their metadata was changed. */
+/** Runs in the page: returns by the id of each input whether its metadata was changed. */
 async function all() {
   const found = {};
   for (let page = 1; ; page++) {
@@ -73,7 +73,7 @@ async function all() {
 
 way(async (step) => {
   const server = await serve();
-  const state = new Map(); // id → the last word about it
+  const state = new Map(); // id → the last report about this input
   let profile;
   let browser;
   let acknowledged = 0;
@@ -93,7 +93,7 @@ way(async (step) => {
       const { took, store } = await page.evaluate(() => open());
       check(store === 'private', `the store is ${store}`);
       const before = acknowledged;
-      page.evaluate(write, round).catch(() => {}); // it ends with the page
+      page.evaluate(write, round).catch(() => {}); // the call fails when the page is killed
       for (const enough = before + 5 + random(40); acknowledged < enough; ) await new Promise((r) => setTimeout(r, 1));
       if (round % 3 === 0) await page.close();
       else if (round % 3 === 1) {

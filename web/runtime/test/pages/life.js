@@ -1,4 +1,4 @@
-// How a page uses its runtime, from the first visit to a visit without a network.
+// Uses the runtime as a page does, from the first visit to a visit without a network.
 import { Browser, check, same, serve, way } from './browser.js';
 
 const general = 'aaa03c23b3724a16a56b629203edc62c';

@@ -24,7 +24,7 @@ const random = () => {
   return seed / 2 ** 32;
 };
 
-/** An embedding near another, quantised by the same rule as in the core. */
+/** Returns an embedding that is similar to another, quantised by the same rule as in the core. */
 function near(embedding) {
   const q = new Int16Array(embedding.slice(0, 512).buffer);
   const e = Array.from(q, (v) => v + (random() + random() - 1) * 24_000);
@@ -97,7 +97,7 @@ async function fill(folder) {
   for (let at = 0; at < many; at += 100) {
     const inputs = Array.from({ length: Math.min(100, many - at) }, (_, i) => {
       const own = Buffer.alloc(16);
-      own.writeUInt32LE(at + i); // makes each picture different
+      own.writeUInt32LE(at + i); // so that each picture has other bytes
       const image = {
         base64: Buffer.concat([pictures[(at + i) % pictures.length].subarray(0, 8_000), own]).toString('base64'),
       };

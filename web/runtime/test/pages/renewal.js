@@ -1,4 +1,4 @@
-// A page's own store still answers with a runtime that has another network.
+// Tests that a page's private store still answers in a runtime that has another network.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

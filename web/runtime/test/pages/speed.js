@@ -1,5 +1,5 @@
-// Measures how long a page waits, and compares the times with goals. Other work on the machine changes them. With STRICT=1 the limits are
-// the goals, and with TIMED=1 eight times the goals. Otherwise the script only prints the times.
+// Measures how long a page waits, and compares the times with goals. Other work on the machine changes the times. With STRICT=1 the limits
+// are the goals, and with TIMED=1 eight times the goals. Otherwise the script only prints the times.
 import { Browser, check, serve, way } from './browser.js';
 
 const general = 'aaa03c23b3724a16a56b629203edc62c';

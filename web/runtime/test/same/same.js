@@ -1,5 +1,5 @@
 // Sends the same pictures and films to the origin, an edge, Node and a browser, and compares the answers with their embeddings byte by
-// byte. Then it compares an application at the origin with its copies in pages.
+// byte. Then it compares an application at the origin with its replicas in pages.
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { request } from 'node:http';

@@ -1,10 +1,10 @@
-// A browser tab that a test controls through standard input and output. Each line of input is a command in JSON; each line of output is its
-// result. edge/join_test.go tests an origin, two edges and this tab.
+// A browser tab that a test controls through standard input and output. Each line of input is a command in JSON, and each line of output
+// the result of a command. edge/join_test.go tests an origin, two edges and this tab.
 //
 //     {"do":"open","app":"…","credential":"Key …"}      {"ok":{"owner":true}}
 //     {"do":"call","method":"GET","path":"/v2/inputs"}   {"ok":{"status":200,"headers":{…},"body":{…}}}
 //
-// The browser itself supplies the empty pages: it asks the server only for the runtime.
+// Playwright supplies the empty page, so the browser requests only the runtime from the server.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Browser } from '../pages/browser.js';
@@ -13,7 +13,7 @@ const { ORIGIN } = process.env;
 let browser;
 let page;
 
-/** Kills the browser: its first process, and with it the others. */
+/** Kills the main process of the browser. The other processes end with it. */
 function kill() {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     let words = [];
@@ -27,7 +27,7 @@ function kill() {
   }
 }
 
-/** Starts the browser, with the profile that it had. */
+/** Starts the browser, with its previous profile if there is one. */
 async function start() {
   browser = await Browser.start(ORIGIN, { profile: browser?.profile, console: (text) => console.error(text) });
   await browser.context.route('**/empty', (route) =>
@@ -57,7 +57,7 @@ const does = {
     ),
   status: () => page.evaluate(() => s.sync.status()),
   digest: () => page.evaluate(() => s.sync.digest()),
-  /** The size in bytes of each file of the copy. */
+  /** Returns the size in bytes of each file of the replica. */
   files: ({ app }) =>
     page.evaluate(async (app) => {
       let folder = await navigator.storage.getDirectory();
@@ -66,7 +66,7 @@ const does = {
       for await (const [name, file] of folder) if (file.kind === 'file') sizes[name] = (await file.getFile()).size;
       return sizes;
     }, app),
-  /** Kills the browser at any moment, and starts it again. */
+  /** Kills the browser at once, and starts it again. */
   async kill() {
     const gone = new Promise((resolve) => browser.context.once('close', resolve));
     kill();

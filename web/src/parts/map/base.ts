@@ -1,17 +1,17 @@
-// Draws the Earth under pins and shapes: MapLibre if the browser has WebGL, otherwise lines of SVG. The elements on them need not know
-// which.
+// The interface of the two modules that draw the Earth below pins and shapes: gl.ts uses MapLibre if the browser has WebGL, and flat.ts
+// draws SVG otherwise. Pins and shapes work the same on both.
 import type { Point } from '../../clauses/clause';
 
-/** A part of the Earth: south, west, north, east, in degrees; west is more than east across the antimeridian. */
+/** A part of the Earth: south, west, north, east, in degrees. West is greater than east if the part crosses the antimeridian. */
 export type Area = readonly [number, number, number, number];
 
 export interface View {
-  readonly zoom: number; // 0: the world is 512 px wide; each step doubles it
+  readonly zoom: number; // 0: the world is 512 px wide; each further step doubles the width
   readonly centre: Point;
   readonly box: Area;
 }
 
-/** A place on the pane, in px from its left top. visible: it is on this side of the globe. */
+/** A place on the pane, in px from its top left. visible: the place is not behind the globe. */
 export interface Spot {
   readonly x: number;
   readonly y: number;
@@ -20,14 +20,14 @@ export interface Spot {
 
 export interface Base {
   spot(at: Point): Spot;
-  /** The place under a spot, or undefined where there is no Earth. */
+  /** Returns the place at a spot; undefined if the spot is outside the globe. */
   place(x: number, y: number): Point | undefined;
   view(): View;
-  /** Moves there; a box is shown whole. */
+  /** Moves the view to a centre, a zoom, or a box. A box becomes completely visible. */
   go(to: { centre?: Point; zoom?: number; box?: Area }): void;
-  /** Whether dragging moves the map. */
+  /** Sets whether dragging moves the map. */
   drag(moves: boolean): void;
-  /** Takes the colours of the page again. */
+  /** Applies the current colours of the page, for example after a change of the theme. */
   dress(): void;
   close(): void;
 }
@@ -37,31 +37,31 @@ export interface Making {
   readonly label: string;
   readonly start: { readonly centre: Point; readonly zoom: number };
   readonly colour: (name: Colour) => string;
-  readonly onmove: (still: boolean) => void; // the view is another; still: it has come to rest
+  readonly onmove: (still: boolean) => void; // called when the view changes; still: it stopped moving
 }
 
 export type Colour = 'sea' | 'land' | 'coast' | 'border';
 
-/** Below, the Earth is a globe; from there on it is flat. */
+/** The zoom at which the map becomes flat. Below it, the Earth is a globe. */
 export const flatFrom = 4;
 
-/** The same longitude, by whole turns as near to another as can be. */
+/** Returns a longitude plus or minus whole turns, so that it is nearest to another one. */
 export function near(longitude: number, to: number): number {
   return longitude + 360 * Math.round((to - longitude) / 360);
 }
 
-/** A longitude within ±180. */
+/** Returns a longitude within ±180°. */
 export function within(longitude: number): number {
   return longitude - 360 * Math.round(longitude / 360);
 }
 
-/** The zoom at which the globe fills a pane of a size in px, as seen from a latitude; a small pane shows a part of it. */
+/** Returns the zoom at which the globe, centred at a latitude, fills a pane (px). The zoom is at least 1, so a small pane shows a part. */
 export function far(latitude: number, width: number, height: number): number {
   const across = 0.85 * Math.min(width, height) * Math.cos((latitude * Math.PI) / 180);
   return Math.max(1, Math.log2((across * Math.PI) / 512));
 }
 
-/** Where a view that shows a whole area stands, on a pane of a size in px. */
+/** Returns the view that shows a whole area on a pane (px). */
 export function showing(
   [south, west, north, east]: Area,
   width: number,
@@ -73,7 +73,7 @@ export function showing(
     return Math.log(Math.tan(Math.PI / 4 + rad / 2));
   };
   const high = y(north) - y(south);
-  const margin = 0.7; // of the pane
+  const margin = 0.7; // share of the pane that the area fills
   const across = wide > 0 ? Math.log2((width * margin * 360) / (512 * wide)) : 9;
   const down = high > 0 ? Math.log2((height * margin * 2 * Math.PI) / (512 * high)) : 9;
   const middle = (Math.atan(Math.sinh((y(north) + y(south)) / 2)) * 180) / Math.PI;

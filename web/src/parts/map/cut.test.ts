@@ -17,7 +17,7 @@ const longest = (line: Position[]) =>
 
 test('no coast runs around the world', () => {
   const coast = mesh(topology, topology.objects.countries, (a, b) => a === b);
-  assert.ok(coast.coordinates.some((line) => longest(line) > 180)); // as it comes
+  assert.ok(coast.coordinates.some((line) => longest(line) > 180)); // in the original atlas
   const cut = cutLines(coast);
   assert.ok(cut.coordinates.every((line) => longest(line) < 40));
   assert.ok(cut.coordinates.length > coast.coordinates.length);
@@ -36,7 +36,7 @@ test('a country beyond 180° is in parts, and holes stay in theirs', () => {
     'Chukotka',
   );
   for (const xs of middle) assert.ok(Math.max(...xs) - Math.min(...xs) < 200);
-  assert.equal(cutByName('South Africa')[0]?.length, 2); // Lesotho is not a part of it
+  assert.equal(cutByName('South Africa')[0]?.length, 2); // Lesotho is a hole
   assert.equal(cutByName('France').length, 3);
   // Antarctica reaches the pole.
   assert.ok(

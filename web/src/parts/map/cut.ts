@@ -1,17 +1,17 @@
-// Geometry of the sphere cut at the antimeridian, for a plane: a country on both sides of 180° becomes two parts. On a sphere no line ends
-// there, so none is drawn along the cut.
+// Cuts geometry of the sphere at the antimeridian for a flat map. A country on both sides of 180° becomes two parts. Lines are cut
+// separately from areas, so no border is drawn along the cut.
 import { geoEquirectangular, geoStream } from 'd3-geo';
 import type { Feature, MultiLineString, MultiPolygon, Polygon, Position } from 'geojson';
 
 type Ring = Position[];
 
-// Longitude and latitude as x and −y, after d3's cutting; without additional points.
+// Projects longitude to x and latitude to −y. d3 cuts the geometry and adds no points.
 const plane = geoEquirectangular()
   .scale(180 / Math.PI)
   .translate([0, 0])
   .precision(0);
 
-/** The rings or lines that a geometry comes to. closed: rings, whose last point is the first again. */
+/** Returns the rings or lines of a geometry after the cut. closed: the results are rings, and each repeats its first point at the end. */
 function stream(geometry: MultiLineString | Polygon, closed: boolean): Ring[] {
   const all: Ring[] = [];
   let part: Ring = [];
@@ -32,7 +32,7 @@ function stream(geometry: MultiLineString | Polygon, closed: boolean): Ring[] {
   return all;
 }
 
-/** Twice a ring's area on the plane; negative clockwise, as the outer rings of a sphere's polygons run. */
+/** Returns twice the area of a ring on the plane. It is negative for clockwise rings: the outer rings of polygons on a sphere. */
 function area(ring: Ring): number {
   let sum = 0;
   ring.forEach(([x, y], i) => {
@@ -66,7 +66,7 @@ function polygons(polygon: Polygon): Position[][][] {
   return found;
 }
 
-/** A country, cut. */
+/** Returns a country cut at the antimeridian. */
 export function cutCountry(one: Feature<Polygon | MultiPolygon>): Feature<MultiPolygon> {
   const { geometry } = one;
   const parts = geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.coordinates;
@@ -74,7 +74,7 @@ export function cutCountry(one: Feature<Polygon | MultiPolygon>): Feature<MultiP
   return { ...one, geometry: { type: 'MultiPolygon', coordinates } };
 }
 
-/** Lines, cut. */
+/** Returns lines cut at the antimeridian. */
 export function cutLines(lines: MultiLineString): MultiLineString {
   return { type: 'MultiLineString', coordinates: stream(lines, false) };
 }

@@ -1,4 +1,4 @@
-// The Earth without WebGL: the same outline, as SVG by d3-geo. It drags, zooms and turns as the other does.
+// Draws the Earth without WebGL, as SVG by d3-geo, with the outline that gl.ts uses. Dragging, zooming and turning work the same.
 import { type GeoProjection, geoDistance, geoMercator, geoOrthographic, geoPath } from 'd3-geo';
 import type { Base, Making, View } from './base';
 import { flatFrom, showing, within } from './base';
@@ -60,7 +60,7 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
           turn();
         },
         () => {
-          fine = false; // the coarse one stays
+          fine = false; // the coarse outline stays
         },
       );
     }
@@ -167,7 +167,7 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
     drag(moves) {
       drags = moves;
     },
-    dress() {}, // the colours are the page's own
+    dress() {}, // CSS of the page sets the colours
     close() {
       resized.disconnect();
       clearTimeout(rest);

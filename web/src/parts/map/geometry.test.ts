@@ -23,7 +23,7 @@ test('a box keeps the corner across', () => {
   const to = { latitude: 50, longitude: 20 };
   const larger = moveHandle(box, 0, to);
   assert.deepEqual(handles(larger), [to, handles(box)[1]]);
-  // Across the other corner, the handle is another one: the box holds both still.
+  // The handle moves past the opposite corner, which stays a corner of the box.
   const turned = moveHandle(box, 0, { latitude: 40, longitude: 5 });
   const corner = handles(box)[1];
   assert.ok(

@@ -1,4 +1,4 @@
-// The lines of shapes on the Earth, and their changes by handles.
+// Computes the lines of shapes on the Earth, and their changes by handles.
 import { type Box, distance, edges, fromKilometres, inKilometres, type Point, type Within } from '../../clauses/clause';
 import type { Area, Spot } from './base';
 import { within } from './base';
@@ -8,7 +8,7 @@ export type Shape = Within | Box;
 const rad = Math.PI / 180;
 const earth = 6371.0088; // km
 
-/** The place at a distance in km from another, in a direction in degrees from north. */
+/** Returns the place at a distance (km) from another one. direction: degrees clockwise from north. */
 export function away(from: Point, km: number, direction: number): Point {
   const angle = km / earth;
   const [p, d] = [from.latitude * rad, direction * rad];
@@ -18,7 +18,7 @@ export function away(from: Point, km: number, direction: number): Point {
   return { latitude: latitude / rad, longitude: within(from.longitude + turned / rad) };
 }
 
-/** The line around a shape, closed, as places close enough to each other for a globe. */
+/** Returns the closed line around a shape. Its points are close enough together to look curved on a globe. */
 export function outline(shape: Shape): Point[] {
   if (shape.kind === 'within') {
     const km = inKilometres(shape.radius, shape.unit);
@@ -36,7 +36,7 @@ export function outline(shape: Shape): Point[] {
   ];
 }
 
-/** A line for SVG. The part behind the globe is omitted; after a jump across the pane it begins again. */
+/** Returns a line as an SVG path. It omits the part behind the globe, and starts a new line after a jump across the pane. */
 export function line(spots: readonly Spot[], width: number): string {
   let path = '';
   let before: Spot | undefined;
@@ -49,7 +49,7 @@ export function line(spots: readonly Spot[], width: number): string {
   return path;
 }
 
-/** The part of the Earth that a shape is in. */
+/** Returns the smallest area that contains a shape. */
 export function areaOf(shape: Shape): Area {
   if (shape.kind === 'box') {
     const { south, west, north, east } = edges(shape);
@@ -66,12 +66,12 @@ export function areaOf(shape: Shape): Area {
   ];
 }
 
-/** The part of the Earth that places are in. */
+/** Returns the smallest area that contains places; undefined if there are none. */
 export function around(places: readonly Point[]): Area | undefined {
   if (!places.length) return undefined;
   const latitudes = places.map((p) => p.latitude);
   const longitudes = places.map((p) => p.longitude).sort((a, b) => a - b);
-  // Between the two that are farthest apart there is nothing: the area is all but that gap.
+  // The area leaves out the largest gap between neighbouring longitudes.
   let [west, east, gap] = [longitudes[0] as number, longitudes.at(-1) as number, 0];
   gap = 360 - (east - west);
   longitudes.forEach((longitude, i) => {
@@ -81,13 +81,13 @@ export function around(places: readonly Point[]): Area | undefined {
   return [Math.min(...latitudes), west, Math.max(...latitudes), east];
 }
 
-/** A place to as many decimals as a hand can mean. */
+/** Rounds a place to four decimals, since nobody points more precisely by hand. */
 export function roundPoint({ latitude, longitude }: Point): Point {
   const cut = (n: number) => Math.round(n * 1e4) / 1e4;
   return { latitude: cut(latitude), longitude: cut(longitude) };
 }
 
-/** The handles of a shape: of a circle its middle and its edge, of a box two corners across. */
+/** Returns the handles of a shape: the centre and the edge of a circle, or two opposite corners of a box. */
 export function handles(shape: Shape): [Point, Point] {
   if (shape.kind === 'within') return [shape, away(shape, inKilometres(shape.radius, shape.unit), 90)];
   const { south, west, north, east } = edges(shape);
@@ -97,7 +97,7 @@ export function handles(shape: Shape): [Point, Point] {
   ];
 }
 
-/** The shape after one of its handles was moved to a place. */
+/** Returns the shape after a move of one of its handles to a place. */
 export function moveHandle(shape: Shape, handle: 0 | 1, to: Point): Shape {
   const at = roundPoint(to);
   if (shape.kind === 'within') {
@@ -108,20 +108,20 @@ export function moveHandle(shape: Shape, handle: 0 | 1, to: Point): Shape {
   return { ...shape, corners: handle === 0 ? [at, other] : [other, at] };
 }
 
-/** The middle of a shape. */
+/** Returns the centre of a shape. */
 export function middle(shape: Shape): Point {
   if (shape.kind === 'within') return shape;
   const { south, west, north, east } = edges(shape);
   return { latitude: (south + north) / 2, longitude: (west + east) / 2 };
 }
 
-/** A shape as the other kind: the box around a circle, the circle that a box is around of. */
+/** Converts a shape into the other kind: a circle into the box around it, and a box into the circle that touches its north and south. */
 export function asOther(shape: Shape): Shape {
   const negate = shape.negate ? { negate: true } : {};
   if (shape.kind === 'within') {
     const [south, west, north, east] = areaOf(shape);
     const corner = (latitude: number, longitude: number) => roundPoint({ latitude, longitude });
-    // A box never crosses 180°: what would is cut there.
+    // A box must not cross 180°, so it is cut there.
     const [left, right] = west <= east ? [west, east] : shape.longitude > 0 ? [west, 180] : [-180, east];
     return { kind: 'box', corners: [corner(north, right), corner(south, left)], ...negate };
   }

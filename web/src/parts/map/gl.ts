@@ -1,5 +1,5 @@
-// The Earth by MapLibre GL: a globe from afar, flat from near. Nothing of it comes from elsewhere: the outline is ours,
-// its style has no letters, pictures or tiles, and its worker is a file of this build, as the page's policy wants it.
+// Draws the Earth by MapLibre GL, as a globe at low zoom and flat at high zoom. It loads nothing from other sites: the outline and the
+// worker are files of this build, and the style has no fonts, pictures or tiles. The content security policy of the pages requires this.
 import type { FeatureCollection, GeoJSON } from 'geojson';
 import { type GeoJSONSource, Map as GL, type StyleSpecification, setWorkerUrl } from 'maplibre-gl';
 import 'maplibre-gl/dist/maplibre-gl.css';
@@ -10,7 +10,7 @@ import { flatFrom, near, showing, within } from './base';
 import { cutCountry, cutLines } from './cut';
 import { graticule, type World, world } from './world';
 
-/** Whether this browser can draw so. */
+/** Reports whether this browser has WebGL 2. */
 export function able(): boolean {
   try {
     const context = document.createElement('canvas').getContext('webgl2');
@@ -55,11 +55,11 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
       for (const [name, data] of Object.entries(sources(better)))
         (map.getSource(name) as GeoJSONSource | undefined)?.setData(data);
     } catch {
-      fine = false; // the coarse one stays until the next move
+      fine = false; // the coarse outline stays until the next move
     }
   };
   map.on('moveend', () => void refine());
-  // If its worker or its context fails, SVG draws instead.
+  // If the worker or the context fails, this throws, and the caller draws by SVG.
   await new Promise<void>((resolve, reject) => {
     map.once('load', () => resolve());
     map.once('error', ({ error }) => reject(error));
@@ -77,7 +77,7 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
     spot(at) {
       const spot = project(at);
       if (map.getZoom() >= flatFrom) return { ...spot, visible: true };
-      // A point behind the globe is drawn at the place of the point before it.
+      // MapLibre projects a point behind the globe to the spot of the point in front of it.
       const { lat, lng } = map.unproject([spot.x, spot.y]);
       return { ...spot, visible: distance(at, { latitude: lat, longitude: lng }) < 1 + 2000 / 2 ** map.getZoom() };
     },
@@ -85,7 +85,7 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
       const { lat, lng } = map.unproject([x, y]);
       const at = { latitude: Math.max(-90, Math.min(90, lat)), longitude: within(lng) };
       const back = project(at);
-      return Math.hypot(back.x - x, back.y - y) < 2 ? at : undefined; // otherwise outside the globe
+      return Math.hypot(back.x - x, back.y - y) < 2 ? at : undefined; // undefined: outside the globe
     },
     view: () => viewOf(map),
     go(to) {

@@ -1,4 +1,4 @@
-// The two letters that Intl knows a country by, after the three digits that the outline has for it (ISO 3166-1).
+// Pairs of ISO 3166-1 codes: the three digits that the outline has for a country, and the two letters that Intl needs.
 const codes =
   '004AF008AL010AQ012DZ016AS020AD024AO028AG031AZ032AR036AU040AT044BS048BH050BD051AM052BB056BE060BM064BT068BO070BA' +
   '072BW076BR084BZ086IO090SB092VG096BN100BG104MM108BI112BY116KH120CM124CA132CV136KY140CF144LK148TD152CL156CN158TW' +
@@ -16,7 +16,7 @@ const letters = new Map(
   Array.from(codes.matchAll(/(\d{3})([A-Z]{2})/g), ([, digits, two]) => [digits as string, two as string]),
 );
 
-/** The name of a country in a language; undefined where it has none. digits: its number. */
+/** Returns the name of a country in the language of names; undefined if it has none. digits: its number in ISO 3166-1. */
 export function nameOfCountry(digits: string, names: Intl.DisplayNames): string | undefined {
   const two = letters.get(digits);
   return two && names.of(two);

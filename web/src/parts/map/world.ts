@@ -1,5 +1,5 @@
-// The outline of the world, from our own build: Natural Earth by world-atlas, on the sphere, with no seam.
-// The coarse one is small and drawn first; the fine one is read when something is near.
+// Loads the outline of the world from files of this build: Natural Earth by world-atlas, on the sphere and without a cut at 180°.
+// The coarse outline is small and drawn first. The fine one is loaded when the view is close.
 import { geoArea, geoCentroid, geoGraticule10 } from 'd3-geo';
 import type { Feature, FeatureCollection, MultiLineString, MultiPolygon, Polygon } from 'geojson';
 import { feature, mesh } from 'topojson-client';
@@ -8,27 +8,27 @@ import fine from 'world-atlas/countries-50m.json?url';
 import coarse from 'world-atlas/countries-110m.json?url';
 
 export interface World {
-  readonly land: FeatureCollection<Polygon | MultiPolygon>; // a feature a country
+  readonly land: FeatureCollection<Polygon | MultiPolygon>; // one feature per country
   readonly coast: MultiLineString;
   readonly border: MultiLineString;
 }
 
 export interface Country {
   readonly digits: string; // its number in ISO 3166-1
-  readonly latitude: number; // of its largest part's middle
+  readonly latitude: number; // latitude of the centre of its largest part
   readonly longitude: number;
-  readonly area: number; // of its largest part, in steradians
+  readonly area: number; // area of its largest part, in steradians
 }
 
 const read = new Map<string, Promise<World>>();
 
-/** The outline: coarse as of a globe, or fine as of a country. */
+/** Loads the outline, once for each resolution: coarse enough for a globe, or fine enough for a country. */
 export function world(how: 'coarse' | 'fine'): Promise<World> {
   const address = how === 'coarse' ? coarse : fine;
   let one = read.get(address);
   if (!one) {
     one = load(address);
-    one.catch(() => read.delete(address)); // asked for again
+    one.catch(() => read.delete(address)); // the next call loads it again
     read.set(address, one);
   }
   return one;
@@ -46,10 +46,10 @@ async function load(address: string): Promise<World> {
   };
 }
 
-/** Lines of latitude and longitude, each ten degrees. */
+/** The lines of latitude and longitude at every ten degrees. */
 export const graticule: MultiLineString = geoGraticule10();
 
-/** Where the names of countries stand, the largest first. */
+/** Returns the places for the names of countries, the largest country first. */
 export function countries({ land }: World): Country[] {
   return land.features
     .flatMap((one) => {

@@ -27,14 +27,15 @@ const deeds: Record<string, () => string> = {
   'edge.revoke': () => m.deed_edge_revoke(),
 };
 
-/** Returns the text of an action in the audit log; for an unknown action its name in the log. */
+/** Returns the text of an action in the audit log. For an unknown action, it returns the action's name. */
 export function auditText(action: string): string {
   return deeds[action]?.() ?? action;
 }
 
 /**
- * The name of the application that an action of the log changed. It is empty for the account itself, and the id if the application no
- * longer exists. target: an account's id, or an application's, which may have an id of one of its keys or edges after a '/'.
+ * Returns the name of the application that an action of the log changed. For the account itself it is empty. If the application no longer
+ * exists, it is the application's id. target: an account's id, or an application's id, which may be followed by '/' and the id of a key or
+ * an edge.
  */
 export function subject(target: string, account: string, apps: readonly { id: string; name: string }[]): string {
   const [id = ''] = target.split('/');

@@ -1,4 +1,4 @@
-// The public models that an application may prefer. They are asked for once.
+// The public models that can be the default model of an application. They are loaded once.
 import * as api from '../../console';
 
 export interface Model {
@@ -8,32 +8,32 @@ export interface Model {
 
 let known = $state.raw<readonly Model[]>([]);
 
-/** Asks for the models unless they are known. */
+/** Loads the models, unless they were loaded before. */
 export async function loadModels(): Promise<readonly Model[]> {
   if (!known.length) {
     const all = await api.models();
-    // The interface distinguishes models of one name by their type; here only the first of a name is listed.
+    // The API has models with the same name and different types. Only the first of each name is listed here.
     known = all.filter((model, i) => all.findIndex((other) => other.name === model.name) === i);
   }
   return known;
 }
 
-/** The models that were loaded. */
+/** Returns the loaded models; empty before [loadModels] has returned. */
 export function models(): readonly Model[] {
   return known;
 }
 
-/** Whether a model speaks all languages: the general one alone does. */
+/** Reports whether a model has concept names in all languages. Only the general model has. */
 export function speaksAll(model: Model): boolean {
   return model.name.startsWith('general-v');
 }
 
-/** The language that a request to a model has to name, in an application of a language; empty: none. */
+/** Returns the language that a request to a model must set. language: the application's. Empty: the request needs none. */
 export function askIn(model: Model, language: string): string {
   return language === 'en' || speaksAll(model) ? '' : 'en';
 }
 
-/** The model with an id; without one, the default model. */
+/** Returns the model with an id. If none is loaded with that id, it returns the general model. */
 export function modelOf(id: string): Model {
   return known.find((model) => model.id === id) ?? known.find(speaksAll) ?? known[0] ?? { id, name: id };
 }

@@ -4,20 +4,20 @@ import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
 
-/** A concept and what it is used for. */
+/** A concept and its uses. */
 export interface ConceptUsage {
   readonly id: string;
   readonly name: string;
   readonly own: boolean;
-  readonly present: number; // pictures that people said to show it
-  readonly absent: number; // and not to
-  readonly predicted: number; // pictures that are predicted to
-  readonly models: readonly string[]; // ids of the own models that have it
+  readonly present: number; // number of pictures that people labelled as present
+  readonly absent: number; // number of pictures that people labelled as absent
+  readonly predicted: number; // number of pictures with a prediction of it
+  readonly models: readonly string[]; // ids of the custom models with it
 }
 
 type Row = Omit<ConceptUsage, 'own'> & { readonly app_id?: string | null };
 
-/** A page of the concepts that are used, and of the application's own; q: how their names begin, in a language. */
+/** Lists a page of the used concepts and of the custom ones. q: the beginning of their names, in a language. */
 export async function usage(app: Application, q: string, language: string, page: number, size: number) {
   const wanted = new URLSearchParams({ language, q, page: String(page), per_page: String(size) });
   const answer = await app.call<{ total: number; concepts: Row[] }>('GET', `/concepts/usage?${wanted}`);
@@ -27,7 +27,7 @@ export async function usage(app: Application, q: string, language: string, page:
   };
 }
 
-/** Concepts that models know and nothing uses yet, whose names begin so. */
+/** Lists concepts that nothing uses yet, without those in `but`. q: the beginning of their names, in a language. */
 export async function listUnused(
   app: Application,
   q: string,
@@ -51,7 +51,7 @@ export async function listUnused(
     }));
 }
 
-/** The names of the application's models, by their ids. */
+/** Returns the names of the application's models, by id. */
 export async function modelNames(app: Application): Promise<ReadonlyMap<string, string>> {
   const { models } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
   return new Map(models.map((model) => [model.id, model.name]));
@@ -60,6 +60,6 @@ export async function modelNames(app: Application): Promise<ReadonlyMap<string, 
 export const rename = (app: Application, id: string, name: string): Promise<object> =>
   app.write('PATCH', '/concepts', { concepts: [{ id, name }], action: 'overwrite' });
 
-/** Makes a concept; its id is its name, as where a first use makes one. */
+/** Creates a concept. Its id is its name, like that of a concept which the first label creates. */
 export const create = (app: Application, name: string): Promise<object> =>
   app.write('POST', '/concepts', { concepts: [{ id: name, name }] });

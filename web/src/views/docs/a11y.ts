@@ -1,5 +1,5 @@
-// Adds the parts that Swagger UI omits for people who do not see the page, or have no mouse: names of fields, a way to scroll code by
-// keyboard, and the focus while its dialog is open. It draws as a person navigates, so this observes it.
+// Adds the accessibility that Swagger UI lacks: names of fields, scrolling of code by keyboard, and the focus while its dialog is open.
+// Swagger UI draws parts as a person navigates, so this observes the document.
 
 /** The attributes to set, by selector. */
 const missing: readonly (readonly [selector: string, name: string, value: string])[] = [
@@ -18,10 +18,10 @@ const missing: readonly (readonly [selector: string, name: string, value: string
 
 const stops = 'a[href], button:not(:disabled), input:not(:disabled), select, textarea, [tabindex="0"]';
 
-/** Mends the present and the later content of an element, until the returned function is called. */
+/** Fixes the present and future content of an element, until the returned function is called. */
 export function fixAccessibility(place: Element): () => void {
-  let opener: HTMLElement | undefined; // what had the focus before the dialog
-  let sent: Element | undefined; // the operation whose button had it last
+  let opener: HTMLElement | undefined; // the element that had the focus before the dialog
+  let sent: Element | undefined; // the operation whose Execute button had the focus last
   let open = false;
 
   const dialog = () => place.querySelector<HTMLElement>('.modal-ux');
@@ -41,7 +41,7 @@ export function fixAccessibility(place: Element): () => void {
     if (shown && !open) focusFirst(shown);
     if (!shown && open && opener?.isConnected) opener.focus();
     open = shown !== null;
-    // Once pressed, Execute is drawn again next to a second button.
+    // A press redraws Execute next to a second button, and the focus is lost.
     if (document.activeElement === document.body && sent?.isConnected)
       sent.querySelector<HTMLElement>('.execute')?.focus({ preventScroll: true });
   };

@@ -1,4 +1,4 @@
-/** A request, as a person made it in the reference. */
+/** A request that a person sends from the reference. */
 interface Call {
   url: string;
   headers: Record<string, string>;
@@ -6,8 +6,8 @@ interface Call {
 }
 
 /**
- * Holds a request to this server and keeps the pages' own session out of it: what is tried is
- * allowed by the credential that was put in, or not at all. A bare key is taken for one.
+ * Restricts a request to this server and removes the pages' session from it, so that only the entered credential counts. It throws for a
+ * URL on another server. If the credential is a bare key, it adds the scheme.
  */
 export function own<C extends Call>(call: C, origin: string): C {
   if (new URL(call.url, origin).origin !== origin) throw new Error(`${call.url} is not on this server`);

@@ -1,10 +1,10 @@
-// Swagger UI over the server's own description, in our colours. It asks nobody but this server.
+// Shows Swagger UI with the server's OpenAPI description. It sends requests to this server only.
 import SwaggerUI, { type LayoutProps, type System } from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import { fixAccessibility } from './a11y';
 import { own } from './calls';
 import './reference.css';
 
-/** Fills an element with the reference, until what it returns is called. */
+/** Fills an element with the reference. The returned function ends this. */
 export function show(place: Element): () => void {
   const stop = fixAccessibility(place);
   SwaggerUI({
@@ -26,7 +26,7 @@ export function show(place: Element): () => void {
   return stop;
 }
 
-/** The layout: Swagger UI's has a second <main>, and a version, which this page's title has already. */
+/** Replaces the layout of Swagger UI, which has a second <main> and repeats the version in this page's title. */
 function layout({ React }: System) {
   const parts = (props: LayoutProps) => (name: string) => React.createElement(props.getComponent(name, true));
   return {

@@ -1,4 +1,4 @@
-// What is used of Swagger UI, which comes without types.
+// Types for the used parts of Swagger UI, which has none.
 declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
   export interface Call {
     url: string;

@@ -1,2 +1,2 @@
-/** The fewest characters of a password. */
+/** The minimum number of characters of a password. */
 export const leastPassword = 10;

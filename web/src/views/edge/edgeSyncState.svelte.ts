@@ -1,4 +1,4 @@
-// What /sync shows of an application at the edge that these pages are of.
+// The state of the page /sync for an application at the edge that serves these pages.
 import type { Application } from '../../application.svelte';
 import type { EdgeStatus } from '../../edgeStatus.svelte';
 import { nameOfEdge } from '../../session.svelte';

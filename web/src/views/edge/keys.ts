@@ -1,12 +1,12 @@
-// How old what an edge knows of keys is: without its origin it takes writes for a while, and answers for another.
+// The age of the keys that an edge stores. Without its origin, an edge accepts writes for one limited time and reads for another.
 import type { KeysAge } from '../../console';
 
-/** Whether keys were heard of too long ago for anything to be written. */
+/** Reports whether the keys are too old for writes. now: milliseconds since 1970. */
 export function tooOld(keys: KeysAge, now: number): boolean {
   return keys.known === undefined || now - Date.parse(keys.known) > keys.writes_seconds * 1000;
 }
 
-/** A span of time in the largest unit of which it is a whole number, in days if it is at least two: [24, 'hour'], [7, 'day']. */
+/** Returns a time in the largest unit that divides it. Less than two days are in hours: [24, 'hour'], [7, 'day']. */
 export function span(seconds: number): [number, 'day' | 'hour' | 'minute'] {
   const day = 86_400;
   if (seconds >= 2 * day && seconds % day === 0) return [seconds / day, 'day'];
@@ -15,8 +15,8 @@ export function span(seconds: number): [number, 'day' | 'hour' | 'minute'] {
 }
 
 /**
- * The Authorization header for a pasted text: a key has 32 hexadecimal digits, anything else is a token. It is empty if the text has
- * neither, such as the name of a scheme alone.
+ * Returns the Authorization header for a pasted text. A text of 32 hexadecimal digits is a key, and any other text is a token. If the text
+ * has neither, for example only the name of a scheme, the header is empty.
  */
 export function authorizationOf(text: string): string {
   const bare = text.trim().replace(/^(authorization:\s*)?((key|bearer)(\s+|$))?/i, '');

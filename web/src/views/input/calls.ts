@@ -11,11 +11,11 @@ export type Concept = Schemas['ConceptValue'];
 export const general = 'aaa03c23b3724a16a56b629203edc62c';
 export const trained = 21100;
 
-/** A picture with its metadata as it was written. */
+/** A picture. Its metadata keep their original JSON text. */
 export interface Picture {
   readonly id: string;
-  readonly name: string; // of its file, where the metadata tells one, and else its id
-  readonly url: string; // as it was given, or where it lies here
+  readonly name: string; // file name from the metadata; without one, the id
+  readonly url: string; // URL from which it was added, or URL of its bytes at the host
   readonly crop: readonly number[];
   readonly concepts: readonly Concept[];
   readonly metadata: Json | undefined;
@@ -50,17 +50,17 @@ export async function readPicture(app: Application, id: string): Promise<Picture
   };
 }
 
-/** Where a picture's bytes come from, and what they are. */
+/** Returns the source of a picture's bytes, and their properties. */
 export const readSource = async (app: Application, id: string): Promise<Schemas['Source']> =>
   (await app.call<Schemas['SourceAnswer']>('GET', `${path(id)}/source`)).source;
 
-/** The general model's predictions for a stored picture; none while it waits to be analysed. */
+/** Returns the general model's predictions for a stored picture; empty before the picture was analysed. */
 export async function readPredictions(app: Application, id: string): Promise<readonly Concept[]> {
   const { outputs } = await app.call<Schemas['StoredOutputsAnswer']>('GET', `${path(id)}/outputs`);
   return outputs[0]?.data.concepts ?? [];
 }
 
-/** Another model's predictions for a stored picture. hosted: the path of its bytes. */
+/** Returns another model's predictions for a stored picture. hosted: the path of its bytes. */
 export async function predict(
   app: Application,
   model: string,
@@ -76,7 +76,7 @@ export async function predict(
   return outputs[0]?.data.concepts ?? [];
 }
 
-/** A model that predicts concepts now. */
+/** A model that can predict concepts. */
 export interface Predictor {
   readonly id: string;
   readonly name: string;
@@ -84,7 +84,7 @@ export interface Predictor {
   readonly own: boolean;
 }
 
-/** The general model, and the application's own that are trained. */
+/** Returns the general model and the trained custom models of the application. */
 export async function readPredictors(app: Application): Promise<readonly Predictor[]> {
   const { models } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
   return models
@@ -121,35 +121,35 @@ export async function describe(app: Application, id: string, metadata: string, a
     await app.write('PATCH', '/inputs', said);
     return;
   }
-  // A number that JavaScript would write otherwise goes as it was typed.
+  // JavaScript would change a number in the metadata, so the typed text is sent instead.
   await call((address, init) => app.ask(address, { ...init, body }), 'PATCH', '/inputs', said);
   await app.outbox?.refresh();
   app.changes++;
 }
 
-/** Puts a picture at a place, or (undefined) takes its place away. */
+/** Sets the place of a picture. to: undefined removes the place. */
 export async function move(app: Application, id: string, to: Picture['place'], from: Picture['place']): Promise<void> {
   const geo = { geo_point: to ?? from };
   await app.write('PATCH', '/inputs', { inputs: [{ id, data: { geo } }], action: to ? 'overwrite' : 'remove' });
 }
 
-/** Deletes a picture for ever. */
+/** Deletes a picture permanently. */
 export const remove = (app: Application, id: string): Promise<object> => app.write('DELETE', path(id));
 
 /** An operation of a picture's history. */
 export type Step = Omit<Schemas['Operation'], 'state' | 'by' | 'seq'> & {
-  readonly seq?: number; // absent for an operation that only the picture's record remembers
+  readonly seq?: number; // missing for an operation that only the picture's record contains
   readonly by?: string;
   readonly state?: 'queued' | 'sent' | 'confirmed';
-  readonly position?: number; // in the origin's log; absent: not there yet
+  readonly position?: number; // position in the origin's log; missing if it is not in the log yet
   readonly verdict?: string;
 };
 
-/** The operations on a picture, newest first; complete: whether all of them are known here. */
+/** Returns the operations on a picture, newest first. complete: whether this host knows all of them. */
 export const readHistory = (app: Application, id: string): Promise<{ complete: boolean; operations: Step[] }> =>
   app.call('GET', `${path(id)}/history`);
 
-/** Pictures that are like one: the same file, the same picture in other bytes, or similar. */
+/** A picture that is similar to another one. tier: the same file, the same picture in other bytes, or similar. */
 export interface Alike {
   readonly input: Schemas['Input'];
   readonly score: number;
@@ -158,10 +158,10 @@ export interface Alike {
 const readAlike = async (app: Application, id: string, most: number): Promise<Alike[]> =>
   (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${most}`)).duplicates;
 
-/** A picture of those that are similar to one. */
+/** A similar picture, by id. */
 export type SimilarPicture = { readonly id: string } & Pick<Alike, 'score' | 'tier'>;
 
-/** The pictures similar to one, the most similar first, and the number of all that reach the cut-off. */
+/** Returns at most `most` pictures that are similar to one, the most similar first, and the number of all that reach the cut-off. */
 export async function readSimilar(app: Application, id: string, most: number) {
   const query = { ands: [{ output: { input: { id } } }] };
   type Answer = { summary: Schemas['Summary'] };
@@ -174,7 +174,7 @@ export async function readSimilar(app: Application, id: string, most: number) {
     readAlike(app, id, most).catch((): Alike[] => []),
   ]);
   const tiers = new Map(same.map((a) => [a.input.id, a.tier]));
-  // The same file stands first, whatever a score says.
+  // Duplicates come first, regardless of their scores.
   const first = same
     .filter((a) => a.tier !== 'similar')
     .map((a): SimilarPicture => ({ id: a.input.id, score: a.score, tier: a.tier }));
@@ -185,12 +185,12 @@ export async function readSimilar(app: Application, id: string, most: number) {
   return { by: app.by, cut, count, pictures: [...first, ...rest].slice(0, most) };
 }
 
-/** The parts of a picture that this page may read; all, if that is unknown. */
+/** Returns the scopes of this page's credential, which determine the parts of a picture that the page can read. */
 export async function mayRead(app: Application): Promise<ReadonlySet<string>> {
   const { scopes } = await app.call<Schemas['ScopesAnswer']>('GET', '/myscopes');
   return new Set(scopes);
 }
 
-/** The path of an address of this server; empty for other addresses. */
+/** Returns the path of a URL of hosted bytes; empty for other URLs. */
 export const hostedPath = (url: string | undefined): string =>
   url && /\/hosted\//.test(url) ? new URL(url, 'http://here').pathname : '';

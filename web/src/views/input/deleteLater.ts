@@ -1,13 +1,13 @@
-// Deleting a picture. There is no way back once it is done, so that it waits until the time to take it back is over.
+// Deletes a picture. A deletion is permanent, so it starts only when the time for undoing it is over.
 import type { Application } from '../../application.svelte';
 import { showToast } from '../../parts/toasts.svelte';
 import { describeError } from '../../problem';
 import { remove } from './calls';
 import { m } from './words';
 
-const grace = 10_000; // ms, as long as a toast can be taken back
+const grace = 10_000; // ms; a toast shows its undo button for the same time
 
-/** Deletes a picture after a time. Nothing is sent until then: a person who closes the page before has deleted nothing. */
+/** Deletes a picture after 10 seconds. If the person closes the page before, nothing is deleted. back: called if the person undoes it. */
 export function deleteLater(app: Application, id: string, name: string, back: () => void): void {
   const timer = setTimeout(() => {
     remove(app, id).catch((failure) => showToast(describeError(failure).title));

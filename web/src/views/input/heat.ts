@@ -1,8 +1,8 @@
-// Where a model saw concepts in a stored picture.
+// Loads the heatmaps of concepts in a stored picture.
 import type { Application } from '../../application.svelte';
 import type { Heatmap } from '../../parts/heatmap';
 
-/** A concept that the person looks at among what a model said: where it was seen is lit. */
+/** The predicted concept that a person highlights, to see its place in the picture. */
 export interface HeatSelection {
   readonly id: string;
   readonly name: string;
@@ -15,11 +15,11 @@ type Activations = Omit<Heatmap, 'values'> & {
 };
 type Answer = { readonly outputs: readonly { readonly activations?: Activations }[] };
 
-const most = 20; // concepts of one call
-const kept = 30; // pictures and models whose answers are kept
+const most = 20; // maximum number of concepts in one call
+const kept = 30; // maximum number of cached answers
 const known = new Map<string, Promise<ReadonlyMap<string, Heatmap>>>();
 
-/** The places where a model saw a concept and the others, by their ids. */
+/** Returns the heatmaps of a concept and of others that the same request returned, by concept id. It caches the answers. */
 export function heatmaps(app: Application, input: string, hot: HeatSelection): Promise<ReadonlyMap<string, Heatmap>> {
   const place = Math.floor(Math.max(0, hot.all.indexOf(hot.id)) / most);
   const wanted = hot.all.includes(hot.id) ? hot.all.slice(place * most, (place + 1) * most) : [hot.id];

@@ -1,4 +1,4 @@
-// A step of a picture's history in the reader's words.
+// Describes a step of a picture's history in the reader's language.
 import type { Application } from '../../application.svelte';
 import { number, row } from '../../i18n.svelte';
 import { conceptName } from '../../names.svelte';

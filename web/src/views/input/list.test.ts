@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
 import { List } from './list';
 
-/** An application with so many pictures, that notes what it was asked for. */
+/** Returns an application with `total` pictures, which adds every request to `asked`. */
 function applicationOf(total: number, asked: string[]): Application {
   const input = (n: number) => ({ id: `p${n}`, created_at: new Date(1e12 + n * 1000).toISOString() });
   const all = Array.from({ length: total }, (_, n) => input(n));

@@ -1,5 +1,5 @@
-// The list of pictures that a person goes through: the application's, newest first, or what a search found. It is asked
-// for in pages, so that a list of 100,000 is walked as fast as one of ten.
+// The list of pictures through which a person moves: those of the application, newest first, or the hits of a search. It is read in pages,
+// so that a list of 100,000 pictures is as fast as one of ten.
 import type { Application } from '../../application.svelte';
 import { type Clause, ranks } from '../../clauses/clause';
 import { ready } from '../../clauses/pictures';
@@ -17,30 +17,30 @@ export interface Entry {
 /** The position of a picture in its list: its place, the number of pictures, and its neighbours. */
 export interface Position {
   readonly id: string;
-  readonly at: number; // from 0
+  readonly at: number; // index in the list, from 0
   readonly total: number;
   readonly before: Entry | undefined;
   readonly after: Entry | undefined;
 }
 
 const page = 100;
-const furthest = 50; // pages that are looked through for a picture whose place nobody knows
+const furthest = 50; // maximum number of pages to search for a picture whose position is unknown
 
 export class List {
   readonly #app: Application;
   readonly #clauses: readonly Clause[];
-  readonly #ranks: boolean; // by score; else by creation, where the newest stands first
+  readonly #ranks: boolean; // the list is sorted by score; otherwise by creation, newest first
   #total: number | undefined;
-  #pages = new Map<number, Promise<Entry[]>>(); // as the interface numbers them, from 1
+  #pages = new Map<number, Promise<Entry[]>>(); // by the API's page numbers, from 1
 
-  /** Without any clause the list contains all pictures. */
+  /** Without clauses, the list contains all pictures. */
   constructor(app: Application, clauses: readonly Clause[]) {
     this.#app = app;
     this.#clauses = clauses;
     this.#ranks = clauses.some(ranks);
   }
 
-  /** Where a picture stands. hint: where it probably does. Undefined where it is not in the list. */
+  /** Returns the position of a picture; undefined if it is not in the list. hint: its probable index. */
   async positionOf(id: string, hint: number | undefined): Promise<Position | undefined> {
     const total = await this.#count();
     const at = await this.#find(id, hint, total);
@@ -78,7 +78,7 @@ export class List {
     return undefined;
   }
 
-  /** The place of a picture by when it was made: in the list of those by creation, halved again and again. */
+  /** Returns the index of a picture by a binary search for its creation time, in a list that is sorted by creation. */
   async #between(id: string, total: number): Promise<number | undefined> {
     const { input } = await this.#app.call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`);
     let [low, high] = [1, Math.ceil(total / page)];
@@ -98,7 +98,7 @@ export class List {
     return toQuery(this.#clauses);
   }
 
-  /** The place that a person counts of one that the interface counts, and the other way round. */
+  /** Converts an index in the API's order into one in the displayed order, or back. */
   #turn(at: number): number {
     return this.#ranks ? at : (this.#total ?? 0) - 1 - at;
   }

@@ -1,15 +1,15 @@
-// The bytes of a picture as they came. A small one is fetched at once, a large one when it is asked for.
+// Loads the original bytes of a picture. Small files are loaded at once, large ones at the person's request.
 
 import { untrack } from 'svelte';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
 
-const atOnce = 6e6; // bytes
+const atOnce = 6e6; // bytes; larger files are loaded at the person's request
 
 export class Original {
-  /** The address of the image, in this page's memory; empty until it is loaded. */
+  /** The blob URL of the image; empty until it is loaded. */
   address = $state('');
-  /** In bytes; undefined while it is unknown. */
+  /** The size in bytes; undefined while it is unknown. */
   size = $state<number>();
   is = $state<'asked' | 'offered' | 'coming' | 'here' | 'away'>('asked');
   readonly #app: () => Application;
@@ -21,7 +21,7 @@ export class Original {
     this.#path = path;
   }
 
-  /** Looks for the bytes at the path that is meant now. Ends what was begun before. */
+  /** Looks for the bytes at the current path. It cancels an earlier request. */
   find = async (): Promise<void> => {
     this.close();
     const round = ++this.#round;
@@ -41,7 +41,7 @@ export class Original {
     }
   };
 
-  /** Fetches the bytes, however many they are. */
+  /** Loads the bytes, regardless of their size. */
   fetch = async (): Promise<void> => {
     const round = ++this.#round;
     const path = this.#path();
@@ -71,7 +71,7 @@ export class Original {
   };
 }
 
-/** The original at a path, found again whenever another is meant, for as long as the component that calls this is shown. */
+/** Returns the original at a path. While the calling component is mounted, it is loaded again whenever the path changes. */
 export function original(app: () => Application, path: () => string): Original {
   const one = new Original(app, path);
   $effect(() => {

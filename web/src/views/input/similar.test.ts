@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
 import { readSimilar } from './calls';
 
-/** An application whose pictures have these scores; the search for similar ones has a cut-off, or none. */
+/** Returns an application with these similarity scores by picture. Its search has a cut-off only if one is given. */
 function applicationOf(scores: Record<string, number>, cutOff?: number): Application {
   const from = (least = 0) =>
     Object.entries(scores)

@@ -1,4 +1,4 @@
-// Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
+// Adds pictures to an application. It reads, hashes and sends a few at a time, and continues while the person visits other pages.
 
 import { call, type Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
@@ -9,10 +9,10 @@ import { bytesToHex } from '../look/receipt';
 import { add, type Item, isDone, mostInputs, patch } from './calls';
 import type { Source } from './sources';
 
-const together = 16; // pictures of one call: how many are done is seen soon
-const mostBytes = 24_000_000; // of one call
-const lanes = 2; // calls at once: one is read while the other is analysed
-const taken = [30100, 40010]; // it exists already
+const together = 16; // maximum pictures of one call; few, so that progress is visible soon
+const mostBytes = 24_000_000; // maximum bytes of one call
+const lanes = 2; // parallel calls: the page reads pictures for one while the host analyses those of the other
+const taken = [30100, 40010]; // status codes of an input that already exists
 
 export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
 
@@ -22,15 +22,15 @@ export interface Twin {
   readonly id: string;
 }
 
-/** One picture on its way. */
+/** One picture of an addition. */
 export class Entry {
   readonly source: Source;
   is = $state<State>('waiting');
   id = $state('');
   failure = $state.raw<{ code: number; description: string; details: string }>();
-  place = $state.raw<{ latitude: number; longitude: number }>(); // that its file tells
+  place = $state.raw<{ latitude: number; longitude: number }>(); // place in the metadata of the file
   twin = $state.raw<Twin>();
-  isPlaceWritten = false; // its place was written
+  isPlaceWritten = false; // the stored input has the place
 
   constructor(source: Source) {
     this.source = source;
@@ -47,14 +47,14 @@ export class Adding {
   places = $state(0); // number of pictures with their place in the file
   usePlaces = $state(false);
   paused = $state(false);
-  failure = $state.raw<unknown>(); // why it has stopped
+  failure = $state.raw<unknown>(); // the failure that paused the addition
   gathering = $state(0); // sources that are still being opened
-  #queue: Entry[] = []; // those that wait
+  #queue: Entry[] = []; // waiting entries
   #running = $state(0);
   #began = 0;
   #spent = 0; // milliseconds of work before the last pause
   #now = $state(0);
-  #done = $state(0); // of those that were sent in that time
+  #done = $state(0); // number of entries finished in that time
   #twins: Promise<void> = Promise.resolve();
 
   constructor(app: Application) {
@@ -69,7 +69,7 @@ export class Adding {
     return this.counts.stored + this.counts.skipped + this.counts.failed;
   }
 
-  /** Pictures a second, since it began; undefined until that says something. */
+  /** Pictures per second since the start, without pauses; undefined until there is enough progress for an estimate. */
   get rate(): number | undefined {
     const time = this.#spent + (this.#running ? this.#now - this.#began : 0);
     return time > 400 && this.#done ? (this.#done * 1000) / time : undefined;
@@ -79,7 +79,7 @@ export class Adding {
     return this.rate && Math.ceil((this.entries.length - this.done) / this.rate);
   }
 
-  /** Takes what people brought, and begins with it while more comes. */
+  /** Adds sources to the queue and starts to send them while further sources are still being read. */
   async take(brought: AsyncIterable<Source> | Iterable<Source>): Promise<void> {
     if (!this.busy && this.done === this.entries.length) this.clear();
     if (!this.paused) this.failure = undefined;
@@ -116,7 +116,7 @@ export class Adding {
     this.#run();
   };
 
-  /** Leaves out what waits. */
+  /** Removes the waiting entries. */
   cancel = (): void => {
     this.#queue = [];
     this.entries = this.entries.filter((entry) => {
@@ -128,7 +128,7 @@ export class Adding {
     [this.paused, this.failure] = [false, undefined];
   };
 
-  /** Forgets what is over. */
+  /** Removes the finished entries from the list. */
   clear = (): void => {
     this.entries = this.entries.filter(({ is }) => is === 'waiting' || is === 'reading');
     this.counts = { ...this.counts, stored: 0, skipped: 0, failed: 0 };
@@ -149,7 +149,7 @@ export class Adding {
     this.counts[entry.is]--;
   }
 
-  /** Uses the places that files tell, or not: also of those that are stored already. */
+  /** Sets whether inputs get the places in their files. It also changes the inputs that are already stored. */
   async setPlaces(use: boolean): Promise<void> {
     this.usePlaces = use;
     const turned = this.entries.filter((e) => e.is === 'stored' && e.place && e.isPlaceWritten !== use);
@@ -215,14 +215,14 @@ export class Adding {
         for (const entry of sent) this.#fail(entry, { code, description, details });
         return;
       }
-      // No server answered, or none could: nothing is lost, and the person can continue.
+      // The server did not answer or had an error. The entries wait again, and the person can resume.
       for (const entry of sent) this.#move(entry, 'waiting');
       this.#queue.unshift(...sent);
       [this.paused, this.failure] = [true, failure];
     }
   }
 
-  /** The request for a picture. Its id is the first half of its bytes' SHA-256: the same file is the same input. */
+  /** Returns the request for a picture. The id is the first half of the SHA-256 of the bytes, so the same file is the same input. */
   async #body(entry: Entry): Promise<object | undefined> {
     const { blob, url, id, crop, concepts, metadata, geo, name } = entry.source;
     const rest = { ...(concepts && { concepts }), ...(geo && { geo }) };
@@ -266,7 +266,7 @@ export class Adding {
     if (isDone(item)) {
       entry.id = item.id;
       this.#over(entry, 'stored');
-      if (entry.place && entry.isPlaceWritten !== this.usePlaces) void this.setPlaces(this.usePlaces); // the box was ticked meanwhile
+      if (entry.place && entry.isPlaceWritten !== this.usePlaces) void this.setPlaces(this.usePlaces); // the choice changed meanwhile
     } else if (taken.includes(code)) {
       const same = entry.source.blob && !entry.source.id;
       if (same) entry.twin = { tier: 'same_file', id: item.id };
@@ -291,7 +291,7 @@ export class Adding {
     this.counts[state]++;
   }
 
-  /** Looks which of the new ones are there already in other bytes, one after the other. */
+  /** Looks for duplicates of the new inputs, one after the other. */
   #seek(some: readonly Entry[]): void {
     for (const entry of some) {
       if (entry.is !== 'stored' || !entry.source.blob) continue;
@@ -305,19 +305,19 @@ export class Adding {
             return first;
           };
           const first = await find(this.app.ask);
-          // Only with the bytes of both pictures one can see whether a picture was saved again or is only similar. A copy may
-          // lack those of the older picture. The origin has them, and those of the new picture once the copy has sent it.
+          // A host needs the bytes of both pictures to tell a re-encoded picture from a similar one. A replica may lack the bytes of the
+          // older picture. The origin has them, and it has those of the new picture once the replica has sent it.
           if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.waitUntilSent(entry.id)))
             await find(this.app.there);
         } catch {
-          // It is stored; what it is like can be seen on its own page.
+          // The input is stored. Its page shows similar pictures.
         }
       });
     }
   }
 }
 
-/** The place that a picture's file tells, where it does. */
+/** Returns the place in the metadata of a picture's file; undefined if there is none. */
 async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitude: number } | undefined> {
   try {
     const { gps } = await import('exifr');
@@ -326,9 +326,9 @@ async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitud
       ? { latitude: at.latitude, longitude: at.longitude }
       : undefined;
   } catch {
-    return undefined; // no file that has such things, or a damaged one
+    return undefined; // the format has no such metadata, or the file is damaged
   }
 }
 
-/** The running additions to an application: one for as long as the pages are open. */
+/** Returns the addition to an application. It exists as long as the pages are open. */
 export const adding = memoByKey((app: Application) => new Adding(app));

@@ -4,7 +4,7 @@ import type { Application } from '../../application.svelte';
 import { Adding } from './adding.svelte';
 import type { Source } from './sources';
 
-// A browser's reader of files, as far as the pages use it.
+// The part of the browser's FileReader that the pages use.
 class Reader {
   result = '';
   onload = () => {};
@@ -18,7 +18,7 @@ globalThis.FileReader = Reader as unknown as typeof FileReader;
 const answer = (body: object) => Response.json({ status: { code: 10000 }, ...body });
 const duplicate = (tier: string) => answer({ duplicates: [{ input: { id: 'older' }, tier }] });
 
-/** An application with a copy that finds an input similar, and an origin that knows it as the same picture, saved again. */
+/** Returns an application. Its replica finds a similar input, and its origin finds that both are the same picture, re-encoded. */
 function applicationOf() {
   let arrive: (sent: boolean) => void = () => {};
   const arrival = new Promise<boolean>((resolve) => {
@@ -27,7 +27,7 @@ function applicationOf() {
   const app = {
     by: 'device',
     offline: false,
-    asked: 0, // questions to the origin
+    asked: 0, // number of requests to the origin
     arrive,
     waitUntilSent: () => arrival,
     send: async (_: string, init: RequestInit) => {
@@ -43,7 +43,7 @@ function applicationOf() {
   return app;
 }
 
-/** Adds a picture, and returns its entry once the copy has found its duplicate. */
+/** Adds a picture, and returns its entry once the replica has found its duplicate. */
 async function addPicture(app: ReturnType<typeof applicationOf>) {
   const adding = new Adding(app as unknown as Application);
   await adding.take([{ name: 'new.jpg', blob: new Blob(['a picture']) } as Source]);

@@ -1,10 +1,10 @@
 import type { Input } from './calls';
 
-const here = new Map<string, readonly Input[]>(); // for a browser that stores nothing
+const here = new Map<string, readonly Input[]>(); // used if the browser permits no storage
 
 /**
- * The inputs that are being added again, after a change of the list. The old one must be deleted before the new one can be added, so its
- * data are stored here before: a page that is closed in between continues when it is opened again.
+ * Returns the inputs that are being added again, after applying `change` to the list. Adding an input again deletes the old one first, so
+ * the list stores its data before. If the page is closed in between, it continues when it is opened again.
  */
 export function retryQueue(app: string, change?: (all: readonly Input[]) => readonly Input[]): readonly Input[] {
   const name = `again.${app}`;
@@ -15,7 +15,7 @@ export function retryQueue(app: string, change?: (all: readonly Input[]) => read
     if (next.length) localStorage.setItem(name, JSON.stringify(next));
     else localStorage.removeItem(name);
   } catch {
-    // They are remembered until the page is closed.
+    // Without storage, the list lasts until the page is closed.
   }
   return next;
 }

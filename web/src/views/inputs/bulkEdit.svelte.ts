@@ -1,5 +1,5 @@
-// The changes of inputs: labels, metadata, places, deletions and second tries, in steps of at most 128. A change is shown as done only
-// after the copy or the origin has acknowledged it.
+// Changes many inputs: labels, metadata, places, deletions and retries, in steps of at most 128. A change is shown as done only after the
+// replica or the origin has acknowledged it.
 import { SvelteSet } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import type { Clause } from '../../clauses';
@@ -9,16 +9,16 @@ import { Job } from './job.svelte';
 import { List } from './list.svelte';
 import { Selection } from './selection.svelte';
 
-/** How long a deletion waits for being taken back, in milliseconds. */
+/** The time in milliseconds during which a person can undo a deletion. */
 export const undoMillis = 10_000;
 
 export class BulkEdit {
   readonly app: Application;
   list = $state.raw() as List;
   selection = $state.raw() as Selection;
-  /** The one that is under way, or that has just ended. */
+  /** The running job, or the last one. */
   job = $state.raw<Job>();
-  /** The inputs that are about to be deleted: still there, and shown as going. */
+  /** The ids of inputs whose deletion is still undoable. The pages show them as being deleted. */
   readonly going = new SvelteSet<string>();
 
   constructor(app: Application) {
@@ -27,7 +27,7 @@ export class BulkEdit {
     this.selection = new Selection(this.list);
   }
 
-  /** Shows what matches clauses, with nothing selected; the same ones again only read what is new. */
+  /** Shows the matches of clauses and clears the selection. If the clauses are the same as before, it only reloads the list. */
   ask(clauses: readonly Clause[]): void {
     if (JSON.stringify(clauses) !== JSON.stringify(this.list.clauses)) {
       this.list.close();
@@ -37,18 +37,18 @@ export class BulkEdit {
     void this.list.reload();
   }
 
-  /** Says of all that are selected that they show a concept (1), that they do not (0), or takes either back. */
+  /** Labels all selected inputs with a concept as present (1) or absent (0), or removes the label (null). name: the name of the job. */
   label(name: string, concept: string, value: 1 | 0 | null): Promise<void> {
     const said = value === null ? { id: concept } : { id: concept, value };
     return this.#write(name, value === null ? 'remove' : 'merge', { concepts: [said] });
   }
 
-  /** Writes metadata of all that are selected: adds members, or has these alone. */
+  /** Writes metadata of all selected inputs. merge adds the members, and overwrite replaces all metadata. */
   describe(name: string, metadata: unknown, action: 'merge' | 'overwrite'): Promise<void> {
     return this.#write(name, action, { metadata });
   }
 
-  /** Gives all that are selected a place, or takes it away. */
+  /** Sets the place of all selected inputs. at: undefined removes their places. */
   place(name: string, at: { latitude: number; longitude: number } | undefined): Promise<void> {
     const point = { geo_point: at ?? { latitude: 0, longitude: 0 } };
     return this.#write(name, at ? 'overwrite' : 'remove', { geo: point });
@@ -81,8 +81,8 @@ export class BulkEdit {
   }
 
   /**
-   * Deletes inputs once the time to undo it is over. Nothing is sent until then: a person who closes the page before has deleted nothing.
-   * Returns the function that undoes it. name: the text for them.
+   * Deletes inputs when the time to undo it is over, and returns the function that undoes it. If the person closes the page before, nothing
+   * is deleted. name: the name of the job.
    */
   delete(name: string, ids: readonly string[]): () => void {
     for (const id of ids) this.going.add(id);
@@ -106,7 +106,7 @@ export class BulkEdit {
     if (job.failure === undefined) this.job = undefined;
   }
 
-  /** Adds a failed input again, under its id and with all its data. */
+  /** Adds a failed input again, with the same id and data. */
   async retry(input: Input): Promise<void> {
     retryQueue(this.app.id, (all) => [...all.filter(({ id }) => id !== input.id), input]);
     await this.resume();

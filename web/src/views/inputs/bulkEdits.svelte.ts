@@ -2,5 +2,5 @@ import type { Application } from '../../application.svelte';
 import { memoByKey } from '../../memo';
 import { BulkEdit } from './bulkEdit.svelte';
 
-/** The running work on an application's inputs, which continues while other pages are shown. */
+/** Returns the bulk edits of an application, which continue while the person visits other pages. */
 export const bulkEdits = memoByKey((app: Application) => new BulkEdit(app));

@@ -1,4 +1,4 @@
-// The calls of /v2 by the page of inputs, to any host.
+// The calls of /v2 by the page of inputs. The host is the origin, an edge, or the replica on this device.
 
 import type { Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
@@ -12,13 +12,13 @@ export type Input = Schemas['Input'];
 /** The numbers of inputs, by the state of their pictures. */
 export type Counts = Schemas['Counts'];
 
-/** An input of a list, and how well it fits where the list is ranked. */
+/** An input of a list, with its score if the list is ranked. */
 export interface ListedInput {
   readonly input: Input;
   readonly score?: number;
 }
 
-/** A day, as the reader counts days, and how many inputs were made on it. */
+/** A day in the reader's time zone, and the number of inputs that were created on it. */
 export interface Day {
   readonly day: string; // "2026-11-21"
   readonly count: number;
@@ -32,16 +32,16 @@ export interface Item {
   readonly status: { readonly code: number; readonly description: string; readonly details?: string };
 }
 
-/** The most inputs that one call writes. */
+/** The maximum number of inputs that one call writes. */
 export const mostInputs = 128;
 export const ready = 30000;
 export const pending = 30001;
 const modified = 30200;
 
-/** Whether an input of a write was written. */
+/** Reports whether a write changed an input. */
 export const isDone = ({ status }: Item): boolean => [ready, pending, modified].includes(status.code);
 
-/** Makes a call; an answer with a result for each input is accepted, whatever the results are. */
+/** Makes a call. It accepts an answer with a result for each input, even if all of them failed. */
 async function tolerant<T extends object>(ask: Fetch, method: string, path: string, body?: object): Promise<T> {
   let response: Response;
   try {
@@ -50,7 +50,7 @@ async function tolerant<T extends object>(ask: Fetch, method: string, path: stri
       ...(body && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
     });
   } catch (failure) {
-    if (failure instanceof TypeError) throw new Failure(0); // as fetch says: not reached
+    if (failure instanceof TypeError) throw new Failure(0); // fetch throws a TypeError if no server answers
     throw failure;
   }
   const answer = await response.json().catch(() => ({}));
@@ -60,7 +60,7 @@ async function tolerant<T extends object>(ask: Fetch, method: string, path: stri
   throw new Failure(response.status, said, response);
 }
 
-/** A page of the matches of clauses, or of all inputs without any: in the order of creation, or ranked. */
+/** Lists a page of the matches of clauses, ranked or in the order of creation. Without clauses, all inputs match. n: from 1. */
 export async function page(
   app: Application,
   clauses: readonly Clause[],
@@ -78,7 +78,7 @@ export async function page(
   return (answer.hits ?? []).map(({ input, score }) => ({ input: input as Input, score }));
 }
 
-/** How many inputs match clauses, and on which days they were made, the newest first. */
+/** Returns the number of inputs that match clauses, and the days of their creation, newest first. */
 export async function summary(
   app: Application,
   clauses: readonly Clause[],
@@ -90,7 +90,7 @@ export async function summary(
   return { matching: summary.matching, days: summary.days ?? [] };
 }
 
-/** How many inputs match clauses. */
+/** Returns the number of inputs that match clauses. */
 export async function matching(app: Application, clauses: readonly Clause[]): Promise<number> {
   const { summary } = await app.call<{ summary: { matching: number } }>('POST', '/searches/summary', {
     query: toQuery(clauses),
@@ -99,7 +99,7 @@ export async function matching(app: Application, clauses: readonly Clause[]): Pr
   return summary.matching;
 }
 
-/** How many inputs there are. */
+/** Returns the numbers of inputs in the application, by state. */
 export async function counts(app: Application): Promise<Counts> {
   return (await app.call<Schemas['CountsAnswer']>('GET', '/inputs/status')).counts;
 }
@@ -123,7 +123,7 @@ export async function add(app: Application, inputs: readonly object[]): Promise<
   return items;
 }
 
-/** Deletes up to 128 inputs for ever. */
+/** Deletes up to 128 inputs permanently. */
 export async function remove(app: Application, ids: readonly string[]): Promise<void> {
   await app.write('DELETE', '/inputs', { ids });
 }
@@ -132,10 +132,10 @@ export async function remove(app: Application, ids: readonly string[]): Promise<
 export interface NamedConcept {
   readonly id: string;
   readonly name: string;
-  readonly own: boolean; // the application's, not the general model's
+  readonly own: boolean; // custom, not a concept of the general model
 }
 
-/** Concepts whose names begin with a text, in a language; the application's own first. */
+/** Lists concepts whose names begin with a text, in a language. Custom concepts come first. */
 export async function concepts(
   app: Application,
   prefix: string,
@@ -148,13 +148,13 @@ export async function concepts(
   return (found ?? []).map(({ id, name, app_id }) => ({ id, name: name || id, own: app_id === app.id }));
 }
 
-/** Makes a concept of the application's own with a name. */
+/** Creates a custom concept with a name. */
 export async function newConcept(app: Application, name: string): Promise<NamedConcept> {
   await app.write('POST', '/concepts', { concepts: [{ id: name, name }] });
   return { id: name, name, own: true };
 }
 
-/** The application's own models, and the ids of the concepts of each. */
+/** Returns the custom models of the application, with the ids of their concepts. */
 export async function models(app: Application): Promise<{ id: string; name: string; concepts: string[] }[]> {
   const { models: all } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
   const own = (all ?? []).filter((model) => model.app_id === app.id);

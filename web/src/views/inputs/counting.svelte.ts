@@ -1,4 +1,4 @@
-// How many inputs there are, as it changes: read again every second while pictures are being read, and rarely otherwise.
+// Polls the numbers of inputs: every second while pictures wait to be processed, otherwise every 5 seconds, or 30 on a hidden page.
 import type { Application } from '../../application.svelte';
 import { secondsLeft } from '../../progress';
 import { type Counts, counts } from './calls';
@@ -7,11 +7,11 @@ export class Counting {
   readonly app: Application;
   now = $state.raw<Counts>();
   failure = $state.raw<unknown>();
-  #marks = $state.raw<readonly { at: number; done: number }[]>([]); // while some are pending
+  #marks = $state.raw<readonly { at: number; done: number }[]>([]); // progress marks; empty if no input is pending
   #timer: ReturnType<typeof setTimeout> | undefined;
   #onchange: () => void;
 
-  /** onchange: they are others than before. */
+  /** onchange: called when the numbers have changed. */
   constructor(app: Application, onchange: () => void) {
     this.app = app;
     this.#onchange = onchange;
@@ -21,21 +21,21 @@ export class Counting {
     return this.now && this.now.processed + this.now.to_process + this.now.errors;
   }
 
-  /** Inputs a second, over the last ten; undefined until that says something. */
+  /** Inputs per second over the last ten seconds; undefined until there is enough progress for an estimate. */
   get rate(): number | undefined {
     const [first, last] = [this.#marks[0], this.#marks.at(-1)];
     if (!first || !last || last.at - first.at < 900 || last.done <= first.done) return undefined;
     return ((last.done - first.done) * 1000) / (last.at - first.at);
   }
 
-  /** Seconds that are left; undefined until something is known of it. */
+  /** Remaining seconds; undefined until there is enough progress for an estimate. */
   get secondsLeft(): number | undefined {
     const [first, last] = [this.#marks[0], this.#marks.at(-1)];
     if (!first || !last || !this.now) return undefined;
     return secondsLeft(first, last, last.done + this.now.to_process);
   }
 
-  /** Reads them, and again after a while. */
+  /** Reads the numbers, and schedules the next read. */
   read = async (): Promise<void> => {
     clearTimeout(this.#timer);
     try {

@@ -1,10 +1,10 @@
-// Inputs in words: their labels, and the faults of their pictures.
+// Describes inputs in words: their names, their labels, and the errors of their pictures.
 
 import { language, number } from '../../i18n.svelte';
 import { m } from '../../parts/words';
 import { type Input, pending, ready } from './calls';
 
-/** The name of an input for people: the name of its file, or its id. */
+/** Returns the displayed name of an input: the file name in its metadata, or its id. */
 export function nameOf({ id, data }: Pick<Input, 'id' | 'data'>): string {
   const meta = data?.metadata as { name?: unknown; file?: unknown } | undefined;
   const name = meta?.name ?? meta?.file;
@@ -24,10 +24,10 @@ export function labelsOf({ data }: Pick<Input, 'data'>): LabelView[] {
 }
 
 export const isPending = ({ status }: Input): boolean => status.code === pending;
-/** After a change the code is 30200, whatever the state of the picture: that is not a failure. */
+/** Reports whether the picture of an input failed. The code 30200 follows a change and hides the state, so it does not count. */
 export const isFailed = ({ status }: Input): boolean => ![ready, pending, 30200].includes(status.code);
 
-/** The fault of a picture, and what to do. */
+/** Returns the text for the status code of a failed picture: the error, and what to do. */
 export function trouble(code: number, details = ''): { title: string; text: string } {
   switch (code) {
     case 30002: {
@@ -48,7 +48,7 @@ export function trouble(code: number, details = ''): { title: string; text: stri
   }
 }
 
-/** A day as a heading has it: "Today", "Thursday 19 November", with the year where it is another. */
+/** Returns the heading of a day: "Today" or "Thursday 19 November". For another year, it includes the year. */
 export function dayName(iso: string, today = localDay(new Date())): string {
   if (iso === today) return m.inputs_today();
   const at = new Date(`${iso}T12:00:00Z`);
@@ -61,19 +61,19 @@ export function dayName(iso: string, today = localDay(new Date())): string {
   }).format(at);
 }
 
-/** The day of a moment where the reader is, as "2026-11-21". */
+/** Returns the day of a moment in the reader's time zone, for example "2026-11-21". */
 function localDay(at: Date): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
 }
 
-/** A time that is left, in the unit that fits. */
+/** Formats a remaining time in seconds, minutes or hours. */
 export function time(seconds: number): string {
   const [value, unit] =
     seconds < 120 ? [seconds, 'second'] : seconds < 7200 ? [seconds / 60, 'minute'] : [seconds / 3600, 'hour'];
   return number(Math.ceil(value), { style: 'unit', unit, unitDisplay: 'narrow' });
 }
 
-/** A place, as "46.67° N, 11.16° E" in the reader's digits. */
+/** Formats a place in the reader's digits, for example "46.67° N, 11.16° E". */
 export function placeName({ latitude, longitude }: { latitude: number; longitude: number }): string {
   const of = (degrees: number, plus: string, minus: string) =>
     `${number(Math.abs(degrees), { maximumFractionDigits: 2 })}° ${degrees < 0 ? minus : plus}`;

@@ -1,4 +1,4 @@
-// Long work on many inputs, in steps: how much is done, how fast, how long it still takes, what went wrong.
+// A bulk job on many inputs, in steps. It has the progress, the rate, the remaining time, and the failures.
 import { Failure } from '../../console';
 import { secondsLeft } from '../../progress';
 import type { Item } from './calls';
@@ -7,9 +7,9 @@ import { isDone, mostInputs } from './calls';
 export class Job {
   readonly name: string;
   readonly all: number;
-  done = $state(0); // tried
+  done = $state(0); // number of inputs written or failed
   failedItems = $state.raw<readonly Item[]>([]);
-  failure = $state.raw<unknown>(); // why it stopped
+  failure = $state.raw<unknown>(); // the failure that stopped the job
   ended = $state(false);
   stopped = $state(false);
   #began = performance.now();
@@ -28,7 +28,7 @@ export class Job {
     return secondsLeft({ at: this.#began, done: 0 }, { at: this.#now, done: this.done }, this.all);
   }
 
-  /** Does the work, a step of up to 128 at a time, until it ends, is stopped or fails as a whole. */
+  /** Runs the job in steps of up to 128 inputs, until it ends, the person stops it, or a step throws. */
   async run<T>(things: readonly T[], step: (some: readonly T[]) => Promise<readonly Item[]>): Promise<void> {
     this.#began = performance.now();
     try {
@@ -50,7 +50,7 @@ export class Job {
     this.stopped = true;
   };
 
-  /** Throws what went wrong, where everything did. */
+  /** Throws the failure of the job, or the first failure if all inputs failed. */
   check(): void {
     if (this.failure !== undefined) throw this.failure;
     const [first] = this.failedItems;

@@ -1,7 +1,7 @@
-// The number of selected inputs with a label, and a person's position in a list.
+// Counts the selected inputs with a label, and remembers a person's position in each list.
 import type { Selection } from './selection.svelte';
 
-/** Of how many a concept was said to be there, and not to be; undefined where all that match are selected: they are too many to look at. */
+/** Counts the selected inputs with a label for a concept. It returns undefined if all matches are selected, which are too many. */
 export function labelCounts(selection: Selection, concept: string): { present: number; absent: number } | undefined {
   if (selection.all) return undefined;
   let [present, absent] = [0, 0];
@@ -12,5 +12,5 @@ export function labelCounts(selection: Selection, concept: string): { present: n
   return { present, absent };
 }
 
-/** The cell that a person was at, by list: for coming back to it. */
+/** The last cell of a person in each list, to return to it. */
 export const lastCells = new Map<string, number>();

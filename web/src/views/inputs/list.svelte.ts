@@ -1,30 +1,30 @@
-// The inputs that match clauses, as a list that only ever holds a few pages of itself. In the order of creation the
-// newest stands first, counted from the end: pages keep their content while inputs are added.
+// The list of inputs that match clauses. It stores only a few pages. Without a ranking, the newest input is first, and the index of an
+// input is counted from the end of the API's list, so pages keep their content while inputs are added.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { type Clause, ranks } from '../../clauses';
 import { type Day, type Input, type ListedInput, page, summary } from './calls';
 
-const size = 100; // inputs of a page
-const bulk = 1000; // the most that one call lists
-const most = 40; // pages that are held: some 2 MB
+const size = 100; // inputs on a page
+const bulk = 1000; // maximum number of inputs that one call lists
+const most = 40; // maximum number of stored pages, about 2 MB
 
 export class List {
   readonly app: Application;
   readonly clauses: readonly Clause[];
-  /** By how well they fit, and not by the day. */
+  /** Whether the list is sorted by score, not by creation. */
   readonly ranked: boolean;
 
   total = $state<number>();
   days = $state.raw<readonly Day[]>([]);
 
-  #countFailure = $state.raw<unknown>(); // why it is not known how many there are
-  #pageFailures = new SvelteMap<number, unknown>(); // why visible pages are missing
-  #pages = new SvelteMap<number, readonly ListedInput[]>(); // from 0, the one used last at the end
+  #countFailure = $state.raw<unknown>(); // failure of the last read of the total
+  #pageFailures = new SvelteMap<number, unknown>(); // failures of visible pages, by page number
+  #pages = new SvelteMap<number, readonly ListedInput[]>(); // by page number, from 0
   #stale = new Set<number>();
   #requests = new Map<number, Promise<void>>();
   #near = { from: 0, to: 0 };
-  #sight = { low: 0, high: -1 }; // the pages of those
+  #sight = { low: 0, high: -1 }; // page numbers of #near
   #timer: ReturnType<typeof setTimeout> | undefined;
   #reading: Promise<void> | undefined;
   #again = false;
@@ -36,17 +36,17 @@ export class List {
     this.ranked = clauses.some(ranks);
   }
 
-  /** Why the requested data are missing, or not current. It stays until they have come. */
+  /** The failure because of which the requested data are missing or old; undefined if there is none. */
   get failure(): unknown {
     return this.#countFailure ?? this.#pageFailures.values().next().value;
   }
 
-  /** Whether nothing but the failure can be shown. */
+  /** Whether there is only a failure to show. */
   get bare(): boolean {
     return this.#nothing && this.failure !== undefined;
   }
 
-  /** Whether nothing of it has come yet. */
+  /** Whether the list waits for its first data. */
   get waits(): boolean {
     return this.#nothing && this.failure === undefined;
   }
@@ -55,13 +55,13 @@ export class List {
     return this.#pages.size === 0 && this.total !== 0;
   }
 
-  /** The input at a place, if it is loaded. */
+  /** Returns the input at an index; undefined if it is not loaded. */
   at(index: number): ListedInput | undefined {
     const n = this.#number(index);
     return n < 0 ? undefined : this.#pages.get(Math.floor(n / size))?.[n % size];
   }
 
-  /** Reads the number of inputs and the displayed ones again. The loaded ones stay until then. */
+  /** Reads the number of inputs and the displayed inputs again. The loaded ones stay until the answers arrive. */
   reload(): Promise<void> {
     if (this.#reading) {
       this.#again = true;
@@ -89,7 +89,7 @@ export class List {
     }
   }
 
-  /** Has the inputs of some places read. While the window races past them there is time. */
+  /** Loads the inputs at some indices. fast: the window scrolls past them, so the loading is delayed by 60 ms. */
   near(from: number, to: number, fast: boolean): void {
     this.#near = { from, to };
     clearTimeout(this.#timer);
@@ -97,7 +97,7 @@ export class List {
     else this.#fetch();
   }
 
-  /** The inputs of some places, read again in large pages and not stored. */
+  /** Reads the inputs at some indices in large pages, without storing them. */
   async *between(from: number, to: number): AsyncGenerator<Input> {
     let [number, held]: [number, readonly ListedInput[]] = [-1, []];
     for (let index = from; index < to; index++) {
@@ -111,7 +111,7 @@ export class List {
     }
   }
 
-  /** Takes over what a write has answered with. */
+  /** Applies the answers of a write to the loaded inputs, by id. */
   put(changed: ReadonlyMap<string, Partial<Input>>): void {
     for (const [n, all] of this.#pages) {
       if (!all.some(({ input }) => changed.has(input.id))) continue;
@@ -120,13 +120,13 @@ export class List {
     }
   }
 
-  /** Ends what is under way. */
+  /** Cancels the pending loads. Answers that arrive later are ignored. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
   }
 
-  /** The place of an index in the list that the interface has. */
+  /** Converts an index of this list into one of the API's list. */
   #number(index: number): number {
     return this.ranked ? index : (this.total ?? 0) - 1 - index;
   }
@@ -147,7 +147,7 @@ export class List {
       this.#requests.set(n, this.#load(n));
     };
     for (let n = low; n <= high; n++) want(n);
-    // The next pages on both sides are read in advance, so that no tile is drawn without its words.
+    // Reads the pages on both sides in advance, so that scrolling shows no empty tiles.
     if (here) for (const n of [low - 1, high + 1]) if (n >= 0 && n * size < this.total && !this.#pages.has(n)) want(n);
     this.#drop(low, high);
   }
@@ -167,10 +167,10 @@ export class List {
     } finally {
       this.#requests.delete(n);
     }
-    if (came) this.#fetch(); // it changed meanwhile, or there is time for its neighbours
+    if (came) this.#fetch(); // the page changed meanwhile, or its neighbours are next
   }
 
-  /** Lets go of the pages that are farthest from those in sight. */
+  /** Drops the pages that are farthest from the visible ones. */
   #drop(low: number, high: number): void {
     if (this.#pages.size <= most) return;
     const away = (n: number) => (n < low ? low - n : n > high ? n - high : 0);

@@ -1,14 +1,14 @@
-// Searches that a person gave a name to, kept in this browser.
+// The searches that a person saved with a name in this browser.
 import { type Clause, parse, queryText } from '../../clauses';
 
 export interface Search {
   readonly name: string;
-  readonly q: string; // the clauses, as the address has them
+  readonly q: string; // the clauses, in the form of the URL
 }
 
 const changed = $state({ count: 0 });
 
-/** The searches that are kept of an application, in the order of their names. */
+/** Returns the saved searches of an application, sorted by name. */
 export function searches(app: string): readonly Search[] {
   changed.count;
   try {
@@ -19,13 +19,13 @@ export function searches(app: string): readonly Search[] {
   }
 }
 
-/** Keeps a search by a name; one that had it gives way. Throws where the browser keeps nothing. */
+/** Saves a search, and replaces the one with the same name. It throws if the browser permits no storage. */
 export function keepSearch(app: string, name: string, clauses: readonly Clause[]): void {
   const others = searches(app).filter((one) => one.name !== name);
   put(app, [...others, { name, q: queryText(clauses) }]);
 }
 
-/** Forgets a search. */
+/** Deletes a saved search. */
 export function forgetSearch(app: string, name: string): void {
   put(
     app,
@@ -33,7 +33,7 @@ export function forgetSearch(app: string, name: string): void {
   );
 }
 
-/** The clauses of a search. */
+/** Returns the clauses of a saved search. */
 export const clausesOf = (search: Search): Clause[] => parse(search.q);
 
 function put(app: string, all: readonly Search[]): void {

@@ -1,11 +1,11 @@
-// Which inputs are selected: some by their ids, or all that match but some.
+// The selected inputs: single ones by id, or all matches without some.
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 import type { Input } from './calls';
 import type { List } from './list.svelte';
 
 export class Selection {
   readonly list: List;
-  /** All that match are selected, without those that were taken out. */
+  /** Whether all matches are selected, without those that the person deselected. */
   all = $state(false);
   #some = new SvelteMap<string, Input>();
   #without = new SvelteSet<string>();
@@ -23,13 +23,13 @@ export class Selection {
     return this.all ? !this.#without.has(id) : this.#some.has(id);
   }
 
-  /** Turns one round; ranges begin at it. */
+  /** Selects or deselects one input. The next range starts at it. */
   toggle(index: number, input: Input): void {
     this.#anchor = index;
     this.#put(input, !this.has(input.id));
   }
 
-  /** Selects everything from the one that was touched last to this one. */
+  /** Selects the range from the last toggled input to this one. */
   async range(index: number): Promise<void> {
     const [from, to] = [Math.min(this.#anchor, index), Math.max(this.#anchor, index) + 1];
     for await (const input of this.list.between(from, to)) this.#put(input, true);
@@ -46,12 +46,12 @@ export class Selection {
     this.#without.clear();
   }
 
-  /** The inputs, as they were when they were selected or seen last; without those of "all". */
+  /** The singly selected inputs, with their data at the selection or the last change. With `all`, it does not contain the others. */
   get inputs(): readonly Input[] {
     return [...this.#some.values()];
   }
 
-  /** Takes over what a write has answered with. */
+  /** Applies the answers of a write to the selected inputs, by id. */
   put(changed: ReadonlyMap<string, Partial<Input>>): void {
     for (const [id, input] of this.#some) {
       const now = changed.get(id);
@@ -64,7 +64,7 @@ export class Selection {
     for (const id of ids) this.#some.delete(id);
   }
 
-  /** The ids of all that are selected: read from the list where it is all that match. */
+  /** Returns the ids of all selected inputs. With `all`, it reads the complete list. */
   async ids(): Promise<string[]> {
     if (!this.all) return [...this.#some.keys()];
     const ids: string[] = [];

@@ -1,11 +1,11 @@
-// The sources of pictures: files, folders, archives, lists of inputs as lines of JSON or rows of a table, and lists of addresses. The forms
-// are those of the command line's import.
+// Reads the sources of pictures: files, folders, archives, lists of URLs, and lists of inputs as JSON lines or tables. The formats are
+// those of the import command.
 import { fetchSample, parseSamples } from '../look/pictures';
 import type { Input } from './calls';
 
-/** One picture to be added: its bytes or its address, and its data. */
+/** One picture to add: its bytes or its URL, and its data. */
 export interface Source {
-  readonly name: string; // what a person finds it by
+  readonly name: string; // displayed name: a path, a title or a URL
   readonly blob?: Blob;
   readonly url?: string;
   readonly id?: string;
@@ -13,7 +13,7 @@ export interface Source {
   readonly concepts?: readonly { readonly id: string; readonly value: 0 | 1 }[];
   readonly metadata?: Record<string, unknown>;
   readonly geo?: Input['data']['geo'];
-  readonly problem?: string; // why it cannot be added; empty: it is not a picture
+  readonly problem?: string; // the reason why it cannot be added; empty if it is not a picture
 }
 
 /** A file with its path in the selection. */
@@ -25,11 +25,11 @@ export interface FoundFile {
 const pictures = /\.(jpe?g|png|gif|webp|bmp|tiff?|heic|heif|avif)$/i;
 const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
 
-const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // what systems leave in folders
+const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // files that operating systems leave in folders
 
 const isPicture = ({ path, file }: FoundFile) => (file.type ? file.type.startsWith('image/') : pictures.test(path));
 
-/** What files bring. Archives are opened; a list among them says of the others what they are. */
+/** Returns the pictures in files. It opens archives. A list among the files determines which of the others are added, with their data. */
 export async function* sources(given: readonly FoundFile[]): AsyncGenerator<Source> {
   const files: FoundFile[] = [];
   for (const found of given) {
@@ -50,14 +50,14 @@ export async function* sources(given: readonly FoundFile[]): AsyncGenerator<Sour
     };
     yield* read(manifest, find);
   }
-  if (listed.length) return; // pictures that it does not name are left out
+  if (listed.length) return; // pictures that the list does not name are left out
   for (const found of files) {
     if (used.has(found) || chosen.includes(found) || hidden.test(found.path)) continue;
     yield isPicture(found) ? { name: found.path, blob: found.file } : { name: found.path, problem: '' };
   }
 }
 
-/** The inputs of a list. find: returns a file by its path relative to the list. */
+/** Returns the inputs of a list. find: returns a file by its path relative to the list. */
 export async function* read(
   { path, file }: FoundFile,
   find: (path: string) => File | undefined,
@@ -68,7 +68,7 @@ export async function* read(
   else yield* addresses(text);
 }
 
-/** The addresses of a text, one a line. */
+/** Returns the URLs of a text with one URL per line. Lines that begin with # are comments. */
 export function* addresses(text: string): Generator<Source> {
   for (const line of text.split(/\r?\n/)) {
     const url = line.trim();
@@ -92,7 +92,7 @@ function* lines(text: string, path: string, find: (path: string) => File | undef
 
 type Json = Record<string, unknown>;
 
-/** An input of a line, as the interface takes it or flat. */
+/** Converts a JSON line into a source. The line has the form of the API, or the same members without nesting. */
 function sourceOf(said: Json, name: string, find: (path: string) => File | undefined): Source {
   const data = (said.data ?? said) as Json;
   const image = (data.image ?? data) as Json;
@@ -140,7 +140,7 @@ async function* rows(text: string, path: string, find: (path: string) => File | 
   }
 }
 
-/** A row of a table as a line of JSON would have it. */
+/** Converts a row of a table into the flat form of a JSON line. */
 function flat(row: Record<string, string>): Json {
   const said: Json = {};
   const split = (cell: string) =>
@@ -169,13 +169,13 @@ function set(into: Json, path: readonly string[], value: unknown): void {
   at[path.at(-1) as string] = value;
 }
 
-/** A cell as it is meant: a number, true or false, and everything else as text. */
+/** Converts a cell into a number, true or false. Any other cell stays text. */
 function scalar(cell: string): unknown {
   if (cell === 'true' || cell === 'false') return cell === 'true';
   return /^-?\d/.test(cell) && Number.isFinite(Number(cell)) ? Number(cell) : cell;
 }
 
-/** The files of an archive, a piece at a time: it is never in memory as a whole. */
+/** Returns the files of an archive. It reads the archive in parts, so the whole is never in memory. */
 async function* unpack(archive: Blob): AsyncGenerator<FoundFile> {
   const { Unzip, UnzipInflate, UnzipPassThrough } = await import('fflate');
   const ended: FoundFile[] = [];
@@ -190,7 +190,7 @@ async function* unpack(archive: Blob): AsyncGenerator<FoundFile> {
     const parts: Uint8Array<ArrayBuffer>[] = [];
     entry.ondata = (error, part, last) => {
       if (error) failure = error;
-      parts.push(new Uint8Array(part)); // its memory is used again
+      parts.push(new Uint8Array(part)); // copied, because fflate reuses the memory
       if (last) ended.push({ path: entry.name, file: new File(parts, entry.name.replace(/^.*\//, '')) });
     };
     entry.start();
@@ -209,7 +209,7 @@ async function* unpack(archive: Blob): AsyncGenerator<FoundFile> {
 
 /** Returns the files of a drop, including those in folders. */
 export async function filesOfDrop(transfer: DataTransfer): Promise<FoundFile[]> {
-  // The list is empty once the event is over.
+  // Read at once, because the browser empties the list after the event.
   const entries = [...transfer.items].flatMap((item) =>
     item.kind === 'file' ? [item.webkitGetAsEntry?.() ?? item.getAsFile()] : [],
   );
@@ -235,7 +235,7 @@ async function* walk(entry: FileSystemEntry): AsyncGenerator<FoundFile> {
   }
 }
 
-/** The samples, with their credits and places: the first one last, since the newest are shown first. */
+/** Returns the sample pictures with their credits and places. The first sample comes last, since pages show the newest input first. */
 export async function* samples(): AsyncGenerator<Source> {
   const listed = parseSamples(await (await fetchSample('credits.tsv')).text());
   for (const { file, title, latitude, longitude, author, licence, page, place } of listed.reverse()) {

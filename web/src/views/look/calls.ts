@@ -37,7 +37,7 @@ export const customModel = 'taught';
 
 const status = { trained: 21100, training: 21101, queued: 21103 };
 const idTaken = [30100, 40010]; // an input's, a model's
-const page = 200; // the most that one call lists
+const page = 200; // maximum number of items that one call lists
 
 interface Color {
   readonly raw_hex: string;

@@ -16,7 +16,7 @@ const frames = [
 test('the strongest concepts have the largest values over all frames', () => {
   assert.deepEqual(strongestConcepts(frames, 3), ['tram', 'turtle', 'street']);
   assert.deepEqual(strongestConcepts(frames, 9), ['tram', 'turtle', 'street', 'sea']);
-  assert.deepEqual(strongestConcepts([frame(0, { b: 0.5, a: 0.5 })], 1), ['a']); // equal ones by id
+  assert.deepEqual(strongestConcepts([frame(0, { b: 0.5, a: 0.5 })], 1), ['a']); // equal sums are in the order of ids
   assert.deepEqual(strongestConcepts([], 5), []);
 });
 
@@ -48,7 +48,7 @@ test('a strip shows frames from all parts', () => {
   assert.deepEqual(sampleIndices(0, 10), []);
 });
 
-// A GIF of one pixel, with its picture so many times.
+// Returns a GIF of one pixel with this number of pictures.
 const gif = (pictures: number) => {
   const head = [...new TextEncoder().encode('GIF89a'), 1, 0, 1, 0, 0x80, 0, 0, 255, 0, 0, 0, 0, 255];
   const one = [0x21, 0xf9, 4, 0, 100, 0, 0, 0, 0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0];

@@ -1,9 +1,9 @@
-// Values of concepts over the time of a video.
+// The values of concepts over the time of a video.
 import type { Concept } from './calls';
 
 /** The concepts at one time of a video. */
 export interface Frame {
-  readonly time: number; // ms after the first shown frame
+  readonly time: number; // ms after the first frame of the video
   readonly concepts: readonly Concept[]; // the likeliest first
 }
 
@@ -26,7 +26,7 @@ export function assignSlots(before: readonly string[], ids: readonly string[]): 
   });
 }
 
-/** Returns a concept's value in each frame. The model returns only the likeliest concepts; any other counts as 0. */
+/** Returns a concept's value in each frame. The model returns only the likeliest concepts of a frame; the value of others is 0. */
 export function valuesOf(frames: readonly Frame[], id: string): number[] {
   return frames.map(({ concepts }) => concepts.find((c) => c.id === id)?.value ?? 0);
 }
@@ -43,7 +43,7 @@ export function rangesAbove(values: readonly number[], least: number): [number, 
   return found;
 }
 
-/** Returns the SVG path of values in a unit square for `all` frames; 1 is at the top. The last value lasts for its frame. */
+/** Returns the SVG path of values in a unit square for `all` frames; 1 is at the top. The path ends where the last frame ends. */
 export function pathOf(values: readonly number[], all: number): string {
   const at = (n: number) => Number(n.toFixed(4));
   const points = values.map((value, i) => `${at(i / all)} ${at(1 - value)}`);
@@ -52,7 +52,7 @@ export function pathOf(values: readonly number[], all: number): string {
   return points.length ? `M${points.join('L')}` : '';
 }
 
-/** Returns the indices of the frames for a strip with room for `room` pictures: the middle one of each equal part. */
+/** Returns the indices of the frames for a strip with room for `room` pictures: the middle frame of each equal part, at least one. */
 export function sampleIndices(all: number, room: number): number[] {
   const n = Math.max(1, Math.min(all, room));
   return Array.from({ length: all && n }, (_, i) => Math.floor(((i + 0.5) * all) / n));

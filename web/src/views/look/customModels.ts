@@ -4,7 +4,7 @@ import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
 const trained = 21100;
-const page = 200; // custom models are listed before all others
+const page = 200; // the list starts with the custom models, so one page contains up to 200 of them
 
 /** Returns an application's trained custom models, with names. */
 export async function customModels(app: Application): Promise<readonly { id: string; name: string }[]> {

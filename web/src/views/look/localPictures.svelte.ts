@@ -21,7 +21,7 @@ export class LocalPictures {
     this.all = await this.#calls.pictures();
   }
 
-  /** Stores a picture, and resolves when it is stored. */
+  /** Stores a picture, with a label for a concept if one is given. */
   async save(p: Picture, concept?: string): Promise<void> {
     this.#put(await this.#calls.save(p.id, p.name, p.base64, concept));
   }
@@ -31,7 +31,7 @@ export class LocalPictures {
     this.#put(await this.#calls.label(id, concept));
   }
 
-  /** Deletes all pictures and everything that was trained with them. */
+  /** Deletes all pictures and everything that was trained on them. */
   async deleteAll(): Promise<void> {
     await this.#calls.deleteAll();
     this.close();
@@ -42,7 +42,7 @@ export class LocalPictures {
     return this.all.some((k) => k.id === id);
   }
 
-  /** Returns the object URL of a stored picture. */
+  /** Returns the object URL of a stored picture. It is valid until `close` or `deleteAll`. */
   url(picture: StoredPicture): Promise<string> {
     let url = this.#urls.get(picture.id);
     if (!url) {

@@ -16,7 +16,7 @@ import {
   shortHash,
 } from './receipt';
 
-/** An answerer that notes what it was asked, and gives these answers in turn. */
+/** Returns a fetch function that gives these answers in turn, and the list of its requests. */
 function answers(...all: [number, object][]): {
   ask: Fetch;
   asked: { line: string; body: unknown; key: string | null }[];
@@ -262,7 +262,7 @@ test('time that is left, from how it went', () => {
   assert.equal(secondsLeft(at(0, 0), at(400, 25), 100), undefined);
   assert.equal(secondsLeft(at(0, 50), at(1000, 50), 100), undefined);
   assert.equal(secondsLeft(at(0, 0), at(1000, 100), 100), 0);
-  assert.equal(secondsLeft(at(0, 90), at(1000, 95), 100), 1); // what was stored came at once
+  assert.equal(secondsLeft(at(0, 90), at(1000, 95), 100), 1); // the 90 before the first mark do not count for the speed
 });
 
 test('time that is left, of work that becomes slower', () => {
@@ -270,9 +270,9 @@ test('time that is left, of work that becomes slower', () => {
   const at = (ms: number) => ({ at: ms, done: ms < 10_000 ? ms / 20_000 : 0.5 + (ms - 10_000) / 50_000 });
   for (let ms = 0; ms <= 20_000; ms += 500) marks = lately(marks, at(ms));
   const soon = secondsLeft(marks[0] as ProgressMark, at(20_000), 1) ?? 0;
-  assert.ok(soon === 15 || soon === 16, `${soon} s are left`); // from its beginning: 9
+  assert.ok(soon === 15 || soon === 16, `${soon} s are left`); // the mean speed since the start would give 9
   assert.ok(marks.length < 12, `${marks.length} marks are kept`);
-  // No progress for a while: only the earlier speed is known.
+  // There is no progress for a while, so only the earlier speed is known.
   for (let ms = 20_500; ms <= 30_000; ms += 500) marks = lately(marks, { at: ms, done: 0.7 });
   const left = secondsLeft(marks[0] as ProgressMark, { at: 30_000, done: 0.7 }, 1) ?? 0;
   assert.ok(left > 15 && left < 60, `${left} s are left`);

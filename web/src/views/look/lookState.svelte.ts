@@ -47,7 +47,7 @@ export class LookState {
   interimHost = $state.raw<ModelHost>();
   nameLanguages = $state.raw<readonly string[]>(['en']); // languages of the displayed names, the main one first
   predictions = $state.raw<Predictions>();
-  colors = $state.raw<readonly Concept[]>([]); // of the displayed picture
+  colors = $state.raw<readonly Concept[]>([]); // colours of the displayed picture
   failure = $state.raw<unknown>();
   isReading = $state(false);
 

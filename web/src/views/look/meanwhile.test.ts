@@ -46,10 +46,10 @@ test('the server answers until the recogniser can', async () => {
   use();
   await look.show(shown);
   assert.deepEqual([look.predictions?.by, look.predictions?.concepts[0]?.name], ['origin', 'server']);
-  look.hover('ai_1'); // its place would send the picture again
+  look.hover('ai_1'); // a heatmap would send the picture again
   await look.selectModel('food');
   assert.equal(look.predictions?.by, 'origin');
-  await look.selectModel('own'); // trained here: no server has it
+  await look.selectModel('own'); // trained on the device, so no server has it
   assert.deepEqual([look.predictions, look.failure], [undefined, undefined]);
   ready();
   await look.selectModel('general');

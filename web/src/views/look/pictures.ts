@@ -21,7 +21,7 @@ export async function readPicture(blob: Blob, name: string): Promise<Picture> {
   return { id: bytesToHex(hash).slice(0, 32), name, blob, base64, url: URL.createObjectURL(blob) };
 }
 
-/** The bytes in base64. The browser's own reader is the fastest that all have. */
+/** Returns the bytes in base64. FileReader is the fastest encoder that all browsers have. */
 export function base64Of(blob: Blob): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();

@@ -12,7 +12,7 @@ export interface Receipt {
 export async function createReceipt(calls: Calls, base64: string): Promise<Receipt> {
   const began = performance.now();
   const vector = await calls.embed(base64);
-  // All hosts use one language, and the hash omits what may differ between applications.
+  // All hosts answer in one language, and the hash omits the fields that differ between applications.
   const concepts = await calls.predict(general, base64, 'en');
   const ms = performance.now() - began;
   const rows = concepts.map(({ id, name, value }) => [id, name, value]);

@@ -1,15 +1,15 @@
-// Sends all pictures of this device to an application of the server. They leave the device only when the person requests it.
+// Sends all pictures of this device to an application of the server. They leave the device only when the user requests it.
 import type { Application } from '../../application.svelte';
 import { addExample, findOrCreateConcept } from '../models/calls';
 import type { LookState } from './lookState.svelte';
 import { base64Of } from './pictures';
 
 /**
- * Saves all pictures of the device to an application, with the concepts that they were given here. A picture that the
- * application has only gets the concept, so a call that failed can be repeated.
+ * Saves all pictures of the device to an application, with their labels. If the application has a picture already, this only adds the
+ * label, so the caller can repeat a failed call. `look.progress` shows the progress.
  */
 export async function sendAll(look: LookState, app: Application): Promise<void> {
-  const concepts = new Map<string, string>(); // the application's ids, by those of the device
+  const concepts = new Map<string, string>(); // concept ids of the application, by the concept ids of the device
   const all = look.pictures.all;
   try {
     look.progress = { done: 0, all: all.length };

@@ -1,4 +1,4 @@
-// A video on the page: its frames from the recogniser, and the displayed time.
+// The state of a video on the page: its frames from the recogniser, and the displayed time.
 import type { Client } from '../../../runtime/src/index';
 import { call } from '../../apiCall';
 import { revoke } from '../../blobs';
@@ -17,31 +17,31 @@ export function formatTime(seconds: number): string {
 /** A frame with its picture. */
 export interface VideoFrame extends Frame {
   readonly picture: Blob; // JPEG
-  readonly url: string; // of the picture, until the video is closed
+  readonly url: string; // object URL of the picture, until the video is read again or closed
 }
 
 const maxCurves = 5;
-const address = 'http://video.invalid/'; // of the file in the call; nothing is downloaded
+const address = 'http://video.invalid/'; // URL of the file in the call; the runtime reads the file and downloads nothing
 
 export class Video {
   readonly file: File;
   readonly url: string;
-  /** Milliseconds from one frame to the next. */
+  /** The time from one frame to the next, in milliseconds. */
   readonly frameMillis = 1000;
-  /** Whether the browser can play it; undefined before the first attempt. */
+  /** Whether the browser can play the video; undefined before the first attempt. */
   playable = $state<boolean>();
   frames = $state.raw<readonly VideoFrame[]>([]);
   /** The number of frames; 0 while it is unknown. */
   frameCount = $state(0);
   isReading = $state(false);
   failure = $state.raw<unknown>();
-  ms = $state(0); // duration of the call
+  ms = $state(0); // duration of the last call
 
-  seconds = $state(0); // displayed time
+  seconds = $state(0); // displayed time in seconds
   paused = $state(true);
   /** The ids of the concepts with a curve, in the order of their colours. */
   curveConcepts = $state.raw<readonly string[]>([]);
-  /** The id of the concept with its ranges displayed in the timeline. */
+  /** The id of the picked concept; the timeline highlights the ranges that show it. */
   pickedConcept = $state<string>();
 
   /** The index of the frame at the displayed time. */
@@ -61,12 +61,12 @@ export class Video {
     this.url = URL.createObjectURL(file);
   }
 
-  /** Returns a concept's name. */
+  /** Returns a concept's name, or its id if no frame has the concept. */
   name(id: string): string {
     return this.#names.get(id) ?? id;
   }
 
-  /** Requests predictions for every frame, with names in a language. A running request ends. */
+  /** Requests predictions for every frame, with names in a language. It aborts a running request first. Errors are in `failure`. */
   async read(client: Client, language: string): Promise<void> {
     this.#stopReading();
     const mine = new AbortController();
@@ -125,7 +125,7 @@ export class Video {
     this.seconds = Math.max(0, Math.min(seconds, Math.max(0, this.end - 0.001)));
   }
 
-  /** Displays the frame that is `by` frames after the current one. */
+  /** Pauses, and displays the frame that is `by` frames after the current one, among those that have arrived. */
   step(by: number): void {
     this.paused = true;
     const to = Math.max(0, Math.min(this.index + by, this.frames.length - 1));
@@ -154,7 +154,7 @@ export class Video {
     this.isReading = false;
   }
 
-  /** Ends the request and revokes the object URLs. */
+  /** Aborts the request and revokes the object URLs. */
   close(): void {
     this.#stopReading();
     revoke(this.url);

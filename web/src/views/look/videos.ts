@@ -1,4 +1,4 @@
-// Detects videos by their names and bytes, and tries the browser's player.
+// Detects videos by type, name and bytes, and tests whether the browser can play them.
 
 const endings = /\.(mp4|m4v|mov|qt|3gp|3g2|webm|mkv|avi|wmv|asf|mpg|mpeg|m2ts|mts|flv|ogv)$/i;
 
@@ -15,7 +15,10 @@ export async function splitVideos(files: readonly File[]): Promise<{ videos: Fil
 
 const maxPictureBytes = 20 << 20;
 
-/** Reports whether a file is an animated GIF, with two graphic control extensions, or an animated WebP, with a flag in its first bytes. */
+/**
+ * Reports whether a file is an animated GIF or WebP. An animated GIF has at least two graphic control extensions, and an animated WebP
+ * has a flag in its header. GIFs over 20 MiB are not read and count as pictures.
+ */
 export async function isAnimated(file: Blob): Promise<boolean> {
   const head = new Uint8Array(await file.slice(0, 32).arrayBuffer());
   const text = String.fromCharCode(...head);
@@ -28,7 +31,7 @@ export async function isAnimated(file: Blob): Promise<boolean> {
   return times > 1;
 }
 
-/** Reports whether the browser's player displays a video. */
+/** Reports whether the browser can display the pictures of a video. */
 export function isPlayable(url: string): Promise<boolean> {
   const player = document.createElement('video');
   player.muted = true;
@@ -44,7 +47,7 @@ export function isPlayable(url: string): Promise<boolean> {
   });
 }
 
-/** Copies the player's current picture as a PNG in full size. */
+/** Returns the player's current picture as a PNG in full size. */
 export function captureFrame(player: HTMLVideoElement): Promise<Blob> {
   const canvas = document.createElement('canvas');
   canvas.width = player.videoWidth;

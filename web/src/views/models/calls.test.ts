@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Fetch } from '../../apiCall';
 import { readVersion } from './calls';
 
-/** Somebody who is asked for a version, and says its code and how much is learned; without a code there is none. */
+/** Returns a host that answers with a version's code and progress, and counts the requests. Without a code the version does not exist. */
 function place(code?: number, progress?: number): { ask: Fetch; asked: () => number } {
   let asked = 0;
   const ask: Fetch = async () => {

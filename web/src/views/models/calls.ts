@@ -1,4 +1,4 @@
-// The calls of /v2 by the pages of models. The application chooses the host: the origin, or a copy here.
+// The calls of /v2 by the pages of models. The application chooses the host: the origin, or the replica on this device.
 
 import { call, type Fetch, listAll } from '../../apiCall';
 import type { Application, By } from '../../application.svelte';
@@ -11,13 +11,13 @@ export type Model = Schemas['Model'];
 export type Version = Schemas['ModelVersion'];
 export type Input = Schemas['Input'];
 export type Metrics = Schemas['Metrics'] & {
-  readonly pictures: number; // with labels for its concepts that the version learned from
-  readonly since?: Since; // absent of the first version
+  readonly pictures: number; // number of labelled pictures on which the version was trained
+  readonly since?: Since; // missing for the first version
 };
 /** The differences between a version's training data and the previous version's. */
 export type Since = NonNullable<Schemas['MetricsExtension']['since']>;
 
-/** A concept of a model. own: of this application, and so to be renamed. */
+/** A concept of a model. own: it is a custom concept of this application, so it can be renamed. */
 export interface Concept {
   readonly id: string;
   readonly name: string;
@@ -32,10 +32,10 @@ export interface ModelInfo {
   readonly closed: boolean; // only these things exist
 }
 
-/** The data from which a training would learn now. */
+/** The data on which a training would be done now. */
 export type TrainingSet = Schemas['TrainingSet'];
 
-/** A concept as a version sees it in a picture. */
+/** A version's prediction of a concept for a picture. */
 export interface Guess {
   readonly id: string;
   readonly name: string;
@@ -50,7 +50,7 @@ export interface Comparison {
   readonly changes: readonly { input: Input; before: readonly Guess[]; after: readonly Guess[] }[];
 }
 
-/** What versions are at. */
+/** The status codes of versions. */
 export const code = {
   trained: 21100,
   training: 21101,
@@ -61,10 +61,10 @@ export const code = {
   oneClass: 21112,
 };
 
-/** How many labelled pictures it takes to say how good a version is. */
+/** The minimum number of labelled pictures for an evaluation of a version. */
 export const fewest = 10;
 
-const most = 200; // that one call lists
+const most = 200; // maximum number of items that one call lists
 const path = (...parts: string[]) => `/${parts.map(encodeURIComponent).join('/')}`;
 
 /** Reports whether a version is queued or in training. */
@@ -77,7 +77,7 @@ export function isTrained<V extends Version>(v: V | undefined): v is V & { statu
   return v?.status.code === code.trained;
 }
 
-/** All models: the application's own, then those that everybody has. */
+/** Returns all models. own: the application's custom models. everyones: the built-in models. */
 export async function models(app: Application): Promise<{ own: Model[]; everyones: Model[] }> {
   const all = await listAll(most, async (n) => {
     const answer = await app.call<Schemas['ModelsAnswer']>('GET', `/models?page=${n}&per_page=${most}`);
@@ -99,7 +99,7 @@ export async function readModel(app: Application, id: string): Promise<ModelInfo
   };
 }
 
-/** A model's versions, newest first: those that were trained, or are being. */
+/** Returns the versions of a model, newest first, without those that no training was started for. */
 export async function versions(app: Application, id: string): Promise<Version[]> {
   const all = await listAll(most, async (n) => {
     const answer = await app.call<Schemas['ModelVersionsAnswer']>(
@@ -111,7 +111,7 @@ export async function versions(app: Application, id: string): Promise<Version[]>
   return all.filter((v) => v.status.code !== code.untrained);
 }
 
-/** One version. */
+/** Reads one version. */
 async function version(ask: Fetch, model: string, id: string): Promise<Version> {
   const answer = await call<Schemas['ModelVersionAnswer']>(ask, 'GET', path('models', model, 'versions', id));
   return answer.model_version as Version;
@@ -131,7 +131,7 @@ export async function readVersion(app: Places, model: string, id: string): Promi
   };
   const here = await version(app.ask, model, id).catch(ignoreUnknown);
   const { by } = app;
-  const alone = by !== 'device' || app.offline || app.marks.models.has(model); // what is marked, the origin does not have yet
+  const alone = by !== 'device' || app.offline || app.marks.models.has(model); // the origin does not have a marked model's changes yet
   if (here && (alone || !isUnderway(here) || here.progress !== undefined)) return { version: here, by };
   const there = await version(app.there, model, id).catch((failure) => {
     if (!here) throw failure;
@@ -142,7 +142,7 @@ export async function readVersion(app: Places, model: string, id: string): Promi
     : { version: here as Version, by };
 }
 
-/** The quality of a trained version on pictures that it has not seen; undefined if it is unknown. */
+/** Returns the quality of a trained version on pictures outside its training; undefined if it is unknown. */
 export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
   const at = `${path('models', model, 'versions', id)}/metrics`;
   const { model_version: v } = await app.call<Schemas['MetricsAnswer']>('GET', at);
@@ -157,7 +157,7 @@ export async function trainingSet(app: Application, model: string): Promise<Trai
   return (await app.call<{ training_set: TrainingSet }>('GET', at)).training_set;
 }
 
-/** The first different predictions of two versions. */
+/** Returns the first differences between the predictions of two versions. */
 export async function comparison(app: Application, model: string, id: string, other: string): Promise<Comparison> {
   const at = `${path('models', model, 'versions', id)}/comparison?with=${encodeURIComponent(other)}&page=1&per_page=60`;
   const answer = await app.call<{ comparison: Omit<Comparison, 'changes'>; changes?: Comparison['changes'] }>(
@@ -167,7 +167,7 @@ export async function comparison(app: Application, model: string, id: string, ot
   return { ...answer.comparison, changes: answer.changes ?? [] };
 }
 
-/** The training pictures of a version, with their labels of that time. */
+/** Returns the training pictures of a version, with their labels at the time of the training. */
 export function learnedFrom(app: Application, model: string, id: string): Promise<Input[]> {
   return listAll(most, async (n) => {
     const at = `${path('models', model, 'versions', id)}/inputs?page=${n}&per_page=${most}`;
@@ -175,13 +175,13 @@ export function learnedFrom(app: Application, model: string, id: string): Promis
   });
 }
 
-/** Begins to train another version. */
+/** Starts the training of another version. */
 export async function train(app: Application, model: string): Promise<Version> {
   const answer = await app.write<{ model: Model }>('POST', `${path('models', model)}/versions`);
   return answer.model.model_version as Version;
 }
 
-/** Takes a version out: the one before predicts again. */
+/** Deletes a version. If it was the newest, the previous version predicts again. */
 export async function removeVersion(app: Application, model: string, id: string): Promise<void> {
   await app.write('DELETE', path('models', model, 'versions', id));
 }
@@ -192,7 +192,7 @@ export async function analysisProgress(app: Application): Promise<{ done: number
   return { done: counts.processed, all: counts.processed + counts.to_process };
 }
 
-/** The predictions of a version for a picture, the likeliest first. */
+/** Returns the predictions of a version for a picture, the likeliest first. */
 export async function predict(app: Application, model: string, id: string, base64: string): Promise<Guess[]> {
   const answer = await app.call<Schemas['OutputsAnswer']>('POST', `${path('models', model, 'versions', id)}/outputs`, {
     inputs: [{ data: { image: { base64 } } }],
@@ -200,7 +200,7 @@ export async function predict(app: Application, model: string, id: string, base6
   return (answer.outputs?.[0]?.data?.concepts ?? []) as Guess[];
 }
 
-/** Makes a model and gives its id. */
+/** Creates a model and returns its id. */
 export async function create(
   app: Application,
   name: string,
@@ -228,7 +228,7 @@ export async function change(app: Application, id: string, name: string, config:
   });
 }
 
-/** Puts a concept into a model, or takes it out. */
+/** Adds a concept to a model (merge), or removes it. */
 export async function member(app: Application, id: string, concept: string, action: 'merge' | 'remove'): Promise<void> {
   await app.write('PATCH', '/models', {
     models: [{ id, output_info: { data: { concepts: [{ id: concept }] } } }],
@@ -240,7 +240,7 @@ export async function removeModel(app: Application, id: string): Promise<void> {
   await app.write('DELETE', path('models', id));
 }
 
-/** The concepts whose names begin with something, the application's own first. */
+/** Returns the concepts whose names begin with `start`. Custom concepts come first. */
 export async function findConcepts(app: Application, start: string): Promise<Concept[]> {
   const answer = await app.call<Schemas['ConceptsAnswer']>('POST', '/concepts/searches?page=1&per_page=8', {
     concept_query: { name: `${start}*` },
@@ -248,7 +248,7 @@ export async function findConcepts(app: Application, start: string): Promise<Con
   return (answer.concepts ?? []).map((c) => conceptOf(app, c));
 }
 
-/** The application's own concept of a name: the one there is, or a new one. */
+/** Returns the custom concept with a name. If none exists, it creates one. */
 export async function findOrCreateConcept(
   app: Application,
   name: string,
@@ -262,12 +262,12 @@ export async function findOrCreateConcept(
   return { concept: conceptOf(app, made.concepts?.[0] as Schemas['Concept']), isNew: true };
 }
 
-/** Calls one of the application's own concepts by another name. */
+/** Renames a custom concept. */
 export async function renameConcept(app: Application, id: string, name: string): Promise<void> {
   await app.write('PATCH', '/concepts', { concepts: [{ id, name }], action: 'overwrite' });
 }
 
-/** Says of a stored picture that it shows a concept, or does not. */
+/** Labels a stored picture with a concept, as present (1) or absent (0). */
 export async function label(app: Application, input: string, concept: string, value: 0 | 1): Promise<void> {
   await app.write('PATCH', '/inputs', {
     inputs: [{ id: input, data: { concepts: [{ id: concept, value }] } }],
@@ -275,7 +275,7 @@ export async function label(app: Application, input: string, concept: string, va
   });
 }
 
-/** Stores a picture, and the concept that it shows. If it is stored already, it only gets the concept. id: of its bytes. */
+/** Stores a picture with a label for a concept. If the picture is stored already, this only adds the label. id: the id from its bytes. */
 export async function addExample(
   app: Application,
   id: string,
@@ -293,7 +293,7 @@ export async function addExample(
   }
 }
 
-/** The page of a model. */
+/** Returns the path of a model's page. */
 export const modelPath = (app: Application, ...ids: string[]) => pathIn(app.id, 'models', ...ids);
 
 function conceptOf(app: Application, c: Schemas['Concept']): Concept {

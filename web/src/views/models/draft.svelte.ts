@@ -1,4 +1,4 @@
-// A model that is being made. A concept is created with its first picture, so that a picture is stored with its label at once.
+// A new model that is not created yet. A concept is created with its first picture, so that the picture is stored with its label.
 
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
@@ -10,12 +10,12 @@ export class Draft {
   name = $state('');
   id = $state('');
   thumbs = $state.raw<readonly string[]>([]);
-  count = $state(0); // pictures that were stored
-  isFixed = $state(false); // it was there before, and is not renamed here
-  savedName = ''; // the name that the application knows
+  count = $state(0); // number of stored pictures
+  isFixed = $state(false); // the concept existed before, so the person cannot rename it here
+  savedName = ''; // the stored name
 }
 
-/** How many concepts there may be: one to a digit key. */
+/** The maximum number of concepts: one for each digit key. */
 export const mostConcepts = 9;
 const mostThumbs = 12; // that are shown of a concept: the last
 
@@ -43,13 +43,13 @@ export class NewModel {
     for (const address of draft.thumbs) revoke(address);
   }
 
-  /** Stores pictures of a concept. fallback: its name, where it has none yet. */
+  /** Stores pictures of a concept. fallback: its name if the person has not typed one. */
   async add(draft: Draft, files: readonly File[], fallback: string): Promise<void> {
     const id = await this.identify(draft, fallback);
     await this.teaching.files(id, files, (address) => this.#addThumb(draft, address));
   }
 
-  /** The same for a frame of the camera. */
+  /** Stores a frame of the camera like [add] stores pictures. */
   async addFrame(draft: Draft, frame: Blob, fallback: string): Promise<void> {
     const id = await this.identify(draft, fallback);
     await this.teaching.blob(id, frame, '', (address) => this.#addThumb(draft, address));
@@ -62,7 +62,7 @@ export class NewModel {
     draft.thumbs = all.slice(-mostThumbs);
   }
 
-  /** The concept's id, which is made where there is none. */
+  /** Returns the concept's id. If the concept does not exist yet, it creates it. */
   identify(draft: Draft, fallback: string): Promise<string> {
     if (draft.id) return Promise.resolve(draft.id);
     let making = this.#making.get(draft);
@@ -83,7 +83,7 @@ export class NewModel {
     return concept.id;
   }
 
-  /** Tells the application a name that was changed after the first picture. */
+  /** Stores a name that the person changed after the first picture. */
   async rename(draft: Draft): Promise<void> {
     const name = draft.name.trim();
     if (!draft.id || !name || name === draft.savedName) return;
@@ -91,7 +91,7 @@ export class NewModel {
     draft.savedName = name;
   }
 
-  /** Makes the model once everything is stored, and gives its id. */
+  /** Waits until all pictures are stored, creates the model, and returns its id. */
   async make(): Promise<string> {
     await this.teaching.waitForAll();
     const ids: string[] = [];

@@ -1,9 +1,9 @@
-// A version as a file: which pictures taught it what, and how good it is.
+// Exports a version as a file: its training pictures with their labels, and its quality.
 import type { Application } from '../../application.svelte';
 import { learnedFrom, type Metrics, type ModelInfo, modelPath } from './calls';
 import type { NumberedVersion } from './versions';
 
-/** Gives the reader a version as JSON. */
+/** Starts a download of a version as JSON in the browser. */
 export async function save(
   app: Application,
   info: ModelInfo,

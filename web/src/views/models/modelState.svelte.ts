@@ -1,4 +1,4 @@
-// One model as its page shows it: what it is, its versions and how good they are, and the training that is underway.
+// The state of a model's page: the model, its versions with their quality, and the running training.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application, By } from '../../application.svelte';
 import { lately, type ProgressMark, secondsLeft } from '../../progress';
@@ -6,18 +6,18 @@ import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
 import { type NumberedVersion, numberVersions } from './versions';
 
-/** A training that is underway, as far as it can be seen from here. */
+/** A running training, with the progress that is known here. */
 export interface Training {
-  readonly id: string; // of the version
-  readonly by: By; // where it is
+  readonly id: string; // id of the version
+  readonly by: By; // the host that trains
   readonly code: number;
-  readonly read: number; // pictures of the application that are read
-  readonly pictures: number; // all of them
-  readonly share?: number; // that is learned, 0 to 1; absent: who trains does not say, or has not begun
-  readonly seconds?: number; // that are left, of the reading first and then of the learning; absent: nobody can tell yet
+  readonly read: number; // number of analysed pictures of the application
+  readonly pictures: number; // number of all pictures of the application
+  readonly share?: number; // progress of the training, 0 to 1; missing if the host does not report it or has not started
+  readonly seconds?: number; // remaining seconds, first of the analysis and then of the training; missing if unknown
 }
 
-/** How much of a training is done, of the reading first and then of the learning, 0 to 1; undefined where nobody can say. */
+/** Returns the progress, 0 to 1, first of the analysis and then of the training; undefined if it is unknown. */
 export function trainingShare(t: Training): number | undefined {
   return t.share ?? (t.read < t.pictures ? t.read / t.pictures : undefined);
 }
@@ -34,10 +34,10 @@ export class ModelState {
   /** The quality of each trained version; null if it is unknown. */
   readonly metrics = new SvelteMap<string, calls.Metrics | null>();
   training = $state.raw<Training>();
-  /** The version that came of a training that was watched here. */
+  /** The id of the version from a training that this page followed. */
   trainedHere = $state('');
   #watching = 0;
-  #follows = false; // somebody waits for a version
+  #follows = false; // the page follows a training
 
   constructor(app: Application, id: string) {
     this.app = app;
@@ -47,10 +47,10 @@ export class ModelState {
     this.versions = new Resource(async () => numberVersions(await calls.versions(app, id)));
   }
 
-  /** The version that predicts where none is named. */
+  /** The version that predicts if a call names none. */
   readonly inUse = $derived.by(() => this.versions.data?.find(calls.isTrained));
 
-  /** Reads everything, again if it was read before. */
+  /** Reads everything, or reads it again. */
   load = async (): Promise<void> => {
     await Promise.all([this.info.load(), this.versions.load(), this.set.load()]);
     const newest = this.versions.data?.[0];
@@ -72,16 +72,16 @@ export class ModelState {
     try {
       this.metrics.set(id, (await calls.metrics(this.app, this.id, id)) ?? null);
     } catch {
-      // The versions are there without it; the page asks again as it reads them again.
+      // The page shows the versions without it, and repeats the request when it reads the versions again.
     }
   }
 
-  /** The version before one that predicted too. */
+  /** Returns the previous version that is trained. */
   before(v: NumberedVersion): NumberedVersion | undefined {
     return this.versions.data?.find((one) => calls.isTrained(one) && one.number < v.number);
   }
 
-  /** Trains another version and follows it; gives the version as it ended, or undefined where the wait was ended. */
+  /** Trains another version and follows it. It returns the finished version, or undefined if the wait was ended. */
   async train(): Promise<NumberedVersion | undefined> {
     this.#follows = true; // the list of versions has it before the answer comes
     try {
@@ -94,7 +94,7 @@ export class ModelState {
     }
   }
 
-  #leftVersion = ''; // a version that is no longer waited for
+  #leftVersion = ''; // id of a version that the page stopped following
 
   /** Ends the wait. The training continues at its host. */
   leave(): void {
@@ -103,7 +103,7 @@ export class ModelState {
     this.training = undefined;
   }
 
-  /** Follows a version that was begun elsewhere, or before. */
+  /** Follows a training that another page or host started. */
   async #resume(v: calls.Version): Promise<void> {
     this.#follows = true;
     try {
@@ -121,7 +121,7 @@ export class ModelState {
     const began = performance.now();
     let { by } = this.app;
     let now = v;
-    let marks: readonly ProgressMark[] = []; // of the reading, then of the learning
+    let marks: readonly ProgressMark[] = []; // progress of the analysis, then of the training
     let learns = false;
     for (;;) {
       const { done, all } = await calls.analysisProgress(this.app);
@@ -162,4 +162,4 @@ export class ModelState {
   }
 }
 
-const shown = 12; // versions whose figures are read at once
+const shown = 12; // number of versions whose quality is read at once

@@ -25,10 +25,10 @@ const since = (new_inputs: number, corrected_inputs: number) => ({
 });
 
 test('a version has learned from pictures that were new and from labels that were corrected', () => {
-  assert.deepEqual(trainingChanges(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // two were removed
+  assert.deepEqual(trainingChanges(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // six were added and two removed
   assert.deepEqual(trainingChanges(metricsOf(8, since(0, 2)), metricsOf(8)), { more: 0, corrected: 2 });
   assert.deepEqual(trainingChanges(metricsOf(7, since(0, 0)), metricsOf(8)), { more: -1, corrected: 0 });
-  assert.deepEqual(trainingChanges(metricsOf(9), metricsOf(8)), { more: 1, corrected: 0 }); // a copy that does not tell
+  assert.deepEqual(trainingChanges(metricsOf(9), metricsOf(8)), { more: 1, corrected: 0 }); // a host that does not report `since`
   assert.deepEqual(trainingChanges(metricsOf(9), undefined), { more: 0, corrected: 0 });
 });
 
@@ -52,7 +52,7 @@ test('a cut-off does not keep its promise where cross-validation supports less',
   const binary_metrics = ['Bird', 'Bee', 'Bat'].map(metricsNamed);
   const metrics = metricsOf(9, { binary_metrics, sightline: { promised_precision: 0.9, concepts } });
   assert.deepEqual(unmetPromises(metrics), [{ name: 'Bird', supported: 0.59 }]);
-  assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics, sightline: { concepts } })), []); // by an older program
+  assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics, sightline: { concepts } })), []); // an older program promises nothing
   assert.deepEqual(unmetPromises(metricsOf(9, { binary_metrics })), []);
 });
 
@@ -116,5 +116,5 @@ test('a cell of the confusion counts its pictures and opens them', () => {
     { input: { data: { concepts: [{ id: 'ripe', name: 'ripe', value: true }] } } },
     { output: { data: { concepts: [{ id: 'ripe', name: 'ripe', value: true }] } } },
   ]);
-  assert.equal(query(cells[2]?.[2]?.href).length, 4); // none is labelled, none is predicted
+  assert.equal(query(cells[2]?.[2]?.href).length, 4); // neither concept is labelled, and neither is predicted
 });

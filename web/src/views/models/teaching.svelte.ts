@@ -1,4 +1,4 @@
-// Pictures on their way to being examples of a concept: stored one after the other, counted as they are.
+// Stores pictures as examples of concepts, one after the other, and counts them.
 
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
@@ -7,11 +7,11 @@ import { picturesIn, readPicture } from '../look/pictures';
 import { addExample } from './calls';
 
 export class Teaching {
-  /** How many pictures were stored here, by concept. */
+  /** The number of pictures stored here, by concept. */
   readonly counts = new SvelteMap<string, number>();
-  /** How many are on their way. */
+  /** The number of pictures that are not stored yet. */
   pending = $state(0);
-  /** Those that were not taken, and why. */
+  /** The rejected pictures with their failures. */
   failures = $state.raw<readonly { name: string; failure: unknown }[]>([]);
   #app: Application;
   #queue: Promise<unknown> = Promise.resolve();
@@ -38,7 +38,7 @@ export class Teaching {
     return work;
   }
 
-  /** Resolves once nothing is on its way. */
+  /** Resolves once all pictures are stored or rejected. */
   async waitForAll(): Promise<void> {
     while (this.pending > 0) await this.#queue;
   }

@@ -1,20 +1,21 @@
-// The names of versions by their order: v1, v2.
+// Numbers a model's versions (v1, v2), and reads quality and changes from their metrics.
 import { isTrained, isUnderway, type Metrics, type Version } from './calls';
 
-/** A version with its number, which is its place in the order of versions. */
+/** A version with its number: its place among the model's versions that are trained or in training, starting at 1. */
 export interface NumberedVersion extends Version {
   readonly number: number;
 }
 
 /**
- * Returns the number of training pictures that a version has more than the previous one, and the number of pictures with another label.
+ * Returns the changes of the training set since the previous version. more: number of new pictures. If there are none, the difference in
+ * the number of pictures, negative if pictures were removed. corrected: number of pictures with a changed or removed label.
  */
 export function trainingChanges(now: Metrics, before: Metrics | null | undefined): { more: number; corrected: number } {
   const less = now.pictures - (before?.pictures ?? now.pictures);
   return { more: now.since?.new_inputs || less, corrected: now.since?.corrected_inputs ?? 0 };
 }
 
-/** Returns precision and recall of each concept at its cut-off. Versions of the oldest programs have one cut-off for all: `at`. */
+/** Returns precision and recall of each concept at its cut-off. at: the common cut-off of all concepts in metrics of old programs. */
 export function conceptQuality(metrics: Metrics): { at: number | undefined; of: readonly (Quality | undefined)[] } {
   const ours = metrics.sightline?.concepts ?? [];
   if (ours.some((c) => c.precision !== undefined)) {
@@ -39,7 +40,7 @@ interface Quality {
   readonly recall: number;
 }
 
-/** Returns the concepts with less precision than promised, with the precision that cross-validation supports. */
+/** Returns the concepts for which cross-validation supports less than the promised precision. supported: the supported precision. */
 export function unmetPromises(metrics: Metrics): { name: string; supported: number }[] {
   const { concepts = [], promised_precision: promised } = metrics.sightline ?? {};
   return concepts.flatMap(({ supported_precision: supported }, i) => {
@@ -48,7 +49,7 @@ export function unmetPromises(metrics: Metrics): { name: string; supported: numb
   });
 }
 
-/** Numbers versions. A failed one has the number of the next one. */
+/** Numbers versions, which are in order of age, the newest first. A failed version has the number of the next trained version. */
 export function numberVersions(versions: readonly Version[]): NumberedVersion[] {
   let n = 0;
   return versions

@@ -4,19 +4,19 @@ import { address } from '../../clauses/query';
 import type { Cell } from '../../parts/confusion';
 import type { Metrics } from './calls';
 
-/** A judgement to check: the label of a picture, and the prediction of a version that has not seen it. */
+/** A label to check: it differs from the prediction of a version that was not trained on the picture. */
 export interface Weak {
   readonly input: string;
   readonly concept: { readonly id: string; readonly name: string };
   readonly yes: boolean; // it has a positive label
   readonly shows: string | undefined; // its first positive label
-  readonly predicted: { readonly id: string; readonly name: string; readonly value: number }; // what it is taken for
+  readonly predicted: { readonly id: string; readonly name: string; readonly value: number }; // the predicted concept
   readonly value: number;
 }
 
-const doubt = 0.25; // from label to value: what is nearer is in no doubt
+const doubt = 0.25; // minimum difference between a label and the predicted value for a doubt
 
-/** The pictures in doubt, the most first. */
+/** Returns the doubtful labels in the evaluation's order, which starts with the most doubtful. */
 export function weakest(metrics: Metrics | null | undefined): Weak[] {
   const all = (metrics?.test_set ?? []).flatMap(
     ({ id, predicted_concepts: predicted, ground_truth_concepts: truths }) => {
@@ -38,7 +38,7 @@ export function weakest(metrics: Metrics | null | undefined): Weak[] {
   return all.filter((w) => Math.abs(w.value - Number(w.yes)) >= doubt);
 }
 
-/** The confusion matrix as it is drawn: a row and a column for each concept, and one for none where that happens. */
+/** Returns the confusion matrix: a row and a column for each concept, and one for "no concept" if that occurs. */
 export function confusion(metrics: Metrics, app: string, nothing: string): { names: string[]; cells: Cell[][] } {
   const { matrix = [], concept_ids: ids = [] } = metrics.confusion_matrix ?? {};
   const counts = metrics.sightline?.confusion_counts;
@@ -62,7 +62,7 @@ export function confusion(metrics: Metrics, app: string, nothing: string): { nam
   return { names: all.map(nameOf), cells };
 }
 
-/** The clauses for a side of a cell: the concept, or none of them. */
+/** Returns the clauses for one side of a cell: the concept, or none of the concepts. */
 function cellClauses(
   kind: 'labelled' | 'predicted',
   id: string | undefined,

@@ -5,7 +5,7 @@ import { Queue } from './queue';
 
 type Patch = { inputs: [{ id: string; data: { concepts: { id: string; value?: boolean }[] } }]; action: string };
 
-/** An application whose model asks for so many pictures, and that stores their labels. */
+/** Returns an application with `total` pictures in the queue of its model, which stores their labels. */
 function applicationOf(total: number) {
   const kept = new Map<string, Record<string, boolean>>();
   const app = {
@@ -103,7 +103,7 @@ test('what was said before the tab was killed is not asked again', async () => {
   const before = queueOf(app);
   await before.more();
   for (let n = 0; n < 3; n++) await before.say({ ripe: true });
-  app.isCopyReady = false; // another page: its copy is not open yet, and the origin does not know the label
+  app.isCopyReady = false; // a new page: its replica is not open yet, and the origin does not know the labels
   const after = queueOf(app);
   await after.more();
   assert.equal(shownId(after), 'p3');

@@ -1,5 +1,5 @@
-// The pictures from which a model learns most, one after another. A person's label of one is stored before the next is shown: whenever the
-// tab closes, all displayed labels are stored.
+// The queue of the pictures whose labels improve a model most. A label is stored before the next picture is shown, so all displayed labels
+// are stored whenever the tab is closed.
 import { createSubscriber } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
@@ -20,8 +20,8 @@ type Answer = {
   readonly inputs: (Schemas['Input'] & Pick<Candidate, 'useful' | 'predicted'>)[];
 };
 
-const ahead = 20; // pictures that are asked for at once
-const few = 5; // left, when more are asked for
+const ahead = 20; // number of pictures in one request
+const few = 5; // number of remaining pictures at which more are requested
 
 /** The labels of a picture from this page: concepts present or absent, by id. */
 export type Words = Readonly<Record<string, boolean>>;
@@ -31,7 +31,7 @@ interface QueueState {
   readonly pictures: readonly Candidate[]; // the shown and the next ones, in this order
   readonly at: number;
   readonly labels: Readonly<Record<string, Words>>; // since the page was opened, by picture
-  readonly total: number; // that waited when the page was opened
+  readonly total: number; // number of pictures in the queue when the page was opened
   readonly isRead: boolean;
   readonly busy: boolean;
   readonly failure: unknown;
@@ -45,9 +45,9 @@ export class Queue {
   readonly #listen = createSubscriber((update) => {
     this.#update = update;
   });
-  #order: string[] = []; // of the labelled pictures, the last at the end
+  #order: string[] = []; // ids of the labelled pictures, the last at the end
   #asking: Promise<void> | undefined;
-  #all = false; // whether everything that waits is in pictures
+  #all = false; // whether the complete queue is loaded
 
   constructor(app: Application, model: string) {
     this.#app = app;
@@ -64,13 +64,13 @@ export class Queue {
     this.#update();
   }
 
-  /** The picture that is asked about. */
+  /** The displayed picture. */
   get now(): Candidate | undefined {
     const { pictures, at } = this.state;
     return pictures[at];
   }
 
-  /** Its labels. */
+  /** The labels of the displayed picture. */
   get words(): Words {
     return this.state.labels[this.now?.id ?? ''] ?? {};
   }
@@ -80,7 +80,7 @@ export class Queue {
     return Object.keys(this.state.labels).length;
   }
 
-  /** Asks for pictures, and for more when few are left. */
+  /** Requests pictures, and more of them when few remain. */
   more = async (): Promise<void> => {
     if (this.#all || this.#state.pictures.length - this.#state.at > few) return;
     this.#asking ??= this.#ask().finally(() => {
@@ -97,7 +97,7 @@ export class Queue {
 
   async #ask(): Promise<void> {
     const path = `/models/${encodeURIComponent(this.#model)}/next`;
-    // Labelled ones have left the list; skipped ones still lead it.
+    // Labelled pictures have left the list, and skipped ones are still at its start.
     const passed = this.#state.pictures.filter((p) => !this.#state.labels[p.id]).length;
     try {
       if (!this.#state.isRead) await this.#app.waitForCopy();

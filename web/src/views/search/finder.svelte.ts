@@ -1,4 +1,4 @@
-// The results of a search: the number of matches, their scores, pages of hits, and the hits that are the very file of the query.
+// The results of a search: the number of matches, their scores, pages of hits, and the hits with the same file as the query.
 import type { Application, By } from '../../application.svelte';
 import { type Clause, ready, type Similar, toQuery } from '../../clauses';
 import type { Place } from '../../parts/map/place';
@@ -15,25 +15,25 @@ export interface Hit {
 }
 
 export interface Scores {
-  readonly from: number; // where the first bin begins
-  readonly to: number; // where the last one ends
+  readonly from: number; // lower edge of the first bin
+  readonly to: number; // upper edge of the last bin
   readonly counts: readonly number[];
   readonly cut_off?: { readonly value: number; readonly source: string; readonly examples: number };
 }
 
 export interface SearchResult {
-  readonly matching: number; // inputs that every clause lets through
-  readonly scores?: Scores; // absent where nothing ranks
+  readonly matching: number; // number of inputs that match all clauses
+  readonly scores?: Scores; // missing if no clause ranks
   readonly first: readonly Hit[];
-  readonly least: number; // score from which on the first hits are; 0: any
-  readonly ms: number; // that the hits took
+  readonly least: number; // minimum score of the first hits; 0: no minimum
+  readonly ms: number; // duration of the request for the hits
   readonly by: By;
 }
 
-/** How many hits are asked for at a time. */
+/** The number of hits on a page. */
 export const size = 60;
 
-/** The body of the search, as it is sent. */
+/** Returns the body of the search request. */
 export function bodyOf(clauses: readonly Clause[], least: number, page = 1): { query: object; pagination: object } {
   return {
     query: { ...toQuery(clauses), ...(least > 0 && { min_score: least }) },
@@ -41,7 +41,7 @@ export function bodyOf(clauses: readonly Clause[], least: number, page = 1): { q
   };
 }
 
-/** The error if a dropped picture is on another device. */
+/** The error for a search with a dropped picture that is not on this device. */
 export class PictureUnavailable extends Error {}
 
 async function refuse(clauses: readonly Clause[]): Promise<void> {
@@ -66,7 +66,7 @@ export async function find(
   return { first, least, ms: performance.now() - began, by: app.by, ...summary };
 }
 
-/** A page of the hits that have a score or more, from 1. */
+/** Returns a page of the hits with at least a score. Pages are numbered from 1. */
 export async function hitsOf(
   app: Application,
   clauses: readonly Clause[],
@@ -93,7 +93,7 @@ export async function placesOf(
   return answer.summary.places;
 }
 
-/** The inputs that are the same file as a picture that is looked for. */
+/** Returns the ids of the inputs with the same file as a picture of the query. */
 export async function sameAs(app: Application, clauses: readonly Clause[]): Promise<Set<string>> {
   const like = clauses.filter((c): c is Similar => c.kind === 'similar' && !c.negate && !c.crop);
   // Without an answer a hit still shows why it matched.

@@ -1,7 +1,10 @@
 import type { Application } from '../../application.svelte';
 import { type Clause, toQuery } from '../../clauses';
 
-/** For a search without results: the clause without which most inputs would match; undefined if no single clause is to blame. */
+/**
+ * For a search without results: returns the index of the clause to remove so that the most inputs match, and their number. If every search
+ * with one clause less has no results either, it returns undefined.
+ */
 export async function bestFilterToRemove(
   app: Application,
   clauses: readonly Clause[],

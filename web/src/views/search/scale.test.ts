@@ -16,14 +16,14 @@ test('edges and scores', () => {
   assert.equal(nearest(scores, 0.6837), 28);
   assert.equal(nearest(scores, 0), 0);
   assert.equal(nearest(scores, 2), 60);
-  assert.equal(binOf(scores, 1), 59); // the last bin ends with its content
+  assert.equal(binOf(scores, 1), 59); // the last bin includes its upper edge
   assert.equal(binOf(scores, 0.4), 0);
   assert.equal(binOf(scores, 0.7051), 30);
 });
 
 test('what is asked for at an edge leaves out no hit above it', () => {
   for (let at = 0; at <= 60; at++) {
-    assert.ok(leastAt(scores, at) < edge(scores, at) + 1e-9); // scores have seven digits
+    assert.ok(leastAt(scores, at) < edge(scores, at) + 1e-9); // 1e-9 is below the precision of scores, which have seven digits
     assert.ok(leastAt(scores, at) > edge(scores, at) - 2e-4);
   }
   assert.equal(leastAt({ ...scores, from: 0 }, 0), 0);

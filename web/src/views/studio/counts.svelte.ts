@@ -3,8 +3,8 @@ import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
-const most = 5000; // pictures that are looked at for the one count
-const seldom = 10_000; // ms between two of those counts
+const most = 5000; // maximum number of pictures for the count of the queue, which reads all of them
+const seldom = 10_000; // ms between two counts of the queue
 const page = 200; // own models are listed before all others
 
 export class Counts {
@@ -16,7 +16,7 @@ export class Counts {
   #later: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Counts again, soon: much that changes at once is counted once. */
+  /** Schedules a count. Several changes in a short time cause one count. */
   soon(app: Application): void {
     if (this.#of !== app.id) {
       this.inputs = this.models = this.next = undefined;

@@ -1,4 +1,4 @@
-// The pages of the side bar and of the tabs.
+// The pages in the side bar and in the tabs.
 import Braces from '@lucide/svelte/icons/braces';
 import Eye from '@lucide/svelte/icons/eye';
 import Images from '@lucide/svelte/icons/images';
@@ -14,13 +14,13 @@ import { pathIn, type Route } from '../../routes';
 
 export interface Page {
   readonly href: string;
-  readonly routes: readonly Route[]; // where it is the current one
+  readonly routes: readonly Route[]; // routes on which the page is marked as the current one
   readonly icon: Component;
   readonly name: () => string;
-  readonly counts?: 'inputs' | 'models' | 'next'; // the things whose number is shown next to it
+  readonly counts?: 'inputs' | 'models' | 'next'; // kind of things that the number next to the name counts
 }
 
-/** The pages that work on an application's pictures. */
+/** Returns the pages for work with an application. */
 export const working = (app: string): readonly Page[] => [
   look('/'),
   {
@@ -48,7 +48,7 @@ export const working = (app: string): readonly Page[] => [
   { href: pathIn(app, 'concepts'), routes: ['/:app/concepts'], icon: Tags, name: () => m.concepts() },
 ];
 
-/** The page that needs no application. For a stranger it has a separate address. */
+/** Returns the Look page, which needs no application. Visitors who are not signed in open it at /look. */
 export const look = (href: '/' | '/look'): Page => ({
   href,
   routes: ['/', '/look'],

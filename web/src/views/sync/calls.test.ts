@@ -5,7 +5,7 @@ import { Calls } from './calls';
 
 const ok = { status: { code: 10000, description: 'Ok' } };
 
-/** A copy of so many inputs, which notes what it is asked to write. */
+/** Returns the calls of a replica with `count` inputs, and the list of its write requests. */
 function copyOf(count: number): { calls: Calls; written: { line: string; body: unknown }[] } {
   const written: { line: string; body: unknown }[] = [];
   const ask: Fetch = async (path, init = {}) => {

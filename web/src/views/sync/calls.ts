@@ -1,4 +1,4 @@
-// The calls of /v2 that a copy is worked with. The copy answers them itself, with a network or without.
+// The calls of /v2 by the sync page. The replica on this device answers them, with or without a network, or the edge.
 import { call, type Fetch } from '../../apiCall';
 import { Failure } from '../../console';
 import type { Conflict, Content, Label, Operation } from '../../operations';
@@ -9,15 +9,15 @@ type Schemas = components['schemas'];
 
 export type { Conflict, Content, Label, Operation, PendingOperation } from '../../operations';
 
-/** An input of the copy. */
+/** An input of the replica. */
 export interface Input {
   readonly id: string;
   readonly name: string;
-  readonly path: string; // of its picture, "/hosted/…"; empty: it is not stored here
+  readonly path: string; // path of its picture, "/hosted/…"; empty if the picture is not stored here
   readonly concepts: readonly Label[];
 }
 
-/** A model of the application's own. */
+/** A custom model of the application. */
 export interface Model {
   readonly id: string;
   readonly name: string;
@@ -43,7 +43,7 @@ export class Calls {
     await this.#call('DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
   }
 
-  /** How many inputs there are, and the newest of them, the newest first. */
+  /** Returns the number of inputs and at most `most` of the newest, newest first. */
   async newest(most: number): Promise<{ all: number; inputs: Input[] }> {
     const { counts } = await this.#call<Schemas['CountsAnswer']>('GET', '/inputs/status');
     const all = (counts?.processed ?? 0) + (counts?.to_process ?? 0) + (counts?.errors ?? 0);
@@ -87,7 +87,7 @@ export class Calls {
     });
   }
 
-  /** Says of a picture that it shows a concept (1), that it does not (0), or takes either back (null). */
+  /** Labels a picture with concepts as present (1) or absent (0), or removes the label (null). */
   async label(input: string, labels: readonly Label[]): Promise<void> {
     const given = labels.filter((l) => l.value !== null).map(({ id, value }) => ({ id, value }));
     const taken = labels.filter((l) => l.value === null).map(({ id }) => ({ id }));
@@ -105,17 +105,17 @@ export class Calls {
     await this.#call('PATCH', '/inputs', { inputs: [{ id: input, data }], action: 'overwrite' });
   }
 
-  /** Deletes a picture for ever. */
+  /** Deletes a picture permanently. */
   async remove(input: string): Promise<void> {
     await this.#call('DELETE', `/inputs/${encodeURIComponent(input)}`);
   }
 
-  /** Calls a concept by a name. */
+  /** Renames a concept. */
   async name(id: string, name: string): Promise<void> {
     await this.#call('PATCH', '/concepts', { concepts: [{ id, name }], action: 'overwrite' });
   }
 
-  /** The application's own concepts. */
+  /** Returns the custom concepts of the application. */
   async concepts(): Promise<{ id: string; name: string }[]> {
     // They are listed before those of the models.
     const answer = await this.#call<Schemas['ConceptsAnswer']>('GET', `/concepts?per_page=200`);
@@ -123,20 +123,20 @@ export class Calls {
     return own.map(({ id = '', name = '' }) => ({ id, name }));
   }
 
-  /** The application's own models. */
+  /** Returns the custom models of the application. */
   async models(): Promise<Model[]> {
     const answer = await this.#call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
     const own = (answer.models ?? []).filter((model) => model.app_id === this.#app);
     return own.map(({ id = '', name = '' }) => ({ id, name }));
   }
 
-  /** Makes a model of concepts. */
+  /** Creates a model with concepts. */
   async make(id: string, name: string, concepts: readonly string[]): Promise<void> {
     const data = { concepts: concepts.map((concept) => ({ id: concept })) };
     await this.#call('POST', '/models', { model: { id, name, output_info: { data } } });
   }
 
-  /** Trains a model on what the copy has, and returns when that is done, well or not. */
+  /** Trains a model on the data of the replica, and returns when the training has succeeded or failed. */
   async train(model: string, pause: () => Promise<void>): Promise<void> {
     const path = `/models/${encodeURIComponent(model)}/versions`;
     const begun = await this.#call<Schemas['ModelAnswer']>('POST', path);
@@ -180,7 +180,7 @@ export class Calls {
     return { is: 'gone' };
   }
 
-  /** The bytes of a picture of the copy. */
+  /** Returns the bytes of a picture. */
   async picture(path: string): Promise<Blob> {
     const answer = await this.#ask(path);
     if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });

@@ -1,4 +1,4 @@
-// The digest of a copy's state and its origin's: equal at the same entry of the same log, or the two differ.
+// Compares the digests of a replica's state and of its origin's. At the same entry of the same log, equal states have equal digests.
 import { Failure } from '../../console';
 import { bytesToHex } from '../look/receipt';
 
@@ -9,13 +9,13 @@ export interface Digest {
   readonly root: string;
 }
 
-/** The result of a comparison: none if the two belong to different places of the log. */
+/** Compares two digests. The result is 'elsewhere' if they belong to different entries or logs, and thus are not comparable. */
 export function compare(here: Digest, there: Digest): 'equal' | 'differ' | 'elsewhere' {
   if (here.epoch !== there.epoch || here.seq !== there.seq) return 'elsewhere';
   return here.root === there.root ? 'equal' : 'differ';
 }
 
-/** Asks the origin for its digest of an application, with an access token. */
+/** Requests the origin's digest of an application, with an access token. */
 export async function originDigest(app: string, token: string): Promise<Digest> {
   const headers = { Authorization: `Bearer ${token}`, Accept: 'application/vnd.sightline.sync' };
   const query = new URLSearchParams({ app, p: '0', prefix: '' });

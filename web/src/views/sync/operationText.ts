@@ -1,4 +1,4 @@
-// The content of an operation, in the reader's words. Labels are separate, since they contain names that are not ours.
+// Texts for operations, verdicts and sync phases. Labels are separate, because they contain the users' names of concepts.
 
 import type { Label, Operation } from './calls';
 import { m } from './words';
@@ -23,7 +23,7 @@ const kinds: Readonly<Record<string, () => string>> = {
 /** Returns the name of an operation's kind. */
 export const operationName = (o: Operation): string => kinds[o.kind]?.() ?? m.op_other();
 
-/** Returns the labels that an operation adds or removes. */
+/** Returns the labels that an operation adds or removes; an empty list for operations without labels. */
 export const labelsOf = (o: Operation): readonly Label[] =>
   o.kind === 'input_labels' || o.kind === 'input_create' ? (o.content?.concepts ?? []) : [];
 

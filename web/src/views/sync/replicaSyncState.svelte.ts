@@ -1,4 +1,4 @@
-// What /sync shows of an application's copy on this device, and what can be done with that alone.
+// The state of the Sync page for a replica on this device, with the actions that only such a replica has.
 import type { Application } from '../../application.svelte';
 import { pageToken } from '../../console';
 import type { Replica as Open } from '../../replica.svelte';
@@ -41,13 +41,13 @@ export class ReplicaSyncState extends SyncState {
 
   add = (p: Picture) => this.write((calls) => calls.add(p));
 
-  /** The digests of the copy's state and of the origin's. */
+  /** Returns the digest of the replica's state and the digest of the origin's. */
   async digests(): Promise<[Digest, Digest]> {
     return [await this.open.digest(), await originDigest(this.app.id, (await pageToken(this.app.id)).token)];
   }
 }
 
-/** The hash of the module that folds the log here, as the runtime has loaded it. */
+/** Returns the hash of the module that folds the log on this device, from the runtime's manifest; empty if the manifest has none. */
 export async function core(): Promise<string> {
   const path = '/runtime/manifest.json';
   const manifest = (await caches.match(path)) ?? (await fetch(path));

@@ -1,5 +1,5 @@
-// The contents of /sync besides an application's status: its newest pictures, its concepts and models. They are read while that page is
-// open, and at each change. It is the same for a copy on this device and for an edge.
+// The contents of /sync except an application's status: its newest pictures, its concepts and its models. They are read while that page is
+// open, and at each change. The page works the same with a replica on this device and with an edge.
 import type { Application } from '../../application.svelte';
 import { coalesce } from '../../coalesce';
 import type { Conflict, Content, Operation } from '../../operations';
@@ -7,7 +7,7 @@ import type { Outbox } from '../../outbox.svelte';
 import type { MarkKind } from '../../syncMarks';
 import { Calls, type Input, type Model } from './calls';
 
-const more = 24; // pictures that are shown more, each time
+const more = 24; // number of pictures that each press of "more" adds
 
 export abstract class SyncState {
   readonly calls: Calls;
@@ -15,13 +15,13 @@ export abstract class SyncState {
   readonly #outbox: Outbox;
 
   inputs = $state.raw<readonly Input[]>([]); // the newest, newest first
-  count = $state(0); // of all inputs
+  count = $state(0); // number of all inputs
   concepts = $state.raw<readonly { id: string; name: string }[]>([]);
   models = $state.raw<readonly Model[]>([]);
   isRead = $state(false); // whether all these were read
   failure = $state.raw<unknown>();
   #most = more;
-  #names = new Map<string, string>(); // of the displayed things, by id: a deleted one keeps its name
+  #names = new Map<string, string>(); // names of the displayed items by id, kept after a deletion
 
   constructor(application: Application, outbox: Outbox) {
     this.#application = application;
@@ -29,11 +29,11 @@ export abstract class SyncState {
     this.calls = new Calls(outbox.ask, application.id);
   }
 
-  /** Whether it can be read. */
+  /** Whether the host is open, so that reads work. */
   protected abstract readonly reads: boolean;
   /** The name of its host, and the texts about the operations that are pending there. */
   abstract readonly words: { readonly place: string; readonly pending: string; readonly safe: string };
-  /** Whether what waits outlives this page. */
+  /** Whether pending operations survive the closing of this page. */
   abstract readonly keeps: boolean;
 
   get status() {
@@ -65,7 +65,7 @@ export abstract class SyncState {
     return this.marks.inputs.get(input.id) ?? 'confirmed';
   }
 
-  /** The name of an operation's subject. */
+  /** Returns the name of an operation's subject. */
   nameOf(o: Operation): string {
     const id = o.input_id ?? o.model_id ?? o.concept_id ?? '';
     return this.#names.get(id) ?? o.content?.name ?? id;
@@ -87,13 +87,13 @@ export abstract class SyncState {
     }
   });
 
-  /** Shows more of the older pictures. */
+  /** Shows further, older pictures. */
   async older(): Promise<void> {
     this.#most += more;
     await this.refresh();
   }
 
-  /** Does something there, and shows what it has come to. */
+  /** Runs writes at the host, and then reads and shows the results. */
   async write(work: (calls: Calls) => Promise<void>): Promise<void> {
     try {
       await work(this.calls);
@@ -116,12 +116,12 @@ export abstract class SyncState {
   }
 }
 
-/** An id that nothing else has. */
+/** Returns a unique id. */
 export function freshId(): string {
   return crypto.randomUUID().replaceAll('-', '');
 }
 
-/** The path of the picture that an operation brought. */
+/** Returns the path of the picture that an operation added. */
 export function pathOf(content: Content): string {
   return content.hosted ? new URL(content.hosted, 'http://here').pathname : '';
 }

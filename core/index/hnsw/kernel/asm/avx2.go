@@ -239,12 +239,12 @@ func dots2() {
 	CMPQ(ahead, Imm(dotsAhead))
 	JLT(LabelRef("fetch"))
 	Label("row")
-	row, again := GP64(), GP64()
+	row, rowCopy := GP64(), GP64()
 	MOVL(Mem{Base: rows}, row.As32())
-	MOVQ(row, again)
+	MOVQ(row, rowCopy)
 	h, l := GP64(), GP64()
 	address(h, row, high, stride)
-	address(l, again, low, stride)
+	address(l, rowCopy, low, stride)
 	q, blocks := load(p, argCodes), load(p, argBlocks)
 	acc := [2]VecVirtual{YMM(), YMM()}
 	for _, a := range acc {

@@ -99,12 +99,12 @@ func dots512() {
 	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
 	high, low := load(p, argHigh), load(p, argLow)
 	Label("row")
-	row, again := GP64(), GP64()
+	row, rowCopy := GP64(), GP64()
 	MOVL(Mem{Base: rows}, row.As32())
-	MOVQ(row, again)
+	MOVQ(row, rowCopy)
 	h, l := GP64(), GP64()
 	address(h, row, high, stride)
-	address(l, again, low, stride)
+	address(l, rowCopy, low, stride)
 	q, blocks := load(p, argCodes), load(p, argBlocks)
 	acc := [2]VecVirtual{ZMM(), ZMM()}
 	for _, a := range acc {

@@ -37,7 +37,7 @@ func avx2() {
 	addF32AVX2()
 }
 
-// interleaveHalves is the VPERMD index that takes dwords from the two halves in turn.
+// interleaveHalves returns the VPERMD index that takes dwords from the two halves alternately.
 func interleaveHalves() Mem {
 	m := GLOBL("interleaveHalves", RODATA|NOPTR)
 	for d := range 8 {
@@ -46,7 +46,7 @@ func interleaveHalves() Mem {
 	return m
 }
 
-// tile2 is a block of height rows by 16 columns in vecs registers per row.
+// tile2 emits a tile of height rows by 16 columns with vecs accumulators per row.
 type tile2 struct {
 	height, vecs int
 	p            Register
@@ -54,8 +54,8 @@ type tile2 struct {
 	acc          [][]VecVirtual
 }
 
-// frame emits the function around a tile: for each of argTiles tiles, clear the
-// accumulators, take a step for each k of each segment, and finish.
+// frame emits a function. For each of argTiles tiles it clears the accumulators, runs step
+// for each k of each segment, and then finish.
 func (t *tile2) frame(name string, unroll int, step func(rows *rowsOf, b Register, u int), finish func()) {
 	t.p = begin(fmt.Sprintf("%s%dx16AVX2", name, t.height))
 	p := t.p
@@ -121,16 +121,16 @@ func (t *tile2) f32() {
 				ADDQ(ldc, c)
 			}
 		}
-		whole := func(v int, x VecVirtual) { VMOVUPS(x, at(c, v*32)) }
-		none := func(int, VecVirtual) {}
+		full := func(v int, x VecVirtual) { VMOVUPS(x, at(c, v*32)) }
+		noop := func(int, VecVirtual) {}
 		TESTQ(mask, mask)
 		JNZ(LabelRef("edge"))
 		TESTQ(res, res)
 		JZ(LabelRef("store"))
-		put(whole, func(v int, x VecVirtual) { VADDPS(at(res, v*32), x, x) })
+		put(full, func(v int, x VecVirtual) { VADDPS(at(res, v*32), x, x) })
 		JMP(LabelRef("next"))
 		Label("store")
-		put(whole, none)
+		put(full, noop)
 		JMP(LabelRef("next"))
 		Label("edge")
 		ms := []VecVirtual{YMM(), YMM()}
@@ -140,7 +140,7 @@ func (t *tile2) f32() {
 		part := func(v int, x VecVirtual) { VMASKMOVPS(x, ms[v], at(c, v*32)) }
 		TESTQ(res, res)
 		JZ(LabelRef("edgestore"))
-		// The tallest tile leaves no register for the residual: borrow lo.
+		// The tallest tile leaves no register for the residual, so the code uses lo and reloads it.
 		for r := range t.acc {
 			for v, x := range t.acc[r] {
 				VMASKMOVPS(at(res, v*32), ms[v], lo)
@@ -150,14 +150,14 @@ func (t *tile2) f32() {
 		}
 		VBROADCASTSS(at(t.p, argLo), lo)
 		Label("edgestore")
-		put(part, none)
+		put(part, noop)
 		Label("next")
 	})
 }
 
-// madd is the step of the byte products: four bytes of each row, widened, against
-// four bytes of each of 16 columns, widened. Products of pairs are exact in
-// VPMADDWD. Register v of a row holds columns 4v to 4v+3, two sums each.
+// madd emits a step of a byte product. It widens four bytes of each row and four bytes of
+// each of 16 columns to words and multiplies them. VPMADDWD sums pairs of products exactly.
+// Accumulator v of a row holds columns 4v to 4v+3, two sums each.
 func (t *tile2) madd(rows *rowsOf, b Register, u int) {
 	av := make([]VecVirtual, t.height)
 	for r := range av {
@@ -177,8 +177,8 @@ func (t *tile2) madd(rows *rowsOf, b Register, u int) {
 	}
 }
 
-// join adds the two sums of each column of row r and the bias, and returns columns
-// 0 to 7 and 8 to 15.
+// join adds the two sums of each column of row r and the bias. It returns registers with
+// columns 0 to 7 and 8 to 15.
 func (t *tile2) join(r int, bias Register) [2]VecVirtual {
 	acc := t.acc[r]
 	var out [2]VecVirtual

@@ -10,15 +10,15 @@ import (
 
 // columns2 emits output rows of a block of 16 channels for a square kernel of side 3 or 5 and stride 1 or 2.
 //
-// Each column of inputs is interleaved once, two rows to a dword as in depthwiseU8AVX2, and multiplied for every output that it belongs
-// to. The last row has no partner: both words hold the same input, and the second weight is zero.
+// The code interleaves each column of inputs once, two rows to a dword as in depthwiseU8AVX2, and multiplies it for every output whose
+// window contains it. The last row has no partner: both words hold the same input, and the second weight is zero.
 type columns2 struct {
 	side, stride int
 	p            Register
-	src, w       Register
-	step, step3  Register // bytes between input rows, and three times that
-	frame        Mem      // bias and scale in the order of the interleaved channels
-	acc          [][2]VecVirtual
+	src, w       Register        // current column of inputs, and weights
+	step, step3  Register        // bytes between input rows, and three times that
+	frame        Mem             // bias and scale in the order of the interleaved channels
+	acc          [][2]VecVirtual // sums of the outputs whose windows overlap
 }
 
 func (d *columns2) emit() {
@@ -69,7 +69,7 @@ func (d *columns2) emit() {
 	q.end()
 }
 
-// gather copies 16 dwords of a field to the frame: channels 0–3 and 8–11, then 4–7 and 12–15.
+// gather emits a copy of the 16 dwords that a field points to, in the interleaved order: channels 0–3 and 8–11, then 4–7 and 12–15.
 func (d *columns2) gather(field int, to Mem) {
 	from := load(d.p, field)
 	for i, channel := range []int{0, 8, 4, 12} {
@@ -79,7 +79,8 @@ func (d *columns2) gather(field int, to Mem) {
 	}
 }
 
-// column multiplies the inputs at src, column c of the window of output o, for o and all outputs after it that they belong to.
+// column emits the products of the inputs at src. They are column c of the window of output o. It adds them to the sums of o and of all
+// later outputs whose windows contain them.
 func (d *columns2) column(c, o int) {
 	pairs := (d.side + 1) / 2
 	for pair := range pairs {
@@ -108,7 +109,7 @@ func (d *columns2) column(c, o int) {
 	}
 }
 
-// row addresses row i of the column at src.
+// row returns the address of row i of the column at src.
 func (d *columns2) row(i int) Mem {
 	switch i {
 	case 0:

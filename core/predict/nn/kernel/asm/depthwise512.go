@@ -26,8 +26,8 @@ const (
 	rowSrcStep            // bytes between the inputs of rows of outputs
 	rowDstStep            // bytes between rows of outputs
 	rowMask               // one bit per channel
-	rowTaps               // byte offset of each tap, four to a group
-	rowCount              // taps (float32) or groups of four (bytes)
+	rowTaps               // byte offset of each tap (bytes: in groups of four, with AVX2 of two)
+	rowCount              // taps (float32) or groups of taps (bytes)
 	rowLo                 // float32 bits, or a byte
 	rowHi                 // float32 bits
 	rowZero               // zero point

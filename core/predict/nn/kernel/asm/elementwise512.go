@@ -13,12 +13,12 @@ const (
 	elDst    = 8 * iota
 	elX      // first operand
 	elY      // second operand
-	elN      // blocks, rows or elements
+	elN      // blocks or rows
 	elStep   // bytes between rows
-	elMask   // one bit per element
+	elMask   // one bit per column, or per float of the last block
 	elScaleX // float32 bits
 	elScaleY
-	elZeroX // zero points
+	elZeroX // zero point
 	elZeroY
 	elLo // float32 bits, or a byte
 	elHi // float32 bits
@@ -31,7 +31,7 @@ func broadcast(p Register, field int, v VecVirtual) VecVirtual {
 	return v
 }
 
-// addU8 is the quantised add of elN blocks of 64 bytes.
+// addU8 emits the quantised add of elN blocks of 64 bytes.
 func addU8(perm Mem) {
 	p := begin("addU8AVX512")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)
@@ -43,7 +43,8 @@ func addU8(perm Mem) {
 	out.addBlocks([2]Register{x, y}, dst, n, scale, zero, out.perm(), func(z VecVirtual) { VMOVDQU32(z, at(dst, 0)) })
 }
 
-// addBlocks adds n blocks of four registers of bytes of x and y, and ends the function. index is the order that pack undoes.
+// addBlocks emits the add of n blocks of bytes at xy, and ends the function. A block fills one register. index is the VPERMD index that
+// restores the order of the bytes after pack.
 func (q *requant) addBlocks(xy [2]Register, dst, n Register, scale, zero [2]VecVirtual, index VecVirtual, store func(z VecVirtual)) {
 	lanes := int(q.hi.Size()) / 4
 	Label("loop")
@@ -73,7 +74,7 @@ func (q *requant) addBlocks(xy [2]Register, dst, n Register, scale, zero [2]VecV
 	asm.End()
 }
 
-// masks splits a 64-bit mask into four.
+// masks returns the four 16-bit parts of the 64-bit mask in a field.
 func masks(p Register, field int) [4]OpmaskVirtual {
 	m := load(p, field)
 	var ks [4]OpmaskVirtual
@@ -85,9 +86,9 @@ func masks(p Register, field int) [4]OpmaskVirtual {
 	return ks
 }
 
-// rowSums adds up elN rows of four registers of columns.
+// rowSums emits the sums of elN rows. The columns fill four accumulators.
 type rowSums struct {
-	size   int // bytes of a column
+	size   int // bytes of an input
 	vec    func() VecVirtual
 	masked bool
 	zero   func(v VecVirtual)
@@ -146,7 +147,7 @@ func elementwise512(perm Mem) {
 	})
 }
 
-// emitClampedOp applies op to elN blocks of 16 floats, the last one masked, and clamps.
+// emitClampedOp emits a function that applies op to elN blocks of 16 floats and clamps the results. elMask masks the last block.
 func emitClampedOp(name string, op func(x VecVirtual, y Mem, k OpmaskVirtual)) {
 	p := begin(name)
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
-// addF32AVX2 adds elN blocks of eight floats.
+// addF32AVX2 emits the add of elN blocks of eight floats.
 func addF32AVX2() {
 	p := begin("addF32AVX2")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)

@@ -6,9 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// depthwiseU8AVX2 is output rows of a block of 16 channels. Two taps of a
-// channel share a dword, widened to words, so that VPMADDWD sums them exactly:
-// the first register holds channels 0–3 and 8–11, the second 4–7 and 12–15.
+// depthwiseU8AVX2 emits output rows of a block of 16 channels. Two taps of a channel,
+// widened to words, share a dword, so that VPMADDWD sums their products exactly. The
+// first register holds channels 0–3 and 8–11, the second 4–7 and 12–15.
 func depthwiseU8AVX2() {
 	p := begin("depthwiseU8Tapsx16AVX2")
 	gather := func(field int) [2]VecVirtual {
@@ -62,7 +62,7 @@ func depthwiseU8AVX2() {
 	})
 }
 
-// elementwise2 is addU8 in blocks of 32 bytes and the sums of 32 columns.
+// elementwise2 emits addU8AVX2 in blocks of 32 bytes, and the sums of 32 columns of bytes or floats.
 func elementwise2(zip Mem) {
 	p := begin("addU8AVX2")
 	dst, x, y, n := load(p, elDst), load(p, elX), load(p, elY), load(p, elN)

@@ -15,16 +15,16 @@ const (
 	wfDst              // first output of the first tile
 	wfLDD              // bytes between outputs
 	wfRow              // bytes between output rows
-	wfPlace            // the first of the 16 places of the first tile
+	wfPlace            // first place of the first tile; a tile has 16
 	wfNext             // bytes from one place to the next
-	wfWidth            // bytes of a place: the channels of a tile
+	wfWidth            // bytes of a place: the channels of a tile; a multiple of 32
 	wfTiles            // tiles side by side
 	wfBias             // bias of the first channel
 	wfLo               // float32 bits
 	wfHi               // float32 bits
 )
 
-// winogradF32 is the transforms of 3×3 convolutions by tiles of 2×2 outputs (../winogradf32_amd64.go), eight channels at a time.
+// winogradF32 emits the transforms of 3×3 convolutions by tiles of 2×2 outputs (../winogradf32_amd64.go), for eight channels at a time.
 func winogradF32() {
 	winogradF32In()
 	winogradF32Out()
@@ -40,7 +40,7 @@ func four(base, step Register) [4]GPVirtual {
 	return r
 }
 
-// byStep addresses step times i, below 4, behind base.
+// byStep returns the address base + i·step for an i below 4. three holds 3·step; it may be nil if i is not 3.
 func byStep(base Register, i int, step, three Register) Mem {
 	switch i {
 	case 0:
@@ -57,7 +57,7 @@ func triple(step Register) GPVirtual {
 	return three
 }
 
-// winogradF32In writes Bᵀ·d·B of windows d of 4×4 inputs, which lie two columns apart.
+// winogradF32In emits the input transform. It writes Bᵀ·d·B for windows d of 4×4 inputs that are two columns apart.
 func winogradF32In() {
 	p := begin("winogradF32InAVX2")
 	rows := four(load(p, wfSrc), load(p, wfStep))
@@ -107,7 +107,7 @@ func winogradF32In() {
 	asm.End()
 }
 
-// winogradF32Out writes Aᵀ·m·A of products m, with the bias and the clamp.
+// winogradF32Out emits the output transform. It writes Aᵀ·m·A for products m, adds the bias and clamps the results.
 func winogradF32Out() {
 	p := begin("winogradF32OutAVX2")
 	next := load(p, wfNext)
@@ -127,7 +127,7 @@ func winogradF32Out() {
 	MOVQ(at(p, wfWidth), left)
 	MOVQ(at(p, wfBias), bias)
 	Label("channels")
-	var sums [2][4]VecVirtual // by output row, of the columns of m
+	var sums [2][4]VecVirtual // by output row and column of m
 	for j := range 4 {
 		a, b := YMM(), YMM()
 		VMOVUPS(byStep(rows[1], j, next, next3), a)

@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu/asm"
 )
 
-// widenRowsAVX2 writes argTiles rows of bytes at argA as words to argC, argLDC bytes per segment: argK blocks of 16 bytes
-// of each. The next segment overwrites the surplus of the last block.
+// widenRowsAVX2 emits a function that widens argTiles rows of bytes at argA to words at argC. It reads argK blocks of 16 bytes of
+// each segment and writes the segments argLDC bytes apart. The next segment overwrites the surplus of the last block.
 func widenRowsAVX2() {
 	p := begin("widenRowsAVX2")
 	row, to, rows := load(p, argA), load(p, argC), load(p, argTiles)
@@ -40,8 +40,8 @@ func widenRowsAVX2() {
 	asm.End()
 }
 
-// widenPanelAVX2 writes argK groups of four of the panel at argB to argC as pairs of words: of each pair, columns 0 to 15.
-// It fetches the next panel meanwhile.
+// widenPanelAVX2 emits a function that widens argK groups of four weights of the panel at argB to two pairs of words at argC. A
+// pair has columns 0 to 15. The function also prefetches the next panel.
 func widenPanelAVX2() {
 	p := begin("widenPanelAVX2")
 	from, to, k, step := load(p, argB), load(p, argC), load(p, argK), load(p, argBStep)
@@ -65,8 +65,8 @@ func widenPanelAVX2() {
 	asm.End()
 }
 
-// words emits a product of words, height rows by 16 columns: of argK groups of four, rows of
-// widenRowsAVX2 against a panel of widenPanelAVX2. VPMADDWD sums the products of pairs exactly.
+// words emits a product of height rows by 16 columns over argK groups of four words. The rows come
+// from widenRowsAVX2, the panel from widenPanelAVX2. VPMADDWD sums pairs of products exactly.
 func words(height int, zip Mem) {
 	p := begin(fmt.Sprintf("gemmU8Tile%dx16AVX2", height))
 	rows := newRows(p, argLDA, height)
@@ -118,7 +118,7 @@ func words(height int, zip Mem) {
 	out.end()
 }
 
-// storeWords requantises the sums of one or two rows of 16 columns, stores them at c and moves c behind them.
+// storeWords emits the requantisation of the sums of one or two rows of 16 columns. It stores the bytes at c and advances c past the rows.
 func (q *requant) storeWords(acc [][2]VecVirtual, scale, c, ldc Register, zip Mem) {
 	var group []VecVirtual
 	for _, row := range acc {

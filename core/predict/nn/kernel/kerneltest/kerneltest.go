@@ -175,8 +175,7 @@ var extremes = [6]struct {
 }
 
 // Extremes yields 4×4 outputs of 3×3 convolutions of c channels that drive Winograd's algorithm to its largest or smallest numbers: after
-// each
-// transform, and in the sum itself.
+// each transform, and in the sum itself.
 func Extremes(rng *rand.Rand, c int) iter.Seq[*Block] {
 	return func(yield func(*Block) bool) {
 		sum := newConv3x3(rng, 4, c, 16, 4)

@@ -2,12 +2,12 @@
 //
 //	go run ./asm/arm64 -out row_arm64.s -stubs stubs_arm64.go -pkg raster
 //
-// Every function takes one pointer to a struct of 8-byte fields (row_arm64.go), so a field's offset is 8 times its place.
+// Every function takes one pointer to a struct of 8-byte fields (row_arm64.go), so a field's offset is 8 times its index.
 package main
 
 import "github.com/sightline-dev/sightline/core/cpu/asm/arm64"
 
-// The general registers. The first hold the fields of raster.rowsArgs, in order.
+// The general registers. The first six hold the fields of raster.rowsArgs, in order.
 const (
 	sums = 1 + iota
 	pix
@@ -15,14 +15,14 @@ const (
 	w
 	taps
 	blocks
-	row    // of the block
-	weight // of the row
-	left   // rows to go
+	row    // address in the current row
+	weight // address of the row's weight
+	left   // rows left
 )
 
 func main() { arm64.Generate(addRows) }
 
-// addRows adds rows of bytes, each times its weight, to blocks of 16 sums.
+// addRows emits addRowsNEON, which adds rows of bytes, times one weight per row, to blocks of 16 sums.
 func addRows(f *arm64.File) {
 	f.Func("addRowsNEON")
 	for reg := sums; reg <= blocks; reg++ {

@@ -18,17 +18,17 @@ func main() {
 	})
 }
 
-// vector is a 32-byte constant of eight equal dwords.
+// vector returns a 32-byte constant of eight equal dwords.
 func vector(name string, v int32) Mem { return asm.Dwords(name, uint32(v), 8) }
 
-// rotation holds the three factors of rotate in inverse8.go.
+// rotation holds the three factors of function rotate in inverse8.go.
 type rotation struct{ cos, diff, sum Mem }
 
 func newRotation(name string, cos, sin int32) rotation {
 	return rotation{vector(name+"Cos", cos), vector(name+"Diff", sin-cos), vector(name+"Sum", cos+sin)}
 }
 
-// rotate replaces x0 and x1 by their rotation.
+// rotate emits code that replaces x0 and x1 by their rotation.
 func (r rotation) rotate(x0, x1 VecVirtual) {
 	sum := YMM()
 	VPADDD(x0, x1, sum)
@@ -41,7 +41,7 @@ func (r rotation) rotate(x0, x1 VecVirtual) {
 	VMOVDQA(sum, x1)
 }
 
-// butterfly replaces a and b by a+b and a-b.
+// butterfly emits code that replaces a and b by a+b and a-b.
 func butterfly(a, b VecVirtual) {
 	t := YMM()
 	VPSUBD(b, a, t)
@@ -49,13 +49,14 @@ func butterfly(a, b VecVirtual) {
 	VMOVDQA(t, b)
 }
 
-// args loads the arguments, all pointers but the stride.
+// args emits the loads of the arguments. All but stride are pointers.
 func args() (dst, stride, b, quant Register) {
 	return Load(Param("dst"), GP64()), Load(Param("stride"), GP64()), Load(Param("b"), GP64()), Load(Param("quant"), GP64())
 }
 
-// inverse8 is inverse8Generic. The registers are named as its variables; b and quant are
-// in transform order, so each load is the same coefficient of all eight rows.
+// inverse8 emits inverse8AVX2, which computes inverse8Generic. The registers have the names of
+// inverseRow8's variables. b and quant are in transform order, so each load reads the same
+// coefficient of all eight rows.
 func inverse8() {
 	asm.Begin("inverse8AVX2", "func(dst *byte, stride int, b, quant *[64]int32)")
 	dst, stride, b, quant := args()
@@ -117,8 +118,8 @@ func inverse8() {
 	asm.End()
 }
 
-// odd ends the odd half and joins it with the even one: x[0] to x[7] are then the results
-// in order.
+// odd completes the odd half and combines it with the even half. Then x[0] to x[7] are the
+// results in order.
 func odd(x [8]VecVirtual, shift uint8, cos3, cos1 rotation) {
 	butterfly(x[7], x[5])
 	butterfly(x[4], x[6])
@@ -132,7 +133,7 @@ func odd(x [8]VecVirtual, shift uint8, cos3, cos1 rotation) {
 	}
 }
 
-// transpose8 transposes eight registers of eight dwords.
+// transpose8 emits the transposition of eight registers of eight dwords.
 func transpose8(x *[8]VecVirtual) {
 	Comment("Transpose.")
 	for i := 0; i < 8; i += 2 {
@@ -157,7 +158,7 @@ func transpose8(x *[8]VecVirtual) {
 	}
 }
 
-// store8 saturates eight rows to bytes and stores them.
+// store8 emits code that saturates eight rows to bytes and stores them.
 func store8(x [8]VecVirtual, dst, stride Register) {
 	Comment("Saturate to int8, add 128, store.")
 	order := GLOBL("rowOrder", RODATA|NOPTR)
@@ -183,7 +184,7 @@ func store8(x [8]VecVirtual, dst, stride Register) {
 	}
 }
 
-// inverse4 is inverse4Generic: rows, transposition, columns, each of four dwords.
+// inverse4 emits inverse4AVX2, which computes inverse4Generic: rows, transposition, columns. Each has four dwords.
 func inverse4() {
 	asm.Begin("inverse4AVX2", "func(dst *byte, stride int, b, quant *[64]int32)")
 	dst, stride, b, quant := args()
@@ -219,7 +220,7 @@ func inverse4() {
 	asm.End()
 }
 
-// pass4 is inverseRow4 with its rounding.
+// pass4 emits inverseRow4, the addition of round and the right shift of the results by shift.
 func pass4(x *[4]VecVirtual, a, c, round Mem, shift uint8) {
 	e0, e1, o0, o1, t := XMM(), XMM(), XMM(), XMM(), XMM()
 	VPADDD(x[2], x[0], e0)
@@ -243,7 +244,7 @@ func pass4(x *[4]VecVirtual, a, c, round Mem, shift uint8) {
 	}
 }
 
-// transpose4 transposes four registers of four dwords.
+// transpose4 emits the transposition of four registers of four dwords.
 func transpose4(x *[4]VecVirtual) {
 	l, h, m, n := XMM(), XMM(), XMM(), XMM()
 	VPUNPCKLDQ(x[1], x[0], l)

@@ -1,6 +1,6 @@
 //go:build wasip1
 
-// Command analyse is a guest that only analyses pictures, for measurements of the host's kernels.
+// Command analyse is a guest that only analyses pictures. Tests measure the host's kernels with it.
 package main
 
 import (
@@ -19,7 +19,7 @@ var (
 	last     predict.Analysis
 )
 
-// load reads the pictures of the folder that the environment names, and returns their number.
+// load reads the JPEG files of the folder in the environment variable PICTURES, and returns their number.
 //
 //go:wasmexport load
 func load() int32 {
@@ -43,7 +43,7 @@ func load() int32 {
 	return int32(len(pictures))
 }
 
-// analyse computes parts of the analysis of one picture.
+// analyse computes the parts want of the analysis of picture i.
 //
 //go:wasmexport analyse
 func analyse(i, want int32) {
@@ -55,7 +55,7 @@ func analyse(i, want int32) {
 	runtime.Gosched()
 }
 
-// value is a value of the last analysis, as bits.
+// value returns the value of general concept i in the last analysis.
 //
 //go:wasmexport value
 func value(i int32) float32 { return last.General[i] }

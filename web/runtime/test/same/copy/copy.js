@@ -1,5 +1,5 @@
-// A copy of an origin's application in pages. It joins, both sides write, it works without the origin, another tab takes it over, and it is
-// erased.
+// Tests a replica of an origin's application in pages. The replica joins, both sides write, the replica works without the origin, another
+// tab takes it over, and the origin's deletion of the application erases it.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const { ORIGIN, ORIGIN_BINARY, ORIGIN_DATA, SAMPLES } = process.env;
 const operate = (...args) =>
   JSON.parse(execFileSync(ORIGIN_BINARY, [...args, '--json', '--data', ORIGIN_DATA], { encoding: 'utf8' }) || 'null');
 
-/** The fields of a message, by their numbers: numbers and bytes. */
+/** Yields the fields of an encoded message: the field number, and a number or bytes. */
 function* fields(data) {
   let at = 0;
   const varint = () => {
@@ -33,7 +33,7 @@ function* fields(data) {
   }
 }
 
-/** Waits until a fact holds. */
+/** Waits until `fact` returns a true value, and returns it. It fails with `what` if this takes too long. */
 async function until(fact, what) {
   for (const since = performance.now(); ; await new Promise((r) => setTimeout(r, 50))) {
     const found = await fact();
@@ -42,7 +42,7 @@ async function until(fact, what) {
   }
 }
 
-/** `server` forwards calls to the origin; it also serves the pages of `browser`. */
+/** Runs the steps of the test. `server` serves the pages of `browser`, and forwards their calls to the origin. */
 export async function copies(step, server, browser) {
   const app = operate('app', 'create', 'copied').app_id;
   const { key } = operate('key', 'create', '--scopes', 'All', '--app', app);
@@ -65,7 +65,7 @@ export async function copies(step, server, browser) {
       const { inputs } = await ask('GET', '/v2/inputs?per_page=1000');
       return inputs.filter((i) => i.status.code === 30000).length === n;
     }, `${n} inputs are analysed`);
-  /** Runs in the page: opens the copy with the credential `shown`. */
+  /** Runs in the page: opens the replica with the credential `shown`. */
   const openCopy = ([app, shown]) => {
     globalThis.asked = 0;
     globalThis.heard = [];
@@ -79,7 +79,7 @@ export async function copies(step, server, browser) {
     });
   };
   const openInPage = () => page.evaluate(openCopy, [app, `Key ${key}`]);
-  /** The root of the origin's tree of digests, and the log entry at which it was computed. */
+  /** Returns the root of the origin's tree of digests, and the log entry at which the origin computed it. */
   const originDigest = async () => {
     const r = await fetch(`${ORIGIN}/v2/sync/digest?app=${app}&p=0&prefix=`, {
       headers: { Authorization: `Key ${key}`, Accept: 'application/vnd.sightline.sync' },
@@ -99,7 +99,7 @@ export async function copies(step, server, browser) {
     await until(async () => {
       const [here, there] = [await page.evaluate(() => s.sync.digest()), await originDigest()];
       if (here.seq === there.seq) same(here, there, 'the digest of the copy');
-      return here.seq === there.seq; // if not, the copy has not received the latest entries yet
+      return here.seq === there.seq; // if they differ, the replica has not received the latest entries yet
     }, 'the copy is at the entry that the origin is at');
   };
 
@@ -173,7 +173,7 @@ export async function copies(step, server, browser) {
     same((await status()).sent, 0, 'operations that the origin has');
 
     await page.close();
-    page = await browser.page(); // from local storage: the origin does not answer
+    page = await browser.page(); // the service worker serves the stored page: the origin does not answer
     await openInPage();
     same((await status()).queued, waiting, 'operations that wait after a reload');
     same((await version(call)).id, trained, 'the version after a reload');

@@ -52,7 +52,7 @@ type All struct {
 	Extra   []byte        `wire:"*"`
 }
 
-// Place is a message within the message.
+// Place is a nested message.
 //
 //field:reserved 3 5
 type Place struct {
@@ -61,13 +61,13 @@ type Place struct {
 	PublicURL    string `wire:"2"`
 }
 
-// Limits keep unknown fields.
+// Limits is a message that stores unknown fields.
 type Limits struct {
 	PushOps uint64 `wire:"1"`
 	Extra   []byte `wire:"*"`
 }
 
-// Inner has the fields 31 and 32 of All.
+// Inner is nested in All, where its fields have the numbers 31 and 32.
 type Inner struct {
 	From uint64 `wire:"1"` // the first
 	To   uint64 `wire:"2"` // the last
@@ -79,7 +79,7 @@ type Mark struct {
 	At        log.Stamp `wire:"3,or=born"`
 }
 
-// Reply is only read by pages.
+// Reply is a message that pages read and do not write.
 //
 //field:fields put
 //field:pages get
@@ -92,7 +92,7 @@ type Reply struct {
 	Flag  bool      `wire:"6"`
 }
 
-// Both is read and written by pages, like what it holds.
+// Both is a message that pages read and write, with its nested messages.
 //
 //field:fields put get
 //field:others Rest

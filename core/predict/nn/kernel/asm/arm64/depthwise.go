@@ -11,49 +11,49 @@ const (
 	rowSrc = 8 * iota
 	rowDst
 	rowW       // weights of the block
-	rowBias    // of the block
-	rowScale   // of the block
+	rowBias    // bias of the block
+	rowScale   // scale of the block
 	rowStep    // bytes between input rows
-	rowNext    // bytes between the inputs of neighbouring outputs
+	rowNext    // bytes between the first inputs of neighbouring outputs
 	rowOut     // bytes between outputs
 	rowWidth   // outputs in a row
 	rowRows    // rows of outputs
-	rowSrcStep // bytes between the inputs of rows of outputs
-	rowDstStep // bytes between rows of outputs
-	rowTaps    // offset of each tap
-	rowCount   // groups of three taps for bytes at level neon, of four with SDOT; taps for floats
-	rowLo      // bytes
+	rowSrcStep // bytes between the first inputs of output rows
+	rowDstStep // bytes between output rows
+	rowTaps    // byte offset of each tap
+	rowCount   // bytes: groups of three taps (level neon) or of four (SDOT); floats: taps
+	rowLo      // a byte, or float32 bits
 	rowHi
 	rowZero
 	rowClamp // 1 unless lo is 0 and hi is 255
-	rowLift  // added to the biases of the block
-	rowStart // room for the first values of the accumulators
+	rowLift  // addends to the biases of the block
+	rowStart // memory for the first values of the accumulators
 )
 
-// The general registers of a depthwise block; R0 is the struct.
+// The general registers of a depthwise block. R0 points to the struct.
 const (
-	dwRow   = 1 // inputs of the row
-	dwOut   = 2 // outputs of the row
-	dwRows  = 3 // rows to go
-	dwSrc   = 4 // inputs of the output
+	dwRow   = 1 // first input of the output row
+	dwOut   = 2 // first output of the row
+	dwRows  = 3 // rows left
+	dwSrc   = 4 // first input of the output
 	dwDst   = 5
-	dwWidth = 6 // outputs to go
+	dwWidth = 6 // outputs left in the row
 	dwW     = 7
 	dwTaps  = 8
 	dwCount = 9
-	dwOff   = 10 // to 13
+	dwOff   = 10 // to 13: offsets of taps, or addresses of input rows
 	dwBias  = 14
 	dwScale = 15
 	dwNext  = 21
 	dwStep  = 22
 )
 
-// depthwise is a block of 16 channels of some rows.
+// depthwise emits output rows of a block of 16 channels.
 type depthwise struct {
 	*arm64.File
 }
 
-// begin begins the function and loads what stays in registers.
+// begin begins the function and loads the fields that stay in registers.
 func (d depthwise) begin(name string) {
 	d.Func(name)
 	load(d.File, rowSrc, dwRow)
@@ -64,7 +64,7 @@ func (d depthwise) begin(name string) {
 	load(d.File, rowOut, dwStep)
 }
 
-// frame emits the function around pixel, which leaves the sums of an output in registers 16 to 19.
+// frame emits a function. prepare emits code before the loops. pixel emits the sums of one output, in registers 16 to 19.
 func (d depthwise) frame(name string, prepare, pixel func()) {
 	d.begin(name)
 	load(d.File, rowNext, dwNext)
@@ -84,7 +84,7 @@ func (d depthwise) frame(name string, prepare, pixel func()) {
 	d.nextRow()
 }
 
-// put stores an output. It uses four registers for the scales.
+// put requantises and stores the sums of an output and advances dwDst. It loads the scales into four registers, starting at scale.
 func (d depthwise) put(sums [4]int, scale int) {
 	d.V("ld1 %s, [x%d]", arm64.Four(scale), dwScale)
 	toWords(d.File, sums[:], func(v int) int { return scale + v - sums[0] })
@@ -104,7 +104,7 @@ func (d depthwise) nextRow() {
 	d.Go("RET")
 }
 
-// start stores the first values of the accumulators behind the struct: bias + lift.
+// start stores bias + lift, the first values of the accumulators, at the end of the struct and points dwBias to them.
 func (d depthwise) start() {
 	load(d.File, rowLift, dwOff)
 	d.V("ld1 %s, [x%d]", arm64.Four(0), dwBias)
@@ -116,7 +116,7 @@ func (d depthwise) start() {
 	d.V("st1 %s, [x%d]", arm64.Four(0), dwBias)
 }
 
-// interleave makes of four rows of bytes, in registers 0 to 3, the dwords of 16 channels in registers 4 to 7.
+// interleave turns four rows of bytes in registers 0 to 3 into dwords in registers 4 to 7. A dword holds the four bytes of a channel.
 func (d depthwise) interleave() {
 	d.V("zip1 v4.16b, v0.16b, v1.16b")
 	d.V("zip2 v6.16b, v0.16b, v1.16b")
@@ -182,8 +182,8 @@ func depthwiseU8(f *arm64.File) {
 	}
 }
 
-// three is a 3×3 kernel whose columns touch. Registers 0 to 11 hold three columns of the input, the dwords of 16 channels each, and 12 to
-// 23 the weights. Neighbouring outputs share columns, so each of three copies of the loop begins at another one.
+// three emits a 3×3 kernel with adjacent columns. Registers 0 to 11 hold three columns of the input as dwords of 16 channels, registers 12
+// to 23 the weights. Neighbouring outputs share columns, so the loop has three copies, and each begins at a different column.
 func (d depthwise) three(stride int) {
 	const weights, acc, sign, rows, zero, clamped = 12, 24, 28, 29, 23, 24
 	d.begin(fmt.Sprintf("depthwiseU8Three%dDotProd", stride))
@@ -196,7 +196,7 @@ func (d depthwise) three(stride int) {
 	load(d.File, rowZero, zero)
 	load(d.File, rowClamp, clamped)
 	load(d.File, rowStep, dwW)
-	// column takes the next column into registers.
+	// column loads the next column of inputs into registers to to to+3.
 	column := func(to int) {
 		for r := range 3 {
 			d.V("ld1 {v%d.16b}, [x%d], x%d", rows+r, dwOff+r, dwStep)
@@ -223,7 +223,7 @@ func (d depthwise) three(stride int) {
 		column(4 * c)
 	}
 	d.Label("pixel")
-	first := 0 // column of the output's window
+	first := 0 // first column of the output's window; modulo 3, the index of its registers
 	for turn := range 3 {
 		at := func(kx int) int { return 4 * ((first + kx) % 3) }
 		for kx := 3 - stride; kx < 3; kx++ {

@@ -11,14 +11,14 @@ const (
 	elStep   // bytes between rows
 	elScaleX // float32 bits
 	elScaleY
-	elZeroX // zero points
+	elZeroX // zero point
 	elZeroY
-	elLo // bytes
+	elLo // a byte
 	elHi
 	elZero
 )
 
-// bounds fills registers 29 and 30 with lo and hi, for clamp.
+// bounds fills registers 29 and 30 with the fields lo and hi, for clamp.
 func bounds(f *arm64.File, lo, hi int) {
 	dupByte(f, lo, 29, "16b")
 	dupByte(f, hi, 30, "16b")
@@ -29,7 +29,7 @@ func clamp(f *arm64.File, v int) {
 	f.V("umin v%d.16b, v%d.16b, v30.16b", v, v)
 }
 
-// addU8 is the quantised add of elN blocks of 16 bytes.
+// addU8 emits the quantised add of elN blocks of 16 bytes.
 func addU8(f *arm64.File) {
 	const dst, n, x, scale, zero, out = 1, 2, 3, 24, 26, 28
 	f.Func("addU8NEON")
@@ -43,7 +43,7 @@ func addU8(f *arm64.File) {
 	dupByte(f, elZero, out, "8h")
 	bounds(f, elLo, elHi)
 	f.Label("loop")
-	terms := [2]int{0, 16} // the first of four registers each
+	terms := [2]int{0, 16} // first of the four registers of each operand
 	for i, t := range terms {
 		f.V("ldr q%d, [x%d], #16", t, x+i)
 		f.V("usubl2 v%d.8h, v%d.16b, v%d.16b", t+2, t, zero+i)
@@ -73,7 +73,7 @@ func addU8(f *arm64.File) {
 	f.Go("RET")
 }
 
-// sumRowsU8 adds up elN rows of 16 columns, 256 of them in words at a time.
+// sumRowsU8 emits the sums of elN rows of 16 columns. It sums up to 256 rows in words, which cannot overflow, before it widens them.
 func sumRowsU8(f *arm64.File) {
 	const x, step, n, run, words, sums = 1, 2, 3, 4, 1, 4
 	f.Func("sumRowsU8NEON")

@@ -6,13 +6,13 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu/asm/arm64"
 )
 
-// Fields of kernel.tileArgs and kernel.rowArgs that hold something else for floats.
+// Fields of kernel.tileArgs that have a different meaning for floats.
 const (
 	argRes = argLift // residual, or nil
-	argLDR = argZero // bytes between rows of it
+	argLDR = argZero // bytes between rows of the residual
 )
 
-// floatBounds fills registers 6 and 7 with the floats lo and hi.
+// floatBounds fills registers 6 and 7 with the float32 fields lo and hi, for floatClamp.
 func floatBounds(f *arm64.File, lo, hi int) {
 	dupByte(f, lo, 6, "4s")
 	dupByte(f, hi, 7, "4s")
@@ -23,12 +23,12 @@ func floatClamp(f *arm64.File, v int) {
 	f.V("fmin v%d.4s, v%d.4s, v7.4s", v, v)
 }
 
-// floats is a tile of rows by 16 columns with FMLA.
+// floats emits a tile of rows by 16 columns with FMLA.
 func (t *tile) floats() {
 	acc := func(r, v int) int { return 16 + 4*r + v }
 	t.begin(fmt.Sprintf("gemmF32Tile%dx16NEON", t.rows))
 	load(t.File, argBias, regStart)
-	load(t.File, argRes, regScale) // the residual's rows: the struct must not hold a pointer beyond them
+	load(t.File, argRes, regScale) // advances in a register: a pointer in the struct must not leave the residual
 	floatBounds(t.File, argLo, argHi)
 	turn := 0
 	element := func(e int) {
@@ -84,7 +84,7 @@ func (t *tile) floats() {
 	})
 }
 
-// depthwiseF32 is 16 channels of some rows, with FMLA. rowOut is also the bytes between the taps of the weights.
+// depthwiseF32 emits output rows of 16 channels with FMLA. rowOut is also the number of bytes between the taps of the weights.
 func depthwiseF32(f *arm64.File) {
 	d := depthwise{f}
 	d.begin("depthwiseF32TapsNEON")

@@ -2,7 +2,7 @@
 //
 //	go run ./asm/arm64 -out kernel_arm64.s -stubs stubs_arm64.go -pkg kernel
 //
-// Every function takes one pointer to a struct of 8-byte fields (args_arm64.go), so a field's offset is 8 times its place.
+// Every function takes one pointer to a struct of 8-byte fields (args_arm64.go), so a field's offset is 8 times its index.
 package main
 
 import "github.com/sightline-dev/sightline/core/cpu/asm/arm64"
@@ -36,5 +36,5 @@ func emit(f *arm64.File) {
 	sumRowsU8(f)
 }
 
-// load puts a field of the struct at R0 into a register.
+// load emits the load of a field of the struct at R0 into register reg.
 func load(f *arm64.File, field, reg int) { f.Go("MOVD %d(R0), R%d", field, reg) }

@@ -6,15 +6,15 @@ import (
 	"github.com/sightline-dev/sightline/core/cpu/asm/arm64"
 )
 
-// words is a tile of half a panel with SMULL, SMLAL and SADALP, for level neon. A word takes four products of a step where its weights allow
-// it (kernel.neonProduct), and otherwise chain products, before SADALP widens it.
+// words emits a tile of half a panel with SMULL, SMLAL and SADALP, for level neon. A word sums four products of a step if the weights allow
+// it (see kernel.neonProduct), and chain products otherwise. Then SADALP adds the word to a dword.
 type words struct {
 	*tile
-	chain int  // 2, or 1 if a weight is -128
-	kinds bool // whether there is code for each kind of step; otherwise all steps are of kind 0
+	chain int  // products per word: 2, or 1 if a weight is -128
+	kinds bool // each kind of step has its code; otherwise all steps are of kind 0
 }
 
-// The registers of words. Those of row r begin at 2r.
+// The vector registers of words. The bytes of row r are in registers 2r and 2r+1.
 const (
 	wordSign    = 4
 	wordScale   = 5 // and 6
@@ -23,13 +23,13 @@ const (
 	wordSums    = 12 // to 15: words of two rows and two columns
 )
 
-// kindShift is the binary logarithm of the bytes between the codes of two kinds of steps. A step has at most 109 instructions of 4 bytes.
+// kindShift is the binary logarithm of the bytes reserved for the code of one kind of step, which has at most 109 instructions of 4 bytes.
 const kindShift = 9
 
-// lastKind is the byte behind the last step.
+// lastKind is the byte in kernel.neonProduct's chains that follows the last step of a segment.
 const lastKind = 16
 
-// sum is the accumulator of column c of row r.
+// sum returns the accumulator of column c of row r.
 func (t *words) sum(r, c int) int { return 16 + 8*r + c }
 
 func (t *words) emit(name string) {
@@ -92,7 +92,7 @@ func (t *tile) nextRow() {
 	t.Label("end")
 }
 
-// segment takes the steps of 32 bytes of a segment. Each kind of step has its code, and the jump to the next step replaces the counter of a loop.
+// segment emits the steps of 32 bytes of a segment. Each kind of step has its code, and the jump to the next step replaces a loop counter.
 func (t *words) segment() {
 	if !t.kinds {
 		t.Label("loop")
@@ -119,7 +119,7 @@ func (t *words) segment() {
 	t.Go("PCALIGN $%d", 1<<kindShift)
 }
 
-// step takes 32 bytes of each row. A bit of kind is set if words take all products of a pair of columns.
+// step emits the products of 32 bytes of each row. Bit p of kind is set if words sum all four products of columns 2p and 2p+1.
 func (t *words) step(kind int) {
 	t.bytes(2, "ldp q%d, q%d, [x%d], #32")
 	for pair := range 4 {
@@ -132,7 +132,7 @@ func (t *words) step(kind int) {
 	}
 }
 
-// rest takes the 16 and the 8 bytes of each row that are left.
+// rest emits the products of the last 16 and the last 8 bytes of each row, if they remain after the steps.
 func (t *words) rest() {
 	t.Go("TBZ $1, R%d, last", regTail)
 	t.bytes(1, "ldr q%[1]d, [x%[3]d], #16")
@@ -152,7 +152,7 @@ func (t *words) rest() {
 	t.Label("done")
 }
 
-// bytes loads bytes of each row into one or two registers, and takes 128 off.
+// bytes emits the load of bytes of each row into one or two registers, and subtracts 128 from each byte.
 func (t *words) bytes(registers int, load string) {
 	for r := range t.rows {
 		t.V(load, 2*r, 2*r+1, regRow+r)
@@ -166,8 +166,8 @@ func (t *words) bytes(registers int, load string) {
 
 func (t *words) weights() { t.V("ld1 %s, [x%d], #64", arm64.Four(wordWeights), regB) }
 
-// products adds n products of each row and each of a pair of columns, eight lanes each. A word takes chain of them. at returns the registers
-// of product i, counted from the first of the row and of the weights, and the half of them.
+// products emits n products, of eight lanes each, for every row and each of a pair of columns. A word sums chain of them. For product i of
+// column c, at returns the register of the row, the register of the weights (both counted from the first) and the half of both registers.
 func (t *words) products(pair, chain, n int, at func(i, c int) (row, w, half int)) {
 	each := func(f func(r, c, sum int)) {
 		for c := range 2 {
