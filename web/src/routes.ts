@@ -115,7 +115,8 @@ function split(path: string): string[] {
   return path.split('/').filter((part, i, all) => part !== '' || (i !== 0 && i !== all.length - 1));
 }
 
-function decode(part: string): string | undefined {
+/** Decodes a part of a path. It returns undefined if the part has an invalid escape. */
+export function decode(part: string): string | undefined {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -2,6 +2,7 @@
 // stores it as an input. The page reads it from there.
 import type { Application } from '../../application.svelte';
 import { Failure } from '../../console';
+import { decode } from '../../routes';
 import { bytesToHex } from './receipt';
 
 const waiting = 30001;
@@ -13,7 +14,8 @@ const patience = 60_000; // ms until the download counts as failed
 export function nameOfUrl(text: string): string | undefined {
   const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
-  return decodeURIComponent(url.pathname.split('/').filter(Boolean).at(-1) ?? '') || url.host;
+  const part = url.pathname.split('/').filter(Boolean).at(-1) ?? url.host;
+  return decode(part) ?? part;
 }
 
 /**
