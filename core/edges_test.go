@@ -53,7 +53,7 @@ func TestEdges(t *testing.T) {
 
 	key := [32]byte{1}
 	in, err := e.Register.EnrolEdge(ctx, token, key)
-	if err != nil || in.Site != 3 || in.Key != key || in.Enrolled == 0 || !in.Holds(a) || in.Holds("x") {
+	if err != nil || in.Site != 3 || in.Key != key || in.Enrolled == 0 || !in.Replicates(a) || in.Replicates("x") {
 		t.Fatalf("enrolled %+v, %v", in, err)
 	}
 	if again, err := e.Register.EnrolEdge(ctx, token, key); err != nil || again.Site != 3 {
@@ -93,7 +93,7 @@ func TestEdges(t *testing.T) {
 		t.Fatalf("%d edges, %v", len(all), err)
 	}
 	for _, x := range all {
-		if revoked := x.Revoked != 0; revoked != (x.ID == edge.ID) || x.Holds(a) == revoked {
+		if revoked := x.Revoked != 0; revoked != (x.ID == edge.ID) || x.Replicates(a) == revoked {
 			t.Errorf("edge %+v, want only %s revoked and not %s", x, edge.ID, other.ID)
 		}
 	}

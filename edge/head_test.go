@@ -23,9 +23,9 @@ type elsewhere struct {
 	Embedding  string
 }
 
-// trainedElsewhere trains the origin's version further with spago, on embeddings from the API. All replicas get the version that the origin
+// checkOtherHead trains the origin's version further with spago, on embeddings from the API. All replicas get the version that the origin
 // makes of it. Its predictions are equal everywhere, and close to those of spago.
-func (j *joining) trainedElsewhere() {
+func (j *joining) checkOtherHead() {
 	t := j.t
 	dir := t.TempDir()
 	before, after := filepath.Join(dir, "before.spago"), filepath.Join(dir, "after.spago")

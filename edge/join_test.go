@@ -89,7 +89,7 @@ func checkConvergence(t *testing.T, binary string) {
 	report("each was killed")
 	j.withoutOrigin()
 	report("the origin was away")
-	j.trainedElsewhere()
+	j.checkOtherHead()
 	report("a head was trained elsewhere")
 	j.checkAcknowledged()
 	j.digests()

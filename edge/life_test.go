@@ -40,7 +40,7 @@ func TestNode(t *testing.T) {
 		"rollback":  rolledBack,
 		"restored":  restoredEdge,
 		"backup":    restoredOrigin,
-		"back":      takenBack,
+		"back":      testTakeBack,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

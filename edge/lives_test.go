@@ -193,10 +193,10 @@ func restoredOrigin(t *testing.T, binary string) {
 	}
 }
 
-// takenBack restores an origin from a backup: what was written at the origin since, and an edge has pulled, comes back with the same places
+// testTakeBack restores an origin from a backup: what was written at the origin since, and an edge has pulled, comes back with the same places
 // in the log, and what was deleted stays deleted. After a second restore the origin is written to before the edge finds it: everything
 // comes back behind that, and the origin lists what conflicts with it, with its content.
-func takenBack(t *testing.T, binary string) {
+func testTakeBack(t *testing.T, binary string) {
 	l := newLiving(t, binary)
 	hub := hubOf(t, binary)
 	names := photos(t)

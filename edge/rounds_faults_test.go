@@ -36,7 +36,7 @@ func (r *round) faults() {
 			h.way.set(cut)
 			if cut {
 				r.Links++
-				r.say("%s is cut off", h.name)
+				r.logEvent("%s is cut off", h.name)
 			}
 		}
 		if h.disk != "" {
@@ -44,7 +44,7 @@ func (r *round) faults() {
 			r.fill(h, full)
 			if full {
 				r.Full++
-				r.say("the disk of %s is full", h.name)
+				r.logEvent("the disk of %s is full", h.name)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (r *round) keep(h *host) {
 	x.seen = maps.Clone(h.seen)
 	h.saved = x
 	if x.backup {
-		r.say("%s is backed up", h.name)
+		r.logEvent("%s is backed up", h.name)
 		program := r.edge
 		if h.way == nil {
 			program = r.origin
@@ -87,7 +87,7 @@ func (r *round) keep(h *host) {
 		command(r.t, program, "backup", x.folder, "--data", h.data, "--quiet")
 		return
 	}
-	r.say("the disk of %s is copied", h.name)
+	r.logEvent("the disk of %s is copied", h.name)
 	r.stop(h)
 	r.copy(h.data, x.folder)
 	r.start(h)
@@ -173,7 +173,7 @@ func (r *round) strike() {
 	}
 	if x.backup {
 		r.Restores++
-		r.say("%s is restored, and %d writes have no copy", h.name, lost)
+		r.logEvent("%s is restored, and %d writes have no copy", h.name, lost)
 		program := r.edge
 		if h.way == nil {
 			program = r.origin
@@ -181,7 +181,7 @@ func (r *round) strike() {
 		command(r.t, program, "restore", x.folder, "--data", h.data, "--quiet")
 	} else {
 		r.Rollbacks++
-		r.say("the disk of %s is set back, and %d writes have no copy", h.name, lost)
+		r.logEvent("the disk of %s is set back, and %d writes have no copy", h.name, lost)
 		r.copy(x.folder, h.data)
 	}
 	if h.way != nil && h.page == nil {
@@ -192,7 +192,7 @@ func (r *round) strike() {
 
 // heal ends all faults.
 func (r *round) heal() {
-	r.say("all faults end")
+	r.logEvent("all faults end")
 	for _, h := range r.hosts {
 		if h.way != nil {
 			h.way.set(false)

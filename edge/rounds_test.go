@@ -172,13 +172,13 @@ func newRound(t *testing.T, p programs, seed uint64) *round {
 		h.way = newLink(t, address)
 		r.start(h)
 	}
-	t.Cleanup(r.tell)
+	t.Cleanup(r.logReplicas)
 	until(t, "all have the application", r.idle)
 	return r
 }
 
-// tell logs where the replicas of a round that has failed were last.
-func (r *round) tell() {
+// logReplicas logs where the replicas of a round that has failed were last.
+func (r *round) logReplicas() {
 	for _, h := range r.hosts[1:] {
 		if r.t.Failed() {
 			r.t.Logf("%s: %+v", h.name, h.place)
@@ -314,8 +314,8 @@ func (r *round) play() {
 	r.agree()
 }
 
-// say logs an event, so that a failure shows the whole round.
-func (r *round) say(format string, args ...any) {
+// logEvent logs an event, so that a failure shows the whole round.
+func (r *round) logEvent(format string, args ...any) {
 	r.t.Helper()
 	r.t.Logf(format, args...)
 }
@@ -353,7 +353,7 @@ func (r *round) write(step int) {
 	case how == 0: // nobody is killed
 	case how == 1 && victim.way != nil && victim.page == nil:
 		r.Kills++
-		r.say("the server of %s is killed", victim.name)
+		r.logEvent("the server of %s is killed", victim.name)
 		if child, err := victim.srv.findChild(); err == nil {
 			_ = syscall.Kill(child, syscall.SIGKILL)
 		}
@@ -364,14 +364,14 @@ func (r *round) write(step int) {
 		victim.up = false
 		if victim.disk == "" || how == 2 {
 			r.Kills++
-			r.say("%s is killed", victim.name)
+			r.logEvent("%s is killed", victim.name)
 			break
 		}
 		size, names := cutPower(r.t, victim.disk, victim.data, r.rnd)
 		r.Cuts++
 		r.Bytes += size
 		r.Names += names
-		r.say("the power of %s is cut: %d bytes and %d files are lost", victim.name, size, names)
+		r.logEvent("the power of %s is cut: %d bytes and %d files are lost", victim.name, size, names)
 	}
 	<-ended
 }
@@ -481,5 +481,5 @@ func (r *round) settle() {
 		}
 	}
 	until(r.t, "the replicas that are connected are in sync", r.idle)
-	r.say("all that are connected are in sync")
+	r.logEvent("all that are connected are in sync")
 }

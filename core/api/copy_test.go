@@ -25,19 +25,19 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// copyAsked is a replica with short helpers for API calls.
-type copyAsked struct {
+// replicaCalls is a replica with short helpers for API calls.
+type replicaCalls struct {
 	*apitest.Copy
 	testing.TB
 }
 
-func newCopyAsked(t testing.TB) *copyAsked {
+func newReplicaCalls(t testing.TB) *replicaCalls {
 	t.Helper()
-	return &copyAsked{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), t}
+	return &replicaCalls{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), t}
 }
 
 // to sends a call, such as "GET /inputs", to a world.
-func (a *copyAsked) to(w *apitest.World, call, body string) api.Response {
+func (a *replicaCalls) to(w *apitest.World, call, body string) api.Response {
 	a.Helper()
 	method, path, _ := strings.Cut(call, " ")
 	path, query, _ := strings.Cut(path, "?")
@@ -45,7 +45,7 @@ func (a *copyAsked) to(w *apitest.World, call, body string) api.Response {
 }
 
 // do makes a call that must succeed. It returns the answer without its status, and the X-Sightline headers.
-func (a *copyAsked) do(call, body string) (answer string, wrote string) {
+func (a *replicaCalls) do(call, body string) (answer string, wrote string) {
 	a.Helper()
 	r := a.to(a.World, call, body)
 	if r.Status != 200 {
@@ -60,7 +60,7 @@ func (a *copyAsked) do(call, body string) (answer string, wrote string) {
 }
 
 // list returns one member of every element in a call's list.
-func (a *copyAsked) list(call, member string) (values []string) {
+func (a *replicaCalls) list(call, member string) (values []string) {
 	a.Helper()
 	answer, _ := a.do(call, "")
 	var lists map[string][]map[string]any
@@ -75,7 +75,7 @@ func (a *copyAsked) list(call, member string) (values []string) {
 	return values
 }
 
-func (a *copyAsked) origin(call, body string) {
+func (a *replicaCalls) origin(call, body string) {
 	a.Helper()
 	if r := a.to(a.Origin, call, body); r.Status != 200 {
 		a.Fatalf("%s: %d %s", call, r.Status, r.Body)
@@ -86,7 +86,7 @@ const pond = `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.te
 
 // TestOutbox follows a write from the replica's answer to the origin's log and back.
 func TestOutbox(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	if got, _ := a.do("GET /sync/outbox", ""); got != `,"operations":[]}` {
 		t.Errorf("before anything: %s", got)
 	}
@@ -150,7 +150,7 @@ func TestOutbox(t *testing.T) {
 // TestDeleteElsewhere: a replica that is not in sync rejects deletions of inputs that it never had, since its origin may have them. A
 // repeated deletion succeeds. A replica in sync answers like its origin.
 func TestDeleteElsewhere(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/blue.png"}}},{"id":"dune","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)
 	a.origin("POST /models", `{"model":{"id":"wet"}}`)
 	a.Pull(t)
@@ -193,7 +193,7 @@ func TestDeleteElsewhere(t *testing.T) {
 }
 
 // stands checks the counts in the sync status.
-func (a *copyAsked) stands(sent, queued, conflicts int) {
+func (a *replicaCalls) stands(sent, queued, conflicts int) {
 	a.Helper()
 	got, _ := a.do("GET /sync/status", "")
 	if want := fmt.Sprintf(`"queued":%d,"sent":%d,"conflicts":%d`, queued, sent, conflicts); !strings.Contains(got, want) {
@@ -202,7 +202,7 @@ func (a *copyAsked) stands(sent, queued, conflicts int) {
 }
 
 func TestCopyStatus(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	want := `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"current","site":2,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
@@ -228,7 +228,7 @@ func TestCopyStatus(t *testing.T) {
 
 // TestNoCopy checks the answers of an application that is not a replica. Its writes name the origin as their durability.
 func TestNoCopy(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/2-1", "GET /users/me/apps/" + a.App + "/sync/status"} {
 		r := a.to(a.Origin, call, "")
 		if r.Status != 404 || !bytes.Contains(r.Body, []byte(`"code":11101`)) || !bytes.Contains(r.Body, []byte("is not a replica")) {
@@ -256,7 +256,7 @@ func TestNoCopy(t *testing.T) {
 
 // TestAccountWrites checks that answers to an account's new applications and keys report that the origin stored them.
 func TestAccountWrites(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /login", `{"email":"anna@example.com","password":"anna's password"}`)
 	for call, body := range map[string]string{
 		"apps": `{"apps":[{"name":"garden"}]}`, "keys": `{"keys":[{"scopes":["All"],"apps":[{"id":"` + a.App + `","user_id":"me"}]}]}`,
@@ -270,7 +270,7 @@ func TestAccountWrites(t *testing.T) {
 
 // TestConflicts checks the text of each verdict. A conflict stays until it is dismissed.
 func TestConflicts(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /models", `{"model":{"id":"way","name":"way"}}`)
 	a.Pull(t)
@@ -314,7 +314,7 @@ func TestConflicts(t *testing.T) {
 }
 
 // dismiss dismisses conflict 2-4 of n and checks that the other conflicts stay.
-func (a *copyAsked) dismiss(t *testing.T, n int) {
+func (a *replicaCalls) dismiss(t *testing.T, n int) {
 	t.Helper()
 	for _, id := range []string{"2-6", "3-1", "2", "2-", "-1", "02-1", "2-01", "2-1-", "+2-1", "2-99999999999999999999999", "4294967298-1", "x-y"} {
 		if r := a.to(a.World, "DELETE /sync/conflicts/"+id, ""); r.Status != 404 || !bytes.Contains(r.Body, []byte("conflict_id '"+id+"' not found")) {
@@ -343,7 +343,7 @@ func (a *copyAsked) dismiss(t *testing.T, n int) {
 }
 
 // refuse makes the origin refuse all queued operations of the replica, and makes the replica pull the verdicts.
-func (a *copyAsked) refuse(why string) {
+func (a *replicaCalls) refuse(why string) {
 	a.Helper()
 	var ops []log.Op
 	if err := a.Partition(a.TB).Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
@@ -435,7 +435,7 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 
 // TestContents checks the displayed form of operations of every kind, in the outbox and as conflicts that the origin refused.
 func TestContents(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /models", `{"model":{"id":"way","name":"way"}}`)
 	a.Pull(t)
@@ -484,7 +484,7 @@ func TestContents(t *testing.T) {
 
 // TestAnyContent shows operations with random contents. The answer is always valid JSON.
 func TestAnyContent(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	rapid.Check(t, func(r *rapid.T) {
 		body := logtest.Op(r).Body
 		if rules, ok := body.(*log.Rules); ok {

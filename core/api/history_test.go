@@ -10,7 +10,7 @@ import (
 )
 
 // pastOf returns an input's history as one line per operation, and whether it is complete.
-func (a *copyAsked) pastOf(call string) (lines []string, complete bool) {
+func (a *replicaCalls) pastOf(call string) (lines []string, complete bool) {
 	a.Helper()
 	answer, _ := a.do(call, "")
 	var got struct {
@@ -41,7 +41,7 @@ func (a *copyAsked) pastOf(call string) (lines []string, complete bool) {
 	return lines, got.Complete
 }
 
-func (a *copyAsked) past(call string, wantComplete bool, want ...string) {
+func (a *replicaCalls) past(call string, wantComplete bool, want ...string) {
 	a.Helper()
 	lines, complete := a.pastOf(call)
 	if diff := cmp.Diff(want, lines); diff != "" || complete != wantComplete {
@@ -52,7 +52,7 @@ func (a *copyAsked) past(call string, wantComplete bool, want ...string) {
 // TestHistoryAtCopy follows an input's history at a replica. It shows others' operations as the input's record has them. It shows local
 // operations until the origin's log is known to contain them.
 func TestHistoryAtCopy(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	later := func() { a.Origin.Step(t, time.Second) }
 	a.origin("POST /inputs", pond)
 	later()
@@ -104,7 +104,7 @@ func TestHistoryAtCopy(t *testing.T) {
 // TestHistoryOfDeleted: the answer names the author and the time of a deletion while they are stored here: in the log, or at a replica that
 // deleted the input or pulled the deletion.
 func TestHistoryOfDeleted(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
 	a.Pull(t)

@@ -16,7 +16,7 @@ import (
 
 // TestTakenAtCopy: a replica that rejects an id or a URL as taken answers like its origin. It queues no operation, and no conflict results.
 func TestTakenAtCopy(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
 	a.origin("POST /inputs", `{"inputs":[{"id":"lost","data":{"image":{"url":"http://pictures.test/missing.png"}}}]}`)
 	a.Origin.Step(t, time.Minute)
@@ -57,7 +57,7 @@ func TestTakenAtCopy(t *testing.T) {
 // TestTruthsAtCopy checks that a replica answers like its origin about unchangeable pictures, equal files, the training set of a version
 // whose inputs were deleted, and insufficient credentials.
 func TestTruthsAtCopy(t *testing.T) {
-	a := newCopyAsked(t)
+	a := newReplicaCalls(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"r1","data":{"image":{"url":"http://pictures.test/red.png?1"},"concepts":[{"id":"warm"}]}},`+
 		`{"id":"r2","data":{"image":{"url":"http://pictures.test/red.png?2"},"concepts":[{"id":"warm"}]}},`+
 		`{"id":"b","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"warm","value":false}]}}]}`)
@@ -90,9 +90,9 @@ func TestTruthsAtCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	weak := &copyAsked{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), t}
+	weak := &replicaCalls{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), t}
 	for _, tt := range []struct {
-		of                        *copyAsked
+		of                        *replicaCalls
 		call, body, authorization string
 		status                    int
 		want                      string

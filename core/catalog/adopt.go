@@ -75,14 +75,14 @@ func (a *Adopter) restOfTable() {
 	lo := a.app.key(stateTables[a.table], len(a.last)+1)
 	hi := kv.After(lo)
 	if a.last != nil {
-		lo = append(a.whole(a.last), 0)
+		lo = append(a.fullKey(a.last), 0)
 	}
 	a.span(lo, hi, nil)
 	a.table, a.last = a.table+1, nil
 }
 
-// whole returns the store's key for a key without the application's id.
-func (a *Adopter) whole(key []byte) []byte { return append(a.app.key(key[0], len(key)), key[1:]...) }
+// fullKey returns the store's key for a key without the application's id.
+func (a *Adopter) fullKey(key []byte) []byte { return append(a.app.key(key[0], len(key)), key[1:]...) }
 
 // sameTable adopts keys of one table. more reports whether keys of another table follow.
 func (a *Adopter) sameTable(pairs []Pair, more bool) {
@@ -105,9 +105,9 @@ func (a *Adopter) sameTable(pairs []Pair, more bool) {
 	}
 	lo := a.app.key(pairs[0].Key[0], 0)
 	if a.last != nil {
-		lo = append(a.whole(a.last), 0)
+		lo = append(a.fullKey(a.last), 0)
 	}
-	a.span(lo, append(a.whole(last), 0), pairs)
+	a.span(lo, append(a.fullKey(last), 0), pairs)
 	if a.last = bytes.Clone(last); more {
 		a.restOfTable()
 	}
@@ -202,13 +202,13 @@ func (a *Adopter) addDerived(pairs []Pair) {
 			a.failed = fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 			return
 		}
-		have, err := kv.Find(a.r, a.whole(p.Key))
+		have, err := kv.Find(a.r, a.fullKey(p.Key))
 		if err != nil {
 			a.failed = err
 			return
 		}
 		if !bytes.Equal(have, p.Value) {
-			a.w.Put(a.whole(p.Key), p.Value)
+			a.w.Put(a.fullKey(p.Key), p.Value)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (a *Adopter) Repair(pairs []Pair) error {
 		if !StateTable(p.Key) {
 			return fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 		}
-		was, err := kv.Find(a.r, a.whole(p.Key))
+		was, err := kv.Find(a.r, a.fullKey(p.Key))
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (r Reader) AppRecord(app, edge string) (x AppRecord, err error) {
 	if edge == "" {
 		return x, nil
 	}
-	if !x.Edge.Holds(app) {
+	if !x.Edge.Replicates(app) {
 		return AppRecord{App: app, Revoked: GoneRevoked}, nil
 	}
 	err = r.KeysOf(app, func(k Key) bool {

@@ -390,7 +390,7 @@ func TestLeases(t *testing.T) {
 	if got, err := r.EdgeByToken(edge.Token); err != nil || !cmp.Equal(got, edge) {
 		t.Errorf("by its token: %+v, %v", got, err)
 	}
-	if !edge.Holds(app) || edge.Holds(other) {
+	if !edge.Replicates(app) || edge.Replicates(other) {
 		t.Errorf("it holds another's, or not its own")
 	}
 	if x, err := r.AppRecord(app, "e"); err != nil || x.Edge.ID != "e" || x.Edge.Token != [32]byte{} {
@@ -423,7 +423,7 @@ func TestLeases(t *testing.T) {
 	if _, err := r.EdgeByToken(edge.Token); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the token of an edge that was revoked leads to it: %v", err)
 	}
-	if got, err := r.Edge("e"); err != nil || got.Holds(app) {
+	if got, err := r.Edge("e"); err != nil || got.Replicates(app) {
 		t.Errorf("revoked, it holds: %+v, %v", got, err)
 	}
 	if x, err := r.AppRecord(app, "e"); err != nil || x.Revoked != GoneRevoked {

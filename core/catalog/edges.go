@@ -70,8 +70,8 @@ func (e *Edge) Renew(n Newer) {
 // Holder returns the name of an edge in the records of the sites that are leased to it.
 func (e *Edge) Holder() string { return "edge " + e.ID }
 
-// Holds reports whether an edge may replicate an application.
-func (e *Edge) Holds(app string) bool {
+// Replicates reports whether an edge may replicate an application.
+func (e *Edge) Replicates(app string) bool {
 	return e.Revoked == 0 && slices.Contains(e.Apps, app)
 }
 

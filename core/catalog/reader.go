@@ -132,8 +132,8 @@ func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
 	return failed
 }
 
-// URLTaken yields the ordinals of the live inputs with a URL, in the order of their creation.
-func (r Reader) URLTaken(url string, yield func(ord uint32) bool) error {
+// InputsWithURL yields the ordinals of the live inputs with a URL, in the order of their creation.
+func (r Reader) InputsWithURL(url string, yield func(ord uint32) bool) error {
 	key := r.app.url(url)
 	v, err := kv.Find(r.kv, key)
 	if v == nil {

@@ -94,7 +94,7 @@ func (r Reader) training(key, value []byte) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	model, request, err := askedOf(value)
+	model, request, err := decodeRequest(value)
 	if err != nil {
 		return Version{}, err
 	}
@@ -103,8 +103,8 @@ func (r Reader) training(key, value []byte) (Version, error) {
 	return v, err
 }
 
-// askedOf decodes a value that appendAsked encoded.
-func askedOf(value []byte) (model, request log.Dot, err error) {
+// decodeRequest decodes a value that appendRequest encoded.
+func decodeRequest(value []byte) (model, request log.Dot, err error) {
 	const one = 12
 	if model, err = dotOf(value[:min(one, len(value))]); err == nil && len(value) > one {
 		request, err = dotOf(value[one:])
@@ -118,7 +118,7 @@ func (r Reader) TrainingRequest(v *Version) (log.Dot, error) {
 	if value == nil {
 		return log.Dot{}, err
 	}
-	_, request, err := askedOf(value)
+	_, request, err := decodeRequest(value)
 	return request, err
 }
 

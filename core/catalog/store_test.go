@@ -171,7 +171,7 @@ func TestURLs(t *testing.T) {
 				for _, in := range inputs {
 					want = append(want, in.Ord)
 				}
-				if err := r.URLTaken(url, func(ord uint32) bool {
+				if err := r.InputsWithURL(url, func(ord uint32) bool {
 					got = append(got, ord)
 					return true
 				}); err != nil || !slices.Equal(got, want) {
@@ -325,7 +325,7 @@ func TestDamagedRecords(t *testing.T) {
 		{"inputs", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
 		{"id", [][]byte{a.stringKey(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
 		{"dot", [][]byte{a.dotKey(tableInputDot, dot, 0)}, func(r Reader) error { _, err := r.InputByDot(dot); return err }},
-		{"url", [][]byte{a.url("u")}, func(r Reader) error { return r.URLTaken("u", nil) }},
+		{"url", [][]byte{a.url("u")}, func(r Reader) error { return r.InputsWithURL("u", nil) }},
 		{"concept", [][]byte{a.stringKey(tableConcept, "c")}, func(r Reader) error { _, err := r.Concept("c"); return err }},
 		{"concepts", [][]byte{a.uint64Key(tableConceptSeq, 1)}, func(r Reader) error { return r.Concepts(nil) }},
 		{"model", [][]byte{a.stringKey(tableModel, "m")}, func(r Reader) error { _, err := r.Model("m"); return err }},
@@ -472,7 +472,7 @@ func TestYieldStops(t *testing.T) {
 	}
 	lists := []func() error{
 		func() error { return r.Inputs(0, func(Input) bool { return two() }) },
-		func() error { return r.URLTaken("http://x/p", func(uint32) bool { return two() }) },
+		func() error { return r.InputsWithURL("http://x/p", func(uint32) bool { return two() }) },
 		func() error { return r.ByBlob(blob.Sum([]byte("p")), func(uint32) bool { return two() }) },
 		func() error { return r.PendingInputs(func(uint32) bool { return two() }) },
 		func() error { return r.Concepts(func(Concept) bool { return two() }) },

@@ -29,7 +29,7 @@ func (r Reader) trustOf(app, edge string) (Trust, error) {
 		return Trust{}, err
 	}
 	err = r.Edges(func(e Edge) bool {
-		if e.ID != edge && e.Holds(app) && e.Key != [32]byte{} {
+		if e.ID != edge && e.Replicates(app) && e.Key != [32]byte{} {
 			t.Peers = append(t.Peers, log.PublicKey{ID: e.ID, Key: e.Key})
 		}
 		return true

@@ -95,7 +95,7 @@ func (w *Writer) deleteURL(url string, ord uint32) error {
 		return nil
 	}
 	var heirs []uint32
-	err := w.URLTaken(url, func(other uint32) bool {
+	err := w.InputsWithURL(url, func(other uint32) bool {
 		heirs = append(heirs, other)
 		return len(heirs) < 2
 	})
@@ -208,20 +208,20 @@ func (w *Writer) DeleteModels() {
 	w.oweObjects()
 }
 
-// PutVersion writes a version of a live model. For a version at 21103 it also writes the entry of appendAsked.
+// PutVersion writes a version of a live model. For a version at 21103 it also writes the entry of appendRequest.
 func (w *Writer) PutVersion(v *Version) {
 	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(nil, v))
 	w.tx.Put(append(w.app.dotKey(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
 	training := w.app.uint64Key(tableTraining, v.Seq)
 	if v.Code == VersionQueued {
-		w.tx.Put(training, appendAsked(v))
+		w.tx.Put(training, appendRequest(v))
 	} else {
 		w.tx.Delete(training)
 	}
 }
 
-// appendAsked returns the entry by which a version at 21103 is found: its model and, if known, the operation that requested it.
-func appendAsked(v *Version) []byte {
+// appendRequest returns the entry by which a version at 21103 is found: its model and, if known, the operation that requested it.
+func appendRequest(v *Version) []byte {
 	value := appendDot(make([]byte, 0, 24), v.Model)
 	if v.RequestedAt != (log.Dot{}) {
 		value = appendDot(value, v.RequestedAt)

@@ -67,7 +67,7 @@ func (f *Fold) appCreate(b *log.AppCreate) (Verdict, error) {
 func (f *Fold) appChange(b *log.AppChange) (Verdict, error) {
 	a, err := f.w.App(b.ID)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	if b.Name != nil {
 		a.Name = *b.Name
@@ -88,14 +88,14 @@ func (f *Fold) appChange(b *log.AppChange) (Verdict, error) {
 func (f *Fold) appDelete(b *log.AppDelete) (Verdict, error) {
 	a, err := f.w.App(b.ID)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	return Verdict{Code: OK, Dot: a.Dot, ID: a.ID}, f.w.DeleteApp(&a, f.e.Seq)
 }
 
 func (f *Fold) keyCreate(b *log.KeyCreate) (Verdict, error) {
 	if _, err := f.w.App(b.App); err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	_, err := f.w.Key(b.Hash)
 	if err == nil {
@@ -107,7 +107,7 @@ func (f *Fold) keyCreate(b *log.KeyCreate) (Verdict, error) {
 	if b.Replaces != [32]byte{} {
 		old, err := f.w.Key(b.Replaces)
 		if err != nil {
-			return goneOr(err)
+			return missingVerdict(err)
 		}
 		if old.App != b.App {
 			return Verdict{Code: Gone}, nil
@@ -123,7 +123,7 @@ func (f *Fold) keyCreate(b *log.KeyCreate) (Verdict, error) {
 func (f *Fold) keyDelete(b *log.KeyDelete) (Verdict, error) {
 	k, err := f.w.Key(b.Hash)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	f.w.DeleteKey(&k)
 	return Verdict{Code: OK}, nil
@@ -135,7 +135,7 @@ func (f *Fold) clientSet(b *log.ClientSet) (Verdict, error) {
 		return refusal("client"), nil
 	}
 	if _, err := f.w.App(b.App); err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	other, err := f.w.Client(b.ID)
 	if err == nil && other.App != b.App {
@@ -151,7 +151,7 @@ func (f *Fold) clientSet(b *log.ClientSet) (Verdict, error) {
 func (f *Fold) tokensRevoke(b *log.TokensRevoke) (Verdict, error) {
 	c, err := f.w.ClientOf(b.App)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	c.Generation = f.e.Seq
 	return Verdict{Code: OK, Dot: f.e.Op.Dot, ID: c.ID}, f.w.PutClient(&c)

@@ -15,7 +15,7 @@ func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
 	}
 	for _, app := range b.Apps {
 		if _, err := f.w.App(app); err != nil {
-			return goneOr(err)
+			return missingVerdict(err)
 		}
 	}
 	other, err := f.w.Edge(b.ID)
@@ -40,7 +40,7 @@ func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
 	}
 	e, err := f.w.Edge(b.ID)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	v := Verdict{Code: OK, Dot: f.e.Op.Dot, ID: e.ID}
 	switch {
@@ -66,7 +66,7 @@ func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
 func (f *Fold) edgeRevoke(b *log.EdgeRevoke) (Verdict, error) {
 	e, err := f.w.Edge(b.ID)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	v := Verdict{Code: OK, Dot: f.e.Op.Dot, ID: e.ID}
 	if e.Revoked != 0 {
@@ -97,15 +97,15 @@ func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 		return refusal("secret"), nil
 	}
 	if _, err := f.w.App(b.App); err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	var edge catalog.Edge
 	if b.Edge != "" {
 		var err error
 		if edge, err = f.w.Edge(b.Edge); err != nil {
-			return goneOr(err)
+			return missingVerdict(err)
 		}
-		if !edge.Holds(b.App) {
+		if !edge.Replicates(b.App) {
 			return Verdict{Code: Gone}, nil
 		}
 	}
@@ -125,7 +125,7 @@ func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 func (f *Fold) prolong(b *log.SiteLease) (Verdict, error) {
 	s, err := f.w.Site(b.Site)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	v := Verdict{Code: OK, Dot: f.e.Op.Dot, Site: s.Site}
 	if s.Edge != "" || b.Until <= s.Until {

@@ -205,8 +205,8 @@ func (f *Fold) modelBody() (Verdict, error) {
 // refusal returns the verdict on an invalid operation.
 func refusal(why string) Verdict { return Verdict{Code: Refused, Detail: "schema: " + why} }
 
-// goneOr returns the verdict for an operation that names something missing, or the error.
-func goneOr(err error) (Verdict, error) {
+// missingVerdict returns the verdict for an operation that names something missing, or the error.
+func missingVerdict(err error) (Verdict, error) {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Verdict{Code: Gone}, nil
 	}

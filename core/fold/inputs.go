@@ -109,7 +109,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	default:
 		return nil, duplicate("id", &other), nil
 	}
-	if b.URL != "" && !f.mayBeTaken(knownURL, b.URL) {
+	if b.URL != "" && !f.mayExist(knownURL, b.URL) {
 		f.w.KnowFree(b.URL)
 	}
 	if b.URL == "" || b.AllowDuplicate {
@@ -118,7 +118,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	if free, err := f.w.URLFree(b.URL); free || err != nil {
 		return replaced, Verdict{}, err
 	}
-	ords, err := catalog.Collect(func(yield func(uint32) bool) error { return f.w.URLTaken(b.URL, yield) })
+	ords, err := catalog.Collect(func(yield func(uint32) bool) error { return f.w.InputsWithURL(b.URL, yield) })
 	for _, ord := range ords {
 		if err != nil {
 			break
@@ -138,7 +138,7 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 
 // inputByID returns the live input with an id.
 func (f *Fold) inputByID(id string) (catalog.Input, error) {
-	if !f.mayBeTaken(knownID, id) {
+	if !f.mayExist(knownID, id) {
 		return catalog.Input{}, catalog.ErrNotFound
 	}
 	return f.w.InputByID(id)
@@ -231,7 +231,7 @@ func (f *Fold) write(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (V
 	}
 	in, err := f.live(dot)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	return Verdict{Code: Stale, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
 }
@@ -241,7 +241,7 @@ func (f *Fold) write(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (V
 func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (Verdict, error) {
 	before, err := f.live(dot)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	after := before
 	after.Labels, after.Edits = slices.Clone(before.Labels), slices.Clone(before.Edits)
@@ -328,7 +328,7 @@ func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
 func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
 	in, err := f.live(b.Input)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)
 }

@@ -19,16 +19,16 @@ func (f *Fold) know() {
 // note records the id or the URL of a new input.
 func (f *Fold) note(kind byte, name string) {
 	if f.nameFilter != nil && name != "" {
-		f.nameFilter.Add(f.takenKey(kind, name))
+		f.nameFilter.Add(f.nameKey(kind, name))
 	}
 }
 
-// mayBeTaken reports whether an existing input may have an id or a URL.
-func (f *Fold) mayBeTaken(kind byte, name string) bool {
-	return f.nameFilter == nil || f.nameFilter.Has(f.takenKey(kind, name))
+// mayExist reports whether an existing input may have an id or a URL.
+func (f *Fold) mayExist(kind byte, name string) bool {
+	return f.nameFilter == nil || f.nameFilter.Has(f.nameKey(kind, name))
 }
 
-func (f *Fold) takenKey(kind byte, name string) []byte {
+func (f *Fold) nameKey(kind byte, name string) []byte {
 	f.scratch = append(append(f.scratch[:0], kind), name...)
 	return f.scratch
 }

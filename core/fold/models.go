@@ -56,7 +56,7 @@ func (f *Fold) conceptCreate(b *log.ConceptCreate) (Verdict, error) {
 func (f *Fold) conceptName(b *log.ConceptName) (Verdict, error) {
 	c, err := f.w.Concept(b.ID)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	v := Verdict{Code: OK, Dot: c.Dot, ID: c.ID}
 	switch {
@@ -164,7 +164,7 @@ func (f *Fold) modelPatch(b *log.ModelPatch) (Verdict, error) {
 	}
 	m, err := f.model(b.Model)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	v := Verdict{Code: OK, Dot: m.Dot, ID: m.ID}
 	if f.stale() {
@@ -172,7 +172,7 @@ func (f *Fold) modelPatch(b *log.ModelPatch) (Verdict, error) {
 		return v, nil
 	}
 	if b.Version != "" {
-		if taken, err := f.versionTaken(m.Dot, b.Version); err != nil || taken {
+		if taken, err := f.hasVersion(m.Dot, b.Version); err != nil || taken {
 			return Verdict{Code: Duplicate, Detail: "version", Dot: m.Dot, ID: m.ID}, err
 		}
 	}
@@ -197,7 +197,7 @@ func (f *Fold) modelPatch(b *log.ModelPatch) (Verdict, error) {
 	return v, nil
 }
 
-func (f *Fold) versionTaken(model log.Dot, id string) (bool, error) {
+func (f *Fold) hasVersion(model log.Dot, id string) (bool, error) {
 	_, err := f.w.Version(model, id)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return false, nil
@@ -208,7 +208,7 @@ func (f *Fold) versionTaken(model log.Dot, id string) (bool, error) {
 func (f *Fold) modelDelete(b *log.ModelDelete) (Verdict, error) {
 	m, err := f.w.ModelByDot(b.Model)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	return Verdict{Code: OK, Dot: m.Dot, ID: m.ID}, f.w.DeleteModel(&m)
 }
@@ -219,10 +219,10 @@ func (f *Fold) versionTrain(b *log.VersionTrain) (Verdict, error) {
 	}
 	m, err := f.model(b.Model)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	id := f.idOr(b.Version, "version")
-	if taken, err := f.versionTaken(m.Dot, id); err != nil || taken {
+	if taken, err := f.hasVersion(m.Dot, id); err != nil || taken {
 		return Verdict{Code: Duplicate, Detail: "version", Dot: m.Dot, ID: id}, err
 	}
 	f.newVersion(&m, id, catalog.VersionQueued)
@@ -237,7 +237,7 @@ func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 	}
 	v, err := f.w.Version(b.Model, b.Version)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	if b.Train == (log.Dot{}) && v.Seq != b.Lease {
 		return Verdict{Code: Gone, Detail: "lease"}, nil
@@ -262,7 +262,7 @@ func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 func (f *Fold) versionDelete(b *log.VersionDelete) (Verdict, error) {
 	v, err := f.w.Version(b.Model, b.Version)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	m, err := f.model(b.Model)
 	if err != nil {

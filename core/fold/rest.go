@@ -27,7 +27,7 @@ func (f *Fold) workflowCreate(b *log.WorkflowCreate) (Verdict, error) {
 func (f *Fold) workflowDelete(b *log.WorkflowDelete) (Verdict, error) {
 	w, err := f.w.WorkflowByDot(b.Workflow)
 	if err != nil {
-		return goneOr(err)
+		return missingVerdict(err)
 	}
 	f.w.DeleteWorkflow(&w)
 	return Verdict{Code: OK, Dot: w.Dot, ID: w.ID}, nil
@@ -80,7 +80,7 @@ func (f *Fold) replaceVersion(r *log.RetrainedVersion) error {
 		return err
 	}
 	id := f.idOr(r.Version, "version")
-	if taken, err := f.versionTaken(m.Dot, id); taken || err != nil || r.Manifest.IsZero() {
+	if taken, err := f.hasVersion(m.Dot, id); taken || err != nil || r.Manifest.IsZero() {
 		return err
 	}
 	f.w.PutVersion(&catalog.Version{

@@ -177,7 +177,7 @@ func (w *world) checkKeys(r catalog.Reader, in *catalog.Input) {
 		}
 		return ok
 	}
-	if in.URL != "" && !found(func(y func(uint32) bool) error { return r.URLTaken(in.URL, y) }) {
+	if in.URL != "" && !found(func(y func(uint32) bool) error { return r.InputsWithURL(in.URL, y) }) {
 		w.Fatalf("input %q is not found by its URL", in.ID)
 	}
 	if !in.Blob.IsZero() && !found(func(y func(uint32) bool) error { return r.ByBlob(in.Blob, y) }) {

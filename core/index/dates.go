@@ -25,7 +25,7 @@ type columnCache[T any] struct {
 	blocks map[uint32]*[blockSize]T
 }
 
-func newKept[T any]() *columnCache[T] {
+func newColumnCache[T any]() *columnCache[T] {
 	return &columnCache[T]{have: roaring.New(), blocks: map[uint32]*[blockSize]T{}}
 }
 

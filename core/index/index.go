@@ -53,7 +53,7 @@ type Index struct {
 // Open opens the index of an application. Its data stay in the store; the first Step that needs a graph reads it. The next Steps rebuild an
 // index of another format.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
-	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newKept[uint32]()}
+	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newColumnCache[uint32]()}
 	for _, s := range []*Space{&o.Space, o.Next} {
 		if s == nil {
 			continue

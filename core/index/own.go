@@ -100,7 +100,7 @@ func (h *heads) column(k ownKey) *ownColumn {
 	c, ok := h.columns[k]
 	if !ok {
 		h.makeRoom()
-		c = &ownColumn{columnCache: newKept[float32]()}
+		c = &ownColumn{columnCache: newColumnCache[float32]()}
 		h.columns[k] = c
 	}
 	c.used = h.clock

@@ -67,7 +67,7 @@ func (x *Index) forgetMemory() {
 	defer x.mu.Unlock()
 	x.epoch++
 	x.heads.reset()
-	x.dates = newKept[uint32]()
+	x.dates = newColumnCache[uint32]()
 	for _, s := range x.spaces {
 		s.graph.Store(nil)
 		s.links = nil

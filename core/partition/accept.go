@@ -259,7 +259,7 @@ func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
 		why := Admit(&op)
 		if why == "" {
 			var err error
-			if why, err = p.hostedTaken(op.Body); err != nil {
+			if why, err = p.checkHostedName(op.Body); err != nil {
 				return nil, err
 			}
 		}
@@ -271,8 +271,8 @@ func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
 	return vetted, nil
 }
 
-// hostedTaken returns the reason to refuse an input if its public name belongs to another input's picture.
-func (p *Partition) hostedTaken(body log.Body) (why string, err error) {
+// checkHostedName returns the reason to refuse an input if its public name belongs to another input's picture.
+func (p *Partition) checkHostedName(body log.Body) (why string, err error) {
 	b, ok := body.(*log.InputCreate)
 	if !ok || b.Hosted == [16]byte{} {
 		return "", nil

@@ -35,7 +35,7 @@ func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	}
 	err := log.Peek(r, app.LogPrefix(), 1, func(op log.Op) bool { return note(&op) })
 	if err == nil {
-		err = keptIn(r, app, StoredPlace{}, func(k StoredEntry) bool { return note(&k.Op) })
+		err = scanStored(r, app, StoredPlace{}, func(k StoredEntry) bool { return note(&k.Op) })
 	}
 	if err != nil {
 		return err

@@ -26,9 +26,9 @@ const (
 // deletionRetention is the number of entries for which a replica keeps the records of deletions.
 const deletionRetention = 4096
 
-func goneIDKey(app catalog.AppID, id string) []byte { return append(app.LocalKey(deletedID), id...) }
+func deletedIDKey(app catalog.AppID, id string) []byte { return append(app.LocalKey(deletedID), id...) }
 
-func goneSeqKey(app catalog.AppID, seq uint64) []byte {
+func deletedSeqKey(app catalog.AppID, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(app.LocalKey(deletedSeq), seq)
 }
 
@@ -41,11 +41,11 @@ func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts
 		}
 		switch entries[i].Op.Body.(type) {
 		case *log.InputDeleteAll:
-			p.dropGone(tx)
+			p.deleteDeletions(tx)
 		case *log.InputDelete:
 			seq := binary.BigEndian.AppendUint64(nil, entries[i].Seq)
-			tx.Put(goneIDKey(p.o.App, verdicts[i].ID), log.Encode(seq, &entries[i].Op))
-			tx.Put(goneSeqKey(p.o.App, entries[i].Seq), []byte(verdicts[i].ID))
+			tx.Put(deletedIDKey(p.o.App, verdicts[i].ID), log.Encode(seq, &entries[i].Op))
+			tx.Put(deletedSeqKey(p.o.App, entries[i].Seq), []byte(verdicts[i].ID))
 			some = true
 		}
 	}
@@ -55,8 +55,8 @@ func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts
 	return nil
 }
 
-// dropGone deletes the records of all deletions.
-func (p *Partition) dropGone(tx *kv.Overlay) {
+// deleteDeletions deletes the records of all deletions.
+func (p *Partition) deleteDeletions(tx *kv.Overlay) {
 	for _, name := range []string{deletedID, deletedSeq} {
 		lo := p.o.App.LocalKey(name)
 		hi := bytes.Clone(lo)
@@ -69,7 +69,7 @@ func (p *Partition) dropGone(tx *kv.Overlay) {
 func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 	var keys [][]byte
 	var ids []string
-	err := tx.Scan(goneSeqKey(p.o.App, 0), goneSeqKey(p.o.App, before), func(key, id []byte) bool {
+	err := tx.Scan(deletedSeqKey(p.o.App, 0), deletedSeqKey(p.o.App, before), func(key, id []byte) bool {
 		keys, ids = append(keys, bytes.Clone(key)), append(ids, string(id))
 		return true
 	})
@@ -78,12 +78,12 @@ func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 	}
 	for i, id := range ids {
 		tx.Delete(keys[i])
-		switch note, err := tx.Get(goneIDKey(p.o.App, id)); {
+		switch note, err := tx.Get(deletedIDKey(p.o.App, id)); {
 		case isMissing(err):
 		case err != nil:
 			return err
 		case bytes.HasPrefix(note, keys[i][len(keys[i])-8:]): // unless a later input with the ID was deleted, too
-			tx.Delete(goneIDKey(p.o.App, id))
+			tx.Delete(deletedIDKey(p.o.App, id))
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (p *Partition) forgetDeletion(tx *kv.Overlay, before uint64) error {
 
 // deletion returns the recorded entry of the log that last deleted the input with an ID.
 func (p *Partition) deletion(id string) (by log.Entry, known bool, err error) {
-	note, err := p.o.Store.Get(goneIDKey(p.o.App, id))
+	note, err := p.o.Store.Get(deletedIDKey(p.o.App, id))
 	switch {
 	case isMissing(err):
 		return by, false, nil

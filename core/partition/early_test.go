@@ -30,7 +30,7 @@ func TestTakeBackDeleted(t *testing.T) {
 		if err := sendLives(t, r, p); err != nil {
 			t.Fatal(err)
 		}
-		b := keptBy(t, r)
+		b := storedRun(t, r)
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 	sends := func(p *partition.Partition) { accept(p, sent) }
 	back := func(r *partition.Partition) func(*partition.Partition) {
 		return func(p *partition.Partition) {
-			b := keptBy(t, r)
+			b := storedRun(t, r)
 			if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 	}
 	r := openNamed(t, memkv.New(), 1)
 	keepSealed(t, r, first, 0)
-	second, b := openRestored(t, store, 3), keptBy(t, r)
+	second, b := openRestored(t, store, 3), storedRun(t, r)
 	if err := second.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 	keepSealed(t, r, origin, pulled)
 
 	p := openRestored(t, image, 2)
-	b := keptBy(t, r)
+	b := storedRun(t, r)
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}

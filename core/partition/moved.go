@@ -125,9 +125,9 @@ func isMoved(was, now *log.Op, last uint64) bool {
 	return bytes.Equal(log.Encode(nil, &same), log.Encode(nil, now))
 }
 
-// givenBack finds the earlier version of op, which its replica sends again as another site, if another replica returned it before. That
+// findReturned finds the earlier version of op, which its replica sends again as another site, if another replica returned it before. That
 // version is a conflict, and the log lacks its name.
-func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
+func (p *Partition) findReturned(op *log.Op) (was log.Op, found bool, err error) {
 	var failed error
 	lo, hi := under(p.o.App, movedName)
 	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
@@ -157,7 +157,7 @@ func (p *Partition) givenBack(op *log.Op) (was log.Op, found bool, err error) {
 // meets removes the earlier version of op from the conflicts. It records that other operations with its old name mean its new one. If one
 // of them is an earlier deletion, meets returns it.
 func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
-	was, found, err := p.givenBack(op)
+	was, found, err := p.findReturned(op)
 	if err != nil || !found {
 		return e, err
 	}

@@ -357,7 +357,7 @@ func scheduleCleanup(w kv.Writer, app catalog.AppID, body log.Body) {
 func (m *pullBatch) finish() error {
 	p := m.p
 	if m.rewritten {
-		p.dropGone(p.tx)
+		p.deleteDeletions(p.tx)
 	}
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err := m.renew(); err != nil {
@@ -381,7 +381,7 @@ func (m *pullBatch) finish() error {
 			return err
 		}
 	}
-	if err := m.forgetKept(); err != nil {
+	if err := m.deleteStable(); err != nil {
 		return err
 	}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())

@@ -85,7 +85,7 @@ type replicaState struct {
 	site   log.Site          `wire:"5"`
 	acked  []acknowledgement `wire:"6"` // local operations in the log that may not be stable, oldest first
 	torn   bool              `wire:"7"` // only a part of a snapshot is in the state
-	kept   keeping           `wire:"+7"`
+	kept   storedState       `wire:"+7"`
 	older  uint64            `wire:"12"` // last local operation that was made on a log of another epoch
 	seal   []byte            `wire:"14"` // seal of the log up to the cursor; nil: none came
 }

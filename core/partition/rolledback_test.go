@@ -23,7 +23,7 @@ func TestRolledBack(t *testing.T) {
 	image := imageOf(t, store)
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	old := lastKept(t, r)
+	old := lastStored(t, r)
 	a := submit(t, origin, create("a"), create("b"))[0].Dot
 	label := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
 	if _, _, err := origin.Accept(t.Context(), label, nil); err != nil {
@@ -31,7 +31,7 @@ func TestRolledBack(t *testing.T) {
 	}
 	submit(t, origin, &log.InputDelete{Input: doomed})
 	pullSealed(t, r, origin)
-	proof := lastKept(t, r)
+	proof := lastStored(t, r)
 	if found, err := origin.RolledBack(&proof); found || err != nil {
 		t.Errorf("a log that has the entry was rolled back: %v, %v", found, err)
 	}
@@ -71,7 +71,7 @@ func TestRolledBack(t *testing.T) {
 				t.Errorf("the log writes as %v", verdict.Dot)
 			}
 			for round := range 2 { // another replica gives back the same
-				b, listed := keptBy(t, r), tt.conflicts
+				b, listed := storedRun(t, r), tt.conflicts
 				if round == 0 { // the second one brings the picture
 					b.Missing = map[log.Dot]string{a: partition.LostPicture}
 					listed++
@@ -130,7 +130,7 @@ func TestRolledBackNames(t *testing.T) {
 	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
 		t.Fatal(err)
 	}
-	proof, stored := lastKept(t, r), keptBy(t, r)
+	proof, stored := lastStored(t, r), storedRun(t, r)
 	if found, err := p.RolledBack(&proof); !found || err != nil {
 		t.Fatalf("RolledBack = %v, %v", found, err)
 	}
@@ -163,7 +163,7 @@ func TestRolledBackPicture(t *testing.T) {
 	lost := submit(t, origin, create("a"))[0]
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	proof := lastKept(t, r)
+	proof := lastStored(t, r)
 
 	rolled := imageOf(t, image)
 	used := submit(t, sealingAs(t, rolled, log.Epoch{}), create("x"))[0] // by an earlier version
@@ -188,7 +188,7 @@ func TestRolledBackPicture(t *testing.T) {
 		{"without the picture again", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
 		{"with the picture", r, nil, "[]"},
 	} {
-		b := keptBy(t, step.by)
+		b := storedRun(t, step.by)
 		b.Missing = step.missing
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestRolledBackTwice(t *testing.T) {
 	submit(t, origin, create("a"), create("b"))
 	before := openNamed(t, memkv.New(), 1)
 	pullSealed(t, before, origin)
-	offered := keptBy(t, before)
+	offered := storedRun(t, before)
 
 	var p *partition.Partition
 	back := func(life byte, id string, b *partition.StoredRun) {
@@ -248,7 +248,7 @@ func TestRolledBackTwice(t *testing.T) {
 	submit(t, p, &log.InputDelete{Input: a.Dot})
 	r := openNamed(t, memkv.New(), 2)
 	keepSealed(t, r, p, 0)
-	laterRun := keptBy(t, r)
+	laterRun := storedRun(t, r)
 	back(6, "y", &laterRun)
 	for range 2 {
 		if err := p.TakeBack(t.Context(), &offered, nil); err != nil {
@@ -280,7 +280,7 @@ func TestRolledBackTrimmed(t *testing.T) {
 	accept(origin)
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	accepted := lastKept(t, r)
+	accepted := lastStored(t, r)
 	submit(t, origin, create("written"))
 	pullSealed(t, r, origin)
 	for _, tt := range []struct {
@@ -290,10 +290,10 @@ func TestRolledBackTrimmed(t *testing.T) {
 		proof  partition.StoredRun
 		want   bool
 	}{
-		{"never rolled back", store, false, lastKept(t, r), false},
+		{"never rolled back", store, false, lastStored(t, r), false},
 		{"an operation of a replica", image, false, accepted, true},
 		{"an operation that came again", image, true, accepted, false},
-		{"an operation of the origin", image, true, lastKept(t, r), true},
+		{"an operation of the origin", image, true, lastStored(t, r), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := sealingAs(t, imageOf(t, tt.disk), log.Epoch{5})

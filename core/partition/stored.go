@@ -68,8 +68,8 @@ type entryRecord struct {
 	op     []byte    `wire:"4"`
 }
 
-// keeping describes the stored entries. It is part of replicaState.
-type keeping struct {
+// storedState describes the stored entries. It is part of replicaState.
+type storedState struct {
 	run   uint32    `wire:"1"`
 	since uint64    `wire:"2"` // entry of its log by which earlier runs and left operations are returned
 	bytes uint64    `wire:"3"`
@@ -146,7 +146,7 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 		value := encodeEntryRecord(nil, &entry)
 		if x.Seq <= m.note.kept.to { // StoreEntries stored it before the snapshot
 			at := StoredPlace{m.note.kept.run, x.Seq}
-			if err := m.dropKept(storedEntryKey(p.o.App, at), storedEntryKey(p.o.App, StoredPlace{at.Run, at.Seq + 1}), always); err != nil {
+			if err := m.deleteStored(storedEntryKey(p.o.App, at), storedEntryKey(p.o.App, StoredPlace{at.Run, at.Seq + 1}), always); err != nil {
 				return err
 			}
 		}
@@ -154,7 +154,7 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 		m.note.kept.bytes += uint64(len(value)) + entryOverhead
 		before = before.Next(data)
 	}
-	return m.boundKept()
+	return m.limitStored()
 }
 
 // chainBefore returns the chain before a run that starts at a cursor.
@@ -165,21 +165,21 @@ func chainBefore(r *Run, at Cursor) log.Chain {
 	return at.Chain
 }
 
-// boundKept deletes the oldest stored entries if they exceed the limit.
-func (m *pullBatch) boundKept() error {
+// limitStored deletes the oldest stored entries if they exceed the limit.
+func (m *pullBatch) limitStored() error {
 	n := &m.note.kept
 	limit := m.p.replica.storedLimit
 	if n.bytes <= limit {
 		return nil
 	}
 	lo, hi := under(m.p.o.App, storedName)
-	return m.dropKept(lo, hi, func() bool { return n.bytes > limit-limit/8 })
+	return m.deleteStored(lo, hi, func() bool { return n.bytes > limit-limit/8 })
 }
 
 func always() bool { return true }
 
-// dropKept deletes stored entries of a range, oldest first, while more reports true.
-func (m *pullBatch) dropKept(lo, hi []byte, more func() bool) error {
+// deleteStored deletes stored entries of a range, oldest first, while more reports true.
+func (m *pullBatch) deleteStored(lo, hi []byte, more func() bool) error {
 	n := &m.note.kept
 	var keys [][]byte
 	err := m.p.tx.Scan(lo, hi, func(key, value []byte) bool {
@@ -196,19 +196,19 @@ func (m *pullBatch) dropKept(lo, hi []byte, more func() bool) error {
 	return err
 }
 
-// forgetKept deletes the stored entries that are stable.
-func (m *pullBatch) forgetKept() error {
+// deleteStable deletes the stored entries that are stable.
+func (m *pullBatch) deleteStable() error {
 	p, n := m.p, &m.note
 	if n.cursor.Stable <= p.replica.cursor.Stable && n.cursor.Epoch == p.replica.cursor.Epoch {
 		return nil
 	}
 	if n.cursor.Stable > n.kept.since {
 		lo, _ := under(p.o.App, storedName)
-		if err := m.dropKept(lo, storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), always); err != nil {
+		if err := m.deleteStored(lo, storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), always); err != nil {
 			return err
 		}
 	}
-	err := m.dropKept(storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), storedEntryKey(p.o.App, StoredPlace{n.kept.run, n.cursor.Stable + 1}), always)
+	err := m.deleteStored(storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), storedEntryKey(p.o.App, StoredPlace{n.kept.run, n.cursor.Stable + 1}), always)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (m *pullBatch) forgetKept() error {
 func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) error {
 	k := &m.note.kept
 	if k.epoch != epoch {
-		*k = keeping{run: k.run + 1, bytes: k.bytes, epoch: epoch}
+		*k = storedState{run: k.run + 1, bytes: k.bytes, epoch: epoch}
 	}
 	k.since = at
 	var sites []log.Site
@@ -272,8 +272,8 @@ func dotOf(key []byte) log.Dot {
 	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-12:])), Seq: binary.BigEndian.Uint64(key[len(key)-8:])}
 }
 
-// KeptOf returns the epoch of the log that has the newest run of stored entries; zero: none.
-func (p *Partition) KeptOf() log.Epoch {
+// StoredEpoch returns the epoch of the log that has the newest run of stored entries; zero: none.
+func (p *Partition) StoredEpoch() log.Epoch {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return log.Epoch{}
@@ -281,13 +281,13 @@ func (p *Partition) KeptOf() log.Epoch {
 	return p.replica.replicaState.kept.epoch
 }
 
-// KeptFrom returns the place of the first stored entry that an origin may lack after a restore from a backup. backup is the backup's last
+// StoredFrom returns the place of the first stored entry that an origin may lack after a restore from a backup. backup is the backup's last
 // entry, and chain is the chain up to it. With the zero Chain, the origin may lack all of them.
-func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from StoredPlace, err error) {
+func (p *Partition) StoredFrom(backup uint64, chain log.Chain) (from StoredPlace, err error) {
 	if chain == (log.Chain{}) {
 		return from, nil
 	}
-	err = p.KeptAfter(StoredPlace{}, func(k StoredEntry) bool {
+	err = p.EntriesAfter(StoredPlace{}, func(k StoredEntry) bool {
 		if k.At.Seq == backup+1 && k.Before == chain {
 			from = StoredPlace{k.At.Run, backup}
 		}
@@ -296,17 +296,17 @@ func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from StoredPlace, 
 	return from, err
 }
 
-// KeptAfter yields the stored entries after a place, in the order in which they came, until yield returns false.
-func (p *Partition) KeptAfter(at StoredPlace, yield func(StoredEntry) bool) error {
-	return keptIn(p.o.Store, p.o.App, at, yield)
+// EntriesAfter yields the stored entries after a place, in the order in which they came, until yield returns false.
+func (p *Partition) EntriesAfter(at StoredPlace, yield func(StoredEntry) bool) error {
+	return scanStored(p.o.Store, p.o.App, at, yield)
 }
 
-func keptIn(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEntry) bool) error {
+func scanStored(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEntry) bool) error {
 	_, hi := under(app, storedName)
 	var failed error
 	err := r.Scan(storedEntryKey(app, StoredPlace{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
 		k := StoredEntry{}
-		if k, failed = readKept(key, bytes.Clone(value)); failed != nil {
+		if k, failed = readStored(key, bytes.Clone(value)); failed != nil {
 			return false
 		}
 		return yield(k)
@@ -314,13 +314,13 @@ func keptIn(r kv.Reader, app catalog.AppID, at StoredPlace, yield func(StoredEnt
 	return errors.Join(err, failed)
 }
 
-// LastKept returns the last stored entry of the log that the replica pulls now. sealed is false if it does not exist or came without a
+// LastStored returns the last stored entry of the log that the replica pulls now. sealed is false if it does not exist or came without a
 // seal. If a sealed snapshot reaches further, it returns the place of the snapshot without an operation, with the chain up to it in Before.
-func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
+func (p *Partition) LastStored() (k StoredEntry, sealed bool, err error) {
 	lo, hi := under(p.o.App, storedName)
 	var failed error
 	err = p.o.Store.ScanBack(lo, hi, func(key, value []byte) bool {
-		k, failed = readKept(key, bytes.Clone(value))
+		k, failed = readStored(key, bytes.Clone(value))
 		return false
 	})
 	defer p.locks.take(reading).unlock()
@@ -335,7 +335,7 @@ func (p *Partition) LastKept() (k StoredEntry, sealed bool, err error) {
 	return k, sealed, errors.Join(err, failed)
 }
 
-func readKept(key, value []byte) (k StoredEntry, err error) {
+func readStored(key, value []byte) (k StoredEntry, err error) {
 	at := dotOf(key)
 	k.At = StoredPlace{uint32(at.Site), at.Seq}
 	x, err := decodeEntryRecord(value)

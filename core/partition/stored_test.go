@@ -21,7 +21,7 @@ func TestKeptBound(t *testing.T) {
 		submit(t, origin, create(fmt.Sprint(i)))
 		pullSealed(t, r, origin)
 	}
-	b := keptBy(t, r)
+	b := storedRun(t, r)
 	if n := len(b.Entries); n < 10 || n > 40 || b.From+uint64(n) != origin.Log().Head() {
 		t.Errorf("%d entries after %d are kept of %d", n, b.From, origin.Log().Head())
 	}
@@ -33,7 +33,7 @@ func TestKeptBound(t *testing.T) {
 	if _, err := r.Pull(t.Context(), partition.Run{Epoch: log.Epoch{1}, From: head, To: head, Chain: chain, Stable: head}); err != nil {
 		t.Fatal(err)
 	}
-	if b := keptBy(t, r); len(b.Entries) > 0 {
+	if b := storedRun(t, r); len(b.Entries) > 0 {
 		t.Errorf("%d entries are kept that are stable", len(b.Entries))
 	}
 }
@@ -47,18 +47,18 @@ func TestKeptUntilListed(t *testing.T) {
 	submit(t, origin, create("x"))
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	old := r.KeptOf()
+	old := r.StoredEpoch()
 	p := openRestored(t, image, 2)
 	submit(t, p, create("a"))
 	x, _ := export(t, p, network)
 	at := x.Snapshot.Seq
 	submit(t, p, create("b"), create("x"))
-	b := keptBy(t, r)
+	b := storedRun(t, r)
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
 	x.Snapshot.Head = p.Log().Head()
-	if err := r.Rebase(t.Context(), x.Snapshot); err != nil || r.KeptOf() == old {
+	if err := r.Rebase(t.Context(), x.Snapshot); err != nil || r.StoredEpoch() == old {
 		t.Fatal(err)
 	}
 	submit(t, p, create("c"))
@@ -69,7 +69,7 @@ func TestKeptUntilListed(t *testing.T) {
 		if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: stable}); err != nil {
 			t.Fatal(err)
 		}
-		err := r.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
+		err := r.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 			older = older || k.At.Run == 1
 			return true
 		})

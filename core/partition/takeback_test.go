@@ -55,10 +55,10 @@ func pullSealed(t testing.TB, p, origin *partition.Partition) {
 	}
 }
 
-// keptBy are the entries that a replica keeps, as it offers them.
-func keptBy(t testing.TB, p *partition.Partition) (b partition.StoredRun) {
+// storedRun are the entries that a replica keeps, as it offers them.
+func storedRun(t testing.TB, p *partition.Partition) (b partition.StoredRun) {
 	t.Helper()
-	err := p.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
+	err := p.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		if len(b.Entries) == 0 {
 			b.From, b.Before = k.At.Seq-1, k.Before
 		}
@@ -90,10 +90,10 @@ func TestTakeBack(t *testing.T) {
 	submit(t, origin, &log.InputDelete{Input: doomed})
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	b := keptBy(t, r)
+	b := storedRun(t, r)
 
 	restored := openRestored(t, image, 4)
-	lacking := keptBy(t, r)
+	lacking := storedRun(t, r)
 	first := lacking.Entries[len(lacking.Entries)-2].Op
 	lacking.Missing = map[log.Dot]string{first.Dot: partition.LostPicture}
 	if err := restored.TakeBack(t.Context(), &lacking, nil); err != nil {
@@ -138,10 +138,10 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
-// lastKept is the last entry of kept ones alone.
-func lastKept(t testing.TB, p *partition.Partition) partition.StoredRun {
+// lastStored is the last entry of kept ones alone.
+func lastStored(t testing.TB, p *partition.Partition) partition.StoredRun {
 	t.Helper()
-	k, sealed, err := p.LastKept()
+	k, sealed, err := p.LastStored()
 	if err != nil || !sealed {
 		t.Fatalf("the last entry: sealed %v, %v", sealed, err)
 	}
@@ -169,7 +169,7 @@ func TestTakeBackMoved(t *testing.T) {
 		if last, err := p.Moves(9, 9); last != 0 || err != nil {
 			t.Fatalf("Moves = %d, %v", last, err)
 		}
-		b := keptBy(t, r)
+		b := storedRun(t, r)
 		if sent {
 			accept(p, log.Dot{Site: 30, Seq: 1})
 		}
@@ -224,7 +224,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 		return seqs
 	}
 
-	p, b := openRestored(t, later, 2), keptBy(t, r)
+	p, b := openRestored(t, later, 2), storedRun(t, r)
 	if had, err := p.Moves(9, 1); had != 2 || err != nil {
 		t.Fatalf("Moves = %d, %v", had, err)
 	}
@@ -237,7 +237,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 		t.Errorf("listed %v, want 3 and 4", got)
 	}
 
-	p, b = openRestored(t, image, 2), keptBy(t, r)
+	p, b = openRestored(t, image, 2), storedRun(t, r)
 	b.Missing = map[log.Dot]string{{Site: 9, Seq: 2}: partition.LostPicture}
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestTakeBackRenamedLater(t *testing.T) {
 	sent := creation
 	sent.Dot.Site = 30
 	accept(p, sent)
-	for _, b := range []partition.StoredRun{keptBy(t, first), lastKept(t, r)} {
+	for _, b := range []partition.StoredRun{storedRun(t, first), lastStored(t, r)} {
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestTakeBackRefused(t *testing.T) {
 	}
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	b := keptBy(t, r)
+	b := storedRun(t, r)
 	p := openRestored(t, image, 2)
 	no := creation
 	partition.Refuse(&no, "scope: the token was revoked")
@@ -362,7 +362,7 @@ func TestTakeBackSentLater(t *testing.T) {
 	pullSealed(t, r, origin)
 	for want, second := range []string{"b", "c"} {
 		p := openRestored(t, image, 2)
-		b := lastKept(t, r)
+		b := lastStored(t, r)
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -393,7 +393,7 @@ func TestTakeBackParted(t *testing.T) {
 	storedRun := func(of *partition.Partition) partition.StoredRun {
 		r := openNamed(t, memkv.New(), 1)
 		pullSealed(t, r, of)
-		return keptBy(t, r)
+		return storedRun(t, r)
 	}
 	accept(origin, 1, 1, "a")
 	accept(origin, 2, 1, "b")
@@ -442,7 +442,7 @@ func TestTakeBackForged(t *testing.T) {
 	submit(t, origin, create("b"))
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	b := keptBy(t, r)
+	b := storedRun(t, r)
 	if err := origin.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrRestored) {
 		t.Errorf("a log that was not restored takes entries back: %v", err)
 	}

@@ -76,8 +76,8 @@ type trimMarks struct {
 	marks []mark `wire:"1"`
 }
 
-// marksKept is the number of parts into which marks divide Age, and so the resolution of ages.
-const marksKept = 16
+// ageMarks is the number of parts into which marks divide Age, and so the resolution of ages.
+const ageMarks = 16
 
 func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
 
@@ -159,7 +159,7 @@ func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
 		}
 		marks = marks[1:]
 	}
-	if n := len(marks); n == 0 || now.Sub(marks[n-1].at) >= p.o.Retention.Age/marksKept {
+	if n := len(marks); n == 0 || now.Sub(marks[n-1].at) >= p.o.Retention.Age/ageMarks {
 		marks = append(marks, mark{now, seq})
 	} else if len(marks) == len(t.marks) {
 		return old, nil

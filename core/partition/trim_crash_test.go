@@ -30,7 +30,7 @@ func openTrimming(t *testing.T, fs vfs.FS, c *ticking) (*pebblekv.Store, *partit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store, openKeeping(t, store, c, partition.Retention{Entries: 8, Age: time.Hour, MaxOffline: 2 * time.Hour})
+	return store, openRetaining(t, store, c, partition.Retention{Entries: 8, Age: time.Hour, MaxOffline: 2 * time.Hour})
 }
 
 func trimRun(t *testing.T, seed uint64) {

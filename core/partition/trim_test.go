@@ -18,7 +18,7 @@ type ticking struct{ at time.Time }
 
 func (c *ticking) now() time.Time { return c.at }
 
-func openKeeping(t testing.TB, store kv.Store, c *ticking, retention partition.Retention) *partition.Partition {
+func openRetaining(t testing.TB, store kv.Store, c *ticking, retention partition.Retention) *partition.Partition {
 	t.Helper()
 	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: retention})
 	if err != nil {
@@ -69,8 +69,8 @@ func TestTrimmedLog(t *testing.T) {
 	const maxEntries, rounds, changes = 1000, 40, 500
 	c := &ticking{at: clock()}
 	store, untrimmed := memkv.New(), memkv.New()
-	p := openKeeping(t, store, c, partition.Retention{Entries: maxEntries})
-	q := openKeeping(t, untrimmed, c, partition.Retention{})
+	p := openRetaining(t, store, c, partition.Retention{Entries: maxEntries})
+	q := openRetaining(t, untrimmed, c, partition.Retention{})
 	ours := log.Dot{Site: log.Origin, Seq: 1}
 	sentOnce := siteOps(edge, 1, flip(ours, 3)...)
 	for _, x := range []*partition.Partition{p, q} {
@@ -104,7 +104,7 @@ func TestTrimmedLog(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openKeeping(t, store, c, partition.Retention{Entries: maxEntries})
+	p = openRetaining(t, store, c, partition.Retention{Entries: maxEntries})
 	accept(t, p, sentOnce)
 	if l = p.Log(); l.Head() != head || l.Floor() != floor {
 		t.Errorf("opened anew the log goes from %d to %d, before from %d to %d", l.Floor(), l.Head(), floor, head)
@@ -122,7 +122,7 @@ func TestTrimmedByAge(t *testing.T) {
 	retention := partition.Retention{Age: 16 * day}
 	c := &ticking{at: clock()}
 	store := memkv.New()
-	p := openKeeping(t, store, c, retention)
+	p := openRetaining(t, store, c, retention)
 	submit(t, p, create("a"))
 	input := log.Dot{Site: log.Origin, Seq: 1}
 	write := func(n int) {
@@ -145,7 +145,7 @@ func TestTrimmedByAge(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openKeeping(t, store, c, retention)
+	p = openRetaining(t, store, c, retention)
 	c.at = c.at.Add(day + time.Hour)
 	step(t, p, c.at)
 	head := p.Log().Head()
@@ -179,7 +179,7 @@ func TestHorizonMoves(t *testing.T) {
 	const day = 24 * time.Hour
 	retention := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
-	p := openKeeping(t, memkv.New(), c, retention)
+	p := openRetaining(t, memkv.New(), c, retention)
 	submit(t, p, create("a"))
 	input := log.Dot{Site: log.Origin, Seq: 1}
 	pass := func(days int) {
@@ -234,7 +234,7 @@ func TestHorizonMoves(t *testing.T) {
 // TestHorizonOfAJump checks that the horizon follows the log's own clock: a wrong date of the host does not move it.
 func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
-	p := openKeeping(t, memkv.New(), c, partition.Retention{})
+	p := openRetaining(t, memkv.New(), c, partition.Retention{})
 	submit(t, p, create("a"))
 	accept(t, p, siteOps(edge, 1, flip(log.Dot{Site: log.Origin, Seq: 1}, 1)...))
 	c.at = c.at.AddDate(20, 0, 0)

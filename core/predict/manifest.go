@@ -294,7 +294,7 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 	}
 	b := &bundle{folder: folder, Manifest: *m, data: map[string][]byte{}}
 	if m.Network != nil && of != tables {
-		b.hostHandle = networkElsewhere(baseOf(b))
+		b.hostHandle = networkAtHost(baseOf(b))
 	}
 	left := func(name string) bool {
 		return m.Network != nil && (of.leaves(m.Network, name) || b.hostHandle != 0 && name == m.Network.File)

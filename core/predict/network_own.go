@@ -4,11 +4,11 @@ package predict
 
 import "crypto/sha256"
 
-// networkElsewhere returns 0, because this build has no host that runs a network.
-func networkElsewhere([sha256.Size]byte) int32 { return 0 }
+// networkAtHost returns 0, because this build has no host that runs a network.
+func networkAtHost([sha256.Size]byte) int32 { return 0 }
 
-// recogniseElsewhere is never called, because networkElsewhere returns 0.
-func recogniseElsewhere(int32, []byte, *Embedding, []float32, []float32) bool { return false }
+// recogniseAtHost is never called, because networkAtHost returns 0.
+func recogniseAtHost(int32, []byte, *Embedding, []float32, []float32) bool { return false }
 
-// cellsElsewhere is never called, because networkElsewhere returns 0.
-func cellsElsewhere(int32, []byte, []float32) (height, width int) { return 0, 0 }
+// cellsAtHost is never called, because networkAtHost returns 0.
+func cellsAtHost(int32, []byte, []float32) (height, width int) { return 0, 0 }

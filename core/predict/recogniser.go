@@ -52,7 +52,7 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 		panic("predict: the picture or the values do not have the recogniser's shape")
 	}
 	if bb.hostHandle != 0 {
-		if !recogniseElsewhere(bb.hostHandle, pix, e, general, food) {
+		if !recogniseAtHost(bb.hostHandle, pix, e, general, food) {
 			return ErrNetwork
 		}
 		return nil
@@ -83,7 +83,7 @@ func (r *Recogniser) feed(pix []byte) {
 // CellsShape returns the size of the map that Cells evaluates, or 0 and 0 if the network has none.
 func (r *Recogniser) CellsShape() (height, width int) {
 	if bb := r.set.backbone; bb.hostHandle != 0 {
-		return cellsElsewhere(bb.hostHandle, nil, nil)
+		return cellsAtHost(bb.hostHandle, nil, nil)
 	}
 	return r.set.backbone.plan.Cells()
 }
@@ -105,7 +105,7 @@ func (r *Recogniser) Cells(pix []byte, rows []float32) error {
 		panic("predict: the picture or the rows do not have the recogniser's shape")
 	}
 	if bb.hostHandle != 0 {
-		if h, _ := cellsElsewhere(bb.hostHandle, pix, rows); h == 0 {
+		if h, _ := cellsAtHost(bb.hostHandle, pix, rows); h == 0 {
 			return ErrNetwork
 		}
 		return nil

@@ -70,7 +70,7 @@ func (e *execution) ordOf(id string) (*uint32, error) {
 
 func (e *execution) url(u URL) (*roaring.Bitmap, error) {
 	out := roaring.New()
-	if err := e.r.URLTaken(u.URL, adder(out)); err != nil {
+	if err := e.r.InputsWithURL(u.URL, adder(out)); err != nil {
 		return nil, err
 	}
 	if u.Hosted == [16]byte{} {

@@ -112,7 +112,7 @@ func (n node) has(name string) bool { return n.get(name).Kind() != jsonio.Absent
 func (n node) object(name string, known ...string) (node, error) {
 	m, err := object(n.get(name), n.path+"."+name)
 	if err == nil && len(known) > 0 {
-		err = m.knows(known)
+		err = m.checkMembers(known)
 	}
 	return m, err
 }
@@ -143,8 +143,8 @@ func (n node) number(name string) (float64, error) {
 	return f, nil
 }
 
-// knows refuses an object that has members, but none of the known ones.
-func (n node) knows(names []string) error {
+// checkMembers refuses an object that has members, but none of the known ones.
+func (n node) checkMembers(names []string) error {
 	present := false
 	for name, v := range n.v.Members() {
 		present = present || v.Kind() != jsonio.Null

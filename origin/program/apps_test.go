@@ -128,7 +128,7 @@ func TestFirstStartTellsItsKeyOnce(t *testing.T) {
 		if err := srv.Welcome(t.Context(), &output, "sightline"); err != nil {
 			t.Fatal(err)
 		}
-		if (toldKey(output.String()) != "") != (start == 0) {
+		if (printedKey(output.String()) != "") != (start == 0) {
 			t.Errorf("start %d tells %q", start, output.String())
 		}
 		if err := srv.Stop(); err != nil {

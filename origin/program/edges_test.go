@@ -70,7 +70,7 @@ func TestEdgeCommands(t *testing.T) {
 	if output := mustRun(t, "edge", "revoke", edge.ID[:8], "--data", s.Data); output != "revoked "+edge.ID+", cellar\n" {
 		t.Errorf("revoke says %q", output)
 	}
-	if e, err := srv.Register.Edge(edge.ID); err != nil || e.Revoked == 0 || e.Holds(a.AppID) {
+	if e, err := srv.Register.Edge(edge.ID); err != nil || e.Revoked == 0 || e.Replicates(a.AppID) {
 		t.Errorf("the server has %+v, %v", e, err)
 	}
 	events, err := srv.Accounts.Events(account.ByOperator, 0, 4)
@@ -91,7 +91,7 @@ func TestEdgeCommands(t *testing.T) {
 	if revoked.ID != edge.ID || revoked.Revoked.IsZero() {
 		t.Errorf("revoked again %+v", revoked)
 	}
-	holdsNot(t, s.Data, alone, edge.Token)
+	checkSecretsAbsent(t, s.Data, alone, edge.Token)
 }
 
 // TestEdgesNeedAVerifiedAccount creates an edge for an account with a verified email address. An account without one cannot create an edge.
@@ -116,8 +116,8 @@ func TestEdgesNeedAVerifiedAccount(t *testing.T) {
 	}
 }
 
-// holdsNot checks that no file of a folder contains one of the secrets.
-func holdsNot(t *testing.T, dir string, secrets ...string) {
+// checkSecretsAbsent checks that no file of a folder contains one of the secrets.
+func checkSecretsAbsent(t *testing.T, dir string, secrets ...string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

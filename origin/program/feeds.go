@@ -24,7 +24,7 @@ func (n native) Signer(kid string) (token.Signer, bool) {
 	if err != nil || edge.Key == [32]byte{} {
 		return token.Signer{}, false
 	}
-	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Holds}, true
+	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Replicates}, true
 }
 
 // Delegate implements [token.PeerKeys]. An origin has no delegated keys.

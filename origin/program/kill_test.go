@@ -158,8 +158,8 @@ func (k *killer) listing() (map[string]inputState, error) {
 	}
 }
 
-// ruin is a data folder, its clients and its trainings, over many server processes.
-type ruin struct {
+// killedServer is a data folder, its clients and its trainings, over many server processes.
+type killedServer struct {
 	t          *testing.T
 	data       string
 	killers    []*killer
@@ -184,10 +184,10 @@ func TestKillProcess(t *testing.T) {
 	pictureServer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(picture) }))
 	defer pictureServer.Close()
 	acknowledged, rounds, resumed, started := int64(0), 0, 0, system.Now()
-	var r *ruin
+	var r *killedServer
 	for seed := range testkit.Seeds(t, 5, 500) {
 		if rounds%20 == 0 { // doctor folds the whole log of a folder, so a small folder is faster
-			r = newRuin(t, seed, pictures, pictureServer.URL)
+			r = newKilledServer(t, seed, pictures, pictureServer.URL)
 		}
 		before := r.changes()
 		r.round(rand.New(rand.NewPCG(seed, 4)))
@@ -199,8 +199,8 @@ func TestKillProcess(t *testing.T) {
 	t.Logf("%d kills, %d acknowledgements, 0 lost, %d trainings went on after a kill, %.0f s", rounds, acknowledged, resumed, system.Now().Sub(started).Seconds())
 }
 
-func newRuin(t *testing.T, seed uint64, pictures []string, pictureURL string) *ruin {
-	r := &ruin{t: t, data: t.TempDir(), trainings: map[string]bool{}, pictures: pictures, pictureURL: pictureURL}
+func newKilledServer(t *testing.T, seed uint64, pictures []string, pictureURL string) *killedServer {
+	r := &killedServer{t: t, data: t.TempDir(), trainings: map[string]bool{}, pictures: pictures, pictureURL: pictureURL}
 	for i := range 4 {
 		r.killers = append(r.killers, &killer{
 			name: fmt.Sprintf("%c%d", 'a'+i, seed), rnd: rand.New(rand.NewPCG(seed, uint64(i))), inputs: map[string]inputState{},
@@ -209,7 +209,7 @@ func newRuin(t *testing.T, seed uint64, pictures []string, pictureURL string) *r
 	return r
 }
 
-func (r *ruin) changes() (n int64) {
+func (r *killedServer) changes() (n int64) {
 	for _, k := range r.killers {
 		n += k.changes.Load()
 	}
@@ -217,7 +217,7 @@ func (r *ruin) changes() (n int64) {
 }
 
 // round starts a server, checks it, sends it calls, and kills it.
-func (r *ruin) round(rnd *rand.Rand) {
+func (r *killedServer) round(rnd *rand.Rand) {
 	r.t.Helper()
 	p := startOn(r.t, r.data, "--log", "error", "--allow-private-fetch")
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
@@ -260,7 +260,7 @@ func (r *ruin) round(rnd *rand.Rand) {
 }
 
 // live changes inputs until the server is dead.
-func (r *ruin) live(k *killer) {
+func (r *killedServer) live(k *killer) {
 	for {
 		if err := k.step(r.pictures, r.pictureURL); errors.Is(err, errDead) {
 			return
@@ -272,7 +272,7 @@ func (r *ruin) live(k *killer) {
 }
 
 // train requests n trainings.
-func (r *ruin) train(k *killer, n int) {
+func (r *killedServer) train(k *killer, n int) {
 	code, _, err := k.call("GET", "/v2/models/m", nil)
 	if err != nil {
 		return
@@ -303,7 +303,7 @@ func (r *ruin) train(k *killer, n int) {
 }
 
 // read searches and predicts until the server is dead.
-func (r *ruin) read(client *http.Client, base string) {
+func (r *killedServer) read(client *http.Client, base string) {
 	k := &killer{client: client, base: base}
 	for {
 		for _, ask := range []struct {
@@ -327,7 +327,7 @@ func (r *ruin) read(client *http.Client, base string) {
 }
 
 // check compares the server's data with the acknowledged changes.
-func (r *ruin) check(k *killer) {
+func (r *killedServer) check(k *killer) {
 	r.t.Helper()
 	all, err := k.listing()
 	if err != nil {
@@ -383,7 +383,7 @@ func difference(got, want map[string]inputState) string {
 }
 
 // checkSearch checks that a search by label finds as many inputs as want.
-func (r *ruin) checkSearch(k *killer, want int) {
+func (r *killedServer) checkSearch(k *killer, want int) {
 	r.t.Helper()
 	found := 0
 	for page := 1; ; page++ {
@@ -409,7 +409,7 @@ func (r *ruin) checkSearch(k *killer, want int) {
 }
 
 // settle waits until all downloads and trainings are finished.
-func (r *ruin) settle(k *killer, inputs int) {
+func (r *killedServer) settle(k *killer, inputs int) {
 	r.t.Helper()
 	deadline := system.Now().Add(time.Minute)
 	for {

@@ -60,7 +60,7 @@ func startOrigin(t testing.TB, s server.Settings) (*server.Server, string) {
 		t.Fatal(err)
 	}
 	address := srv.Listener.Addr().String()
-	if key := toldKey(output.String()); key != "" {
+	if key := printedKey(output.String()); key != "" {
 		keys.Store(address, key)
 	} else {
 		apps, err := control.Apps.Do(t.Context(), srv, control.Nothing{})
@@ -76,8 +76,8 @@ func startOrigin(t testing.TB, s server.Settings) (*server.Server, string) {
 	return srv, "http://" + address
 }
 
-// toldKey returns the key from the output of a first start.
-func toldKey(text string) string {
+// printedKey returns the key from the output of a first start.
+func printedKey(text string) string {
 	_, rest, _ := strings.Cut(text, "\n    key     ")
 	key, _, _ := strings.Cut(rest, "\n")
 	return key
@@ -358,7 +358,7 @@ func TestServeCommand(t *testing.T) {
 			address, _, _ = strings.Cut(rest, " ")
 		}
 	}
-	keys.Store(address, toldKey(out.String()))
+	keys.Store(address, printedKey(out.String()))
 	res, err := own(t).Get("http://" + address + "/v2/models/" + generalID)
 	if err != nil {
 		t.Fatal(err)

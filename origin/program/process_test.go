@@ -110,7 +110,7 @@ func startOn(t testing.TB, data string, args ...string) *process {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()
-			if key := cmp.Or(toldKey(out.String()), keyOf(data)); key != "" { // the server prints it at the folder's first start
+			if key := cmp.Or(printedKey(out.String()), keyOf(data)); key != "" { // the server prints it at the folder's first start
 				keys.Store(address, key)
 				keys.Store(data, key)
 				return p

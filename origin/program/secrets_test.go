@@ -66,7 +66,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	a := calling(t, base)
 	_, g := a.grant(client, "")
 	secrets := plantedSecrets{
-		"key": key, "first key": toldKey(output.String()), "client secret": client.Secret, "access token": g.AccessToken,
+		"key": key, "first key": printedKey(output.String()), "client secret": client.Secret, "access token": g.AccessToken,
 		"unknown key": strings.Repeat("5ec2e7", 6)[:32], "password": `pass "word" with 5 spaces`, "session": "planted-session-0123456789",
 		"forged token": "eyJhbGciOiJub25lIn0.eyJwbGFudGVkIjoxfQ.", "malformed key": "planted-key-without-form",
 	}

@@ -82,7 +82,7 @@ func TestServeOverTLS(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(address)
 	host := "localhost:" + port
-	keys.Store(host, toldKey(output.String()))
+	keys.Store(host, printedKey(output.String()))
 	if want := "https://" + host; srv.Settings.PublicURL != want {
 		t.Errorf("the public address is %s, want %s", srv.Settings.PublicURL, want)
 	}

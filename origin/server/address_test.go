@@ -63,7 +63,7 @@ func TestConnectionsOfOneClient(t *testing.T) {
 func TestACMEFailuresAreTold(t *testing.T) {
 	var log strings.Builder
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	get := tellFailures(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no such authority") },
+	get := logTLSFailures(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no such authority") },
 		[]string{"ours.test"}, func() time.Time { return now }, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
 		for range 5 {

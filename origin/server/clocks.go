@@ -12,10 +12,10 @@ import (
 // maxBehind is the maximum time by which this machine's clock may be behind a log without a warning.
 const maxBehind = time.Minute
 
-// tellClocks warns about applications whose newest operation is ahead of this machine's clock. The clock was set back, or was wrong when
+// logClocks warns about applications whose newest operation is ahead of this machine's clock. The clock was set back, or was wrong when
 // the operation was made. The clock of a log never goes back. So until this machine's clock has caught up, local operations count as newer
 // than concurrent operations of replicas.
-func tellClocks(store kv.Reader, apps []catalog.App, now time.Time, log *slog.Logger) error {
+func logClocks(store kv.Reader, apps []catalog.App, now time.Time, log *slog.Logger) error {
 	for i := range apps {
 		app, err := catalog.ParseAppID(apps[i].ID)
 		if err != nil {

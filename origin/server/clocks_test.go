@@ -30,7 +30,7 @@ func TestTellClocks(t *testing.T) {
 		}
 	}
 	var logs bytes.Buffer
-	if err := tellClocks(store, apps, now, slog.New(slog.NewTextHandler(&logs, nil))); err != nil {
+	if err := logClocks(store, apps, now, slog.New(slog.NewTextHandler(&logs, nil))); err != nil {
 		t.Fatal(err)
 	}
 	if want := "app=" + apps[2].ID + " behind=49h0m0s\n"; strings.Count(logs.String(), "level=WARN") != 1 || !strings.HasSuffix(logs.String(), want) {

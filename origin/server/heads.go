@@ -35,7 +35,7 @@ func exportHead(_ context.Context, n *Node, of control.HeadID) (control.Head, er
 	}
 	h, err := engine.ExportHead(of.App, of.Model, of.Version)
 	if err != nil {
-		return control.Head{}, askedOfHead(err)
+		return control.Head{}, headRequestError(err)
 	}
 	return control.HeadOf(h), nil
 }
@@ -50,11 +50,11 @@ func importHead(ctx context.Context, n *Node, in control.NewHead) (control.ID, e
 		return control.ID{}, fmt.Errorf("head: %w", err)
 	}
 	version, err := engine.ImportHead(ctx, in.App, h)
-	return control.ID{ID: version}, askedOfHead(err)
+	return control.ID{ID: version}, headRequestError(err)
 }
 
-// askedOfHead marks a missing model or version as a mistake of the caller.
-func askedOfHead(err error) error {
+// headRequestError marks a missing model or version as a mistake of the caller.
+func headRequestError(err error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return mistake{err}
 	}

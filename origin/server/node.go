@@ -106,7 +106,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 	if u.Work {
 		apps, err := n.Register.Apps()
 		if err == nil {
-			err = tellClocks(n.Folder.Store, apps, system.Now(), log)
+			err = logClocks(n.Folder.Store, apps, system.Now(), log)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("data folder: %w", err)

@@ -85,17 +85,17 @@ func (s *TLSSettings) open(data string, log *slog.Logger) (c *tls.Config, name s
 	if s.Directory != "" {
 		manager.Client = &acme.Client{DirectoryURL: s.Directory, HTTPClient: s.Authority}
 	}
-	getCertificate := tellFailures(manager.GetCertificate, s.Domains, system.Now, log)
+	getCertificate := logTLSFailures(manager.GetCertificate, s.Domains, system.Now, log)
 	return &tls.Config{GetCertificate: getCertificate, NextProtos: []string{acme.ALPNProto}}, s.Domains[0], nil
 }
 
 // certificates is the type of tls.Config.GetCertificate.
 type certificates = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// tellFailures returns a function that calls get and logs its errors for the names in ours, at most
+// logTLSFailures returns a function that calls get and logs its errors for the names in ours, at most
 // once a minute, because every connection needs a certificate. It does not log errors for other
 // names: clients of the Internet request them all the time.
-func tellFailures(get certificates, ours []string, now func() time.Time, log *slog.Logger) certificates {
+func logTLSFailures(get certificates, ours []string, now func() time.Time, log *slog.Logger) certificates {
 	var (
 		mu   sync.Mutex
 		last time.Time

@@ -142,7 +142,7 @@ var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential ha
 // may reports whether the caller has access to an application.
 func (w *client) may(app string) bool {
 	if w.edge != nil {
-		return w.edge.Holds(app)
+		return w.edge.Replicates(app)
 	}
 	return app == w.principal.App
 }

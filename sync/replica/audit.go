@@ -175,7 +175,7 @@ func (m *Machine) endAudit() error {
 		return nil
 	}
 	err := m.p.Repair(context.Background(), a.seq, a.keys)
-	if isTheirs(err) { // the origin's parts do not fit together: download a snapshot
+	if isOriginFault(err) { // the origin's parts do not fit together: download a snapshot
 		m.rebase.force = true
 		m.lane[laneAudit].wrong = fmt.Sprintf("audit: %v; downloading a snapshot", err)
 		return nil

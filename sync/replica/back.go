@@ -55,11 +55,11 @@ type ofSite struct {
 // lacking starts to give back if the log was restored from a backup since the replica pulled from it. It reports whether it started.
 func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 	b := &m.back
-	storedEpoch, at := m.p.KeptOf(), m.p.Cursor().Epoch
+	storedEpoch, at := m.p.StoredEpoch(), m.p.Cursor().Epoch
 	if !g.Restored || g.Do == wire.DoRefused && !g.Drain || g.Epoch == b.done || (storedEpoch == (log.Epoch{}) || storedEpoch == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
 		return false, nil
 	}
-	from, err := m.p.KeptFrom(g.Backup, g.BackupChain)
+	from, err := m.p.StoredFrom(g.Backup, g.BackupChain)
 	if err == nil {
 		err = m.remember(g.Epoch)
 	}
@@ -76,12 +76,12 @@ func (m *Machine) lacking(o *wire.SessionReply, g *wire.Grant) (bool, error) {
 // whether it started.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
-	newest := m.p.KeptOf()                                                               // epoch of c, or of the snapshot in transfer
+	newest := m.p.StoredEpoch()                                                          // epoch of c, or of the snapshot in transfer
 	older := g.Epoch != newest && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the disk image is older than another restore
 	if c.Epoch == (log.Epoch{}) || newest == (log.Epoch{}) || !older && (g.Epoch != newest || !m.behind(g)) {
 		return false, nil
 	}
-	k, sealed, err := m.p.LastKept()
+	k, sealed, err := m.p.LastStored()
 	if err != nil || !sealed || k.At.Seq == m.back.proved {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func (m *Machine) proves(g *wire.Grant) (bool, error) {
 // upTo returns the kept entries that end at the position at: the longest consecutive run that fits one request.
 func (m *Machine) upTo(at partition.StoredPlace) (run []partition.StoredEntry, err error) {
 	room, chain := pushBytes, log.Chain{}
-	err = m.p.KeptAfter(partition.StoredPlace{Run: at.Run}, func(k partition.StoredEntry) bool {
+	err = m.p.EntriesAfter(partition.StoredPlace{Run: at.Run}, func(k partition.StoredEntry) bool {
 		if k.Before != chain {
 			run, room = nil, pushBytes
 		}
@@ -166,7 +166,7 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 func (m *Machine) remember(newer log.Epoch) error {
 	n := m.note
 	n.leave(m.p.Cursor().Epoch)
-	if storedEpoch := m.p.KeptOf(); storedEpoch != newer {
+	if storedEpoch := m.p.StoredEpoch(); storedEpoch != newer {
 		n.leave(storedEpoch)
 	}
 	if len(n.left) == len(m.note.left) {
@@ -276,7 +276,7 @@ func (m *Machine) uploadBack(l *lane) error {
 func (m *Machine) nextRun() error {
 	b := &m.back
 	room, sealed, gap := pushBytes, 0, false
-	err := m.p.KeptAfter(b.at, func(k partition.StoredEntry) bool {
+	err := m.p.EntriesAfter(b.at, func(k partition.StoredEntry) bool {
 		if b.until > 0 && k.At.Run >= b.until {
 			return false
 		}

@@ -90,7 +90,7 @@ func TestJoinOlderOrigin(t *testing.T) {
 		r.settle()
 		r.agree()
 		var stored []uint64
-		if err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
+		if err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 			stored = append(stored, k.At.Seq)
 			return true
 		}); err != nil {
@@ -360,7 +360,7 @@ func TestFillForOlderSnapshot(t *testing.T) {
 	r.step(late)
 	r.run(func() bool { return r.status().Cursor == 5 }, 50)
 	var stored []string
-	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
+	err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		stored = append(stored, k.Op.Body.(*log.InputCreate).ID)
 		return true
 	})

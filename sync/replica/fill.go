@@ -27,7 +27,7 @@ type fill struct {
 func (m *Machine) fills() (bool, error) {
 	f, x := &m.rebase.fill, m.rebase.manifest
 	if fresh := f.epoch != x.Epoch; fresh || f.of != log.Chain(x.Chain) {
-		k, sealed, err := m.p.LastKept()
+		k, sealed, err := m.p.LastStored()
 		if err != nil {
 			return false, err
 		}
@@ -45,7 +45,7 @@ func (m *Machine) fills() (bool, error) {
 			chain = k.Before.Next(log.Encode(nil, &k.Op))
 		}
 		// Entries that were kept for another snapshot may come from a log whose disk was rolled back since.
-		if fresh && sealed && m.p.KeptOf() == x.Epoch && k.At.Seq >= f.at && (k.At.Seq < x.Seq || k.At.Seq == x.Seq && chain == f.of) {
+		if fresh && sealed && m.p.StoredEpoch() == x.Epoch && k.At.Seq >= f.at && (k.At.Seq < x.Seq || k.At.Seq == x.Seq && chain == f.of) {
 			f.at, f.chain = k.At.Seq, chain
 		}
 	}
@@ -137,7 +137,7 @@ func (m *Machine) fillEntries(l *lane, body []byte) error {
 	}
 	switch {
 	case errors.Is(err, partition.ErrChain) && e.Before == (log.Chain{}): // the log does not begin with its epoch
-	case errors.Is(err, partition.ErrChain) || isTheirs(err):
+	case errors.Is(err, partition.ErrChain) || isOriginFault(err):
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case err != nil:
 		return err

@@ -38,10 +38,10 @@ type Partition interface {
 	Renew(site log.Site, last uint64, epoch log.Epoch) error
 	Renewing() bool
 	Older() uint64
-	KeptOf() log.Epoch
-	LastKept() (k partition.StoredEntry, sealed bool, err error)
-	KeptFrom(backup uint64, chain log.Chain) (partition.StoredPlace, error)
-	KeptAfter(at partition.StoredPlace, yield func(partition.StoredEntry) bool) error
+	StoredEpoch() log.Epoch
+	LastStored() (k partition.StoredEntry, sealed bool, err error)
+	StoredFrom(backup uint64, chain log.Chain) (partition.StoredPlace, error)
+	EntriesAfter(at partition.StoredPlace, yield func(partition.StoredEntry) bool) error
 	ConfirmedSites() ([]log.Site, error)
 	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
 	Lose(ops []log.Op, why string) error

@@ -355,7 +355,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a part was damaged meanwhile: it is requested again
-	case isTheirs(err):
+	case isOriginFault(err):
 		if errors.Is(err, partition.ErrSite) { // the next session compares the lives
 			m.end()
 		}
@@ -428,8 +428,8 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 	return m.o.Store.Apply(&b)
 }
 
-// isTheirs reports whether err is caused by the state that the origin sent.
-func isTheirs(err error) bool {
+// isOriginFault reports whether err is caused by the state that the origin sent.
+func isOriginFault(err error) bool {
 	for _, e := range []error{
 		partition.ErrChunk, partition.ErrSite, partition.ErrCursor, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
 	} {

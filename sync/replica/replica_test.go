@@ -493,7 +493,7 @@ func TestObjects(t *testing.T) {
 	}, log.Dot{Site: 1, Seq: 1})
 	r.settle()
 	trained("r", func(also func(*kv.Batch), bodies ...log.Body) {
-		r.writeBeside(also, bodies...)
+		r.writeWith(also, bodies...)
 	}, log.Dot{Site: r.status().Site, Seq: 1})
 	r.step(replica.Local{})
 	r.settle()

@@ -170,7 +170,7 @@ func (r *rig) step(e replica.Event) {
 		case replica.WakeAt:
 			r.wake = x.At
 		case replica.InstallSnapshot:
-			r.takes(&x)
+			r.installSnapshot(&x)
 			return
 		default:
 			r.effects = append(r.effects, x)
@@ -179,8 +179,8 @@ func (r *rig) step(e replica.Event) {
 	r.holds(&before)
 }
 
-// takes installs a snapshot as a host does, and begins a new machine.
-func (r *rig) takes(x *replica.InstallSnapshot) {
+// installSnapshot installs a snapshot as a host does, and begins a new machine.
+func (r *rig) installSnapshot(x *replica.InstallSnapshot) {
 	r.Helper()
 	if err := replica.ApplySnapshot(context.Background(), replica.Options{App: app, Partition: r.part, Store: r.store}, x.Manifest); err != nil {
 		r.Fatal(err)
@@ -353,11 +353,11 @@ func (r *rig) isSettled() bool {
 // write submits operations of a user of the replica.
 func (r *rig) write(bodies ...log.Body) {
 	r.Helper()
-	r.writeBeside(nil, bodies...)
+	r.writeWith(nil, bodies...)
 	r.step(replica.Local{})
 }
 
-func (r *rig) writeBeside(also func(*kv.Batch), bodies ...log.Body) {
+func (r *rig) writeWith(also func(*kv.Batch), bodies ...log.Body) {
 	r.Helper()
 	if _, err := r.part.Submit(context.Background(), "key", bodies, also); err != nil {
 		r.Fatal(err)

@@ -51,7 +51,7 @@ func TestRebaseGoesOn(t *testing.T) {
 	for at := 0; at < len(bodies); at += 500 {
 		r.origin.submit(bodies[at : at+500]...)
 	}
-	if n := r.goesOn(t); n > 0 {
+	if n := r.interruptDownloads(t); n > 0 {
 		t.Errorf("%d pieces were placed, and there are no derived records", n)
 	}
 }
@@ -60,7 +60,7 @@ func TestRebaseGoesOn(t *testing.T) {
 func TestPlacedGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
 	r.derives(4, 300)
-	if r.goesOn(t) == 0 {
+	if r.interruptDownloads(t) == 0 {
 		t.Error("no piece was placed")
 	}
 	r.hasDerived(1500)
@@ -70,7 +70,7 @@ func TestPlacedGoesOn(t *testing.T) {
 func TestTakenGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, NativeSnapshots: true})
 	r.derives(2, 3000)
-	if r.goesOn(t) == 0 {
+	if r.interruptDownloads(t) == 0 {
 		t.Error("no piece was placed")
 	}
 	if r.installs != 1 {
@@ -170,8 +170,8 @@ func (r *rig) trim() {
 	}
 }
 
-// goesOn interrupts the download of the origin's snapshot repeatedly. It returns the maximum number of chunks stored in place.
-func (r *rig) goesOn(t *testing.T) (placed int) {
+// interruptDownloads interrupts the download of the origin's snapshot repeatedly. It returns the maximum number of chunks stored in place.
+func (r *rig) interruptDownloads(t *testing.T) (placed int) {
 	t.Helper()
 	r.trim()
 	pieces := map[string]int{}
@@ -195,7 +195,7 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 			return r.status().ChunksDone > done || r.isSettled()
 		}, 100)
 		done = max(done, r.status().ChunksDone)
-		placed = max(placed, r.holdsOf("placed"))
+		placed = max(placed, r.countLocal("placed"))
 		r.disk.durable = len(r.disk.batches) // a restart that loses nothing
 		r.crash()
 	}
@@ -213,15 +213,15 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 		}
 	}
 	for _, kind := range []string{"chunk", "placed"} {
-		if n := r.holdsOf(kind); n > 0 {
+		if n := r.countLocal(kind); n > 0 {
 			t.Errorf("%d pieces are left over", n)
 		}
 	}
 	return placed
 }
 
-// holdsOf counts the replica's local keys of a kind: "chunk" or "placed".
-func (r *rig) holdsOf(kind string) (n int) {
+// countLocal counts the replica's local keys of a kind: "chunk" or "placed".
+func (r *rig) countLocal(kind string) (n int) {
 	r.Helper()
 	err := r.store.Scan(app.LocalKey("sync/"+kind+"/"), app.LocalKey("sync/"+kind+"0"), func(_, _ []byte) bool {
 		n++

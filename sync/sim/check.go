@@ -77,7 +77,7 @@ func (w *world) inspect(r *party) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(w.outbox(r), w.keeps(r)); err != nil {
+	if err := cmp.Or(w.outbox(r), w.checkStored(r)); err != nil {
 		return err
 	}
 	return w.visible(r, c.Seq)

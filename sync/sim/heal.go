@@ -44,7 +44,7 @@ func (w *world) heal() {
 		}
 	}
 	if w.failed == nil && !w.o.LocalOnly {
-		w.fail(w.checkOwed())
+		w.fail(w.checkRemoved())
 	}
 	if w.failed == nil && !w.o.LocalOnly && w.rng.IntN(8) == 0 {
 		w.erase()

@@ -60,7 +60,7 @@ func (r *party) send(a replica.Ask) {
 	r.requests[a.ID] = true
 	w.stats.Requests++
 	known := partition.Cursor{} // end of the log when the origin answers a session or a question about our site; zero for other requests
-	asksOwn := r.asksOwn(&a)
+	asksOwn := r.showsOwn(&a)
 	answer := func(after time.Duration, x replica.Answer) {
 		w.after(after, func() {
 			if r.life != life || !r.requests[a.ID] {
@@ -105,8 +105,8 @@ func (r *party) send(a replica.Ask) {
 	})
 }
 
-// asksOwn reports whether the reply to a request shows which operations of the replica's site the log has.
-func (r *party) asksOwn(a *replica.Ask) bool {
+// showsOwn reports whether the reply to a request shows which operations of the replica's site the log has.
+func (r *party) showsOwn(a *replica.Ask) bool {
 	if strings.HasSuffix(a.Path, "/back") {
 		m, err := wire.DecodeBack(a.Body)
 		return err == nil && m.Site == r.part.Site()

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// owedOp is an operation that a restore or rollback of the origin removed from the log, and that some replicas have stored.
-type owedOp struct {
+// removedOp is an operation that a restore or rollback of the origin removed from the log, and that some replicas have stored.
+type removedOp struct {
 	data    []byte             // operation as the log had it
 	holders map[int]bool       // numbers of the replicas that have stored it
 	entry   bool               // whether one of them pulled it as an entry
@@ -24,7 +24,7 @@ type owedOp struct {
 
 // scanStored yields the operations of the log that a replica has stored: entries that it pulled, and its own operations, with a nil k.
 func (r *party) scanStored(yield func(op log.Op, k *partition.StoredEntry)) error {
-	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
+	err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		yield(k.Op, &k)
 		return true
 	})
@@ -58,7 +58,7 @@ func (w *world) owe(before, after *oracle) error {
 			}
 			x := w.owedOps[op.Dot]
 			if x == nil {
-				x = &owedOp{
+				x = &removedOp{
 					data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}, logs: map[log.Epoch]bool{}, idle: conflicts(before.codes[seq-1]),
 				}
 				w.owedOps[op.Dot] = x
@@ -79,15 +79,15 @@ func (w *world) owe(before, after *oracle) error {
 // drop removes a replica from the holders of owed operations, because its data was replaced or deleted. Operations without a holder are no
 // longer owed.
 func (w *world) drop(r *party) {
-	maps.DeleteFunc(w.owedOps, func(_ log.Dot, x *owedOp) bool {
+	maps.DeleteFunc(w.owedOps, func(_ log.Dot, x *removedOp) bool {
 		delete(x.holders, r.number)
 		return len(x.holders) == 0
 	})
 }
 
-// checkOwed checks that the log has each owed and each promised operation, or that the origin lists it as a conflict. The origin must not
+// checkRemoved checks that the log has each owed and each promised operation, or that the origin lists it as a conflict. The origin must not
 // list an operation as lost that the log has. No input lives whose deletion the log has.
-func (w *world) checkOwed() error {
+func (w *world) checkRemoved() error {
 	listed := map[log.Dot]log.Op{}
 	o := w.oracle
 	var wrong error
@@ -266,7 +266,7 @@ func (w *world) follows(dot, other log.Dot) bool {
 }
 
 // together reports whether one replica has stored both operations, and so knows their order.
-func (x *owedOp) together(y *owedOp) bool {
+func (x *removedOp) together(y *removedOp) bool {
 	for r := range x.holders {
 		if y.holders[r] {
 			return true
@@ -283,15 +283,15 @@ func (w *world) hasSurvived(input, deletion log.Dot) bool {
 	})
 }
 
-// keeps checks that a replica has stored the entries that it pulled or received with a snapshot, and that a restore of the origin may
+// checkStored checks that a replica has stored the entries that it pulled or received with a snapshot, and that a restore of the origin may
 // remove. It does not check small replicas.
-func (w *world) keeps(r *party) error {
+func (w *world) checkStored(r *party) error {
 	c, o := r.part.Cursor(), w.log(r)
-	if c.Epoch != r.part.KeptOf() || r.small {
+	if c.Epoch != r.part.StoredEpoch() || r.small {
 		return nil
 	}
 	stored := map[uint64]bool{} // in any run of stored entries: a restored log may have the same entries again
-	err := r.part.KeptAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
+	err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		if seq := k.At.Seq; seq > 0 && seq <= o.head() && k.Before == o.chains[seq-1] &&
 			bytes.Equal(log.Encode(nil, &k.Op), log.Encode(nil, &o.entries[seq-1].Op)) {
 			stored[seq] = true

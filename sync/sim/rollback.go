@@ -125,7 +125,7 @@ func (r *party) followMove() error {
 		if err != nil {
 			return err
 		}
-		if at := o.at[dot]; r.knowsEntry(at) && !twice(was, x.data) && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
+		if at := o.at[dot]; r.hasEntry(at) && !twice(was, x.data) && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
 			return fmt.Errorf("I3: operation %v is entry %d, and its replica sends it again from site %d", dot, at, site)
 		}
 		op.Dot = to(dot)
@@ -141,7 +141,7 @@ func (r *party) followMove() error {
 	err := r.part.Pending(0, func(op log.Op) bool {
 		next = op.Dot.Seq
 		r.world.program.noteOp(&op)
-		wrong = r.keepsToken(op.Dot)
+		wrong = r.checkToken(op.Dot)
 		return wrong == nil
 	})
 	if err = cmp.Or(wrong, err); err != nil {
@@ -170,14 +170,14 @@ func twice(issues []issue, data []byte) bool {
 	return n > 1
 }
 
-// knowsEntry reports whether the log had entry at when the origin last reported which operations of the replica's site it has (r.known).
+// hasEntry reports whether the log had entry at when the origin last reported which operations of the replica's site it has (r.known).
 // Entry 0 is never known.
-func (r *party) knowsEntry(at uint64) bool {
+func (r *party) hasEntry(at uint64) bool {
 	return at != 0 && at <= r.known.Seq && r.world.oracle.leadsOn(r.known.Seq, r.known.Chain)
 }
 
-// keepsToken checks I8: a pending operation is stored with the token of the caller who submitted it.
-func (r *party) keepsToken(dot log.Dot) error {
+// checkToken checks I8: a pending operation is stored with the token of the caller who submitted it.
+func (r *party) checkToken(dot log.Dot) error {
 	was := r.world.oracle.issued[dot]
 	if len(was) == 0 {
 		return nil

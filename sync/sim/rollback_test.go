@@ -12,7 +12,7 @@ import (
 // counts what a replica learned of the later log as known to it.
 func TestKnownOfEmptyLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0x51d))
-	w := &world{rng: rng, o: Options{Disk: func() Disk { return &Memory{} }}, program: program{Rand: rng}, owedOps: map[log.Dot]*owedOp{}}
+	w := &world{rng: rng, o: Options{Disk: func() Disk { return &Memory{} }}, program: program{Rand: rng}, owedOps: map[log.Dot]*removedOp{}}
 	if err := w.open(); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ type world struct {
 	oracle  *oracle   // oracle of the current log
 	logs    []*oracle // oracles of all logs of the run, oldest first: each restore, rollback and noticed rollback starts a log
 	trimmed uint64    // highest entry that a log of the run trimmed
-	owedOps map[log.Dot]*owedOp
+	owedOps map[log.Dot]*removedOp
 	moves   []move // moves of all replicas to other sites, oldest first
 	stats   Stats
 	audit   time.Duration // time between two comparisons of a replica's state; below 0: never
@@ -68,7 +68,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		o.Disk = func() Disk { return &Memory{} }
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
-	w := &world{rng: rng, o: o, program: program{Rand: rng}, owedOps: map[log.Dot]*owedOp{}}
+	w := &world{rng: rng, o: o, program: program{Rand: rng}, owedOps: map[log.Dot]*removedOp{}}
 	defer func() {
 		if x := recover(); x != nil { // the first violation is reported, not its consequences
 			stats, err = w.stats, cmp.Or(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))

@@ -24,7 +24,7 @@ func TestLargeAnswersAreTheSame(t *testing.T) {
 	set := apitest.Tiny(t)
 	settings := map[string]string{"max-answer": strconv.Itoa(api.MinMaxAnswer)}
 	native := apitest.NewWorld(t, memkv.New(), set, nil, settings)
-	module := apitest.NewWorldElsewhere(t, memkv.New(), set, nil, settings, elsewhere(t, apitest.TinyBundles(t)))
+	module := apitest.NewGuestWorld(t, memkv.New(), set, nil, settings, elsewhere(t, apitest.TinyBundles(t)))
 	var items, labels []string
 	for i := range 40 {
 		items = append(items, fmt.Sprintf(`{"id":"i%d","data":{"image":{"url":"http://a.test/%d.png"},"metadata":{"text":"%s"}}}`, i, i, strings.Repeat("m", 60_000)))

@@ -16,7 +16,7 @@ import (
 // end of each export, the guest's collector would not run, and some thousand requests would exhaust the memory.
 func TestFlatMemory(t *testing.T) {
 	rounds := testkit.Size(t, 600, 1_000, 6_000, 100_000)
-	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))
+	w := apitest.NewGuestWorld(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))
 	var guest guestOf
 	open := 0
 	requests := []api.Request{

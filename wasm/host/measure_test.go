@@ -130,9 +130,9 @@ func BenchmarkPredict(b *testing.B) {
 		}
 		bodies = append(bodies, []byte(`{"inputs":[{"data":{"image":{"base64":"`+base64.StdEncoding.EncodeToString(data)+`"}}}]}`))
 	}
-	for name, openGuest := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS)} {
+	for name, openGuest := range map[string]apitest.OpenGuest{"native": nil, "module": elsewhere(b, models.FS)} {
 		b.Run(name, func(b *testing.B) {
-			w := apitest.NewWorldElsewhere(b, memkv.New(), set, nil, nil, openGuest)
+			w := apitest.NewGuestWorld(b, memkv.New(), set, nil, nil, openGuest)
 			defer reportCPUTime(b)()
 			i := 0
 			for b.Loop() {

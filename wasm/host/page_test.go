@@ -185,14 +185,14 @@ func unframe(message []byte, head any) ([]byte, error) {
 	return data, json.Unmarshal(text, head)
 }
 
-var errGone = errors.New("the browser is gone")
+var errClosedPage = errors.New("the browser is gone")
 
 func (p *page) hear() (turn, error) {
 	select {
 	case msg := <-p.fromPage:
 		return msg, nil
 	case <-p.closed:
-		return turn{}, errGone
+		return turn{}, errClosedPage
 	}
 }
 
@@ -202,7 +202,7 @@ func (p *page) do(ctx context.Context, in *Instance, next messageToPage) ([]byte
 		select {
 		case p.toPage <- next:
 		case <-p.closed:
-			return nil, errGone
+			return nil, errClosedPage
 		}
 		msg, err := p.hear()
 		switch {
@@ -213,14 +213,14 @@ func (p *page) do(ctx context.Context, in *Instance, next messageToPage) ([]byte
 		case msg.Done:
 			return msg.bytes, nil
 		}
-		if next, err = lendTo(ctx, in, &msg); err != nil {
+		if next, err = callImport(ctx, in, &msg); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// lendTo runs an import on the ranges of the guest's memory in msg, and returns its answer with the written ranges.
-func lendTo(ctx context.Context, in *Instance, msg *turn) (messageToPage, error) {
+// callImport runs an import on the ranges of the guest's memory in msg, and returns its answer with the written ranges.
+func callImport(ctx context.Context, in *Instance, msg *turn) (messageToPage, error) {
 	for _, one := range imports {
 		if one.name != msg.Import {
 			continue
@@ -385,7 +385,7 @@ func TestTranscriptsInPage(t *testing.T) {
 	apitest.Run(t, apitest.Host{
 		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), "core", "api", "testdata"))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
-			w := apitest.NewWorldElsewhere(t, memkv.New(), set, nil, settings, open)
+			w := apitest.NewGuestWorld(t, memkv.New(), set, nil, settings, open)
 			return func(r api.Request) api.Response { return w.Serve(t, r) }
 		},
 	})

@@ -66,7 +66,7 @@ func TestSameInModule(t *testing.T) {
 	for seed := range testkit.Seeds(t, 200, 20_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			native := run(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)
-			module := run(t, apitest.NewWorldElsewhere(t, memkv.New(), set, nil, nil, open), seed)
+			module := run(t, apitest.NewGuestWorld(t, memkv.New(), set, nil, nil, open), seed)
 			for i, want := range native.answers {
 				if got := module.answers[i]; !bytes.Equal(got, want) {
 					t.Fatalf("seed %d: %s\n\nmodule\n%s\n\nnative\n%s", seed, native.trace[i], got, want)

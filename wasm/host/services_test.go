@@ -36,8 +36,8 @@ func newBench(services Services) *bench {
 	return &bench{make([]byte, 1<<16), &Instance{rt: rt, host: host}}
 }
 
-// lentAs returns the import with this name.
-func lentAs(name string) hostFunc {
+// importNamed returns the import with this name.
+func importNamed(name string) hostFunc {
 	return imports[slices.IndexFunc(imports, func(im hostImport) bool { return im.name == name })].hostFunc
 }
 
@@ -125,7 +125,7 @@ func TestPoll(t *testing.T) {
 // TestNoRandomness: if the host's random source fails, the guest ends, so that it makes no keys from zeros.
 func TestNoRandomness(t *testing.T) {
 	b := newBench(Services{Rand: newSeeded()})
-	for _, f := range []hostFunc{lentAs("random"), wasiRandom} {
+	for _, f := range []hostFunc{importNamed("random"), wasiRandom} {
 		clear(b.mem)
 		if _, err := b.call(f, 1000, 32); err != nil || bytes.Equal(b.mem[1000:1032], make([]byte, 32)) {
 			t.Errorf("random = % x, %v", b.mem[1000:1032], err)
@@ -133,7 +133,7 @@ func TestNoRandomness(t *testing.T) {
 	}
 	broken := errors.New("no more")
 	b.in.host.Rand, b.in.rt.o.Rand = iotest.ErrReader(broken), iotest.ErrReader(broken)
-	for _, f := range []hostFunc{lentAs("random"), wasiRandom} {
+	for _, f := range []hostFunc{importNamed("random"), wasiRandom} {
 		if _, err := b.call(f, 1000, 32); !errors.Is(err, broken) {
 			t.Errorf("without randomness the guest ends with %v, want %v", err, broken)
 		}
@@ -148,7 +148,7 @@ func TestOlder(t *testing.T) {
 	ask := func(name string, room uint64) (int64, string) {
 		t.Helper()
 		copy(b.mem[100:], name)
-		answer, err := b.call(lentAs("older"), 0, 100, uint64(len(name)), 1000, room)
+		answer, err := b.call(importNamed("older"), 0, 100, uint64(len(name)), 1000, room)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,12 +196,12 @@ func TestNothingLent(t *testing.T) {
 	b := newBench(Services{})
 	code := uint64(abi.ErrnoOf(hostcalls.ErrNotProvided))
 	for _, name := range []string{"picture_release", "picture_drop", "kv_room"} {
-		if answer, err := b.call(lentAs(name), 0, 0, 0); answer != code || err != nil {
+		if answer, err := b.call(importNamed(name), 0, 0, 0); answer != code || err != nil {
 			t.Errorf("%s = %d, %v, want %d", name, answer, err, code)
 		}
 	}
 	for _, name := range []string{"bundle", "picture_lookup", "count"} {
-		if answer, err := b.call(lentAs(name), 0, 0, 100, 0); -int64(answer) != int64(code) || err != nil {
+		if answer, err := b.call(importNamed(name), 0, 0, 100, 0); -int64(answer) != int64(code) || err != nil {
 			t.Errorf("%s = %d, %v, want -%d", name, int64(answer), err, code)
 		}
 	}

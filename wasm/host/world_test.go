@@ -92,7 +92,7 @@ func (g guestOf) Analyse(media []byte, j *api.Job) api.Result {
 }
 
 // elsewhere returns a function that opens guests of the module with bundles, for one application each.
-func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
+func elsewhere(t testing.TB, bundles fs.FS) apitest.OpenGuest {
 	t.Helper()
 	rt := module(t)
 	clock := func() time.Time { return apitest.Start }
@@ -143,7 +143,7 @@ func replay(t *testing.T, dir string, set *predict.Set, bundles, files fs.FS) {
 	apitest.Run(t, apitest.Host{
 		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), dir))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
-			w := apitest.NewWorldElsewhere(t, memkv.New(), set, files, settings, open)
+			w := apitest.NewGuestWorld(t, memkv.New(), set, files, settings, open)
 			return func(r api.Request) api.Response { return w.Serve(t, r) }
 		},
 	})

@@ -159,7 +159,7 @@ func (s *Server) read(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		s.say(lines.Text())
+		s.addLine(lines.Text())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Server) read(r io.Reader) {
 	s.wake()
 }
 
-func (s *Server) say(line string) {
+func (s *Server) addLine(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.output = append(s.output, line)

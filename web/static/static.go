@@ -92,7 +92,7 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 		return api.Response{Status: 304, Header: header}
 	}
 	for _, e := range f.Encodings {
-		if !Takes(r, e.Name) {
+		if !Accepts(r, e.Name) {
 			continue
 		}
 		if body := e.Body(); body != nil {
@@ -113,8 +113,8 @@ func Matches(header, tag string) bool {
 	return false
 }
 
-// Takes reports whether the client accepts an encoding: Accept-Encoding lists it, by name or by *, with a weight above 0.
-func Takes(r *api.Request, encoding string) bool {
+// Accepts reports whether the client accepts an encoding: Accept-Encoding lists it, by name or by *, with a weight above 0.
+func Accepts(r *api.Request, encoding string) bool {
 	for one := range strings.SplitSeq(Header(r, "Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(one, ";")
 		if name = strings.TrimSpace(name); name == encoding || name == "*" {

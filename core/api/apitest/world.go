@@ -82,7 +82,7 @@ type World struct {
 
 	Opened func(Guest) // called for each opened guest; may be nil
 
-	openGuest Elsewhere
+	openGuest OpenGuest
 	guest     Guest // nil before the first request, and if Engine answers
 	options   core.Options
 	analysers map[[32]byte]*predict.Analyser // by base
@@ -100,8 +100,8 @@ type Guest interface {
 	Close() error
 }
 
-// Elsewhere opens a guest for the application app. o has the services of a native engine.
-type Elsewhere func(t testing.TB, o core.Options, app string) Guest
+// OpenGuest opens a guest for the application app. o has the services of a native engine.
+type OpenGuest func(t testing.TB, o core.Options, app string) Guest
 
 // NewServer returns the world of a transcript. settings may have public-app-id, default-language, public-url, max-answer, and max-bytes
 // and max-members of a body. It may also have: owner of the application (the operator, anna or bert), scopes of the key (All), rate of
@@ -115,12 +115,12 @@ func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]
 // NewWorld makes a world on an empty store.
 func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string) *World {
 	t.Helper()
-	return NewWorldElsewhere(t, store, set, files, settings, nil)
+	return NewGuestWorld(t, store, set, files, settings, nil)
 }
 
-// NewWorldElsewhere returns a world whose Engine creates an application and a key. A guest that openGuest opens answers requests and
+// NewGuestWorld returns a world whose Engine creates an application and a key. A guest that openGuest opens answers requests and
 // analyses pictures, with the same random bytes as an engine here. If openGuest is nil, Engine does.
-func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, openGuest Elsewhere) *World {
+func NewGuestWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, openGuest OpenGuest) *World {
 	t.Helper()
 	w := &World{
 		openGuest: openGuest,

@@ -156,7 +156,7 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 func submitAdditions(x *call.Call, added []addition, results []call.Result) error {
 	err := takeResults(x, added, results)
 	// The holds of the results are released at the end: the records claim the pictures by then.
-	defer releaseHeld(x, added)
+	defer releasePictures(x, added)
 	if err == nil {
 		err = tryAdditions(x, added)
 	}
@@ -258,7 +258,7 @@ func putDerived(x *call.Call, b *kv.Batch, added []addition) {
 	}
 }
 
-func releaseHeld(x *call.Call, added []addition) {
+func releasePictures(x *call.Call, added []addition) {
 	ctx := context.WithoutCancel(x.Ctx)
 	for i := range added {
 		if h := added[i].pinned; !h.IsZero() {

@@ -377,9 +377,9 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Text("url", show.AddressOf(e.x, &weak.input))
 	w.Name("predicted_concepts")
 	w.Array()
-	e.writeSaid(w, weak.Concept, weak.Value)
+	e.writeOutcome(w, weak.Concept, weak.Value)
 	if weak.LabelledValue > 0 && weak.Labelled != weak.Concept && weak.Labelled < len(e.concepts) {
-		e.writeSaid(w, weak.Labelled, weak.LabelledValue)
+		e.writeOutcome(w, weak.Labelled, weak.LabelledValue)
 	}
 	w.End(']')
 	w.Name("ground_truth_concepts")
@@ -388,12 +388,12 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	if weak.Label == train.True {
 		truth = 1
 	}
-	e.writeSaid(w, weak.Concept, truth)
+	e.writeOutcome(w, weak.Concept, truth)
 	for _, value := range []log.Value{log.True, log.False} {
 		for _, l := range e.manifest.Inputs[weak.Example].Labels {
 			place, ours := e.places[l.Concept]
 			if ours && l.Value == value && place != weak.Concept {
-				e.writeSaid(w, place, float32(value-log.False))
+				e.writeOutcome(w, place, float32(value-log.False))
 			}
 		}
 	}
@@ -401,8 +401,8 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.End('}')
 }
 
-// writeSaid writes the value or the label of a concept of the version.
-func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
+// writeOutcome writes the value or the label of a concept of the version.
+func (e *evaluation) writeOutcome(w *jsonio.Writer, place int, value float32) {
 	c := &e.concepts[place]
 	w.Object()
 	w.Text("id", c.ID)

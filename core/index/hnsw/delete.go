@@ -46,7 +46,7 @@ func (g *Graph) entomb(slot uint32, leading [][]uint32) (beyond []uint32) {
 	g.vec.Clear(slot)
 	g.touch(slot)
 	if g.entry == slot {
-		g.enterElsewhere(slot)
+		g.replaceEntry(slot)
 	}
 	g.removing = slot + 1
 	beyond = slices.Clone(g.behind(noSlot, 0, slot))
@@ -364,9 +364,9 @@ func (g *Graph) strengthen(slot uint32, level int) {
 	g.refill(slot, level, found, len(links)/2)
 }
 
-// enterElsewhere replaces the entry point slot, which is a tombstone. The new one is the first live neighbour on the highest level, or else
+// replaceEntry replaces the entry point slot, which is a tombstone. The new one is the first live neighbour on the highest level, or else
 // the highest node; among equals that with the lowest number.
-func (g *Graph) enterElsewhere(slot uint32) {
+func (g *Graph) replaceEntry(slot uint32) {
 	g.entry = noSlot
 	for _, to := range full(g.links(slot, g.top)) {
 		if !g.dead.has(to) {

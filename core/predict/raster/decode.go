@@ -44,7 +44,7 @@ func NewDecoder(l Limits) *Decoder {
 // The error wraps ErrUnsupported, ErrTooLarge, ErrCorrupt or ErrExpired, unless v itself
 // is invalid.
 func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
-	if img, done, err := d.decodeElsewhere(picture, v); done {
+	if img, done, err := d.decodeAtHost(picture, v); done {
 		return img, err
 	}
 	h, err := inspect(picture, d.limits)

@@ -11,7 +11,7 @@ import (
 //
 //go:wasmimport kernel decode
 //go:noescape
-func decodeLent(src *byte, n int32, v *viewArgs, dst *byte, room int32, info *infoArgs) int64
+func hostDecode(src *byte, n int32, v *viewArgs, dst *byte, room int32, info *infoArgs) int64
 
 // viewArgs is the memory layout of a View and the Limits that the host reads.
 type viewArgs struct {
@@ -30,32 +30,32 @@ type infoArgs struct {
 	text          [1024]byte
 }
 
-// The negative results of decodeLent.
+// The negative results of hostDecode.
 const (
 	hostDecodesNothing = -1 // the host does not decode
 	hostRefuses        = -2 // decoding failed: infoArgs has the error
 )
 
-// lentError is an error of the host that wraps an error of this package.
-type lentError struct {
+// hostError is an error of the host that wraps an error of this package.
+type hostError struct {
 	text  string
 	class error // an element of classes
 }
 
-func (e *lentError) Error() string { return e.text }
+func (e *hostError) Error() string { return e.text }
 
-func (e *lentError) Unwrap() error { return e.class }
+func (e *hostError) Unwrap() error { return e.class }
 
-// decodeElsewhere asks the host to decode. done is false if the host does not decode. It is also
+// decodeAtHost asks the host to decode. done is false if the host does not decode. It is also
 // false if v is invalid or the limits have expired: then the guest returns the error itself.
-func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool, err error) {
-	room := v.most()
+func (d *Decoder) decodeAtHost(picture []byte, v View) (img Image, done bool, err error) {
+	room := v.maxBytes()
 	if len(picture) == 0 || room == 0 || d.limits.Expired() {
 		return Image{}, false, nil
 	}
 	d.pix = resize(d.pix, room)
 	args, info := v.args(&d.limits), infoArgs{}
-	switch n := decodeLent(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), &info); n {
+	switch n := hostDecode(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), &info); n {
 	case hostDecodesNothing:
 		return Image{}, false, nil
 	case hostRefuses:
@@ -65,8 +65,8 @@ func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool,
 	}
 }
 
-// most returns the maximum number of bytes of the result, or 0 if v is invalid.
-func (v *View) most() int {
+// maxBytes returns the maximum number of bytes of the result, or 0 if v is invalid.
+func (v *View) maxBytes() int {
 	w, h := v.Width, v.Height
 	if w == 0 && h == 0 {
 		w, h = v.MaxSide, v.MaxSide
@@ -94,7 +94,7 @@ func (v *View) args(l *Limits) viewArgs {
 func (i *infoArgs) error() error {
 	text := string(i.text[:min(max(i.length, 0), int32(len(i.text)))])
 	if i.class >= 1 && int(i.class) <= len(classes) {
-		return &lentError{text, classes[i.class-1]}
+		return &hostError{text, classes[i.class-1]}
 	}
 	for _, err := range [...]error{errView, errCrop} {
 		if text == err.Error() {

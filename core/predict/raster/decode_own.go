@@ -2,7 +2,7 @@
 
 package raster
 
-// decodeElsewhere returns false, because in this build no host decodes.
-func (*Decoder) decodeElsewhere([]byte, View) (img Image, done bool, err error) {
+// decodeAtHost returns false, because in this build no host decodes.
+func (*Decoder) decodeAtHost([]byte, View) (img Image, done bool, err error) {
 	return Image{}, false, nil
 }

@@ -24,7 +24,7 @@ type header struct {
 // the declared size. It returns ErrTooLarge if the headers exceed the
 // default limits.
 func Inspect(picture []byte) (Info, error) {
-	if info, done := inspectElsewhere(picture); done {
+	if info, done := inspectAtHost(picture); done {
 		return info, nil
 	}
 	h, err := inspect(picture, Limits{}.WithDefaults())

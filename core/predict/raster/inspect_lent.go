@@ -6,16 +6,16 @@ package raster
 //
 //go:wasmimport kernel inspect
 //go:noescape
-func inspectLent(src *byte, n int32, info *[4]int32) int32
+func hostInspect(src *byte, n int32, info *[4]int32) int32
 
-// inspectElsewhere asks the host to read a picture's headers. It returns false if the host does not inspect or the
+// inspectAtHost asks the host to read a picture's headers. It returns false if the host does not inspect or the
 // picture is invalid: then the guest inspects the picture and returns the error.
-func inspectElsewhere(picture []byte) (Info, bool) {
+func inspectAtHost(picture []byte) (Info, bool) {
 	if len(picture) == 0 {
 		return Info{}, false
 	}
 	var v [4]int32
-	f := inspectLent(&picture[0], int32(len(picture)), &v)
+	f := hostInspect(&picture[0], int32(len(picture)), &v)
 	if f <= 0 || int(f) >= len(formatNames) {
 		return Info{}, false
 	}

@@ -2,5 +2,5 @@
 
 package raster
 
-// inspectElsewhere returns false, because in this build no host reads headers.
-func inspectElsewhere([]byte) (Info, bool) { return Info{}, false }
+// inspectAtHost returns false, because in this build no host reads headers.
+func inspectAtHost([]byte) (Info, bool) { return Info{}, false }

@@ -7,15 +7,15 @@ package raster
 
 //go:wasmimport kernel add_rows
 //go:noescape
-func addRowsLent(sums *uint32, pix *byte, stride int32, w *uint32, taps, n int32)
+func hostAddRows(sums *uint32, pix *byte, stride int32, w *uint32, taps, n int32)
 
 //go:wasmimport kernel across
 //go:noescape
-func acrossLent(out *byte, sums *uint32, first *int32, w *uint32, taps, n int32, half, m uint64)
+func hostAcross(out *byte, sums *uint32, first *int32, w *uint32, taps, n int32, half, m uint64)
 
 //go:wasmimport kernel ycbcr
 //go:noescape
-func ycbcrLent(dst, y, cb, cr *byte, n int32)
+func hostYCbCr(dst, y, cb, cr *byte, n int32)
 
 // lendFrom is the smallest number of samples for which a call of the host saves more time than it costs.
 const lendFrom = 32
@@ -27,7 +27,7 @@ func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
 		return
 	}
 	_ = pix[(len(w)-1)*stride+len(sums)-1]
-	addRowsLent(&sums[0], &pix[0], int32(stride), &w[0], int32(len(w)), int32(len(sums)))
+	hostAddRows(&sums[0], &pix[0], int32(stride), &w[0], int32(len(w)), int32(len(sums)))
 }
 
 func (a *axis) group() {}
@@ -38,7 +38,7 @@ func (l *lane) acrossFast() int {
 	if n*l.x.taps < lendFrom {
 		return 0
 	}
-	acrossLent(&l.out[0], &l.sums[0], &l.x.first[0], &l.x.w[0], int32(l.x.taps), int32(n), l.div.half, l.div.m)
+	hostAcross(&l.out[0], &l.sums[0], &l.x.first[0], &l.x.w[0], int32(l.x.taps), int32(n), l.div.half, l.div.m)
 	return n
 }
 
@@ -49,6 +49,6 @@ func ycbcrFast(dst, y, cb, cr []byte) int {
 		return 0
 	}
 	_, _, _ = dst[3*n-1], cb[n-1], cr[n-1]
-	ycbcrLent(&dst[0], &y[0], &cb[0], &cr[0], int32(n))
+	hostYCbCr(&dst[0], &y[0], &cb[0], &cr[0], int32(n))
 	return n
 }

@@ -83,7 +83,7 @@ func (h *header) readTIFF(b []byte, l Limits) error {
 	}
 	bytes := pixel * h.pixels()
 	if compression == compressionNone {
-		if least := tiffLeast(h.pixels(), depth, samples); least > int64(len(b)) {
+		if least := minTIFFBytes(h.pixels(), depth, samples); least > int64(len(b)) {
 			return fmt.Errorf("%w: %d bytes of pixels declared, %d in all", ErrCorrupt, least, len(b))
 		}
 	} else {
@@ -99,8 +99,8 @@ func (h *header) readTIFF(b []byte, l Limits) error {
 // tiffBytes returns the maximum number of bytes that decoding a TIFF may hold.
 func tiffBytes(l Limits) int64 { return 6 * l.Pixels }
 
-// tiffLeast returns the minimum number of bytes of uncompressed pixels.
-func tiffLeast(pixels int64, depth, samples int) int64 {
+// minTIFFBytes returns the minimum number of bytes of uncompressed pixels.
+func minTIFFBytes(pixels int64, depth, samples int) int64 {
 	return pixels * int64(max(1, min(depth, 16))) * int64(max(1, min(samples, 4))) / 8
 }
 

@@ -6,64 +6,64 @@ package kernel
 
 //go:wasmimport kernel product
 //go:noescape
-func productLent(dst *float32, ldd int32, a *float32, lda, m int32, panel *float32, k int32)
+func hostProduct(dst *float32, ldd int32, a *float32, lda, m int32, panel *float32, k int32)
 
 //go:wasmimport kernel dot
 //go:noescape
-func dotLent(a, b *float32, n int32) float32
+func hostDot(a, b *float32, n int32) float32
 
 //go:wasmimport kernel axpy
 //go:noescape
-func axpyLent(y *float32, f float32, x *float32, n int32)
+func hostAxpy(y *float32, f float32, x *float32, n int32)
 
 //go:wasmimport kernel residual
 //go:noescape
-func residualLent(r, z *float32, bias float32, w, y *float32, n int32)
+func hostResidual(r, z *float32, bias float32, w, y *float32, n int32)
 
 //go:wasmimport kernel raise
 //go:noescape
-func raiseLent(top, z *float32, bias float32, n int32)
+func hostRaise(top, z *float32, bias float32, n int32)
 
 //go:wasmimport kernel exp
 //go:noescape
-func expLent(z *float32, bias float32, top, sum *float32, n int32)
+func hostExp(z *float32, bias float32, top, sum *float32, n int32)
 
 //go:wasmimport kernel share
 //go:noescape
-func shareLent(r, e, sum, w, y *float32, n int32)
+func hostShare(r, e, sum, w, y *float32, n int32)
 
 //go:wasmimport kernel rows
 //go:noescape
-func rowsLent(dst *float32, n int32, w *float32, d int32, q *int16)
+func hostRows(dst *float32, n int32, w *float32, d int32, q *int16)
 
 func product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k int) {
-	productLent(&dst[0], int32(ldd), &a[0], int32(lda), int32(m), &panel[0], int32(k))
+	hostProduct(&dst[0], int32(ldd), &a[0], int32(lda), int32(m), &panel[0], int32(k))
 }
 
 func dot(a, b []float32) float32 {
-	return dotLent(&a[0], &b[0], int32(len(a)))
+	return hostDot(&a[0], &b[0], int32(len(a)))
 }
 
 func axpy(y []float32, f float32, x []float32) {
-	axpyLent(&y[0], f, &x[0], int32(len(y)))
+	hostAxpy(&y[0], f, &x[0], int32(len(y)))
 }
 
 func residual(r, z []float32, bias float32, w, y []float32) {
-	residualLent(&r[0], &z[0], bias, &w[0], &y[0], int32(len(r)))
+	hostResidual(&r[0], &z[0], bias, &w[0], &y[0], int32(len(r)))
 }
 
 func raise(top, z []float32, bias float32) {
-	raiseLent(&top[0], &z[0], bias, int32(len(z)))
+	hostRaise(&top[0], &z[0], bias, int32(len(z)))
 }
 
 func exp(z []float32, bias float32, top, sum []float32) {
-	expLent(&z[0], bias, &top[0], &sum[0], int32(len(z)))
+	hostExp(&z[0], bias, &top[0], &sum[0], int32(len(z)))
 }
 
 func share(r, e, sum, w, y []float32) {
-	shareLent(&r[0], &e[0], &sum[0], &w[0], &y[0], int32(len(r)))
+	hostShare(&r[0], &e[0], &sum[0], &w[0], &y[0], int32(len(r)))
 }
 
 func rows(dst, w []float32, q []int16) {
-	rowsLent(&dst[0], int32(len(dst)), &w[0], int32(len(w)), &q[0])
+	hostRows(&dst[0], int32(len(dst)), &w[0], int32(len(w)), &q[0])
 }

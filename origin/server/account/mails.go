@@ -34,7 +34,7 @@ func passwordMail(rec *record) Mail {
 If this wasn’t you, reset your password on the sign-in page and contact the server’s administrator.`)
 }
 
-func takenMail(owner *record, link string) Mail {
+func addressInUseMail(owner *record, link string) Mail {
 	return compose(owner, "You already have a Sightline account", `Someone entered your email address for another account. The address stays yours, and that account does not get it.
 
 If that was you, sign in to the account that you have. If you forgot its password, open this link:

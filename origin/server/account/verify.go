@@ -68,7 +68,7 @@ func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
 	case available || !holder.Verified:
 		mail = codeMail(rec, secret)
 	case holder.Password != "": // the demo's account has none
-		mail = takenMail(&holder, r.o.PublicURL+"/forgot")
+		mail = addressInUseMail(&holder, r.o.PublicURL+"/forgot")
 	}
 	if !sent || !available && holder.Verified {
 		if secret, err = r.NewToken(); err != nil {

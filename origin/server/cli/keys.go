@@ -41,7 +41,7 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 		if err != nil {
 			return err
 		}
-		return c.tellKey(key)
+		return c.printKey(key)
 	})
 	f := cmd.Flags()
 	f.StringVar(&k.App, "app", "", "`ID` of the application; optional if there is only one")
@@ -50,8 +50,8 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 	return cmd
 }
 
-// tellKey prints a new key alone on a line, so that a script can read it.
-func (c *FolderCommand) tellKey(k control.CreatedKey) error {
+// printKey prints a new key alone on a line, so that a script can read it.
+func (c *FolderCommand) printKey(k control.CreatedKey) error {
 	return c.Print(map[string]string{"key": k.Key, "key_id": k.Record.ID, "app_id": k.Record.App}, "%s\n", k.Key)
 }
 
@@ -114,7 +114,7 @@ old key as for '{prog} key delete'.` + FolderHelp,
 		if err != nil {
 			return err
 		}
-		return c.tellKey(key)
+		return c.printKey(key)
 	})
 }
 

@@ -38,8 +38,8 @@ func (c *call) owns(a *catalog.App) bool {
 	return a.Owner == c.account.ID || a.Owner == "" && c.account.Operator
 }
 
-// mine returns the application in the path. For an application of another account it returns errMissing.
-func (c *call) mine() (catalog.App, error) {
+// ownApp returns the application in the path. For an application of another account it returns errMissing.
+func (c *call) ownApp() (catalog.App, error) {
 	a, err := c.o.Register.App(c.id)
 	if err == nil && !c.owns(&a) {
 		err = errMissing

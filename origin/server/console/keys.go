@@ -149,7 +149,7 @@ func (c *call) edges(a *catalog.App) (any, error) {
 	}
 	edges := []edge{}
 	for i := range all {
-		if e := &all[i]; e.Enrolled != 0 && e.Holds(a.ID) {
+		if e := &all[i]; e.Enrolled != 0 && e.Replicates(a.ID) {
 			edges = append(edges, edge{e.ID, e.Name})
 		}
 	}

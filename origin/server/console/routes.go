@@ -83,7 +83,7 @@ func empty(serve handler) handler {
 // ofApp returns a handler of requests about the application in the path.
 func ofApp(serve func(c *call, a *catalog.App) (any, error)) handler {
 	return func(c *call) (any, error) {
-		a, err := c.mine()
+		a, err := c.ownApp()
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, err
 		}
 		caller, err := m.caller(s.ctx, r)
 		if err != nil {
-			return source{}, &strangerError{err}
+			return source{}, &callerError{err}
 		}
 		if caller != "" {
 			return source{s.bodies, caller, s.o.MaxBody}, nil
@@ -71,7 +71,7 @@ func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, err
 // Then the connection stays usable, which makes refusing under load cheap. After an ambiguous request discardSmallBody returns false.
 func (s *Server) discardSmallBody(ctx *fasthttp.RequestCtx, why error) bool {
 	const firstRead = 8 << 10
-	var stranger *strangerError
+	var stranger *callerError
 	if why != errBusy && why != errBudget && !errors.As(why, &stranger) {
 		return false
 	}

@@ -87,7 +87,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	if status == fasthttp.StatusPartialContent {
 		body = &section{body, part.from, part.end - part.from}
 	}
-	ctx.Response.SetBodyStream(newWhole(body), int(part.end-part.from))
+	ctx.Response.SetBodyStream(newCompleteBody(body), int(part.end-part.from))
 	return status
 }
 
@@ -111,7 +111,9 @@ type completeBody struct {
 	from *bufio.Reader
 }
 
-func newWhole(from io.ReadCloser) completeBody { return completeBody{from, bufio.NewReader(from)} }
+func newCompleteBody(from io.ReadCloser) completeBody {
+	return completeBody{from, bufio.NewReader(from)}
+}
 
 func (w completeBody) Read(p []byte) (int, error) {
 	switch _, err := w.from.Peek(2); {

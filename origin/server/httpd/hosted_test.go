@@ -291,7 +291,7 @@ func TestWholeReadsEveryWay(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 7, 100} {
 		for _, n := range []int{0, 1, 2, 3, 50} {
 			want := strings.Repeat("abc", n)[:n]
-			w := newWhole(io.NopCloser(strings.NewReader(want)))
+			w := newCompleteBody(io.NopCloser(strings.NewReader(want)))
 			var got []byte
 			p := make([]byte, size)
 			for {

@@ -57,7 +57,7 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 	if m == nil {
 		m = &s.o.Mounts[0]
 	}
-	var stranger *strangerError
+	var stranger *callerError
 	if errors.As(err, &stranger) {
 		s.metrics.refused.WithLabelValues("caller").Inc()
 		res := m.Handler.Refuse(r, stranger.err)
@@ -71,10 +71,10 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 	return res
 }
 
-// strangerError is the error of a mount that cannot identify the caller of a request. The mount's handler answers it, with its status.
-type strangerError struct{ err error }
+// callerError is the error of a mount that cannot identify the caller of a request. The mount's handler answers it, with its status.
+type callerError struct{ err error }
 
-func (e *strangerError) Error() string { return e.err.Error() }
+func (e *callerError) Error() string { return e.err.Error() }
 
 // onError answers a request that the library could not read. The library's errors contain the client's bytes, so onError neither answers
 // with them nor logs them.

@@ -47,7 +47,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	first := false
 	for !call.Done() {
 		todo := call.Jobs()
-		if !first && h.Pool.goesFirst(todo) {
+		if !first && h.Pool.hasPriority(todo) {
 			first = true
 			h.Pool.gate.move(1, 0)
 			defer h.Pool.gate.move(-1, 0)

@@ -310,8 +310,8 @@ func (p *Pool) far(job *api.Job) bool {
 	return job.URL != "" || p.o.HasPicture != nil && !p.o.HasPicture(job.Blob)
 }
 
-// goesFirst reports whether a call with these jobs goes before other work: it has few pictures, no videos and no downloads.
-func (p *Pool) goesFirst(jobs []api.Job) bool {
+// hasPriority reports whether a call with these jobs goes before other work: it has few pictures, no videos and no downloads.
+func (p *Pool) hasPriority(jobs []api.Job) bool {
 	return len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Video.SampleMS > 0 || p.far(&j) })
 }
 

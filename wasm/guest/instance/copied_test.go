@@ -157,8 +157,8 @@ func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*replicaPage
 	return &replicaPage{page: p, from: s, got: map[blob.Hash]error{}}, guestErr
 }
 
-// tell passes events to the machine, and carries out all its effects.
-func (k *replicaPage) tell(t testing.TB, events ...replica.Event) {
+// handle passes events to the machine, and carries out all its effects.
+func (k *replicaPage) handle(t testing.TB, events ...replica.Event) {
 	t.Helper()
 	for len(events) > 0 {
 		e := events[0]
@@ -196,7 +196,7 @@ func (k *replicaPage) settle(t testing.TB) {
 	t.Helper()
 	for range 200 {
 		k.now, k.from.Now = k.now.Add(time.Second), k.from.Now.Add(time.Second)
-		k.tell(t, replica.Wake{})
+		k.handle(t, replica.Wake{})
 		if k.status.IsSettled() {
 			return
 		}
@@ -249,7 +249,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	if guestErr != nil {
 		t.Fatal(guestErr)
 	}
-	k.tell(t, replica.Begin{})
+	k.handle(t, replica.Begin{})
 	k.settle(t)
 	k.digest(t)
 
@@ -258,7 +258,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	if h := blob.Sum(apitest.Picture("red.png")); err != nil || hosted.Data != nil || hosted.Hash != h {
 		t.Fatalf("a picture that is at the origin alone is %+v, %v", hosted, err)
 	}
-	k.tell(t, replica.BlobWanted{Blob: hosted.Hash})
+	k.handle(t, replica.BlobWanted{Blob: hosted.Hash})
 	if err, ok := k.got[hosted.Hash]; err != nil || !ok {
 		t.Fatalf("got = %v", k.got)
 	}
@@ -271,7 +271,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	k.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("blue", "blue.png", `,"concepts":[{"id":"warm","value":0}]`)+`]}`)
 	k.rest(t, time.Second)
 	k.fetch(t, 200, "DELETE", "/v2/inputs/red", "", "")
-	k.tell(t, replica.Local{})
+	k.handle(t, replica.Local{})
 	waiting := k.status.Pending()
 	if waiting < 2 {
 		t.Fatalf("%d operations wait", waiting)
@@ -282,7 +282,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	if guestErr != nil {
 		t.Fatal(guestErr)
 	}
-	if k.tell(t, replica.Begin{}); k.status.Pending() < waiting {
+	if k.handle(t, replica.Begin{}); k.status.Pending() < waiting {
 		t.Errorf("%d operations wait after a start, want %d", k.status.Pending(), waiting)
 	}
 	k.settle(t)
@@ -301,7 +301,7 @@ func TestCopyOfItsOwn(t *testing.T) {
 	}
 	for i := 0; k.purge == nil && i < 5000; i++ {
 		k.now = k.now.Add(time.Minute)
-		k.tell(t, replica.Wake{})
+		k.handle(t, replica.Wake{})
 	}
 	if k.purge == nil || k.purge.KeepOutbox || k.status.Phase != replica.Purged {
 		t.Errorf("after a deletion the copy is told %+v, and stands at %v", k.purge, k.status.Phase)
@@ -351,7 +351,7 @@ func TestKilledCopy(t *testing.T) {
 		if guestErr != nil {
 			t.Fatal(guestErr)
 		}
-		k.tell(t, replica.Begin{})
+		k.handle(t, replica.Begin{})
 		k.settle(t)
 
 		k.down = true
@@ -371,16 +371,16 @@ func TestKilledCopy(t *testing.T) {
 		}
 		ask("red", `"id":"late"`, "PATCH", "/v2/inputs", `{"action":"merge","inputs":[{"id":"red","data":{"concepts":[{"id":"late","value":1}]}}]}`)
 		ask("white", `"code":11101`, "DELETE", "/v2/inputs/white", "")
-		k.tell(t, replica.Local{})
+		k.handle(t, replica.Local{})
 
 		at := base + rng.IntN(disk.Ops()-base+1)
 		k, guestErr = s.keep(t, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng), false)
 		if guestErr != nil {
 			t.Fatalf("seed %d, killed after %d writes: %v", seed, at, guestErr)
 		}
-		k.tell(t, replica.Begin{})
+		k.handle(t, replica.Begin{})
 		k.rest(t, time.Second)
-		k.tell(t, replica.Local{})
+		k.handle(t, replica.Local{})
 		k.settle(t)
 		k.digest(t)
 		for input, text := range want {
@@ -399,7 +399,7 @@ func TestPictureInDispute(t *testing.T) {
 	if guestErr != nil {
 		t.Fatal(guestErr)
 	}
-	k.tell(t, replica.Begin{})
+	k.handle(t, replica.Begin{})
 	k.settle(t)
 	k.down = true
 	localHash := blob.Sum(apitest.Picture("blue.png"))
@@ -410,7 +410,7 @@ func TestPictureInDispute(t *testing.T) {
 	k.down = false
 	for range 100 { // the page pulls the origin's input before it can push its own
 		k.rest(t, time.Second)
-		k.tell(t, replica.Wake{}, replica.Local{})
+		k.handle(t, replica.Wake{}, replica.Local{})
 	}
 	k.settle(t)
 	k.rest(t, 2*time.Minute)

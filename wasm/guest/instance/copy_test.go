@@ -11,8 +11,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// says returns the answer of the replica's own endpoint /v2/sync/path, and checks that it contains parts.
-func (k *replicaPage) says(t testing.TB, path string, parts ...string) string {
+// statusText returns the answer of the replica's own endpoint /v2/sync/path, and checks that it contains parts.
+func (k *replicaPage) statusText(t testing.TB, path string, parts ...string) string {
 	t.Helper()
 	body := k.fetch(t, 200, "GET", "/v2/sync/"+path, "", "")
 	for _, part := range parts {
@@ -33,10 +33,10 @@ func TestCopyTells(t *testing.T) {
 	if guestErr != nil {
 		t.Fatal(guestErr)
 	}
-	k.says(t, "status", `"origin":"https://origin.example","phase":"stopped","site":0,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}`)
-	k.tell(t, replica.Begin{})
+	k.statusText(t, "status", `"origin":"https://origin.example","phase":"stopped","site":0,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}`)
+	k.handle(t, replica.Begin{})
 	k.settle(t)
-	k.says(t, "status", `"phase":"current"`, `"contact":"2026-`, `"as_of":"2026-`, `"queued":0`)
+	k.statusText(t, "status", `"phase":"current"`, `"contact":"2026-`, `"as_of":"2026-`, `"queued":0`)
 
 	k.down = true
 	r := k.answer(t, &api.Request{
@@ -46,29 +46,29 @@ func TestCopyTells(t *testing.T) {
 	if want := "{X-Sightline-Durability local} {X-Sightline-Operations 2:1-1}"; r.Status != 200 || !strings.Contains(header, want) {
 		t.Fatalf("%d %s, %s, want %s", r.Status, r.Body, header, want)
 	}
-	k.tell(t, replica.Local{})
-	queued := k.says(t, "outbox", `"site":2,"seq":1,`, `"kind":"input_labels","input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"state":"queued"`)
-	k.says(t, "status", `"queued":1,"sent":0`, `"problem":"`, `"retry":"`)
+	k.handle(t, replica.Local{})
+	queued := k.statusText(t, "outbox", `"site":2,"seq":1,`, `"kind":"input_labels","input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"state":"queued"`)
+	k.statusText(t, "status", `"queued":1,"sent":0`, `"problem":"`, `"retry":"`)
 	if err := s.delete(t, "red"); err != nil {
 		t.Fatal(err)
 	}
 	k.restart(t, disk)
-	if got := k.says(t, "outbox"); got != queued {
+	if got := k.statusText(t, "outbox"); got != queued {
 		t.Errorf("after a restart the outbox is %s, was %s", got, queued)
 	}
 	k.down = false
-	k.tell(t, replica.Begin{})
+	k.handle(t, replica.Begin{})
 	k.settle(t)
-	k.says(t, "outbox", `"operations":[]`)
-	k.says(t, "status", `"queued":0,"sent":0,"conflicts":1`)
+	k.statusText(t, "outbox", `"operations":[]`)
+	k.statusText(t, "status", `"queued":0,"sent":0,"conflicts":1`)
 	k.restart(t, disk)
-	k.tell(t, replica.Begin{}) // the replica pulls again what the restart lost
+	k.handle(t, replica.Begin{}) // the replica pulls again what the restart lost
 	k.settle(t)
-	k.says(t, "conflicts", `"id":"2-1"`, `"input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"verdict":"gone","reason":"The input was already deleted."`)
+	k.statusText(t, "conflicts", `"id":"2-1"`, `"input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"verdict":"gone","reason":"The input was already deleted."`)
 	k.fetch(t, 404, "DELETE", "/v2/sync/conflicts/2-2", "", "")
 	k.fetch(t, 200, "DELETE", "/v2/sync/conflicts/2-1", "", "")
 	k.restart(t, disk)
-	k.says(t, "conflicts", `"conflicts":[]`)
+	k.statusText(t, "conflicts", `"conflicts":[]`)
 	if done := k.fetch(t, 404, "PUT", "/v2/sync/session", "", ""); !strings.Contains(done, `"code":11101`) {
 		t.Errorf("a call of the protocol: %s", done)
 	}
@@ -115,11 +115,11 @@ func TestDuplicatesAtCopy(t *testing.T) {
 	if guestErr != nil {
 		t.Fatal(guestErr)
 	}
-	k.tell(t, replica.Begin{})
+	k.handle(t, replica.Begin{})
 	k.settle(t)
 	s.addPart(t, "part", "red.png")
 	k.restart(t, disk)
-	k.tell(t, replica.Begin{})
+	k.handle(t, replica.Begin{})
 	k.settle(t)
 	for _, path := range []string{"/v2/inputs/red/duplicates", "/v2/duplicates"} {
 		want := s.read(t, path)

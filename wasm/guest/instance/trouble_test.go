@@ -52,7 +52,7 @@ func (h *tripping) KVGet(snapshot uint32, key, dst []byte) int64 {
 // TestPanics: a panic or a failure of the store fails only the call in which it happens.
 func TestPanics(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
+	g := newGuest(t, w, w.App, apitest.TinyBundles(t), nil)
 	h := &tripping{host: g.host}
 	g.Imports = h
 	g2 := &guest{Instance: &instance.Instance{Imports: h}, host: g.host, work: g.work, move: g.move}
@@ -221,7 +221,7 @@ func TestOlderNetworks(t *testing.T) {
 // TestWrongTimes resumes unknown calls, and returns results of unknown tasks.
 func TestWrongTimes(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
+	g := newGuest(t, w, w.App, apitest.TinyBundles(t), nil)
 	if s := readServeResult(t, g.Resume(abi.AppendResults(nil, 7, nil))); s.Response.Status != 500 {
 		t.Errorf("a call that is not under way: %+v", s)
 	}
@@ -252,7 +252,7 @@ func TestWrongTimes(t *testing.T) {
 func TestFlat(t *testing.T) {
 	n := testkit.Size(t, 1000, 5_000, 100_000, 100_000)
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	g := lentTo(t, w, w.App, apitest.TinyBundles(t), nil)
+	g := newGuest(t, w, w.App, apitest.TinyBundles(t), nil)
 	done := map[string]abi.Result{}
 	work := func(j api.Job) abi.Result {
 		r, ok := done[j.URL]

@@ -141,9 +141,9 @@ func (g *guest) rest(t testing.TB, d time.Duration) {
 	t.Fatal("the background does not come to an end")
 }
 
-// lentTo opens an instance over a world's store and pictures, for one application. If app is empty, the instance serves all
-// applications, and lentTo closes the world's engine.
-func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings map[string]string) *guest {
+// newGuest opens an instance over a world's store and pictures, for one application. If app is empty, the instance serves all
+// applications, and newGuest closes the world's engine.
+func newGuest(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings map[string]string) *guest {
 	t.Helper()
 	s := abi.Settings{
 		Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: settings["public-url"], PublicAppID: settings["public-app-id"],
@@ -218,7 +218,7 @@ func transcripts(files fs.FS, one bool, set *predict.Set, bundles, pictures fs.F
 			if one {
 				app = w.App
 			}
-			g := lentTo(t, w, app, bundles, settings)
+			g := newGuest(t, w, app, bundles, settings)
 			return func(r api.Request) api.Response {
 				if r.Method == "STEP" {
 					d, err := time.ParseDuration(r.Path)

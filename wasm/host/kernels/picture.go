@@ -58,17 +58,17 @@ func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
 	v.Width, v.Height, v.MaxSide = int(words[2]), int(words[3]), int(words[4])
 	o := &in.native.o.Limits
 	l = raster.Limits{
-		Bytes: least(sizes[0], o.Bytes), Pixels: least(sizes[1], o.Pixels),
-		BaselinePixels: least(sizes[2], o.BaselinePixels), ProgressivePixels: least(sizes[3], o.ProgressivePixels),
-		TightPixels: least(sizes[4], o.TightPixels), ScanBlocks: least(sizes[5], o.ScanBlocks),
-		Side: int(least(int64(words[5]), int64(o.Side))), Scans: int(least(int64(words[6]), int64(o.Scans))),
-		Frames: int(least(int64(words[7]), int64(o.Frames))),
+		Bytes: minLimit(sizes[0], o.Bytes), Pixels: minLimit(sizes[1], o.Pixels),
+		BaselinePixels: minLimit(sizes[2], o.BaselinePixels), ProgressivePixels: minLimit(sizes[3], o.ProgressivePixels),
+		TightPixels: minLimit(sizes[4], o.TightPixels), ScanBlocks: minLimit(sizes[5], o.ScanBlocks),
+		Side: int(minLimit(int64(words[5]), int64(o.Side))), Scans: int(minLimit(int64(words[6]), int64(o.Scans))),
+		Frames: int(minLimit(int64(words[7]), int64(o.Frames))),
 	}
 	return v, l
 }
 
-// least returns the smaller of the guest's limit and ours. If the guest's limit is not above 0, it ends the instance.
-func least(guest, ours int64) int64 {
+// minLimit returns the smaller of the guest's limit and ours. If the guest's limit is not above 0, it ends the instance.
+func minLimit(guest, ours int64) int64 {
 	if guest <= 0 {
 		wild()
 	}

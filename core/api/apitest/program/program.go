@@ -119,8 +119,8 @@ func (p *Program) items(got map[string]any, want []map[string]any) {
 	}
 }
 
-// whole returns the HTTP status of a call whose items have these codes. good are the codes of success.
-func whole(codes []int, good ...int) int {
+// overallStatus returns the HTTP status of a call whose items have these codes. good are the codes of success.
+func overallStatus(codes []int, good ...int) int {
 	n := 0
 	for _, code := range codes {
 		if slices.Contains(good, code) {
@@ -175,7 +175,7 @@ func (p *Program) add() {
 		failed := &modelInput{id: in.id, url: in.url, meta: absent{}}
 		want = append(want, failed.json(code))
 	}
-	got := p.call("POST", "/v2/inputs", map[string]any{"inputs": sent}, whole(codes, 30000, 30001))
+	got := p.call("POST", "/v2/inputs", map[string]any{"inputs": sent}, overallStatus(codes, 30000, 30001))
 	p.items(got, want)
 }
 
@@ -215,7 +215,7 @@ func (p *Program) patch() {
 	if action == "merge" && p.draw.IntN(2) == 0 {
 		delete(body, "action")
 	}
-	p.items(p.call("PATCH", "/v2/inputs", body, whole(codes, 30200)), want)
+	p.items(p.call("PATCH", "/v2/inputs", body, overallStatus(codes, 30200)), want)
 }
 
 func (p *Program) delete() {

@@ -9,19 +9,19 @@ import "unsafe"
 
 //go:wasmimport kernel distances
 //go:noescape
-func distancesLent(dst *uint32, codes *int8, stride, offset int32, weight float32, rows *uint32, n int32, high, meta unsafe.Pointer, total int32)
+func hostDistances(dst *uint32, codes *int8, stride, offset int32, weight float32, rows *uint32, n int32, high, meta unsafe.Pointer, total int32)
 
 //go:wasmimport kernel dots
 //go:noescape
-func dotsLent(dst *int64, full *int16, stride int32, rows *uint32, n int32, high, low unsafe.Pointer, total int32)
+func hostDots(dst *int64, full *int16, stride int32, rows *uint32, n int32, high, low unsafe.Pointer, total int32)
 
 func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
-	distancesLent(&dst[0], &z.codes[0], int32(v.high.stride), z.offset, z.weight(), &rows[0], int32(len(rows)),
+	hostDistances(&dst[0], &z.codes[0], int32(v.high.stride), z.offset, z.weight(), &rows[0], int32(len(rows)),
 		v.high.first(), unsafe.Pointer(&v.meta[0]), int32(v.high.rows))
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
-	dotsLent(&dst[0], &z.full[0], int32(v.high.stride), &rows[0], int32(len(rows)),
+	hostDots(&dst[0], &z.full[0], int32(v.high.stride), &rows[0], int32(len(rows)),
 		v.high.first(), v.low.first(), int32(v.high.rows))
 }
 

@@ -23,19 +23,19 @@ func convRowsU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStrid
 
 //go:wasmimport kernel gemv_u16
 //go:noescape
-func gemvLent(handle int32, dst *int64, a *uint16, bias *int32)
+func hostGemv(handle int32, dst *int64, a *uint16, bias *int32)
 
 //go:wasmimport kernel depthwise_u8
 //go:noescape
-func depthwiseLentU8(handle int32, dst, src *uint8, d *depthwiseArgs, q *requantArgs)
+func hostDepthwiseU8(handle int32, dst, src *uint8, d *depthwiseArgs, q *requantArgs)
 
 //go:wasmimport kernel add_u8
 //go:noescape
-func addLent(dst, y, r *uint8, n int32, add *addArgs)
+func hostAdd(dst, y, r *uint8, n int32, add *addArgs)
 
 //go:wasmimport kernel sum_rows_u8
 //go:noescape
-func sumRowsLent(dst *uint32, src *uint8, lds, rows, n int32)
+func hostSumRows(dst *uint32, src *uint8, lds, rows, n int32)
 
 // requantArgs is the memory layout of a Requant that the host reads.
 type requantArgs struct {
@@ -134,7 +134,7 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}
-	gemvLent(w.handle, &dst[0], &a[0], unsafe.SliceData(bias))
+	hostGemv(w.handle, &dst[0], &a[0], unsafe.SliceData(bias))
 }
 
 func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
@@ -150,31 +150,31 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 		rows: int32(d.Rows), width: int32(d.Width), dstStep: int32(d.DstStep), srcStep: int32(d.SrcStep),
 		srcStride: int32(d.SrcStride), strideX: int32(d.StrideX), dilationX: int32(d.DilationX),
 	}, q.args()
-	depthwiseLentU8(w.handle, &dst[0], &src[0], &args, &requant)
+	hostDepthwiseU8(w.handle, &dst[0], &src[0], &args, &requant)
 	runtime.KeepAlive(q)
 }
 
-// lendFrom is the number of bytes from which a call to the host is worth its crossing, which takes
+// minHostCall is the number of bytes from which a call to the host is worth its crossing, which takes
 // as long as some tens of them here.
-const lendFrom = 64
+const minHostCall = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
-	if len(dst) < lendFrom || Levels.Now() != cpu.Lent {
+	if len(dst) < minHostCall || Levels.Now() != cpu.Lent {
 		addU8Generic(dst, y, r, p)
 		return
 	}
 	args := p.args()
-	addLent(&dst[0], &y[0], &r[0], int32(len(dst)), &args)
+	hostAdd(&dst[0], &y[0], &r[0], int32(len(dst)), &args)
 }
 
 func addF32(dst, a, b []float32) { addF32Generic(dst, a, b) }
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
-	if len(dst)*rows < lendFrom || Levels.Now() != cpu.Lent {
+	if len(dst)*rows < minHostCall || Levels.Now() != cpu.Lent {
 		sumRowsU8Generic(dst, src, lds, rows)
 		return
 	}
-	sumRowsLent(&dst[0], &src[0], int32(lds), int32(rows), int32(len(dst)))
+	hostSumRows(&dst[0], &src[0], int32(lds), int32(rows), int32(len(dst)))
 }
 
 func sumRowsF32(dst, src []float32, lds, rows int) { sumRowsF32Generic(dst, src, lds, rows) }

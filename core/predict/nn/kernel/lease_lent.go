@@ -11,10 +11,10 @@ import (
 func packRoom(kind, n, k, segs int32) int32
 
 //go:wasmimport kernel pack
-func packLent(kind int32, w *int8, n, k, segs int32, room *byte) int32
+func hostPack(kind int32, w *int8, n, k, segs int32, room *byte) int32
 
 //go:wasmimport kernel unpack
-func unpackLent(handle int32)
+func hostUnpack(handle int32)
 
 // lease refers to weights that the host packed.
 type lease struct {
@@ -35,10 +35,10 @@ func packAtHost[O any](owner *O, l *lease, kind packing, w []int8, n, k, segs in
 		return
 	}
 	l.room = make([]byte, packRoom(int32(kind), int32(n), int32(k), int32(segs)))
-	l.handle = packLent(int32(kind), &w[0], int32(n), int32(k), int32(segs), unsafe.SliceData(l.room))
+	l.handle = hostPack(int32(kind), &w[0], int32(n), int32(k), int32(segs), unsafe.SliceData(l.room))
 	if l.handle == 0 {
 		l.room = nil
 		return
 	}
-	runtime.AddCleanup(owner, func(l lease) { unpackLent(l.handle) }, *l)
+	runtime.AddCleanup(owner, func(l lease) { hostUnpack(l.handle) }, *l)
 }

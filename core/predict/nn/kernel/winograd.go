@@ -21,8 +21,8 @@ import "github.com/sightline-dev/sightline/core/cpu"
 // are exact modulo 2³². The result times the inverse of 9 is 64 times the sum, so its upper 26 bits are the sum. This holds for sums
 // within ±2²⁵, which all sums of 9·112 products of a byte and a weight are.
 
-// winogradMost is the maximum number of channels for which the sums fit. The kernels transform 16 at a time.
-const winogradMost = 112
+// maxWinograd is the maximum number of channels for which the sums fit. The kernels transform 16 at a time.
+const maxWinograd = 112
 
 var winogradG = [6][3]int32{{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}}
 
@@ -43,7 +43,7 @@ func winogradKernel() (tiles, cols int) {
 // (N/16, 36, c, 16) for NEON, which multiplies by one channel at a time, and (N/16, 36, c/2, 16, 2) otherwise.
 func (w *PackedS8) packWinograd(from []int8, c int) {
 	_, cols := winogradKernel()
-	if cols == 0 || w.N%cols != 0 || c == 0 || c%16 != 0 || c > winogradMost {
+	if cols == 0 || w.N%cols != 0 || c == 0 || c%16 != 0 || c > maxWinograd {
 		return
 	}
 	together := 2

@@ -220,7 +220,7 @@ func (d *Decoder) layOut() error {
 		total += int64(p.Stride) * int64((l.y1-l.y0)*side)
 	}
 	if d.progressive {
-		total += d.keptBytes()
+		total += d.storedBytes()
 	}
 	if total > d.o.MaxBytes {
 		return fmt.Errorf("%w: %d MB", ErrTooLarge, total>>20)

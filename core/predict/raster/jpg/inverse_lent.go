@@ -6,18 +6,18 @@ package jpg
 
 //go:wasmimport kernel inverse8
 //go:noescape
-func inverse8Lent(dst *byte, stride int32, b, quant *[64]int32)
+func hostInverse8(dst *byte, stride int32, b, quant *[64]int32)
 
 //go:wasmimport kernel inverse4
 //go:noescape
-func inverse4Lent(dst *byte, stride int32, b, quant *[64]int32)
+func hostInverse4(dst *byte, stride int32, b, quant *[64]int32)
 
 func inverse8(dst []byte, stride int, b, quant *[64]int32) {
 	_ = dst[7*stride+7]
-	inverse8Lent(&dst[0], int32(stride), b, quant)
+	hostInverse8(&dst[0], int32(stride), b, quant)
 }
 
 func inverse4(dst []byte, stride int, b, quant *[64]int32) {
 	_ = dst[3*stride+3]
-	inverse4Lent(&dst[0], int32(stride), b, quant)
+	hostInverse4(&dst[0], int32(stride), b, quant)
 }

@@ -58,8 +58,8 @@ func (d *Decoder) keep(c int) {
 	}
 }
 
-// keptBytes returns the number of bytes that keep allocates for all components.
-func (d *Decoder) keptBytes() (total int64) {
+// storedBytes returns the number of bytes that keep allocates for all components.
+func (d *Decoder) storedBytes() (total int64) {
 	for i := range d.n {
 		l := &d.layout[i]
 		total += 4 * int64(l.x1-l.x0) * int64(l.y1-l.y0) * int64(d.coefsPerBlock())
