@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
-// scanTarget has variables of all kinds. With its tags encoding/json is the oracle.
+// scanTarget has variables of all kinds. The tags are for encoding/json, which decodes the same input as the oracle.
 type scanTarget struct {
 	Text  string  `json:"text"`
 	Flag  bool    `json:"flag"`

@@ -49,7 +49,7 @@ func ExampleReader() {
 	// end
 }
 
-// An origin lists the features that a replica lacks.
+// An origin refuses a replica that requires features which the origin does not have, and lists them.
 func ExampleSession_Agree() {
 	s := wire.Session{Min: 1, Max: 2, Schema: 1, Require: []string{"columns", "braids"}}
 	_, _, err := s.Agree(wire.Support{Min: 1, Max: 1, Schema: 1, Features: []string{"columns"}})

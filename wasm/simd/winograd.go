@@ -9,7 +9,7 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 //	v (36, winogradStep/2)  int16: transformed windows, of c channels each
 //	m (36, 4, 8)            int32: products of four tiles with a panel
 const (
-	winogradMost  = 112       // maximum number of channels
+	maxWinograd  = 112       // maximum number of channels
 	winogradRoom  = 1024      // bytes of v in use at each place
 	winogradStep  = 1024 + 64 // bytes from place to place; at a power of two all places would share lines of the L1 cache
 	winogradSums  = 4 * tileCols * tileRows
@@ -17,13 +17,13 @@ const (
 )
 
 // defineTransform defines (h, w), which writes the transformed weights u and stores their address at h + hTiles. It does nothing unless n
-// and c are multiples of 8 and c is at most winogradMost.
+// and c are multiples of 8 and c is at most maxWinograd.
 func (k *kernels) defineTransform() *emit.Func {
 	store := k.defineStoreWeights()
 	f := k.Func("", ints(2))
 	h, w := f.Param(0), f.Param(1)
 	n, c := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK).DivU(9))
-	f.If(c.GtS(winogradMost).Or(c.Or(n).And(7)), func() { f.Return() })
+	f.If(c.GtS(maxWinograd).Or(c.Or(n).And(7)), func() { f.Return() })
 	u := f.Let(h.Load(i32, hScratch).Add(h.Load(i32, hRounds).Mul(roundBytes * k.by.block())))
 	f.Store(h, hTiles, u)
 	step := f.Let(c.Shl(4)) // from place to place

@@ -17,12 +17,12 @@ func hostAcross(out *byte, sums *uint32, first *int32, w *uint32, taps, n int32,
 //go:noescape
 func hostYCbCr(dst, y, cb, cr *byte, n int32)
 
-// lendFrom is the smallest number of samples for which a call of the host saves more time than it costs.
-const lendFrom = 32
+// minHostCall is the smallest number of samples for which a call of the host saves more time than it costs.
+const minHostCall = 32
 
 // addRows does what addRowsGeneric does.
 func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
-	if len(w)*len(sums) < lendFrom {
+	if len(w)*len(sums) < minHostCall {
 		addRowsGeneric(sums, pix, stride, w)
 		return
 	}
@@ -35,7 +35,7 @@ func (a *axis) group() {}
 // acrossFast does what across does for all pixels of a row, or does nothing. It returns the number of pixels.
 func (l *lane) acrossFast() int {
 	n := len(l.x.first)
-	if n*l.x.taps < lendFrom {
+	if n*l.x.taps < minHostCall {
 		return 0
 	}
 	hostAcross(&l.out[0], &l.sums[0], &l.x.first[0], &l.x.w[0], int32(l.x.taps), int32(n), l.div.half, l.div.m)
@@ -45,7 +45,7 @@ func (l *lane) acrossFast() int {
 // ycbcrFast converts all pixels of a row into dst, one after the other, or does nothing. It returns the number of pixels.
 func ycbcrFast(dst, y, cb, cr []byte) int {
 	n := len(y)
-	if n < lendFrom {
+	if n < minHostCall {
 		return 0
 	}
 	_, _, _ = dst[3*n-1], cb[n-1], cr[n-1]

@@ -1,12 +1,12 @@
 // Package console answers the account and application pages, over JSON and a session cookie.
 //
-//	page ──▶ host, origin ─▶ cookie ─▶ csrf ─▶ route ─▶ account.Registry   people, sessions, usage
-//	          rebinding,                          └───▶ Engine             applications, keys, clients
-//	          other sites                               every action of a person is in the audit log
+//	page ──▶ host, origin ─▶ cookie ─▶ csrf ─▶ route ─▶ account.Registry   accounts, sessions, usage
+//	          rebinding,                          └───▶ register.Register  applications, keys, clients
+//	          other sites                               every change and sign-in is in the audit log
 //
 // The console shares the envelope and the codes of /v2, but not its credentials. A key or a token gives no access here, and a cookie gives
-// no access there. A page with a replica of an application gets its access token here. An object of another account gets the same answer,
-// byte for byte, as a missing object.
+// no access there. A page with a replica of an application gets its access token here. The answers about an object of another account and
+// about a missing object are equal byte for byte.
 //
 // A cookie is 256 random bits. Before a sign-in it belongs to no account and only carries the page's CSRF token, which is a hash of it.
 // Signing in and changing a password replace it.
@@ -38,7 +38,7 @@ type Tokens interface {
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
 }
 
-// Options are the settings of a [Handler]. Register, Refuse and PublicURL are required, and Accounts unless Edge is set.
+// Options are the settings of a [Handler]. Register, Refuse and PublicURL are required. If Edge is nil, Accounts is required, too.
 type Options struct {
 	Accounts  *account.Registry
 	Register  *register.Register
@@ -47,9 +47,9 @@ type Options struct {
 	Origins   []string                                     // further origins of the server, such as http://localhost:8080
 	Version   string
 	Models    []Model
-	Demo      bool                                            // sign in to the demo's account automatically; only on loopback
+	Demo      bool                                            // automatic sign-in to the demo's account; the caller must listen on loopback only
 	Tokens    Tokens                                          // issues tokens for replicas in pages; nil: pages have none
-	Stored    func(account string) (core.StorageUsage, error) // returns the storage use of an account; nil: accounts have no storage limits
+	Stored    func(account string) (core.StorageUsage, error) // returns the storage use of an account; nil: the pages show no storage use
 	Edge      *Edge                                           // nil: this is an origin
 
 	// Export writes all data of an application as a zip file. nil: no export.
@@ -136,11 +136,12 @@ func (c *call) serve() (any, error) {
 	return route.serve(c)
 }
 
-// Caller returns the id of the account that the request's cookie identifies, or "" if it identifies none.
+// Caller returns the id of the account that the request's cookie identifies, or "" if it identifies none, or at an edge. Its error is
+// always nil: if the cookie is invalid, Serve answers with the error.
 func (h *Handler) Caller(ctx context.Context, r *api.Request) (string, error) {
 	c := &call{Handler: h, ctx: ctx, r: r}
 	if h.o.Edge != nil || c.enter() != nil {
-		return "", nil // Serve answers with the error
+		return "", nil
 	}
 	return c.account.ID, nil
 }

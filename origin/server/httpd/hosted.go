@@ -22,8 +22,8 @@ type Picture struct {
 	Body        io.ReadCloser // returns an error instead of io.EOF if the bytes are damaged
 }
 
-// hostedCache lets any cache store a picture, and makes it ask before each use, since a picture can be deleted. Such a request is answered
-// by the tag, without the bytes.
+// hostedCache lets any cache store a picture. The cache must ask before each use, because a picture can be deleted. If it sends the current
+// tag, the server answers 304 without the bytes.
 const hostedCache = "public, no-cache"
 
 // serveHostedFile answers with a picture or a video, a part of it, or 304 to a cache that stores it. Browsers display only raster pictures
@@ -39,7 +39,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		return s.write(ctx, id, &res)
 	}
 	if err != nil {
-		panic(fmt.Errorf("hosted picture: %w", err)) // answered and counted like any bug or damage
+		panic(fmt.Errorf("hosted picture: %w", err)) // the server answers and counts it like a bug
 	}
 	h := &ctx.Response.Header
 	s.common(ctx, id)
@@ -94,7 +94,8 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 // matchesIfRange reports whether an If-Range header permits a partial answer: it is absent or equals the tag. A weak tag never equals it.
 func matchesIfRange(header, tag string) bool { return header == "" || header == tag && tag != "" }
 
-// isRenderable reports whether a browser may display a type: raster pictures, but never SVG, and the videos that package raster supports.
+// isRenderable reports whether a browser may display a type. Raster pictures and videos are allowed. SVG is not, because it can contain
+// scripts.
 func isRenderable(contentType string) bool {
 	switch strings.ToLower(contentType) {
 	case "image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff",

@@ -148,7 +148,7 @@ func TestSlowClientsAreCutUnderTLS(t *testing.T) {
 				if _, err := c.Write([]byte{b}); err != nil {
 					return
 				}
-				time.Sleep(100 * time.Millisecond) // virtual: longer than a handshake may take
+				time.Sleep(100 * time.Millisecond) // in virtual time; the whole hello takes longer than a handshake may
 			}
 		}},
 		{"hello, and never reads", 10 * time.Second, func(c net.Conn) { _, _ = c.Write(hello) }},
@@ -210,8 +210,8 @@ func helloOf(t testing.TB, c *tls.Config) []byte {
 	return b[:n]
 }
 
-// TestBoundsUnderTLS opens many silent connections. The server can close them for other clients, and count them for their client, without a
-// handshake.
+// TestBoundsUnderTLS opens many silent connections. Without any handshake, the server counts them for their client, and closes
+// them if other clients need connections.
 func TestBoundsUnderTLS(t *testing.T) {
 	o := options(&echo{})
 	o.MaxConns, o.MaxConnsPerIP = 10, 5

@@ -177,8 +177,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRotation simulates a year with a restart each day. A token is read until it expires, and no longer. Each key is announced, signs and
-// is removed.
+// TestRotation simulates a year with a restart each day. Read accepts each token until it expires, and
+// rejects it afterwards. The server publishes each key, signs with it and then removes it.
 func TestRotation(t *testing.T) {
 	w := newWorld(t, 5)
 	type issued struct {
@@ -207,7 +207,7 @@ func TestRotation(t *testing.T) {
 			if !w.now.Before(have.until) {
 				want = auth.ErrExpired
 			}
-			if !errors.Is(err, want) && !(want != nil && errors.Is(err, auth.ErrToken)) { // its key may have been removed by then
+			if !errors.Is(err, want) && !(want != nil && errors.Is(err, auth.ErrToken)) { // the ring may have removed its key by then
 				t.Fatalf("day %d: a token until %v at %v: %v, want %v", day, have.until, w.now, err, want)
 			}
 		}
@@ -311,7 +311,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 		if _, _, err := tokens.Issue(someone); !errors.Is(err, errDisk) {
 			t.Fatalf("operation %d of the first key: %v, want the disk's error", n, err)
 		}
-		token := issue(t, tokens) // without a key, the server tries again at once
+		token := issue(t, tokens) // without any key, Issue does not wait before it tries again
 		w.files = plain
 		if _, err := w.open(t, nil).Read(token); err != nil {
 			t.Errorf("operation %d: a token of the first key, after a restart: %v", n, err)
@@ -366,7 +366,7 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	if _, err := Open(o); !errors.Is(err, ErrKeys) {
 		t.Errorf("half a file: %v, want ErrKeys", err)
 	}
-	if refused < len(good)*2/3 { // a damaged time may be a valid time, and damaged space may be ignored space
+	if refused < len(good)*2/3 { // a changed time can be another valid time, and white space may change without effect
 		t.Errorf("%d of %d damaged files are refused", refused, len(good))
 	}
 }

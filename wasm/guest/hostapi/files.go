@@ -13,7 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Files is a read-only file system. The host provides each file by its name, always its complete content.
+// Files is a read-only file system. The host returns the complete content of a file by its name.
 type Files struct {
 	names []string // ascending
 	read  func(name string, dst []byte) int64
@@ -24,7 +24,7 @@ var _ fs.ReadFileFS = (*Files)(nil)
 // Bundles returns a file system of the bundles' files that have these names.
 func Bundles(from Imports, names []string) *Files { return newFiles(names, from.Bundle) }
 
-// Older returns the files of the older network whose base is base. If the host has none or fails, it returns fs.ErrNotExist.
+// Older returns the files of the older network whose base is base. If the host has no such network or fails, Older returns fs.ErrNotExist.
 func Older(from Imports, base [32]byte) (*Files, error) {
 	list, err := fill(make([]byte, 4<<10), func(dst []byte) int64 { return from.Older(&base, "", dst) })
 	if err != nil || len(list) == 0 {

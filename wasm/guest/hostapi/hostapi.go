@@ -8,6 +8,7 @@
 //	Models     ◀────  Files (fs.FS) ◀────────  bundle, older
 //	Clock      ◀────  Clock         ◀────────  now
 //	Rand       ◀────  Random        ◀────────  random
+//	replica    ◀────  AppRecords    ◀────────  register_*, picture_*
 //
 // The imports are an interface, so that tests can run the code that uses them natively.
 package hostapi
@@ -20,8 +21,8 @@ import (
 )
 
 // Imports are the functions of module sightline in wasm/README.md, with slices instead of addresses and lengths. A function may use its
-// arguments only until it returns. A function that fills dst returns the length of the data. If dst is too small, it writes nothing. A
-// result below 0 is a negated [abi.Errno].
+// arguments only until it returns. A function that fills dst and returns an int64 returns the length of the data. If dst is too small, it
+// writes nothing. An int64 below 0 is a negated [abi.Errno], and an int32 that is not a boolean is an [abi.Errno], 0 for success.
 type Imports interface {
 	Now() int64
 	Random(dst []byte)
@@ -78,7 +79,7 @@ func fill(buf []byte, call func(dst []byte) int64) ([]byte, error) {
 	}
 }
 
-// did returns the error of an import that returns no length but an [abi.Errno].
+// did converts the result of an import that returns an [abi.Errno] and no length.
 func did(n int32) error { return abi.Errno(n).Err() }
 
 // Clock returns a function that reads the host's clock, in UTC.

@@ -16,7 +16,7 @@ const (
 	wiRow                // bytes between rows of src
 	wiC                  // channels
 	wiPitch              // bytes between tiles of wiV: twice the channels
-	wiTiles              // tiles side by side
+	wiTiles              // number of tiles in a row
 	wiV                  // transformed windows
 	wiU                  // transformed weights of a panel
 	wiStep               // bytes to the weights of the next panel (AVX-512)
@@ -26,23 +26,23 @@ const (
 	wiDstStep            // bytes between rows of outputs
 	wiBias               // bias of the first column
 	wiScale              // scale of the first column
-	wiLo                 // a byte
-	wiHi                 // float32 bits
+	wiLo                 // lower bound of an output, a byte
+	wiHi                 // upper bound of an output, float32 bits
 	wiZero               // zero point
-	wiForm               // how outputs become bytes: formClamp or formPacked (AVX-512)
+	wiForm               // conversion of outputs to bytes: formClamp or formPacked (AVX-512)
 )
 
-// stepV is the number of bytes from one of the 36 places of a transformed tile to the next. It is not a power of two: then the places would
-// share lines of the first-level cache.
+// stepV is the number of bytes from one of the 36 places of a transformed tile to the next. If it were a power of two, the places
+// would share sets of the first-level cache.
 const stepV = 1024 + 64
 
-// winograd emits a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd_amd64.go). It handles tall tiles by two registers of
-// columns: a panel at AVX2, two at AVX-512.
+// winograd emits a 3×3 convolution at stride 1 by tiles of 4×4 outputs (../winograd.go). A kernel multiplies up to tall tiles by two
+// registers of columns. The registers hold one panel with AVX2 and two with AVX-512.
 type winograd struct {
 	vec    func() VecVirtual
 	suffix string
 	tall   int
-	order  Mem // of the packed bytes
+	order  Mem // indices that put the packed bytes in order
 	ninth  Mem
 }
 
@@ -82,7 +82,7 @@ func (w *winograd) store(v VecVirtual, m Mem) {
 	}
 }
 
-// winogradIn transforms the windows, 16 channels at a time: first their columns, into v, then the rows of v.
+// winogradIn transforms the windows for 16 channels at a time. It writes the transformed columns to v and then transforms the rows of v.
 func winogradIn() {
 	p := begin("winogradInAVX2")
 	src, v, tiles := load(p, wiSrc), load(p, wiV), load(p, wiTiles)
@@ -220,7 +220,7 @@ func (w *winograd) mul(height int) {
 	asm.End()
 }
 
-// multiply adds the products of a's pairs with by's to acc.
+// multiply adds the dot products of the pairs of int16 in a and in by to acc.
 func (w *winograd) multiply(a VecVirtual, by, acc [2]VecVirtual) {
 	if w.wide() {
 		for h := range by {
@@ -235,8 +235,8 @@ func (w *winograd) multiply(a VecVirtual, by, acc [2]VecVirtual) {
 	VPADDD(a, acc[1], acc[1])
 }
 
-// out turns the products of tiles into bytes: first the columns of a tile, into m, then its
-// rows, which are 576 times the sums.
+// out converts the products of tiles to bytes. It transforms the columns of a tile in m and then its rows. The results are 576 times the
+// sums.
 func (w *winograd) out() {
 	p := begin("winogradOut" + w.suffix)
 	m, dst, tiles := load(p, wiM), load(p, wiDst), load(p, wiTiles)
@@ -321,7 +321,7 @@ func (w *winograd) eachTile(label string, m, dst, ldd, tiles Register) {
 	JNZ(LabelRef(label))
 }
 
-// outHalf emits the outputs of a tile in 16 of the columns. bound keeps a result from overflowing an int32.
+// outHalf emits the outputs of a tile in 16 of the columns. bound keeps a result within an int32, where the conversion needs it.
 func (w *winograd) outHalf(p Register, half int, m, dst, line, c, ldd Register, q *requant, bound func(x VecVirtual)) {
 	var t [6][4]VecVirtual
 	for j := range t {
