@@ -54,7 +54,7 @@ function serveOurs() {
 }
 
 const peer = await servePeer();
-const ours = await serveOurs();
+const server = await serveOurs();
 const browser = await chromium.launch({
 	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
 	args: [
@@ -72,9 +72,9 @@ const pages = new Map();
 async function inPage(side, url, run, input) {
 	const first = !pages.has(side);
 	if (first) {
-		const opened = await browser.newPage();
-		await opened.goto(url);
-		pages.set(side, opened);
+		const newPage = await browser.newPage();
+		await newPage.goto(url);
+		pages.set(side, newPage);
 	}
 	return pages.get(side).evaluate(run, { ...input, warmUps: first ? firstWarmUps : warmUps });
 }
@@ -99,16 +99,16 @@ const sides = {
 	},
 	async ours({ picture, n }) {
 		const base64 = fs.readFileSync(picture).toString('base64');
-		return inPage('ours', `${ours.url}/`, async ({ base64, n, warmUps }) => {
+		return inPage('ours', `${server.url}/`, async ({ base64, n, warmUps }) => {
 			const { Guest, compile, system } = await import('/runtime/guest.js');
 			const { load, served } = await import('/runtime/load.js');
 			const { decodeResult, encodeJob } = await import('/runtime/messages.js');
 			const concepts = 1; // the bit of `want` for concepts
 			const open = async () => {
 				const loaded = await load(served(new URL('/runtime/', location.href)), () => {});
-				const lent = { ...system, bundle: (name) => loaded.bundles.get(name) };
+				const services = { ...system, bundle: (name) => loaded.bundles.get(name) };
 				const settings = { role: 'analyser', store: 'memory', bundles: [...loaded.bundles.keys()], checked: true, memory: 128 << 20 };
-				return Guest.open(await compile(loaded.guest, loaded.kernels), lent, settings);
+				return Guest.open(await compile(loaded.guest, loaded.kernels), services, settings);
 			};
 			globalThis.guest ??= await open();
 			const data = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -123,7 +123,7 @@ const sides = {
 	},
 	async v2({ picture, model, n }) {
 		const base64 = fs.readFileSync(picture).toString('base64');
-		return inPage('v2', `${ours.url}/`, async ({ base64, model, n, warmUps }) => {
+		return inPage('v2', `${server.url}/`, async ({ base64, model, n, warmUps }) => {
 			const { Sightline } = await import('/runtime/index.js');
 			globalThis.sightline ??= await Sightline.open({ base: '/runtime/', store: 'memory', workers: 1 });
 			const body = JSON.stringify({ inputs: [{ data: { image: { base64 } } }] });
@@ -149,4 +149,4 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 }
 await browser.close();
 peer.stop();
-ours.stop();
+server.stop();

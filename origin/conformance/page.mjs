@@ -16,7 +16,7 @@ const server = await serve({ connect: 'http://127.0.0.1:*' });
 const browser = await Browser.start(server.origin, {
 	args: ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--proxy-server=direct://'],
 	console: (text) => console.error(text),
-	may: loopback,
+	isAllowed: loopback,
 });
 const page = await browser.page();
 
@@ -62,8 +62,8 @@ check(status?.code === 10000, `the page answers ${JSON.stringify(status)}`);
 console.log(address);
 
 for await (const _ of process.stdin);
-const asked = [...server.asked.keys()].filter((path) => /^\/(v2|hosted)\//.test(path));
-check(asked.length <= 1, `the server of the page was asked for ${asked}`); // by the check above
+const paths = [...server.requestCounts.keys()].filter((path) => /^\/(v2|hosted)\//.test(path));
+check(paths.length <= 1, `the server of the page was asked for ${paths}`); // by the check above
 await browser.close(); // which tells of requests to other hosts
 browser.forget();
 process.exit();

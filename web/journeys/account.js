@@ -122,7 +122,7 @@ await journey(async (arrive) => {
     await bo.checkAccessibility('a secret, once');
     await bo.press('Escape');
     await bo.waitFor(dialog);
-    const copyField = (what) => bo.copyText(bo.button(m('copy_what', { what: m(what) }), dialog));
+    const copyField = (message) => bo.copyText(bo.button(m('copy_what', { what: m(message) }), dialog));
     secret = {
       SIGHTLINE_CLIENT_ID: await copyField('client_id'),
       SIGHTLINE_CLIENT_SECRET: await copyField('client_secret'),
@@ -193,13 +193,13 @@ await journey(async (arrive) => {
   await bo.step('the application goes when its name is typed', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));
-    const remove = bo.button(m('delete_application'), dialog);
-    const typed = bo.field(m('delete_type', { name: application }), dialog);
-    await typed.fill(application.toLowerCase());
-    check(await remove.isDisabled(), 'another name would delete it');
+    const deleteButton = bo.button(m('delete_application'), dialog);
+    const nameField = bo.field(m('delete_type', { name: application }), dialog);
+    await nameField.fill(application.toLowerCase());
+    check(await deleteButton.isDisabled(), 'another name would delete it');
     await bo.checkAccessibility('the question before an application goes');
-    await typed.fill(application);
-    await remove.click();
+    await nameField.fill(application);
+    await deleteButton.click();
     await bo.waitFor(bo.heading(m('no_applications')));
     const token = `curl -s -X POST -u "$SIGHTLINE_CLIENT_ID:$SIGHTLINE_CLIENT_SECRET" ${origin}/v2/token`;
     checkEqual((await runShell(token, secret)).status, 401, 'the answer to its secret');
@@ -271,7 +271,7 @@ await journey(async (arrive) => {
     await bo.button(m('sign_in')).click();
     await bo.waitFor(bo.page.getByRole('alert').getByText(m('error_password')));
   }, [400, 401]);
-  const reader = await arrive({ remembered: { language: 'ar' } });
+  const reader = await arrive({ storage: { language: 'ar' } });
   await reader.step('what is there for everybody, from the right', async () => {
     for (const path of ['/docs', '/nowhere']) {
       await reader.page.goto(path);
@@ -316,24 +316,24 @@ async function requestDeletion(t, password) {
   await t.button(m('leave_account'), dialog).click();
 }
 
-/** Creates an application. `look`, if given, is the name under which axe checks the dialog. */
-async function createApp(t, name, language, button, look) {
+/** Creates an application. `dialogName`, if given, is the name under which axe checks the dialog. */
+async function createApp(t, name, language, button, dialogName) {
   await t.link(m('new_application')).first().click();
   const dialog = t.dialog(m('new_application'));
   await t.field(m('name'), dialog).fill(name);
   const choice = t.field(m('language_of_concepts'), dialog);
   const option = choice.locator('option', { hasText: language });
   await choice.selectOption(await option.getAttribute('value'));
-  if (look) await t.checkAccessibility(look);
+  if (dialogName) await t.checkAccessibility(dialogName);
   await t.button(button, dialog).click();
 }
 
-async function newKey(t, description, look) {
+async function newKey(t, description, dialogName) {
   await t.link(m('new_key')).click();
   const dialog = t.dialog(m('new_key'));
   await t.field(m('description'), dialog).fill(description);
   await t.waitFor(dialog.getByText(m('group_all')));
-  if (look) await t.checkAccessibility(look);
+  if (dialogName) await t.checkAccessibility(dialogName);
   await t.button(m('create_key'), dialog).click();
 }
 
@@ -344,8 +344,8 @@ async function confirmStorage(t, label) {
   await t.waitForRemoval(t.field(label));
 }
 
-function copyButton(t, within) {
-  return t.button(m('copy_what', { what: m('code_of', { tool: 'cURL' }) }), within);
+function copyButton(t, container) {
+  return t.button(m('copy_what', { what: m('code_of', { tool: 'cURL' }) }), container);
 }
 
 /** Checks that an answer has concepts in the application's language. */

@@ -24,19 +24,19 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 export const contrast = { runOnly: ['color-contrast', 'link-in-text-block'] };
 
 /** Whether waiting times are checked against a limit. Other work on the machine changes them, so only timed runs check them. */
-export const timing = Boolean(process.env.TIMED);
+export const isTimed = Boolean(process.env.TIMED);
 
 /** The maximum time in ms that a journey waits for anything. After it, the journey fails. */
-export const patience = 120_000;
+export const timeoutMillis = 120_000;
 
-/** Fails with the message `words` unless `fact` is true. */
-export function check(fact, words) {
-  if (!fact) throw new Error(words);
+/** Fails with `message` unless `condition` is true. */
+export function check(condition, message) {
+  if (!condition) throw new Error(message);
 }
 
 /** Fails if two values do not have the same JSON. */
-export function checkEqual(got, want, what) {
-  check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+export function checkEqual(got, want, label) {
+  check(JSON.stringify(got) === JSON.stringify(want), `${label}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
 /** Loads the pages' messages in a language. Returns a function that returns the text of a message for its name and inputs. */
@@ -45,12 +45,12 @@ export async function words(language) {
   const files = (await readdir(folder, { recursive: true })).filter(
     (f) => basename(f) === `${language}.json` && dirname(f) !== 'terms',
   );
-  const all = Object.assign(
+  const messages = Object.assign(
     {},
     ...(await Promise.all(files.map((f) => readFile(new URL(f, folder), 'utf8').then(JSON.parse)))),
   );
   return (name, inputs = {}) => {
-    const text = typeof all[name] === 'string' ? all[name] : all[name]?.[0].match['form=other'];
+    const text = typeof messages[name] === 'string' ? messages[name] : messages[name]?.[0].match['form=other'];
     check(text !== undefined, `no message ${name} in ${language}`);
     return text.replace(/\{(\w+)\}/g, (_, input) => {
       check(input in inputs, `message ${name} needs ${input}`);
@@ -118,8 +118,8 @@ export const browserArgs = [
   ...(process.env.CAMERA ? [`--use-file-for-fake-video-capture=${process.env.CAMERA}`] : []),
 ];
 
-/** Starts the browser, runs a journey and ends the process. `way` gets the function that creates a [Traveller]. */
-export async function journey(way) {
+/** Starts the browser, runs a journey and ends the process. `scenario` gets the function that creates a [Traveller]. */
+export async function journey(scenario) {
   const faults = []; // forbidden events, in any page
   // The browser sends all requests except those to loopback to this proxy, which refuses them. A request to the browser's maker is not a
   // fault here, because the browser itself makes such requests. If a page makes one, the context's 'request' event reports it.
@@ -127,22 +127,22 @@ export async function journey(way) {
     const { hostname } = new URL(url);
     if (!/(^|\.)(google|googleapis|gstatic|gvt1)\.com$/.test(hostname)) faults.push(`a request to ${hostname}`);
   };
-  const strangers = createServer((request, response) => {
+  const proxy = createServer((request, response) => {
     checkHost(request.url);
     response.writeHead(502, { 'Content-Type': 'text/plain' }).end('No other host is reached from here.');
   });
-  strangers.on('connect', (request, socket) => {
+  proxy.on('connect', (request, socket) => {
     checkHost(`https://${request.url}`);
     socket.on('error', () => {});
     socket.end('HTTP/1.1 502 Refused\r\n\r\n');
   });
-  await new Promise((resolve) => strangers.listen(0, '127.0.0.1', resolve));
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
-    args: [...browserArgs, `--proxy-server=http://127.0.0.1:${strangers.address().port}`],
+    args: [...browserArgs, `--proxy-server=http://127.0.0.1:${proxy.address().port}`],
   });
   try {
-    await way((options) => Traveller.start(browser, faults, options));
+    await scenario((options) => Traveller.start(browser, faults, options));
     checkEqual(faults, [], 'faults');
   } catch (failure) {
     console.log(`${activeTraveller?.currentStep ?? 'before the first step'}: ${failure?.stack ?? failure}`);
@@ -152,7 +152,7 @@ export async function journey(way) {
       const path = join(process.env.SHOTS, `${process.argv[1]?.split('/').at(-1)}.png`);
       await activeTraveller.page.screenshot({ path }).then(
         () => console.log(`  the page as it was: ${path}`),
-        (gone) => console.log(`  no picture of the page: ${gone.message}`),
+        (screenshotError) => console.log(`  no picture of the page: ${screenshotError.message}`),
       );
     }
     process.exitCode = 1;
@@ -166,21 +166,21 @@ let activeTraveller; // the traveller whose step is being taken
 /** Waits for a step. Scripts in a page have no time limit, so a step that does not end fails with the state of the page. */
 async function awaitStep(step, page) {
   let timer;
-  const late = new Promise((_, reject) => {
+  const timeout = new Promise((_, reject) => {
     timer = setTimeout(async () => {
-      const within = (work) =>
+      const evaluateInTime = (work) =>
         Promise.race([page.evaluate(work), new Promise((resolve) => setTimeout(resolve, 5000, 'no answer'))]).catch(
           String,
         );
-      const animations = await within(() =>
+      const animations = await evaluateInTime(() =>
         document.getAnimations().map((a) => `${a.playState} ${a.effect?.target?.outerHTML.slice(0, 80)}`),
       );
-      const frame = await within(() => new Promise(requestAnimationFrame));
+      const frame = await evaluateInTime(() => new Promise(requestAnimationFrame));
       reject(new Error(`the step does not end; next frame: ${frame}; animations: ${JSON.stringify(animations)}`));
-    }, 5 * patience);
+    }, 5 * timeoutMillis);
   });
   try {
-    return await Promise.race([step, late]);
+    return await Promise.race([step, timeout]);
   } finally {
     clearTimeout(timer);
   }
@@ -196,12 +196,12 @@ export class Traveller {
   currentStep = 'arriving';
   isOffline = false; // true while a test deliberately has no network
   #faults;
-  #expected = []; // HTTP statuses that the console may report as errors
+  #expectedStatuses = []; // HTTP statuses that the console may report as errors
 
   static async start(
     browser,
     faults,
-    { language = 'en-GB', remembered = {}, camera = false, touch = false, others = [] } = {},
+    { language = 'en-GB', storage = {}, camera = false, touch = false, otherOrigins = [] } = {},
   ) {
     const t = new Traveller();
     activeTraveller = t;
@@ -214,18 +214,18 @@ export class Traveller {
       reducedMotion: 'reduce',
       permissions: ['clipboard-read', 'clipboard-write', ...(camera ? ['camera'] : [])],
     });
-    t.context.setDefaultTimeout(patience);
+    t.context.setDefaultTimeout(timeoutMillis);
     t.context.on('request', (request) => {
       const url = new URL(request.url());
-      if (!['data:', 'blob:'].includes(url.protocol) && ![origin, ...others].includes(url.origin))
+      if (!['data:', 'blob:'].includes(url.protocol) && ![origin, ...otherOrigins].includes(url.origin))
         faults.push(`a request to ${url.href}`);
     });
-    await t.context.addInitScript((all) => {
-      for (const [name, value] of Object.entries(all)) localStorage.setItem(name, value);
+    await t.context.addInitScript((entries) => {
+      for (const [name, value] of Object.entries(entries)) localStorage.setItem(name, value);
       addEventListener('securitypolicyviolation', (e) =>
         console.error(`the policy refuses ${e.violatedDirective} ${e.blockedURI}`),
       );
-    }, remembered);
+    }, storage);
     await t.#openTab();
     return t;
   }
@@ -261,21 +261,21 @@ export class Traveller {
       return;
     if (/^\[\.WebGL-\w+\]GL Driver Message/.test(message.text())) return; // a machine without a graphics card reports this when it draws maps
     const status = message.text().match(/^Failed to load resource: .* a status of (\d+)/)?.[1];
-    const at = this.#expected.indexOf(Number(status));
-    if (at >= 0) this.#expected.splice(at, 1);
+    const index = this.#expectedStatuses.indexOf(Number(status));
+    if (index >= 0) this.#expectedStatuses.splice(index, 1);
     else this.#faults.push(`${this.currentStep}: the console says ${message.text()} (${message.location().url})`);
   }
 
-  /** Takes a step. `refused` lists the HTTP statuses with which the server must refuse calls during the step, once each. */
-  async step(name, take, refused = []) {
+  /** Takes a step. `refusals` lists the HTTP statuses with which the server must refuse calls during the step, once each. */
+  async step(name, action, refusals = []) {
     this.currentStep = name;
     activeTraveller = this;
-    const began = performance.now();
-    this.#expected = [...refused];
-    await awaitStep(take(), this.page);
-    checkEqual(this.#expected, [], 'refusals that did not come');
+    const startTime = performance.now();
+    this.#expectedStatuses = [...refusals];
+    await awaitStep(action(), this.page);
+    checkEqual(this.#expectedStatuses, [], 'refusals that did not come');
     checkEqual(this.#faults, [], 'faults');
-    console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
+    console.log(`ok ${name} (${((performance.now() - startTime) / 1000).toFixed(1)} s)`);
   }
 
   /** Disconnects the network or connects it again. */
@@ -294,9 +294,9 @@ export class Traveller {
   /** Returns the faults until now, and forgets them. */
   takeFaults = () => this.#faults.splice(0);
 
-  button = (name, within = this.page) => within.getByRole('button', { name, exact: true });
-  link = (name, within = this.page) => within.getByRole('link', { name, exact: true });
-  field = (label, within = this.page) => within.getByLabel(label, { exact: true });
+  button = (name, container = this.page) => container.getByRole('button', { name, exact: true });
+  link = (name, container = this.page) => container.getByRole('link', { name, exact: true });
+  field = (label, container = this.page) => container.getByLabel(label, { exact: true });
   heading = (name) => this.page.getByRole('heading', { name, exact: true });
   /** The open dialog with this name, or the open alert dialog, which asks for a decision. */
   dialog = (name) =>
@@ -307,12 +307,14 @@ export class Traveller {
   /** Waits until an element is no longer in the page. */
   waitForRemoval = (locator) => locator.waitFor({ state: 'detached' });
 
-  /** Waits until `fact` returns true in the page. If it never does, the failure shows the function. */
-  async waitUntil(fact, argument) {
+  /** Waits until `predicate` returns true in the page. If it never does, the failure shows the function. */
+  async waitUntil(predicate, argument) {
     try {
-      await this.page.waitForFunction(fact, argument);
+      await this.page.waitForFunction(predicate, argument);
     } catch (failure) {
-      throw new Error(`${failure.message}\nwaiting for ${fact}, given ${JSON.stringify(argument)}`, { cause: failure });
+      throw new Error(`${failure.message}\nwaiting for ${predicate}, given ${JSON.stringify(argument)}`, {
+        cause: failure,
+      });
     }
   }
 
@@ -328,10 +330,10 @@ export class Traveller {
    * Checks the current page, or a part of it, with axe. The dark page differs only in its colours, so only the rules about colours run
    * again.
    */
-  async checkAccessibility(what, part = 'html') {
+  async checkAccessibility(label, part = 'html') {
     for (const [colorScheme, options] of [['light'], ['dark', contrast]]) {
       await this.page.emulateMedia({ colorScheme });
-      checkEqual(await this.findViolations(part, options), [], `axe, ${what}, ${colorScheme}`);
+      checkEqual(await this.findViolations(part, options), [], `axe, ${label}, ${colorScheme}`);
     }
     await this.page.emulateMedia({ colorScheme: 'light' });
   }
@@ -344,8 +346,8 @@ export class Traveller {
         const awaitAnimations = () => Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})));
         await new Promise(requestAnimationFrame);
         await awaitAnimations();
-        const all = { preload: false, resultTypes: ['violations'], ...options };
-        const { violations } = await globalThis.axe.run(part, all);
+        const runOptions = { preload: false, resultTypes: ['violations'], ...options };
+        const { violations } = await globalThis.axe.run(part, runOptions);
         return violations.map(
           (v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.any.map((a) => a.message)}`).join('; ')}`,
         );
@@ -355,12 +357,15 @@ export class Traveller {
   }
 
   /** Checks that the page is not wider than the window, so that it does not scroll sideways. */
-  async checkWidth(what) {
-    const wide = await this.page.evaluate(() => {
+  async checkWidth(label) {
+    const widths = await this.page.evaluate(() => {
       const { scrollWidth, clientWidth } = document.documentElement;
       return { scrollWidth, clientWidth };
     });
-    check(wide.scrollWidth <= wide.clientWidth, `${what}: ${wide.scrollWidth} px wide, of ${wide.clientWidth}`);
+    check(
+      widths.scrollWidth <= widths.clientWidth,
+      `${label}: ${widths.scrollWidth} px wide, of ${widths.clientWidth}`,
+    );
   }
 
   /** Returns the label or the text of the element that has the focus. */

@@ -13,11 +13,11 @@ const lighthouse = { name, mimeType: 'image/jpeg', buffer: Buffer.concat([sample
 export async function testCopy(t) {
   const picture = t.page.getByRole('article', { name, exact: true });
   const mark = (word) => picture.getByText(word, { exact: true });
-  const waiting = t.page.getByRole('region', { name: en('sync_waiting') }).locator('ol > li');
+  const pendingChanges = t.page.getByRole('region', { name: en('sync_waiting') }).locator('ol > li');
   const conflicts = t.page.getByRole('region', { name: en('sync_conflicts') });
-  const lane = (fact, says) => t.page.locator(`dt:text-is("${fact}") + dd`).filter({ hasText: says });
+  const definition = (term, text) => t.page.locator(`dt:text-is("${term}") + dd`).filter({ hasText: text });
   const key = await waitForLine(/^\s+key\s+([0-9a-f]{32})$/);
-  const ask = async (method, path, body) => {
+  const callApi = async (method, path, body) => {
     const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
     const answer = await fetch(`${origin}/v2${path}`, { method, headers, body: body && JSON.stringify(body) });
     return answer.json();
@@ -42,8 +42,8 @@ export async function testCopy(t) {
     await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
     await t.waitFor(mark(en('mark_queued')));
     await addLabel('tower');
-    checkEqual(await waiting.count(), 2, 'changes that wait');
-    await t.waitFor(lane(en('sync_only_here'), '1 picture'));
+    checkEqual(await pendingChanges.count(), 2, 'changes that wait');
+    await t.waitFor(definition(en('sync_only_here'), '1 picture'));
     await t.checkAccessibility('a copy without a network');
   });
   await t.step('it is there after a start without a network', async () => {
@@ -55,10 +55,10 @@ export async function testCopy(t) {
   });
   let id;
   await t.step('with one it is sent, and confirmed when the log has it', async () => {
-    const way = await t.page.evaluateHandle(collectMarks, name);
+    const marksHandle = await t.page.evaluateHandle(collectMarks, name);
     await t.setOffline(false);
     await t.waitFor(mark(en('mark_confirmed')));
-    const found = (await ask('GET', '/inputs?per_page=100')).inputs.filter(
+    const found = (await callApi('GET', '/inputs?per_page=100')).inputs.filter(
       (input) => input.data.metadata?.name === name,
     );
     checkEqual(found.length, 1, 'pictures that the origin has');
@@ -68,14 +68,14 @@ export async function testCopy(t) {
       'what the origin says of it',
     );
     id = found[0].id;
-    const marks = await way.jsonValue();
+    const marks = await marksHandle.jsonValue();
     checkEqual(
       [marks[0], marks.indexOf(en('mark_confirmed'))],
       [en('mark_queued'), marks.length - 1],
       `the way ${marks}`,
     );
     await t.waitFor(t.page.getByText(en('sync_waiting_none')));
-    await t.waitFor(lane(en('sync_only_here'), en('sync_nothing')));
+    await t.waitFor(definition(en('sync_only_here'), en('sync_nothing')));
     await t.button(en('receipt_compare')).click();
     await t.waitFor(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
     await t.page.setViewportSize({ width: 360, height: 740 });
@@ -85,14 +85,14 @@ export async function testCopy(t) {
   await t.step('what the log decides otherwise is listed, and agreed to', async () => {
     await t.button(en('sync_work_offline')).click();
     await addLabel('ruin');
-    checkEqual((await ask('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
+    checkEqual((await callApi('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
     await t.button(en('sync_work_offline')).click();
-    const one = conflicts.getByRole('article');
-    await t.waitFor(one.getByText(en('verdict_gone')));
-    await t.waitFor(one.getByText('ruin'));
+    const conflict = conflicts.getByRole('article');
+    await t.waitFor(conflict.getByText(en('verdict_gone')));
+    await t.waitFor(conflict.getByText('ruin'));
     await t.waitForRemoval(t.page.getByRole('region', { name: en('work_title') }).getByRole('article', { name }));
     await t.checkAccessibility('a conflict');
-    await t.button(en('sync_agree'), one).click();
+    await t.button(en('sync_agree'), conflict).click();
     await t.waitFor(conflicts.getByText(en('sync_conflicts_none')));
     await t.waitFor(conflicts.getByText(en('sync_settled')));
   });
@@ -110,22 +110,22 @@ export async function testCopy(t) {
     await t.waitFor(t.page.getByText(en('phase_current')));
   });
   await t.step('one that becomes local only takes what waits, and leaves the device', () =>
-    toggleLocalOnly(t, { ask, mark }),
+    toggleLocalOnly(t, { callApi, mark }),
   );
 }
 
 /** Makes the application local only while a picture is pending in the replica, and then shares it again. */
-async function toggleLocalOnly(t, { ask, mark }) {
-  const setLocalOnly = async (on) => {
+async function toggleLocalOnly(t, { callApi, mark }) {
+  const setLocalOnly = async (enabled) => {
     await t.page.goto('/apps');
     const setting = t.page.getByRole('checkbox', { name: en('local_only') });
-    await setting.setChecked(on);
-    const listed = t.page.getByRole('navigation', { name: en('applications') }).getByText(en('local_only'));
-    await (on ? t.waitFor(listed) : t.waitForRemoval(listed));
-    checkEqual(await setting.isChecked(), on, 'the setting');
+    await setting.setChecked(enabled);
+    const navLabel = t.page.getByRole('navigation', { name: en('applications') }).getByText(en('local_only'));
+    await (enabled ? t.waitFor(navLabel) : t.waitForRemoval(navLabel));
+    checkEqual(await setting.isChecked(), enabled, 'the setting');
   };
-  const countInputs = async () => (await ask('GET', '/inputs?per_page=100')).inputs.length;
-  const before = await countInputs();
+  const countInputs = async () => (await callApi('GET', '/inputs?per_page=100')).inputs.length;
+  const initialCount = await countInputs();
   await t.button(en('sync_work_offline')).click();
   await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
   await t.waitFor(mark(en('mark_queued')));
@@ -136,7 +136,7 @@ async function toggleLocalOnly(t, { ask, mark }) {
   await t.waitFor(t.page.getByText(en('sync_purged_local')));
   const faults = t.takeFaults().filter((fault) => !fault.includes('the application is local only'));
   checkEqual(faults, [], 'faults, beside the reason that the runtime gives');
-  checkEqual(await countInputs(), before + 1, 'pictures that the origin has');
+  checkEqual(await countInputs(), initialCount + 1, 'pictures that the origin has');
   await t.waitFor(t.page.getByText(en('sync_local_only', { app: await selectedApp(t) })));
   check(await t.button(en('sync_keep')).isDisabled(), 'a copy can be made of what is local only');
   check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
@@ -152,15 +152,15 @@ async function toggleLocalOnly(t, { ask, mark }) {
  * each mark is read from the current element.
  */
 function collectMarks(name) {
-  const all = [];
+  const marks = [];
   const addMark = () => {
-    const article = [...document.querySelectorAll('article')].find((one) => one.textContent.includes(name));
-    const now = article?.querySelector('.mark')?.textContent.trim();
-    if (now && now !== all.at(-1)) all.push(now);
+    const article = [...document.querySelectorAll('article')].find((element) => element.textContent.includes(name));
+    const text = article?.querySelector('.mark')?.textContent.trim();
+    if (text && text !== marks.at(-1)) marks.push(text);
   };
   addMark();
   new MutationObserver(addMark).observe(document.body, { subtree: true, childList: true, characterData: true });
-  return all;
+  return marks;
 }
 
 /** The name of the selected application. */

@@ -41,22 +41,22 @@ await journey(async (arrive) => {
   );
   await owner.context.close();
 
-  const finger = await arrive({ language: 'ja-JP', touch: true, camera: true });
-  await finger.step('a telephone teaches, by pictures that are chosen and a button that is held', () =>
-    trainByTouch(finger, home),
+  const phoneUser = await arrive({ language: 'ja-JP', touch: true, camera: true });
+  await phoneUser.step('a telephone teaches, by pictures that are chosen and a button that is held', () =>
+    trainByTouch(phoneUser, home),
   );
 });
 
 async function addSamples(t) {
   const app = await newApp(t);
-  const at = t.page.url();
+  const url = t.page.url();
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('kept_samples')).click();
   await t.waitFor(t.page.getByText(en('inputs_count_stored', { count: '42' })));
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('inputs_map')).click();
   await t.waitFor(t.page.locator('.pins .pin'));
-  await t.page.goto(at);
+  await t.page.goto(url);
   await t.waitFor(t.heading(en('keys')));
 }
 
@@ -83,19 +83,19 @@ async function trainByTouch(t, home) {
   await t.page.goto(`${home.replace('/apps', '')}/models#new`);
   const concepts = t.page.locator('.concepts .concept');
   for (const [i, name] of ['灯台', '時計'].entries()) await concepts.nth(i).locator('input').first().fill(name);
-  const chosen = t.page.waitForEvent('filechooser');
+  const fileChooser = t.page.waitForEvent('filechooser');
   await t.button(ja('models_add_pictures_of', { name: '灯台' })).tap();
-  await (await chosen).setFiles([
+  await (await fileChooser).setFiles([
     { name: lighthouse, mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') },
     { name: 'again.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'another file') },
     { name: 'copy.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') }, // a repeated file counts once and is sent once
   ]);
   await t.waitFor(concepts.nth(0).locator('[data-count="2"]'));
   await t.button(ja('models_use_camera')).tap();
-  const hold = t.page.locator('.hold button:enabled').nth(1);
-  await t.waitFor(hold);
-  await hold.scrollIntoViewIfNeeded();
-  const { x, y, width, height } = await hold.boundingBox();
+  const holdButton = t.page.locator('.hold button:enabled').nth(1);
+  await t.waitFor(holdButton);
+  await holdButton.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await holdButton.boundingBox();
   const screen = await t.context.newCDPSession(t.page);
   const sendTouch = (type, ...touchPoints) => screen.send('Input.dispatchTouchEvent', { type, touchPoints });
   await sendTouch('touchStart', { x: x + width / 2, y: y + height / 2 });
@@ -113,8 +113,8 @@ async function trainByTouch(t, home) {
 /** Does forbidden things in the page, and checks that each is reported. */
 async function checkFaultReports(t) {
   await t.page.evaluate(() => document.querySelector('main').append(new Image()));
-  const axe = await t.checkAccessibility('a picture without words').catch((failure) => failure.message);
-  check(/image-alt/.test(axe), `axe: ${axe}`);
+  const message = await t.checkAccessibility('a picture without words').catch((failure) => failure.message);
+  check(/image-alt/.test(message), `axe: ${message}`);
   const title = await t.page.evaluate(() => {
     void fetch('http://stranger.example/').catch(() => {});
     const script = document.createElement('script');
@@ -127,9 +127,9 @@ async function checkFaultReports(t) {
   await t.page.goto('/apps');
   await t.waitFor(t.heading(en('keys')));
   const faults = t.takeFaults();
-  for (const fault of [/connect-src/, /script-src/, /request to http:\/\/stranger/]) {
+  for (const pattern of [/connect-src/, /script-src/, /request to http:\/\/stranger/]) {
     check(
-      faults.some((one) => fault.test(one)),
+      faults.some((fault) => pattern.test(fault)),
       `told: ${JSON.stringify(faults)}`,
     );
   }
@@ -141,20 +141,20 @@ async function changeLanguages(t) {
     globalThis.sameOld = true;
   });
   let name = 'English';
-  let said = en;
+  let m = en;
   for (const next of [
     { code: 'ja', name: '日本語', dir: 'ltr' },
     { code: 'ar', name: 'العربية', dir: 'rtl' },
   ]) {
-    await t.button(said('language_is', { language: name })).click();
-    const dialog = t.dialog(said('language'));
+    await t.button(m('language_is', { language: name })).click();
+    const dialog = t.dialog(m('language'));
     await t.waitFor(dialog);
     await t.checkAccessibility(`languages, in ${name}`);
     await dialog.getByText(next.name, { exact: true }).first().click();
     await t.waitForRemoval(dialog);
-    said = await words(next.code);
+    m = await words(next.code);
     name = next.name;
-    await t.waitFor(t.heading(said('keys')));
+    await t.waitFor(t.heading(m('keys')));
     const page = await t.page.evaluate(() => {
       const { lang, dir } = document.documentElement;
       return [lang, dir, globalThis.sameOld];
@@ -241,16 +241,16 @@ async function createKeyByKeyboard(t, home) {
     'the stops on the way',
   );
   await t.press('Enter');
-  const once = t.dialog(en('key_once'));
-  await t.waitFor(once);
+  const keyDialog = t.dialog(en('key_once'));
+  await t.waitFor(keyDialog);
   await t.press('Escape');
-  await t.waitFor(once);
+  await t.waitFor(keyDialog);
   await t.field(en('key_stored')).focus();
   await t.press('Space');
   await t.press('Tab');
   checkEqual(await t.focusLabel(), en('done'), 'the stop after the box');
   await t.press('Enter');
-  await t.waitForRemoval(once);
+  await t.waitForRemoval(keyDialog);
   await t.waitFor(t.page.getByRole('rowheader', { name: 'By keyboard', exact: true }));
 }
 
@@ -266,13 +266,13 @@ async function replaceKey(t) {
   checkEqual(await t.focusLabel(), en('keep_it'), 'the answer that changes nothing');
   await t.checkAccessibility('the question before a key is replaced');
   await t.button(en('replace'), question).click();
-  const once = t.dialog(en('key_once'));
-  await t.waitFor(once);
-  const key = await t.copyText(t.button(en('copy_what', { what: en('key') }), once));
+  const keyDialog = t.dialog(en('key_once'));
+  await t.waitFor(keyDialog);
+  const key = await t.copyText(t.button(en('copy_what', { what: en('key') }), keyDialog));
   check(/^[0-9a-f]{32}$/.test(key), 'a key has 32 digits');
   await t.field(en('key_stored')).check();
   await t.button(en('done')).click();
-  await t.waitForRemoval(once);
+  await t.waitForRemoval(keyDialog);
   return key;
 }
 
@@ -282,12 +282,12 @@ async function tryReference(t, key) {
   const call = t.page.locator('.opblock-get', { has: t.page.locator('[data-path="/models"]') }).first();
   await call.locator('.opblock-summary-control').click();
   await t.button('Authorize').first().click();
-  const ask = t.page.getByRole('dialog');
-  await t.waitFor(ask);
+  const authDialog = t.page.getByRole('dialog');
+  await t.waitFor(authDialog);
   await t.checkAccessibility('the key for the reference', '.modal-ux');
-  await ask.locator('input').first().fill(`Key ${key}`);
-  await ask.getByRole('button', { name: 'Authorize' }).first().click();
-  await ask.getByRole('button', { name: 'Close' }).last().click();
+  await authDialog.locator('input').first().fill(`Key ${key}`);
+  await authDialog.getByRole('button', { name: 'Authorize' }).first().click();
+  await authDialog.getByRole('button', { name: 'Close' }).last().click();
   await call.getByRole('button', { name: 'Execute' }).click();
   await t.waitFor(call.locator('.live-responses-table .response-col_status', { hasText: '200' }));
   await t.checkAccessibility('an answer in the reference', '.opblock.is-open');

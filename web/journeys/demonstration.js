@@ -4,46 +4,47 @@ import { cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { closePages, patience, setOrigin } from './browser.js';
+import { closePages, setOrigin, timeoutMillis } from './browser.js';
 
 /**
- * Starts a demonstration with `edges` edges, runs `way` with it and ends it. `way` gets the URLs, and functions that stop and start the
- * origin. If WARM names a folder for which an edge has compiled its module, every edge starts with a copy of that folder.
+ * Starts a demonstration with `edgeCount` edges, runs `scenario` with it and ends it. `scenario` gets the URLs, and functions that stop
+ * and start the origin. If WARM names a folder for which an edge has compiled its module, every edge starts with a copy of that folder.
  */
-export async function demonstration(edges, way) {
+export async function demonstration(edgeCount, scenario) {
   const folder = await mkdtemp(join(tmpdir(), 'demonstration-'));
   if (process.env.WARM)
-    for (let i = 1; i <= edges; i++) await cp(process.env.WARM, join(folder, `data-edge-${i}`), { recursive: true });
-  const args = ['demo', '--edges', String(edges), '--listen', '127.0.0.1:0', '--data', join(folder, 'data')];
+    for (let i = 1; i <= edgeCount; i++)
+      await cp(process.env.WARM, join(folder, `data-edge-${i}`), { recursive: true });
+  const args = ['demo', '--edges', String(edgeCount), '--listen', '127.0.0.1:0', '--data', join(folder, 'data')];
   const program = spawn(process.env.PROGRAM, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const ended = new Promise((resolve) => program.once('exit', resolve));
+  const exit = new Promise((resolve) => program.once('exit', resolve));
   const lines = createInterface({ input: program.stdout });
-  const waitForLine = (words) =>
+  const waitForLine = (text) =>
     new Promise((resolve, reject) => {
       const onLine = (line) => {
-        if (!line.includes(words)) return;
+        if (!line.includes(text)) return;
         lines.off('line', onLine);
         resolve(line);
       };
       lines.on('line', onLine);
-      void ended.then(() => reject(new Error('the demonstration has ended')));
+      void exit.then(() => reject(new Error('the demonstration has ended')));
     });
-  const toggleOrigin = async (words) => {
-    const answer = waitForLine(words);
+  const toggleOrigin = async (text) => {
+    const answer = waitForLine(text);
     program.stdin.write('o\n');
     await answer;
   };
   const address = (line) => line.match(/: (http:\S+)$/)[1];
   try {
-    const [[origin, begun], ...others] = await Promise.all([
+    const [[origin, startupSeconds], ...edgeUrls] = await Promise.all([
       waitForLine('Sightline: ').then(async (line) => [address(line), await processorTime(program.pid)]),
-      ...Array.from({ length: edges }, (_, i) => waitForLine(`edge-${i + 1}: `).then(address)),
+      ...Array.from({ length: edgeCount }, (_, i) => waitForLine(`edge-${i + 1}: `).then(address)),
     ]);
     setOrigin(origin);
-    await way({
+    await scenario({
       origin,
-      edges: others,
-      processorTime: begun,
+      edges: edgeUrls,
+      processorTime: startupSeconds,
       remoteAddresses: () => remoteAddresses(program.pid),
       stopOrigin: () => toggleOrigin('The origin is stopped'),
       startOrigin: () => toggleOrigin('The origin is running'),
@@ -53,16 +54,16 @@ export async function demonstration(edges, way) {
     await closePages();
   } finally {
     program.kill('SIGINT');
-    await ended;
+    await exit;
     await rm(folder, { recursive: true });
   }
 }
 
-/** Reads a file or a folder of a process in /proc. Returns `nothing` if the process, or its thread, has ended. */
-const readProc = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
+/** Reads a file or a folder of a process in /proc. Returns `fallback` if the process, or its thread, has ended. */
+const readProc = (path, fallback, read = (file) => readFile(file, 'utf8')) =>
   read(`/proc/${path}`).catch((failure) => {
     if (!['ENOENT', 'ESRCH'].includes(failure.code)) throw failure;
-    return nothing;
+    return fallback;
   });
 
 /** Returns the ids of a process and of all processes that it has started. */
@@ -75,17 +76,17 @@ async function processTree(pid) {
 
 /** Sends a signal to the origin of a demonstration. A frozen origin accepts connections and never answers. */
 async function signalOrigin(pid, name) {
-  for (const one of await processTree(pid)) {
-    const words = (await readProc(`${one}/cmdline`, '')).split('\0');
-    if (words[1] === 'serve' && !words.includes('--origin')) process.kill(one, name);
+  for (const id of await processTree(pid)) {
+    const words = (await readProc(`${id}/cmdline`, '')).split('\0');
+    if (words[1] === 'serve' && !words.includes('--origin')) process.kill(id, name);
   }
 }
 
 /** Returns the processor time, in seconds, of a process and its descendants. Other work on the machine does not change it. */
 async function processorTime(pid) {
   let ticks = 0;
-  for (const one of await processTree(pid)) {
-    const fields = (await readProc(`${one}/stat`, '')).replace(/^.*\) /s, '').split(' ');
+  for (const id of await processTree(pid)) {
+    const fields = (await readProc(`${id}/stat`, '')).replace(/^.*\) /s, '').split(' ');
     ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   }
   return ticks / 100;
@@ -94,13 +95,15 @@ async function processorTime(pid) {
 /** Returns the addresses outside this machine to which a process or one of its descendants is connected. */
 async function remoteAddresses(pid) {
   const found = [];
-  for (const one of await processTree(pid)) {
-    const files = await readProc(`${one}/fd`, [], readdir);
-    const open = new Set(await Promise.all(files.map((file) => readlink(`/proc/${one}/fd/${file}`).catch(() => ''))));
+  for (const id of await processTree(pid)) {
+    const files = await readProc(`${id}/fd`, [], readdir);
+    const openFiles = new Set(
+      await Promise.all(files.map((file) => readlink(`/proc/${id}/fd/${file}`).catch(() => ''))),
+    );
     for (const table of ['tcp', 'tcp6', 'udp', 'udp6']) {
-      for (const line of (await readProc(`${one}/net/${table}`, '')).split('\n').slice(1)) {
+      for (const line of (await readProc(`${id}/net/${table}`, '')).split('\n').slice(1)) {
         const [, , remote, , , , , , , inode] = line.trim().split(/\s+/);
-        if (open.has(`socket:[${inode}]`) && !home.test(remote)) found.push(`${table} ${remote}`);
+        if (openFiles.has(`socket:[${inode}]`) && !localAddress.test(remote)) found.push(`${table} ${remote}`);
       }
     }
   }
@@ -108,7 +111,7 @@ async function remoteAddresses(pid) {
 }
 
 // Local addresses in the kernel's notation: none, 127.0.0.0/8, ::1, and 127.0.0.0/8 within IPv6.
-const home = /^(0+|\w{6}7F|0{24}01000000|0{16}FFFF0000\w{6}7F):/i;
+const localAddress = /^(0+|\w{6}7F|0{24}01000000|0{16}FFFF0000\w{6}7F):/i;
 
 /** Creates a key of an application with the calls of its owner's page. `t` is signed in. */
 export function newKey(t, app) {
@@ -138,22 +141,22 @@ export function newApp(t) {
   });
 }
 
-/** Returns a function that calls /v2 at a place, with a key, and returns the JSON of the answer. */
-export function caller(place, key) {
+/** Returns a function that calls /v2 at a server, with a key, and returns the JSON of the answer. */
+export function caller(url, key) {
   return async (method, path, body) => {
     const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
-    const answer = await fetch(`${place}/v2${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const answer = await fetch(`${url}/v2${path}`, { method, headers, body: body && JSON.stringify(body) });
     return answer.json();
   };
 }
 
-/** Calls `ask` until `wanted` accepts the answer, and returns the answer. */
-export async function pollUntil(ask, wanted, what) {
-  const end = Date.now() + patience;
+/** Calls `getAnswer` until `isDone` accepts the answer, and returns the answer. */
+export async function pollUntil(getAnswer, isDone, label) {
+  const deadline = Date.now() + timeoutMillis;
   for (;;) {
-    const answer = await ask();
-    if (wanted(answer)) return answer;
-    if (Date.now() > end) throw new Error(`${what}: ${JSON.stringify(answer)}`);
+    const answer = await getAnswer();
+    if (isDone(answer)) return answer;
+    if (Date.now() > deadline) throw new Error(`${label}: ${JSON.stringify(answer)}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

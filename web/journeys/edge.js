@@ -12,28 +12,28 @@ import { collectStatusTexts } from './screens.js';
 
 const m = await words('en');
 const program = process.env.PROGRAM;
-const wide = [1200, 900]; // width and height of a picture that is larger than a thumbnail
+const wideSize = [1200, 900]; // width and height of a picture that is larger than a thumbnail
 const model = 'Bird or insect';
 
 /** Starts a program that serves, and returns its URL, its log and a function that ends it. */
 async function startServer(path, args) {
-  const running = spawn(path, ['serve', '--log-format', 'text', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const ended = new Promise((resolve) => running.once('exit', resolve));
+  const child = spawn(path, ['serve', '--log-format', 'text', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const exit = new Promise((resolve) => child.once('exit', resolve));
   const log = [];
   const address = await new Promise((resolve, reject) => {
-    createInterface({ input: running.stderr }).on('line', (line) => {
+    createInterface({ input: child.stderr }).on('line', (line) => {
       log.push(line);
       const found = line.match(/msg=serving address=(\S+)/);
       if (found) resolve(found[1]);
     });
-    void ended.then(() => reject(new Error(`it has ended:\n${log.join('\n')}`)));
+    void exit.then(() => reject(new Error(`it has ended:\n${log.join('\n')}`)));
   });
   return {
     address: `http://${address}`,
     log,
     end: (signal) => {
-      running.kill(signal);
-      return ended;
+      child.kill(signal);
+      return exit;
     },
   };
 }
@@ -41,37 +41,46 @@ async function startServer(path, args) {
 /** Runs a command of the origin to its end. */
 const runOrigin = async (...args) => (await promisify(execFile)(program, args)).stdout.trim();
 
-/** Runs `way` with an origin that has the samples, and with an edge that has joined the origin and has no other data. */
-async function joinEdge(way) {
+/** Runs `scenario` with an origin that has the samples, and with an edge that has joined the origin and has no other data. */
+async function joinEdge(scenario) {
   const folder = await mkdtemp(join(tmpdir(), 'edge-'));
   const data = join(folder, 'origin');
   const serveOrigin = (listen) => startServer(program, ['--demo', '--listen', listen, '--data', data]);
   let origin = await serveOrigin('127.0.0.1:0');
   let edge;
   try {
-    const place = origin.address;
+    const originUrl = origin.address;
     const { app_id: app } = JSON.parse(await runOrigin('app', 'list', '--data', data, '--json'));
     const key = await runOrigin('key', 'create', '--app', app, '--scopes', 'All', '--data', data);
-    const ask = caller(place, key);
+    const callApi = caller(originUrl, key);
     await pollUntil(
-      () => ask('GET', '/inputs/status'),
+      () => callApi('GET', '/inputs/status'),
       ({ counts }) => counts?.processed === 42,
       'the samples',
     );
     const { token } = JSON.parse(await runOrigin('edge', 'create', 'north', '--apps', app, '--data', data, '--json'));
-    const of = ['--listen', '127.0.0.1:0', '--data', join(folder, 'edge'), '--origin', place, '--token', token];
+    const edgeArgs = [
+      '--listen',
+      '127.0.0.1:0',
+      '--data',
+      join(folder, 'edge'),
+      '--origin',
+      originUrl,
+      '--token',
+      token,
+    ];
     await cp(process.env.WARM, join(folder, 'edge'), { recursive: true }); // WARM has the compiled module
-    edge = await startServer(join(dirname(program), 'sightline-edge'), of);
+    edge = await startServer(join(dirname(program), 'sightline-edge'), edgeArgs);
     setOrigin(edge.address);
-    await way({
+    await scenario({
       app,
       key,
-      origin: place,
+      origin: originUrl,
       edge: edge.address,
-      ask,
+      callApi,
       killOrigin: () => origin.end('SIGKILL'),
       startOrigin: async () => {
-        origin = await serveOrigin(new URL(place).host);
+        origin = await serveOrigin(new URL(originUrl).host);
       },
     });
     await closePages();
@@ -87,10 +96,10 @@ async function joinEdge(way) {
 }
 
 /** Waits until the side bar's line about the edge's sync status, its changes and its origin, has all these words. */
-const waitForStatus = (s, ...all) =>
+const waitForStatus = (s, ...texts) =>
   s.t.waitUntil(
-    (all) => all.every((words) => document.querySelector('aside .foot a')?.textContent.includes(words)),
-    all,
+    (texts) => texts.every((text) => document.querySelector('aside .foot a')?.textContent.includes(text)),
+    texts,
   );
 
 async function pasteKey(s, key) {
@@ -113,28 +122,28 @@ async function pasteWrongKey(s) {
   // Adds a picture that is larger than a thumbnail at the origin.
   const base64 = await t.page.evaluate(([width, height]) => {
     const canvas = Object.assign(document.createElement('canvas'), { width, height });
-    const pen = canvas.getContext('2d');
-    pen.fillStyle = 'teal';
-    pen.fillRect(0, 0, width, height / 2);
+    const context = canvas.getContext('2d');
+    context.fillStyle = 'teal';
+    context.fillRect(0, 0, width, height / 2);
     return canvas.toDataURL('image/jpeg').split(',')[1];
-  }, wide);
-  const added = { id: 'wide', data: { image: { base64 }, metadata: { name: 'Wide' } } };
-  checkEqual((await s.ask('POST', '/inputs', { inputs: [added] })).status.code, 10000, 'a picture at the origin');
+  }, wideSize);
+  const input = { id: 'wide', data: { image: { base64 }, metadata: { name: 'Wide' } } };
+  checkEqual((await s.callApi('POST', '/inputs', { inputs: [input] })).status.code, 10000, 'a picture at the origin');
 }
 
 /** Counts the picture requests since the last call: thumbnails, others, and failed ones. */
 async function countPictureRequests(s) {
-  const all = s.responses.splice(0).filter((r) => /\/thumbnail$|^\/hosted\//.test(new URL(r.url()).pathname));
-  const small = all.filter((r) => /^\/v2\/inputs\/[^/]+\/thumbnail$/.test(new URL(r.url()).pathname));
-  const bad = all.filter((r) => r.status() !== 200).map((r) => `${r.status()} ${r.url()}`);
-  return { small: new Set(small.map((r) => r.url())).size, large: all.length - small.length, bad };
+  const responses = s.responses.splice(0).filter((r) => /\/thumbnail$|^\/hosted\//.test(new URL(r.url()).pathname));
+  const thumbnails = responses.filter((r) => /^\/v2\/inputs\/[^/]+\/thumbnail$/.test(new URL(r.url()).pathname));
+  const failures = responses.filter((r) => r.status() !== 200).map((r) => `${r.status()} ${r.url()}`);
+  return { small: new Set(thumbnails.map((r) => r.url())).size, large: responses.length - thumbnails.length, failures };
 }
 
 /** Waits until every tile shows its picture. */
 const waitForPictures = (t, n) =>
   t.waitUntil((n) => {
-    const all = [...document.querySelectorAll('[role=gridcell][data-cell][aria-label] img')];
-    return all.length === n && all.every((img) => img.complete && img.naturalWidth > 0);
+    const images = [...document.querySelectorAll('[role=gridcell][data-cell][aria-label] img')];
+    return images.length === n && images.every((img) => img.complete && img.naturalWidth > 0);
   }, n);
 
 async function openPictures(s) {
@@ -144,13 +153,19 @@ async function openPictures(s) {
   await t.page.waitForURL((url) => url.pathname === `/${s.app}/inputs`);
   await waitForCount(t, 43);
   await waitForPictures(t, 43);
-  checkEqual(await countPictureRequests(s), { small: 43, large: 0, bad: [] }, 'pictures that were asked for');
-  const of = t.page.getByRole('gridcell', { name: /^Wide/ }).locator('img');
-  checkEqual(await of.evaluate((img) => [img.naturalWidth, img.naturalHeight]), [320, 240], 'the size of a thumbnail');
-  await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
-  const kept = await t.page.evaluate(() => [sessionStorage, localStorage].map((one) => JSON.stringify(one)));
+  checkEqual(await countPictureRequests(s), { small: 43, large: 0, failures: [] }, 'pictures that were asked for');
+  const image = t.page.getByRole('gridcell', { name: /^Wide/ }).locator('img');
   checkEqual(
-    kept.map((all) => all.includes(s.key)),
+    await image.evaluate((img) => [img.naturalWidth, img.naturalHeight]),
+    [320, 240],
+    'the size of a thumbnail',
+  );
+  await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
+  const storageTexts = await t.page.evaluate(() =>
+    [sessionStorage, localStorage].map((storage) => JSON.stringify(storage)),
+  );
+  checkEqual(
+    storageTexts.map((text) => text.includes(s.key)),
     [true, false],
     'whether the tab alone has the key',
   );
@@ -172,10 +187,10 @@ async function addLabel(s, picture, concept) {
 }
 
 /** Returns the inputs that a place has. */
-async function listInputs(ask) {
-  return (await ask('GET', '/inputs?per_page=100')).inputs ?? [];
+async function listInputs(callApi) {
+  return (await callApi('GET', '/inputs?per_page=100')).inputs ?? [];
 }
-const findByName = (all, name) => all.find((input) => input.data.metadata?.name === name);
+const findByName = (inputs, name) => inputs.find((input) => input.data.metadata?.name === name);
 const hasLabel = (input, concept) => input?.data.concepts?.some((c) => c.name === concept && c.value === 1) ?? false;
 
 async function addLabelAndPicture(s) {
@@ -185,11 +200,11 @@ async function addLabelAndPicture(s) {
   await waitForCount(t, 44);
   await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
   await waitForPictures(t, 44);
-  const { large, bad } = await countPictureRequests(s);
-  checkEqual([large, bad], [0, []], 'large pictures, and those that did not come');
-  const all = await listInputs(s.ask);
+  const { large, failures } = await countPictureRequests(s);
+  checkEqual([large, failures], [0, []], 'large pictures, and those that did not come');
+  const inputs = await listInputs(s.callApi);
   checkEqual(
-    [all.length, hasLabel(findByName(all, 'Castle gate'), 'tower')],
+    [inputs.length, hasLabel(findByName(inputs, 'Castle gate'), 'tower')],
     [44, true],
     'what the origin has, once it is confirmed',
   );
@@ -203,8 +218,8 @@ async function searchAtEdge(s) {
   await t.waitFor(t.page.locator('li[data-id]'));
   await t.waitFor(t.page.getByText(/ at the edge$/)); // the text also has the time that the search took
   await t.waitUntil(() => [...document.querySelectorAll('li[data-id] img')].some((img) => img.naturalWidth > 0));
-  const ids = await t.page.locator('li[data-id]').evaluateAll((hits) => hits.map((one) => one.dataset.id));
-  const { hits } = await s.ask('POST', '/searches?per_page=100', { query: { ands: JSON.parse(ands) } });
+  const ids = await t.page.locator('li[data-id]').evaluateAll((hits) => hits.map((hit) => hit.dataset.id));
+  const { hits } = await s.callApi('POST', '/searches?per_page=100', { query: { ands: JSON.parse(ands) } });
   check(ids.length > 0 && ids.every((id, i) => hits[i].input.id === id), `hits at the edge: ${ids}`);
   await t.checkAccessibility('a search at an edge');
   await t.page.setViewportSize({ width: 1440, height: 900 });
@@ -250,15 +265,15 @@ async function workWithoutOrigin(s) {
   await waitForStatus(s, m('truth_offline'), m('truth_queued', { n: 2 }));
   await waitForPictures(t, 45);
   await t.checkAccessibility('the pictures of an edge that is alone');
-  const words = await t.page.locator('aside .foot a').textContent();
-  check(!words.includes(m('truth_connected')), `it says ${words}`);
+  const statusText = await t.page.locator('aside .foot a').textContent();
+  check(!statusText.includes(m('truth_connected')), `it says ${statusText}`);
 
   await t.page.locator('aside .foot a').click();
   await t.waitFor(t.heading(m('edge_waiting')));
-  const waiting = t.page.locator('section[aria-labelledby="waiting"]');
-  await t.waitFor(waiting.getByText('tower'));
-  checkEqual(await waiting.getByRole('listitem').count(), 2, 'changes that wait');
-  await t.waitFor(waiting.getByText(m('edge_safe')));
+  const pendingSection = t.page.locator('section[aria-labelledby="waiting"]');
+  await t.waitFor(pendingSection.getByText('tower'));
+  checkEqual(await pendingSection.getByRole('listitem').count(), 2, 'changes that wait');
+  await t.waitFor(pendingSection.getByText(m('edge_safe')));
   await t.waitFor(t.page.getByText(m('edge_keys_may', { writes: '24 hours', reads: '7 days' })));
   await t.waitFor(t.page.getByText(m('edge_name', { name: 'north' })));
   await t.checkAccessibility('what waits at an edge');
@@ -272,23 +287,23 @@ async function workWithoutOrigin(s) {
   await dropFiles(t.page.locator('main'), ['40-red-whiskered-bulbul.jpg']);
   await t.page.getByRole('tab', { name: model }).click();
   await t.waitFor(t.page.getByText(m('edge_look')));
-  checkEqual((await countPictureRequests(s)).bad, [], 'pictures that did not come');
+  checkEqual((await countPictureRequests(s)).failures, [], 'pictures that did not come');
 }
 
 async function restartOrigin(s) {
   const { t } = s;
   await t.page.goto(`/sync?app=${s.app}`);
   await waitForStatus(s, m('truth_offline'), m('truth_queued', { n: 2 }));
-  const way = await t.page.evaluateHandle(collectStatusTexts);
+  const textsHandle = await t.page.evaluateHandle(collectStatusTexts);
   await s.startOrigin();
   await waitForStatus(s, m('truth_confirmed'), m('truth_connected'));
-  const said = await way.jsonValue();
-  const waited = said.slice(0, -1);
-  check(!waited.some((line) => line.includes(m('truth_confirmed'))), `it is said before it is so: ${said}`);
+  const texts = await textsHandle.jsonValue();
+  const earlierTexts = texts.slice(0, -1);
+  check(!earlierTexts.some((line) => line.includes(m('truth_confirmed'))), `it is said before it is so: ${texts}`);
   await t.waitFor(t.page.getByText(m('sync_waiting_none')));
-  const all = await listInputs(s.ask);
+  const inputs = await listInputs(s.callApi);
   checkEqual(
-    [all.length, hasLabel(findByName(all, 'Beach in the wind'), 'tower')],
+    [inputs.length, hasLabel(findByName(inputs, 'Beach in the wind'), 'tower')],
     [45, true],
     'what the origin has, once it is confirmed',
   );

@@ -17,30 +17,30 @@ const hitCount = (t) =>
     .locator('.cutoff b')
     .first()
     .textContent()
-    .then((words) => Number(words.match(/\d+/)[0]));
+    .then((text) => Number(text.match(/\d+/)[0]));
 
 export async function findSimilar(s) {
   const { t } = s;
   await setScreen(s, 'ja', sizes.desk);
   const base64 = (await sample(lighthouse)).toString('base64');
-  const added = { id: 'same-file', data: { image: { base64 }, metadata: { name: 'The same file' } } };
-  checkEqual((await s.ask('POST', '/inputs', { inputs: [added] })).status.code, 10000, 'a copy of a picture');
+  const input = { id: 'same-file', data: { image: { base64 }, metadata: { name: 'The same file' } } };
+  checkEqual((await s.callApi('POST', '/inputs', { inputs: [input] })).status.code, 10000, 'a copy of a picture');
   await t.page.goto(`/${s.app}/search`);
   const found = t.page.locator('li[data-id="same-file"]');
   await t.waitFor(found); // the picture that was added elsewhere
   await found.locator('.tile').hover();
   await found.locator('.mag').click();
   s.pictures++;
-  s.addedName = added.data.metadata.name;
+  s.addedName = input.data.metadata.name;
   const range = t.page.locator('input.range');
   await t.waitFor(range);
   await t.waitUntil(
-    (words) => [...document.querySelectorAll('.why')].filter((one) => one.textContent === words).length === 2,
+    (text) => [...document.querySelectorAll('.why')].filter((element) => element.textContent === text).length === 2,
     s.m('search_same_file'),
   );
-  const before = await hitCount(t);
+  const initialCount = await hitCount(t);
   await range.fill('0');
-  await t.waitUntil((n) => Number(document.querySelector('.cutoff b').textContent.match(/\d+/)?.[0]) > n, before);
+  await t.waitUntil((n) => Number(document.querySelector('.cutoff b').textContent.match(/\d+/)?.[0]) > n, initialCount);
   checkEqual(await hitCount(t), s.pictures, 'hits without a cut-off');
   await t.waitUntil((n) => document.querySelectorAll('li[data-id]').length === n, s.pictures); // the list settles after the count
   const scores = (await t.page.locator('.score').allTextContents()).map(Number);
@@ -50,23 +50,26 @@ export async function findSimilar(s) {
     scores.toSorted((a, b) => b - a),
     'the order of the scores',
   );
-  await checkHitOrder(s, await t.page.locator('li[data-id]').evaluateAll((all) => all.map((one) => one.dataset.id)));
+  await checkHitOrder(
+    s,
+    await t.page.locator('li[data-id]').evaluateAll((elements) => elements.map((element) => element.dataset.id)),
+  );
   await t.checkAccessibility('pictures that are alike');
 }
 
 /** Checks the order of the hits against cosines that are computed here for every picture. */
 async function checkHitOrder(s, ids) {
-  const { inputs } = await s.ask('GET', '/inputs?per_page=100');
+  const { inputs } = await s.callApi('GET', '/inputs?per_page=100');
   const pictures = inputs.map((input) => ({ data: { image: { url: input.data.image.url } } }));
-  const { outputs } = await s.ask('POST', `/models/${embedder}/outputs`, { inputs: pictures });
+  const { outputs } = await s.callApi('POST', `/models/${embedder}/outputs`, { inputs: pictures });
   const vectors = new Map(outputs.map((o, i) => [inputs[i].id, o.data.embeddings[0].vector]));
-  const asked = vectors.get('same-file');
-  const cosine = (id) => vectors.get(id).reduce((sum, v, i) => sum + v * asked[i], 0);
-  const best = [...vectors.keys()].map(cosine).sort((a, b) => b - a);
-  const shown = ids.map(cosine);
-  checkEqual(shown.length, best.length, 'hits that are shown');
-  const wrong = shown.filter((value, i) => Math.abs(value - best[i]) > tolerance);
-  checkEqual(wrong, [], 'hits that are not where a scan has them');
+  const queryVector = vectors.get('same-file');
+  const cosine = (id) => vectors.get(id).reduce((sum, v, i) => sum + v * queryVector[i], 0);
+  const sortedCosines = [...vectors.keys()].map(cosine).sort((a, b) => b - a);
+  const hitCosines = ids.map(cosine);
+  checkEqual(hitCosines.length, sortedCosines.length, 'hits that are shown');
+  const wrongCosines = hitCosines.filter((value, i) => Math.abs(value - sortedCosines[i]) > tolerance);
+  checkEqual(wrongCosines, [], 'hits that are not where a scan has them');
 }
 
 /** Returns the parts of an answer that must be equal at two places: its status and hits, without the URL of the place. */
@@ -86,8 +89,8 @@ export async function searchByClauses(s) {
   await t.waitFor(t.page.locator('.chip').nth(1));
   // The hits of the new query have a distance. Before they come, the list still has the hits of the previous one.
   await t.waitUntil(() => {
-    const all = [...document.querySelectorAll('li[data-id] .why')];
-    return all.length && all.every((one) => /\d/.test(one.textContent));
+    const reasons = [...document.querySelectorAll('li[data-id] .why')];
+    return reasons.length && reasons.every((reason) => /\d/.test(reason.textContent));
   });
   const first = t.page.locator('li[data-id]').first();
   const id = await first.getAttribute('data-id');
@@ -99,20 +102,20 @@ export async function searchByClauses(s) {
   const command = await t.copyText(t.button(s.m('copy_what', { what: s.m('search_request') })));
   checkClauses(command, id);
   const run = (text) => runShell(text, { SIGHTLINE_KEY: s.key });
-  const here = await run(command);
-  checkEqual([here.status, here.answer.status.code], [200, 10000], 'the answer to the request');
-  check(here.answer.hits.length > 0, 'no hit');
+  const originResult = await run(command);
+  checkEqual([originResult.status, originResult.answer.status.code], [200, 10000], 'the answer to the request');
+  check(originResult.answer.hits.length > 0, 'no hit');
   await pollUntil(
     async () => comparableText((await run(command.replaceAll(s.origin, edge))).answer, edge),
-    (there) => there === comparableText(here.answer, s.origin),
+    (edgeText) => edgeText === comparableText(originResult.answer, s.origin),
     'the answer of the edge',
   );
-  await runPrograms(s, here.answer);
+  await runPrograms(s, originResult.answer);
 }
 
 /** Checks that the command's body has three clauses in the form of the API: a concept, a circle and a picture. */
 function checkClauses(command, id) {
-  const [concept, circle, like] = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query.ands;
+  const [concept, circle, picture] = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query.ands;
   checkEqual(concept, { output: { data: { concepts: [{ name: 'outdoors', value: true }] } } }, 'the first clause');
   const { geo_point: point, geo_limit: limit } = circle.input.data.geo;
   checkEqual(
@@ -129,7 +132,7 @@ function checkClauses(command, id) {
     },
     'the second clause',
   );
-  checkEqual(like, { output: { input: { id, data: { image: {} } } } }, 'the third clause');
+  checkEqual(picture, { output: { input: { id, data: { image: {} } } } }, 'the third clause');
 }
 
 /** Runs the page's other two programs for the same request, in JavaScript and Go, and compares their output. */
@@ -144,8 +147,8 @@ async function runPrograms(s, answer) {
     await writeFile(join(folder, file), await code.textContent());
     const env = { ...process.env, SIGHTLINE_KEY: s.key };
     return new Promise((resolve, reject) =>
-      execFile(command, [...args, file], { cwd: folder, env, maxBuffer: 1 << 24 }, (failure, out, trouble) =>
-        failure ? reject(new Error(`${file}: ${failure.message}\n${trouble}`)) : resolve(out),
+      execFile(command, [...args, file], { cwd: folder, env, maxBuffer: 1 << 24 }, (failure, stdout, stderr) =>
+        failure ? reject(new Error(`${file}: ${failure.message}\n${stderr}`)) : resolve(stdout),
       ),
     );
   };
@@ -166,14 +169,14 @@ export async function runExample(s) {
   await t.page.goto(`/apps/${s.app}`);
   const command = await t.copyText(t.button(s.m('copy_what', { what: s.m('code_of', { tool: 'cURL' }) })));
   const run = async (text) => {
-    const { status, text: said, answer } = await runShell(text, { SIGHTLINE_KEY: s.key });
+    const { status, text: body, answer } = await runShell(text, { SIGHTLINE_KEY: s.key });
     checkEqual([status, answer.status.code], [200, 10000], 'the answer');
     const [output] = answer.outputs;
     // These ids, times and the picture's temporary URL differ from answer to answer.
-    const own = [output.id, output.created_at, output.input.id, output.input.data.image.url];
-    return own.reduce((said, one) => said.replaceAll(one, '-'), said);
+    const variableParts = [output.id, output.created_at, output.input.id, output.input.data.image.url];
+    return variableParts.reduce((result, part) => result.replaceAll(part, '-'), body);
   };
-  const here = await run(command);
-  check(here.includes('"lighthouse"'), `no lighthouse in ${here}`);
-  checkEqual(await run(command.replaceAll(s.origin, edge)), here, 'the answer of the edge');
+  const originText = await run(command);
+  check(originText.includes('"lighthouse"'), `no lighthouse in ${originText}`);
+  checkEqual(await run(command.replaceAll(s.origin, edge)), originText, 'the answer of the edge');
 }

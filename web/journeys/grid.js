@@ -6,7 +6,7 @@
 // the limits are strict, and frames and seconds are checked too.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { check, journey, origin, patience, timing, words } from './browser.js';
+import { check, isTimed, journey, origin, timeoutMillis, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 import { fillInputs } from './pictures.js';
 import { memory, startTrace } from './trace.js';
@@ -15,10 +15,10 @@ const m = await words('en');
 const inputs = Number(process.env.INPUTS ?? 600);
 const size = { width: 1440, height: 900 };
 const margin = process.env.ALONE ? 1 : 3;
-const task = 50 * margin; // ms of work in one task that a person notices
-const frame = 8 * margin; // ms of work in one task that leaves enough time to draw the frame; 1 task in 100 may take longer
+const maxTaskMillis = 50 * margin; // ms of work in one task that a person notices
+const smoothTaskMillis = 8 * margin; // ms of work in one task that leaves enough time to draw the frame; 1 task in 100 may take longer
 const pixels = process.env.ALONE ? 12_000 : 4_800; // number of pixels to scroll
-const megabytes = 400; // MB that the page may allocate
+const maxMegabytes = 400; // MB that the page may allocate
 
 await journey(async (arrive) => {
   const first = await arrive();
@@ -27,73 +27,71 @@ await journey(async (arrive) => {
     await first.page.goto('/apps');
     await first.waitFor(first.heading(m('keys')));
     app = new URL(first.page.url()).pathname.split('/')[2];
-    const ask = caller(origin, await newKey(first, app));
-    const { counts } = await ask('GET', '/inputs/status');
-    await fillInputs(ask, counts.processed, inputs, inputAt);
+    const callApi = caller(origin, await newKey(first, app));
+    const { counts } = await callApi('GET', '/inputs/status');
+    await fillInputs(callApi, counts.processed, inputs, inputAt);
   });
   await first.context.close();
 
-  const reader = await arrive({ remembered: { declined: JSON.stringify([app]) } });
+  const reader = await arrive({ storage: { declined: JSON.stringify([app]) } });
   await measureGrid(reader, app, 'at the origin');
   await reader.context.close();
 
-  const keeper = await arrive();
-  await keeper.step('a copy is kept on the device', async () => {
-    await keeper.page.goto('/sync');
-    await keeper.page
+  const replicaUser = await arrive();
+  await replicaUser.step('a copy is kept on the device', async () => {
+    await replicaUser.page.goto('/sync');
+    await replicaUser.page
       .getByText(m('phase_current'))
       .first()
-      .waitFor({ timeout: patience + 10 * inputs });
+      .waitFor({ timeout: timeoutMillis + 10 * inputs });
   });
-  await measureGrid(keeper, app, 'with a copy');
+  await measureGrid(replicaUser, app, 'with a copy');
 });
 
 /** Looks at the grid, scrolls in it and jumps. */
-async function measureGrid(t, app, where) {
+async function measureGrid(t, app, setup) {
   let pid;
   await t.page.setViewportSize(size);
-  await t.step(`the first screen ${where}`, async () => {
+  await t.step(`the first screen ${setup}`, async () => {
     const showGrid = async () => {
       await t.page.goto(`/${app}/inputs`);
       await waitForPictures(t);
     };
-    const began = performance.now();
+    const startTime = performance.now();
     await showGrid();
-    const seconds = (performance.now() - began) / 1000;
-    const tracing = await startTrace(t); // starting a trace takes time
+    const seconds = (performance.now() - startTime) / 1000;
+    const trace = await startTrace(t); // starting a trace takes time
     await showGrid();
-    const { tasks, pid: mine } = await tracing.end();
-    pid = mine;
+    const { tasks, pid: tracedPid } = await trace.end();
+    pid = tracedPid;
     printFigures('first screen', { seconds, work: sum(tasks) / 1000 });
-    if (timing) check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
+    if (isTimed) check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
     if (process.env.ALONE) check(seconds < 2, `${seconds} s until the first screen`);
   });
-  await t.step(`scrolling ${where}`, async () => {
-    const { drawn, dropped } = await checkSmoothness(t, `scrolling ${where}`, (tracing) =>
-      tracing.scroll(pixels, 1200),
-    );
+  await t.step(`scrolling ${setup}`, async () => {
+    const { drawn, dropped } = await checkSmoothness(t, `scrolling ${setup}`, (trace) => trace.scroll(pixels, 1200));
     if (process.env.ALONE) check(dropped * 100 <= drawn + dropped, `${dropped} frames of ${drawn + dropped} dropped`);
   });
-  await t.step(`jumping ${where}`, () => checkSmoothness(t, `jumping ${where}`, () => jumpThroughDays(t)));
-  await t.step(`memory ${where}`, async () => {
+  await t.step(`jumping ${setup}`, () => checkSmoothness(t, `jumping ${setup}`, () => jumpThroughDays(t)));
+  await t.step(`memory ${setup}`, async () => {
     const { resident, own } = await memory(pid);
     const [heap, nodes] = await t.page.evaluate(() => [
       performance.memory.usedJSHeapSize / 2 ** 20,
       document.querySelectorAll('*').length,
     ]);
     printFigures('memory', { resident, own, heap, nodes });
-    if (timing) check(own < megabytes, `${own} MB`);
+    if (isTimed) check(own < maxMegabytes, `${own} MB`);
     check(nodes < 4000, `${nodes} elements`);
   });
 }
 
 /** Traces while `work` runs, checks that no task is too long for smooth drawing, and returns the number of frames drawn and dropped. */
-async function checkSmoothness(t, what, work) {
-  const tracing = await startTrace(t);
-  await work(tracing);
-  const { tasks, drawn, dropped, late, events } = await tracing.end();
+async function checkSmoothness(t, label, work) {
+  const trace = await startTrace(t);
+  await work(trace);
+  const { tasks, drawn, dropped, late, events } = await trace.end();
   const [longest, p99] = [Math.max(...tasks), quantile(tasks, 0.99)];
-  printFigures(what, {
+  printFigures(label, {
     tasks: tasks.length,
     longest,
     p99,
@@ -103,9 +101,9 @@ async function checkSmoothness(t, what, work) {
     late,
   });
   if (process.env.TRACE)
-    await writeFile(join(process.env.TRACE, `${what.replaceAll(' ', '-')}.json`), JSON.stringify(events));
-  if (timing) check(longest < task, `a task of ${longest} ms`);
-  if (timing) check(p99 < frame, `1 task in 100 takes ${p99} ms or more`);
+    await writeFile(join(process.env.TRACE, `${label.replaceAll(' ', '-')}.json`), JSON.stringify(events));
+  if (isTimed) check(longest < maxTaskMillis, `a task of ${longest} ms`);
+  if (isTimed) check(p99 < smoothTaskMillis, `1 task in 100 takes ${p99} ms or more`);
   await waitForPictures(t);
   return { drawn, dropped };
 }
@@ -142,17 +140,17 @@ function inputAt(n, image) {
   };
 }
 
-function sum(all) {
-  return Math.round(all.reduce((a, b) => a + b, 0));
+function sum(numbers) {
+  return Math.round(numbers.reduce((a, b) => a + b, 0));
 }
 
 /** Returns the value at the quantile `share`. */
-function quantile(all, share) {
-  return all.toSorted((a, b) => a - b)[Math.floor(all.length * share)] ?? 0;
+function quantile(numbers, share) {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length * share)] ?? 0;
 }
 
 /** Prints figures. */
-function printFigures(what, all) {
-  const figures = Object.entries(all).map(([name, n]) => `${name} ${Math.round(n * 100) / 100}`);
-  console.log(`ok   ${what}: ${figures.join(', ')}`);
+function printFigures(label, figures) {
+  const texts = Object.entries(figures).map(([name, n]) => `${name} ${Math.round(n * 100) / 100}`);
+  console.log(`ok   ${label}: ${texts.join(', ')}`);
 }

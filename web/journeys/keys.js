@@ -10,7 +10,8 @@ const near = {
   },
 };
 const search = `/search?q=${encodeURIComponent(JSON.stringify([bird, near]))}`;
-const most = 160; // maximum number of stops in addition to the initial controls of a page: lists grow while the focus moves through them
+// Maximum number of stops in addition to the initial controls of a page: lists grow while the focus moves through them.
+const maxExtraStops = 160;
 
 await journey(async (arrive) => {
   const t = await arrive({ camera: true });
@@ -44,12 +45,12 @@ function focusedCell(t) {
 }
 
 /** Waits until a cell has the focus and the page shows this number of selected pictures. */
-function waitForCell(t, at, selected) {
+function waitForCell(t, cell, selectedCount) {
   return t.waitUntil(
-    ([at, selected]) =>
-      Number(document.activeElement?.dataset.cell ?? -1) === at &&
-      document.querySelectorAll('[data-cell][aria-selected=true]').length === selected,
-    [at, selected],
+    ([cell, selectedCount]) =>
+      Number(document.activeElement?.dataset.cell ?? -1) === cell &&
+      document.querySelectorAll('[data-cell][aria-selected=true]').length === selectedCount,
+    [cell, selectedCount],
   );
 }
 
@@ -77,8 +78,8 @@ async function checkGridKeys(t, app) {
   await t.press('Escape');
   await waitForCell(t, 2, 0);
   await t.press('Control+a');
-  const all = await t.page.evaluate(() => Number(document.querySelector('[role=grid]').ariaRowCount));
-  check(all > 0, 'a grid without rows');
+  const rowCount = await t.page.evaluate(() => Number(document.querySelector('[role=grid]').ariaRowCount));
+  check(rowCount > 0, 'a grid without rows');
   await t.waitFor(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
   await t.press('Escape');
   await t.waitForRemoval(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
@@ -147,9 +148,9 @@ async function checkMapKeys(t, app) {
 async function checkNextKeys(t, app) {
   await t.page.goto(`${app}/next?model=bird-or-insect`);
   const currentPicture = () => t.page.evaluate(() => document.querySelector('.queue a.end')?.pathname);
-  const pressAndMove = async (key, from) => {
+  const pressAndMove = async (key, path) => {
     await t.press(key);
-    await t.waitUntil((from) => (document.querySelector('.queue a.end')?.pathname ?? from) !== from, from);
+    await t.waitUntil((path) => (document.querySelector('.queue a.end')?.pathname ?? path) !== path, path);
     return currentPicture();
   };
   await t.waitFor(t.page.locator('.queue a.end'));
@@ -180,7 +181,7 @@ async function holdTrainingKey(t, app) {
 async function tabThrough(t, path) {
   await t.page.goto(path);
   await t.waitUntil(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
-  const wanted = await t.page.evaluate(() => {
+  const controlCount = await t.page.evaluate(() => {
     globalThis.stops = [];
     document.activeElement?.blur();
     const tabbable = 'a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]';
@@ -188,19 +189,19 @@ async function tabThrough(t, path) {
       e.tabIndex >= 0 && !e.disabled && !e.closest('[inert]') && e.checkVisibility({ visibilityProperty: true });
     // Tab stops at one radio button of a group.
     const wasVisited = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name));
-    const all = [...document.querySelectorAll(tabbable)].filter(isTabbable);
+    const controls = [...document.querySelectorAll(tabbable)].filter(isTabbable);
     // A page that loads something again may have removed an element.
     globalThis.missedControls = () =>
-      all.filter((e) => e.isConnected && isTabbable(e) && !wasVisited(e)).map((e) => e.outerHTML.slice(0, 200));
-    return all.length;
+      controls.filter((e) => e.isConnected && isTabbable(e) && !wasVisited(e)).map((e) => e.outerHTML.slice(0, 200));
+    return controls.length;
   });
-  check(wanted > 0, 'there are no controls');
+  check(controlCount > 0, 'there are no controls');
   const faults = [];
-  for (let stops = 0; stops < wanted + most; stops++) {
+  for (let stops = 0; stops < controlCount + maxExtraStops; stops++) {
     await t.press('Tab');
-    const at = await t.page.evaluate(describeFocus);
-    if (!at) break;
-    if (at.fault) faults.push(`${at.what}: ${at.fault}`);
+    const stop = await t.page.evaluate(describeFocus);
+    if (!stop) break;
+    if (stop.fault) faults.push(`${stop.description}: ${stop.fault}`);
   }
   checkEqual(faults, [], 'faults');
   checkEqual(await t.page.evaluate(() => globalThis.missedControls()), [], 'what Tab does not come by');
@@ -215,23 +216,26 @@ function describeFocus() {
   if (!e || e === document.body || globalThis.stops.includes(e)) return undefined;
   globalThis.stops.push(e);
   const labels = [...(e.labels ?? [])].map((l) => l.textContent);
-  const by = (e.getAttribute('aria-labelledby') ?? '').split(' ').map((id) => document.getElementById(id)?.textContent);
+  const labelledBy = (e.getAttribute('aria-labelledby') ?? '')
+    .split(' ')
+    .map((id) => document.getElementById(id)?.textContent);
   const alt = [...e.querySelectorAll('img')].map((i) => i.alt);
   const name =
-    [e.ariaLabel, ...by, ...labels, e.textContent, e.title, e.placeholder, ...alt].find((one) => one?.trim())?.trim() ??
-    '';
-  const what = `<${e.tagName.toLowerCase()} class="${e.className}"> ${name.slice(0, 40)}`;
-  if (!name && e.ariaBusy !== 'true') return { what, fault: 'it has no name' };
+    [e.ariaLabel, ...labelledBy, ...labels, e.textContent, e.title, e.placeholder, ...alt]
+      .find((text) => text?.trim())
+      ?.trim() ?? '';
+  const description = `<${e.tagName.toLowerCase()} class="${e.className}"> ${name.slice(0, 40)}`;
+  if (!name && e.ariaBusy !== 'true') return { description, fault: 'it has no name' };
   // The focus ring may be drawn around the element, inside it, or around its label or parent.
-  const hasRing = (at, pseudo) => {
-    const s = getComputedStyle(at, pseudo);
+  const hasRing = (element, pseudo) => {
+    const s = getComputedStyle(element, pseudo);
     return (s.outlineStyle !== 'none' && Number.parseFloat(s.outlineWidth) >= 1) || s.boxShadow !== 'none';
   };
-  const around = e.labels?.[0] ?? e.parentElement;
-  if (!hasRing(e) && !hasRing(e, '::after') && !hasRing(e, '::before') && !hasRing(around))
-    return { what, fault: 'one does not see that it has the focus' };
+  const container = e.labels?.[0] ?? e.parentElement;
+  if (!hasRing(e) && !hasRing(e, '::after') && !hasRing(e, '::before') && !hasRing(container))
+    return { description, fault: 'one does not see that it has the focus' };
   const box = e.getBoundingClientRect();
   if (box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth)
-    return { what, fault: 'it is not in the window' };
-  return { what };
+    return { description, fault: 'it is not in the window' };
+  return { description };
 }

@@ -14,31 +14,31 @@ const chance = mulberry(seed);
 
 await journey(async (arrive) => {
   const t = await arrive();
-  const drawn = []; // labels that the page showed: { id, key }; unsure: the tab was killed after the press, so the label may be lost
-  await t.context.exposeBinding('reportLabel', (_, one) => drawn.push(one));
-  let [app, ask, concepts] = [];
+  const shownLabels = []; // labels that the page showed: { id, key }; unsure: the tab was killed after the press, so the label may be lost
+  await t.context.exposeBinding('reportLabel', (_, label) => shownLabels.push(label));
+  let [app, callApi, concepts] = [];
   await t.step('there are pictures to label, and a copy', async () => {
     await t.page.goto('/');
     await t.waitUntil(() => localStorage.getItem('copies'));
     app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
-    ask = caller(origin, await newKey(t, app));
-    const { total } = await ask('GET', `/models/${model}/next?page=1&per_page=1`);
-    await fillInputs(ask, total, 2 * pictures);
-    const info = await ask('GET', `/models/${model}/output_info`);
+    callApi = caller(origin, await newKey(t, app));
+    const { total } = await callApi('GET', `/models/${model}/next?page=1&per_page=1`);
+    await fillInputs(callApi, total, 2 * pictures);
+    const info = await callApi('GET', `/models/${model}/output_info`);
     concepts = info.model.output_info.data.concepts.map((c) => c.id);
     await waitForCopy(t);
   });
-  for (const away of [false, true]) {
+  for (const isOffline of [false, true]) {
     await t.step(
-      `${pictures} are labelled and the tab is killed ${kills} times, ${away ? 'without' : 'with'} a network`,
+      `${pictures} are labelled and the tab is killed ${kills} times, ${isOffline ? 'without' : 'with'} a network`,
       async () => {
-        await t.setOffline(away);
-        const before = drawn.length;
+        await t.setOffline(isOffline);
+        const initialCount = shownLabels.length;
         for (let n = 0; n < kills; n++) {
-          const some = Math.floor(((n + 1) * pictures) / kills) - Math.floor((n * pictures) / kills);
-          await labelPictures(t, app, some, drawn);
+          const count = Math.floor(((n + 1) * pictures) / kills) - Math.floor((n * pictures) / kills);
+          await labelPictures(t, app, count, shownLabels);
         }
-        const seen = drawn.slice(before).filter(({ unsure }) => !unsure).length;
+        const seen = shownLabels.slice(initialCount).filter(({ unsure }) => !unsure).length;
         check(seen >= pictures - kills, `${seen} of ${pictures} were drawn`);
       },
     );
@@ -46,25 +46,29 @@ await journey(async (arrive) => {
   await t.step('all that was drawn as said is there', async () => {
     await t.page.goto(`/${app}/next?model=${model}`);
     await t.setOffline(false);
-    const said = new Map(); // by picture: its possible final labels, by concept
-    for (const { id, key, unsure } of drawn) {
-      const words = Object.fromEntries(key === '0' ? concepts.map((c) => [c, 0]) : [[concepts[key - 1], 1]]);
-      const before = said.get(id) ?? [{}];
-      said.set(id, [...(unsure ? before : []), ...before.map((some) => ({ ...some, ...words }))]);
+    const statesById = new Map(); // by picture: its possible final labels, by concept
+    for (const { id, key, unsure } of shownLabels) {
+      const labels = Object.fromEntries(key === '0' ? concepts.map((c) => [c, 0]) : [[concepts[key - 1], 1]]);
+      const previous = statesById.get(id) ?? [{}];
+      statesById.set(id, [...(unsure ? previous : []), ...previous.map((state) => ({ ...state, ...labels }))]);
     }
-    for (const [id, states] of said) {
-      const hasLabels = (words, input) =>
-        Object.entries(words).every(([c, value]) =>
-          input?.data.concepts?.some((one) => one.id === c && one.value === value),
+    for (const [id, states] of statesById) {
+      const hasLabels = (labels, input) =>
+        Object.entries(labels).every(([c, value]) =>
+          input?.data.concepts?.some((concept) => concept.id === c && concept.value === value),
         );
-      const isPossible = ({ input }) => states.some((words) => hasLabels(words, input));
-      await pollUntil(() => ask('GET', `/inputs/${id}`), isPossible, `${id}, ${JSON.stringify(states)}, from ${seed}`);
+      const isPossible = ({ input }) => states.some((labels) => hasLabels(labels, input));
+      await pollUntil(
+        () => callApi('GET', `/inputs/${id}`),
+        isPossible,
+        `${id}, ${JSON.stringify(states)}, from ${seed}`,
+      );
     }
   });
 });
 
-/** Labels `some` pictures. The tab's process is ended at the last key press or soon after it. */
-async function labelPictures(t, app, some, drawn) {
+/** Labels `count` pictures. The tab's process is ended at the last key press or soon after it. */
+async function labelPictures(t, app, count, shownLabels) {
   await t.page.goto(`/${app}/next?model=${model}`);
   await t.waitFor(t.page.locator('.queue progress'));
   await t.waitUntil(() => document.querySelector('.queue a.end')?.href);
@@ -75,32 +79,32 @@ async function labelPictures(t, app, some, drawn) {
       id: document.querySelector('.queue a.end')?.pathname.split('/').at(-1),
       done: document.querySelector('.queue progress')?.value ?? 0,
     });
-    let was = readQueue();
+    let previous = readQueue();
     new MutationObserver(() => {
-      const now = readQueue();
-      if (now.done > was.done) globalThis.reportLabel({ id: was.id, key }); // the observer runs before the browser paints
-      was = now;
+      const current = readQueue();
+      if (current.done > previous.done) globalThis.reportLabel({ id: previous.id, key }); // the observer runs before the browser paints
+      previous = current;
     }).observe(document.body, { subtree: true, childList: true, attributes: true });
   });
   const tab = await t.context.newCDPSession(t.page);
-  for (let n = 1; n <= some; n++) {
+  for (let n = 1; n <= count; n++) {
     const key = String(Math.floor(chance() * 3));
-    const had = drawn.length;
-    if (n < some) {
+    const initialCount = shownLabels.length;
+    if (n < count) {
       await t.press(key);
       await pollUntil(
         () => t.page.evaluate(() => 0),
-        () => drawn.length > had,
-        `the picture ${n} of ${some}`,
+        () => shownLabels.length > initialCount,
+        `the picture ${n} of ${count}`,
       );
     } else {
       const id = await t.page.evaluate(() => document.querySelector('.queue a.end').pathname.split('/').at(-1));
-      drawn.push({ id, key, unsure: true });
-      const pressed = t.press(key).catch(() => {}); // the tab may close before it answers
+      shownLabels.push({ id, key, unsure: true });
+      const keyPress = t.press(key).catch(() => {}); // the tab may close before it answers
       for (let turns = Math.floor(chance() * 12); turns > 0; turns--) await t.page.evaluate(() => 0);
-      const gone = t.page.waitForEvent('crash');
+      const crash = t.page.waitForEvent('crash');
       tab.send('Page.crash').catch(() => {});
-      await Promise.all([gone, pressed]);
+      await Promise.all([crash, keyPress]);
     }
   }
   await t.reopenTab();

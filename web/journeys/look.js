@@ -1,12 +1,12 @@
 // Tests the Look page: the browser analyses and stores pictures itself, and keeps working without a network.
-import { check, checkEqual, journey, timing, words } from './browser.js';
+import { check, checkEqual, isTimed, journey, words } from './browser.js';
 import { dropFiles, lighthouse, loadConceptIds, samples } from './pictures.js';
 
 const en = await words('en');
 const edge = process.env.EDGE;
 
 await journey(async (arrive) => {
-  const guest = await arrive({ camera: true, others: [edge] });
+  const guest = await arrive({ camera: true, otherOrigins: [edge] });
   await guest.step('the recogniser comes, and says how far it is', () => waitForRecogniser(guest));
   await guest.step('a dropped picture is read on the device', () => analysePicture(guest));
   await guest.step('names are in any language at once', () => changeLanguages(guest));
@@ -20,23 +20,27 @@ await journey(async (arrive) => {
   await guest.step('it starts without a network, with everything there', () => startOffline(guest));
   await guest.step('everything is forgotten when that is wanted', () => deleteEverything(guest));
 
-  const hurried = await arrive();
-  await hurried.step('the server answers until the recogniser can, if that is wanted', () => analyseAtServer(hurried));
-  await hurried.context.close();
+  const serverUser = await arrive();
+  await serverUser.step('the server answers until the recogniser can, if that is wanted', () =>
+    analyseAtServer(serverUser),
+  );
+  await serverUser.context.close();
 
-  const refused = await arrive({ remembered: { language: 'ar' } });
-  await refused.step('a camera that may not be used is said to be one, from the right', () => denyCamera(refused));
+  const noCameraUser = await arrive({ storage: { language: 'ar' } });
+  await noCameraUser.step('a camera that may not be used is said to be one, from the right', () =>
+    denyCamera(noCameraUser),
+  );
 });
 
-/** Reads the concepts that the page shows for a picture: the name, or its translation into the language `tongue`, and the value. */
-function readConcepts(t, tongue) {
+/** Reads the concepts that the page shows for a picture: the name, or its translation into `language`, and the value. */
+function readConcepts(t, language) {
   return t.page.locator('.readout .words li').evaluateAll(
-    (rows, tongue) =>
+    (rows, language) =>
       rows.map((row) => ({
-        name: row.querySelector(tongue ? `[lang="${tongue}"]` : '.name').textContent,
+        name: row.querySelector(language ? `[lang="${language}"]` : '.name').textContent,
         value: Number(row.querySelector('.v').textContent.replace(',', '.')),
       })),
-    tongue,
+    language,
   );
 }
 
@@ -52,14 +56,14 @@ function dropOnStage(t, ...files) {
 }
 
 async function waitForRecogniser(t) {
-  const asked = [];
-  t.context.on('request', (request) => asked.push(new URL(request.url()).pathname));
-  let go;
-  const held = new Promise((resolve) => {
-    go = resolve;
+  const requestPaths = [];
+  t.context.on('request', (request) => requestPaths.push(new URL(request.url()).pathname));
+  let release;
+  const gate = new Promise((resolve) => {
+    release = resolve;
   });
   const network = /\/runtime\/network-/;
-  await t.page.route(network, (route) => held.then(() => route.continue()));
+  await t.page.route(network, (route) => gate.then(() => route.continue()));
   await t.page.goto('/look');
   await t.waitFor(t.heading(en('look')));
   const bar = t.page.getByRole('progressbar', { name: en('look_loading') });
@@ -70,18 +74,18 @@ async function waitForRecogniser(t) {
   await dropOnStage(t, lighthouse);
   await t.waitFor(t.page.locator('.facts', { hasText: lighthouse }));
   checkEqual(await t.page.getByRole('alert').count(), 0, 'alerts about pictures that came early');
-  go();
+  release();
   await awaitAnalysis(t);
   await t.page.unroute(network);
   await t.page.reload();
   await t.waitForRemoval(bar);
   await t.waitFor(t.heading(en('teach_title')));
   check(
-    asked.some((path) => /^\/runtime\/network-\w+\.plan$/.test(path)),
-    `no network was loaded: ${asked.filter((p) => p.startsWith('/runtime'))}`,
+    requestPaths.some((path) => /^\/runtime\/network-\w+\.plan$/.test(path)),
+    `no network was loaded: ${requestPaths.filter((p) => p.startsWith('/runtime'))}`,
   );
   await t.checkAccessibility('an empty page');
-  t.requests = asked;
+  t.requests = requestPaths;
 }
 
 async function analyseAtServer(t) {
@@ -89,11 +93,11 @@ async function analyseAtServer(t) {
   t.context.on('request', (request) => {
     if (/"base64"/.test(request.postData() ?? '')) sent.push(new URL(request.url()).pathname);
   });
-  let go;
-  const held = new Promise((resolve) => {
-    go = resolve;
+  let release;
+  const gate = new Promise((resolve) => {
+    release = resolve;
   });
-  await t.page.route(/\/runtime\/network-/, (route) => held.then(() => route.continue()).catch(() => {}));
+  await t.page.route(/\/runtime\/network-/, (route) => gate.then(() => route.continue()).catch(() => {}));
   const choice = t.page.getByRole('checkbox', { name: en('look_meanwhile') });
   const lead = t.page.locator('main header p');
   const call = '/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs';
@@ -120,7 +124,7 @@ async function analyseAtServer(t) {
   check(await choice.isChecked(), 'the choice is forgotten');
   await dropOnStage(t, lighthouse);
   await t.waitFor(t.page.getByText(en('look_origin')));
-  go();
+  release();
   await t.waitFor(t.page.getByText(en('look_here')));
   await t.waitForRemoval(choice);
   checkEqual(await lead.textContent(), en('look_lead'), 'the lead with the recogniser');
@@ -155,22 +159,22 @@ async function analysePicture(t) {
     'calls to the server',
   );
   await t.checkAccessibility('a picture that was read');
-  const onward = t.button(en('teach_title'));
-  const { y } = await onward.boundingBox();
+  const teachButton = t.button(en('teach_title'));
+  const { y } = await teachButton.boundingBox();
   check(y < 800, `nothing on the first screen says that it can be taught: ${y}`);
-  await onward.click();
+  await teachButton.click();
   checkEqual(await t.focusLabel(), en('teach_name', { number: '1' }), 'what comes first in teaching');
 }
 
 async function changeLanguages(t) {
-  const english = await loadConceptIds('en');
-  const ids = (await readConcepts(t)).map((row) => english.get(row.name));
+  const englishIds = await loadConceptIds('en');
+  const ids = (await readConcepts(t)).map((row) => englishIds.get(row.name));
   for (const code of ['ja', 'ru']) {
     if (code !== 'ja') await t.field(en('look_names_more')).selectOption(code);
     await awaitAnalysis(t);
-    const there = await loadConceptIds(code);
+    const translatedIds = await loadConceptIds(code);
     checkEqual(
-      (await readConcepts(t, code)).map((row) => there.get(row.name)),
+      (await readConcepts(t, code)).map((row) => translatedIds.get(row.name)),
       ids,
       `what the names in ${code} stand for`,
     );
@@ -203,7 +207,7 @@ async function compareHashes(t) {
     await t.button(en('receipt_other'), part).click();
     await t.waitFor(part.getByText(en('receipt_equal', { equal: '3', all: '3' })));
   }
-  const hashes = await part.locator('code').evaluateAll((all) => all.map((one) => one.title));
+  const hashes = await part.locator('code').evaluateAll((codes) => codes.map((code) => code.title));
   const places = edge ? 3 : 2;
   checkEqual(hashes.length, 2 * places, 'hashes');
   check(
@@ -224,15 +228,15 @@ async function dropBadFiles(t) {
   await t.waitFor(t.page.getByRole('alert').getByText(en('look_unreadable_do')));
   await t.checkAccessibility('a file that is no picture');
   // A file that is dropped outside the drop area: without the page's handler, the browser would open the file and leave the page.
-  const goes = await t.page.evaluate(() => {
+  const unhandledEvents = await t.page.evaluate(() => {
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File(['x'], 'x.jpg', { type: 'image/jpeg' }));
-    const to = document.querySelector('nav a');
+    const target = document.querySelector('nav a');
     return ['dragover', 'drop'].filter((kind) =>
-      to.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })),
+      target.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })),
     );
   });
-  checkEqual(goes, [], 'what is left to the browser');
+  checkEqual(unhandledEvents, [], 'what is left to the browser');
 }
 
 async function trainConcepts(t) {
@@ -248,10 +252,10 @@ async function trainConcepts(t) {
   await t.checkAccessibility('two concepts with pictures');
   const train = t.button(en('teach_train'));
   await train.click();
-  const told = t.page.getByText(en('teach_trained', { time: '#' }).split('#')[0]);
-  await t.waitFor(told);
-  const seconds = Number((await told.textContent()).match(/[\d.]+/)[0]);
-  if (timing) check(seconds <= 6, `training took ${seconds} s, want 2`); // the limit is three times the goal
+  const message = t.page.getByText(en('teach_trained', { time: '#' }).split('#')[0]);
+  await t.waitFor(message);
+  const seconds = Number((await message.textContent()).match(/[\d.]+/)[0]);
+  if (isTimed) check(seconds <= 6, `training took ${seconds} s, want 2`); // the limit is three times the goal
   for (const [title, first] of [
     ['Pelicans', en('lesson_bird')],
     ['Damselfly on a leaf', en('lesson_insect')],
@@ -272,8 +276,8 @@ async function findSimilar(t) {
   const listHits = () =>
     part
       .locator('li')
-      .evaluateAll((all) =>
-        all.map((one) => [one.querySelector('button').ariaLabel, one.querySelector('.score').textContent.trim()]),
+      .evaluateAll((rows) =>
+        rows.map((row) => [row.querySelector('button').ariaLabel, row.querySelector('.score').textContent.trim()]),
       );
   await t.waitUntil((word) => document.querySelector('#similar').textContent === word, en('similar_title'));
   const found = await listHits();
@@ -298,7 +302,10 @@ async function findSimilar(t) {
 
 async function analyseCamera(t) {
   await t.button(en('look_camera')).click();
-  await t.waitUntil((least) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= least, timing ? 5 : 0.1);
+  await t.waitUntil(
+    (minimum) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= minimum,
+    isTimed ? 5 : 0.1,
+  );
   await t.checkAccessibility('the camera');
   await t.button(`${en('teach_more')}`).click();
   const lesson = t.page.locator('.lesson').nth(2);
@@ -321,7 +328,7 @@ async function checkInstallability(t) {
   const { installabilityErrors } = await cdp.send('Page.getInstallabilityErrors');
   // A browser window of a test is incognito, and Chromium reports that as an error. All other requirements must be met.
   checkEqual(
-    installabilityErrors.map((one) => one.errorId).filter((id) => id !== 'in-incognito'),
+    installabilityErrors.map((error) => error.errorId).filter((id) => id !== 'in-incognito'),
     [],
     'what keeps it from being installed',
   );
@@ -345,7 +352,7 @@ async function startOffline(t) {
   await t.waitFor(t.page.getByText(en('look_offline')));
   await t.waitFor(t.page.getByText(en('count_pictures', { n: '46' }))); // three of them are frames of the camera, and one is its picture
   checkEqual(
-    await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
+    await t.page.locator('.lesson input:not([type])').evaluateAll((inputs) => inputs.map((input) => input.value)),
     [en('lesson_bird'), en('lesson_insect'), 'Clock'],
     'what was taught',
   );
@@ -365,7 +372,7 @@ async function startOffline(t) {
   await t.waitFor(part.getByText(en('receipt_sum', { equal: '1', all: '1', missing: '1' })));
   await t.waitFor(part.getByText(en('receipt_offline')));
   await t.checkAccessibility('a page without a network');
-  await t.page.locator('.scroll').evaluate((all) => all.scrollTo(0, 0));
+  await t.page.locator('.scroll').evaluate((element) => element.scrollTo(0, 0));
   await t.page.setViewportSize({ width: 360, height: 740 });
   await t.checkWidth('a page without a network');
   await t.page.setViewportSize({ width: 1200, height: 800 });
@@ -379,31 +386,31 @@ async function startOffline(t) {
 async function checkSpeed(t) {
   const times = [];
   for (const name of ['35-slice-of-pizza.jpg', '36-glacier-and-rock.jpg', '38-horses-in-salzburg.jpg']) {
-    const took = t.page.evaluate(timeAnalysis, name);
+    const duration = t.page.evaluate(timeAnalysis, name);
     await dropOnStage(t, name);
-    times.push(await took);
+    times.push(await duration);
   }
-  const least = Math.min(...times);
-  if (timing) check(least <= 3000, `it took ${Math.round(least)} ms at least, want 1000`); // the limit is three times the goal
+  const minTime = Math.min(...times);
+  if (isTimed) check(minTime <= 3000, `it took ${Math.round(minTime)} ms at least, want 1000`); // the limit is three times the goal
 }
 
 /** Measures the time in ms from a drop until the page shows the picture and its concepts. */
 function timeAnalysis(name) {
-  let began;
-  addEventListener('drop', () => (began = performance.now()), { once: true, capture: true });
+  let startTime;
+  addEventListener('drop', () => (startTime = performance.now()), { once: true, capture: true });
   return new Promise((resolve) => {
-    const look = new MutationObserver(() => {
-      const shown = document.querySelector('.facts b')?.textContent === name;
+    const observer = new MutationObserver(() => {
+      const isShown = document.querySelector('.facts b')?.textContent === name;
       if (
-        !shown ||
+        !isShown ||
         !document.querySelector('.readout .words li') ||
         document.querySelector('.readout [aria-busy="true"]')
       )
         return;
-      look.disconnect();
-      resolve(performance.now() - began);
+      observer.disconnect();
+      resolve(performance.now() - startTime);
     });
-    look.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+    observer.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
   });
 }
 
@@ -411,9 +418,9 @@ async function pressShortcuts(t) {
   t.page.on('filechooser', () => {}); // intercepts file dialogs from now on, not only while waitForEvent waits
   await t.page.goto('/look');
   await t.waitFor(t.heading(en('teach_title')));
-  const chosen = t.page.waitForEvent('filechooser');
+  const fileChooser = t.page.waitForEvent('filechooser');
   await t.press('o');
-  await (await chosen).setFiles(new URL(lighthouse, samples).pathname);
+  await (await fileChooser).setFiles(new URL(lighthouse, samples).pathname);
   await awaitAnalysis(t);
   await t.press('c');
   await t.waitFor(t.page.locator('video'));
@@ -438,7 +445,7 @@ async function deleteEverything(t) {
   await t.page.reload();
   await t.waitFor(t.heading(en('kept_none')));
   checkEqual(
-    await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
+    await t.page.locator('.lesson input:not([type])').evaluateAll((inputs) => inputs.map((input) => input.value)),
     ['', ''],
     'what is taught',
   );

@@ -1,5 +1,5 @@
 // Steps without a network: the pages start, accept pictures, train a model and correct it, and store changes until they can be sent.
-import { check, checkEqual, timing } from './browser.js';
+import { check, checkEqual, isTimed } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 import { dropFiles, lighthouse, loadConceptIds, waitForCount } from './pictures.js';
 import { setScreen, sizes } from './screens.js';
@@ -22,7 +22,7 @@ export const syncStatus = (t) => t.page.locator('aside .foot a b').first();
 /** Waits until the side bar shows that there is no network and that n changes are pending. */
 const waitForQueue = (s, n) =>
   s.t.waitUntil(
-    (all) => all.every((words) => document.querySelector('aside .foot a b')?.textContent.includes(words)),
+    (texts) => texts.every((text) => document.querySelector('aside .foot a b')?.textContent.includes(text)),
     [s.m('truth_offline'), s.m('truth_queued', { n })],
   );
 
@@ -32,7 +32,7 @@ export async function joinApp(s) {
   await t.waitUntil(() => localStorage.getItem('copies'));
   s.app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   s.key = await newKey(t, s.app);
-  s.ask = caller(s.origin, s.key);
+  s.callApi = caller(s.origin, s.key);
   s.pictures = 42;
 }
 
@@ -68,7 +68,7 @@ export async function goOffline(s) {
   await t.checkAccessibility('a picture that was added');
   await t.page.locator('.drawer li a').first().click();
   const [id, names] = [(await loadConceptIds('en')).get('lighthouse'), await loadConceptIds('ja')];
-  const [name] = [...names].find(([, one]) => one === id);
+  const [name] = [...names].find(([, conceptId]) => conceptId === id);
   await t.waitFor(t.page.locator('.words li .name').getByText(name, { exact: true }));
   await t.page.goto(`/${s.app}/inputs`);
   await waitForCount(t, s.pictures);
@@ -87,15 +87,15 @@ export async function trainModel(s) {
     await t.waitUntil((i) => document.querySelectorAll('.concept [data-count="5"]').length === i + 1, i);
   }
   await t.checkAccessibility('a new model with pictures');
-  const way = await t.page.evaluateHandle(collectTrainingCodes);
+  const codesHandle = await t.page.evaluateHandle(collectTrainingCodes);
   await t.button(s.m('models_train')).click();
   await t.waitFor(t.page.locator('[data-auc]'));
-  const seen = await way.jsonValue();
-  const [[first, began], [last, ended]] = [seen[0], seen.at(-1)];
+  const codes = await codesHandle.jsonValue();
+  const [[first, startTime], [last, endTime]] = [codes[0], codes.at(-1)];
   checkEqual(last, 'judged', 'the end of a training');
   // The training runs in a worker, so a slow page may draw only after it has ended.
-  if (seen.length > 1) checkEqual(first, '21103', 'the code of a version that is trained');
-  if (timing) check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // the limit is three times the goal
+  if (codes.length > 1) checkEqual(first, '21103', 'the code of a version that is trained');
+  if (isTimed) check(endTime - startTime <= 6000, `it took ${Math.round(endTime - startTime)} ms, want 2000`); // the limit is three times the goal
   await t.waitFor(t.link(s.m('models_version_show', { n: 1 })));
   // Pending are 1 earlier picture, 10 pictures, 2 concepts, and 3 operations for the model, its version and the result of its training.
   await waitForQueue(s, 1 + 10 + 2 + 3);
@@ -115,14 +115,14 @@ export async function trainModel(s) {
 
 /** In the page: collects the status codes of a training as the page shows them, and its evaluation, each with its time in ms. */
 function collectTrainingCodes() {
-  const all = [];
+  const codes = [];
   const addCode = () => {
     const code = document.querySelector('.progress [role="status"]')?.textContent.match(/21\d{3}/)?.[0];
-    const now = document.querySelector('[data-auc]') ? 'judged' : code;
-    if (now && now !== all.at(-1)?.[0]) all.push([now, performance.now()]);
+    const state = document.querySelector('[data-auc]') ? 'judged' : code;
+    if (state && state !== codes.at(-1)?.[0]) codes.push([state, performance.now()]);
   };
   new MutationObserver(addCode).observe(document.body, { subtree: true, childList: true, characterData: true });
-  return all;
+  return codes;
 }
 
 /** Returns the element with the first concept that a version predicts. */
@@ -147,7 +147,10 @@ export async function analyseCamera(s) {
   const part = t.page.locator('section[aria-labelledby="try-h"]');
   await t.button(s.m('models_camera'), part).click();
   await t.button(s.m('models_start_camera'), part).click();
-  await t.waitUntil((least) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= least, timing ? 5 : 0.1);
+  await t.waitUntil(
+    (minimum) => Number(document.querySelector('[data-rate]')?.dataset.rate) >= minimum,
+    isTimed ? 5 : 0.1,
+  );
   checkEqual(await firstConcept(s).textContent(), living, 'what the camera shows');
   await t.button(s.m('models_stop_camera'), part).click();
   await t.waitForRemoval(t.page.locator('video'));
@@ -162,12 +165,12 @@ export async function correctLabel(s) {
   const dialog = t.dialog(s.m('models_check_title'));
   await t.waitFor(dialog);
   await t.checkAccessibility('the weakest pictures');
-  const yes = await dialog.getByText(s.m('models_check_said', { n: '1', value: '#' }).split('1')[0]).count();
-  await t.press(yes ? 'n' : 'y'); // this undoes the label
+  const yesCount = await dialog.getByText(s.m('models_check_said', { n: '1', value: '#' }).split('1')[0]).count();
+  await t.press(yesCount ? 'n' : 'y'); // this undoes the label
   await t.button(s.m('models_check_train'), dialog).click();
   await t.waitFor(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
-  const told = t.page.locator('.toast', { hasText: /^v2: (AUC \S+ points?, )?\d+ predictions? changed/ });
-  await t.waitFor(told);
+  const toast = t.page.locator('.toast', { hasText: /^v2: (AUC \S+ points?, )?\d+ predictions? changed/ });
+  await t.waitFor(toast);
   await t.waitFor(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
   s.predictions.push(await tryVersion(s, 2));
   await t.link(s.m('models_version_show', { n: 1 })).click();
@@ -181,7 +184,7 @@ export async function editOffline(s) {
   await t.page.goto(`/${s.app}/inputs`);
   await waitForCount(t, s.pictures);
   await t.waitFor(syncStatus(t));
-  const before = Number((await syncStatus(t).textContent()).match(/\d+/)[0]);
+  const initialCount = Number((await syncStatus(t).textContent()).match(/\d+/)[0]);
   const select = (name) => t.page.getByRole('gridcell', { name }).locator('.ck').click();
   for (const [i, name] of [/^Castle gate/, /^Beach in the wind/].entries()) {
     await select(name);
@@ -189,25 +192,25 @@ export async function editOffline(s) {
     await t.type('tower');
     await t.waitFor(t.page.getByRole('row').filter({ hasText: 'tower' }));
     await t.press('Enter');
-    await waitForQueue(s, before + i + 1);
+    await waitForQueue(s, initialCount + i + 1);
     await t.press('Escape');
     await t.press('Escape');
   }
   await select(/^Footballer/);
   await t.press('Delete');
   await waitForCount(t, --s.pictures);
-  await waitForQueue(s, before + 3);
+  await waitForQueue(s, initialCount + 3);
   await t.reopenTab();
   await t.page.setViewportSize({ width: 2400, height: 1350 });
   await t.page.goto(`/${s.app}/inputs`);
   await waitForCount(t, s.pictures);
-  await waitForQueue(s, before + 3);
+  await waitForQueue(s, initialCount + 3);
   await t.waitFor(t.page.getByRole('gridcell', { name: /^Castle gate.*tower/ }));
   checkEqual(s.serverAnswers, [], 'answers from elsewhere');
 
   // Meanwhile another person deletes one of them at the edge.
-  const ask = caller(s.edge, s.key);
-  const { inputs } = await ask('GET', '/inputs?per_page=100');
+  const callApi = caller(s.edge, s.key);
+  const { inputs } = await callApi('GET', '/inputs?per_page=100');
   s.conflictId = inputs.find((input) => input.data.metadata?.name === 'Beach in the wind').id;
-  checkEqual((await ask('DELETE', `/inputs/${s.conflictId}`)).status.code, 10000, 'a deletion at the edge');
+  checkEqual((await callApi('DELETE', `/inputs/${s.conflictId}`)).status.code, 10000, 'a deletion at the edge');
 }

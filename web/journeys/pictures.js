@@ -5,28 +5,28 @@ import { check } from './browser.js';
 export const samples = new URL('../samples/', import.meta.url);
 export const lighthouse = '42-lighthouse-in-the-sea.jpg';
 
-/** Returns the bytes of a sample. If `more` is given, it follows at the end, which makes the sample another file. */
-export async function sample(name, more = '') {
-  return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(more)]);
+/** Returns the bytes of a sample. If `suffix` is given, it follows at the end, which makes the sample another file. */
+export async function sample(name, suffix = '') {
+  return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(suffix)]);
 }
 
 /** Drops files on an element, as a person does: samples by their names, or any file as its name, bytes and type. */
-export async function dropFiles(target, files, more = '') {
-  const all = await Promise.all(
+export async function dropFiles(target, files, suffix = '') {
+  const payloads = await Promise.all(
     files.map(async (file) => {
-      const [name, bytes, type = 'image/jpeg'] = typeof file === 'string' ? [file, await sample(file, more)] : file;
+      const [name, bytes, type = 'image/jpeg'] = typeof file === 'string' ? [file, await sample(file, suffix)] : file;
       return { name, type, base64: Buffer.from(bytes).toString('base64') };
     }),
   );
-  await target.evaluate((target, all) => {
+  await target.evaluate((target, payloads) => {
     const data = new DataTransfer();
-    for (const { name, type, base64 } of all) {
+    for (const { name, type, base64 } of payloads) {
       const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
       data.items.add(new File([bytes], name, { type }));
     }
     for (const kind of ['dragenter', 'dragover', 'drop'])
       target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
-  }, all);
+  }, payloads);
 }
 
 /** Returns the tiles of a grid that show an input. */
@@ -36,15 +36,18 @@ export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-labe
 export const waitForCount = (t, n) =>
   t.waitUntil((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
 
-/** Adds parts of a sample, starting at number n, until there are `wanted` inputs. `one` makes an input from its number and its picture. */
-export async function fillInputs(ask, n, wanted, one = (_, image) => ({ data: { image } })) {
+/**
+ * Adds parts of a sample, starting at number n, until there are `count` inputs. `makeInput` returns an input for its number and its
+ * picture.
+ */
+export async function fillInputs(callApi, n, count, makeInput = (_, image) => ({ data: { image } })) {
   const base64 = (await sample(lighthouse)).toString('base64');
-  for (; n < wanted; n += 100) {
-    const inputs = Array.from({ length: Math.min(100, wanted - n) }, (_, i) => {
-      const at = ((n + i) % 20) / 50;
-      return one(n + i, { base64, crop: [at, at, at + 0.6, at + 0.6] });
+  for (; n < count; n += 100) {
+    const inputs = Array.from({ length: Math.min(100, count - n) }, (_, i) => {
+      const offset = ((n + i) % 20) / 50;
+      return makeInput(n + i, { base64, crop: [offset, offset, offset + 0.6, offset + 0.6] });
     });
-    const { status } = await ask('POST', '/inputs', { inputs });
+    const { status } = await callApi('POST', '/inputs', { inputs });
     check(status.code === 10000, JSON.stringify(status));
   }
 }

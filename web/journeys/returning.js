@@ -9,22 +9,22 @@ import { collectStatusTexts } from './screens.js';
 
 export async function goOnline(s) {
   const { t } = s;
-  const way = await t.page.evaluateHandle(collectStatusTexts);
+  const textsHandle = await t.page.evaluateHandle(collectStatusTexts);
   await s.startOrigin();
   await pollUntil(
-    () => s.ask('GET', `/inputs/${s.conflictId}`),
+    () => s.callApi('GET', `/inputs/${s.conflictId}`),
     (answer) => answer.status.code !== 10000,
     'what was deleted at the edge, at the origin',
   );
   await t.setOffline(false);
   await t.waitFor(syncStatus(t).getByText(s.m('mark_conflict_text', { n: 1 }), { exact: true }));
-  const said = await way.jsonValue();
-  check(!said.some((words) => words.toLowerCase().includes('confirmed')), `it is said before it is so: ${said}`);
+  const texts = await textsHandle.jsonValue();
+  check(!texts.some((text) => text.toLowerCase().includes('confirmed')), `it is said before it is so: ${texts}`);
   await dismissConflict(s);
   for (const place of [s.origin, s.edge]) await checkPlace(s, place);
   await pollUntil(
     async () => [await hashPlace(s, s.origin), await hashPlace(s, s.edge)],
-    ([here, there]) => here === there,
+    ([originHash, edgeHash]) => originHash === edgeHash,
     'origin and edge',
   );
 }
@@ -41,7 +41,9 @@ async function dismissConflict(s) {
   checkEqual(await conflict.count(), 1, 'conflicts');
   await t.waitFor(conflict.getByText('tower'));
   await t.waitFor(conflict.getByText(s.m('sync_in_force')));
-  const sides = await conflict.locator('.side').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().y));
+  const sides = await conflict
+    .locator('.side')
+    .evaluateAll((elements) => elements.map((element) => element.getBoundingClientRect().y));
   check(sides.length === 2 && sides[0] === sides[1], `the sides stand at ${sides}`);
   await t.checkAccessibility('a conflict');
   await t.button(s.m('sync_agree'), conflict).click();
@@ -55,11 +57,11 @@ async function dismissConflict(s) {
  * what it predicted in the page.
  */
 async function checkPlace(s, place) {
-  const ask = caller(place, s.key);
-  const findByName = (inputs, name) => inputs?.find((one) => one.data.metadata?.name === name);
+  const callApi = caller(place, s.key);
+  const findByName = (inputs, name) => inputs?.find((input) => input.data.metadata?.name === name);
   const hasTower = (input) => input?.data.concepts?.some((c) => c.name === 'tower' && c.value === 1);
   await pollUntil(
-    () => ask('GET', '/inputs?per_page=100'),
+    () => callApi('GET', '/inputs?per_page=100'),
     ({ inputs }) =>
       inputs?.length === s.pictures - 1 && // the edge deleted one
       !findByName(inputs, 'Footballer') &&
@@ -68,10 +70,10 @@ async function checkPlace(s, place) {
     `the pictures at ${place}`,
   );
   const id = s.model.split('/').at(-1);
-  const trainedVersions = ({ model_versions: all }) => all?.filter((v) => v.status.code === 21100) ?? [];
+  const trainedVersions = ({ model_versions: list }) => list?.filter((v) => v.status.code === 21100) ?? [];
   const versions = trainedVersions(
     await pollUntil(
-      () => ask('GET', `/models/${id}/versions`),
+      () => callApi('GET', `/models/${id}/versions`),
       (answer) => trainedVersions(answer).length === s.predictions.length,
       `the versions at ${place}`,
     ),
@@ -80,14 +82,16 @@ async function checkPlace(s, place) {
   versions.sort((a, b) => a.created_at.localeCompare(b.created_at));
   for (const [i, version] of versions.entries()) {
     const body = { inputs: [{ data: { image: { base64 } } }] };
-    const answer = await ask('POST', `/models/${id}/versions/${version.id}/outputs`, body);
+    const answer = await callApi('POST', `/models/${id}/versions/${version.id}/outputs`, body);
     checkEqual(answer.outputs?.[0]?.data.concepts[0].name, s.predictions[i], `version ${i + 1} at ${place}`);
   }
 }
 
 /** Returns the hash of a place's inputs, models and concepts. */
 async function hashPlace(s, place) {
-  const ask = caller(place, s.key);
-  const all = await Promise.all(['/inputs', '/models', '/concepts'].map((path) => ask('GET', `${path}?per_page=1000`)));
-  return createHash('sha256').update(JSON.stringify(all).replaceAll(place, '')).digest('hex');
+  const callApi = caller(place, s.key);
+  const answers = await Promise.all(
+    ['/inputs', '/models', '/concepts'].map((path) => callApi('GET', `${path}?per_page=1000`)),
+  );
+  return createHash('sha256').update(JSON.stringify(answers).replaceAll(place, '')).digest('hex');
 }

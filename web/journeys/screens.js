@@ -13,13 +13,13 @@ export async function setScreen(s, code, [width, height]) {
 
 /** In the page: collects the texts that the side bar shows after this call, in their order. */
 export function collectStatusTexts() {
-  const all = [];
+  const texts = [];
   const line = document.querySelector('aside .foot');
   const addText = () => {
-    const now = line.querySelector('b')?.textContent;
-    if (now && now !== all.at(-1)) all.push(now);
+    const text = line.querySelector('b')?.textContent;
+    if (text && text !== texts.at(-1)) texts.push(text);
   };
   addText();
   new MutationObserver(addText).observe(line, { subtree: true, childList: true, characterData: true });
-  return all;
+  return texts;
 }

@@ -17,10 +17,10 @@ await journey((arrive) =>
 );
 
 /** Returns the id and the labels of the picture at a place. */
-async function readPicture(ask) {
-  const { inputs } = await ask('GET', '/inputs?per_page=100');
-  const one = inputs?.find((input) => input.data.metadata?.name === picture);
-  return one && { id: one.id, names: (one.data.concepts ?? []).map((c) => c.name) };
+async function readPicture(callApi) {
+  const { inputs } = await callApi('GET', '/inputs?per_page=100');
+  const match = inputs?.find((input) => input.data.metadata?.name === picture);
+  return match && { id: match.id, names: (match.data.concepts ?? []).map((c) => c.name) };
 }
 
 async function waitForEdges(s) {
@@ -30,8 +30,8 @@ async function waitForEdges(s) {
   await t.waitUntil(() => localStorage.getItem('copies'));
   s.app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   const key = await newKey(t, s.app);
-  s.asks = s.edges.map((edge) => caller(edge, key));
-  for (const ask of s.asks) await pollUntil(() => readPicture(ask), Boolean, 'the pictures of an edge');
+  s.callers = s.edges.map((edge) => caller(edge, key));
+  for (const callApi of s.callers) await pollUntil(() => readPicture(callApi), Boolean, 'the pictures of an edge');
   await t.page.goto(`/${s.app}/inputs`);
   await t.waitFor(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}`) }));
   await t.waitFor(t.page.getByText(ar('truth_connected')));
@@ -41,12 +41,12 @@ async function labelAtEdge(s) {
   const { t } = s;
   t.isOffline = true; // the origin does not answer the page
   await s.stopOrigin();
-  const [first, second] = s.asks;
-  const { id } = await readPicture(first);
+  const [callFirst, callSecond] = s.callers;
+  const { id } = await readPicture(callFirst);
   const body = { action: 'merge', inputs: [{ id, data: { concepts: [{ id: 'tower', value: 1 }] } }] };
-  checkEqual((await first('PATCH', '/inputs', body)).status.code, 10000, 'a label at an edge');
-  checkEqual((await readPicture(first)).names.includes('tower'), true, 'the label, where it was said');
-  checkEqual((await readPicture(second)).names.includes('tower'), false, 'the label, where nobody has told it');
+  checkEqual((await callFirst('PATCH', '/inputs', body)).status.code, 10000, 'a label at an edge');
+  checkEqual((await readPicture(callFirst)).names.includes('tower'), true, 'the label, where it was said');
+  checkEqual((await readPicture(callSecond)).names.includes('tower'), false, 'the label, where nobody has told it');
   await t.waitFor(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}`) }));
 }
 
@@ -54,7 +54,7 @@ async function waitForLabel(s) {
   const { t } = s;
   await s.startOrigin();
   await pollUntil(
-    () => readPicture(s.asks[1]),
+    () => readPicture(s.callers[1]),
     ({ names }) => names.includes('tower'),
     'the label at the other edge',
   );

@@ -20,7 +20,7 @@ import { dropFiles, lighthouse } from './pictures.js';
 
 const [program, out, drawings] = process.argv.slice(2).map((path) => resolve(path));
 if (!out) throw new Error('usage: node shots.js PROGRAM OUT [DRAWN]');
-const only = process.env.STATES?.split(/[ ,]+/);
+const stateNames = process.env.STATES?.split(/[ ,]+/);
 const en = await words('en');
 
 const wide = { width: 1440, height: 900 };
@@ -33,9 +33,9 @@ const rounds = [
   { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
 ];
 const places = {}; // URLs of the servers by their role; app, empty: ids of two applications of the demonstration
-let ask; // calls the API of the demonstration's origin
+let callApi; // calls the API of the demonstration's origin
 const open = (path) => (page) => page.goto(path.replace(/:(app|empty)/, (_, name) => places[name]));
-const then =
+const sequence =
   (...steps) =>
   async (page) => {
     for (const step of steps) await step(page);
@@ -67,7 +67,7 @@ const tile = '[role=gridcell] a';
 const model = '/:app/models/bird-or-insect';
 
 /** Labels the first picture of the page. */
-const labelFirst = then(click('[role=gridcell] .ck'), async (page) => {
+const labelFirst = sequence(click('[role=gridcell] .ck'), async (page) => {
   await page.keyboard.press('l');
   await page.keyboard.type('tower');
   await page.getByRole('row').filter({ hasText: 'tower' }).first().waitFor();
@@ -75,22 +75,22 @@ const labelFirst = then(click('[role=gridcell] .ck'), async (page) => {
   await page.keyboard.press('Escape');
   await page.keyboard.press('Escape');
 });
-const setOffline = (away) => (page) => page.context().setOffline(away);
+const setOffline = (offline) => (page) => page.context().setOffline(offline);
 
 /**
  * Changes a picture on this device and at the origin while they have no contact, and shows the picture once the device has received the
- * origin's verdict. `first`, `here` and `there` get the bytes of a picture that no place has yet, and its id.
+ * origin's verdict. `prepare`, `changeOnDevice` and `changeAtOrigin` get the bytes of a picture that no place has yet, and its id.
  */
-const causeConflict = (first, here, there, verdict) => async (page) => {
+const causeConflict = (prepare, changeOnDevice, changeAtOrigin, verdict) => async (page) => {
   const name = `shot-${shots.length}.jpg`;
   const bytes = Buffer.concat([await sample(lighthouse), Buffer.from(name)]);
   const id = idOf(bytes);
-  await first(id, bytes);
+  await prepare(id, bytes);
   await page.goto('/sync');
   await page.getByText(en('phase_current')).first().waitFor();
   await button(en('sync_work_offline'))(page);
-  await here(page, id, bytes, name);
-  await there(id, bytes);
+  await changeOnDevice(page, id, bytes, name);
+  await changeAtOrigin(id, bytes);
   await button(en('sync_work_offline'))(page);
   await page.getByText(en(verdict)).first().waitFor();
   await page.goto(`/${places.app}/inputs/${id}`);
@@ -101,26 +101,26 @@ const causeConflict = (first, here, there, verdict) => async (page) => {
 };
 const doNothing = async () => {};
 const addAtOrigin = async (id, bytes) => {
-  await ask('POST', '/inputs', {
+  await callApi('POST', '/inputs', {
     inputs: [{ id, data: { image: { base64: bytes.toString('base64') }, concepts: [{ id: 'tower' }] } }],
   });
   await pollUntil(
-    () => ask('GET', `/inputs/${id}`),
+    () => callApi('GET', `/inputs/${id}`),
     (answer) => answer.input?.status.code === 30000,
     id,
   );
 };
-const addHere = async (page, _, buffer, name) => {
+const addOnDevice = async (page, _, buffer, name) => {
   await page.getByLabel(en('teach_files'), { exact: true }).setInputFiles({ name, mimeType: 'image/jpeg', buffer });
   await page.getByRole('article', { name, exact: true }).waitFor();
 };
-const labelHere = async (page, id) => {
-  const says = page.getByLabel(en('work_concept', { name: id }), { exact: true });
-  await says.fill('ruin');
-  await says.press('Enter');
+const labelOnDevice = async (page, id) => {
+  const labelField = page.getByLabel(en('work_concept', { name: id }), { exact: true });
+  await labelField.fill('ruin');
+  await labelField.press('Enter');
   await page.getByRole('article', { name: id, exact: true }).locator('.own', { hasText: 'ruin' }).waitFor();
 };
-const deleteAtOrigin = (id) => ask('DELETE', `/inputs/${id}`);
+const deleteAtOrigin = (id) => callApi('DELETE', `/inputs/${id}`);
 const dismissConflict = async (page) => {
   await page.goto('/sync');
   await button(en('sync_agree'))(page);
@@ -129,25 +129,25 @@ const dismissConflict = async (page) => {
 
 /** Changes the answers about a training, so that it never ends. Its progress is that of a large training after some seconds. */
 const slowTraining = (path) => async (page) => {
-  let began;
+  let startTime;
   const holdTraining = (version) => {
     Object.assign(version, {
       status: { code: 21103, description: '' },
-      progress: Math.min(0.7, 0.3 + (Date.now() - began) / 10_000),
+      progress: Math.min(0.7, 0.3 + (Date.now() - startTime) / 10_000),
     });
   };
   await page.route(path, async (route) => {
-    if (route.request().method() === 'POST') began = Date.now();
+    if (route.request().method() === 'POST') startTime = Date.now();
     const answer = await route.fetch();
     const json = await answer.json();
-    const newest = json.model_version ?? (json.model_versions?.length > 1 && json.model_versions[0]);
-    if (began && newest) holdTraining(newest);
+    const newestVersion = json.model_version ?? (json.model_versions?.length > 1 && json.model_versions[0]);
+    if (startTime && newestVersion) holdTraining(newestVersion);
     await route.fulfill({ response: answer, json });
   });
 };
 
-/** Lets `take` handle the requests that match `path`: it withholds the answer or returns an error. */
-const handleRequests = (path, take) => (page) => page.route(path, take);
+/** Lets `handler` handle the requests that match `path`: it withholds the answer or returns an error. */
+const handleRequests = (path, handler) => (page) => page.route(path, handler);
 const pictures = /\/v2\/inputs(\/status|\/days)?(\?|$)/;
 const serverError = {
   status: 500,
@@ -165,9 +165,9 @@ const forbiddenError = {
  * `copy: false`: a separate browser without a replica takes it.
  */
 const states = {
-  'first-run': { take: then(open('/'), waitForText(en('look_first_samples'))), before: true },
+  'first-run': { take: sequence(open('/'), waitForText(en('look_first_samples'))), before: true },
   loading: {
-    take: then(
+    take: sequence(
       handleRequests(pictures, () => {}),
       open('/:app/inputs'),
       (page) => page.waitForTimeout(2000),
@@ -176,7 +176,7 @@ const states = {
     live: true,
   },
   error: {
-    take: then(
+    take: sequence(
       handleRequests(pictures, (route) => route.fulfill(serverError)),
       open('/:app/inputs'),
       (page) => page.waitForTimeout(2000),
@@ -186,7 +186,7 @@ const states = {
     live: true,
   },
   forbidden: {
-    take: then(
+    take: sequence(
       handleRequests(/\/v2\/models/, (route) => route.fulfill(forbiddenError)),
       open('/:app/models'),
     ),
@@ -204,10 +204,10 @@ const states = {
     },
     at: 'door',
   },
-  look: { take: then(open('/'), click('main button:has-text("Bee on a petal")')) },
-  'look.ar': { take: then(open('/'), click('main button:has-text("Bee on a petal")')), language: 'ar' },
+  look: { take: sequence(open('/'), click('main button:has-text("Bee on a petal")')) },
+  'look.ar': { take: sequence(open('/'), click('main button:has-text("Bee on a petal")')), language: 'ar' },
   'look-fault': {
-    take: then(
+    take: sequence(
       open('/'),
       waitForRest,
       (page) => dropFiles(page.locator('main'), [['scan.jpg', 'no picture']]),
@@ -215,36 +215,39 @@ const states = {
     ),
   },
   inputs: { take: open('/:app/inputs') },
-  'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))), restore: button(en('inputs_grid')) },
+  'inputs-map': { take: sequence(open('/:app/inputs'), button(en('inputs_map'))), restore: button(en('inputs_grid')) },
   'inputs-upload': {
-    take: then(open('/:app/inputs#upload'), async (page) => {
+    take: sequence(open('/:app/inputs#upload'), async (page) => {
       await page.getByRole('dialog').waitFor();
       await dropFiles(page.locator('main'), [lighthouse, '05-castle-gate.jpg', ['gate.jpg', 'none']]);
       await page.getByRole('button', { name: en('inputs_clear_list'), exact: true }).waitFor();
     }),
   },
-  none: { take: then(open(`/:app/inputs${q([birds, nowhere])}`), waitForText(en('inputs_remove_clause'))) },
+  none: { take: sequence(open(`/:app/inputs${q([birds, nowhere])}`), waitForText(en('inputs_remove_clause'))) },
   empty: { take: open('/:empty/inputs'), copy: false },
   conflict: {
-    take: then(causeConflict(doNothing, addHere, addAtOrigin, 'verdict_duplicate'), waitForText(en('input_conflict'))),
+    take: sequence(
+      causeConflict(doNothing, addOnDevice, addAtOrigin, 'verdict_duplicate'),
+      waitForText(en('input_conflict')),
+    ),
     restore: dismissConflict,
   },
   deleted: {
-    take: then(causeConflict(addAtOrigin, labelHere, deleteAtOrigin, 'verdict_gone'), (page) =>
+    take: sequence(causeConflict(addAtOrigin, labelOnDevice, deleteAtOrigin, 'verdict_gone'), (page) =>
       page.locator('.deleted').waitFor(),
     ),
     restore: dismissConflict,
   },
-  input: { take: then(open('/:app/inputs'), click(tile)) },
+  input: { take: sequence(open('/:app/inputs'), click(tile)) },
   search: { take: open(`/:app/search${q([outdoors, near, like])}`) },
   'search-box': { take: open(`/:app/search${q([outdoors, box])}`) },
   next: {
-    take: then(open('/:app/next?model=bird-or-insect'), (page) => page.locator('main img[src]').first().waitFor()),
+    take: sequence(open('/:app/next?model=bird-or-insect'), (page) => page.locator('main img[src]').first().waitFor()),
   },
   models: { take: open('/:app/models') },
   model: { take: open(model) },
   'model-training': {
-    take: then(
+    take: sequence(
       slowTraining(/\/v2\/models\/bird-or-insect\/versions/),
       open(model),
       (page) => page.getByRole('button', { name: en('models_train'), exact: true }).waitFor(),
@@ -262,7 +265,7 @@ const states = {
   'app-delete': { take: open('/apps/:app#delete') },
   key: { take: open('/apps/:app#key') },
   'key-once': {
-    take: then(open('/apps/:app#key'), async (page) => {
+    take: sequence(open('/apps/:app#key'), async (page) => {
       const dialog = page.getByRole('dialog');
       await dialog.getByText(en('group_all')).waitFor();
       await dialog.getByLabel(en('description'), { exact: true }).fill('Sorting line camera');
@@ -270,10 +273,10 @@ const states = {
       await page.getByText(en('key_once')).waitFor();
     }),
   },
-  sync: { take: then(open('/sync'), waitForText(en('phase_current'))) },
-  docs: { take: then(open('/docs'), (page) => page.locator('.opblock').first().waitFor()) },
+  sync: { take: sequence(open('/sync'), waitForText(en('phase_current'))) },
+  docs: { take: sequence(open('/docs'), (page) => page.locator('.opblock').first().waitFor()) },
   offline: {
-    take: then(open('/:app/inputs'), waitForRest, setOffline(true), labelFirst, (page) =>
+    take: sequence(open('/:app/inputs'), waitForRest, setOffline(true), labelFirst, (page) =>
       page.getByText(en('truth_offline')).first().waitFor({ state: 'attached' }),
     ),
     restore: setOffline(false),
@@ -281,19 +284,19 @@ const states = {
 };
 
 /** Starts a program, and reads its output until each of the wanted patterns has matched. */
-async function startProgram(args, ...wanted) {
-  const running = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
-  const ended = new Promise((resolve) => running.once('exit', resolve));
-  const matches = Array(wanted.length);
+async function startProgram(args, ...patterns) {
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+  const exit = new Promise((resolve) => child.once('exit', resolve));
+  const matches = Array(patterns.length);
   await new Promise((resolve, reject) => {
-    void ended.then(() => reject(new Error(`${args[0]} has ended`)));
-    for (const output of [running.stdout, running.stderr])
+    void exit.then(() => reject(new Error(`${args[0]} has ended`)));
+    for (const output of [child.stdout, child.stderr])
       createInterface({ input: output }).on('line', (line) => {
-        for (const [i, pattern] of wanted.entries()) matches[i] ??= line.match(pattern)?.[1];
-        if (wanted.every((_, i) => matches[i])) resolve();
+        for (const [i, pattern] of patterns.entries()) matches[i] ??= line.match(pattern)?.[1];
+        if (patterns.every((_, i) => matches[i])) resolve();
       });
   });
-  return { matches, end: () => running.kill('SIGINT') && ended };
+  return { matches, end: () => child.kill('SIGINT') && exit };
 }
 
 const data = await mkdtemp(join(tmpdir(), 'shots-'));
@@ -313,7 +316,7 @@ const shots = [];
 try {
   await mkdir(out, { recursive: true });
   await prepareServers();
-  if (!only || only.includes('screenshot')) await shootForReadme();
+  if (!stateNames || stateNames.includes('screenshot')) await shootForReadme();
   for (const round of rounds) await takeStates(round);
   await writeFile(join(out, 'index.html'), await comparisonPage());
   console.log(`${shots.length} pictures: ${join(out, 'index.html')}`);
@@ -339,7 +342,7 @@ async function prepareServers() {
   await page.waitForFunction(() => localStorage.getItem('copies'), undefined, { timeout: 60_000 });
   places.app = await page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   places.empty = await newApp({ page });
-  ask = caller(places.origin, await newKey({ page }, places.app));
+  callApi = caller(places.origin, await newKey({ page }, places.app));
   await page.goto(server.matches[1]);
   await signUp(page, 'ida@orchard.example');
   await waitForText(en('look_first_title'))(page);
@@ -348,9 +351,9 @@ async function prepareServers() {
 
 /** Takes all states in one size and colour. Each language has a separate browser with a replica. */
 async function takeStates({ colorScheme, viewport, ...device }) {
-  const openPage = async (where, language, remembered = {}) => {
+  const openPage = async (role, language, storage = {}) => {
     const context = await browser.newContext({
-      baseURL: places[where],
+      baseURL: places[role],
       viewport,
       colorScheme,
       ...device,
@@ -358,9 +361,9 @@ async function takeStates({ colorScheme, viewport, ...device }) {
       reducedMotion: 'reduce',
     });
     context.setDefaultTimeout(20_000);
-    await context.addInitScript((all) => {
-      for (const [name, value] of Object.entries(all)) localStorage.setItem(name, value);
-    }, remembered);
+    await context.addInitScript((entries) => {
+      for (const [name, value] of Object.entries(entries)) localStorage.setItem(name, value);
+    }, storage);
     return context.newPage();
   };
   const takePicture = async (page, name, state) => {
@@ -375,25 +378,27 @@ async function takeStates({ colorScheme, viewport, ...device }) {
     shots.push({ name, colorScheme, viewport, file });
     await state.restore?.(page).catch((failure) => console.log(`${name}: ${failure.message.split('\n')[0]}`));
   };
-  const wanted = Object.entries(states).filter(([name]) => !only || only.includes(name));
-  for (const [name, state] of wanted.filter(([, s]) => s.at || s.copy === false)) {
-    const remembered = state.at ? {} : { declined: JSON.stringify([places.app, places.empty]) };
-    const page = await openPage(state.at ?? 'origin', 'en', remembered);
+  const selectedStates = Object.entries(states).filter(([name]) => !stateNames || stateNames.includes(name));
+  for (const [name, state] of selectedStates.filter(([, s]) => s.at || s.copy === false)) {
+    const storage = state.at ? {} : { declined: JSON.stringify([places.app, places.empty]) };
+    const page = await openPage(state.at ?? 'origin', 'en', storage);
     await takePicture(page, name, state);
     await page.unrouteAll({ behavior: 'ignoreErrors' }); // ignores errors of calls that are not answered yet
     await page.context().close();
   }
   for (const language of ['en', 'ar']) {
-    const here = wanted.filter(([, s]) => (s.language ?? 'en') === language && !s.at && s.copy !== false);
-    if (!here.length) continue;
+    const languageStates = selectedStates.filter(
+      ([, s]) => (s.language ?? 'en') === language && !s.at && s.copy !== false,
+    );
+    if (!languageStates.length) continue;
     const page = await openPage('origin', language);
-    for (const [name, state] of here) if (state.before) await takePicture(page, name, state);
+    for (const [name, state] of languageStates) if (state.before) await takePicture(page, name, state);
     await page.goto('/sync');
     await page
       .getByText((await words(language))('phase_current'))
       .first()
       .waitFor({ timeout: 120_000 });
-    for (const [name, state] of here) if (!state.before) await takePicture(page, name, state);
+    for (const [name, state] of languageStates) if (!state.before) await takePicture(page, name, state);
     await page.context().close();
   }
 }
@@ -423,9 +428,9 @@ async function shootForReadme() {
 /** Reduces the colours of the photos in a page and smooths the enlarged one, because the file is twice as large otherwise. */
 function coarsen() {
   const steps = Array.from({ length: 32 }, (_, i) => i / 31).join(' ');
-  const few = ['R', 'G', 'B'].map((c) => `<feFunc${c} type="discrete" tableValues="${steps}"/>`).join('');
-  const filter = (id, first) =>
-    `<filter id="${id}" x="0" y="0" width="1" height="1" color-interpolation-filters="sRGB">${first}<feComponentTransfer>${few}</feComponentTransfer></filter>`;
+  const functions = ['R', 'G', 'B'].map((c) => `<feFunc${c} type="discrete" tableValues="${steps}"/>`).join('');
+  const filter = (id, effect) =>
+    `<filter id="${id}" x="0" y="0" width="1" height="1" color-interpolation-filters="sRGB">${effect}<feComponentTransfer>${functions}</feComponentTransfer></filter>`;
   const svg = `${filter('few', '')}${filter('smooth', '<feGaussianBlur stdDeviation="1.6" edgeMode="duplicate"/>')}`;
   document.body.insertAdjacentHTML('beforeend', `<svg width="0" height="0" style="position:absolute">${svg}</svg>`);
   for (const img of document.querySelectorAll('main img'))
@@ -435,7 +440,7 @@ function coarsen() {
 /** Waits until nothing on the page is loading or being drawn, the visible pictures have loaded, and the page shows the sync status. */
 async function waitForRest(page) {
   await page.waitForFunction(
-    (drawing) => {
+    (loadingTexts) => {
       const isVisible = (e) => {
         const { x, y, width, height } = e.getBoundingClientRect();
         const [across, down] = [x + width / 2, y + height / 2];
@@ -446,7 +451,7 @@ async function waitForRest(page) {
         main &&
         (!document.querySelector('aside .foot b') || document.querySelector('aside .foot b.num')) &&
         !document.querySelector('[aria-busy="true"], .opening') &&
-        !drawing.some((words) => main.innerText.includes(words)) &&
+        !loadingTexts.some((text) => main.innerText.includes(text)) &&
         [...document.images].every((image) => image.complete || image.loading === 'lazy') &&
         [...document.querySelectorAll('.counts:has(> .line)')].every((e) => e.querySelector('b')) &&
         [...document.querySelectorAll('main img:not([src])')].every(
@@ -463,9 +468,9 @@ async function waitForRest(page) {
 /** Returns the HTML of a page with every picture next to its drawing, if there is one. */
 async function comparisonPage() {
   const rows = shots.map(({ name, colorScheme, viewport, file }) => {
-    const mock = drawings && join(drawings, `${name}-${colorScheme}.png`);
-    const has = viewport.width === wide.width && mock && existsSync(mock);
-    return `<tr><th>${name}<br>${colorScheme}, ${viewport.width} px</th><td><img src="${file}"></td><td>${has ? `<img src="${relative(out, mock)}">` : ''}</td></tr>`;
+    const drawing = drawings && join(drawings, `${name}-${colorScheme}.png`);
+    const hasDrawing = viewport.width === wide.width && drawing && existsSync(drawing);
+    return `<tr><th>${name}<br>${colorScheme}, ${viewport.width} px</th><td><img src="${file}"></td><td>${hasDrawing ? `<img src="${relative(out, drawing)}">` : ''}</td></tr>`;
   });
   const style =
     'body{font:13px system-ui}img{width:45vw;height:auto;border:1px solid #ccc}th{text-align:start;vertical-align:top}';

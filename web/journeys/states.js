@@ -44,14 +44,14 @@ async function openMissingPages(t, m, app) {
     await t.link(m('not_found_home'), t.page.locator('main')).click();
     await t.page.waitForURL(`**/apps/${app}`);
   }
-  const lost = await t.page.goto('/no/such/page');
-  checkEqual(lost.status(), 404, 'the status of an address without a page');
+  const response = await t.page.goto('/no/such/page');
+  checkEqual(response.status(), 404, 'the status of an address without a page');
   await t.waitFor(t.heading(m('not_found')));
   await t.checkAccessibility('no such page');
   await t.page.locator(`aside nav a[href="/${app}/inputs"]`).click();
   await t.waitFor(t.page.locator('[role=gridcell] a'));
-  const others = t.takeFaults().filter((fault) => !fault.includes(' a status of 404 '));
-  checkEqual(others, [], 'faults other than those refusals');
+  const otherFaults = t.takeFaults().filter((fault) => !fault.includes(' a status of 404 '));
+  checkEqual(otherFaults, [], 'faults other than those refusals');
 }
 
 /** Checks that without a network the side bar has the same entries, and that a page that needs the server keeps its frame. */
@@ -59,15 +59,15 @@ async function goOffline(t, m, app) {
   const nav = t.page.locator('aside nav');
   const entries = async () => {
     await t.waitFor(nav.locator(`a[href="/${app}/inputs"]`)); // once the applications are known
-    return nav.locator('a').evaluateAll((all) => all.map((a) => a.pathname));
+    return nav.locator('a').evaluateAll((links) => links.map((a) => a.pathname));
   };
   await t.page.goto('/sync');
   await t.waitFor(t.page.getByText(m('look_stored')));
-  const before = await entries();
+  const onlineEntries = await entries();
   await t.setOffline(true);
   await t.page.reload();
   await t.waitFor(t.page.getByText(m('truth_offline_confirmed')));
-  checkEqual(await entries(), before, 'the entries of the side bar without a network');
+  checkEqual(await entries(), onlineEntries, 'the entries of the side bar without a network');
   const contact = t.page.locator('.kv dt', { hasText: m('sync_contact') }).locator('+ dd');
   await t.waitFor(contact.locator('time'));
   await t.link(m('applications'), nav).click();
@@ -81,7 +81,7 @@ async function goOffline(t, m, app) {
 /** Checks that the list of shortcuts has the shortcuts of the current page, in the current language. */
 async function checkShortcuts(t, m, app) {
   const pages = { models: ['models_new'], concepts: ['concepts_new', 'concepts_begins'], sync: [] };
-  for (const [page, wanted] of Object.entries(pages)) {
+  for (const [page, messages] of Object.entries(pages)) {
     await t.page.goto(page === 'sync' ? '/sync' : `/${app}/${page}`);
     await t.waitFor(t.page.locator('main h1'));
     await t.press('?');
@@ -89,7 +89,7 @@ async function checkShortcuts(t, m, app) {
     await t.waitFor(dialog.locator('dt'));
     checkEqual(
       await dialog.locator('dd').allTextContents(),
-      ['shortcuts', ...wanted].map((one) => m(one)),
+      ['shortcuts', ...messages].map((message) => m(message)),
       `the keys of ${page}`,
     );
     await t.press('Escape');
@@ -127,10 +127,10 @@ async function deletePicture(t, m, app) {
 async function checkNarrowPage(t, m, app) {
   await t.page.setViewportSize({ width: 360, height: 740 });
   await t.page.goto(`/${app}/inputs`);
-  const find = t.field(m('inputs_find')).first();
-  await t.waitFor(find);
-  check((await find.boundingBox()).width > 300, 'the search field is narrow');
-  await find.fill('bird');
+  const searchField = t.field(m('inputs_find')).first();
+  await t.waitFor(searchField);
+  check((await searchField.boundingBox()).width > 300, 'the search field is narrow');
+  await searchField.fill('bird');
   await t.page.getByRole('option').first().click();
   await t.page.waitForURL('**/inputs?q=**');
   await t.checkAccessibility('a search on a narrow page');
@@ -142,13 +142,13 @@ async function checkNarrowPage(t, m, app) {
     await t.page.goto('/look');
     await t.button('Bee on a petal').first().click();
     await t.waitFor(t.page.locator('.words li'));
-    const leftEdges = (all) => all.map((e) => Math.round(e.getBoundingClientRect().left)).filter(Boolean);
+    const leftEdges = (elements) => elements.map((e) => Math.round(e.getBoundingClientRect().left)).filter(Boolean);
     const names = await t.page.locator('.words li').first().locator('.name, .tr').evaluateAll(leftEdges);
     checkEqual(names.length, languages, `languages at ${width} px`);
     const heads = await t.page
       .locator('.heads button')
-      .evaluateAll((all) =>
-        all
+      .evaluateAll((elements) =>
+        elements
           .map(
             (e) =>
               e.getBoundingClientRect().width &&
@@ -163,20 +163,20 @@ async function checkNarrowPage(t, m, app) {
 
 /** Drops a picture before the recogniser has loaded. The page shows the picture at once, and analyses it when the recogniser is ready. */
 async function dropBeforeLoad(arrive, m) {
-  const t = await arrive({ remembered: { looked: 'yes' } });
+  const t = await arrive({ storage: { looked: 'yes' } });
   let release;
-  const loads = new Promise((resolve) => {
+  const gate = new Promise((resolve) => {
     release = resolve;
   });
   await t.page.route('**/runtime/**.wasm*', async (route) => {
-    await loads;
+    await gate;
     await route.continue().catch(() => {}); // the page may be closed
   });
   await t.step('a picture is taken before the recogniser has loaded', async () => {
     await t.page.goto('/look');
-    const choose = t.button(m('look_choose'));
-    await t.waitFor(choose);
-    checkEqual(await choose.isEnabled(), true, 'whether pictures can be chosen at once');
+    const chooseButton = t.button(m('look_choose'));
+    await t.waitFor(chooseButton);
+    checkEqual(await chooseButton.isEnabled(), true, 'whether pictures can be chosen at once');
     await t.page
       .locator('input[type=file][multiple]')
       .first()

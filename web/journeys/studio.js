@@ -1,6 +1,6 @@
 // Tests the first minutes of a new user: the pictures in any language, a search, and, without a network, the user's first model.
 
-import { check, checkEqual, journey, timing, words } from './browser.js';
+import { check, checkEqual, isTimed, journey, words } from './browser.js';
 import { demonstration } from './demonstration.js';
 import { findSimilar, runExample, searchByClauses } from './finding.js';
 import { analyseCamera, correctLabel, editOffline, goOffline, joinApp, openInputs, trainModel } from './offline.js';
@@ -10,7 +10,7 @@ import { collectStatusTexts, setScreen, sizes } from './screens.js';
 
 async function checkStart(s) {
   // The limit is three times the goal.
-  if (timing) check(s.processorTime <= 15, `it computed for ${s.processorTime} s until it answered, want 5`);
+  if (isTimed) check(s.processorTime <= 15, `it computed for ${s.processorTime} s until it answered, want 5`);
   checkEqual(await s.remoteAddresses(), [], 'addresses of others');
 }
 
@@ -20,14 +20,14 @@ async function openPictures(s) {
   await t.page.goto('/');
   await setScreen(s, 'en', sizes.wide);
   await t.waitFor(t.heading(s.m('look_first_title')));
-  const way = await t.page.evaluateHandle(collectStatusTexts);
+  const textsHandle = await t.page.evaluateHandle(collectStatusTexts);
   await joinApp(s);
-  const said = await way.jsonValue();
-  check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // sync_title is shown only at first, while the replica is created
+  const texts = await textsHandle.jsonValue();
+  check(texts.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${texts}`); // sync_title is shown only at first, while the replica is created
   await openInputs(s);
-  const { inputs } = await s.ask('GET', '/inputs?per_page=100');
+  const { inputs } = await s.callApi('GET', '/inputs?per_page=100');
   for (const { id } of inputs) {
-    const { outputs } = await s.ask('GET', `/inputs/${id}/outputs`);
+    const { outputs } = await s.callApi('GET', `/inputs/${id}/outputs`);
     check(outputs[0]?.data.concepts.length >= 3, `less than three words for ${id}`);
   }
   await t.checkAccessibility('the pictures');
@@ -70,26 +70,26 @@ async function changeLanguages(s) {
   await t.waitUntil(() => document.querySelectorAll('.words li .name bdi').length >= 3);
   await t.checkAccessibility('a picture');
   await t.page.setViewportSize({ width: 1440, height: 900 });
-  const first = await readConceptIds(t, 'en');
-  check(first.length >= 3 && first.every(Boolean), `seen: ${first}`);
+  const initialIds = await readConceptIds(t, 'en');
+  check(initialIds.length >= 3 && initialIds.every(Boolean), `seen: ${initialIds}`);
   await t.page.evaluate(() => {
     globalThis.sameOld = true;
   });
   let name = 'English';
-  for (const [code, own, dir] of [
+  for (const [code, ownName, dir] of [
     ['ar', 'العربية', 'rtl'],
     ['ja', '日本語', 'ltr'],
   ]) {
     await t.button(s.m('language_is', { language: name })).click();
     const dialog = t.dialog(s.m('language'));
-    await dialog.getByText(own, { exact: true }).first().click();
+    await dialog.getByText(ownName, { exact: true }).first().click();
     await t.waitForRemoval(dialog);
-    [s.code, s.m, name] = [code, await words(code), own];
+    [s.code, s.m, name] = [code, await words(code), ownName];
     await t.waitUntil(
       ([code, n]) => document.querySelectorAll(`.words li .name bdi[lang="${code}"]`).length === n,
-      [code, first.length],
+      [code, initialIds.length],
     );
-    checkEqual(await readConceptIds(t, code), first, `what is seen, in ${code}`);
+    checkEqual(await readConceptIds(t, code), initialIds, `what is seen, in ${code}`);
     const page = await t.page.evaluate(() => {
       const [side, main] = ['aside:has(nav)', 'main'].map((part) =>
         document.querySelector(part).getBoundingClientRect(),

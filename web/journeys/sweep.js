@@ -11,7 +11,7 @@ import { check, checkEqual, contrast, journey, origin, setOrigin, words } from '
 import { caller, newKey } from './demonstration.js';
 
 const allCombinations = process.argv.includes('all');
-const only = process.argv.slice(2).filter((word) => word !== 'all');
+const nameFilters = process.argv.slice(2).filter((word) => word !== 'all');
 const sizes = [
   { width: 360, height: 740 },
   { width: 820, height: 1180 },
@@ -56,7 +56,7 @@ const pages = {
   docs: ['/docs', (t) => t.waitFor(t.page.locator('.opblock'))],
 };
 /** The pages for visitors who are not signed in, at a server that is not a demonstration. */
-const doors = {
+const signedOutPages = {
   'sign-in': ['/sign-in'],
   'sign-up': ['/sign-up'],
   forgot: ['/forgot'],
@@ -86,8 +86,8 @@ await journey(async (arrive) => {
   await t.context.close();
   if (!process.env.DOOR) return;
   setOrigin(process.env.DOOR);
-  const stranger = await arrive({ language: 'en-GB' });
-  await checkPages(stranger, doors, {}, []); // each page has another view, so no page between is needed
+  const visitor = await arrive({ language: 'en-GB' });
+  await checkPages(visitor, signedOutPages, {}, []); // each page has another view, so no page between is needed
 });
 
 /** Waits until the browser has its replica, and finds the ids for the URLs of the pages. */
@@ -95,9 +95,9 @@ async function prepareNames(t, names) {
   await t.page.goto('/');
   await t.waitUntil(() => localStorage.getItem('copies'));
   const app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
-  const ask = caller(origin, await newKey(t, app));
-  const { inputs } = await ask('GET', '/inputs?per_page=1');
-  const { model } = await ask('GET', '/models/bird-or-insect');
+  const callApi = caller(origin, await newKey(t, app));
+  const { inputs } = await callApi('GET', '/inputs?per_page=1');
+  const { model } = await callApi('GET', '/models/bird-or-insect');
   Object.assign(names, { app, input: inputs[0].id, version: model.model_version.id });
 }
 
@@ -119,29 +119,31 @@ async function checkJapaneseFont(t) {
  * Checks pages, in one language after another. It loads the first page and follows links to the others, so that the copy and the recogniser
  * start only once for each language. Each page is then checked in its sizes and colours.
  */
-async function checkPages(t, all, names, between) {
-  const address = (name) => addressOf(all, name, names);
-  const wanted = Object.entries(all).filter(([name]) => !only.length || only.some((word) => name.includes(word)));
+async function checkPages(t, pageSet, names, detours) {
+  const address = (name) => addressOf(pageSet, name, names);
+  const selectedPages = Object.entries(pageSet).filter(
+    ([name]) => !nameFilters.length || nameFilters.some((filter) => name.includes(filter)),
+  );
   let count = 0;
   for (const [code, dir] of Object.entries(languages)) {
-    const said = await words(code);
+    const m = await words(code);
     await t.page.evaluate((code) => localStorage.setItem('language', code), code).catch(() => {});
     let loaded = false;
-    for (const [turn, [name, [, prepare]]] of wanted.entries()) {
-      const looked = combinations(turn, code);
-      if (!looked.length) continue;
+    for (const [turn, [name, [, prepare]]] of selectedPages.entries()) {
+      const checks = combinations(turn, code);
+      if (!checks.length) continue;
       const faults = [];
       await t.step(`the page ${name} in ${code}`, async () => {
-        let there = false;
-        for (const { size, colour, first } of looked) {
+        let isOpen = false;
+        for (const { size, colour, first } of checks) {
           await t.page.setViewportSize(size);
           await t.page.emulateMedia({ colorScheme: colour });
-          if (!there) {
+          if (!isOpen) {
             if (!loaded) await t.page.goto(address(name));
-            else await reopenView(t, address(name), between.map(address));
-            [loaded, there] = [true, true];
+            else await reopenView(t, address(name), detours.map(address));
+            [loaded, isOpen] = [true, true];
             await waitForRest(t);
-            await prepare?.(t, said);
+            await prepare?.(t, m);
           }
           await waitForRest(t);
           for (const fault of await findFaults(t, dir, code, first))
@@ -158,19 +160,19 @@ async function checkPages(t, all, names, between) {
 }
 
 /** Returns the path of a page, with ids for the names in it. */
-function addressOf(all, name, names) {
-  return all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
+function addressOf(pageSet, name, names) {
+  return pageSet[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
 }
 
 /** Follows a link to a page. */
-async function followLink(t, to) {
+async function followLink(t, path) {
   await t.page.evaluate((path) => {
     const link = document.createElement('a');
     link.href = path;
     document.body.append(link);
     link.click();
     link.remove();
-  }, to);
+  }, path);
 }
 
 /** Goes to pages of things that were deleted or never existed. None of them offers to try a model. */
@@ -186,19 +188,19 @@ async function openMissingPages(t, names) {
       `${path}: panels to try a model`,
     );
   }
-  const others = t.takeFaults().filter((fault) => !fault.includes(' a status of 404 '));
-  checkEqual(others, [], 'faults but the refusals');
+  const otherFaults = t.takeFaults().filter((fault) => !fault.includes(' a status of 404 '));
+  checkEqual(otherFaults, [], 'faults but the refusals');
 }
 
 /** Leaves each page before it has received all answers. The window changes its size every few pages. */
 async function hurryThroughPages(t, names) {
-  const all = Object.keys(pages).map((name) => addressOf(pages, name, names));
+  const paths = Object.keys(pages).map((name) => addressOf(pages, name, names));
   const frames = [0, 1, 4, 9]; // numbers of frames to draw before the next page
   let n = 0;
   for (const stride of [1, 7])
-    for (let at = 0; at < all.length; at++, n++) {
+    for (let index = 0; index < paths.length; index++, n++) {
       if (n % 5 === 0) await t.page.setViewportSize(sizes[Math.floor(n / 5) % sizes.length]);
-      await followLink(t, all[(at * stride) % all.length]);
+      await followLink(t, paths[(index * stride) % paths.length]);
       await t.page.evaluate(
         async (frames) => {
           for (let n = 0; n < frames; n++) await new Promise(requestAnimationFrame);
@@ -214,8 +216,8 @@ async function hurryThroughPages(t, names) {
 async function checkMemory(t, names) {
   const browser = await t.context.newCDPSession(t.page);
   await browser.send('Performance.enable');
-  const visitPages = async (all) => {
-    for (const name of all) {
+  const visitPages = async (views) => {
+    for (const name of views) {
       await followLink(t, addressOf(pages, name, names));
       await waitForRest(t);
     }
@@ -226,22 +228,22 @@ async function checkMemory(t, names) {
     const { metrics } = await browser.send('Performance.getMetrics');
     return metrics.find(({ name }) => name === 'Nodes').value;
   };
-  const all = ['inputs', 'look', 'models', 'model', 'next', 'concepts', 'input', 'search'];
-  await visitPages(all);
-  const before = await countNodes();
-  for (let n = 0; n < 3; n++) await visitPages(all);
-  const more = (await countNodes()) - before;
-  check(more < 5000, `${more} nodes of pages that were left are in memory`); // 24,000 if no page releases its nodes
+  const pageNames = ['inputs', 'look', 'models', 'model', 'next', 'concepts', 'input', 'search'];
+  await visitPages(pageNames);
+  const initialNodes = await countNodes();
+  for (let n = 0; n < 3; n++) await visitPages(pageNames);
+  const extraNodes = (await countNodes()) - initialNodes;
+  check(extraNodes < 5000, `${extraNodes} nodes of pages that were left are in memory`); // 24,000 if no page releases its nodes
 }
 
 /**
  * Goes to a page by a link. It first visits a page of another view, so that the view is created again and nothing of the previous page
  * remains.
  */
-async function reopenView(t, to, between) {
-  const here = new URL(t.page.url()).pathname;
-  const by = between.find((path) => path !== to && path !== here);
-  for (const path of by ? [by, to] : [to]) {
+async function reopenView(t, target, detours) {
+  const current = new URL(t.page.url()).pathname;
+  const detour = detours.find((path) => path !== target && path !== current);
+  for (const path of detour ? [detour, target] : [target]) {
     await t.page.evaluate(() => {
       for (const h1 of document.querySelectorAll('h1')) h1.dataset.before = '';
     });
@@ -255,14 +257,15 @@ async function reopenView(t, to, between) {
  * they are just enough that each size, language and colour of a page occurs once.
  */
 function combinations(turn, code) {
-  const found = [];
-  const [c, several] = [Object.keys(languages).indexOf(code), Object.keys(languages).length];
+  const checks = [];
+  const [languageIndex, languageCount] = [Object.keys(languages).indexOf(code), Object.keys(languages).length];
   for (const [n, size] of sizes.entries())
     for (const [k, colour] of colours.entries()) {
-      const mine = c === (n + turn) % several && k === (n + Math.floor(turn / several)) % colours.length;
-      if (allCombinations || mine) found.push({ size, colour, first: k === 0 || !allCombinations });
+      const isSelected =
+        languageIndex === (n + turn) % languageCount && k === (n + Math.floor(turn / languageCount)) % colours.length;
+      if (allCombinations || isSelected) checks.push({ size, colour, first: k === 0 || !allCombinations });
     }
-  return found;
+  return checks;
 }
 
 /** Waits until nothing on the page is loading or moving. */
@@ -305,7 +308,7 @@ function findCutText() {
   const faults = [];
   const root = document.documentElement;
   if (root.scrollWidth > root.clientWidth) faults.push(`${root.scrollWidth} px wide, of ${root.clientWidth}`);
-  const addFault = (text, what) => faults.push(`${what}: "${text.trim().slice(0, 60)}"`);
+  const addFault = (text, problem) => faults.push(`${problem}: "${text.trim().slice(0, 60)}"`);
   const seen = new Set();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -317,60 +320,63 @@ function findCutText() {
       continue;
     const range = document.createRange();
     range.selectNodeContents(node);
-    const words = range.getBoundingClientRect();
-    if (!words.width || !words.height) continue;
-    const whole = box.closest('.btn, [role=tab], header:has(> .end) > h1');
+    const textRect = range.getBoundingClientRect();
+    if (!textRect.width || !textRect.height) continue;
+    const control = box.closest('.btn, [role=tab], header:has(> .end) > h1');
     if (
-      whole &&
+      control &&
       innerWidth > 320 &&
-      !seen.has(whole) &&
+      !seen.has(control) &&
       new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1
     ) {
-      seen.add(whole);
-      addFault(node.data, `a ${whole.tagName.toLowerCase()} class="${whole.className}" has two lines`);
+      seen.add(control);
+      addFault(node.data, `a ${control.tagName.toLowerCase()} class="${control.className}" has two lines`);
     }
     let block = box;
     while (getComputedStyle(block).display === 'inline' && block !== document.body) block = block.parentElement;
-    const room = block.getBoundingClientRect();
-    const past = Math.max(room.left - words.left, words.right - room.right);
+    const blockRect = block.getBoundingClientRect();
+    const overflowPixels = Math.max(blockRect.left - textRect.left, textRect.right - blockRect.right);
     let scroller = block;
     while (scroller !== document.body && getComputedStyle(scroller).overflowX === 'visible')
       scroller = scroller.parentElement;
-    if (past > 1.5 && scroller === document.body && !seen.has(block)) {
+    if (overflowPixels > 1.5 && scroller === document.body && !seen.has(block)) {
       seen.add(block);
       const name = `<${block.tagName.toLowerCase()} class="${block.className}">`;
-      addFault(node.data, `${Math.round(past)} px are outside of ${name}`);
+      addFault(node.data, `${Math.round(overflowPixels)} px are outside of ${name}`);
     }
-    for (let at = box; at && at !== document.body; at = at.parentElement) {
-      const style = getComputedStyle(at);
-      if (style.position === 'fixed' && at !== box) break;
+    for (let ancestor = box; ancestor && ancestor !== document.body; ancestor = ancestor.parentElement) {
+      const style = getComputedStyle(ancestor);
+      if (style.position === 'fixed' && ancestor !== box) break;
       if (style.overflowX === 'visible' && style.overflowY === 'visible') continue;
       if (/auto|scroll/.test(style.overflowX + style.overflowY)) break; // a person can scroll to it
-      const frame = at.getBoundingClientRect();
+      const frame = ancestor.getBoundingClientRect();
       if (frame.width <= 2 || frame.height <= 2 || style.clipPath !== 'none') break; // text for screen readers
-      if (at.matches('.map, .labels')) break; // a map continues outside its frame
+      if (ancestor.matches('.map, .labels')) break; // a map continues outside its frame
       const outside =
-        words.right <= frame.left ||
-        words.left >= frame.right ||
-        words.bottom <= frame.top ||
-        words.top >= frame.bottom;
+        textRect.right <= frame.left ||
+        textRect.left >= frame.right ||
+        textRect.bottom <= frame.top ||
+        textRect.top >= frame.bottom;
       if (outside) break;
-      const over = Math.max(
-        frame.left - words.left,
-        words.right - frame.right,
-        frame.top - words.top,
-        words.bottom - frame.bottom,
+      const cutPixels = Math.max(
+        frame.left - textRect.left,
+        textRect.right - frame.right,
+        frame.top - textRect.top,
+        textRect.bottom - frame.bottom,
       );
-      if (over < 1.5 || seen.has(at)) continue;
-      const named = at.closest('[title], [aria-label]');
-      const elsewhere = named && `${named.title} ${named.ariaLabel}`.includes(node.data.trim());
+      if (cutPixels < 1.5 || seen.has(ancestor)) continue;
+      const labelElement = ancestor.closest('[title], [aria-label]');
+      const hasFullText = labelElement && `${labelElement.title} ${labelElement.ariaLabel}`.includes(node.data.trim());
       if (
         style.textOverflow === 'ellipsis' &&
-        (elsewhere || at.closest('[dir=auto], bdi') || at.querySelector('[dir=auto], bdi'))
+        (hasFullText || ancestor.closest('[dir=auto], bdi') || ancestor.querySelector('[dir=auto], bdi'))
       )
         continue;
-      seen.add(at);
-      addFault(node.data, `${Math.round(over)} px are cut by <${at.tagName.toLowerCase()} class="${at.className}">`);
+      seen.add(ancestor);
+      addFault(
+        node.data,
+        `${Math.round(cutPixels)} px are cut by <${ancestor.tagName.toLowerCase()} class="${ancestor.className}">`,
+      );
     }
   }
   return faults;

@@ -51,27 +51,29 @@ export async function startTrace(t) {
 function readFigures(events) {
   const reports = events.filter((e) => e.name === 'PipelineReporter' && e.ph === 'b');
   const pid = mostFrequent(reports.map((e) => e.pid));
-  const mine = events.filter((e) => e.pid === pid);
-  const main = mine.find((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')?.tid;
-  const tasks = mine
+  const processEvents = events.filter((e) => e.pid === pid);
+  const main = processEvents.find((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')?.tid;
+  const tasks = processEvents
     .filter((e) => e.tid === main && e.name === 'RunTask' && e.tdur !== undefined)
     .map((e) => e.tdur / 1000);
   const frames = reports.filter((e) => e.pid === pid).map((e) => e.args.frame_reporter);
   const presented = frames.filter(({ state }) => /^STATE_PRESENTED/.test(state));
-  const dropped = frames.filter(({ state, affects_smoothness: felt }) => state === 'STATE_DROPPED' && felt).length;
+  const dropped = frames.filter(
+    ({ state, affects_smoothness: affectsSmoothness }) => state === 'STATE_DROPPED' && affectsSmoothness,
+  ).length;
   return {
     pid,
     tasks,
     drawn: presented.length,
     dropped,
     late: presented.filter((frame) => frame.has_missing_content).length,
-    events: mine.filter((e) => e.tid === main),
+    events: processEvents.filter((e) => e.tid === main),
   };
 }
 
-function mostFrequent(all) {
+function mostFrequent(values) {
   const counts = new Map();
-  for (const one of all) counts.set(one, (counts.get(one) ?? 0) + 1);
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
 }
 

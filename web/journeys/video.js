@@ -6,8 +6,8 @@ import { check, checkEqual, journey, words } from './browser.js';
 import { dropFiles } from './pictures.js';
 
 const en = await words('en');
-const ours = new URL('../../origin/server/video/testdata/', import.meta.url);
-const shared = new URL('../../../shared/video/', import.meta.url); // further test films, if the project has them
+const testFolder = new URL('../../origin/server/video/testdata/', import.meta.url);
+const sharedFolder = new URL('../../../shared/video/', import.meta.url); // further test films, if the project has them
 const types = { webm: 'video/webm', mp4: 'video/mp4', mov: 'video/quicktime', wmv: '', ts: 'video/mp2t' };
 
 // Two pictures of one pixel, for one second each.
@@ -23,7 +23,7 @@ await journey(async (arrive) => {
   await t.step('an animation is a video that the browser does not play', () => dropAnimation(t));
   await t.step('a damaged video is refused in words', () => dropDamagedVideo(t));
   await t.step('on a narrow page, in German, it fits', () => checkNarrowPage(t));
-  if (!existsSync(shared)) return;
+  if (!existsSync(sharedFolder)) return;
   await t.step('every frame shows what its table says', () => checkLabels(t, 'slides-h264.mp4'));
   await t.step('a video that the browser cannot play shows its frames', () => checkUnplayableVideo(t));
   await t.step('a video that lies on its side stands upright', () => checkRotation(t));
@@ -31,7 +31,7 @@ await journey(async (arrive) => {
 });
 
 /** Returns the bytes of a video. */
-function readVideo(name, folder = ours) {
+function readVideo(name, folder = testFolder) {
   return readFile(new URL(name, folder));
 }
 
@@ -48,8 +48,8 @@ async function dropVideo(t, name, data) {
 function readRows(t) {
   return t.page
     .locator('details.table tbody tr')
-    .evaluateAll((all) =>
-      all.map((row) => [
+    .evaluateAll((rows) =>
+      rows.map((row) => [
         row.querySelector('th').textContent.trim(),
         [...row.querySelector('td').textContent.matchAll(/(\D+) [\d.]+(?:, )?/g)].map(([, name]) => name),
       ]),
@@ -66,26 +66,26 @@ function waitForTime(t, text) {
 }
 
 async function recogniseVideo(t) {
-  const asked = [];
-  t.context.on('request', (request) => asked.push(request));
+  const requests = [];
+  t.context.on('request', (request) => requests.push(request));
   await dropVideo(t, 'slides.webm', await readVideo('slides.webm'));
-  const all = await readRows(t);
+  const rows = await readRows(t);
   checkEqual(
-    all.map(([when]) => when),
-    all.map((_, i) => `0:0${i}`),
+    rows.map(([time]) => time),
+    rows.map((_, i) => `0:0${i}`),
     'times',
   );
-  check(all.length >= 5, `${all.length} frames`);
-  check(all[0][1].includes('insect') && !all[0][1].includes('pizza'), `at 0:00 ${all[0][1]}`);
-  check(all[4][1].includes('pizza') && !all[4][1].includes('insect'), `at 0:04 ${all[4][1]}`);
-  checkEqual(await t.page.locator('.strip img').count(), all.length, 'pictures below the curves');
+  check(rows.length >= 5, `${rows.length} frames`);
+  check(rows[0][1].includes('insect') && !rows[0][1].includes('pizza'), `at 0:00 ${rows[0][1]}`);
+  check(rows[4][1].includes('pizza') && !rows[4][1].includes('insect'), `at 0:04 ${rows[4][1]}`);
+  checkEqual(await t.page.locator('.strip img').count(), rows.length, 'pictures below the curves');
   checkEqual(await t.page.locator('path.curve').count(), 5, 'curves');
   // The side bar and the replica make other requests.
-  const posted = asked
+  const posts = requests
     .filter((r) => r.method() !== 'GET')
     .map((r) => [new URL(r.url()).pathname, r.postDataBuffer()?.length ?? 0]);
   checkEqual(
-    posted.filter(([path, size]) => size > 1000 || path.endsWith('/outputs')),
+    posts.filter(([path, size]) => size > 1000 || path.endsWith('/outputs')),
     [],
     'what was sent',
   );
@@ -139,13 +139,16 @@ async function pickConcept(t) {
   const concept = t.page.locator('.concept').first();
   const name = await concept.locator('bdi').textContent();
   await concept.click();
-  const where = t.page.locator('.where');
-  await t.waitFor(where);
-  check((await where.textContent()).startsWith(`“${name}” is at 0.3 or above: 0:00–`), await where.textContent());
+  const rangeText = t.page.locator('.where');
+  await t.waitFor(rangeText);
+  check(
+    (await rangeText.textContent()).startsWith(`“${name}” is at 0.3 or above: 0:00–`),
+    await rangeText.textContent(),
+  );
   check((await t.page.locator('rect.lit').count()) > 0, 'nothing is marked');
   await t.checkAccessibility('a video with a picked concept');
   await concept.click();
-  await t.waitForRemoval(where);
+  await t.waitForRemoval(rangeText);
 }
 
 async function saveFrame(t) {
@@ -159,7 +162,7 @@ async function saveFrame(t) {
   await t.button(en('look_show')).click();
   await t.page.waitForURL(/\/\w{32}\/inputs\/\w{32}$/);
   await t.waitFor(t.page.getByText('slides.webm 0:04'));
-  const [size, kind] = await t.page.evaluate(async () => {
+  const [size, idLength] = await t.page.evaluate(async () => {
     const [, app, , id] = location.pathname.split('/');
     const image = await new Promise((resolve) => {
       const findImage = () => document.querySelector(`img[src*="${id}"], figure img[src], .viewer img[src]`);
@@ -168,7 +171,7 @@ async function saveFrame(t) {
     });
     return [[image.naturalWidth, image.naturalHeight], app.length];
   });
-  checkEqual(kind, 32, 'the application');
+  checkEqual(idLength, 32, 'the application');
   check(size[0] > 0 && size[1] > 0, `a picture of ${size}`);
   await t.waitFor(t.page.getByText('pizza').first());
 }
@@ -176,7 +179,7 @@ async function saveFrame(t) {
 async function dropAnimation(t) {
   await dropVideo(t, 'two.gif', gif);
   checkEqual(
-    (await readRows(t)).map(([when]) => when),
+    (await readRows(t)).map(([time]) => time),
     ['0:00', '0:01'],
     'times',
   );
@@ -216,19 +219,19 @@ async function checkNarrowPage(t) {
  * because the network errs about a compressed frame now and then. Wrong colours or a wrong rotation would change most frames.
  */
 async function checkLabels(t, name) {
-  await dropVideo(t, name, await readVideo(name, shared));
-  const table = (await readFile(new URL('labels.tsv', shared), 'utf8')).trim().split('\n').slice(1);
-  const wanted = table.map((line) => line.split('\t')).filter(([film]) => film === name);
-  const all = await readRows(t);
-  checkEqual(all.length, wanted.length, 'frames');
-  const missed = [];
-  for (const [i, [, ms, , some]] of wanted.entries()) {
-    const [when, names] = all[i];
-    checkEqual(when, `${Math.floor(ms / 60_000)}:${String((ms / 1000) % 60).padStart(2, '0')}`, `time of frame ${i}`);
-    if (some && !some.split('|').some((word) => names.includes(word)))
-      missed.push(`at ${when} ${names}, want one of ${some}`);
+  await dropVideo(t, name, await readVideo(name, sharedFolder));
+  const table = (await readFile(new URL('labels.tsv', sharedFolder), 'utf8')).trim().split('\n').slice(1);
+  const expectedRows = table.map((line) => line.split('\t')).filter(([film]) => film === name);
+  const rows = await readRows(t);
+  checkEqual(rows.length, expectedRows.length, 'frames');
+  const misses = [];
+  for (const [i, [, ms, , concepts]] of expectedRows.entries()) {
+    const [time, names] = rows[i];
+    checkEqual(time, `${Math.floor(ms / 60_000)}:${String((ms / 1000) % 60).padStart(2, '0')}`, `time of frame ${i}`);
+    if (concepts && !concepts.split('|').some((word) => names.includes(word)))
+      misses.push(`at ${time} ${names}, want one of ${concepts}`);
   }
-  check(missed.length <= 1, missed.join('; '));
+  check(misses.length <= 1, misses.join('; '));
 }
 
 async function checkUnplayableVideo(t) {
@@ -250,8 +253,8 @@ async function checkRotation(t) {
     .evaluate((i) => [i.naturalWidth, i.naturalHeight]);
   check(strip[0] < strip[1], `pictures of ${strip}`);
   const player = t.page.locator('.photo :is(video, img)');
-  const shown = await player.evaluate((p) => [p.videoWidth ?? p.naturalWidth, p.videoHeight ?? p.naturalHeight]);
-  checkEqual(shown, [202, 360], 'the size of what is shown');
+  const size = await player.evaluate((p) => [p.videoWidth ?? p.naturalWidth, p.videoHeight ?? p.naturalHeight]);
+  checkEqual(size, [202, 360], 'the size of what is shown');
 }
 
 async function checkErrors(t) {
@@ -263,7 +266,7 @@ async function checkErrors(t) {
     ['bomb-16mp.mp4', 'video_large', 0],
     ['size-change.ts', 'video_unsupported', 0],
   ]) {
-    await dropVideo(t, name, await readVideo(name, shared));
+    await dropVideo(t, name, await readVideo(name, sharedFolder));
     await t.waitFor(t.page.getByRole('alert').getByText(en(title)));
     checkEqual((await readRows(t)).length, frames, `frames of ${name}`);
   }

@@ -30,9 +30,9 @@ export async function predictSample(model: string, language: string, key: string
   return (data.outputs?.[0]?.data?.concepts ?? []) as Concept[];
 }
 
-async function reach<T>(asked: Promise<T>): Promise<T> {
+async function reach<T>(request: Promise<T>): Promise<T> {
   try {
-    return await asked;
+    return await request;
   } catch {
     throw new Failure(0);
   }

@@ -24,16 +24,16 @@ export async function call<T>(ask: Fetch, method: string, path: string, body?: o
   if (response.ok && answer.status?.code === 10000) return answer as T;
   // If a call has only one picture, the picture's status has more details than the status of the call.
   const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
-  const said = one?.code ? one : (answer.status ?? {});
-  throw new Failure(response.status, said, response);
+  const status = one?.code ? one : (answer.status ?? {});
+  throw new Failure(response.status, status, response);
 }
 
 /** Returns all items of a list. It requests one page after another, each of `size` items. */
 export async function listAll<T>(size: number, list: (page: number) => Promise<T[]>): Promise<T[]> {
   const all: T[] = [];
   for (let n = 1; ; n++) {
-    const some = await list(n);
-    all.push(...some);
-    if (some.length < size) return all;
+    const items = await list(n);
+    all.push(...items);
+    if (items.length < size) return all;
   }
 }

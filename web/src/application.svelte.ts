@@ -121,18 +121,20 @@ export class Application {
   ask: Fetch = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
 
   /** Like `ask`, but never by the replica: for data that a replica does not have. */
-  there: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
+  askRemote: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<SourcedAnswer> {
-    const held = offlineApp(this.id);
-    if (held && !this.copy) await waitForSession();
-    const alone = this.copy ? this.copy.away || this.#isUnreachable : held && (held.offline || isUnknown());
+    const offlineCopy = offlineApp(this.id);
+    if (offlineCopy && !this.copy) await waitForSession();
+    const alone = this.copy
+      ? this.copy.isOfflineByChoice || this.#isUnreachable
+      : offlineCopy && (offlineCopy.offline || isUnknown());
     if (alone && !this.copy?.device.client) await this.begin(); // opening a stored replica takes a moment
     if (this.copy && this.#answers(this.copy, path, init)) {
-      const here = await this.#here(this.copy, path, init);
-      const picture = here.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
+      const local = await this.#askReplica(this.copy, path, init);
+      const picture = local.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
       if (picture) return { answer: picture, by: 'device' };
-      if (this.copy?.offline || !(await isUnknownPath(here.answer, path))) return here;
+      if (this.copy?.offline || !(await isUnknownPath(local.answer, path))) return local;
     }
     try {
       return await this.#away(path, init);
@@ -140,8 +142,8 @@ export class Application {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
       this.#noteUnreachable();
       await this.begin();
-      if (!this.copy?.device.client || !this.copy.whole) throw failure;
-      return this.#here(this.copy, path, init);
+      if (!this.copy?.device.client || !this.copy.isComplete) throw failure;
+      return this.#askReplica(this.copy, path, init);
     }
   }
 
@@ -153,14 +155,14 @@ export class Application {
 
   /** Like `write`, but returns the response as fetch does, for answers with a separate status of each input. */
   send: Fetch = async (path, init) => {
-    let here = false; // whether the replica answered
+    let isLocal = false; // whether the replica answered
     try {
       const answered = await untrack(() => this.#ask(path, init));
-      here = answered.by === 'device';
+      isLocal = answered.by === 'device';
       return answered.answer;
     } finally {
       const [copy, before] = [this.copy, this.changes];
-      if (here) await copy?.refresh();
+      if (isLocal) await copy?.refresh();
       else if (this.edgeStatus) await this.edgeStatus.refresh();
       else {
         this.#lastWrite = Date.now();
@@ -193,9 +195,9 @@ export class Application {
    * the URL of the least recently requested one is revoked.
    */
   address(path: string): Promise<string> {
-    const known = this.#addresses.get(path);
-    if (known) this.#addresses.delete(path);
-    const address = known ?? this.#load(path);
+    const cached = this.#addresses.get(path);
+    if (cached) this.#addresses.delete(path);
+    const address = cached ?? this.#load(path);
     this.#addresses.set(path, address);
     for (const [oldest, one] of this.#addresses) {
       if (this.#addresses.size <= mostAddresses) break;
@@ -219,12 +221,12 @@ export class Application {
   /** Whether the replica answers a call: it has received what this page has seen, or no other host can answer. */
   #answers(copy: Replica, path: string, init?: RequestInit): boolean {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
-    if (copy.away) return true;
-    if (copy.whole && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // no other host can answer
+    if (copy.isOfflineByChoice) return true;
+    if (copy.isComplete && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // no other host can answer
     return copy.has(this.#lastWrite) && (copy.offline || !fetches(path, init));
   }
 
-  async #here(copy: Replica, path: string, init?: RequestInit): Promise<SourcedAnswer> {
+  async #askReplica(copy: Replica, path: string, init?: RequestInit): Promise<SourcedAnswer> {
     const answer = await copy.device.ask(path, init);
     this.by = 'device';
     return { answer, by: 'device' };
@@ -246,15 +248,15 @@ export class Application {
 
   async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {
     await waitForSession(); // the session reports whether the server is an edge, which needs other credentials
-    const held = pastedKeyFor(this.id)?.authorization;
-    const given = new Headers(init?.headers).get('Authorization') ?? held;
-    if (!given && edge()?.open === false) throw new Failure(401); // the user has removed the pasted key
-    const token = given ? '' : await this.#token.get();
-    let answer = await over(path, init, given ?? `Bearer ${token}`);
+    const pastedKey = pastedKeyFor(this.id)?.authorization;
+    const authorizationHeader = new Headers(init?.headers).get('Authorization') ?? pastedKey;
+    if (!authorizationHeader && edge()?.open === false) throw new Failure(401); // the user has removed the pasted key
+    const token = authorizationHeader ? '' : await this.#token.get();
+    let answer = await fetchAuthorized(path, init, authorizationHeader ?? `Bearer ${token}`);
     if (answer.status === 401 && token) {
       this.#token.refuse(token);
-      answer = await over(path, init, `Bearer ${await this.#token.get()}`);
-    } else if (answer.status === 401 && given === held) refuseKey(this.id); // the pasted key is no longer valid
+      answer = await fetchAuthorized(path, init, `Bearer ${await this.#token.get()}`);
+    } else if (answer.status === 401 && authorizationHeader === pastedKey) refuseKey(this.id); // the pasted key is no longer valid
     const by = edge() && !this.edgeStatus?.isLocal ? 'edge' : 'origin'; // an edge server without an origin counts as an origin
     this.by = by;
     const now = new Date();
@@ -267,8 +269,8 @@ export class Application {
   /** Waits up to 2 seconds until this browser's replica can answer: changes of a previous page may exist only in the replica. */
   async waitForCopy(): Promise<void> {
     if (!offlineApp(this.id)) return;
-    const canAnswer = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
-    for (const began = performance.now(); !canAnswer() && performance.now() - began < patience; )
+    const canAnswer = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.isComplete && copy.offline));
+    for (const startedAt = performance.now(); !canAnswer() && performance.now() - startedAt < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
@@ -300,7 +302,7 @@ export class Application {
 
   /** Waits up to 2 seconds until the replica has received this page's last write at the origin. Afterwards the replica answers again. */
   async #waitForLastWrite(copy: Replica): Promise<void> {
-    for (const began = performance.now(); !copy.has(this.#lastWrite) && performance.now() - began < patience; )
+    for (const startedAt = performance.now(); !copy.has(this.#lastWrite) && performance.now() - startedAt < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
     this.#lastWrite = 0;
   }
@@ -333,16 +335,16 @@ export class Application {
       void this.edgeStatus.start();
       return;
     }
-    const held = offlineApp(this.id);
+    const offlineCopy = offlineApp(this.id);
     // If the server answers, it decides who owns the replica. Offline, the user of the device owns it.
-    if (held && isUnknown()) {
+    if (offlineCopy && isUnknown()) {
       this.#noteUnreachable();
-      return this.join(held);
+      return this.join(offlineCopy);
     }
     await this.#token.get().catch((failure) => {
-      if (!(held && failure instanceof Failure && failure.status === 0)) throw failure;
+      if (!(offlineCopy && failure instanceof Failure && failure.status === 0)) throw failure;
     });
-    if (held) return this.join(held);
+    if (offlineCopy) return this.join(offlineCopy);
     const session = sessionState();
     if (session.is !== 'known' || !session.session.demo || isDeclined(this.id)) return;
     const app = (await apps()).find(({ id }) => id === this.id);
@@ -374,8 +376,8 @@ export class Application {
   async #openAgain(copy: Replica, lasting: boolean): Promise<void> {
     const isUnreached = () => {
       const { state } = copy.device;
-      const why = this.copy === copy && state.is === 'failed' ? state.failure : undefined;
-      return why instanceof Failure && why.status === 0;
+      const failure = this.copy === copy && state.is === 'failed' ? state.failure : undefined;
+      return failure instanceof Failure && failure.status === 0;
     };
     while (isUnreached()) {
       await new Promise((resolve) => setTimeout(resolve, pause));
@@ -388,7 +390,7 @@ export class Application {
   /** Records an open replica on this device. With `lasting` it closes the replica instead if its store does not outlive the page. */
   async #rememberCopy(copy: Replica, lasting: boolean): Promise<void> {
     const { state } = copy.device;
-    if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
+    if (lasting && !(state.is === 'ready' && state.isPersistent)) return this.#leave(copy);
     const { requestPersistence: persist, storePages: store } = await import('./offline.svelte');
     copy.remember();
     persist();
@@ -427,7 +429,7 @@ export class Application {
 }
 
 /** Sends a request to the server of these pages. It rejects with a Failure of status 0 if the server is unreachable. */
-async function over(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
+async function fetchAuthorized(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
   const headers = new Headers(init?.headers);
   headers.set('Authorization', authorization);
   if (edge()) headers.set('X-Sightline-Page', '1'); // a page's reads do not count as calls of the key

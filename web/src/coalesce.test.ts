@@ -3,23 +3,23 @@ import { test } from 'node:test';
 import { coalesce } from './coalesce';
 
 test('one round at a time, and one more for all who ask meanwhile', async () => {
-  let begun = 0;
+  let starts = 0;
   const ends: (() => void)[] = [];
   const run = coalesce(() => {
-    begun++;
+    starts++;
     return new Promise<void>((resolve) => ends.push(resolve));
   });
   let done = 0;
-  const asked = [run(), run(), run()].map((one) => one.then(() => done++));
-  assert.equal(begun, 1);
+  const calls = [run(), run(), run()].map((one) => one.then(() => done++));
+  assert.equal(starts, 1);
   ends.shift()?.();
   await new Promise(setImmediate);
-  assert.deepEqual([begun, done], [2, 0], 'those who asked wait for the second');
+  assert.deepEqual([starts, done], [2, 0], 'those who asked wait for the second');
   ends.shift()?.();
-  await Promise.all(asked);
-  assert.equal(begun, 2);
+  await Promise.all(calls);
+  assert.equal(starts, 2);
   void run();
-  assert.equal(begun, 3, 'it runs again when asked later');
+  assert.equal(starts, 3, 'it runs again when asked later');
 });
 
 test('a round that fails is told, and the next runs', async () => {

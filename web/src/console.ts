@@ -142,24 +142,24 @@ export class Failure extends Error {
   /** status: the HTTP status, or 0 if the server did not answer. answer: the response, for its headers. */
   constructor(
     readonly status: number,
-    said: { code?: number; description?: string; details?: string; reason?: string } = {},
+    apiStatus: { code?: number; description?: string; details?: string; reason?: string } = {},
     answer?: Response,
   ) {
-    super(said.description);
-    this.code = said.code ?? 0;
-    this.description = said.description ?? '';
-    this.details = said.details ?? '';
-    this.reason = said.reason ?? '';
+    super(apiStatus.description);
+    this.code = apiStatus.code ?? 0;
+    this.description = apiStatus.description ?? '';
+    this.details = apiStatus.details ?? '';
+    this.reason = apiStatus.reason ?? '';
     this.request = answer?.headers.get('X-Request-Id') ?? '';
     this.retryAfter = answer ? retryAfter(answer) : 0;
   }
 }
 
 let csrf = '';
-const late = 8000; // ms
+const timeout = 8000; // ms
 
 /** Returns a signal that aborts a call after 8 seconds, for pages that can continue with stored data. */
-export const soon = (): AbortSignal => AbortSignal.timeout(late);
+export const soon = (): AbortSignal => AbortSignal.timeout(timeout);
 
 /**
  * Calls the console. If another page of this browser began a new session, it repeats the call in that session. A page that started
@@ -204,10 +204,10 @@ async function once<T>(
   }
   const data = await answer.json().catch(() => undefined);
   if (!answer.ok || !data) {
-    const said = data?.status ?? { description: answer.statusText };
+    const apiStatus = data?.status ?? { description: answer.statusText };
     // For another account's application, the server answers as if it were missing. Paths with further ids name a part of an application.
-    if (said.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path)) said.reason = 'application';
-    throw new Failure(answer.ok ? 502 : answer.status, said, answer);
+    if (apiStatus.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path)) apiStatus.reason = 'application';
+    throw new Failure(answer.ok ? 502 : answer.status, apiStatus, answer);
   }
   if (data.session?.csrf) csrf = data.session.csrf;
   return data as T;

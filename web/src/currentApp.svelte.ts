@@ -18,8 +18,8 @@ export interface AppInfo {
 
 /** The applications of the signed-in user. At an edge, they are those of the pasted keys; at a demonstration's edge, all of them. */
 export const myApps = new Resource<readonly (AppInfo & { readonly inputs: number })[]>(async () => {
-  const here = edge();
-  return here && !here.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // the list of keys has no counts
+  const edgeInfo = edge();
+  return edgeInfo && !edgeInfo.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // the list of keys has no counts
 });
 
 let lastApp = $state(readChoice('app'));
@@ -35,8 +35,8 @@ export function applications(): readonly AppInfo[] {
 export function currentApp(): AppInfo | undefined {
   const all = applications();
   const { place } = currentAddress();
-  const asked = place && (needsApp(place.route) || place.route === '/apps/:app') ? place.params.app : undefined;
-  return all.find(({ id }) => id === asked) ?? all.find(({ id }) => id === lastApp) ?? all[0];
+  const appId = place && (needsApp(place.route) || place.route === '/apps/:app') ? place.params.app : undefined;
+  return all.find(({ id }) => id === appId) ?? all.find(({ id }) => id === lastApp) ?? all[0];
 }
 
 /** Makes an application the last selected one, and stores its id. */

@@ -7,7 +7,7 @@ import type { ProgressMark } from './progress';
 type State =
   | { is: 'closed' }
   | { is: 'opening'; stage: Progress['stage']; first?: ProgressMark; last?: ProgressMark; all: number } // bytes
-  | { is: 'ready'; keeps: boolean } // keeps: whether its data outlive the page
+  | { is: 'ready'; isPersistent: boolean } // isPersistent: whether its data outlive the page
   | { is: 'failed'; failure: unknown };
 
 // The server serves the published files of the runtime. The pages' build does not contain them.
@@ -53,14 +53,14 @@ export class Device {
   };
 
   async #open(): Promise<void> {
-    const mine = new AbortController();
-    this.#stop = mine;
+    const controller = new AbortController();
+    this.#stop = controller;
     this.state = { is: 'opening', stage: 'load', all: 0 };
-    const onProgress = (p: Progress) => this.#stop === mine && this.#mark(p);
-    const options: Options = { base, ...this.#options, signal: mine.signal, onProgress };
+    const onProgress = (p: Progress) => this.#stop === controller && this.#mark(p);
+    const options: Options = { base, ...this.#options, signal: controller.signal, onProgress };
     try {
       const opened = await (await runtime()).Sightline.open(options);
-      if (mine.signal.aborted) return await opened.close();
+      if (controller.signal.aborted) return await opened.close();
       this.#client = opened;
       opened.onend = (failure) => {
         if (this.#client !== opened) return;
@@ -68,9 +68,9 @@ export class Device {
         this.#fail(failure);
         this.onend();
       };
-      this.state = { is: 'ready', keeps: opened.store === 'private' };
+      this.state = { is: 'ready', isPersistent: opened.store === 'private' };
     } catch (failure) {
-      if (this.#stop !== mine || mine.signal.aborted) return;
+      if (this.#stop !== controller || controller.signal.aborted) return;
       this.#fail(failure);
     }
   }
@@ -93,10 +93,10 @@ export class Device {
   /** Closes the runtime, or stops opening it. */
   close = async (): Promise<void> => {
     this.#stop?.abort();
-    const was = this.#client;
+    const oldClient = this.#client;
     this.#client = undefined;
     this.state = { is: 'closed' };
-    await was?.close();
+    await oldClient?.close();
   };
 
   /** Answers a request of /v2 on this device. */

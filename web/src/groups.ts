@@ -29,8 +29,10 @@ export const groupText = (id: GroupId): string => texts[id]();
 
 /** Returns the displayed names of a key's scopes: groups in the reader's language, single scopes untranslated. */
 export function permissionNames(scopes: readonly string[]): string[] {
-  const may = describeScopes(scopes);
-  return may.everything ? [m.group_all()] : [...may.groups.map(groupName), ...may.rest.map(scopeName)];
+  const permissions = describeScopes(scopes);
+  return permissions.everything
+    ? [m.group_all()]
+    : [...permissions.groups.map(groupName), ...permissions.rest.map(scopeName)];
 }
 
 /** Returns the displayed names of the groups with scopes that a key lacks. An answer names these scopes. */

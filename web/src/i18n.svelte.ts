@@ -24,7 +24,7 @@ const namespaces: Files<object>[] = []; // imported namespaces, in the order of 
 let words = $state.raw<Record<string | symbol, unknown>>({}); // the messages of the first `loaded` namespaces, in the language `code`
 let loaded = 0;
 let code = $state('en');
-let wanted = 'en'; // the last requested language
+let requested = 'en'; // the last requested language
 // Each message has one function for all languages, so that a page can use it after a change of the language.
 type Text = (...inputs: unknown[]) => unknown;
 const texts = new Map<string | symbol, Text>();
@@ -64,19 +64,19 @@ export function preferredLanguage(): string {
 
 /** Loads the messages of a language and shows the page in it. */
 export async function setLanguage(language: string): Promise<void> {
-  wanted = language;
+  requested = language;
   await loadWords();
 }
 
 /** Loads the messages of all registered namespaces. If a file fails to load, it throws, and the page stays in its language. */
 export async function loadWords(): Promise<void> {
-  while (code !== wanted || loaded < namespaces.length) {
-    const [language, count] = [wanted, namespaces.length];
+  while (code !== requested || loaded < namespaces.length) {
+    const [language, count] = [requested, namespaces.length];
     const parts = await Promise.all(namespaces.map((files) => load(files, language))).catch((failure) => {
-      if (wanted === language) wanted = code;
+      if (requested === language) requested = code;
       throw failure;
     });
-    if (wanted !== language || (code === language && loaded >= count)) continue; // superseded, or done by another call
+    if (requested !== language || (code === language && loaded >= count)) continue; // superseded, or done by another call
     words = Object.assign({}, ...parts);
     loaded = count;
     code = language;
@@ -101,9 +101,9 @@ async function load(files: Files<object>, language: string): Promise<object> {
 }
 
 /** Changes the language of the pages, and stores it for the next visit. */
-export async function saveLanguage(wanted: string): Promise<void> {
-  await setLanguage(wanted);
-  saveChoice('language', wanted);
+export async function saveLanguage(requested: string): Promise<void> {
+  await setLanguage(requested);
+  saveChoice('language', requested);
 }
 
 /** Formats a number in the reader's language. */

@@ -16,8 +16,8 @@ const sources = import.meta.glob<string>(['./**/*.{ts,svelte}', '!./words/**', '
   import: 'default',
 });
 const texts = (language: string): Messages => {
-  const its = Object.entries(files).filter(([path]) => path.endsWith(`/${language}.json`));
-  const { $schema, ...messages } = Object.assign({}, ...its.map(([, file]) => file));
+  const languageFiles = Object.entries(files).filter(([path]) => path.endsWith(`/${language}.json`));
+  const { $schema, ...messages } = Object.assign({}, ...languageFiles.map(([, file]) => file));
   return messages;
 };
 const keys = Object.keys(texts('en'));
@@ -63,10 +63,10 @@ test('every namespace is loaded by a module, in the language that was asked for 
 
 test('a message that a page holds is in the language of the moment', async () => {
   await setLanguage('en');
-  const held = m.skip;
-  assert.equal(held(), texts('en').skip);
+  const skipMessage = m.skip;
+  assert.equal(skipMessage(), texts('en').skip);
   await setLanguage('de');
-  assert.equal(held(), texts('de').skip);
+  assert.equal(skipMessage(), texts('de').skip);
   await setLanguage('en');
 });
 
@@ -84,9 +84,9 @@ test('messages that cannot be loaded are asked for twice more', async (t) => {
     }
     await loading;
   };
-  const late = namespace({ './words/late/en.js': failLoads(2) });
+  const lateWords = namespace({ './words/late/en.js': failLoads(2) });
   await loads();
-  assert.equal(late.late(), 'late');
+  assert.equal(lateWords.late(), 'late');
   namespace({ './words/never/en.js': failLoads(3) });
   await assert.rejects(loads(), /Failed to fetch/);
 });

@@ -23,7 +23,7 @@ test('the first language of the reader that is ours', () => {
     [['zh-HK'], 'zh-TW'],
     [['zh-Hant'], 'zh-TW'],
   ];
-  for (const [wanted, code] of cases) assert.equal(bestLanguage(wanted), code, wanted.join());
+  for (const [preferred, code] of cases) assert.equal(bestLanguage(preferred), code, preferred.join());
 });
 
 test('Arabic runs from the right', () => {

@@ -42,15 +42,15 @@ export function directionOf(code: string): 'ltr' | 'rtl' {
 }
 
 /** Returns the first of the reader's languages that the pages support. If there is none, it returns English. */
-export function bestLanguage(wanted: readonly string[]): string {
-  for (const tag of wanted) {
-    const code = ours(tag);
+export function bestLanguage(preferred: readonly string[]): string {
+  for (const tag of preferred) {
+    const code = supportedLanguage(tag);
     if (code) return code;
   }
   return 'en';
 }
 
-function ours(tag: string): string | undefined {
+function supportedLanguage(tag: string): string | undefined {
   const [base = '', ...rest] = tag.toLowerCase().split('-');
   if (base === 'zh') return rest.some((part) => ['tw', 'hk', 'mo', 'hant'].includes(part)) ? 'zh-TW' : 'zh';
   if (base === 'nb' || base === 'nn') return 'no';

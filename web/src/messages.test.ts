@@ -18,13 +18,13 @@ const files = import.meta.glob<Messages>(['../messages/**/*.json', '!../messages
 const tables = import.meta.glob<Terms>('../messages/terms/*.json', { eager: true, import: 'default' });
 const tableOf = (code: string): Terms => tables[`../messages/terms/${code}.json`] ?? {};
 const folderOf = (path: string) => path.replace(/[^/]*$/, '');
-const of = (code: string): Messages => {
+const messagesOf = (code: string): Messages => {
   const all = Object.entries(files).filter(([path]) => path.endsWith(`/${code}.json`));
   all.sort(([a], [b]) => (folderOf(a) < folderOf(b) ? -1 : 1));
   const { $schema: _, ...messages } = Object.assign({}, ...all.map(([, file]) => file));
   return messages;
 };
-const english = of('en');
+const english = messagesOf('en');
 const others = languages.map((l) => l.code).filter((code) => code !== 'en');
 
 // Messages with the same text as in English: names, and words that the languages share.
@@ -273,8 +273,8 @@ const atLeastOne = ['inputs_nothing', 'look_first_all', 'models_advice_few'];
 
 test('every language has a file in every folder, no file is of another, and no message is in two', () => {
   const folders = new Set(Object.keys(files).map(folderOf));
-  const wanted = [...folders].flatMap((folder) => languages.map(({ code }) => `${folder}${code}.json`));
-  assert.deepEqual(Object.keys(files).sort(), wanted.sort());
+  const expected = [...folders].flatMap((folder) => languages.map(({ code }) => `${folder}${code}.json`));
+  assert.deepEqual(Object.keys(files).sort(), expected.sort());
   const names = Object.entries(files).flatMap(([path, file]) => (path.endsWith('/en.json') ? Object.keys(file) : []));
   const twice = names.filter((name, i) => name !== '$schema' && names.indexOf(name) !== i);
   assert.deepEqual(twice, []);
@@ -296,14 +296,14 @@ test('every language has a word for every term', () => {
 for (const { code } of languages) {
   test(`${code} has a text for every form of a number`, () => {
     const { pluralCategories } = new Intl.PluralRules(code).resolvedOptions();
-    for (const [key, message] of Object.entries(of(code))) {
+    for (const [key, message] of Object.entries(messagesOf(code))) {
       for (const [form, text] of texts(message)) assert.notEqual(text.trim(), '', `${key} ${form}`);
       if (typeof message === 'string') continue;
       const [{ selectors, match, declarations }] = message;
       assert.deepEqual(selectors, ['form'], key);
       assert.deepEqual(Object.keys(match).sort(), pluralCategories.map((c) => `form=${c}`).sort(), key);
-      const inputs = (of: Messages[string] | undefined) =>
-        typeof of === 'object' ? of[0].declarations.filter((d) => d.startsWith('input ')) : [];
+      const inputs = (entry: Messages[string] | undefined) =>
+        typeof entry === 'object' ? entry[0].declarations.filter((d) => d.startsWith('input ')) : [];
       assert.deepEqual(inputs(message), inputs(english[key]), key);
       assert.ok(declarations.includes('local form = count: plural'), key);
     }
@@ -312,21 +312,21 @@ for (const { code } of languages) {
 
 for (const code of others) {
   test(`${code} says what English says`, () => {
-    const messages = of(code);
+    const messages = messagesOf(code);
     assert.deepEqual(Object.keys(messages), Object.keys(english));
-    for (const [key, here] of Object.entries(messages)) {
-      const there = english[key];
-      assert.equal(typeof here, typeof there, `${key} is one text or has forms, as the English one`);
-      for (const [form, text] of texts(here)) {
-        const where = `${key} ${form}`;
-        assert.doesNotMatch(text, /[!！]/, where);
-        const missing = holes(there).filter((hole) => !holes(here, text).includes(hole));
+    for (const [key, localMessage] of Object.entries(messages)) {
+      const englishMessage = english[key];
+      assert.equal(typeof localMessage, typeof englishMessage, `${key} is one text or has forms, as the English one`);
+      for (const [form, text] of texts(localMessage)) {
+        const context = `${key} ${form}`;
+        assert.doesNotMatch(text, /[!！]/, context);
+        const missing = holes(englishMessage).filter((hole) => !holes(localMessage, text).includes(hole));
         const optional = isForOneNumber(code, form, atLeastOne.includes(key) ? 1 : 0)
-          ? counts.filter((hole) => holes(there).includes(hole)).slice(0, 1)
+          ? counts.filter((hole) => holes(englishMessage).includes(hole)).slice(0, 1)
           : [];
-        assert.deepEqual(missing, missing.length > 0 ? optional : [], where);
-        const added = holes(here, text).filter((hole) => !holes(there).includes(hole));
-        assert.deepEqual(added, [], where);
+        assert.deepEqual(missing, missing.length > 0 ? optional : [], context);
+        const added = holes(localMessage, text).filter((hole) => !holes(englishMessage).includes(hole));
+        assert.deepEqual(added, [], context);
       }
     }
   });
@@ -335,17 +335,19 @@ for (const code of others) {
     const table = tableOf(code);
     const lower = (text: string) => text.toLocaleLowerCase(code).normalize();
     const used = new Set<string>();
-    const lacks: string[] = [];
-    for (const [key, message] of Object.entries(of(code))) {
+    const missingTerms: string[] = [];
+    for (const [key, message] of Object.entries(messagesOf(code))) {
       for (const term of new Set(formsIn(english[key]).map((form) => form.term))) {
         if (otherSense.includes(`${key} ${term}`)) continue;
         const words = table[term] ?? [];
-        const found = texts(message).map(([, text]) => words.filter((word) => lower(bare(text)).includes(lower(word))));
+        const found = texts(message).map(([, text]) =>
+          words.filter((word) => lower(withoutInputs(text)).includes(lower(word))),
+        );
         for (const word of found.flat()) used.add(`${term}: ${word}`);
-        if (found.some((those) => those.length === 0)) lacks.push(`${key} ${term}`);
+        if (found.some((those) => those.length === 0)) missingTerms.push(`${key} ${term}`);
       }
     }
-    assert.deepEqual(lacks.sort(), wordless[code] ?? []);
+    assert.deepEqual(missingTerms.sort(), wordless[code] ?? []);
     const stems = Object.entries(table).flatMap(([term, [, ...rest]]) => rest.map((word) => `${term}: ${word}`));
     assert.deepEqual(
       stems.filter((stem) => !used.has(stem)),
@@ -354,7 +356,7 @@ for (const code of others) {
   });
 
   test(`${code} leaves nothing in English`, () => {
-    const same = Object.entries(of(code)).filter(([key, message]) => {
+    const same = Object.entries(messagesOf(code)).filter(([key, message]) => {
       const words = texts(english[key]).map(([, text]) => text);
       return texts(message).some(([, text]) => words.includes(text));
     });
@@ -375,14 +377,14 @@ function texts(message: Messages[string] | undefined): [string, string][] {
 }
 
 /** Replaces the inputs of a text by NUL characters. */
-function bare(text: string): string {
+function withoutInputs(text: string): string {
   return text.replace(/\{\w+\}/g, '\0');
 }
 
 /** Returns the forms of terms in an English message. */
 function formsIn(message: Messages[string] | undefined): typeof forms {
   return texts(message).flatMap(([, text]) => {
-    let rest = bare(text);
+    let rest = withoutInputs(text);
     return forms.filter(({ pattern }) => {
       const before = rest;
       rest = rest.replace(pattern, '\0');

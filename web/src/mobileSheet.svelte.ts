@@ -1,28 +1,28 @@
 // The state of the sheet that replaces the side bar on narrow pages.
-let shown = $state(false);
-let there = $state(false);
+let isOpen = $state(false);
+let isRegistered = $state(false);
 
 /** Reports whether the sheet is open. */
 export function sheetOpen(): boolean {
-  return shown;
+  return isOpen;
 }
 
 /** Opens or closes the sheet. */
 export function openSheet(open = true): void {
-  shown = open;
+  isOpen = open;
 }
 
 /** Reports whether the page has a sheet. Pages before signing in have none. */
 export function hasSheet(): boolean {
-  return there;
+  return isRegistered;
 }
 
 /** Registers the sheet while the calling component is mounted. */
 export function registerSheet(): void {
   $effect(() => {
-    there = true;
+    isRegistered = true;
     return () => {
-      there = shown = false;
+      isRegistered = isOpen = false;
     };
   });
 }

@@ -11,35 +11,35 @@ const page = 1000; // the most that one call lists
 export const isPublicConcept = (id: string): boolean => id.startsWith('ai_');
 
 /** Returns the name of a concept in a language, by default the reader's. Until the names are loaded, it returns `name`. */
-export function conceptName(app: Application, id: string, name: string, tongue = language()): string {
+export function conceptName(app: Application, id: string, name: string, code = language()): string {
   if (!isPublicConcept(id)) return name;
-  request(app, tongue);
-  return namesByLanguage[tongue]?.[id] ?? name;
+  request(app, code);
+  return namesByLanguage[code]?.[id] ?? name;
 }
 
 /** Returns the language of the name that [conceptName] returns; undefined if it is unknown. */
-export function conceptLang(id: string, tongue = language()): string | undefined {
-  return isPublicConcept(id) && namesByLanguage[tongue]?.[id] ? tongue : undefined;
+export function conceptLang(id: string, code = language()): string | undefined {
+  return isPublicConcept(id) && namesByLanguage[code]?.[id] ? code : undefined;
 }
 
-function request(app: Application, tongue: string): void {
-  if (requested.has(tongue)) return;
-  requested.add(tongue);
-  read(app, tongue).then(
+function request(app: Application, code: string): void {
+  if (requested.has(code)) return;
+  requested.add(code);
+  read(app, code).then(
     (names) => {
-      namesByLanguage = { ...namesByLanguage, [tongue]: names };
+      namesByLanguage = { ...namesByLanguage, [code]: names };
     },
     () => {
-      setTimeout(() => requested.delete(tongue), 5000); // the next use of a name requests them again
+      setTimeout(() => requested.delete(code), 5000); // the next use of a name requests them again
     },
   );
 }
 
-async function read(app: Application, tongue: string): Promise<Record<string, string>> {
+async function read(app: Application, code: string): Promise<Record<string, string>> {
   const names: Record<string, string> = {};
   for (let n = 1; ; n++) {
     const { concepts } = await app.call<{ concepts: { id: string; name: string }[] }>('POST', '/concepts/searches', {
-      concept_query: { name: '*', language: tongue },
+      concept_query: { name: '*', language: code },
       pagination: { page: n, per_page: page },
     });
     for (const c of concepts) if (isPublicConcept(c.id)) names[c.id] = c.name;

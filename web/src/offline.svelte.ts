@@ -29,11 +29,11 @@ export function startsOffline(): boolean {
 
 /** Returns a function that asks the person whether to install the pages; undefined if the browser offers no installation. */
 export function installPrompt(): (() => Promise<void>) | undefined {
-  const asked = prompt;
-  if (!asked) return undefined;
+  const promptEvent = prompt;
+  if (!promptEvent) return undefined;
   return async () => {
     prompt = undefined;
-    await asked.prompt();
+    await promptEvent.prompt();
   };
 }
 

@@ -15,8 +15,8 @@ const many = 1000; // pending operations; a longer list is not read completely a
 function hasProgress(before: CopyStatus | undefined, now: CopyStatus): boolean {
   if (!before) return true;
   const countPending = (s: CopyStatus) => s.queued + s.sent;
-  const taken = now.phase === 'purged' && before.phase !== 'purged';
-  return taken || before.cursor !== now.cursor || countPending(now) > countPending(before);
+  const wasPurged = now.phase === 'purged' && before.phase !== 'purged';
+  return wasPurged || before.cursor !== now.cursor || countPending(now) > countPending(before);
 }
 
 export abstract class Outbox {
@@ -87,18 +87,18 @@ export abstract class Outbox {
 
   /** Returns the pending operations. If there are many, it reads only the newest at once. A later refresh reads all of them. */
   async #readPending(all: number): Promise<readonly PendingOperation[]> {
-    const began = performance.now();
-    if (all > many && began < this.#full && this.pending.length) {
+    const startedAt = performance.now();
+    if (all > many && startedAt < this.#full && this.pending.length) {
       this.#later ??= setTimeout(() => {
         this.#later = undefined;
         void this.refresh();
-      }, this.#full - began);
-      const known = new Map(this.pending.map((o) => [`${o.site}-${o.seq}`, o]));
-      for (const o of await listNewest(this.ask, all)) known.set(`${o.site}-${o.seq}`, o);
-      return [...known.values()];
+      }, this.#full - startedAt);
+      const byId = new Map(this.pending.map((o) => [`${o.site}-${o.seq}`, o]));
+      for (const o of await listNewest(this.ask, all)) byId.set(`${o.site}-${o.seq}`, o);
+      return [...byId.values()];
     }
     const operations = await listPending(this.ask);
-    this.#full = performance.now() + 4 * (performance.now() - began);
+    this.#full = performance.now() + 4 * (performance.now() - startedAt);
     return operations;
   }
 

@@ -67,9 +67,9 @@ test('what is said while what waits is read is told', async () => {
   const round = place.refresh();
   await new Promise(setImmediate);
   place.now = at(2);
-  const said = place.reportStatus(at(2));
+  const report = place.reportStatus(at(2));
   answer(Response.json({ status: { code: 10000 }, operations: [] }));
-  await Promise.all([round, said]);
+  await Promise.all([round, report]);
   assert.equal(place.status?.cursor, 2);
   assert.ok(place.notices > 1);
 });
@@ -83,9 +83,9 @@ test('a report that comes while pending operations are read is newer than the st
   const round = place.refresh();
   await new Promise(setImmediate);
   place.now = undefined; // the replica is closed
-  const said = place.reportStatus(at(1, { phase: 'purged', queued: 1 }));
+  const report = place.reportStatus(at(1, { phase: 'purged', queued: 1 }));
   answer(Response.json({ status: { code: 10000 }, operations: [] }));
-  await Promise.all([round, said]);
+  await Promise.all([round, report]);
   assert.equal(place.status?.phase, 'purged');
 });
 

@@ -13,8 +13,8 @@ export class Replica extends Outbox {
   /** Whether this browser had no replica before. If so, it has no earlier pending operations. */
   readonly fresh: boolean;
 
-  away = $state(false); // the person switched contact with the origin off
-  whole = $state(false); // the replica was once as complete as the origin, perhaps at an earlier visit
+  isOfflineByChoice = $state(false); // the person switched contact with the origin off
+  isComplete = $state(false); // the replica was once as complete as the origin, perhaps at an earlier visit
   #isRemembered = false;
   #savedContact: string | undefined; // time of the last contact that is stored in the browser's list
 
@@ -22,15 +22,15 @@ export class Replica extends Outbox {
     super();
     this.app = app;
     this.fresh = offlineApp(app.id) === undefined;
-    this.away = app.offline ?? false;
-    this.whole = app.whole ?? false;
+    this.isOfflineByChoice = app.offline ?? false;
+    this.isComplete = app.whole ?? false;
     this.#savedContact = app.contact;
     this.device = new Device({
       copy: {
         origin: '',
         app: app.id,
         credential: async () => `Bearer ${(await pageToken(app.id)).token}`,
-        offline: this.away,
+        offline: this.isOfflineByChoice,
         ...(app.eager && { pictures: 'eager' as const }),
       },
     });
@@ -53,8 +53,8 @@ export class Replica extends Outbox {
     this.#savedContact = this.contact;
     saveOfflineApp({
       ...this.app,
-      offline: this.away,
-      whole: this.whole,
+      offline: this.isOfflineByChoice,
+      whole: this.isComplete,
       ...(this.#savedContact && { contact: this.#savedContact }),
     });
   }
@@ -70,8 +70,8 @@ export class Replica extends Outbox {
 
   async #take(status: CopyStatus): Promise<void> {
     this.setStatus(status);
-    if (status.as_of && !this.whole) {
-      this.whole = true;
+    if (status.as_of && !this.isComplete) {
+      this.isComplete = true;
       if (this.#isRemembered) this.remember();
     }
     if (this.#isRemembered && isLater(status.contact, this.#savedContact)) this.remember();
@@ -89,13 +89,15 @@ export class Replica extends Outbox {
   }
 
   protected get reached(): boolean {
-    return this.whole || this.status?.contact !== undefined;
+    return this.isComplete || this.status?.contact !== undefined;
   }
 
   /** Whether the replica reports that the origin is unreachable. */
   readonly offline = $derived.by(() => {
     const { phase, problem } = this.status ?? { phase: 'stopped', problem: undefined };
-    return this.away || phase === 'unreachable' || phase === 'stopped' || (phase === 'connecting' && !!problem);
+    return (
+      this.isOfflineByChoice || phase === 'unreachable' || phase === 'stopped' || (phase === 'connecting' && !!problem)
+    );
   });
 
   /** Reports whether everything that the origin had at a moment is stored. moment: milliseconds since 1970. */
@@ -105,9 +107,9 @@ export class Replica extends Outbox {
   }
 
   /** Disconnects the replica from its origin, or connects it again. */
-  setAway(away: boolean): void {
-    this.away = away;
-    void this.#sync?.offline(away);
+  setOfflineByChoice(isOfflineByChoice: boolean): void {
+    this.isOfflineByChoice = isOfflineByChoice;
+    void this.#sync?.offline(isOfflineByChoice);
     this.remember();
   }
 

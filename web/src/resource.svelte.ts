@@ -42,10 +42,10 @@ export class Action {
   }
 
   /** Runs the work unless other work runs, and reports whether it succeeded. */
-  run = (work: () => Promise<void>): Promise<boolean> => (this.busy ? Promise.resolve(false) : this.beside(work));
+  run = (work: () => Promise<void>): Promise<boolean> => (this.busy ? Promise.resolve(false) : this.runParallel(work));
 
   /** Runs the work in parallel with other work, and reports whether it succeeded. */
-  beside = async (work: () => Promise<void>): Promise<boolean> => {
+  runParallel = async (work: () => Promise<void>): Promise<boolean> => {
     this.#running++;
     this.failure = undefined;
     try {

@@ -7,14 +7,14 @@ import { withRetry } from './retry';
 /** Returns a caller with a server that gives these answers in turn, and records the calls and the waits in seconds. */
 function rig(...answers: [status: number, wait?: number][]) {
   const waits: number[] = [];
-  const asked = { times: 0 };
+  const requests = { times: 0 };
   const ask = async () => {
-    const [status, wait] = answers[asked.times++] ?? assert.fail('it was asked once more');
+    const [status, wait] = answers[requests.times++] ?? assert.fail('it was asked once more');
     const body = { status: { code: status === 200 ? 10000 : 11005, description: 'Too Many Requests' } };
     return Response.json(body, { status, ...(wait !== undefined && { headers: { 'Retry-After': String(wait) } }) });
   };
   const pause = async (seconds: number) => void waits.push(seconds);
-  return { waits, asked, patient: () => withRetry(ask, pause) };
+  return { waits, requests, patient: () => withRetry(ask, pause) };
 }
 
 test('what is refused for its rate is asked again when it is time', async () => {
@@ -36,8 +36,8 @@ test('it is not waited for ever, and who asks is told for how long', async () =>
   assert.equal((await far.patient()).status, 429);
   assert.deepEqual(far.waits, []);
   const long = rig([429, 4], [429, 4], [429, 4]);
-  const told = await call(long.patient, 'GET', '/inputs').catch((failure) => failure);
-  assert.ok(told instanceof Failure);
-  assert.deepEqual([told.status, told.code, told.retryAfter], [429, 11005, 4]);
+  const refusal = await call(long.patient, 'GET', '/inputs').catch((failure) => failure);
+  assert.ok(refusal instanceof Failure);
+  assert.deepEqual([refusal.status, refusal.code, refusal.retryAfter], [429, 11005, 4]);
   assert.deepEqual(long.waits, [4, 4]);
 });

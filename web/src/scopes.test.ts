@@ -18,20 +18,20 @@ const scope = (id: string, ...needs: string[]): Scope => ({ id, name: scopeName(
 const table: Scope[] = [
   scope('All'),
   ...['Predict', 'Predict_Feedback', 'Search', 'Search_Feedback'].map((id) => scope(id)),
-  ...['Inputs', 'Concepts', 'Models', 'Workflows'].flatMap((what) => [
-    scope(`${what}_Get`),
-    scope(`${what}_Add`, `${what}_Get`),
-    scope(`${what}_Patch`, `${what}_Get`),
-    scope(`${what}_Delete`, `${what}_Add`, `${what}_Get`),
+  ...['Inputs', 'Concepts', 'Models', 'Workflows'].flatMap((resource) => [
+    scope(`${resource}_Get`),
+    scope(`${resource}_Add`, `${resource}_Get`),
+    scope(`${resource}_Patch`, `${resource}_Get`),
+    scope(`${resource}_Delete`, `${resource}_Add`, `${resource}_Get`),
   ]),
   scope('Models_Train', 'Models_Get'),
 ].filter((s) => s.id !== 'Concepts_Delete');
 const none: ReadonlySet<string> = new Set<string>();
 
 test('the groups hold every scope but the one for all', () => {
-  const held = new Set(groupIds.flatMap((id) => groups[id].own));
+  const groupScopes = new Set(groupIds.flatMap((id) => groups[id].own));
   assert.deepEqual(
-    [...held].sort(),
+    [...groupScopes].sort(),
     table
       .map((s) => s.id)
       .filter((id) => id !== 'All')

@@ -99,9 +99,9 @@ export function withoutScope(chosen: ScopeSet, scope: string, table: readonly Sc
 export function describeScopes(scopes: readonly string[]): { everything: boolean; groups: GroupId[]; rest: string[] } {
   const chosen = new Set(scopes);
   if (chosen.has(allScopes)) return { everything: true, groups: [], rest: [] };
-  const whole = groupIds.filter((id) => groupShare(chosen, id) === 'whole');
-  const groupScopes = new Set(whole.flatMap((id) => groups[id].own));
-  return { everything: false, groups: whole, rest: scopes.filter((s) => !groupScopes.has(s)) };
+  const fullGroups = groupIds.filter((id) => groupShare(chosen, id) === 'whole');
+  const groupScopes = new Set(fullGroups.flatMap((id) => groups[id].own));
+  return { everything: false, groups: fullGroups, rest: scopes.filter((s) => !groupScopes.has(s)) };
 }
 
 /** Returns the first group with a scope; undefined if there is none. scope: its displayed name. */

@@ -38,8 +38,8 @@ export function nameOfEdge(): string {
 /** Reports whether the reader may open applications: with an account, with a key at an edge, or at the edge of a demonstration. */
 export function hasAccess(): boolean {
   if (state.is !== 'known') return false;
-  const { account, edge: here } = state.session;
-  return account !== null || (here !== undefined && (here.open || pastedKeys().length > 0));
+  const { account, edge: edgeInfo } = state.session;
+  return account !== null || (edgeInfo !== undefined && (edgeInfo.open || pastedKeys().length > 0));
 }
 
 /** Stores a session from the server. */

@@ -9,18 +9,18 @@ export interface ShortcutKey {
   readonly does: string;
 }
 
-let on = $state(readChoice('keys') !== 'off');
+let isOn = $state(readChoice('keys') !== 'off');
 let lists = $state.raw<readonly (() => readonly ShortcutKey[])[]>([]);
 
 /** Reports whether single-key shortcuts are on. */
 export function keysOn(): boolean {
-  return on;
+  return isOn;
 }
 
 /** Turns single-key shortcuts on or off. */
-export function setKeys(wanted: boolean): void {
-  on = wanted;
-  saveChoice('keys', wanted ? undefined : 'off');
+export function setKeys(enabled: boolean): void {
+  isOn = enabled;
+  saveChoice('keys', enabled ? undefined : 'off');
 }
 
 /** Returns the keys of the current page. */
@@ -43,7 +43,7 @@ export function shortcut(key: string, text: () => string, act: () => void): void
   listKeys(() => [{ key: signs[key] ?? key.toUpperCase(), does: text() }]);
   $effect(() => {
     const press = (event: KeyboardEvent) => {
-      if (!on || event.key.toLowerCase() !== key || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (!isOn || event.key.toLowerCase() !== key || event.ctrlKey || event.metaKey || event.altKey) return;
       const target = event.target as HTMLElement;
       if (target.closest('input, textarea, select, [contenteditable], [role="dialog"], [role="alertdialog"]')) return;
       event.preventDefault();

@@ -52,29 +52,29 @@ test('what the truth line says never contradicts itself, whatever is the case', 
           for (const offline of [false, true])
             for (const contact of ['', before(0), before(59_000), before(61_000), before(86_400_000)]) {
               const truth = { queued, sent, conflicts, reached };
-              const [said, met, mark] = [
+              const [parts, met, mark] = [
                 truthParts(truth, offline),
                 contactOf(truth, offline, contact, now),
                 markOf(truth),
               ];
-              const what = JSON.stringify({ ...truth, offline, contact, said, met });
+              const context = JSON.stringify({ ...truth, offline, contact, parts, met });
               const counts = queued + sent + conflicts > 0;
               // The parts are exactly the counts above 0.
               assert.deepEqual(
-                said.filter((one) => one === 'queued' || one === 'sent' || one === 'conflicts'),
+                parts.filter((one) => one === 'queued' || one === 'sent' || one === 'conflicts'),
                 [...(queued ? ['queued'] : []), ...(sent ? ['sent'] : []), ...(conflicts ? ['conflicts'] : [])],
-                what,
+                context,
               );
-              assert.equal(said.includes('confirmed'), !counts && reached, what);
-              assert.equal(said.includes('confirmed'), mark === 'confirmed', what);
-              assert.equal(said.includes('unreached'), !counts && !reached, what);
+              assert.equal(parts.includes('confirmed'), !counts && reached, context);
+              assert.equal(parts.includes('confirmed'), mark === 'confirmed', context);
+              assert.equal(parts.includes('unreached'), !counts && !reached, context);
               // The truth line and the contact do not contradict each other.
-              if (offline) assert.ok(['never', 'lost', 'before'].includes(met), what);
-              else assert.ok(['never', 'seeking', 'connected'].includes(met), what);
-              if (said.includes('offline')) assert.notEqual(met, 'connected', what);
-              if (met === 'connected') assert.ok(contact, what);
-              if (met === 'before') assert.ok(now - Date.parse(contact) >= 60_000, what);
-              if (met === 'never') assert.ok(!said.includes('confirmed'), what);
+              if (offline) assert.ok(['never', 'lost', 'before'].includes(met), context);
+              else assert.ok(['never', 'seeking', 'connected'].includes(met), context);
+              if (parts.includes('offline')) assert.notEqual(met, 'connected', context);
+              if (met === 'connected') assert.ok(contact, context);
+              if (met === 'before') assert.ok(now - Date.parse(contact) >= 60_000, context);
+              if (met === 'never') assert.ok(!parts.includes('confirmed'), context);
               cases++;
             }
   assert.equal(cases, 160);

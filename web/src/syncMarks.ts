@@ -8,8 +8,8 @@ const worstFirst: readonly MarkKind[] = ['conflict', 'queued', 'sent', 'local', 
 
 /** Returns the worst of several marks; undefined if there are none. */
 export function worstMark(all: Iterable<MarkKind>): MarkKind | undefined {
-  const here = new Set(all);
-  return worstFirst.find((mark) => here.has(mark));
+  const present = new Set(all);
+  return worstFirst.find((mark) => present.has(mark));
 }
 
 /** The input, concept or model that an operation changes. */
@@ -21,16 +21,16 @@ export interface Subject {
 
 /** Returns the marks of unconfirmed changes and of conflicts, by the id of the changed input, concept or model. */
 export function marksById(
-  what: keyof Subject,
+  subject: keyof Subject,
   waiting: readonly (Subject & { readonly state: 'queued' | 'sent' })[],
   conflicts: readonly Subject[],
 ): ReadonlyMap<string, MarkKind> {
   const found = new Map<string, MarkKind>();
-  const put = (id: string | undefined, mark: MarkKind) => {
+  const addMark = (id: string | undefined, mark: MarkKind) => {
     if (id) found.set(id, worstMark([mark, found.get(id) ?? mark]) as MarkKind);
   };
-  for (const operation of waiting) put(operation[what], operation.state);
-  for (const conflict of conflicts) put(conflict[what], 'conflict');
+  for (const operation of waiting) addMark(operation[subject], operation.state);
+  for (const conflict of conflicts) addMark(conflict[subject], 'conflict');
   return found;
 }
 

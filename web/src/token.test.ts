@@ -5,72 +5,72 @@ import { type IssuedToken, Token } from './token';
 /** Returns a Token, its pending requests, which the test answers, and a clock that only the test advances. */
 function rig() {
   const clock = { now: 0 };
-  const asked: { answer: (one: IssuedToken) => void; fail: (why: Error) => void }[] = [];
-  const ask = () => new Promise<IssuedToken>((answer, fail) => asked.push({ answer, fail }));
-  return { clock, asked, token: new Token(ask, () => clock.now) };
+  const requests: { answer: (one: IssuedToken) => void; fail: (error: Error) => void }[] = [];
+  const ask = () => new Promise<IssuedToken>((answer, fail) => requests.push({ answer, fail }));
+  return { clock, requests, token: new Token(ask, () => clock.now) };
 }
 
 test('all who wait have one answer, and who comes later has it still', async () => {
-  const { asked, token } = rig();
+  const { requests, token } = rig();
   const waiting = [token.get(), token.get(), token.get()];
-  assert.equal(asked.length, 1);
-  asked[0]?.answer({ token: 'a', expires_in: 3600 });
+  assert.equal(requests.length, 1);
+  requests[0]?.answer({ token: 'a', expires_in: 3600 });
   assert.deepEqual(await Promise.all(waiting), ['a', 'a', 'a']);
   assert.equal(await token.get(), 'a');
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
 });
 
 test('a failure is told to all who wait for it, and kept for nobody else', async () => {
-  const { asked, token } = rig();
+  const { requests, token } = rig();
   const waiting = [token.get(), token.get()];
-  asked[0]?.fail(new Error('not reached'));
+  requests[0]?.fail(new Error('not reached'));
   for (const one of waiting) await assert.rejects(one, /not reached/);
   const next = token.get();
-  assert.equal(asked.length, 2);
-  asked[1]?.answer({ token: 'b', expires_in: 3600 });
+  assert.equal(requests.length, 2);
+  requests[1]?.answer({ token: 'b', expires_in: 3600 });
   assert.equal(await next, 'b');
 });
 
 test('a minute before its end it is asked for again, counted from when it was asked for', async () => {
-  const { clock, asked, token } = rig();
+  const { clock, requests, token } = rig();
   const first = token.get();
   clock.now = 9_000;
-  asked[0]?.answer({ token: 'a', expires_in: 300 });
+  requests[0]?.answer({ token: 'a', expires_in: 300 });
   await first;
   clock.now = 239_999;
   assert.equal(await token.get(), 'a');
   clock.now = 240_000;
   void token.get();
   void token.get();
-  assert.equal(asked.length, 2);
+  assert.equal(requests.length, 2);
 });
 
 test('a refused one is not shown again, and a refusal of an older one takes nothing away', async () => {
-  const { asked, token } = rig();
+  const { requests, token } = rig();
   const first = token.get();
-  asked[0]?.answer({ token: 'a', expires_in: 3600 });
+  requests[0]?.answer({ token: 'a', expires_in: 3600 });
   await first;
   token.refuse('a');
   const second = token.get();
-  asked[1]?.answer({ token: 'b', expires_in: 3600 });
+  requests[1]?.answer({ token: 'b', expires_in: 3600 });
   assert.equal(await second, 'b');
   token.refuse('a');
   assert.equal(await token.get(), 'b');
-  assert.equal(asked.length, 2);
+  assert.equal(requests.length, 2);
 });
 
 test('an ask that is never answered holds up nobody who comes later', async () => {
-  const { clock, asked, token } = rig();
+  const { clock, requests, token } = rig();
   void token.get();
   clock.now = 9_999;
   void token.get();
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
   clock.now = 10_000;
   const later = token.get();
-  assert.equal(asked.length, 2);
-  asked[1]?.answer({ token: 'b', expires_in: 3600 });
+  assert.equal(requests.length, 2);
+  requests[1]?.answer({ token: 'b', expires_in: 3600 });
   assert.equal(await later, 'b');
-  asked[0]?.fail(new Error('too late'));
+  requests[0]?.fail(new Error('too late'));
   await new Promise(setImmediate);
   assert.equal(await token.get(), 'b');
 });

@@ -26,19 +26,19 @@ export class Token {
     const now = this.#now();
     if (this.#current && now < this.#current.until) return Promise.resolve(this.#current.text);
     if (this.#request && now < this.#request.until) return this.#request.answer;
-    const asked = { answer: this.#issue(), until: now + patience };
-    this.#request = asked;
-    const over = () => {
-      if (this.#request === asked) this.#request = undefined;
+    const request = { answer: this.#issue(), until: now + patience };
+    this.#request = request;
+    const clearRequest = () => {
+      if (this.#request === request) this.#request = undefined;
     };
-    asked.answer.then(over, over);
-    return asked.answer;
+    request.answer.then(clearRequest, clearRequest);
+    return request.answer;
   }
 
   async #issue(): Promise<string> {
-    const began = this.#now();
+    const startedAt = this.#now();
     const { token, expires_in } = await this.#ask();
-    this.#current = { text: token, until: began + expires_in * 1000 - early };
+    this.#current = { text: token, until: startedAt + expires_in * 1000 - early };
     return token;
   }
 

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 /** The modules that the first screen of a signed-in person loads, in addition to index.html, its static imports and one language. */
-const first = ['src/views/studio/Studio.svelte'];
+const firstModules = ['src/views/studio/Studio.svelte'];
 
 /** Matches the modules of the pages that work without a network. The list contains them with all modules that they load later. */
-const offline = /^src\/(parts\/|views\/(?!door\/|docs\/|account\/|applications\/))/;
+const offlineModules = /^src\/(parts\/|views\/(?!door\/|docs\/|account\/|applications\/))/;
 /** The paths in the list that are not in the manifest of the build. */
-const addresses = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
+const extraPaths = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 
 /**
  * Returns the plugin.
@@ -63,24 +63,24 @@ function walk(folder) {
 function list(dist, manifest) {
   const files = new Set();
   const seen = new Set();
-  const take = (/** @type {string} */ key, /** @type {boolean} */ later) => {
+  const addChunk = (/** @type {string} */ key, /** @type {boolean} */ withDynamic) => {
     const chunk = manifest[key];
     if (!chunk) throw new Error(`${key} is no chunk of the build`);
-    if (seen.has(`${key} ${later}`)) return;
-    seen.add(`${key} ${later}`);
+    if (seen.has(`${key} ${withDynamic}`)) return;
+    seen.add(`${key} ${withDynamic}`);
     for (const file of [chunk.file, ...(chunk.css ?? []), ...(chunk.assets ?? [])]) files.add(`/${file}`);
-    for (const next of chunk.imports ?? []) take(next, later && !next.startsWith('index.html'));
-    if (later) for (const next of chunk.dynamicImports ?? []) take(next, later);
+    for (const next of chunk.imports ?? []) addChunk(next, withDynamic && !next.startsWith('index.html'));
+    if (withDynamic) for (const next of chunk.dynamicImports ?? []) addChunk(next, withDynamic);
   };
-  take('index.html', false);
-  for (const key of Object.keys(manifest)) if (offline.test(key)) take(key, true);
-  for (const key of Object.keys(manifest)) if (key.startsWith('src/words/')) take(key, false);
-  const here = (/** @type {string} */ path) => new URL(path, import.meta.url).pathname;
-  const runtime = readdirSync(here('../runtime/src'))
+  addChunk('index.html', false);
+  for (const key of Object.keys(manifest)) if (offlineModules.test(key)) addChunk(key, true);
+  for (const key of Object.keys(manifest)) if (key.startsWith('src/words/')) addChunk(key, false);
+  const resolvePath = (/** @type {string} */ path) => new URL(path, import.meta.url).pathname;
+  const runtime = readdirSync(resolvePath('../runtime/src'))
     .filter((name) => name.endsWith('.ts') && !name.startsWith('node'))
     .map((name) => `/runtime/${name.replace(/\.ts$/, '.js')}`);
-  const samples = readdirSync(here('../samples')).map((name) => `/samples/${name}`);
-  const text = JSON.stringify([...addresses, ...[...files, ...runtime, ...samples].sort()]);
+  const samples = readdirSync(resolvePath('../samples')).map((name) => `/samples/${name}`);
+  const text = JSON.stringify([...extraPaths, ...[...files, ...runtime, ...samples].sort()]);
   const name = `assets/shell-${createHash('sha256').update(text).digest('hex').slice(0, 8)}.json`;
   writeFileSync(join(dist, name), text);
   const page = join(dist, 'index.html');
@@ -104,28 +104,32 @@ function report(dist, manifest, limit) {
     if (files.has(chunk.file)) return files;
     files.add(chunk.file);
     for (const css of chunk.css ?? []) files.add(css);
-    const words = (chunk.dynamicImports ?? []).filter((/** @type {string} */ one) => isWords(one, language));
-    for (const next of [...(chunk.imports ?? []), ...words]) closure(next, language, files);
+    const wordChunks = (chunk.dynamicImports ?? []).filter((/** @type {string} */ chunkKey) =>
+      isWords(chunkKey, language),
+    );
+    for (const next of [...(chunk.imports ?? []), ...wordChunks]) closure(next, language, files);
     return files;
   };
   const isWords = (/** @type {string} */ key, language = '') =>
     key.startsWith('src/words/') && key.endsWith(`${language}.js`);
   const shellIn = (/** @type {string} */ language) => {
     const files = new Set(['index.html']);
-    for (const key of ['index.html', ...first]) closure(key, language, files);
+    for (const key of ['index.html', ...firstModules]) closure(key, language, files);
     return files;
   };
   const sum = (/** @type {Iterable<string>} */ files) => [...files].reduce((n, f) => n + size(f), 0);
   const languages = Object.keys(manifest).flatMap((key) => key.match(/^src\/words\/shell(\/.+)\.js$/)?.[1] ?? []);
   const longest = languages.reduce((a, b) => (sum(shellIn(b)) > sum(shellIn(a)) ? b : a));
-  const whole = sum(shellIn(longest));
+  const shellSize = sum(shellIn(longest));
   const english = shellIn('/en');
   const kb = (/** @type {number} */ n) => `${(n / 1000).toFixed(1).padStart(7)} kB`;
-  console.log(`gzipped:\n${kb(whole)}  the shell with its longest words (${longest.slice(1)}), of ${limit / 1000} kB`);
+  console.log(
+    `gzipped:\n${kb(shellSize)}  the shell with its longest words (${longest.slice(1)}), of ${limit / 1000} kB`,
+  );
   console.log('With English words, and without the shell:');
   for (const key of Object.keys(manifest).sort()) {
-    if (!manifest[key].isDynamicEntry || first.includes(key) || isWords(key)) continue;
+    if (!manifest[key].isDynamicEntry || firstModules.includes(key) || isWords(key)) continue;
     console.log(`${kb(sum([...closure(key, '/en', new Set())].filter((f) => !english.has(f))))}  ${key}`);
   }
-  if (whole > limit) throw new Error(`the shell is ${whole} bytes, over ${limit}`);
+  if (shellSize > limit) throw new Error(`the shell is ${shellSize} bytes, over ${limit}`);
 }

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-const shown = ['lighthouse', 'sea', 'bird', 'sunset', 'sailboat'];
+const sampleConcepts = ['lighthouse', 'sea', 'bird', 'sunset', 'sailboat'];
 
 /**
  * Returns the plugin.
@@ -20,7 +20,7 @@ export function samples(folder) {
 }
 
 /**
- * Reads the names of the shown concepts.
+ * Reads the names of the sample concepts.
  * @param {string} folder @returns {Record<string, Record<string, string>>} language → English name → name
  */
 export function read(folder) {
@@ -33,17 +33,17 @@ export function read(folder) {
         .map((line) => /** @type {[string, string]} */ (line.split('\t'))),
     );
   const english = new Map([...names('en.tsv')].map(([id, word]) => [word, id]));
-  const all = readdirSync(root).filter((f) => f.endsWith('.tsv'));
+  const files = readdirSync(root).filter((f) => f.endsWith('.tsv'));
   return Object.fromEntries(
-    all.map((file) => {
+    files.map((file) => {
       const words = names(file);
       return [
         file.slice(0, -4),
         Object.fromEntries(
-          shown.map((word) => {
-            const here = words.get(english.get(word) ?? '');
-            if (!here) throw new Error(`${file}: no name for ${word}`);
-            return [word, here];
+          sampleConcepts.map((word) => {
+            const translation = words.get(english.get(word) ?? '');
+            if (!translation) throw new Error(`${file}: no name for ${word}`);
+            return [word, translation];
           }),
         ),
       ];

@@ -24,8 +24,8 @@ async function sha256(data) {
   return Array.from(sum, (b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-function equal(got, want, what) {
-  if (got !== want) throw new Error(`${what}: ${got}, want ${want}`);
+function equal(got, want, label) {
+  if (got !== want) throw new Error(`${label}: ${got}, want ${want}`);
 }
 
 /** Repeats operations with a module of kernels, and returns the number of calls. */

@@ -68,9 +68,9 @@ export class Peer {
   static async open(store: string): Promise<Peer> {
     const peer = crypto.randomUUID();
     const p = new Peer(store, peer);
-    await new Promise<void>((held) => {
+    await new Promise<void>((resolve) => {
       void navigator.locks.request(peerName(store, peer), () => {
-        held();
+        resolve();
         return new Promise<void>((leave) => {
           p.#leave = leave;
         });

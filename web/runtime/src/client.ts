@@ -52,19 +52,19 @@ export interface CommonOptions {
 }
 
 /**
- * Returns the settings of a replica for the engine's thread. `here` is the page's origin, and the default for `origin`. It throws a
+ * Returns the settings of a replica for the engine's thread. `pageOrigin` is the page's origin, and the default for `origin`. It throws a
  * TypeError for invalid options.
  */
 export function copyStart(
   { origin, app, name, pictures, offline }: CopyOptions,
-  here?: string,
+  pageOrigin?: string,
 ): Start['copy'] & object {
   if (!/^[0-9a-f]{32}$/.test(app)) throw new TypeError(`${app} is not the id of an application`);
-  const base = (origin || here || '').replace(/\/+$/, '');
+  const base = (origin || pageOrigin || '').replace(/\/+$/, '');
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
     throw new TypeError(`${JSON.stringify(origin)} is not the URL of an origin`);
   const { protocol, hostname } = new URL(base);
-  if (protocol === 'http:' && base !== here && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+  if (protocol === 'http:' && base !== pageOrigin && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
     throw new TypeError(`${base} must begin with https: plain HTTP would send pictures and keys unencrypted`);
   return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }), ...(offline && { offline }) };
 }
@@ -74,9 +74,9 @@ export class ReplicaClient {
   /** Called when the status of the replica changes. */
   onchange: ((status: CopyStatus) => void) | undefined;
 
-  #ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>;
+  #ask: (request: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>;
 
-  constructor(ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>) {
+  constructor(ask: (request: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>) {
     this.#ask = ask;
   }
 
@@ -145,9 +145,9 @@ export class Client {
    * Called with the reason if the runtime ends without `close`: its thread failed, or the owner tab was closed and this tab cannot open the
    * store. Every later call rejects.
    */
-  onend: ((why: Error) => void) | undefined;
+  onend: ((reason: Error) => void) | undefined;
 
-  #sync = new ReplicaClient((sync) => this.#tell({ sync }));
+  #sync = new ReplicaClient((sync) => this.#send({ sync }));
   #port: Port;
   #prefix: string;
   #info!: RuntimeInfo; // set before `open` resolves
@@ -171,12 +171,12 @@ export class Client {
   ): Promise<Client> {
     const c = new Client(port, start.publicUrl);
     return new Promise((resolve, reject) => {
-      const fail = (why: unknown) => {
+      const fail = (reason: unknown) => {
         if (c.#broken) return;
         port.close();
-        c.#break(why as Error);
-        reject(why);
-        if (c.#info && !c.#closed) c.onend?.(why as Error);
+        c.#break(reason as Error);
+        reject(reason);
+        if (c.#info && !c.#closed) c.onend?.(reason as Error);
       };
       if (signal?.aborted) return fail(signal.reason);
       const stop = () => fail(signal?.reason);
@@ -184,7 +184,7 @@ export class Client {
       port.onerror = fail;
       port.onmessage = (m: FromEngine) => {
         if ('alive' in m) return;
-        if ('credential' in m) return void c.#show(m.credential, copy);
+        if ('credential' in m) return void c.#sendCredential(m.credential, copy);
         if ('progress' in m) return onProgress?.(m.progress);
         if ('opened' in m) {
           signal?.removeEventListener('abort', stop);
@@ -200,7 +200,7 @@ export class Client {
   }
 
   /** Answers the engine's question for a credential, by the `credential` option. */
-  async #show(credential: number, copy: CopyOptions | undefined): Promise<void> {
+  async #sendCredential(credential: number, copy: CopyOptions | undefined): Promise<void> {
     try {
       if (!copy) throw new Error('no credential: the runtime was opened without a replica');
       this.#port.post({ credential, value: await copy.credential() } satisfies ToEngine);
@@ -213,26 +213,26 @@ export class Client {
     if ('closed' in m) this.#whenClosed();
     if ('copy' in m) this.#sync.onchange?.(m.copy);
     if (!('id' in m)) return;
-    const told = this.#calls.get(m.id);
+    const call = this.#calls.get(m.id);
     if ('frames' in m) {
       const { frame, ...progress } = m.frames;
       const seen = frame && { frame: { picture: frame.picture, answer: response(frame.answer) } };
-      told?.frames?.({ ...progress, ...seen });
+      call?.frames?.({ ...progress, ...seen });
       return;
     }
     this.#calls.delete(m.id);
-    if ('failed' in m) told?.reject(failure(m.name, m.failed));
-    else told?.resolve('answer' in m ? m.answer : 'told' in m ? m.told : m.value);
+    if ('failed' in m) call?.reject(failure(m.name, m.failed));
+    else call?.resolve('answer' in m ? m.answer : 'told' in m ? m.told : m.value);
   }
 
-  #break(why: Error): void {
-    this.#broken = why;
-    for (const told of this.#calls.values()) told.reject(why);
+  #break(reason: Error): void {
+    this.#broken = reason;
+    for (const call of this.#calls.values()) call.reject(reason);
     this.#calls.clear();
     this.#whenClosed();
   }
 
-  #tell(
+  #send(
     m:
       | { request: Call; frames?: true; pictures?: Pictures; files?: [string, Blob][] }
       | { ask: string }
@@ -251,15 +251,15 @@ export class Client {
         reject(signal?.reason);
       };
       signal?.addEventListener('abort', stop);
-      const over = () => signal?.removeEventListener('abort', stop);
+      const cleanUp = () => signal?.removeEventListener('abort', stop);
       this.#calls.set(id, {
         resolve: (value) => {
-          over();
+          cleanUp();
           resolve(value);
         },
-        reject: (why) => {
-          over();
-          reject(why);
+        reject: (reason) => {
+          cleanUp();
+          reject(reason);
         },
         frames,
       });
@@ -294,13 +294,13 @@ export class Client {
       ...(pictures && { pictures }),
       ...(files && { files }),
     };
-    return response((await this.#tell(call, signal, frames)) as Answer);
+    return response((await this.#send(call, signal, frames)) as Answer);
   }
 
   /** Returns the memory of the engine's instance in bytes: `heap` is in use, and `system` was obtained from the host. */
   async memory(): Promise<{ heap: number; system: number }> {
     const [{ Reader }, { getMemoryReply }] = await Promise.all([import('./envelope.ts'), import('./envelope.gen.ts')]);
-    return getMemoryReply(new Reader((await this.#tell({ ask: 'memory' })) as Uint8Array));
+    return getMemoryReply(new Reader((await this.#send({ ask: 'memory' })) as Uint8Array));
   }
 
   /** Ends the runtime, and resolves when its files are closed. Calls in progress reject. */

@@ -18,7 +18,7 @@ export interface Input {
 export interface RunResult {
   code: number; // exit code; 1 if the program trapped
   text: string; // the end of standard error
-  enough: boolean; // whether `out` ended the run
+  isStopped: boolean; // whether `out` ended the run
   memory: boolean; // whether the program needed more memory than its limit
 }
 
@@ -31,30 +31,30 @@ class Stop extends Error {
 
 /**
  * Runs a program. `out` gets each piece of standard output, which is valid until `out` returns. If `out` returns false, the run ends. If
- * the program has more than `most` bytes of memory, the run ends at its next call of WASI. The maximum in the module must be above `most`,
- * so that runCommand notices the excess.
+ * the program has more than `maxMemory` bytes of memory, the run ends at its next call of WASI. The maximum in the module must be above
+ * `maxMemory`, so that runCommand notices the excess.
  */
 export function runCommand(
   module: WebAssembly.Module,
   args: string[],
   input: Input,
   out: (p: Uint8Array) => boolean,
-  most: number,
+  maxMemory: number,
 ): RunResult {
-  const ended: RunResult = { code: 0, text: '', enough: false, memory: false };
+  const ended: RunResult = { code: 0, text: '', isStopped: false, memory: false };
   let failed: unknown; // what `out` threw
-  let over: Stop | undefined;
+  let stopError: Stop | undefined;
   let memory = new WebAssembly.Memory({ initial: 0 });
   let [all, view] = [new Uint8Array(), new DataView(new ArrayBuffer(0))];
-  const renew = () => {
+  const renewViews = () => {
     if (all.buffer === memory.buffer) return;
     all = new Uint8Array(memory.buffer);
     view = new DataView(memory.buffer);
-    if (all.length > most) stop();
+    if (all.length > maxMemory) stop();
   };
   const stop = (): never => {
-    over = new Stop();
-    throw over;
+    stopError = new Stop();
+    throw stopError;
   };
   const decoder = new TextDecoder();
   const text = (at: number, n: number) => decoder.decode(all.subarray(at, at + n));
@@ -62,7 +62,7 @@ export function runCommand(
   const files = new Map<number, { at: number }>(); // the open files, each with the offset of its next read
   let ticks = 0n; // the program's clock in ms: it advances by 1 at each call
 
-  const ours = (path: string) => path.replace(/^\.?\/+/, '') === input.name;
+  const isInput = (path: string) => path.replace(/^\.?\/+/, '') === input.name;
   const isRoot = (path: string) => /^[./]*$/.test(path);
   const put32 = (at: number, v: number) => view.setUint32(at, v, true);
   const put64 = (at: number, v: number | bigint) => view.setBigUint64(at, BigInt(v), true);
@@ -83,9 +83,9 @@ export function runCommand(
   const read = (from: number, vectors: number, n: number) => {
     let at = from;
     for (const part of parts(vectors, n)) {
-      const some = part.subarray(0, Math.max(0, Math.min(part.length, input.size - at)));
-      if (some.length) input.read(at, some);
-      at += some.length;
+      const chunk = part.subarray(0, Math.max(0, Math.min(part.length, input.size - at)));
+      if (chunk.length) input.read(at, chunk);
+      at += chunk.length;
     }
     return at - from;
   };
@@ -95,12 +95,12 @@ export function runCommand(
       return;
     }
     try {
-      ended.enough = !out(p);
+      ended.isStopped = !out(p);
     } catch (failure) {
       failed = failure;
       stop();
     }
-    if (ended.enough) stop();
+    if (ended.isStopped) stop();
   };
 
   const functions: Record<string, (...a: never[]) => number> = {
@@ -133,16 +133,16 @@ export function runCommand(
       return 0;
     },
     // The program never waits: every subscription to a clock fires at once.
-    poll_oneoff: (subscriptions: number, events: number, n: number, made: number) => {
+    poll_oneoff: (subscriptions: number, events: number, n: number, eventCount: number) => {
       for (let i = 0; i < n; i++) {
         const [from, to] = [subscriptions + 48 * i, events + 32 * i];
-        const [mark, kind] = [view.getBigUint64(from, true), view.getUint8(from + 8)];
+        const [userdata, kind] = [view.getBigUint64(from, true), view.getUint8(from + 8)];
         all.fill(0, to, to + 32);
-        put64(to, mark);
+        put64(to, userdata);
         view.setUint16(to + 8, kind === 0 ? 0 : badf, true);
         view.setUint8(to + 10, kind);
       }
-      put32(made, n);
+      put32(eventCount, n);
       return n > 0 ? 0 : inval;
     },
     proc_exit: (code: number) => {
@@ -175,9 +175,9 @@ export function runCommand(
     fd_read: (fd: number, vectors: number, n: number, done: number) => {
       const file = files.get(fd);
       if (!file && fd !== 0) return badf;
-      const got = file ? read(file.at, vectors, n) : 0;
-      if (file) file.at += got;
-      put32(done, got);
+      const count = file ? read(file.at, vectors, n) : 0;
+      if (file) file.at += count;
+      put32(done, count);
       return 0;
     },
     fd_pread: (fd: number, vectors: number, n: number, offset: bigint, done: number) => {
@@ -213,21 +213,21 @@ export function runCommand(
       _rights: bigint,
       _inherited: bigint,
       _mode: number,
-      opened: number,
+      openedFd: number,
     ) => {
       if (fd !== root) return badf;
       if (flags & 9) return rofs; // the flags create or truncate the file
-      if (!ours(text(path, n))) return noent;
+      if (!isInput(text(path, n))) return noent;
       let number = first;
       while (files.has(number)) number++;
       files.set(number, { at: 0 });
-      put32(opened, number);
+      put32(openedFd, number);
       return 0;
     },
     path_filestat_get: (fd: number, _look: number, path: number, n: number, at: number) => {
       if (fd !== root) return badf;
       const name = text(path, n);
-      return ours(name) ? stat(at, regular) : isRoot(name) ? stat(at, directory) : noent;
+      return isInput(name) ? stat(at, regular) : isRoot(name) ? stat(at, directory) : noent;
     },
     path_create_directory: () => rofs,
     path_remove_directory: () => rofs,
@@ -238,8 +238,8 @@ export function runCommand(
   for (const { name } of WebAssembly.Module.imports(module)) {
     const f = (functions[name] ?? (() => nosys)) as (...a: unknown[]) => number;
     imports[name] = (...a: unknown[]) => {
-      if (over) throw over; // the program caught it
-      renew();
+      if (stopError) throw stopError; // the program caught it
+      renewViews();
       return f(...a);
     };
   }
@@ -249,12 +249,12 @@ export function runCommand(
     (exports._start as () => void)();
   } catch (failure) {
     if (failed) throw failed;
-    if (!over) {
+    if (!stopError) {
       ended.code ||= 1;
       ended.text += `\n${failure}`; // it trapped
     }
   }
-  ended.memory = memory.buffer.byteLength > most || (ended.code !== 0 && noMemory.test(ended.text));
+  ended.memory = memory.buffer.byteLength > maxMemory || (ended.code !== 0 && noMemory.test(ended.text));
   return ended;
 }
 
@@ -270,24 +270,24 @@ export function withMemory(program: Uint8Array<ArrayBuffer>, bytes: number): Uin
     }
   };
   for (let at = 8; at < program.length; ) {
-    const [size, inside] = uint(at + 1);
-    const end = inside + size;
+    const [size, body] = uint(at + 1);
+    const end = body + size;
     if (program[at] !== 5) {
       at = end;
       continue;
     }
-    const [count, limits] = uint(inside);
+    const [count, limits] = uint(body);
     if (count !== 1 || program[limits] !== 0) return program;
-    const [least, behind] = uint(limits + 1);
+    const [minPages, rest] = uint(limits + 1);
     const pages = Math.floor(bytes / 65536);
-    if (pages < least) throw new WebAssembly.CompileError(`the module needs ${least} pages of memory`);
-    const section = [1, 1, ...leb(least), ...leb(pages), ...program.subarray(behind, end)];
+    if (pages < minPages) throw new WebAssembly.CompileError(`the module needs ${minPages} pages of memory`);
+    const section = [1, 1, ...leb(minPages), ...leb(pages), ...program.subarray(rest, end)];
     const head = program.subarray(0, at);
-    const whole = new Uint8Array(head.length + 2 + section.length + program.length - end);
-    whole.set(head);
-    whole.set([5, section.length, ...section], at);
-    whole.set(program.subarray(end), at + 2 + section.length);
-    return whole;
+    const patched = new Uint8Array(head.length + 2 + section.length + program.length - end);
+    patched.set(head);
+    patched.set([5, section.length, ...section], at);
+    patched.set(program.subarray(end), at + 2 + section.length);
+    return patched;
   }
   return program;
 }

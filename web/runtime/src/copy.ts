@@ -67,16 +67,16 @@ export interface CopyOptions extends CopyStart {
 /** The services that the engine provides to Copy: calls of the instance, and callbacks for its end. */
 export interface Machine {
   /** Passes an event to the machine, and returns the result. An exception ends the instance. */
-  tell: (event: Uint8Array) => Uint8Array;
+  handleEvent: (event: Uint8Array) => Uint8Array;
   /** Reads the replica's status from the instance. */
   status: () => CopyStatus;
   /** Called when the instance can no longer be used. */
   onFailure: (failure: unknown) => void;
   /**
-   * Called when the origin withdraws the application from this replica. `kept`: the store must not be emptied, since it has local
+   * Called when the origin withdraws the application from this replica. `keepStore`: the store must not be emptied, since it has local
    * operations that the origin does not have.
    */
-  onPurge: (why: string, kept: boolean) => void;
+  onPurge: (reason: string, keepStore: boolean) => void;
 }
 
 const pieceBytes = 64 << 10;
@@ -90,7 +90,7 @@ export class Copy {
   #o: CopyOptions;
   #machine: Machine;
   #requests = new Map<number, AbortController>();
-  #waits = new Map<string, Set<(error?: Error) => void>>(); // callers that wait for a picture, by its hash in hex
+  #waiters = new Map<string, Set<(error?: Error) => void>>(); // callers that wait for a picture, by its hash in hex
   #timer: ReturnType<typeof setTimeout> | undefined;
   #syncStatus: SyncStatus | undefined;
   #lastIssued: number | undefined; // number of issued local operations at the last notification
@@ -126,36 +126,36 @@ export class Copy {
     this.#giveUp();
     if (this.#offline || this.#isBrowserOffline) this.#step({ kind: 'offline' });
     this.#step({ kind: 'begin' });
-    this.#tell();
+    this.#scheduleNotification();
   }
 
   /** Reports to the machine that this replica may have new operations to push. Watchers are notified if it has, also when offline. */
   noteLocalChange(): void {
     this.#step({ kind: 'local' });
-    if (this.#syncStatus?.issued !== this.#lastIssued) this.#tell();
+    if (this.#syncStatus?.issued !== this.#lastIssued) this.#scheduleNotification();
   }
 
   /** Like noteLocalChange, after a write request. Watchers are always notified. */
   noteWrite(): void {
     this.noteLocalChange();
-    this.#tell();
+    this.#scheduleNotification();
   }
 
   /** Fetches the picture with a hash from the origin if it is not stored here. It rejects if the origin does not send it in time. */
   need(blob: Uint8Array): Promise<void> {
     const name = hex(blob);
-    const waits = this.#waits.get(name) ?? new Set();
-    this.#waits.set(name, waits);
+    const waiters = this.#waiters.get(name) ?? new Set();
+    this.#waiters.set(name, waiters);
     return new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => done(new Error('the origin did not send the picture in time')), pictureTime);
       const done = (error?: Error) => {
         clearTimeout(timer);
-        waits.delete(done);
-        if (!waits.size) this.#waits.delete(name);
+        waiters.delete(done);
+        if (!waiters.size) this.#waiters.delete(name);
         if (error) reject(error);
         else resolve();
       };
-      waits.add(done);
+      waiters.add(done);
       if (this.#ended || this.#offline || this.#isBrowserOffline) return done(new Error('cannot reach the origin'));
       this.#step({ kind: 'need', blob });
     });
@@ -165,7 +165,7 @@ export class Copy {
   offline(on: boolean): void {
     this.#offline = on;
     this.#connect();
-    this.#tell();
+    this.#scheduleNotification();
   }
 
   /** Returns the current status, or the last one if the replica has ended. */
@@ -189,11 +189,12 @@ export class Copy {
   #end(): void {
     this.#ended = true;
     this.#hasChanges = true;
-    this.#say();
+    this.#notify();
     clearTimeout(this.#quiet);
     this.#unlisten();
     this.#giveUp();
-    for (const waits of this.#waits.values()) for (const done of [...waits]) done(new Error('the replica was closed'));
+    for (const waiters of this.#waiters.values())
+      for (const done of [...waiters]) done(new Error('the replica was closed'));
   }
 
   #giveUp(): void {
@@ -209,13 +210,13 @@ export class Copy {
     if (typeof navigator === 'undefined' || !('onLine' in navigator) || typeof addEventListener !== 'function') return;
     if (/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)) return;
     this.#isBrowserOffline = !navigator.onLine;
-    const heed = () => {
+    const onNetworkChange = () => {
       this.#isBrowserOffline = !navigator.onLine;
       this.#connect();
     };
-    for (const name of ['online', 'offline']) addEventListener(name, heed);
+    for (const name of ['online', 'offline']) addEventListener(name, onNetworkChange);
     this.#unlisten = () => {
-      for (const name of ['online', 'offline']) removeEventListener(name, heed);
+      for (const name of ['online', 'offline']) removeEventListener(name, onNetworkChange);
     };
   }
 
@@ -224,18 +225,18 @@ export class Copy {
   }
 
   /** Notifies watchers now, or within `pause` if the last notification was just sent. */
-  #tell(): void {
+  #scheduleNotification(): void {
     this.#lastIssued = this.#syncStatus?.issued;
     this.#hasChanges = true;
-    if (this.#quiet === undefined) this.#say();
+    if (this.#quiet === undefined) this.#notify();
   }
 
-  #say(): void {
+  #notify(): void {
     clearTimeout(this.#quiet);
     this.#quiet = undefined;
     if (!this.#hasChanges) return;
     this.#hasChanges = false;
-    this.#quiet = setTimeout(() => this.#say(), pause);
+    this.#quiet = setTimeout(() => this.#notify(), pause);
     (this.#quiet as { unref?: () => void }).unref?.();
     this.#o.onChange(this.status(), this.#offline);
   }
@@ -245,7 +246,7 @@ export class Copy {
     if (this.#ended) return;
     let effects: Effect[];
     try {
-      const synced = decodeSyncResult(this.#machine.tell(encodeEvent(event)));
+      const synced = decodeSyncResult(this.#machine.handleEvent(encodeEvent(event)));
       if (synced.error) throw synced.error;
       this.#syncStatus = synced.status;
       effects = synced.effects;
@@ -272,10 +273,10 @@ export class Copy {
         this.#wake(e.at - Date.now());
         break;
       case 'got':
-        for (const done of [...(this.#waits.get(hex(e.blob)) ?? [])]) done(e.error);
+        for (const done of [...(this.#waiters.get(hex(e.blob)) ?? [])]) done(e.error);
         break;
       case 'changed':
-        this.#tell();
+        this.#scheduleNotification();
         break;
       case 'purge': {
         const { issued, folded } = this.#syncStatus ?? { issued: 0, folded: 0 };
@@ -298,7 +299,7 @@ export class Copy {
     const stop = new AbortController();
     this.#requests.set(a.id, stop);
     /** Passes a piece to the machine. It returns false if the machine wants no more of this answer. */
-    const hand = (piece: Piece) => {
+    const passPiece = (piece: Piece) => {
       if (this.#requests.get(a.id) !== stop) return false;
       if (!piece.more) this.#requests.delete(a.id);
       this.#step({ kind: 'answer', id: a.id, ...piece });
@@ -310,13 +311,13 @@ export class Copy {
       const reader = response.body?.getReader();
       for (let r = await reader?.read(); r && !r.done; r = await reader?.read())
         for (let at = 0; at < r.value.length; at += pieceBytes) {
-          if (!hand({ ...first, body: r.value.subarray(at, at + pieceBytes), more: true })) return;
+          if (!passPiece({ ...first, body: r.value.subarray(at, at + pieceBytes), more: true })) return;
           first = {};
           await turn();
         }
-      hand(first);
+      passPiece(first);
     } catch (failure) {
-      hand({ error: (failure as Error).message });
+      passPiece({ error: (failure as Error).message });
     } finally {
       stop.abort();
     }

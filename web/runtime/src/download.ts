@@ -6,68 +6,69 @@ import { codes, type Result } from './messages.ts';
 const headerTime = 10_000;
 
 /** The limits of a download. */
-export interface Most {
+export interface Limits {
   bytes: number;
   time: number; // milliseconds
   /** The result of a job with more bytes. By default the result of every other failure. */
-  more?: Result;
+  tooLarge?: Result;
 }
 
-const picture: Most = { bytes: 20 << 20, time: 30_000 };
+const pictureLimits: Limits = { bytes: 20 << 20, time: 30_000 };
 
 /** A file, or the result of a job that did not get one. */
 export type Download = { data: Blob; contentType: string } | { failed: Result };
 
-const refused = { failed: { error: codes.fetch, passing: false } };
-const passing = { failed: { error: codes.fetch, passing: true } };
+const permanentFailure = { failed: { error: codes.fetch, passing: false } };
+const temporaryFailure = { failed: { error: codes.fetch, passing: true } };
 
-const tooLarge = (most: Most): Download => (most.more ? { failed: most.more } : refused);
+const tooLarge = (limits: Limits): Download => (limits.tooLarge ? { failed: limits.tooLarge } : permanentFailure);
 
 /** Returns the caller's file, if it is within the limit and not empty. */
-export function fromFile(file: Blob, most = picture): Download {
-  if (file.size > most.bytes) return tooLarge(most);
-  return file.size ? { data: file, contentType: file.type } : refused;
+export function fromFile(file: Blob, limits = pictureLimits): Download {
+  if (file.size > limits.bytes) return tooLarge(limits);
+  return file.size ? { data: file, contentType: file.type } : permanentFailure;
 }
 
 /** Downloads a file without cookies. By default the limits are 20 MiB and 30 seconds. It never rejects. */
-export async function download(address: string, signal?: AbortSignal, most = picture): Promise<Download> {
-  if (!URL.canParse(address)) return refused;
+export async function download(address: string, signal?: AbortSignal, limits = pictureLimits): Promise<Download> {
+  if (!URL.canParse(address)) return permanentFailure;
   const url = new URL(address);
-  if (!/^https?:$/.test(url.protocol) || url.username || url.password) return refused;
-  const late = new AbortController();
-  const stop = () => late.abort();
+  if (!/^https?:$/.test(url.protocol) || url.username || url.password) return permanentFailure;
+  const timeout = new AbortController();
+  const stop = () => timeout.abort();
   signal?.addEventListener('abort', stop);
   let timer = setTimeout(stop, headerTime);
   try {
     const response = await fetch(url, {
       credentials: 'omit',
       referrerPolicy: 'no-referrer',
-      signal: late.signal,
+      signal: timeout.signal,
     });
     clearTimeout(timer);
-    timer = setTimeout(stop, most.time);
-    if (!response.ok) return [408, 425, 429].includes(response.status) || response.status >= 500 ? passing : refused;
-    if (Number(response.headers.get('Content-Length') ?? 0) > most.bytes) return tooLarge(most);
-    const data = await body(response, most.bytes, late);
-    if (!data) return tooLarge(most);
-    if (!data.size) return refused;
+    timer = setTimeout(stop, limits.time);
+    if (!response.ok)
+      return [408, 425, 429].includes(response.status) || response.status >= 500 ? temporaryFailure : permanentFailure;
+    if (Number(response.headers.get('Content-Length') ?? 0) > limits.bytes) return tooLarge(limits);
+    const data = await body(response, limits.bytes, timeout);
+    if (!data) return tooLarge(limits);
+    if (!data.size) return permanentFailure;
     return { data, contentType: response.headers.get('Content-Type') ?? '' };
   } catch {
-    return signal?.aborted ? { failed: { error: codes.timeout } } : passing;
+    return signal?.aborted ? { failed: { error: codes.timeout } } : temporaryFailure;
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', stop);
   }
 }
 
-/** Returns the body, or undefined if it has more than `most` bytes. It then aborts the request. */
-async function body(response: Response, most: number, stop: AbortController): Promise<Blob | undefined> {
+/** Returns the body, or undefined if it has more than `maxBytes` bytes. It then aborts the request. */
+async function body(response: Response, maxBytes: number, stop: AbortController): Promise<Blob | undefined> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const reader = response.body?.getReader();
   for (let r = await reader?.read(); r && !r.done; r = await reader?.read()) {
     size += r.value.length;
-    if (size > most) {
+    if (size > maxBytes) {
       stop.abort();
       return undefined;
     }

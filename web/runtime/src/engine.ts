@@ -9,7 +9,7 @@
 // The instance computes in this thread, one call after another. If the instance dies, the engine opens another one on the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
-import { download, fromFile, type Most } from './download.ts';
+import { download, fromFile, type Limits } from './download.ts';
 import type { FilmFrame, FilmProgress, Films } from './film.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
@@ -43,10 +43,10 @@ export interface EngineOptions {
   /** Set if the application is a replica of an origin's. */
   copy?: CopyOptions;
   /**
-   * Called when the origin has withdrawn the application and the instance is closed. The callback must empty the store unless `kept` is
-   * set.
+   * Called when the origin has withdrawn the application and the instance is closed. The callback must empty the store unless
+   * `keepStore` is set.
    */
-  onPurge?: (kept: boolean) => void;
+  onPurge?: (keepStore: boolean) => void;
 }
 
 /** Options of a call. */
@@ -60,22 +60,22 @@ const upkeepEvery = 1000; // ms between two steps without work
 const tasksAtOnce = 8; // background tasks in progress: most of them wait for a download
 const downloadsAtOnce = 8;
 const filmBytes = 80 << 20;
-const film: Most = {
+const filmLimits: Limits = {
   bytes: filmBytes,
   time: 5 * 60_000,
-  more: { error: codes.tooLarge, text: `video of more than ${filmBytes} bytes: picture too large` },
+  tooLarge: { error: codes.tooLarge, text: `video of more than ${filmBytes} bytes: picture too large` },
 };
 const restarts = 5; // after more deaths without an answer in between, the engine does not restart
 
 /** Returns an answer of this host, with a status in the form of the API. */
-function say(status: number, code: number, description: string): Answer {
+function statusAnswer(status: number, code: number, description: string): Answer {
   const body = new TextEncoder().encode(JSON.stringify({ status: { code, description } }));
   return { status, contentType: 'application/json', headers: [], body };
 }
 
-const internal = () => say(500, 99009, 'Internal error');
-const missing = () => say(404, 11101, 'Resource does not exist');
-const goneAnswer = (why: string) => say(410, 11101, `The application is no longer here: ${why}`);
+const internal = () => statusAnswer(500, 99009, 'Internal error');
+const notFound = () => statusAnswer(404, 11101, 'Resource does not exist');
+const goneAnswer = (reason: string) => statusAnswer(410, 11101, `The application is no longer here: ${reason}`);
 const reads = ({ method }: Request) => method === 'GET' || method === 'HEAD';
 
 /** Returns the answer with a hosted picture. */
@@ -89,9 +89,9 @@ function hostedAnswer({ method }: Request, contentType: string, data: Uint8Array
 }
 
 /** A semaphore: at most n callers work at once. The others wait in the order of their calls. */
-class Turns {
+class Semaphore {
   #free: number;
-  #waiting: (() => void)[] = [];
+  #queue: (() => void)[] = [];
 
   constructor(n: number) {
     this.#free = n;
@@ -99,11 +99,11 @@ class Turns {
 
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
-    else await new Promise<void>((turn) => this.#waiting.push(turn));
+    else await new Promise<void>((resolve) => this.#queue.push(resolve));
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
+      const next = this.#queue.shift();
       if (next) next();
       else this.#free++;
     }
@@ -123,11 +123,11 @@ export class Engine {
   #tasks = 0; // number of tasks in progress
   #training = false; // whether a training was in progress at the last step
   #deaths = 0; // number of deaths since the last answer
-  #reviving: Promise<void> | undefined;
+  #restart: Promise<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #soon = false;
+  #isStepScheduled = false;
   #turns = new MessageChannel();
-  #downloads = new Turns(downloadsAtOnce);
+  #downloads = new Semaphore(downloadsAtOnce);
   #ending = false;
   #closed = false;
 
@@ -138,10 +138,10 @@ export class Engine {
     (this.#turns.port1 as { unref?: () => void }).unref?.();
     if (o.copy)
       this.copy = new Copy(o.copy, {
-        tell: (event) => this.#guest.call('sync', event),
+        handleEvent: (event) => this.#guest.call('sync', event),
         status: () => this.#readStatus(o.copy?.app ?? ''),
         onFailure: (failure) => this.#abandon(failure),
-        onPurge: (why, kept) => this.#purge(why, kept),
+        onPurge: (reason, keepStore) => this.#purge(reason, keepStore),
       });
     this.copy?.begin();
     this.#wake();
@@ -153,7 +153,7 @@ export class Engine {
 
   /** Answers a call of /v2, or a request for a picture under /hosted. It rejects if the engine is closed. */
   async serve(request: Request, signal?: AbortSignal, options: CallOptions = {}): Promise<Answer> {
-    if (this.#reviving) await this.#reviving;
+    if (this.#restart) await this.#restart;
     if (this.#goneReason) return goneAnswer(this.#goneReason);
     if (this.#closed) throw new Error('the engine is closed');
     const guest = this.#guest;
@@ -165,7 +165,7 @@ export class Engine {
       return served.answer;
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
-      this.#bury(failure);
+      this.#replaceInstance(failure);
       return this.#goneReason ? goneAnswer(this.#goneReason) : internal();
     } finally {
       if (!reads(request)) this.copy?.noteWrite();
@@ -184,7 +184,7 @@ export class Engine {
     const one = (j: Job) => {
       if (!j.video) return this.#do(j, 0, signal, files);
       const onFrame = (done: number, of: number, { frame, picture }: FilmFrame) => {
-        const answer = pictures && frames && this.#glance(request, jobs.indexOf(j), frame);
+        const answer = pictures && frames && this.#answerFrame(request, jobs.indexOf(j), frame);
         const seen = answer && { frame: { picture: new Blob([picture], { type: 'image/jpeg' }), answer } };
         frames?.({ film: films.indexOf(j), done, of, ...seen });
       };
@@ -201,15 +201,15 @@ export class Engine {
   }
 
   /** Answers a call as if its n-th job were a video of one frame and the other jobs had failed. */
-  #glance(request: Request, n: number, frame: Uint8Array<ArrayBuffer>): Answer | undefined {
+  #answerFrame(request: Request, n: number, frame: Uint8Array<ArrayBuffer>): Answer | undefined {
     try {
-      const asked = decodeServeResult(this.#guest.call('serve', encodeRequest(request)));
-      if (!('jobs' in asked)) return undefined;
-      const results = asked.jobs.map((_, i) => (i === n ? { frames: [frame] } : { error: codes.fetch }));
-      const served = decodeServeResult(this.#guest.call('resume', encodeResults(asked.call, results)));
-      return 'answer' in served ? served.answer : undefined;
+      const serveResult = decodeServeResult(this.#guest.call('serve', encodeRequest(request)));
+      if (!('jobs' in serveResult)) return undefined;
+      const results = serveResult.jobs.map((_, i) => (i === n ? { frames: [frame] } : { error: codes.fetch }));
+      const resumeResult = decodeServeResult(this.#guest.call('resume', encodeResults(serveResult.call, results)));
+      return 'answer' in resumeResult ? resumeResult.answer : undefined;
     } catch (failure) {
-      if (failure instanceof DeadError) this.#bury(failure);
+      if (failure instanceof DeadError) this.#replaceInstance(failure);
       return undefined; // the call itself reports it
     }
   }
@@ -219,17 +219,17 @@ export class Engine {
     job: Job,
     signal: AbortSignal | undefined,
     files: Map<string, Blob> | undefined,
-    most?: Most,
+    limits?: Limits,
   ): Promise<{ data: Uint8Array | Blob; contentType: string } | { failed: Result }> {
     const file = job.url && files?.get(job.url);
-    if (file) return fromFile(file, most);
-    if (job.url) return this.#downloads.run(() => download(job.url as string, signal, most));
+    if (file) return fromFile(file, limits);
+    if (job.url) return this.#downloads.run(() => download(job.url as string, signal, limits));
     if (job.data) return { data: job.data, contentType: '' };
     if (!job.blob) return { failed: { error: codes.internal } };
     try {
       return { data: await this.#blob(job.blob), contentType: '' };
     } catch (failure) {
-      if (failure instanceof DeadError) this.#bury(failure);
+      if (failure instanceof DeadError) this.#replaceInstance(failure);
       return { failed: { error: codes.noBlob } };
     }
   }
@@ -245,19 +245,19 @@ export class Engine {
     const { films } = this.#o;
     return films.turn(async () => {
       if (signal?.aborted) return { error: codes.timeout };
-      const got = await this.#data(job, signal, files, film);
-      if ('failed' in got) return got.failed;
-      const data = got.data instanceof Blob ? got.data : new Blob([got.data as Uint8Array<ArrayBuffer>]);
+      const content = await this.#data(job, signal, files, filmLimits);
+      if ('failed' in content) return content.failed;
+      const data = content.data instanceof Blob ? content.data : new Blob([content.data as Uint8Array<ArrayBuffer>]);
       return films.run(this.#guest, job, data, signal, onFrame, pictures);
     });
   }
 
   /** Does a job: gets its picture and passes it to an analyser. It never rejects. */
   async #do(job: Job, lane: 0 | 1, signal?: AbortSignal, files?: Map<string, Blob>): Promise<Result> {
-    const got = await this.#data(job, signal, files);
-    if ('failed' in got) return got.failed;
-    const { contentType } = got;
-    const data = got.data instanceof Blob ? new Uint8Array(await got.data.arrayBuffer()) : got.data;
+    const content = await this.#data(job, signal, files);
+    if ('failed' in content) return content.failed;
+    const { contentType } = content;
+    const data = content.data instanceof Blob ? new Uint8Array(await content.data.arrayBuffer()) : content.data;
     const result = await this.#o.pool.run(job, data, lane, signal);
     if (job.keep && !result.error) {
       result.picture = data;
@@ -278,7 +278,7 @@ export class Engine {
   }
 
   async #hosted(request: Request): Promise<Answer> {
-    if (!reads(request)) return say(405, 11101, 'Method not allowed');
+    if (!reads(request)) return statusAnswer(405, 11101, 'Method not allowed');
     const name = request.path.slice('/hosted/'.length);
     const suffix = '/thumbnail';
     try {
@@ -286,7 +286,7 @@ export class Engine {
       return await this.#picture(request, name);
     } catch (failure) {
       if (failure instanceof DeadError) throw failure;
-      return missing();
+      return notFound();
     }
   }
 
@@ -306,27 +306,27 @@ export class Engine {
   }
 
   /** Asks the guest a question and returns the value, as a view of a copied reply. It throws a GuestError if the guest refuses. */
-  ask(what: string, subject?: string | Uint8Array): Uint8Array {
-    return decodeReply(this.#guest.call('ask', encodeQuestion(what, subject)));
+  ask(kind: string, subject?: string | Uint8Array): Uint8Array {
+    return decodeReply(this.#guest.call('ask', encodeQuestion(kind, subject)));
   }
 
   /** Schedules a step in the next turn of this thread, after the messages that have arrived by then. */
   #wake(): void {
-    if (this.#soon || this.#closed || this.#reviving) return;
-    this.#soon = true;
+    if (this.#isStepScheduled || this.#closed || this.#restart) return;
+    this.#isStepScheduled = true;
     clearTimeout(this.#timer);
     (this.#turns.port1 as { ref?: () => void }).ref?.();
     this.#turns.port2.postMessage(null);
   }
 
   #turn(): void {
-    this.#soon = false;
+    this.#isStepScheduled = false;
     (this.#turns.port1 as { unref?: () => void }).unref?.();
-    if (this.#closed || this.#reviving) return;
+    if (this.#closed || this.#restart) return;
     try {
       this.#step();
     } catch (failure) {
-      if (failure instanceof DeadError) this.#bury(failure);
+      if (failure instanceof DeadError) this.#replaceInstance(failure);
       else this.#o.log(`step: ${failure}`);
     }
   }
@@ -334,12 +334,12 @@ export class Engine {
   #step(): void {
     const done = this.#results.splice(0);
     const take = Math.max(0, tasksAtOnce - this.#tasks);
-    const stepped = decodeStepResult(this.#guest.call('step', encodeStep(take, done)));
-    if (stepped.error) this.#o.log(`step: ${stepped.error}`);
-    if (done.length || stepped.training || this.#training) this.copy?.noteLocalChange(); // also the writes of a training's last step
-    this.#training = stepped.training;
-    for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);
-    if (!stepped.error && (stepped.more || stepped.training || stepped.tasks.length)) {
+    const stepResult = decodeStepResult(this.#guest.call('step', encodeStep(take, done)));
+    if (stepResult.error) this.#o.log(`step: ${stepResult.error}`);
+    if (done.length || stepResult.training || this.#training) this.copy?.noteLocalChange(); // also the writes of a training's last step
+    this.#training = stepResult.training;
+    for (const { task, job } of stepResult.tasks) void this.#task(this.#guest, task, job);
+    if (!stepResult.error && (stepResult.more || stepResult.training || stepResult.tasks.length)) {
       this.#wake();
       return;
     }
@@ -367,26 +367,26 @@ export class Engine {
 
   /** Replaces the instance after its store or its machine has failed. The new instance reads the store again. */
   #abandon(failure: unknown): void {
-    if (this.#closed || this.#ending || this.#reviving) return;
-    const why = failure instanceof DeadError ? failure : new DeadError(`store: ${(failure as Error).message}`);
-    this.#guest.dead ??= why;
-    this.#bury(why);
+    if (this.#closed || this.#ending || this.#restart) return;
+    const error = failure instanceof DeadError ? failure : new DeadError(`store: ${(failure as Error).message}`);
+    this.#guest.dead ??= error;
+    this.#replaceInstance(error);
   }
 
   /** Ends the engine because the origin has withdrawn the application. Later calls get 410. */
-  #purge(why: string, kept: boolean): void {
-    this.#o.log(`the application is no longer for this copy: ${why}`);
-    this.#goneReason = why;
+  #purge(reason: string, keepStore: boolean): void {
+    this.#o.log(`the application is no longer for this copy: ${reason}`);
+    this.#goneReason = reason;
     this.#end();
-    this.#o.onPurge?.(kept);
+    this.#o.onPurge?.(keepStore);
   }
 
   /** Replaces a dead instance by a new one. The writes that it acknowledged are in the files. */
-  #bury(failure: DeadError): void {
-    if (this.#reviving || this.#closed || !this.#guest.dead) return;
+  #replaceInstance(failure: DeadError): void {
+    if (this.#restart || this.#closed || !this.#guest.dead) return;
     this.#o.log(`the module died: ${failure.message}`);
     this.#results = [];
-    this.#reviving = (async () => {
+    this.#restart = (async () => {
       try {
         if (++this.#deaths > restarts) throw failure;
         this.#guest = await this.#o.open();
@@ -395,14 +395,14 @@ export class Engine {
         this.#o.log(`the module does not start again: ${failure}`);
         this.#closed = true;
       }
-      this.#reviving = undefined;
+      this.#restart = undefined;
       this.#wake();
     })();
   }
 
   /** Ends the engine without waiting for calls in progress. The files stay open, and the caller closes them. */
   async close(): Promise<void> {
-    if (this.#reviving) await this.#reviving;
+    if (this.#restart) await this.#restart;
     if (this.#closed) return;
     this.#ending = true;
     this.copy?.stop();

@@ -32,7 +32,7 @@ export class Writer {
     return w;
   }
 
-  #room(n: number): void {
+  #reserve(n: number): void {
     if (this.#n + n <= this.#buf.length) return;
     const grown = new Uint8Array(Math.max(2 * this.#buf.length, this.#n + n));
     grown.set(this.#buf.subarray(0, this.#n));
@@ -48,7 +48,7 @@ export class Writer {
   }
 
   #varint(v: number): void {
-    this.#room(10);
+    this.#reserve(10);
     while (v >= 0x80) {
       this.#buf[this.#n++] = (v % 0x80) | 0x80;
       v = Math.floor(v / 0x80);
@@ -99,7 +99,7 @@ export class Writer {
   append(v: Uint8Array): this {
     if (v.length >= large) this.#part(v);
     else {
-      this.#room(v.length);
+      this.#reserve(v.length);
       this.#buf.set(v, this.#n);
       this.#n += v.length;
     }
@@ -112,7 +112,7 @@ export class Writer {
   }
 
   /** Writes the message to the beginning of `to`. */
-  into(to: Uint8Array): void {
+  writeTo(to: Uint8Array): void {
     let at = 0;
     for (const part of this.#parts) {
       to.set(part, at);
@@ -124,7 +124,7 @@ export class Writer {
   /** Returns the message in a new array, which the caller owns. */
   finish(): Uint8Array<ArrayBuffer> {
     const all = new Uint8Array(this.length);
-    this.into(all);
+    this.writeTo(all);
     return all;
   }
 }
@@ -209,7 +209,7 @@ export class Reader {
     return true;
   }
 
-  #is(type: number): void {
+  #checkType(type: number): void {
     if (this.#type !== type) throw new EnvelopeError(`field ${this.number} has wire type ${this.#type}, want ${type}`);
   }
 
@@ -222,7 +222,7 @@ export class Reader {
 
   /** Returns a number of up to 64 bits. */
   big(): bigint {
-    this.#is(varint);
+    this.#checkType(varint);
     return this.#value;
   }
 
@@ -232,13 +232,13 @@ export class Reader {
 
   /** Returns a number that is encoded in eight bytes. */
   fixed64(): bigint {
-    this.#is(fixed64);
+    this.#checkType(fixed64);
     return new DataView(this.#buf.buffer, this.#buf.byteOffset + this.#from, 8).getBigUint64(0, true);
   }
 
   /** Returns the bytes of the field, as a view. */
   raw(): Uint8Array {
-    this.#is(bytes);
+    this.#checkType(bytes);
     return this.#buf.subarray(this.#from, this.#at);
   }
 
@@ -251,7 +251,7 @@ export class Reader {
   }
 
   /** Returns the encoded field, tag and value, as a view. */
-  whole(): Uint8Array {
+  encodedField(): Uint8Array {
     return this.#buf.subarray(this.#start, this.#at);
   }
 }

@@ -137,13 +137,13 @@ export class PrivateFiles implements StoreFiles {
 
   /**
    * Opens the files of a store, and creates them empty if they do not exist. A worker that has just ended may still have them
-   * open, so `open` retries for `patience` milliseconds.
+   * open, so `open` retries for `timeout` milliseconds.
    */
-  static async open(store: string, patience = 5000): Promise<PrivateFiles> {
+  static async open(store: string, timeout = 5000): Promise<PrivateFiles> {
     let folder = await navigator.storage.getDirectory();
     for (const name of ['sightline', store]) folder = await folder.getDirectoryHandle(name, { create: true });
     const handles: Handle[] = [];
-    const until = performance.now() + patience;
+    const until = performance.now() + timeout;
     try {
       for (let n = 0; n < fileCount; n++) {
         const file = await folder.getFileHandle(String(n), { create: true });
@@ -178,9 +178,9 @@ export class PrivateFiles implements StoreFiles {
   read(file: number, offset: number, p: Uint8Array): void {
     const h = this.#handle(file);
     for (let n = 0; n < p.length; ) {
-      const got = h.read(p.subarray(n), { at: offset + n });
-      if (got <= 0) short(file);
-      n += got;
+      const count = h.read(p.subarray(n), { at: offset + n });
+      if (count <= 0) short(file);
+      n += count;
     }
   }
 

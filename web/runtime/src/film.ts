@@ -53,14 +53,14 @@ async function inputOf(data: Blob): Promise<Input> {
     return { ...file, read: (offset, p) => p.set(all.subarray(offset, offset + p.length)) };
   }
   const reader = new FileReaderSync();
-  let [from, held] = [0, new Uint8Array()];
+  let [from, buffer] = [0, new Uint8Array()];
   const read = (offset: number, p: Uint8Array) => {
-    if (offset < from || offset + p.length > from + held.length) {
+    if (offset < from || offset + p.length > from + buffer.length) {
       const to = offset + Math.max(ahead, p.length);
-      held = new Uint8Array(reader.readAsArrayBuffer(data.slice(offset, to)));
+      buffer = new Uint8Array(reader.readAsArrayBuffer(data.slice(offset, to)));
       from = offset;
     }
-    p.set(held.subarray(offset - from, offset - from + p.length));
+    p.set(buffer.subarray(offset - from, offset - from + p.length));
   };
   return { ...file, read };
 }
@@ -71,9 +71,9 @@ export function refusal(failure: unknown): Result {
   return { error: failure.code, text: failure.message };
 }
 
-/** Asks an instance of the guest the question `what` about a film. It throws a GuestError if the guest refuses the film. */
-export function askFilm(guest: Pick<Guest, 'call'>, what: string, film: Film): FilmReply {
-  return decodeFilm(decodeReply(guest.call('ask', encodeQuestion(what, undefined, film))));
+/** Asks an instance of the guest a question of kind `kind` about a film. It throws a GuestError if the guest refuses the film. */
+export function askFilm(guest: Pick<Guest, 'call'>, kind: string, film: Film): FilmReply {
+  return decodeFilm(decodeReply(guest.call('ask', encodeQuestion(kind, undefined, film))));
 }
 
 /** Returns the result for a film that failed after `frames` frames. The guest chooses the error. */
@@ -98,12 +98,12 @@ export async function decodeVideo(
     failureOf(guest, memory ? failures.memory : failure, frames, video);
   try {
     const { output, ended } = runProbe(module, probe, input);
-    if (!ended.enough && (ended.code || ended.memory)) return failureResult(failures.probe, ended, 0);
+    if (!ended.isStopped && (ended.code || ended.memory)) return failureResult(failures.probe, ended, 0);
     const plan = askFilm(guest, 'film.probed', { output, video });
     const frames = new Frames(guest, job, plan, onFrame);
     const run = runCommand(module, plan.args, input, (p) => frames.take(p), probe.memory);
     if (frames.failure) return frames.failure;
-    if (!run.enough && (run.code || run.memory || !frames.isComplete))
+    if (!run.isStopped && (run.code || run.memory || !frames.isComplete))
       return failureResult(failures.decode, run, frames.count);
     return {};
   } catch (failure) {
@@ -120,9 +120,9 @@ function runProbe(
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const take = (p: Uint8Array) => {
-    const some = p.slice(0, probe.bytes - size);
-    pieces.push(some);
-    size += some.length;
+    const chunk = p.slice(0, probe.bytes - size);
+    pieces.push(chunk);
+    size += chunk.length;
     return size < probe.bytes;
   };
   const ended = runCommand(module, probe.args, input, take, probe.memory);
@@ -229,9 +229,9 @@ export interface FilmFrame {
   picture: Uint8Array<ArrayBuffer>;
 }
 
-const waiting = 8; // maximum number of videos that wait
-const missing = 'videos cannot be decoded here: the server of the runtime has no decoding module';
-const unloadable = 'videos cannot be decoded here: the decoding module cannot be loaded';
+const maxQueue = 8; // maximum number of videos that wait
+const missingModule = 'videos cannot be decoded here: the server of the runtime has no decoding module';
+const unloadableModule = 'videos cannot be decoded here: the decoding module cannot be loaded';
 
 /** Decodes videos in one worker, one video at a time. */
 export class Films {
@@ -251,8 +251,8 @@ export class Films {
   /** Calls `work` when no other video is in progress. If 8 videos wait already, the result is `busy`. */
   async turn(work: () => Promise<Result>): Promise<Result> {
     if (this.#busy) {
-      if (this.#queue.length >= waiting) return { error: codes.busy };
-      await new Promise<void>((come) => this.#queue.push(come));
+      if (this.#queue.length >= maxQueue) return { error: codes.busy };
+      await new Promise<void>((resolve) => this.#queue.push(resolve));
     }
     this.#busy = true;
     clearTimeout(this.#timer);
@@ -264,7 +264,7 @@ export class Films {
       else {
         this.#busy = false;
         this.#timer = setTimeout(() => {
-          this.#lose();
+          this.#closeDecoder();
           this.#module = undefined;
         }, this.#o.idle);
         (this.#timer as { unref?: () => void }).unref?.();
@@ -313,22 +313,22 @@ export class Films {
       resolve = done;
     });
     const stop = () => resolve({ error: codes.timeout });
-    const late = () => {
+    const onTimeout = () => {
       try {
         resolve(failureOf(guest, failures.time, frames.length, job.video));
       } catch {
         resolve({ error: codes.internal }); // the guest has failed
       }
     };
-    const timer = setTimeout(late, probe.time);
+    const timer = setTimeout(onTimeout, probe.time);
     this.#stop = stop;
     signal?.addEventListener('abort', stop);
     if (signal?.aborted || this.#closed) stop();
     const run = this.#decoder.run(task, add);
-    let over = false;
+    let isFinished = false;
     run.then(
       (result) => {
-        over = true;
+        isFinished = true;
         const all = result.frames ?? []; // frames of a GIF or a WebP, which come all at once
         for (const frame of all) add(frame as Uint8Array<ArrayBuffer>, all.length);
         resolve(result.error ? result : { ...result, frames });
@@ -339,7 +339,7 @@ export class Films {
       },
     );
     const result = await ended;
-    if (!over) this.#lose();
+    if (!isFinished) this.#closeDecoder();
     clearTimeout(timer);
     signal?.removeEventListener('abort', stop);
     this.#stop = () => {};
@@ -350,15 +350,15 @@ export class Films {
   async #loadModule(memory: number): Promise<WebAssembly.Module | Result> {
     try {
       this.#module ??= this.#o.module(memory);
-      return (await this.#module) ?? { error: codes.unsupported, text: missing };
+      return (await this.#module) ?? { error: codes.unsupported, text: missingModule };
     } catch (failure) {
       this.#module = undefined;
       this.#o.log(`the decoding module cannot be loaded: ${failure}`);
-      return { error: codes.unsupported, text: unloadable };
+      return { error: codes.unsupported, text: unloadableModule };
     }
   }
 
-  #lose(): void {
+  #closeDecoder(): void {
     this.#decoder?.close();
     this.#decoder = undefined;
   }
@@ -367,6 +367,6 @@ export class Films {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#stop();
-    this.#lose();
+    this.#closeDecoder();
   }
 }

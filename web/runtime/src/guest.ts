@@ -35,10 +35,10 @@ export interface GuestServices {
 export const system: Pick<GuestServices, 'now' | 'random' | 'log'> = {
   now: () => BigInt(Date.now()) * 1_000_000n,
   random: (p) => {
-    const some = new Uint8Array(Math.min(p.length, 65536)); // getRandomValues fills at most 65,536 bytes, not in wasm memory
-    for (let n = 0; n < p.length; n += some.length) {
-      crypto.getRandomValues(some);
-      p.set(some.subarray(0, p.length - n), n);
+    const chunk = new Uint8Array(Math.min(p.length, 65536)); // getRandomValues fills at most 65,536 bytes, not in wasm memory
+    for (let n = 0; n < p.length; n += chunk.length) {
+      crypto.getRandomValues(chunk);
+      p.set(chunk.subarray(0, p.length - n), n);
     }
   },
   log: (level, line) => (level >= 8 ? console.error(line) : level >= 4 ? console.warn(line) : console.debug(line)),
@@ -61,13 +61,15 @@ export async function compile(
   const module = guest instanceof WebAssembly.Module ? guest : await WebAssembly.compile(guest);
   if (!kernels) return { guest: module, forwarded: [] };
   const imports = WebAssembly.Module.imports(module).filter((i) => i.module === 'kernel');
-  const wanted = functionsOf(kernels).filter((f) => imports.some((i) => i.name === f.name));
-  const [compiled, between] = await Promise.all([kernels, forwarder(wanted)].map((m) => WebAssembly.compile(m)));
+  const kernelFunctions = functionsOf(kernels).filter((f) => imports.some((i) => i.name === f.name));
+  const [compiled, forwarderModule] = await Promise.all(
+    [kernels, forwarder(kernelFunctions)].map((m) => WebAssembly.compile(m)),
+  );
   return {
     guest: module,
     kernels: compiled as WebAssembly.Module,
-    forwarder: between as WebAssembly.Module,
-    forwarded: wanted.map((f) => f.name),
+    forwarder: forwarderModule as WebAssembly.Module,
+    forwarded: kernelFunctions.map((f) => f.name),
   };
 }
 
@@ -115,11 +117,11 @@ export class Guest {
   }
 
   async #instantiate(m: Modules): Promise<void> {
-    const between = m.forwarder && (await WebAssembly.instantiate(m.forwarder));
+    const forwarderInstance = m.forwarder && (await WebAssembly.instantiate(m.forwarder));
     const imports = WebAssembly.Module.imports(m.guest);
-    const instance = await WebAssembly.instantiate(m.guest, this.#imports(imports, between?.exports ?? {}));
+    const instance = await WebAssembly.instantiate(m.guest, this.#imports(imports, forwarderInstance?.exports ?? {}));
     this.#exports = instance.exports as unknown as Exports;
-    if (m.kernels && between) await this.#bind(m, between);
+    if (m.kernels && forwarderInstance) await this.#bind(m, forwarderInstance);
     this.#grow();
     this.#live(() => this.#exports._initialize());
     const version = this.#live(() => this.#exports.abi());
@@ -143,18 +145,18 @@ export class Guest {
   }
 
   /** Instantiates the kernels on the guest's memory, and puts their functions into the forwarder's table, through which the guest calls. */
-  async #bind(m: Modules, between: WebAssembly.Instance): Promise<void> {
+  async #bind(m: Modules, forwarderInstance: WebAssembly.Instance): Promise<void> {
     const kernels = m.kernels as WebAssembly.Module;
-    const given: WebAssembly.Imports = {};
+    const importObject: WebAssembly.Imports = {};
     for (const i of WebAssembly.Module.imports(kernels))
-      if (i.kind === 'memory') given[i.module] = { ...given[i.module], [i.name]: this.#exports.memory };
-    const exports = (await WebAssembly.instantiate(kernels, given)).exports as Record<string, Fn>;
-    const table = between.exports.table as WebAssembly.Table;
+      if (i.kind === 'memory') importObject[i.module] = { ...importObject[i.module], [i.name]: this.#exports.memory };
+    const exports = (await WebAssembly.instantiate(kernels, importObject)).exports as Record<string, Fn>;
+    const table = forwarderInstance.exports.table as WebAssembly.Table;
     for (const [at, name] of m.forwarded.entries()) table.set(at, exports[name]);
   }
 
-  #imports(wanted: WebAssembly.ModuleImportDescriptor[], kernels: WebAssembly.Exports): WebAssembly.Imports {
-    const own = { ...this.#functions(), ...this.#services.others?.(() => this.#memory()) };
+  #imports(descriptors: WebAssembly.ModuleImportDescriptor[], kernels: WebAssembly.Exports): WebAssembly.Imports {
+    const sightline = { ...this.#functions(), ...this.#services.others?.(() => this.#memory()) };
     const system = wasi({
       bytes: () => this.#memory(),
       view: () => this.#view(),
@@ -165,10 +167,10 @@ export class Guest {
       },
     });
     const all: Record<string, Record<string, WebAssembly.ImportValue>> = {};
-    for (const i of wanted) {
-      const from = { sightline: own, kernel: kernels as Record<string, Fn>, wasi_snapshot_preview1: system }[i.module];
-      const given = from?.[i.name] ?? missingImport(i);
-      all[i.module] = { ...all[i.module], [i.name]: given };
+    for (const i of descriptors) {
+      const from = { sightline, kernel: kernels as Record<string, Fn>, wasi_snapshot_preview1: system }[i.module];
+      const value = from?.[i.name] ?? missingImport(i);
+      all[i.module] = { ...all[i.module], [i.name]: value };
     }
     return all;
   }
@@ -275,17 +277,18 @@ export class Guest {
 }
 
 /** The imports that return an i64: they fill a buffer or open something. */
-const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|token_issue|token_read|count)$/;
+const i64Imports = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|token_issue|token_read|count)$/;
 /** The imports that return an i32. */
-const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
+const i32Imports =
+  /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
 
 /**
  * Returns the function for an import that this host does not implement: a function of a host's store, or an optional kernel. An unknown
  * import, as of a newer module, ends the instance when the guest calls it.
  */
 function missingImport(i: WebAssembly.ModuleImportDescriptor): Fn {
-  if (i.module === 'sightline' && wide.test(i.name)) return () => BigInt(-storeCodes.another);
-  if (i.module === 'sightline' && narrow.test(i.name)) return () => storeCodes.another;
+  if (i.module === 'sightline' && i64Imports.test(i.name)) return () => BigInt(-storeCodes.another);
+  if (i.module === 'sightline' && i32Imports.test(i.name)) return () => storeCodes.another;
   if (i.module === 'kernel' && i.name === 'decode') return () => -1n; // the guest decodes
   if (i.module === 'kernel' && /^(network|pack(_room)?)$/.test(i.name)) return () => 0; // the guest computes
   return () => {

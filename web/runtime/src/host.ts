@@ -93,19 +93,19 @@ export type FromAnalyser =
 
 /**
  * Returns the functions by which a guest reads the files of the current network and of older networks. Before a guest reads an older
- * network, it lists its files by the empty name. `used` then gets the base of that network, in hex.
+ * network, it lists its files by the empty name. `usedBases` then gets the base of that network, in hex.
  */
 function networksOf(
   own: Bundles,
   older: ReadonlyMap<string, Bundles>,
-  used = new Set<string>(),
+  usedBases = new Set<string>(),
 ): Pick<GuestServices, 'bundle' | 'older'> {
   return {
     bundle: (name) => own.get(name),
     older(base, name) {
       const bundles = older.get(hex(base));
       if (name || !bundles) return bundles?.get(name);
-      used.add(hex(base));
+      usedBases.add(hex(base));
       return new TextEncoder().encode([...bundles.keys()].join('\n'));
     },
   };
@@ -178,23 +178,23 @@ class Spares {
 
 /**
  * Starts an analysing worker behind `port` and returns it once it is ready. The start message copies `bundles` into the worker. If the
- * worker fails or takes longer than `patience` milliseconds, startAnalyser closes the port and rejects.
+ * worker fails or takes longer than `timeout` milliseconds, startAnalyser closes the port and rejects.
  */
-async function startAnalyser(port: Port, start: ToAnalyser, patience: number): Promise<Analyser> {
+async function startAnalyser(port: Port, start: ToAnalyser, timeout: number): Promise<Analyser> {
   let settle: { resolve: (m: FromAnalyser) => void; reject: (e: Error) => void } | undefined;
   port.onmessage = (m: FromAnalyser) => {
     if ('failed' in m) settle?.reject(new Error(m.failed));
     else if (!('alive' in m)) settle?.resolve(m);
   };
   port.onerror = (failure) => settle?.reject(failure);
-  const tell = (m: ToAnalyser, transfer?: ArrayBuffer[]) =>
+  const send = (m: ToAnalyser, transfer?: ArrayBuffer[]) =>
     new Promise<FromAnalyser>((resolve, reject) => {
       settle = { resolve, reject };
       port.post(m, transfer);
     });
-  const timer = setTimeout(() => settle?.reject(new Error('the worker did not start in time')), patience);
+  const timer = setTimeout(() => settle?.reject(new Error('the worker did not start in time')), timeout);
   try {
-    await tell(start);
+    await send(start);
   } catch (failure) {
     port.close();
     throw failure;
@@ -202,14 +202,14 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
     clearTimeout(timer);
   }
   return {
-    analyse: async (job) => ((await tell({ job }, [job.buffer])) as { result: Uint8Array }).result,
+    analyse: async (job) => ((await send({ job }, [job.buffer])) as { result: Uint8Array }).result,
     close: () => port.close(),
   };
 }
 
 /** Starts an analysing worker that decodes videos. */
-async function startDecoder(port: Port, start: ToAnalyser, patience: number): Promise<Decoder> {
-  await startAnalyser(port, start, patience);
+async function startDecoder(port: Port, start: ToAnalyser, timeout: number): Promise<Decoder> {
+  await startAnalyser(port, start, timeout);
   return {
     run: (task, onFrame) =>
       new Promise((resolve, reject) => {
@@ -229,7 +229,7 @@ async function startDecoder(port: Port, start: ToAnalyser, patience: number): Pr
 // Soft limits of the guests' garbage collectors, in bytes: field `memory` of the settings, wasm/README.md.
 const engineMemory = 288 << 20;
 const analyserMemory = 128 << 20;
-const startPatience = 60_000; // ms that a worker's start may take: enough for a slow phone
+const startTimeout = 60_000; // ms that a worker's start may take: enough for a slow phone
 const idle = 60_000; // ms without work after which a worker is closed
 
 /** Called with the replica's new status. `offline`: whether the user has taken the replica offline. */
@@ -243,13 +243,16 @@ export interface EngineHandle {
   close(): Promise<void>;
 }
 
-const saying = 20_000; // ms in which the page must answer the question for a credential
+const credentialTimeout = 20_000; // ms in which the page must answer the question for a credential
 
 /** Asks the page for credentials, and passes its answers to the callers that wait. */
 export class Asker {
   #post: (m: FromEngine) => void;
   #next = 1;
-  #waiting = new Map<number, { resolve: (value: string) => void; reject: (why: Error) => void; over: () => void }>();
+  #pending = new Map<
+    number,
+    { resolve: (value: string) => void; reject: (reason: Error) => void; clearTimer: () => void }
+  >();
 
   constructor(post: (m: FromEngine) => void) {
     this.#post = post;
@@ -258,19 +261,22 @@ export class Asker {
   ask(): Promise<string> {
     return new Promise((resolve, reject) => {
       const id = this.#next++;
-      const timer = setTimeout(() => this.take({ credential: id, refused: 'the page does not say in time' }), saying);
-      const over = () => clearTimeout(timer);
-      this.#waiting.set(id, { resolve, reject, over });
+      const timer = setTimeout(
+        () => this.take({ credential: id, refused: 'the page does not say in time' }),
+        credentialTimeout,
+      );
+      const clearTimer = () => clearTimeout(timer);
+      this.#pending.set(id, { resolve, reject, clearTimer });
       this.#post({ credential: id });
     });
   }
 
   take(m: Extract<ToEngine, { credential: number }>): void {
-    const waiting = this.#waiting.get(m.credential);
-    this.#waiting.delete(m.credential);
-    waiting?.over();
-    if ('value' in m) waiting?.resolve(m.value);
-    else waiting?.reject(new Error(m.refused));
+    const pending = this.#pending.get(m.credential);
+    this.#pending.delete(m.credential);
+    pending?.clearTimer();
+    if ('value' in m) pending?.resolve(m.value);
+    else pending?.reject(new Error(m.refused));
   }
 }
 
@@ -296,18 +302,20 @@ export async function run(
     const older = networks?.older ?? new Map();
     const analysts = makeAnalysers(spares, start, modules, loaded, older, log);
     const { pool } = analysts;
-    const used = new Set<string>();
-    const own = networksOf(loaded.bundles, older, used);
-    const more = () => loaded.more().catch(() => {}); // ignores failures: `bundle` loads a file again when a training needs it
+    const usedBases = new Set<string>();
+    const own = networksOf(loaded.bundles, older, usedBases);
+    const loadRest = () => loaded.loadRest().catch(() => {}); // ignores failures: `bundle` loads a file again when a training needs it
     const bundle = (name: string) => {
       const data = own.bundle(name);
-      if (!data && loaded.rest.includes(name)) void more(); // the guest asks for the file again later
+      if (!data && loaded.rest.includes(name)) void loadRest(); // the guest asks for the file again later
       return data;
     };
     const services: GuestServices = { ...system, ...own, bundle, ...(files && { files }) };
     let base = new Uint8Array();
     const settle = async () =>
-      networks?.settle(base, used).catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
+      networks
+        ?.settle(base, usedBases)
+        .catch((failure) => log(`the network is not stored with the inputs: ${failure}`));
     const instance = async (register?: Register) => {
       const guest = await Guest.open(modules, services, settingsOf(start, loaded, files, register));
       // The network is stored before the first call can store an input. If the disk is full, the store still opens.
@@ -327,14 +335,14 @@ export async function run(
     const onChange: Watch = (status, offline) => {
       for (const watch of watches) watch(status, offline);
     };
-    const onPurge = (kept: boolean) => {
-      if (!kept) emptied = empty().catch((failure) => log(`the store is not emptied: ${failure}`));
+    const onPurge = (keepStore: boolean) => {
+      if (!keepStore) emptied = empty().catch((failure) => log(`the store is not emptied: ${failure}`));
     };
     const analysing = pool.start();
-    const keeping = copy && { copy: { ...copy, credential, onChange }, onPurge };
-    const engine = await Engine.open({ open, ...analysts, log, ...keeping });
+    const replicaOptions = copy && { copy: { ...copy, credential, onChange }, onPurge };
+    const engine = await Engine.open({ open, ...analysts, log, ...replicaOptions });
     await analysing;
-    void more().then(settle);
+    void loadRest().then(settle);
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();
@@ -419,7 +427,7 @@ function makeAnalysers(
   };
   const analyser = { modules, bundles, older, settings };
   const films = new Films({
-    make: async () => startDecoder(await spares.take(), { analyser }, startPatience),
+    make: async () => startDecoder(await spares.take(), { analyser }, startTimeout),
     async module(memory) {
       const program = await loaded.later('ffmpreg.wasm');
       return program && WebAssembly.compile(withMemory(program, 2 * memory)); // so that runCommand can notice a run above `memory`
@@ -428,11 +436,11 @@ function makeAnalysers(
     log,
   });
   const pool = new Pool({
-    make: async () => startAnalyser(await spares.take(), { analyser }, startPatience),
+    make: async () => startAnalyser(await spares.take(), { analyser }, startTimeout),
     hasSpare: () => spares.ready(),
     size: start.workers,
-    least: start.copy ? 0 : 1, // the origin has analysed most pictures of a replica
-    patience: 2 * start.pictureTime + 1000, // an analysis ends itself after pictureTime; the pool closes a worker that does not
+    minSize: start.copy ? 0 : 1, // the origin has analysed most pictures of a replica
+    timeout: 2 * start.pictureTime + 1000, // an analysis ends itself after pictureTime; the pool closes a worker that does not
     idle,
     log,
   });
@@ -475,12 +483,12 @@ export class Desk {
     }
   }
 
-  #sync(what: Extract<ToEngine, { sync: string }>['sync']): CopyStatus | Digest | null {
+  #sync(request: Extract<ToEngine, { sync: string }>['sync']): CopyStatus | Digest | null {
     const { engine } = this.#running;
     if (!engine.copy) throw new Error('this runtime has no replica');
-    if (what === 'status') return engine.copy.status();
-    if (what === 'digest') return decodeDigest(engine.ask('digest'));
-    engine.copy.offline(what === 'offline');
+    if (request === 'status') return engine.copy.status();
+    if (request === 'digest') return decodeDigest(engine.ask('digest'));
+    engine.copy.offline(request === 'offline');
     return null;
   }
 

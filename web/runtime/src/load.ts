@@ -44,10 +44,10 @@ export interface RuntimeFiles {
   guest: WebAssembly.Module;
   kernels: Uint8Array<ArrayBuffer>;
   bundles: Map<string, Uint8Array<ArrayBuffer>>;
-  /** Names of the bundles' files that the start does not load. `bundles` has each of them once `more` has loaded it. */
+  /** Names of the bundles' files that the start does not load. `bundles` has each of them once `loadRest` has loaded it. */
   rest: readonly string[];
   /** Loads the files of `rest` that `bundles` does not have. It rejects if one cannot be loaded now. */
-  more(): Promise<void>;
+  loadRest(): Promise<void>;
   /** Loads a file of the manifest's `later`. It returns undefined if the manifest does not list the file. */
   later(name: string): Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
@@ -55,15 +55,15 @@ export interface RuntimeFiles {
 /** A place to load files from: a web server, or a folder in Node. */
 export interface Source {
   manifest(signal?: AbortSignal): Promise<unknown>;
-  /** Loads a file, and calls `got` with the number of bytes of each piece that arrives. */
-  file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<LoadedFile>;
+  /** Loads a file, and calls `onBytes` with the number of bytes of each piece that arrives. */
+  file(entry: Entry, onBytes: (n: number) => void, signal?: AbortSignal): Promise<LoadedFile>;
   /**
    * Compiles a checked file. If a browser compiles a module from a response of the network or of its HTTP cache, it caches the code. Later
    * starts of the module are then several times as fast.
    */
-  compile?(entry: Entry, came: LoadedFile): Promise<WebAssembly.Module>;
+  compile?(entry: Entry, file: LoadedFile): Promise<WebAssembly.Module>;
   /** Deletes stored files except for these. The loader calls it when all files are checked. */
-  keep?(urls: string[]): Promise<void>;
+  deleteOthers?(urls: string[]): Promise<void>;
 }
 
 /** A loaded file. */
@@ -90,36 +90,36 @@ export async function load(from: Source, progress: (p: Progress) => void, signal
   const files = await Promise.all(
     entries.map(async (entry) => {
       let loaded = 0;
-      const tell = (n: number) => {
+      const report = (n: number) => {
         loaded += n;
         sum.loaded += n;
         const { name: file, size: total } = entry;
         progress({ stage: 'load', file, loaded, total, allLoaded: sum.loaded, allTotal: sum.total });
       };
-      return { entry, came: await check(entry, await from.file(entry, tell, signal)) };
+      return { entry, file: await check(entry, await from.file(entry, report, signal)) };
     }),
   );
-  await from.keep?.([...entries, ...later].map((e) => e.url));
+  await from.deleteOthers?.([...entries, ...later].map((e) => e.url));
   const started = await start(from, files);
   const rest = later.flatMap(({ name }) => (name.includes('/') ? name : []));
-  const one = async (name: string) => {
+  const loadLater = async (name: string) => {
     const entry = later.find((e) => e.name === name);
     return entry && (await check(entry, await from.file(entry, () => {}))).bytes();
   };
   let loading: Promise<void> | undefined;
-  const all = async () => {
+  const loadAll = async () => {
     for (const name of rest) {
-      const data = started.bundles.get(name) ?? (await one(name));
+      const data = started.bundles.get(name) ?? (await loadLater(name));
       if (data) started.bundles.set(name, data);
     }
   };
-  const more = () => {
-    loading ??= all().finally(() => {
+  const loadRest = () => {
+    loading ??= loadAll().finally(() => {
       loading = undefined;
     });
     return loading;
   };
-  return { ...started, rest, more, later: one };
+  return { ...started, rest, loadRest, later: loadLater };
 }
 
 const kernels = 'kernels.wasm';
@@ -131,28 +131,28 @@ export function selectKernels(files: Entry[], dot: Dot | undefined): Entry[] {
   return files.filter((e) => e.name === best || (e.name !== relaxed && e.name !== kernels));
 }
 
-async function check(entry: Entry, came: LoadedFile): Promise<LoadedFile> {
-  if (came.isChecked) return came;
-  const data = await came.bytes();
+async function check(entry: Entry, file: LoadedFile): Promise<LoadedFile> {
+  if (file.isChecked) return file;
+  const data = await file.bytes();
   if (data.length !== entry.size || (await sha256(data)) !== entry.sha256)
     throw new LoadError(`${entry.url} is not the file that manifest.json names`);
-  await came.store?.();
-  return came;
+  await file.store?.();
+  return file;
 }
 
 async function start(
   from: Source,
-  files: { entry: Entry; came: LoadedFile }[],
+  files: { entry: Entry; file: LoadedFile }[],
 ): Promise<Pick<RuntimeFiles, 'guest' | 'kernels' | 'bundles'>> {
   const bundles = new Map<string, Uint8Array<ArrayBuffer>>();
   const found: Partial<RuntimeFiles> = {};
   await Promise.all(
-    files.map(async ({ entry, came }) => {
+    files.map(async ({ entry, file }) => {
       if (entry.name === 'guest.wasm') {
-        found.guest = await (from.compile?.(entry, came) ?? WebAssembly.compile(await came.bytes()));
+        found.guest = await (from.compile?.(entry, file) ?? WebAssembly.compile(await file.bytes()));
         return;
       }
-      const data = await came.bytes();
+      const data = await file.bytes();
       if (entry.name === kernels || entry.name === relaxed) found.kernels = data;
       else if (!entry.parts) bundles.set(entry.name, data);
       for (const p of entry.parts ?? []) bundles.set(p.name, data.subarray(p.at, p.at + p.size));
@@ -179,19 +179,19 @@ function unhex(text: string): number[] {
 }
 
 const cacheName = 'sightline-runtime';
-const late = 3_000; // ms that the manifest's server has to answer, if a stored manifest exists
+const manifestTimeout = 3_000; // ms that the manifest's server has to answer, if a stored manifest exists
 
 /** Returns the source of the files on a web server, below `base`. */
 export function served(base: URL): Source {
   const at = (url: string) => new URL(url, base).href;
-  const kept = globalThis.caches?.open(cacheName).catch(() => undefined); // some private windows have no Cache Storage
+  const openedCache = globalThis.caches?.open(cacheName).catch(() => undefined); // some private windows have no Cache Storage
   const manifest = at('manifest.json');
   return {
     async manifest(signal) {
-      const cache = await kept;
+      const cache = await openedCache;
       const old = await cache?.match(manifest);
       try {
-        const limits = [...(old ? [AbortSignal.timeout(late)] : []), ...(signal ? [signal] : [])];
+        const limits = [...(old ? [AbortSignal.timeout(manifestTimeout)] : []), ...(signal ? [signal] : [])];
         const response = await get(manifest, AbortSignal.any(limits), 'no-cache');
         await cache?.put(manifest, response.clone());
         return await response.json();
@@ -201,12 +201,12 @@ export function served(base: URL): Source {
         return await old.json(); // without an answer from the network, the stored files still work
       }
     },
-    async file({ name, url, sha256, size }, got, signal) {
-      const cache = await kept;
+    async file({ name, url, sha256, size }, onBytes, signal) {
+      const cache = await openedCache;
       const key = `${at(url)}?${sha256}`;
       const old = await cache?.match(key);
       if (old) {
-        got(size);
+        onBytes(size);
         return {
           isChecked: true,
           bytes: async () => new Uint8Array(await old.clone().arrayBuffer()),
@@ -217,7 +217,7 @@ export function served(base: URL): Source {
       const copy = response.clone();
       const compiled = name === 'guest.wasm' ? WebAssembly.compileStreaming(response) : undefined;
       compiled?.catch(() => {}); // `read` below reports the failure
-      const data = await read(copy, got);
+      const data = await read(copy, onBytes);
       const type = response.headers.get('Content-Type') ?? 'application/octet-stream';
       const store = async () => {
         // If the cache has no room for the file, the next start downloads the file again.
@@ -225,24 +225,24 @@ export function served(base: URL): Source {
       };
       return { isChecked: false, bytes: async () => data, store, ...(compiled && { compile: () => compiled }) };
     },
-    async compile({ url, sha256 }, came) {
+    async compile({ url, sha256 }, file) {
       const integrity = `sha256-${btoa(String.fromCharCode(...unhex(sha256)))}`;
       const fetchCached = () => fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
-      const ways = [came.isChecked && (() => WebAssembly.compileStreaming(fetchCached())), came.compile];
-      for (const way of ways) {
+      const attempts = [file.isChecked && (() => WebAssembly.compileStreaming(fetchCached())), file.compile];
+      for (const attempt of attempts) {
         try {
-          if (way) return await way();
+          if (attempt) return await attempt();
         } catch {
           // The HTTP cache no longer has it, or a server sends it with another type.
         }
       }
-      return WebAssembly.compile(await came.bytes());
+      return WebAssembly.compile(await file.bytes());
     },
-    async keep(urls) {
-      const cache = await kept;
-      const ours = new Set(urls.map(at));
+    async deleteOthers(urls) {
+      const cache = await openedCache;
+      const currentUrls = new Set(urls.map(at));
       for (const { url } of (await cache?.keys()) ?? [])
-        if (url !== manifest && url.startsWith(base.href) && !ours.has(url.split('?')[0] as string))
+        if (url !== manifest && url.startsWith(base.href) && !currentUrls.has(url.split('?')[0] as string))
           await cache?.delete(url);
     },
   };
@@ -254,20 +254,20 @@ async function get(url: string, signal: AbortSignal | undefined, cache: RequestC
   return response;
 }
 
-async function read(response: Response, got: (n: number) => void): Promise<Uint8Array<ArrayBuffer>> {
+async function read(response: Response, onBytes: (n: number) => void): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   const reader = response.body?.getReader();
   for (let r = await reader?.read(); r && !r.done; r = await reader?.read()) {
     pieces.push(r.value);
     size += r.value.length;
-    got(r.value.length);
+    onBytes(r.value.length);
   }
-  const whole = new Uint8Array(size);
+  const body = new Uint8Array(size);
   let at = 0;
   for (const p of pieces) {
-    whole.set(p, at);
+    body.set(p, at);
     at += p.length;
   }
-  return whole;
+  return body;
 }

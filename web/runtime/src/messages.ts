@@ -167,8 +167,8 @@ export function decodeStepResult(data: Uint8Array): StepResult {
 }
 
 /** Returns the envelope of a question: its kind, the name or the hash of its subject, and the film that it is about. */
-export const encodeQuestion = (what: string, name?: string | Uint8Array, film?: Film): Uint8Array<ArrayBuffer> =>
-  putQuery(Writer.envelope(), { what, name, film }).finish();
+export const encodeQuestion = (kind: string, name?: string | Uint8Array, film?: Film): Uint8Array<ArrayBuffer> =>
+  putQuery(Writer.envelope(), { what: kind, name, film }).finish();
 
 /** How a run of FFmpeg failed. */
 export const failures = { probe: 1, decode: 2, time: 3, memory: 4 } as const;
@@ -189,17 +189,17 @@ export function takePicture(frame: Uint8Array<ArrayBuffer>): {
   frame: Uint8Array<ArrayBuffer>;
   picture: Uint8Array<ArrayBuffer>;
 } {
-  const rest = Writer.envelope();
+  const analysis = Writer.envelope();
   let [time, picture] = [0, new Uint8Array()];
   for (const r = new Reader(frame); r.next(); ) {
     if (r.number === 1) time = r.uint();
     if (r.number !== 2) continue;
     for (const a = Reader.envelope(r.raw()); a.next(); ) {
       if (a.number === 6 || a.number === 8) picture = a.raw().slice();
-      else rest.append(a.whole());
+      else analysis.append(a.encodedField());
     }
   }
-  return { frame: encodeFrame(time, rest.finish()), picture };
+  return { frame: encodeFrame(time, analysis.finish()), picture };
 }
 
 /** Returns the time between two analysed frames of a video in milliseconds. `video` is the field of the job. */

@@ -45,38 +45,38 @@ export class Networks {
   /** Reads the networks of a folder, except for the runtime's own, whose bundles are `own`. */
   static async open(folder: Folder, own: Bundles): Promise<Networks> {
     const hash = await hashOf(own);
-    const most = new Map<string, number>(); // maximum N by HASH
+    const maxCounts = new Map<string, number>(); // maximum N by HASH
     for (const name of await folder.list()) {
       const [, of, n] = name.match(/^network-(.+)-(\d+)$/) ?? [];
-      const other = (of && most.get(of)) || 0;
-      if (of && other) await folder.remove(nameOf(of, Math.min(other, Number(n)))); // a crash during `settle` left both
-      if (of) most.set(of, Math.max(other, Number(n)));
+      const otherCount = (of && maxCounts.get(of)) || 0;
+      if (of && otherCount) await folder.remove(nameOf(of, Math.min(otherCount, Number(n)))); // a crash during `settle` left both
+      if (of) maxCounts.set(of, Math.max(otherCount, Number(n)));
     }
-    const stored = most.get(hash) ?? 0;
-    most.delete(hash);
+    const stored = maxCounts.get(hash) ?? 0;
+    maxCounts.delete(hash);
     const read = async ([of, n]: [string, number]): Promise<[string, StoredNetwork]> => {
       const name = nameOf(of, n);
       return [name, decode(await folder.read(name))];
     };
-    return new Networks(folder, own, hash, stored, await Promise.all([...most].map(read)));
+    return new Networks(folder, own, hash, stored, await Promise.all([...maxCounts].map(read)));
   }
 
   /**
-   * Removes the older networks whose bases, in hex, are not in `used`. Stores the runtime's own network with its base, unless all its
+   * Removes the older networks whose bases, in hex, are not in `usedBases`. Stores the runtime's own network with its base, unless all its
    * loaded files are stored.
    */
-  async settle(base: Uint8Array<ArrayBuffer>, used: ReadonlySet<string>): Promise<void> {
+  async settle(base: Uint8Array<ArrayBuffer>, usedBases: ReadonlySet<string>): Promise<void> {
     if (this.#cleared) return;
-    for (const [other, name] of this.#names) {
-      if (used.has(other)) continue;
+    for (const [otherBase, name] of this.#names) {
+      if (usedBases.has(otherBase)) continue;
       await this.#folder.remove(name);
-      this.#names.delete(other);
+      this.#names.delete(otherBase);
     }
-    const [was, now] = [this.#storedCount, this.#own.size];
-    if (was < now) {
-      await this.#folder.write(nameOf(this.#hash, now), await encode(base, this.#own));
-      this.#storedCount = now;
-      if (was > 0) await this.#folder.remove(nameOf(this.#hash, was));
+    const [storedCount, count] = [this.#storedCount, this.#own.size];
+    if (storedCount < count) {
+      await this.#folder.write(nameOf(this.#hash, count), await encode(base, this.#own));
+      this.#storedCount = count;
+      if (storedCount > 0) await this.#folder.remove(nameOf(this.#hash, storedCount));
     }
   }
 

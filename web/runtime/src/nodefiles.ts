@@ -30,9 +30,9 @@ export class FolderFiles implements StoreFiles {
   read(file: number, offset: number, p: Uint8Array): void {
     const fd = this.#file(file);
     for (let n = 0; n < p.length; ) {
-      const got = readSync(fd, p, n, p.length - n, offset + n);
-      if (got <= 0) throw new StoreError(storeCodes.failed, `file ${file} is shorter than the requested range`);
-      n += got;
+      const count = readSync(fd, p, n, p.length - n, offset + n);
+      if (count <= 0) throw new StoreError(storeCodes.failed, `file ${file} is shorter than the requested range`);
+      n += count;
     }
   }
 
@@ -105,9 +105,9 @@ function open(path: string): number {
 export function inFolder(base: URL): Source {
   return {
     manifest: async () => JSON.parse(await readFile(new URL('manifest.json', base), 'utf8')),
-    async file({ url }, got) {
+    async file({ url }, onBytes) {
       const data = new Uint8Array(await readFile(new URL(url, base)));
-      got(data.length);
+      onBytes(data.length);
       return { bytes: async () => data, isChecked: false };
     },
   };

@@ -24,9 +24,9 @@ const platform: Platform = {
 
 const port = parentPort;
 if (!port) throw new Error('this script runs in a worker thread');
-const tell = (m: unknown, transfer: ArrayBuffer[] = []) => port.postMessage(m, transfer);
-const sendToClient = (m: FromEngine, transfer?: ArrayBuffer[]) => tell(m, transfer);
-const analyse = analyser({ post: tell, onmessage: () => {}, onerror: () => {}, close: () => port.close() });
+const post = (m: unknown, transfer: ArrayBuffer[] = []) => port.postMessage(m, transfer);
+const sendToClient = (m: FromEngine, transfer?: ArrayBuffer[]) => post(m, transfer);
+const analyse = analyser({ post, onmessage: () => {}, onerror: () => {}, close: () => port.close() });
 
 const asker = new Asker(sendToClient);
 let running: EngineHandle | undefined;
@@ -50,4 +50,4 @@ async function take(m: ToEngine | ToAnalyser): Promise<void> {
 port.on('message', (m: ToEngine | ToAnalyser) => {
   take(m).catch(({ name, message }: Error) => sendToClient({ failed: message, name }));
 });
-tell({ alive: true }); // Spares waits for this message
+post({ alive: true }); // Spares waits for this message

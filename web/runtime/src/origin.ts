@@ -21,21 +21,21 @@ export interface Request {
  * cancels the request; `send` aborts it itself if the answer does not begin in time.
  */
 export async function send(base: string, credential: Credential, r: Request, stop: AbortController): Promise<Response> {
-  const shown = await credential.get().catch(() => '');
-  const response = await sendOnce(base, shown, r, stop);
-  if (response.status !== 401 || !shown) return response;
-  credential.refuse(shown);
-  const other = await credential.get().catch(() => shown);
-  if (other === shown) return response;
+  const authorization = await credential.get().catch(() => '');
+  const response = await sendOnce(base, authorization, r, stop);
+  if (response.status !== 401 || !authorization) return response;
+  credential.refuse(authorization);
+  const newAuthorization = await credential.get().catch(() => authorization);
+  if (newAuthorization === authorization) return response;
   await response.body?.cancel();
-  return sendOnce(base, other, r, stop);
+  return sendOnce(base, newAuthorization, r, stop);
 }
 
 async function sendOnce(base: string, authorization: string, r: Request, stop: AbortController): Promise<Response> {
   const headers = new Headers(r.header);
   if (authorization) headers.set('Authorization', authorization);
-  const late = () => stop.abort(new DOMException('request timed out', 'TimeoutError'));
-  const timer = (r.body?.length ?? 0) < largeBody ? setTimeout(late, answerTime) : undefined;
+  const onTimeout = () => stop.abort(new DOMException('request timed out', 'TimeoutError'));
+  const timer = (r.body?.length ?? 0) < largeBody ? setTimeout(onTimeout, answerTime) : undefined;
   try {
     return await fetch(`${base}${r.path}${r.query ? `?${r.query}` : ''}`, {
       method: r.method,
@@ -83,9 +83,9 @@ export async function join(base: string, app: string, credential: Credential): P
     return register;
   } catch (failure) {
     if (failure instanceof JoinError) throw failure;
-    const why = (failure as Error).message;
-    const words = `the first start of a copy needs its origin, and ${base} cannot be reached: ${why}`;
-    throw new JoinError('NetworkError', words, failure);
+    const reason = (failure as Error).message;
+    const message = `the first start of a copy needs its origin, and ${base} cannot be reached: ${reason}`;
+    throw new JoinError('NetworkError', message, failure);
   } finally {
     stop.abort();
   }

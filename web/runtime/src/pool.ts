@@ -25,9 +25,9 @@ export interface PoolOptions {
   /** The maximum number of analysers. */
   size: number;
   /** The number of permanent analysers. */
-  least: 0 | 1;
+  minSize: 0 | 1;
   /** The maximum time of a picture in milliseconds. After it the pool closes the analyser. */
-  patience: number;
+  timeout: number;
   /** The time without work, in milliseconds, after which analysers that are not permanent are closed. */
   idle: number;
   /** Calls `work` after so many milliseconds. It returns a function that cancels the call. By default setTimeout. */
@@ -56,9 +56,9 @@ export class Pool {
     this.#o = { later, ...o };
   }
 
-  /** Starts the permanent analyser, if `least` is 1. It rejects if the analyser does not start. */
+  /** Starts the permanent analyser, if `minSize` is 1. It rejects if the analyser does not start. */
   async start(): Promise<void> {
-    if (!this.#o.least) return;
+    if (!this.#o.minSize) return;
     await this.#grow();
     if (this.#startError) throw this.#startError;
   }
@@ -87,21 +87,21 @@ export class Pool {
 
   #next(): void {
     while (this.#idle.length) {
-      const waiting = this.#lanes[0].shift() ?? this.#lanes[1].shift();
-      if (!waiting) return;
-      void this.#work(this.#idle.pop() as Analyser, waiting);
+      const job = this.#lanes[0].shift() ?? this.#lanes[1].shift();
+      if (!job) return;
+      void this.#work(this.#idle.pop() as Analyser, job);
     }
-    const waits = this.#lanes[0].length + this.#lanes[1].length;
-    if (waits > 0 && this.#count < this.#o.size && !this.#closed) void this.#grow();
+    const queueLength = this.#lanes[0].length + this.#lanes[1].length;
+    if (queueLength > 0 && this.#count < this.#o.size && !this.#closed) void this.#grow();
   }
 
   async #grow(): Promise<void> {
     this.#count++;
     try {
-      const made = await this.#o.make();
+      const analyser = await this.#o.make();
       this.#startError = undefined;
-      if (this.#closed) return made.close();
-      this.#idle.push(made);
+      if (this.#closed) return analyser.close();
+      this.#idle.push(analyser);
     } catch (failure) {
       this.#count--;
       this.#startError = failure as Error;
@@ -120,19 +120,19 @@ export class Pool {
   async #work(a: Analyser, w: QueuedJob): Promise<void> {
     this.#busy++;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), this.#o.patience);
+    const timeout = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), this.#o.timeout);
     });
     let result: Result;
     try {
-      const answer = await Promise.race([a.analyse(encodeJob(w.job, w.data)), late]);
+      const answer = await Promise.race([a.analyse(encodeJob(w.job, w.data)), timeout]);
       result = answer ? decodeResult(answer) : { error: codes.tooLong };
       if (answer) this.#idle.push(a);
-      else this.#lose(a);
+      else this.#closeAnalyser(a);
     } catch (failure) {
       this.#o.log(`an analyser failed: ${failure}`);
       result = { error: codes.internal };
-      this.#lose(a);
+      this.#closeAnalyser(a);
     }
     clearTimeout(timer);
     this.#busy--;
@@ -141,7 +141,7 @@ export class Pool {
     this.#scheduleShrink();
   }
 
-  #lose(a: Analyser): void {
+  #closeAnalyser(a: Analyser): void {
     a.close();
     this.#count--;
   }
@@ -149,18 +149,18 @@ export class Pool {
   /** Closes all analysers except the permanent one after `idle` without work. It leaves one if no worker is in reserve. */
   #scheduleShrink(): void {
     this.#cancelShrink();
-    const { least, idle, later } = this.#o;
-    if (this.#busy || this.#count <= least || this.#closed) return;
+    const { minSize, idle, later } = this.#o;
+    if (this.#busy || this.#count <= minSize || this.#closed) return;
     this.#cancelShrink = later(idle, async () => {
-      const most = (await this.#o.hasSpare()) ? least : 1;
-      while (this.#idle.length > most) this.#lose(this.#idle.pop() as Analyser);
+      const maxIdle = (await this.#o.hasSpare()) ? minSize : 1;
+      while (this.#idle.length > maxIdle) this.#closeAnalyser(this.#idle.pop() as Analyser);
     });
   }
 
   close(): void {
     this.#closed = true;
     this.#cancelShrink();
-    for (const a of this.#idle.splice(0)) this.#lose(a);
+    for (const a of this.#idle.splice(0)) this.#closeAnalyser(a);
     this.#refuse();
   }
 }

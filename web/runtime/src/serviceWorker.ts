@@ -27,17 +27,17 @@ interface Scope {
 
 {
   const scope = self as unknown as Scope;
-  const said = new URL(location.href).searchParams;
-  const answer = said.get('answer');
-  const store = said.get('name') ?? 'main';
-  const shell = said.get('shell');
-  const patience = 30_000; // ms to wait for a tab that has the store and is still starting
-  const nobody = 5_000; // ms to wait while no tab has the store
+  const params = new URL(location.href).searchParams;
+  const answer = params.get('answer');
+  const store = params.get('name') ?? 'main';
+  const shell = params.get('shell');
+  const startTimeout = 30_000; // ms to wait for a tab that has the store and is still starting
+  const ownerTimeout = 5_000; // ms to wait while no tab has the store
 
   // ---- pages without a network
 
   const shellCache = 'sightline-shell';
-  const late = 3_000; // ms that the network has to answer a request for a stored file
+  const networkTimeout = 3_000; // ms that the network has to answer a request for a stored file
   let silent = false; // whether the network has not answered in that time nor since: requests for stored files then do not wait
 
   const install = async () => {
@@ -45,8 +45,8 @@ interface Scope {
       const list = (await (await fetch(shell, { cache: 'no-cache' })).json()) as string[];
       const cache = await caches.open(shellCache);
       await cache.addAll(list.map((url) => new Request(url, { cache: 'no-cache' })));
-      const ours = new Set(list.map((url) => new URL(url, location.href).href));
-      for (const { url } of await cache.keys()) if (!ours.has(url)) await cache.delete(url);
+      const listedUrls = new Set(list.map((url) => new URL(url, location.href).href));
+      for (const { url } of await cache.keys()) if (!listedUrls.has(url)) await cache.delete(url);
     }
     await scope.skipWaiting();
   };
@@ -54,30 +54,30 @@ interface Scope {
   /** Answers a request for a file of the shell. An immutable file comes from the cache, any other from the network while that answers. */
   const shellFile = async (request: Request): Promise<Response> => {
     const cache = await caches.open(shellCache);
-    const goes = request.mode === 'navigate';
+    const isNavigation = request.mode === 'navigate';
     // The stored page of the scope serves every page address that the list does not contain.
     const old =
-      (await cache.match(goes ? request.url.replace(/[?#].*/, '') : request)) ??
-      (goes && !/^\/(v2|hosted)\//.test(new URL(request.url).pathname)
+      (await cache.match(isNavigation ? request.url.replace(/[?#].*/, '') : request)) ??
+      (isNavigation && !/^\/(v2|hosted)\//.test(new URL(request.url).pathname)
         ? await cache.match(scope.registration.scope)
         : undefined);
     if (!old) return fetch(request);
     if (/immutable/.test(old.headers.get('Cache-Control') ?? '')) return old;
-    const fresh = async () => {
+    const fetchFresh = async () => {
       const answer = await fetch(request);
       silent = false;
-      if (answer.ok && !answer.redirected && !goes) await cache.put(request, answer.clone());
+      if (answer.ok && !answer.redirected && !isNavigation) await cache.put(request, answer.clone());
       return answer;
     };
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const enough = new Promise<Response>((resolve) => {
-      const over = () => {
+    const timeout = new Promise<Response>((resolve) => {
+      const onTimeout = () => {
         silent = true;
         resolve(old);
       };
-      timer = setTimeout(over, silent ? 0 : late);
+      timer = setTimeout(onTimeout, silent ? 0 : networkTimeout);
     });
-    return Promise.race([fresh().catch(() => old), enough]).finally(() => clearTimeout(timer));
+    return Promise.race([fetchFresh().catch(() => old), timeout]).finally(() => clearTimeout(timer));
   };
 
   // ---- /v2 from a page
@@ -103,9 +103,9 @@ interface Scope {
   const hub = new BroadcastChannel(lockName);
   const line = new BroadcastChannel(`${lockName}/${peer}`);
   let connected: Promise<void> | undefined;
-  let welcome: () => void = () => {};
+  let onOpened: () => void = () => {};
   let next = 1;
-  const waiting = new Map<number, PendingCall>();
+  const pendingCalls = new Map<number, PendingCall>();
 
   // This worker holds a lock for as long as it runs. The owner notices by the lock when the worker has ended.
   if (answer) void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
@@ -113,34 +113,37 @@ interface Scope {
     if ('here' in data) hub.postMessage({ hello: peer });
   };
   line.onmessage = ({ data }) => {
-    if ('opened' in data) return welcome();
-    const w = waiting.get(data.id);
-    waiting.delete(data.id);
+    if ('opened' in data) return onOpened();
+    const w = pendingCalls.get(data.id);
+    pendingCalls.delete(data.id);
     if ('answer' in data) w?.resolve(data.answer);
     else if ('failed' in data) w?.reject(new Error(data.failed));
   };
 
   /** Waits for the owner's welcome, and watches its lock to notice when it ends. It rejects with NoOwner. */
   const connect = async (): Promise<void> => {
-    const heard = new Promise<void>((resolve) => {
-      welcome = resolve;
+    const opened = new Promise<void>((resolve) => {
+      onOpened = resolve;
     });
     hub.postMessage({ hello: peer });
     const since = performance.now();
     for (;;) {
-      const one = await Promise.race([heard.then(() => true), new Promise<false>((r) => setTimeout(r, 250, false))]);
-      if (one) break;
-      const held = (await navigator.locks.query()).held?.some((l) => l.name === lockName);
-      if (performance.now() - since > (held ? patience : nobody)) throw new NoOwner();
+      const isOpened = await Promise.race([
+        opened.then(() => true),
+        new Promise<false>((r) => setTimeout(r, 250, false)),
+      ]);
+      if (isOpened) break;
+      const isLocked = (await navigator.locks.query()).held?.some((l) => l.name === lockName);
+      if (performance.now() - since > (isLocked ? startTimeout : ownerTimeout)) throw new NoOwner();
     }
     void navigator.locks.request(lockName, { mode: 'shared' }, () => {
       connected = undefined; // the owner has ended, and another tab can become the owner at once
-      for (const [id, w] of waiting) {
+      for (const [id, w] of pendingCalls) {
         if (w.safe) continue; // the loop below sends the call to the next owner
-        waiting.delete(id);
+        pendingCalls.delete(id);
         w.reject(new Error('the page that served this call was closed'));
       }
-      for (const w of waiting.values()) void reach().then(() => line.postMessage(w.m), w.reject);
+      for (const w of pendingCalls.values()) void reach().then(() => line.postMessage(w.m), w.reject);
     });
   };
 
@@ -172,7 +175,7 @@ interface Scope {
       await reach();
       const safe = request.method === 'GET' || request.method === 'HEAD';
       const a = await new Promise<RuntimeAnswer>((resolve, reject) => {
-        waiting.set(id, { m, safe, resolve, reject });
+        pendingCalls.set(id, { m, safe, resolve, reject });
         line.postMessage(m);
       });
       const headers = new Headers(a.headers);

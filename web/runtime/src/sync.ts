@@ -30,8 +30,12 @@ const events = ['status', 'begin', 'wake', 'local', 'answer', 'need', 'offline',
 
 export function encodeEvent(e: Event): Uint8Array<ArrayBuffer> {
   const { kind, header, ...rest } = e as { kind: string } & Piece;
-  const named = header?.map(([name, value]) => ({ name, value }));
-  return putEvent(Writer.envelope(), { ...rest, kind: events.indexOf(kind), ...(named && { header: named }) }).finish();
+  const fields = header?.map(([name, value]) => ({ name, value }));
+  return putEvent(Writer.envelope(), {
+    ...rest,
+    kind: events.indexOf(kind),
+    ...(fields && { header: fields }),
+  }).finish();
 }
 
 /** A request to the origin. */
@@ -127,8 +131,8 @@ const decodeStatus = ({ phase, epoch, ...rest }: ReplicaStatus): SyncStatus => (
   epoch: epoch ?? new Uint8Array(16),
 });
 
-function throwUnknown(what: string): never {
-  throw new EnvelopeError(`unknown ${what}`);
+function throwUnknown(field: string): never {
+  throw new EnvelopeError(`unknown ${field}`);
 }
 
 /** The digest of a replica's state after the folded part of its log. */

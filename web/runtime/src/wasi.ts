@@ -57,7 +57,7 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
     },
     sched_yield: () => 0,
     // The guest never waits: every subscription to a clock fires at once, and a caller that is too early checks the time again.
-    poll_oneoff: (subscriptions: number, events: number, n: number, made: number) => {
+    poll_oneoff: (subscriptions: number, events: number, n: number, eventCount: number) => {
       const view = reach.view();
       for (let i = 0; i < n; i++) {
         const [from, to] = [subscriptions + 48 * i, events + 32 * i];
@@ -67,7 +67,7 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
         view.setUint16(to + 8, kind === 0 ? 0 : badf, true);
         view.setUint8(to + 10, kind);
       }
-      view.setUint32(made, n, true);
+      view.setUint32(eventCount, n, true);
       return n > 0 ? 0 : inval;
     },
     proc_exit: (code: number) => {

@@ -45,7 +45,7 @@ const platform: Platform = {
   },
 };
 
-const tell = (m: FromEngine, transfer: ArrayBuffer[] = []) => self.postMessage(m, { transfer });
+const send = (m: FromEngine, transfer: ArrayBuffer[] = []) => self.postMessage(m, { transfer });
 
 /** The engine's worker. It runs the engine, or forwards calls to the tab that runs it. */
 class EngineWorker {
@@ -53,11 +53,11 @@ class EngineWorker {
   #desk: Desk | undefined; // set while the engine runs here
   #peer: Peer | undefined; // set while the engine runs in another tab
   #connected = false; // whether the owner has answered #peer
-  #early: ToEngine[] = []; // messages that wait for the engine or the owner
+  #queuedMessages: ToEngine[] = []; // messages that wait for the engine or the owner
   #openCalls = new Map<number, ToEngine>(); // calls sent to the owner without an answer, by id
   #end: () => void = () => {}; // ends the engine and releases the lock
   #lockWait = new AbortController(); // aborts the wait for the lock
-  #asker = new Asker(tell); // asks the page for credentials
+  #asker = new Asker(send); // asks the page for credentials
 
   constructor(start: Start) {
     this.#start = start;
@@ -65,17 +65,17 @@ class EngineWorker {
 
   async open(): Promise<void> {
     const { store, name } = this.#start;
-    if (store !== 'private' || !navigator.locks) return void (await this.#own());
-    const here = await new Promise<boolean>((resolve, reject) => {
+    if (store !== 'private' || !navigator.locks) return void (await this.#startEngine());
+    const isOwner = await new Promise<boolean>((resolve, reject) => {
       const options = { ifAvailable: true };
       navigator.locks
         .request(hubName(name), options, (lock) => {
           resolve(!!lock);
-          return lock ? this.#hold() : undefined;
+          return lock ? this.#serveStore() : undefined;
         })
         .catch(reject);
     });
-    if (!here) await this.#follow();
+    if (!isOwner) await this.#follow();
   }
 
   #infoOf({ store, engine }: EngineHandle): RuntimeInfo {
@@ -83,57 +83,57 @@ class EngineWorker {
   }
 
   /** Owns the store: runs the engine and answers peers until #end is called. The lock is held until the promise resolves. */
-  async #hold(): Promise<void> {
+  async #serveStore(): Promise<void> {
     const ended = new Promise<void>((resolve) => {
       this.#end = resolve;
     });
-    const running = await this.#own();
+    const running = await this.#startEngine();
     if (!running) return;
     const opened = this.#infoOf(running);
     const unlisten = running.store === 'private' ? listen(this.#start.name, running, opened) : () => {};
     await ended;
     unlisten();
     await running.close();
-    tell({ closed: true });
+    send({ closed: true });
   }
 
-  async #own(): Promise<EngineHandle | undefined> {
+  async #startEngine(): Promise<EngineHandle | undefined> {
     try {
-      const running = await run(platform, this.#start, (progress) => tell({ progress }), this.#asker);
-      this.#desk = new Desk(running, tell);
+      const running = await run(platform, this.#start, (progress) => send({ progress }), this.#asker);
+      this.#desk = new Desk(running, send);
       if (this.#start.store !== 'private' || !navigator.locks) {
-        this.#end = () => void running.close().then(() => tell({ closed: true }));
+        this.#end = () => void running.close().then(() => send({ closed: true }));
       }
-      tell({ opened: this.#infoOf(running) });
-      for (const m of this.#early.splice(0)) void this.#desk.take(m);
+      send({ opened: this.#infoOf(running) });
+      for (const m of this.#queuedMessages.splice(0)) void this.#desk.take(m);
       return running;
     } catch (failure) {
       const { name, message } = failure as Error;
-      tell({ failed: message, name });
+      send({ failed: message, name });
       return undefined;
     }
   }
 
   /** Forwards calls to the tab that owns the store, and waits for its lock to become the owner. */
   async #follow(): Promise<void> {
-    tell({ progress: { stage: 'wait' } });
+    send({ progress: { stage: 'wait' } });
     const peer = await Peer.open(this.#start.name);
     this.#peer = peer;
     peer.onmessage = (m) => {
       if ('opened' in m) {
         this.#connected = true;
-        for (const early of this.#early.splice(0)) this.#forward(early);
+        for (const message of this.#queuedMessages.splice(0)) this.#forward(message);
       }
       if ('id' in m && !('frames' in m)) this.#openCalls.delete(m.id);
       if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // in case this tab becomes the owner
-      tell(m);
+      send(m);
     };
     peer.hello();
     const options = { signal: this.#lockWait.signal };
     navigator.locks
       .request(hubName(this.#start.name), options, () => this.#inherit(peer))
       .catch(
-        (failure: Error) => failure.name !== 'AbortError' && tell({ failed: failure.message, name: failure.name }),
+        (failure: Error) => failure.name !== 'AbortError' && send({ failed: failure.message, name: failure.name }),
       );
   }
 
@@ -146,11 +146,11 @@ class EngineWorker {
     this.#peer = undefined;
     for (const [id, m] of this.#openCalls) {
       const again = !('request' in m) || /^(GET|HEAD)$/.test(m.request.method);
-      if (again) this.#early.push(m);
-      else tell({ id, name: 'NetworkError', failed: 'the tab that served this call was closed' });
+      if (again) this.#queuedMessages.push(m);
+      else send({ id, name: 'NetworkError', failed: 'the tab that served this call was closed' });
     }
     this.#openCalls.clear();
-    return this.#hold();
+    return this.#serveStore();
   }
 
   #forward(m: ToEngine): void {
@@ -163,21 +163,21 @@ class EngineWorker {
     else if ('credential' in m) this.#asker.take(m);
     else if (this.#desk) void this.#desk.take(m);
     else if (this.#peer && this.#connected) this.#forward(m);
-    else this.#early.push(m);
+    else this.#queuedMessages.push(m);
   }
 
   #close(): void {
     this.#lockWait.abort();
     if (this.#peer) {
       this.#peer.close();
-      tell({ closed: true });
+      send({ closed: true });
     } else this.#end();
   }
 }
 
 let engine: EngineWorker | undefined;
 const analyse = analyser({
-  post: tell as Port['post'],
+  post: send as Port['post'],
   onmessage: () => {},
   onerror: () => {},
   close: () => self.close(),
@@ -187,6 +187,6 @@ self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
   if ('analyser' in data || 'job' in data || 'film' in data) return void analyse(data);
   if (!('start' in data)) return engine?.take(data);
   engine = new EngineWorker(data.start);
-  engine.open().catch((failure: Error) => tell({ failed: failure.message, name: failure.name }));
+  engine.open().catch((failure: Error) => send({ failed: failure.message, name: failure.name }));
 };
 self.postMessage({ alive: true } satisfies FromAnalyser); // Spares waits for this message

@@ -5,7 +5,7 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const resolvePath = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 /**
  * Makes a runtime in a new folder below `folder`, and returns the path of the new folder. Its general model predicts lower values, so it is
@@ -13,7 +13,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
  */
 export function another(folder) {
   const bundles = join(folder, 'bundles');
-  const models = here('../../../models');
+  const models = resolvePath('../../../models');
   for (const name of readdirSync(models))
     if (name.match(/^(general|food|color)/)) cpSync(join(models, name), join(bundles, name), { recursive: true });
   const at = (name) => join(bundles, 'general-v1.3', name);
@@ -29,6 +29,6 @@ export function another(folder) {
   manifest.files['calibration.tsv'] = createHash('sha256').update(table.join('\n')).digest('hex');
   writeFileSync(at('manifest.json'), JSON.stringify(manifest));
   const to = join(folder, 'runtime');
-  execFileSync('node', [here('../tools/assemble.js'), to, '--bundles', bundles]);
+  execFileSync('node', [resolvePath('../tools/assemble.js'), to, '--bundles', bundles]);
   return to;
 }

@@ -89,14 +89,14 @@ test('a program reads its file and its arguments, and writes', () => {
     dump,
     ['proc_exit', [7], 0],
   ];
-  const { code, enough, written } = run(steps, [
+  const { code, isStopped, written } = run(steps, [
     [16, pair(1100, 120)],
     [24, pair(1200, 4)],
     [32, pair(1204, 50)],
     [100, text('in')],
   ]);
   const at = (address: number, n = 4) => written.slice(address - 1100, address - 1100 + n);
-  assert.deepEqual([code, enough], [7, false]);
+  assert.deepEqual([code, isStopped], [7, false]);
   assert.deepEqual([at(1100), at(1104), at(1112, 8)].flat(), [4, 0, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
   assert.deepEqual(at(1200, 8), [...text('2345'), ...text('789'), 0]);
   assert.deepEqual([at(1120), at(1124)].flat(), [2, 0, 0, 0, 8, 0, 0, 0]);
@@ -131,7 +131,7 @@ test('a run ends when its output is refused, and by what takes it', () => {
   const data: [number, number[]][] = [[16, pair(100, 5)]];
   let pieces = 0;
   const ended = run(steps, data, () => ++pieces < 1);
-  assert.deepEqual([ended.code, ended.enough, pieces], [0, true, 1]);
+  assert.deepEqual([ended.code, ended.isStopped, pieces], [0, true, 1]);
   assert.throws(
     () =>
       run(steps, data, () => {
@@ -150,10 +150,10 @@ test('a program that traps has failed', () => {
 test('a program that needs too much memory is ended', () => {
   const grow: Step = [0x41, 1, 0x40, 0, 0x1a]; // grows the memory by a page and drops the result
   const data: [number, number[]][] = [[16, pair(100, 5)]];
-  const within = run([grow, dump], data);
-  assert.deepEqual([within.memory, within.written.length], [false, 5]);
-  const beyond = run([grow, grow, dump], data);
-  assert.deepEqual([beyond.memory, beyond.written.length], [true, 0]);
+  const withinLimit = run([grow, dump], data);
+  assert.deepEqual([withinLimit.memory, withinLimit.written.length], [false, 5]);
+  const beyondLimit = run([grow, grow, dump], data);
+  assert.deepEqual([beyondLimit.memory, beyondLimit.written.length], [true, 0]);
   assert.equal(run([grow, grow]).memory, true, 'also without a call');
   const words = (code: number) =>
     run(

@@ -27,10 +27,10 @@ const token = (iat: number, exp: number) =>
 
 test('a credential is asked for once, and again when it is refused or nearly over', async () => {
   const values = ['Key a', 'Key b', token(1000, 1900), token(5, 20), 'Bearer opaque', 'Bearer a.b.c'];
-  let asked = 0;
-  const c = new Credential(async () => values[asked++] ?? '');
+  let calls = 0;
+  const c = new Credential(async () => values[calls++] ?? '');
   const both = await Promise.all([c.get(), c.get()]);
-  assert.deepEqual([both, await c.get(), asked], [['Key a', 'Key a'], 'Key a', 1]);
+  assert.deepEqual([both, await c.get(), calls], [['Key a', 'Key a'], 'Key a', 1]);
   c.refuse('another');
   assert.equal(await c.get(), 'Key a');
   c.refuse('Key a');
@@ -52,20 +52,20 @@ test('a credential is asked for once, and again when it is refused or nearly ove
 
 test('a page says what it shows, refuses, or does not say', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const asked: number[] = [];
-  const asker = new Asker((m) => void ('credential' in m && asked.push(m.credential)));
+  const ids: number[] = [];
+  const asker = new Asker((m) => void ('credential' in m && ids.push(m.credential)));
   const all = [asker.ask(), asker.ask(), asker.ask()];
-  asker.take({ credential: asked[1] as number, refused: 'signed out' });
-  asker.take({ credential: asked[0] as number, value: 'Key k' });
+  asker.take({ credential: ids[1] as number, refused: 'signed out' });
+  asker.take({ credential: ids[0] as number, value: 'Key k' });
   asker.take({ credential: 99, value: 'nobody asked' });
   t.mock.timers.tick(20_000);
-  const said = (await Promise.allSettled(all)).map((s) => (s.status === 'fulfilled' ? s.value : s.reason.message));
-  assert.deepEqual(said, ['Key k', 'signed out', 'the page does not say in time']);
+  const outcomes = (await Promise.allSettled(all)).map((s) => (s.status === 'fulfilled' ? s.value : s.reason.message));
+  assert.deepEqual(outcomes, ['Key k', 'signed out', 'the page does not say in time']);
 });
 
 test('what a copy is opened with', () => {
   const credential = async () => '';
-  const start = (o: string, here?: string) => copyStart({ origin: o, app, credential }, here).origin;
+  const start = (o: string, pageOrigin?: string) => copyStart({ origin: o, app, credential }, pageOrigin).origin;
   assert.equal(start('https://a.example/'), 'https://a.example');
   assert.equal(start('', 'http://plain.example'), 'http://plain.example');
   assert.equal(start('http://plain.example', 'http://plain.example'), 'http://plain.example');
@@ -93,13 +93,13 @@ test('the register of an application', async (t) => {
     frame(4, register.subarray(40_000)),
     frame(8, Writer.envelope().uint(1, 2).finish()),
   ]);
-  const asked: string[] = [];
+  const requests: string[] = [];
   let answer: (r: ServerResponse) => void = () => {};
   const base = await origin(t, (request, response) => {
-    asked.push(`${request.url} ${request.headers.authorization}`);
+    requests.push(`${request.url} ${request.headers.authorization}`);
     answer(response);
   });
-  const whole = (status: number, kind: string, body: Uint8Array | string) => (r: ServerResponse) =>
+  const respond = (status: number, kind: string, body: Uint8Array | string) => (r: ServerResponse) =>
     void r.writeHead(status, { 'Content-Type': kind }).end(body);
   const sync = 'application/vnd.sightline.sync';
   answer = (r) => {
@@ -108,20 +108,20 @@ test('the register of an application', async (t) => {
     r.end();
   };
   const credential = new Credential(async () => 'Key k');
-  const got = await join(base, app, credential);
-  assert.equal(got.seq, 12);
-  assert.deepEqual(got.data, data);
-  assert.deepEqual(asked, [`/v2/sync/changes?app=${app}&p=0&since=0&register=0&live=0 Key k`]);
+  const record = await join(base, app, credential);
+  assert.equal(record.seq, 12);
+  assert.deepEqual(record.data, data);
+  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&p=0&since=0&register=0&live=0 Key k`]);
 
   const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).finish();
   const failures: [string, RegExp, (r: ServerResponse) => void][] = [
-    ['GoneError', /was deleted/, whole(410, sync, refusal('it was deleted'))],
-    ['NotFoundError', /no application with this id/, whole(404, sync, refusal(''))],
-    ['NotAllowedError', /status 401/, whole(401, 'application/json', '{}')],
-    ['NotAllowedError', /another's/, whole(403, sync, refusal("another's"))],
-    ['OriginError', /status 500/, whole(500, 'text/html', 'oops')],
-    ['OriginError', /returned no record/, whole(200, sync, frame(8, Writer.envelope().uint(1, 1).finish()))],
-    ['OriginError', /too large/, whole(200, sync, frame(1, new Uint8Array(4)).fill(0xff, 0, 4))],
+    ['GoneError', /was deleted/, respond(410, sync, refusal('it was deleted'))],
+    ['NotFoundError', /no application with this id/, respond(404, sync, refusal(''))],
+    ['NotAllowedError', /status 401/, respond(401, 'application/json', '{}')],
+    ['NotAllowedError', /another's/, respond(403, sync, refusal("another's"))],
+    ['OriginError', /status 500/, respond(500, 'text/html', 'oops')],
+    ['OriginError', /returned no record/, respond(200, sync, frame(8, Writer.envelope().uint(1, 1).finish()))],
+    ['OriginError', /too large/, respond(200, sync, frame(1, new Uint8Array(4)).fill(0xff, 0, 4))],
     ['NetworkError', /first start/, (r) => r.destroy()],
   ];
   for (const [name, words, respond] of failures) {
@@ -144,7 +144,7 @@ class Script {
   purges: [string, boolean][] = [];
   die = false;
 
-  tell = (event: Uint8Array): Uint8Array => {
+  handleEvent = (event: Uint8Array): Uint8Array => {
     if (this.die) throw new Error('trap');
     const e = { kind: 0, id: 0, status: 0, body: '', more: false, error: '' };
     for (const r = Reader.envelope(event); r.next(); ) {
@@ -165,7 +165,7 @@ class Script {
 const ask = (id: number, path: string) => new Writer().uint(1, 1).uint(2, id).text(3, 'GET').text(4, path);
 const kinds = { status: 0, begin: 1, wake: 2, local: 3, answer: 4, need: 5, offline: 6, online: 7, stop: 8 };
 
-const still: CopyStatus = {
+const baseStatus: CopyStatus = {
   app_id: app,
   origin: 'http://127.0.0.1:1',
   phase: 'current',
@@ -178,34 +178,34 @@ const still: CopyStatus = {
 };
 
 function copyOf(base: string, script: Script, values = ['Key k']) {
-  const heard: CopyStatus[] = [];
-  let asked = 0;
-  const credential = new Credential(async () => values[Math.min(asked++, values.length - 1)] as string);
-  const onChange = (status: CopyStatus) => void heard.push(status);
+  const statuses: CopyStatus[] = [];
+  let credentialCalls = 0;
+  const credential = new Credential(async () => values[Math.min(credentialCalls++, values.length - 1)] as string);
+  const onChange = (status: CopyStatus) => void statuses.push(status);
   const copy = new Copy(
     { origin: base, app, pictures: 'lazy', credential, onChange },
     {
-      tell: script.tell,
-      status: () => ({ ...still, ...script.apiStatus }),
+      handleEvent: script.handleEvent,
+      status: () => ({ ...baseStatus, ...script.apiStatus }),
       onFailure: (failure) => void script.failures.push(failure),
-      onPurge: (why, kept) => void script.purges.push([why, kept]),
+      onPurge: (reason, keepStore) => void script.purges.push([reason, keepStore]),
     },
   );
-  return { copy, heard, asked: () => asked };
+  return { copy, statuses, credentialCalls: () => credentialCalls };
 }
 
-const until = async (fact: () => boolean) => {
-  while (!fact()) await new Promise((r) => setImmediate(r));
+const until = async (condition: () => boolean) => {
+  while (!condition()) await new Promise((r) => setImmediate(r));
 };
 
 test('requests of a machine, and their answers piece by piece', async (t) => {
-  const shown: string[] = [];
-  const waiting: ServerResponse[] = [];
+  const requests: string[] = [];
+  const responses: ServerResponse[] = [];
   const base = await origin(t, (request, response) => {
-    shown.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    requests.push(`${request.method} ${request.url} ${request.headers.authorization}`);
     if (request.url === '/stream') {
       response.writeHead(200).write('one ');
-      waiting.push(response);
+      responses.push(response);
     } else if (request.url === '/cut') {
       response.writeHead(200, { 'Content-Length': 10 }).write('some');
       setImmediate(() => setImmediate(() => response.destroy()));
@@ -213,11 +213,11 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
     else response.writeHead(204).end();
   });
   const script = new Script();
-  const { copy, asked } = copyOf(base, script, ['Key old', 'Key new']);
+  const { copy, credentialCalls } = copyOf(base, script, ['Key old', 'Key new']);
   script.effects = [ask(1, '/plain')];
   copy.begin();
   await until(() => script.events.some((e) => e.kind === kinds.answer && e.id === 1));
-  assert.deepEqual([shown, asked()], [['GET /plain Key old', 'GET /plain Key new'], 2]);
+  assert.deepEqual([requests, credentialCalls()], [['GET /plain Key old', 'GET /plain Key new'], 2]);
   assert.deepEqual(script.events.at(-1), { kind: kinds.answer, id: 1, status: 204, body: '', more: false, error: '' });
 
   script.effects = [ask(2, '/stream')];
@@ -225,7 +225,7 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   const pieces = () => script.events.filter((e) => e.id === 2);
   await until(() => pieces().length === 1);
   assert.deepEqual(pieces()[0], { kind: kinds.answer, id: 2, status: 200, body: 'one ', more: true, error: '' });
-  waiting[0]?.end('two');
+  responses[0]?.end('two');
   await until(() => pieces().at(-1)?.more === false);
   assert.equal(
     pieces()
@@ -244,7 +244,7 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   copy.noteLocalChange();
   await until(() => script.events.some((e) => e.id === 4));
   script.effects = [new Writer().uint(1, 2).uint(2, 4)];
-  const closed = new Promise<void>((r) => waiting[1]?.on('close', r));
+  const closed = new Promise<void>((r) => responses[1]?.on('close', r));
   copy.noteLocalChange();
   await closed;
   assert.ok(
@@ -256,7 +256,7 @@ test('requests of a machine, and their answers piece by piece', async (t) => {
   copy.noteLocalChange();
   await until(() => script.events.some((e) => e.id === 5));
   copy.begin(); // another instance of the machine: the requests of the previous one are cancelled
-  await until(() => waiting[2]?.destroyed === true);
+  await until(() => responses[2]?.destroyed === true);
   script.effects = [new Writer().uint(1, 3)];
   copy.noteLocalChange(); // the effect asks for a wake-up at a time in the past
   await until(() => script.events.at(-1)?.kind === kinds.wake);
@@ -291,81 +291,83 @@ test('pictures that are wanted', async () => {
   assert.equal(script.events.filter((e) => e.kind === kinds.offline).length, 1);
   await assert.rejects(copy.need(one), /cannot reach the origin/);
   copy.offline(false);
-  const left = assert.rejects(copy.need(one), /closed/);
+  const rejection = assert.rejects(copy.need(one), /closed/);
   copy.stop();
-  await left;
+  await rejection;
 });
 
 test('where it stands, and who is told', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const script = new Script();
-  const { copy, heard } = copyOf('http://127.0.0.1:1', script);
+  const { copy, statuses } = copyOf('http://127.0.0.1:1', script);
   assert.equal(copy.status().phase, 'current');
-  assert.equal(heard.length, 0);
+  assert.equal(statuses.length, 0);
   const statusWith = (n: number) => new Writer().uint(1, 6).uint(6, n).uint(8, 1);
   script.status = statusWith(5);
   script.apiStatus = { queued: 4 };
   copy.begin();
-  assert.deepEqual(heard, [{ ...still, queued: 4 }]);
+  assert.deepEqual(statuses, [{ ...baseStatus, queued: 4 }]);
   copy.noteLocalChange();
   t.mock.timers.tick(100);
-  assert.equal(heard.length, 1, 'told of nothing');
+  assert.equal(statuses.length, 1, 'told of nothing');
   script.status = statusWith(6);
   script.apiStatus = { queued: 5 };
   copy.noteLocalChange();
-  assert.equal(heard.at(-1)?.queued, 5);
+  assert.equal(statuses.at(-1)?.queued, 5);
   script.effects = [new Writer().uint(1, 5), new Writer().uint(1, 5)];
   script.apiStatus = { queued: 6 };
   copy.noteLocalChange();
   copy.noteWrite();
-  assert.equal(heard.length, 2, 'told again at once');
+  assert.equal(statuses.length, 2, 'told again at once');
   t.mock.timers.tick(100);
-  assert.equal(heard.length, 3);
-  assert.equal(heard.at(-1)?.queued, 6);
+  assert.equal(statuses.length, 3);
+  assert.equal(statuses.at(-1)?.queued, 6);
 
   script.status = new Writer().uint(1, 7).uint(6, 2);
   script.effects = [new Writer().uint(1, 6).text(11, 'revoked').bool(12, true)];
   copy.noteLocalChange();
   assert.deepEqual(script.purges, [['revoked', true]]);
-  assert.equal(heard.at(-1)?.phase, 'purged');
+  assert.equal(statuses.at(-1)?.phase, 'purged');
   assert.equal(copy.status().phase, 'purged');
 });
 
 test('what the browser says of the network', (t) => {
   const browser = Object.assign(new EventTarget(), { navigator: { onLine: false } });
   const { addEventListener, removeEventListener } = browser;
-  const lent = {
+  const stubs = {
     navigator: browser.navigator,
     addEventListener: addEventListener.bind(browser),
     removeEventListener: removeEventListener.bind(browser),
   };
-  const before = Object.keys(lent).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
-  for (const [name, value] of Object.entries(lent))
+  const descriptors = Object.keys(stubs).map(
+    (name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const,
+  );
+  for (const [name, value] of Object.entries(stubs))
     Object.defineProperty(globalThis, name, { value, configurable: true });
   t.after(() => {
-    for (const [name, was] of before)
-      if (was) Object.defineProperty(globalThis, name, was);
+    for (const [name, descriptor] of descriptors)
+      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
       else Reflect.deleteProperty(globalThis, name);
   });
   const kindsOf = (script: Script) => script.events.map((e) => e.kind);
-  const [far, near] = [new Script(), new Script()];
-  const { copy } = copyOf('https://origin.example', far);
-  const here = copyOf('http://127.0.0.1:1', near).copy;
+  const [remoteScript, localScript] = [new Script(), new Script()];
+  const { copy } = copyOf('https://origin.example', remoteScript);
+  const localCopy = copyOf('http://127.0.0.1:1', localScript).copy;
   copy.begin();
-  here.begin();
-  assert.deepEqual(kindsOf(far), [kinds.offline, kinds.begin]);
-  assert.deepEqual(kindsOf(near), [kinds.begin], 'this device is always there');
+  localCopy.begin();
+  assert.deepEqual(kindsOf(remoteScript), [kinds.offline, kinds.begin]);
+  assert.deepEqual(kindsOf(localScript), [kinds.begin], 'this device is always there');
   browser.navigator.onLine = true;
   browser.dispatchEvent(new Event('online'));
-  assert.equal(kindsOf(far).at(-1), kinds.online);
+  assert.equal(kindsOf(remoteScript).at(-1), kinds.online);
   copy.offline(true);
   browser.dispatchEvent(new Event('online'));
-  assert.equal(kindsOf(far).at(-1), kinds.offline, 'a person wants it so');
+  assert.equal(kindsOf(remoteScript).at(-1), kinds.offline, 'a person wants it so');
   copy.stop();
-  here.stop();
-  const { length } = far.events;
+  localCopy.stop();
+  const { length } = remoteScript.events;
   browser.dispatchEvent(new Event('offline'));
-  assert.equal(far.events.length, length);
+  assert.equal(remoteScript.events.length, length);
 });
 
 test('an instance that is done for', () => {

@@ -19,11 +19,11 @@ const hex = (p: Uint8Array | undefined) => p && Buffer.from(p).toString('hex');
 const unhex = (s: unknown) => (s === undefined ? undefined : new Uint8Array(Buffer.from(s as string, 'hex')));
 
 /** Removes values that are undefined, zero or empty, because an envelope leaves them out. */
-function lean(v: unknown): unknown {
-  if (Array.isArray(v)) return v.map(lean);
+function withoutEmpty(v: unknown): unknown {
+  if (Array.isArray(v)) return v.map(withoutEmpty);
   if (v === null || typeof v !== 'object') return v;
-  const kept = Object.entries(v).filter(([, x]) => x && !(Array.isArray(x) && !x.length));
-  return Object.fromEntries(kept.map(([k, x]) => [k, lean(x)]));
+  const entries = Object.entries(v).filter(([, x]) => x && !(Array.isArray(x) && !x.length));
+  return Object.fromEntries(entries.map(([k, x]) => [k, withoutEmpty(x)]));
 }
 
 const crop = (p: Uint8Array | undefined) => p && Array.from(new Float64Array(p.slice().buffer));
@@ -223,13 +223,13 @@ function readServeResult(p: Uint8Array): unknown {
 }
 
 test('the samples of the contract', async (t) => {
-  const known = samples.filter((s) => s.envelope in sides);
-  assert.ok(known.length >= 15, `${known.length} samples are known here`);
-  for (const s of known)
+  const knownSamples = samples.filter((s) => s.envelope in sides);
+  assert.ok(knownSamples.length >= 15, `${knownSamples.length} samples are known here`);
+  for (const s of knownSamples)
     await t.test(`${s.envelope}: ${s.name}`, () => {
       const { write, read } = sides[s.envelope] as (typeof sides)[string];
       if (write) assert.equal(hex(write(s.fields)), s.hex);
-      if (read) assert.deepEqual(lean(read(unhex(s.hex) as Uint8Array)), lean(s.fields));
+      if (read) assert.deepEqual(withoutEmpty(read(unhex(s.hex) as Uint8Array)), withoutEmpty(s.fields));
     });
   const unknown = new Set(samples.filter((s) => !(s.envelope in sides)).map((s) => s.envelope));
   t.diagnostic(`not of this side: ${[...unknown].join(', ')}`);
@@ -243,54 +243,54 @@ test('numbers', () => {
     assert.equal(r.number, 3);
     assert.ok(!r.next());
   }
-  const most = new Reader(new Uint8Array([8, ...Array(9).fill(0xff), 1]));
-  assert.ok(most.next());
-  assert.equal(most.big(), 2n ** 64n - 1n);
-  assert.throws(() => most.uint(), EnvelopeError);
+  const maxNumber = new Reader(new Uint8Array([8, ...Array(9).fill(0xff), 1]));
+  assert.ok(maxNumber.next());
+  assert.equal(maxNumber.big(), 2n ** 64n - 1n);
+  assert.throws(() => maxNumber.uint(), EnvelopeError);
   assert.throws(() => Writer.envelope().uint(1, -1), RangeError);
   assert.throws(() => Writer.envelope().uint(1, 0.5), RangeError);
 });
 
 test('large fields stand where small ones would', () => {
-  const some = (n: number) => Uint8Array.from({ length: n }, (_, i) => i * 7 + n);
+  const sequence = (n: number) => Uint8Array.from({ length: n }, (_, i) => i * 7 + n);
   const sizes = [1, 255, 4095, 4096, 4097, 70_000, 3];
-  const fields = () => sizes.reduce((w, n, i) => w.raw(i + 1, some(n)).uint(20, n), new Writer());
+  const fields = () => sizes.reduce((w, n, i) => w.raw(i + 1, sequence(n)).uint(20, n), new Writer());
   const message = Writer.envelope()
     .text(1, 'a')
     .message(2, new Writer().message(3, fields()).text(4, 'z'))
-    .raw(15, some(9000));
+    .raw(15, sequence(9000));
   const data = message.finish();
   assert.equal(message.length, data.length);
-  const outer = Reader.envelope(data);
-  assert.ok(outer.next());
-  assert.equal(outer.text(), 'a');
-  assert.ok(outer.next());
-  const between = outer.message();
-  assert.ok(between.next());
-  const inner = between.message();
+  const outerMessage = Reader.envelope(data);
+  assert.ok(outerMessage.next());
+  assert.equal(outerMessage.text(), 'a');
+  assert.ok(outerMessage.next());
+  const middleMessage = outerMessage.message();
+  assert.ok(middleMessage.next());
+  const innerMessage = middleMessage.message();
   for (const [i, n] of sizes.entries()) {
-    assert.ok(inner.next());
-    assert.equal(inner.number, i + 1);
-    assert.deepEqual(inner.raw(), some(n));
-    assert.ok(inner.next());
-    assert.equal(inner.uint(), n);
+    assert.ok(innerMessage.next());
+    assert.equal(innerMessage.number, i + 1);
+    assert.deepEqual(innerMessage.raw(), sequence(n));
+    assert.ok(innerMessage.next());
+    assert.equal(innerMessage.uint(), n);
   }
-  assert.ok(!inner.next());
-  assert.ok(between.next());
-  assert.equal(between.text(), 'z');
-  assert.ok(!between.next());
-  assert.ok(outer.next());
-  assert.deepEqual(outer.raw(), some(9000));
-  assert.ok(!outer.next());
+  assert.ok(!innerMessage.next());
+  assert.ok(middleMessage.next());
+  assert.equal(middleMessage.text(), 'z');
+  assert.ok(!middleMessage.next());
+  assert.ok(outerMessage.next());
+  assert.deepEqual(outerMessage.raw(), sequence(9000));
+  assert.ok(!outerMessage.next());
 });
 
 test('unknown fields are passed over', () => {
-  const known = Writer.envelope()
+  const knownFields = Writer.envelope()
     .uint(1, 200)
     .text(2, 'text/plain')
     .raw(15, new Uint8Array([1, 2]));
-  const odd = [0x81, 0x06, 1, 2, 3, 4, 5, 6, 7, 8, 0x85, 0x06, 1, 2, 3, 4, 0x82, 0x06, 1, 9]; // fields 96, 96, 96: fixed64, fixed32, bytes
-  const s = messages.decodeServeResult(known.append(new Uint8Array(odd)).finish());
+  const unknownFields = [0x81, 0x06, 1, 2, 3, 4, 5, 6, 7, 8, 0x85, 0x06, 1, 2, 3, 4, 0x82, 0x06, 1, 9]; // fields 96, 96, 96: fixed64, fixed32, bytes
+  const s = messages.decodeServeResult(knownFields.append(new Uint8Array(unknownFields)).finish());
   assert.ok('answer' in s);
   assert.deepEqual(s.answer.body, new Uint8Array([1, 2]));
 });

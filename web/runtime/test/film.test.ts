@@ -16,11 +16,11 @@ function guest(time: number) {
   return {
     failed,
     call(_: unknown, question: Uint8Array) {
-      let what = '';
+      let kind = '';
       let head = 0;
       const f = { failure: 0, frames: 0 };
       for (const r = Reader.envelope(question); r.next(); ) {
-        if (r.number === 1) what = r.text();
+        if (r.number === 1) kind = r.text();
         if (r.number === 4)
           for (const m = r.message(); m.next(); ) {
             if (m.number === 1) head = m.raw()[0] ?? 0;
@@ -28,7 +28,7 @@ function guest(time: number) {
             if (m.number === 4) f.frames = m.uint();
           }
       }
-      if (what === 'film.failed') {
+      if (kind === 'film.failed') {
         failed.push(f);
         return refuse(codes.tooLarge, 'too long');
       }
@@ -46,7 +46,7 @@ function films(module_: () => Promise<WebAssembly.Module | undefined> = async ()
     task: Parameters<Decoder['run']>[0];
     onFrame: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
     resolve: (r: Result) => void;
-    fail: (why: Error) => void;
+    fail: (reason: Error) => void;
   }[] = [];
   let open = 0;
   const lines: string[] = [];
@@ -75,8 +75,8 @@ const frame = (i: number) => encodeFrame(1000 * i, new Uint8Array([i + 1]));
 test('videos come one after the other, and their frames are told', async () => {
   const { all, waitForRun, runs, open } = films();
   const g = guest(hour);
-  const told: [number, number][] = [];
-  const turn = () => all.turn(() => all.run(g, job, film, undefined, (done, of) => told.push([done, of])));
+  const progress: [number, number][] = [];
+  const turn = () => all.turn(() => all.run(g, job, film, undefined, (done, of) => progress.push([done, of])));
   const both = [turn(), turn()];
   const first = await waitForRun(1);
   first.onFrame(frame(0), 2);
@@ -84,10 +84,10 @@ test('videos come one after the other, and their frames are told', async () => {
   assert.equal(runs.length, 1);
   first.resolve({});
   (await waitForRun(2)).resolve({ error: codes.corrupt, text: 'damaged' });
-  const [whole, damaged] = await Promise.all(both);
-  assert.deepEqual(whole, { frames: [frame(0), frame(1)] });
+  const [intact, damaged] = await Promise.all(both);
+  assert.deepEqual(intact, { frames: [frame(0), frame(1)] });
   assert.deepEqual(damaged, { error: codes.corrupt, text: 'damaged' });
-  assert.deepEqual(told, [
+  assert.deepEqual(progress, [
     [1, 2],
     [2, 2],
   ]);
@@ -110,7 +110,7 @@ test('what needs no FFmpeg is analysed as it is', async () => {
 
 test('a frame gives its picture, and is handed on without it', async () => {
   const jpeg = new Uint8Array([0xff, 0xd8]);
-  const lean = (i: number) =>
+  const bareFrame = (i: number) =>
     encodeFrame(
       1000 * i,
       Writer.envelope()
@@ -142,10 +142,10 @@ test('a frame gives its picture, and is handed on without it', async () => {
     run.onFrame(full(0, field), 2);
     run.onFrame(full(1, field), 2);
     run.resolve({});
-    assert.deepEqual(await done, { frames: [lean(0), lean(1)] });
+    assert.deepEqual(await done, { frames: [bareFrame(0), bareFrame(1)] });
     assert.deepEqual(seen, [
-      [1, 2, { frame: lean(0), picture: jpeg }],
-      [2, 2, { frame: lean(1), picture: jpeg }],
+      [1, 2, { frame: bareFrame(0), picture: jpeg }],
+      [2, 2, { frame: bareFrame(1), picture: jpeg }],
     ]);
   }
   const seen: unknown[] = [];
@@ -153,8 +153,8 @@ test('a frame gives its picture, and is handed on without it', async () => {
     all.run(guest(hour), job, new Blob(['picture']), undefined, (...at) => seen.push(at), 'full'),
   );
   (await waitForRun(3)).resolve({ frames: [full(0, 8)] });
-  assert.deepEqual(await gif, { frames: [lean(0)] });
-  assert.deepEqual(seen, [[1, 1, { frame: lean(0), picture: jpeg }]]);
+  assert.deepEqual(await gif, { frames: [bareFrame(0)] });
+  assert.deepEqual(seen, [[1, 1, { frame: bareFrame(0), picture: jpeg }]]);
   all.close();
 });
 

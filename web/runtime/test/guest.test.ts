@@ -34,11 +34,11 @@ const services: GuestServices = {
   files: new MemoryFiles(),
 };
 
-const open = (more: Partial<GuestServices> = {}) => Guest.open(modules, { ...services, ...more }, settings);
+const open = (overrides: Partial<GuestServices> = {}) => Guest.open(modules, { ...services, ...overrides }, settings);
 
 /** Calls `ask` with a word and its argument, and returns the answer as text. */
-function ask(g: Guest, word: string, rest: string | Uint8Array = ''): string {
-  return Buffer.from(g.call('ask', Buffer.concat([Buffer.from(`${word} `), Buffer.from(rest)]))).toString();
+function ask(g: Guest, question: string, rest: string | Uint8Array = ''): string {
+  return Buffer.from(g.call('ask', Buffer.concat([Buffer.from(`${question} `), Buffer.from(rest)]))).toString();
 }
 
 const u32 = (...values: number[]) => new Uint8Array(new Uint32Array(values).buffer);
@@ -64,9 +64,9 @@ test('what is lent', async () => {
     [4, 'one line'],
     [4, 'two'],
   ]);
-  const some = g.call('ask', Buffer.from('random 200000'));
-  assert.equal(some.length, 200_000);
-  const seen = new Set(some);
+  const numbers = g.call('ask', Buffer.from('random 200000'));
+  assert.equal(numbers.length, 200_000);
+  const seen = new Set(numbers);
   assert.equal(seen.size, 256);
 });
 
@@ -154,10 +154,10 @@ test('an instance that dies stays dead', async () => {
     ['exit', /ended with code 3/],
     ['wild', /outside the memory/],
   ];
-  for (const [word, why] of ends) {
+  for (const [question, reason] of ends) {
     const g = await open();
-    assert.throws(() => ask(g, word), DeadError);
-    assert.match(String(g.dead?.message), why);
+    assert.throws(() => ask(g, question), DeadError);
+    assert.match(String(g.dead?.message), reason);
     assert.throws(() => ask(g, 'echo'), DeadError);
   }
 });

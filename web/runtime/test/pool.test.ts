@@ -8,30 +8,30 @@ const idle = 60_000;
 const picture = new Uint8Array([1]);
 
 /** A pool whose clock a test advances by `pass`, and its open analysers. `network` returns the answer of `hasSpare`. */
-function pool(least: 0 | 1, size = 2, network = () => true) {
-  let due: (() => Promise<void>) | undefined;
-  let made = 0;
+function pool(minSize: 0 | 1, size = 2, network = () => true) {
+  let scheduledWork: (() => Promise<void>) | undefined;
+  let madeCount = 0;
   const open = new Set<number>();
-  const waiting: (() => void)[] = []; // each ends one analysis
+  const finishers: (() => void)[] = []; // each ends one analysis
   const p = new Pool({
     make: async () => {
-      const number = ++made;
+      const number = ++madeCount;
       open.add(number);
       return {
-        analyse: () => new Promise((done) => waiting.push(() => done(new Uint8Array([1])))),
+        analyse: () => new Promise((done) => finishers.push(() => done(new Uint8Array([1])))),
         close: () => open.delete(number),
       };
     },
     hasSpare: async () => network(),
     size,
-    least,
-    patience: idle,
+    minSize,
+    timeout: idle,
     idle,
     later: (milliseconds, work) => {
       assert.equal(milliseconds, idle);
-      due = work;
+      scheduledWork = work;
       return () => {
-        due = undefined;
+        scheduledWork = undefined;
       };
     },
     log: (line) => assert.fail(line),
@@ -39,33 +39,33 @@ function pool(least: 0 | 1, size = 2, network = () => true) {
   return {
     p,
     open,
-    made: () => made,
+    madeCount: () => madeCount,
     /** Waits until n analyses run, and ends them. */
     async end(n: number) {
-      while (waiting.length < n) await new Promise(setImmediate);
-      for (const done of waiting.splice(0, n)) done();
+      while (finishers.length < n) await new Promise(setImmediate);
+      for (const done of finishers.splice(0, n)) done();
     },
     /** Lets the time pass after which the pool closes idle analysers. */
     async pass() {
-      await due?.();
-      due = undefined;
+      await scheduledWork?.();
+      scheduledWork = undefined;
     },
   };
 }
 
-for (const least of [0, 1] as const)
-  test(`of analysers that have nothing to do, ${least} stay`, async () => {
-    const { p, open, made, end, pass } = pool(least);
+for (const minSize of [0, 1] as const)
+  test(`of analysers that have nothing to do, ${minSize} stay`, async () => {
+    const { p, open, madeCount, end, pass } = pool(minSize);
     await p.start();
-    assert.equal(open.size, least);
+    assert.equal(open.size, minSize);
     for (let round = 1; round <= 2; round++) {
       const both = [p.run({}, picture, 0), p.run({}, picture, 1)];
       await end(2);
       assert.deepEqual(await Promise.all(both), [{}, {}]);
       assert.equal(open.size, 2);
       await pass();
-      assert.equal(open.size, least);
-      assert.equal(made(), round * (2 - least) + least);
+      assert.equal(open.size, minSize);
+      assert.equal(madeCount(), round * (2 - minSize) + minSize);
     }
     p.close();
     assert.equal(open.size, 0);
@@ -87,7 +87,7 @@ test('an analyser that has something to do does not go', async () => {
 
 test('without a network the last analyser stays, until there is one', async () => {
   let network = false;
-  const { p, open, made, end, pass } = pool(0, 2, () => network);
+  const { p, open, madeCount, end, pass } = pool(0, 2, () => network);
   const runAll = async (n: number) => {
     const all = Array.from({ length: n }, () => p.run({}, picture, 0));
     await end(n);
@@ -97,7 +97,7 @@ test('without a network the last analyser stays, until there is one', async () =
   await runAll(2);
   assert.equal(open.size, 1);
   await runAll(1);
-  assert.equal(made(), 2);
+  assert.equal(madeCount(), 2);
   network = true;
   await runAll(1);
   assert.equal(open.size, 0);

@@ -11,15 +11,15 @@ import { basename, extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 
-const here = (path) => new URL(path, import.meta.url).pathname;
+const resolvePath = (path) => new URL(path, import.meta.url).pathname;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    scripts: { type: 'string', default: here('../served/dist') },
-    guest: { type: 'string', default: here('../../../wasm/dist/guest.wasm') },
-    kernels: { type: 'string', default: here('../../../wasm/dist/kernels.wasm') },
-    relaxed: { type: 'string', default: here('../../../wasm/dist/kernels-relaxed.wasm') },
-    bundles: { type: 'string', default: here('../../../models') },
+    scripts: { type: 'string', default: resolvePath('../served/dist') },
+    guest: { type: 'string', default: resolvePath('../../../wasm/dist/guest.wasm') },
+    kernels: { type: 'string', default: resolvePath('../../../wasm/dist/kernels.wasm') },
+    relaxed: { type: 'string', default: resolvePath('../../../wasm/dist/kernels-relaxed.wasm') },
+    bundles: { type: 'string', default: resolvePath('../../../models') },
     'video-module': { type: 'string' },
   },
 });

@@ -5,17 +5,17 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { basename, extname } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 
-const here = (path) => new URL(`../${path}`, import.meta.url).pathname;
+const resolvePath = (path) => new URL(`../${path}`, import.meta.url).pathname;
 const sources = [
   '../../wasm/dist/guest.wasm',
   '../../wasm/dist/kernels.wasm',
   '../../wasm/dist/kernels-relaxed.wasm',
   '../../models/general-v1.3/network.plan',
 ];
-const dist = here('served/dist/');
-const wanted = new Map(
+const dist = resolvePath('served/dist/');
+const files = new Map(
   sources
-    .map(here)
+    .map(resolvePath)
     .filter(existsSync)
     .map((path) => {
       const data = readFileSync(path);
@@ -24,15 +24,15 @@ const wanted = new Map(
       return [`${basename(path, ending)}-${hash}${ending}.br`, data];
     }),
 );
-for (const name of readdirSync(dist)) if (name.endsWith('.br') && !wanted.has(name)) rmSync(`${dist}${name}`);
-for (const [name, data] of wanted) {
+for (const name of readdirSync(dist)) if (name.endsWith('.br') && !files.has(name)) rmSync(`${dist}${name}`);
+for (const [name, data] of files) {
   if (!process.env.RELEASE && existsSync(`${dist}${name}`)) continue;
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: process.env.RELEASE ? 11 : 9,
     [constants.BROTLI_PARAM_LGWIN]: process.env.RELEASE ? 24 : 22,
     [constants.BROTLI_PARAM_SIZE_HINT]: data.length,
   };
-  const squeezed = brotliCompressSync(data, { params });
-  writeFileSync(`${dist}${name}`, squeezed);
-  console.log(`${name}: ${data.length} bytes, ${squeezed.length} compressed`);
+  const compressed = brotliCompressSync(data, { params });
+  writeFileSync(`${dist}${name}`, compressed);
+  console.log(`${name}: ${data.length} bytes, ${compressed.length} compressed`);
 }

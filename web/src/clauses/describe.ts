@@ -56,8 +56,8 @@ export function chipValue(c: Clause): string {
 
 /** Returns a clause in the reader's language. With an application, it also translates the names of public concepts. */
 export function describe(c: Clause, app?: Application): string {
-  const named = app && (c.kind === 'predicted' || c.kind === 'labelled') && c.id;
-  return around(c, named ? conceptName(app, named, chipValue(c)) : chipValue(c));
+  const conceptId = app && (c.kind === 'predicted' || c.kind === 'labelled') && c.id;
+  return around(c, conceptId ? conceptName(app, conceptId, chipValue(c)) : chipValue(c));
 }
 
 /** Returns a length with its unit. */

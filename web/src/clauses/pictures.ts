@@ -2,21 +2,21 @@
 // browser stores the newest pictures only. In another browser, the page of such a URL reports a missing picture.
 import type { Clause } from './clause';
 
-const most = 12; // maximum number of stored pictures
+const maxPictures = 12; // maximum number of stored pictures
 const store = 'dropped-pictures';
-const here = new Map<string, { readonly base64: string; readonly blob: Blob }>();
+const loaded = new Map<string, { readonly base64: string; readonly blob: Blob }>();
 
 /** Stores a picture and returns its name: the first 24 hexadecimal digits of its SHA-256. */
 export async function drop(blob: Blob): Promise<string> {
   const bytes = await blob.arrayBuffer();
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   const name = [...sum.slice(0, 12)].map((b) => b.toString(16).padStart(2, '0')).join('');
-  here.set(name, { base64: base64(new Uint8Array(bytes)), blob });
+  loaded.set(name, { base64: base64(new Uint8Array(bytes)), blob });
   try {
-    const kept = await caches.open(store);
-    await kept.put(`/${name}`, new Response(blob));
-    const all = await kept.keys();
-    await Promise.all(all.slice(0, Math.max(0, all.length - most)).map((old) => kept.delete(old)));
+    const cache = await caches.open(store);
+    await cache.put(`/${name}`, new Response(blob));
+    const all = await cache.keys();
+    await Promise.all(all.slice(0, Math.max(0, all.length - maxPictures)).map((old) => cache.delete(old)));
   } catch {
     // Without storage, the picture is available until the page is closed.
   }
@@ -25,17 +25,19 @@ export async function drop(blob: Blob): Promise<string> {
 
 /** Returns the base64 of a dropped picture; undefined before `ready` has read it. */
 export function pictureOf(name: string): string | undefined {
-  return here.get(name)?.base64;
+  return loaded.get(name)?.base64;
 }
 
 /** Returns the bytes of a dropped picture; undefined before `ready` has read it. */
 export function blobOf(name: string): Blob | undefined {
-  return here.get(name)?.blob;
+  return loaded.get(name)?.blob;
 }
 
 /** Reads the dropped pictures of clauses, and reports whether all of them are on this device. */
 export async function ready(clauses: readonly Clause[]): Promise<boolean> {
-  const names = clauses.flatMap((c) => (c.kind === 'similar' && c.dropped && !here.has(c.dropped) ? [c.dropped] : []));
+  const names = clauses.flatMap((c) =>
+    c.kind === 'similar' && c.dropped && !loaded.has(c.dropped) ? [c.dropped] : [],
+  );
   const found = await Promise.all(names.map(load));
   return found.every(Boolean);
 }
@@ -45,7 +47,7 @@ async function load(name: string): Promise<boolean> {
     const answer = await (await caches.open(store)).match(`/${name}`);
     if (!answer) return false;
     const blob = await answer.blob();
-    here.set(name, { base64: base64(new Uint8Array(await blob.arrayBuffer())), blob });
+    loaded.set(name, { base64: base64(new Uint8Array(await blob.arrayBuffer())), blob });
     return true;
   } catch {
     return false;

@@ -96,10 +96,10 @@ test('every way of writing a clause', () => {
     { kind: 'labelled', id: 'b', name: '', present: false },
     { kind: 'metadata', json: { c: 1 } },
   ]);
-  const bare = {
+  const rawQuery = {
     input: { data: { geo: { longitude: 1, latitude: 2, geo_limit: { type: 'withinRadians', value: 0.1 } } } },
   };
-  assert.deepEqual(parse(JSON.stringify([bare])), [
+  assert.deepEqual(parse(JSON.stringify([rawQuery])), [
     { kind: 'within', latitude: 2, longitude: 1, radius: 0.1, unit: 'rad' },
   ]);
 });

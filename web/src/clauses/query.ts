@@ -82,8 +82,8 @@ export function isReadable(q: string | null): boolean {
 /** Returns the clauses of each element of a query; undefined if the text is not a query, or if an element is unknown to these pages. */
 function readAll(q: string): Clause[][] | undefined {
   try {
-    const said: unknown = JSON.parse(q);
-    const ands = Array.isArray(said) ? said : object(said).ands;
+    const parsed: unknown = JSON.parse(q);
+    const ands = Array.isArray(parsed) ? parsed : object(parsed).ands;
     const all = Array.isArray(ands) ? ands.map(read) : undefined;
     return all?.every((found) => found.length) ? all : undefined;
   } catch {
@@ -92,8 +92,8 @@ function readAll(q: string): Clause[][] | undefined {
 }
 
 /** Returns the clauses of one element of the API's query: one clause for each of its conditions. */
-function read(said: unknown): Clause[] {
-  const { input, output, negate } = object(said);
+function read(item: unknown): Clause[] {
+  const { input, output, negate } = object(item);
   const found = [...ofInput(object(input)), ...ofOutput(object(output))];
   if (!negate) return found;
   // "Not both" differs from "neither", so an element with several conditions cannot be negated by negating each of them.
@@ -117,14 +117,14 @@ function ofOutput(output: Json): Clause[] {
   const image = object(object(input.data).image);
   const [id, url, dropped, base64] = [input.id, image.url, image.dropped, image.base64].map(text);
   const crop = list(image.crop);
-  const whole = crop.length === 4 && crop.every((edge) => typeof edge === 'number');
+  const isValidCrop = crop.length === 4 && crop.every((edge) => typeof edge === 'number');
   const similar: Clause = {
     kind: 'similar',
     ...(id && { id }),
     ...(url && { url }),
     ...(dropped && { dropped }),
     ...(base64 && { base64 }),
-    ...(whole && { crop: crop as unknown as Crop }),
+    ...(isValidCrop && { crop: crop as unknown as Crop }),
   };
   return [...concepts('predicted', object(output.data)), ...(id || url || dropped || base64 ? [similar] : [])];
 }
@@ -154,8 +154,8 @@ function places(geo: Json): Clause[] {
   return found;
 }
 
-function place(said: unknown): Point | undefined {
-  const all = object(said);
+function place(value: unknown): Point | undefined {
+  const all = object(value);
   const { latitude, longitude } = all.geo_point ? object(all.geo_point) : all;
   return isPoint(latitude, longitude) ? ({ latitude, longitude } as Point) : undefined;
 }

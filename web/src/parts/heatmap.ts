@@ -14,7 +14,7 @@ const fade = 0.06; // width of the fade at the edges of the analysed part, as a 
 /** Returns RGBA pixels that dim a picture of w × h, except where the concept was found. */
 export function maskOf({ box, width, height, values }: Heatmap, w: number, h: number): Uint8ClampedArray<ArrayBuffer> {
   const pixels = new Uint8ClampedArray(4 * w * h);
-  const most = Math.max(...values, 1e-6);
+  const maxValue = Math.max(...values, 1e-6);
   const [top, left, bottom, right] = box;
   /** Returns the two cells around a place and the weight of the second, for linear interpolation between the centres of cells. */
   const cells = (at: number, from: number, to: number, n: number): [number, number, number] => {
@@ -33,7 +33,7 @@ export function maskOf({ box, width, height, values }: Heatmap, w: number, h: nu
       const upper = at(above, before) * (1 - dx) + at(above, after) * dx;
       const lower = at(below, before) * (1 - dx) + at(below, after) * dx;
       const edge = Math.min(inside(down, top, bottom), inside(across, left, right));
-      const value = seen ? ((upper * (1 - dy) + lower * dy) / most) * edge : 0;
+      const value = seen ? ((upper * (1 - dy) + lower * dy) / maxValue) * edge : 0;
       pixels[4 * (y * w + x) + 3] = 255 * darkest * (1 - smooth((value - 0.2) / 0.6));
     }
   }

@@ -99,8 +99,8 @@ export class Layout {
         line += Math.ceil((this.#runs[n] as Run).count / this.#m.columns);
       } else {
         line = Math.min(Math.max(line, 0), Math.max(0, lines - 1));
-        const there = this.#line(n, line);
-        return there.first + Math.min(column, there.count - 1);
+        const target = this.#line(n, line);
+        return target.first + Math.min(column, target.count - 1);
       }
     }
   }
@@ -123,12 +123,12 @@ export class Layout {
     };
   }
 
-  /** Returns the index of the last run for which holds is true, or 0 if there is none. holds must be true for all runs before that one. */
-  #last(holds: (run: Run) => boolean): number {
+  /** Returns the index of the last run for which predicate is true, or 0 if there is none. predicate must be true for all runs before that one. */
+  #last(predicate: (run: Run) => boolean): number {
     let [low, high] = [0, this.#runs.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (holds(this.#runs[middle] as Run)) low = middle;
+      if (predicate(this.#runs[middle] as Run)) low = middle;
       else high = middle - 1;
     }
     return low;
@@ -152,15 +152,15 @@ const shows = ({ row }: Slot, next: Row): boolean =>
 
 /** Assigns slots to rows. Rows that stay keep their slots, and the others reuse free slots of their kind. fresh: returns a new key. */
 export function recycle(slots: readonly Slot[], rows: readonly Row[], fresh: () => number): Slot[] {
-  const kept = new Map(slots.map((slot) => [slot.row.index, slot]));
-  const wanted = new Map(rows.map((row) => [row.index, row]));
-  const free = slots.filter((slot) => wanted.get(slot.row.index)?.head !== slot.row.head);
+  const slotByIndex = new Map(slots.map((slot) => [slot.row.index, slot]));
+  const rowByIndex = new Map(rows.map((row) => [row.index, row]));
+  const free = slots.filter((slot) => rowByIndex.get(slot.row.index)?.head !== slot.row.head);
   return rows.map((row) => {
-    const mine = kept.get(row.index);
-    if (mine && shows(mine, row)) return mine;
-    if (mine && mine.row.head === row.head) return { key: mine.key, row };
+    const slot = slotByIndex.get(row.index);
+    if (slot && shows(slot, row)) return slot;
+    if (slot && slot.row.head === row.head) return { key: slot.key, row };
     const at = free.findIndex((slot) => slot.row.head === row.head);
-    const [taken] = at < 0 ? [] : free.splice(at, 1);
-    return { key: taken?.key ?? fresh(), row };
+    const [freeSlot] = at < 0 ? [] : free.splice(at, 1);
+    return { key: freeSlot?.key ?? fresh(), row };
   });
 }

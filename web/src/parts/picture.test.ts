@@ -19,21 +19,21 @@ function element() {
 }
 
 const showElement = (e: ReturnType<typeof element>, find: () => Promise<string>) =>
-  showIn(e.img as unknown as HTMLImageElement, find, (away) => e.reports.push(away));
+  showIn(e.img as unknown as HTMLImageElement, find, (isUnavailable) => e.reports.push(isUnavailable));
 
 test('a picture that is not here is asked for again, each time later, and then each minute', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
-  let asked = 0;
+  let requests = 0;
   const end = showElement(e, () => {
-    asked++;
+    requests++;
     return Promise.reject(new Error('404'));
   });
   const seen: number[] = [];
   for (const ms of [16, 1016, 4016, 15_016, 60_016, 60_016]) {
     await advanceTime(t, ms);
     await advanceTime(t, 16);
-    seen.push(asked);
+    seen.push(requests);
   }
   assert.deepEqual(seen, [1, 2, 3, 4, 5, 6]);
   assert.deepEqual([e.img.src, e.reports.at(-1)], ['', true]);
@@ -41,17 +41,19 @@ test('a picture that is not here is asked for again, each time later, and then e
   await advanceTime(t, 120_000);
   findMissing();
   await advanceTime(t, 16);
-  assert.equal(asked, 6, 'nobody asks for what is shown no more');
+  assert.equal(requests, 6, 'nobody asks for what is shown no more');
 });
 
 test('when there is reason to, it is asked for at once', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const e = element();
-  let here = false;
-  const end = showElement(e, () => (here ? Promise.resolve('blob:a') : Promise.reject(new Error('not reached'))));
+  let isAvailable = false;
+  const end = showElement(e, () =>
+    isAvailable ? Promise.resolve('blob:a') : Promise.reject(new Error('not reached')),
+  );
   await advanceTime(t, 16);
   assert.deepEqual(e.reports, [true]);
-  here = true;
+  isAvailable = true;
   findMissing();
   await advanceTime(t, 16);
   assert.equal(e.img.src, 'blob:a');

@@ -19,10 +19,10 @@ function plan(): void {
   planned = true;
   idle((left) => {
     planned = false;
-    let begun = 0;
-    while (waiting.length && (begun < 2 || (left() > 3 && begun < 12))) {
+    let started = 0;
+    while (waiting.length && (started < 2 || (left() > 3 && started < 12))) {
       waiting.pop()?.();
-      begun++;
+      started++;
     }
     plan();
   });
@@ -36,24 +36,24 @@ globalThis.addEventListener?.('online', findMissing);
 
 /**
  * Shows a picture in an element, and returns a function that ends this. find: the URL, which is loaded at once, or a function that
- * returns it, which is called when the page is idle. Until the URL is known, the element is empty. After each attempt, tell is called
+ * returns it, which is called when the page is idle. Until the URL is known, the element is empty. After each attempt, onAttempt is called
  * with whether the picture is unavailable. A broken picture counts as unavailable.
  */
 export function showIn(
   img: HTMLImageElement,
   find: (() => Promise<string>) | string | undefined,
-  tell: (away: boolean) => void = () => {},
+  onAttempt: (isUnavailable: boolean) => void = () => {},
 ): () => void {
   img.removeAttribute('src');
-  let over = false;
+  let isEnded = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let tried = 0;
   const load = () => {
     if (typeof find === 'string') img.src = find;
     else
       find?.().then((address) => {
-        if (!over) img.src = address;
-      }, away);
+        if (!isEnded) img.src = address;
+      }, onFailure);
   };
   const again = () => {
     clearTimeout(timer);
@@ -62,18 +62,18 @@ export function showIn(
     waiting.push(load);
     plan();
   };
-  function away() {
-    if (over) return;
+  function onFailure() {
+    if (isEnded) return;
     img.removeAttribute('src');
     missing.add(again);
     timer = setTimeout(again, pauses[tried++] ?? rest);
-    tell(true);
+    onAttempt(true);
   }
-  img.onload = () => tell(false);
-  img.onerror = away; // the bytes are not a picture, or were deleted meanwhile
+  img.onload = () => onAttempt(false);
+  img.onerror = onFailure; // the bytes are not a picture, or were deleted meanwhile
   again();
   return () => {
-    over = true;
+    isEnded = true;
     img.onload = img.onerror = null;
     clearTimeout(timer);
     missing.delete(again);

@@ -21,22 +21,22 @@ interface Offer {
   readonly more?: More; // second button, shown before the first
 }
 
-let shown = $state.raw<readonly Toast[]>([]);
+let visibleToasts = $state.raw<readonly Toast[]>([]);
 let next = 0;
 
 /** Returns the visible toasts, oldest first. */
 export function toasts(): readonly Toast[] {
-  return shown;
+  return visibleToasts;
 }
 
 /** Shows a text for eight seconds, or for ten if it has a button. At most three toasts are visible. */
 export function showToast(text: string, offer?: Offer): void {
   const toast = { id: next++, text, ...offer };
-  shown = [...shown.slice(-2), toast];
+  visibleToasts = [...visibleToasts.slice(-2), toast];
   setTimeout(() => closeToast(toast.id), offer ? 10_000 : 8000);
 }
 
 /** Closes a toast. */
 export function closeToast(id: number): void {
-  shown = shown.filter((t) => t.id !== id);
+  visibleToasts = visibleToasts.filter((t) => t.id !== id);
 }

@@ -13,10 +13,10 @@ onmessage = ({ data }) => {
   socket.binaryType = 'arraybuffer';
   socket.onopen = () => postMessage('open');
   socket.onmessage = (message) => {
-    const come = new Int32Array(shared, 0, 2);
+    const state = new Int32Array(shared, 0, 2);
     new Uint8Array(shared, 8).set(new Uint8Array(message.data));
-    come[1] = message.data.byteLength;
-    Atomics.store(come, 0, 1);
-    Atomics.notify(come, 0);
+    state[1] = message.data.byteLength;
+    Atomics.store(state, 0, 1);
+    Atomics.notify(state, 0);
   };
 };

@@ -59,7 +59,7 @@ const imports = {
 
 /** The memory into which wire.js writes an answer: 1 when it has come, its length, and its bytes from offset 8. */
 const shared = new SharedArrayBuffer(1 << 26);
-const come = new Int32Array(shared, 0, 2);
+const state = new Int32Array(shared, 0, 2);
 const wire = new Worker('/wire.js');
 const opened = new Promise((resolve) => {
   wire.onmessage = resolve;
@@ -67,19 +67,19 @@ const opened = new Promise((resolve) => {
 wire.postMessage(shared);
 await opened;
 
-/** Sends a message to the test and waits for its answer. A message is the length of the JSON (u32), the JSON of `what`, and bytes. */
-function tell(what, bytes = new Uint8Array()) {
-  const head = new TextEncoder().encode(JSON.stringify(what));
+/** Sends a message to the test and waits for its answer. A message is the length of the JSON (u32), the JSON of `request`, and bytes. */
+function exchange(request, bytes = new Uint8Array()) {
+  const head = new TextEncoder().encode(JSON.stringify(request));
   const message = new Uint8Array(4 + head.length + bytes.length);
   new DataView(message.buffer).setUint32(0, head.length, true);
   message.set(head, 4);
   message.set(bytes, 4 + head.length);
-  Atomics.store(come, 0, 0);
+  Atomics.store(state, 0, 0);
   wire.postMessage(message.buffer, [message.buffer]);
-  while (Atomics.load(come, 0) === 0) Atomics.wait(come, 0, 0); // the last answer's wake-up may come only now
-  const answer = new Uint8Array(shared, 8, come[1]).slice();
+  while (Atomics.load(state, 0) === 0) Atomics.wait(state, 0, 0); // the last answer's wake-up may come only now
+  const answer = new Uint8Array(shared, 8, state[1]).slice();
   const rest = 4 + new DataView(answer.buffer).getUint32(0, true);
-  return { said: JSON.parse(new TextDecoder().decode(answer.subarray(4, rest))), bytes: answer.subarray(rest) };
+  return { message: JSON.parse(new TextDecoder().decode(answer.subarray(4, rest))), bytes: answer.subarray(rest) };
 }
 
 function range([a, b], args) {
@@ -100,7 +100,7 @@ const bundleOnce = (ask, memory) => (name, length, dst, room) => {
   return n;
 };
 
-function lend(id, memory) {
+function hostFunctions(id, memory) {
   const functions = {};
   for (const [name, { r = [], w = [], answer }] of Object.entries(imports))
     functions[name] = (...args) => {
@@ -112,15 +112,15 @@ function lend(id, memory) {
         sent.set(memory().subarray(one.at, one.at + one.n), at);
         at += one.n;
       }
-      const what = { id, import: name, args: args.map((v) => BigInt.asUintN(64, BigInt(v)).toString()), read, written };
-      const { said, bytes } = tell(what, sent);
+      const request = { id, import: name, args: args.map((v) => BigInt.asUintN(64, BigInt(v)).toString()), read, written };
+      const { message, bytes } = exchange(request, sent);
       at = 0;
       for (const one of written) {
         memory().set(bytes.subarray(at, at + one.n), one.at);
         at += one.n;
       }
-      if (answer === 64) return BigInt.asIntN(64, BigInt(said.answer));
-      return answer === 32 ? Number(BigInt.asIntN(32, BigInt(said.answer))) : undefined;
+      if (answer === 64) return BigInt.asIntN(64, BigInt(message.answer));
+      return answer === 32 ? Number(BigInt.asIntN(32, BigInt(message.answer))) : undefined;
     };
   functions.bundle = bundleOnce(functions.bundle, memory);
   return functions;
@@ -128,22 +128,22 @@ function lend(id, memory) {
 
 const bytes = async (path) => new Uint8Array(await (await fetch(path)).arrayBuffer());
 const modules = await compile(await bytes('/guest.wasm'), await bytes('/kernels.wasm'));
-const none = { now: () => 0n, random: () => {}, log: () => {}, bundle: () => undefined };
+const services = { now: () => 0n, random: () => {}, log: () => {}, bundle: () => undefined };
 const guests = new Map();
 
 /** Executes a command of the test and returns the bytes of the result. */
-async function act({ said: { id, make, call, drop }, bytes }) {
+async function act({ message: { id, make, call, drop }, bytes }) {
   if (drop) guests.delete(id);
-  if (make) guests.set(id, await Guest.start(modules, { ...none, others: (memory) => lend(id, memory) }));
+  if (make) guests.set(id, await Guest.start(modules, { ...services, others: (memory) => hostFunctions(id, memory) }));
   if (call) return guests.get(id).call(call, bytes);
   return new Uint8Array();
 }
 
-let next = tell({ ready: true });
+let next = exchange({ ready: true });
 for (;;) {
   try {
-    next = tell({ done: true }, await act(next));
+    next = exchange({ done: true }, await act(next));
   } catch (failure) {
-    next = tell({ failed: String(failure?.stack ?? failure) });
+    next = exchange({ failed: String(failure?.stack ?? failure) });
   }
 }

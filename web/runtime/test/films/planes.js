@@ -23,9 +23,9 @@ way(async (step) => {
     await Promise.all(['nodefiles', 'load', 'guest', 'film', 'command'].map(script));
   const { Reader, Writer } = await script('envelope');
   const loaded = await load(inFolder(pathToFileURL(`${RUNTIME}/`)), () => {});
-  const lent = { ...system, bundle: (name) => loaded.bundles.get(name) };
+  const services = { ...system, bundle: (name) => loaded.bundles.get(name) };
   const settings = { role: 'engine', store: 'memory', bundles: [...loaded.bundles.keys()], openDoor: true };
-  const guest = await Guest.open(await compile(loaded.guest, loaded.kernels), lent, settings);
+  const guest = await Guest.open(await compile(loaded.guest, loaded.kernels), services, settings);
   const { memory } = askFilm(guest, 'film', { output: new Uint8Array([0x1a, 0x45, 0xdf, 0xa3]) });
   const module = await WebAssembly.compile(withMemory(await loaded.later('ffmpreg.wasm'), 2 * memory));
   const video = new Writer().uint(1, 1000).uint(2, 600).finish();

@@ -12,7 +12,7 @@ const { RUNTIME } = process.env;
 const { Sightline } = await import(pathToFileURL(`${RUNTIME}/node.js`).href);
 let s;
 
-const does = {
+const commands = {
   async open({ folder, origin, app, credential }) {
     s = await Sightline.open({
       base: RUNTIME,
@@ -32,9 +32,9 @@ const does = {
 
 console.log('{}');
 for await (const line of createInterface({ input: process.stdin })) {
-  const { do: name, ...said } = JSON.parse(line);
+  const { do: name, ...args } = JSON.parse(line);
   try {
-    console.log(JSON.stringify({ ok: (await does[name](said)) ?? null }));
+    console.log(JSON.stringify({ ok: (await commands[name](args)) ?? null }));
   } catch (failure) {
     console.log(JSON.stringify({ failure: String(failure?.stack ?? failure) }));
   }

@@ -48,13 +48,13 @@ class Disk extends MemoryFiles {
     const synced = [0, 1, 2, 3].map((file) =>
       this.operations.slice(0, n).findLastIndex((d) => d.file === file && d.sync),
     );
-    const kept = random(3); // unsynced operations that survive: 0: all; 1: after the first lost one, parts of writes; 2: none after it
-    const lost = new Set();
+    const survival = random(3); // unsynced operations that survive: 0: all; 1: after the first lost one, parts of writes; 2: none after it
+    const lostFiles = new Set();
     for (const [at, d] of this.operations.slice(0, n).entries()) {
-      const sure = at < synced[d.file];
-      if (!sure && (lost.has(d.file) || (kept > 0 && random(3) === 0))) {
-        lost.add(d.file);
-        if (d.write && kept === 1) {
+      const isSynced = at < synced[d.file];
+      if (!isSynced && (lostFiles.has(d.file) || (survival > 0 && random(3) === 0))) {
+        lostFiles.add(d.file);
+        if (d.write && survival === 1) {
           const [offset, p] = d.write;
           if (offset <= files.size(d.file)) files.write(d.file, offset, p.subarray(0, random(p.length + 1)));
         }
@@ -71,16 +71,16 @@ way(async (step) => {
   const loaded = await load(inFolder(pathToFileURL(`${RUNTIME}/`)), () => {});
   const modules = await compile(loaded.guest, loaded.kernels);
   const settings = { bundles: [...loaded.bundles.keys()], openDoor: true, checked: true };
-  const lent = { ...system, log: () => {}, bundle: (name) => loaded.bundles.get(name) };
-  const analyser = await Guest.open(modules, lent, { ...settings, role: 'analyser', store: 'memory' });
+  const services = { ...system, log: () => {}, bundle: (name) => loaded.bundles.get(name) };
+  const analyser = await Guest.open(modules, services, { ...settings, role: 'analyser', store: 'memory' });
   const start = (files) =>
     Engine.open({
-      open: () => Guest.open(modules, { ...lent, files }, { ...settings, role: 'engine', store: 'files' }),
+      open: () => Guest.open(modules, { ...services, files }, { ...settings, role: 'engine', store: 'files' }),
       pool: new Pool({
         make: async () => ({ analyse: async (job) => analyser.call('analyse', job), close: () => {} }),
         size: 1,
-        least: 1,
-        patience: 60_000,
+        minSize: 1,
+        timeout: 60_000,
         idle: 1000,
         log: () => {},
       }),
@@ -99,26 +99,26 @@ way(async (step) => {
   };
 
   const disk = new Disk();
-  const words = []; // {id, word, at}: a call about an input or its acknowledgement, and the number of file operations before it
+  const reports = []; // {id, state, at}: a call about an input or its acknowledgement, and the number of file operations before it
   await step('a session', async () => {
     const engine = await start(disk);
     const call = calling(engine);
-    const say = (id, word) => words.push({ id, word, at: disk.operations.length });
+    const report = (id, state) => reports.push({ id, state, at: disk.operations.length });
     const random = generator(first);
     for (let n = 0; n < 60; n++) {
       const id = `i${n}`;
-      say(id, 'asked');
+      report(id, 'asked');
       const r = await call('POST', '/v2/inputs', {
         inputs: [{ id, data: { image: { base64: bitmap(n) }, metadata: { n } } }],
       });
       same(r.status.code, 10000, 'status');
-      say(id, 'added');
+      report(id, 'added');
       if (random(4) === 0) {
-        const gone = `i${random(n + 1)}`;
-        say(gone, 'deleting');
-        if ((await call('DELETE', `/v2/inputs/${gone}`)).status.code === 10000) say(gone, 'deleted');
+        const deletedId = `i${random(n + 1)}`;
+        report(deletedId, 'deleting');
+        if ((await call('DELETE', `/v2/inputs/${deletedId}`)).status.code === 10000) report(deletedId, 'deleted');
       }
-      for (let turns = random(4); turns > 0; turns--) await new Promise((r) => setTimeout(r)); // lets analyses continue
+      for (let count = random(4); count > 0; count--) await new Promise((r) => setTimeout(r)); // lets analyses continue
     }
     await engine.close();
     return `${disk.operations.length} operations, ${disk.operations.filter((d) => d.sync).length} of them syncs`;
@@ -133,10 +133,10 @@ way(async (step) => {
       const { inputs = [] } = await calling(engine)('GET', '/v2/inputs?per_page=1000');
       const found = new Map(inputs.map((i) => [i.id, i]));
       const last = new Map();
-      for (const { id, word, at } of words) if (at <= n) last.set(id, word);
-      for (const [id, word] of last) {
-        if (word === 'added') check(found.has(id), `seed ${seed}: ${id} was acknowledged and is gone`);
-        if (word === 'deleted') check(!found.has(id), `seed ${seed}: ${id} was deleted and is there`);
+      for (const { id, state, at } of reports) if (at <= n) last.set(id, state);
+      for (const [id, state] of last) {
+        if (state === 'added') check(found.has(id), `seed ${seed}: ${id} was acknowledged and is gone`);
+        if (state === 'deleted') check(!found.has(id), `seed ${seed}: ${id} was deleted and is there`);
       }
       for (const [id, input] of found) {
         check(last.has(id), `seed ${seed}: nobody asked for ${id}`);

@@ -22,8 +22,10 @@ way(async (step) => {
   const folder = mkdtempSync(join(tmpdir(), 'runtime-package-'));
   const run = (...args) =>
     new Promise((resolve, reject) =>
-      execFile(process.execPath, args, { cwd: folder }, (failure, out, said) =>
-        failure ? reject(new Error(`${args[0]}: ${failure.message}\n${out}${said}`)) : resolve(out.trim().split('\n')),
+      execFile(process.execPath, args, { cwd: folder }, (failure, stdout, stderr) =>
+        failure
+          ? reject(new Error(`${args[0]}: ${failure.message}\n${stdout}${stderr}`))
+          : resolve(stdout.trim().split('\n')),
       ),
     );
   for (const part of ['package.json', 'examples']) cpSync(join('..', part), join(folder, part), { recursive: true });
@@ -32,22 +34,22 @@ way(async (step) => {
   await step('what is packed is there', async () => {
     const { files, exports: all, types } = JSON.parse(readFileSync('../package.json', 'utf8'));
     same(files.includes('dist') && files.includes('examples'), true, 'its folders');
-    const named = [types, ...Object.values(all).flatMap((one) => (typeof one === 'string' ? one : Object.values(one)))];
-    for (const name of named) check(readFileSync(join(folder, name)).length > 0, `${name} is empty`);
+    const paths = [types, ...Object.values(all).flatMap((one) => (typeof one === 'string' ? one : Object.values(one)))];
+    for (const name of paths) check(readFileSync(join(folder, name)).length > 0, `${name} is empty`);
   });
 
   await step('predict', async () => {
-    const said = await run('examples/predict.js', join(SAMPLES, sample('21')));
-    check(/^0\.9\d\d animal$/.test(said[0]) && said.length === 20, `it says ${said}`);
+    const lines = await run('examples/predict.js', join(SAMPLES, sample('21')));
+    check(/^0\.9\d\d animal$/.test(lines[0]) && lines.length === 20, `it says ${lines}`);
   });
 
   await step('teach two things', async () => {
-    for (const [thing, numbers] of Object.entries({ bird: ['07', '12', '16', '23'], insect: ['10', '21', '22'] })) {
-      mkdirSync(join(folder, thing));
-      for (const n of numbers) cpSync(join(SAMPLES, sample(n)), join(folder, thing, `${n}.jpg`));
+    for (const [concept, numbers] of Object.entries({ bird: ['07', '12', '16', '23'], insect: ['10', '21', '22'] })) {
+      mkdirSync(join(folder, concept));
+      for (const n of numbers) cpSync(join(SAMPLES, sample(n)), join(folder, concept, `${n}.jpg`));
     }
-    const said = await run('examples/teach.js', 'bird', 'insect', join(SAMPLES, sample('37')));
-    check(said.length === 2 && said[0].endsWith(' insect'), `it says ${said}`);
+    const lines = await run('examples/teach.js', 'bird', 'insect', join(SAMPLES, sample('37')));
+    check(lines.length === 2 && lines[0].endsWith(' insect'), `it says ${lines}`);
   });
 
   await step('search without a network, and again', async () => {

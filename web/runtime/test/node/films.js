@@ -25,9 +25,9 @@ way(async (step) => {
   };
 
   await step('two films and a GIF', async () => {
-    const told = [];
+    const progress = [];
     const films = [base64('late.webm'), gif, base64('late.webm')];
-    const [film, still, again] = await predict(films, { onFrames: (p) => told.push(p) });
+    const [film, still, again] = await predict(films, { onFrames: (p) => progress.push(p) });
     same([film.code, still.code, again.code], [10000, 10000, 10000], `status, ${film.details}`);
     const times = film.frames.map(({ frame_info: { index, time } }) => [index, time]);
     check(times.length > 1, `${times.length} frames`);
@@ -43,7 +43,7 @@ way(async (step) => {
     same(again.frames, film.frames, 'the same film');
     same(still.frames.length, 1, 'frames of a still picture');
     const each = (film) => Array.from(times, (_, i) => ({ film, done: i + 1, of: times.length }));
-    same(told, [...each(0), { film: 1, done: 1, of: 1 }, ...each(2)], 'progress');
+    same(progress, [...each(0), { film: 1, done: 1, of: 1 }, ...each(2)], 'progress');
     return `${times.length} frames`;
   });
 
@@ -57,10 +57,10 @@ way(async (step) => {
       ).json();
       return outputs[0];
     };
-    const [known] = await predict([base64('late.webm')], {}, 1000);
+    const [expected] = await predict([base64('late.webm')], {}, 1000);
     const { status, data, input } = await ask({ [url]: file });
     same([status.code, input.data.video.url], [10000, url], 'status and address');
-    same(data.frames, known.frames, 'frames');
+    same(data.frames, expected.frames, 'frames');
     const large = new Blob([file, new Uint8Array(80 << 20)]);
     same((await ask({ [url]: large })).status.code, 31105, 'status of more than 80 MB');
   });

@@ -12,16 +12,16 @@ const base64 = (name) => readFileSync(join(SAMPLES, name)).toString('base64');
 const trained = 21100;
 
 way(async (step) => {
-  let asked = 0; // requests for the background; the first fails, and the others wait for `go`
-  let go;
-  const held = new Promise((resolve) => {
-    go = resolve;
+  let requestCount = 0; // requests for the background; the first fails, and the others wait for `release`
+  let release;
+  const released = new Promise((resolve) => {
+    release = resolve;
   });
   const server = createServer(async (request, response) => {
     const name = new URL(request.url, 'http://x').pathname;
     if (/^\/background-/.test(name)) {
-      if (++asked === 1) return response.writeHead(503).end();
-      await held;
+      if (++requestCount === 1) return response.writeHead(503).end();
+      await released;
     }
     const type = name.endsWith('.wasm') ? 'application/wasm' : 'application/octet-stream';
     response.writeHead(200, { 'Content-Type': type }).end(readFileSync(join(RUNTIME, name)));
@@ -48,23 +48,23 @@ way(async (step) => {
   });
 
   await step('a training loads the background, and waits for it', async () => {
-    const taught = { car: '27-red-sports-car.jpg', flower: '33-thistle.jpg' };
-    const inputs = Object.entries(taught).map(([concept, name]) => ({
+    const examples = { car: '27-red-sports-car.jpg', flower: '33-thistle.jpg' };
+    const inputs = Object.entries(examples).map(([concept, name]) => ({
       data: {
         image: { base64: base64(name) },
-        concepts: Object.keys(taught).map((id) => ({ id, value: Number(id === concept) })),
+        concepts: Object.keys(examples).map((id) => ({ id, value: Number(id === concept) })),
       },
     }));
     same((await call('POST', '/v2/inputs', { inputs })).http, 200, 'status of the inputs');
     await until(async () => (await call('GET', '/v2/inputs/status')).counts.processed === inputs.length);
-    const concepts = Object.keys(taught).map((id) => ({ id }));
+    const concepts = Object.keys(examples).map((id) => ({ id }));
     await call('POST', '/v2/models', { model: { id: 'mine', output_info: { data: { concepts } } } });
     same((await call('POST', '/v2/models/mine/versions')).http, 200, 'status of the training');
-    await until(() => asked === 2);
+    await until(() => requestCount === 2);
     check((await version()) !== trained, 'it was trained without the background');
-    go();
+    release();
     await until(async () => (await version()) === trained);
-    same(asked, 2, 'requests for the background');
+    same(requestCount, 2, 'requests for the background');
   });
 
   await s.close();

@@ -9,11 +9,11 @@ import { same, way } from '../pages/browser.js';
 
 const { RUNTIME, SAMPLES } = process.env;
 const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
-const taught = {
+const examples = {
   car: ['26-green-roadster.jpg', '27-red-sports-car.jpg'],
   flower: ['32-purple-thistles.jpg', '33-thistle.jpg'],
 };
-const all = Object.values(taught).flat();
+const all = Object.values(examples).flat();
 const base64 = (name) => readFileSync(join(SAMPLES, name)).toString('base64');
 way(async (step) => {
   const folder = mkdtempSync(join(tmpdir(), 'runtime-renewal-'));
@@ -37,7 +37,7 @@ way(async (step) => {
     });
     return hits.map((h) => [h.input.id, h.score.toFixed(3)]);
   };
-  const mine = async () => {
+  const predictConcepts = async () => {
     const inputs = all.map((name) => ({ data: { image: { base64: base64(name) } } }));
     const { outputs } = await call('POST', '/v2/models/mine/outputs', { inputs });
     return outputs.map((o) => o.data.concepts[0].id);
@@ -47,12 +47,12 @@ way(async (step) => {
 
   await step('pictures are analysed with a network', async () => {
     await open(RUNTIME);
-    const inputs = Object.entries(taught).flatMap(([id, names]) =>
+    const inputs = Object.entries(examples).flatMap(([id, names]) =>
       names.map((name) => ({
         id: name,
         data: {
           image: { base64: base64(name) },
-          concepts: Object.keys(taught).map((c) => ({ id: c, value: Number(c === id) })),
+          concepts: Object.keys(examples).map((c) => ({ id: c, value: Number(c === id) })),
         },
       })),
     );
@@ -70,7 +70,7 @@ way(async (step) => {
 
   await step('another runtime answers with it', async () => {
     await open(next);
-    same(await mine(), ['car', 'car', 'flower', 'flower'], 'concepts');
+    same(await predictConcepts(), ['car', 'car', 'flower', 'flower'], 'concepts');
     same(ids(await vehicles()), ids(before), 'hits');
     same(networks(), 2, 'stored networks');
     await s.close(); // during the re-embedding, or after it
@@ -79,7 +79,7 @@ way(async (step) => {
   await step('and then with its own', async () => {
     await open(next);
     await until(async () => (await vehicles())[0][1] < before[0][1]);
-    same(await mine(), ['car', 'car', 'flower', 'flower'], 'concepts');
+    same(await predictConcepts(), ['car', 'car', 'flower', 'flower'], 'concepts');
     await s.close();
   });
 

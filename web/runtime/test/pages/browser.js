@@ -7,14 +7,14 @@ import { chromium } from 'playwright-core';
 
 const { RUNTIME, SAMPLES, CHROMIUM } = process.env; // the folders of the runtime and of the samples, and the browser's path
 
-/** Fails with the message `words` unless `fact` is true. */
-export function check(fact, words) {
-  if (!fact) throw new Error(words);
+/** Fails with the message `message` unless `condition` is true. */
+export function check(condition, message) {
+  if (!condition) throw new Error(message);
 }
 
 /** Fails if two values do not have the same JSON. */
-export function same(got, want, what) {
-  check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+export function same(got, want, label) {
+  check(JSON.stringify(got) === JSON.stringify(want), `${label}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
 const kinds = {
@@ -27,14 +27,14 @@ const policy = (connect) =>
   `default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ${connect}; img-src 'self' blob:`;
 
 /**
- * Serves the runtime as the real server does, the samples, the files of the folder `lent`, and an empty page at every other path. It counts
- * requests by path. The content security policy lets pages reach this server and the hosts in `connect`. If `origin` is set, the server
- * forwards requests below /v2 and /hosted to it.
+ * Serves the runtime as the real server does, the samples, the files of the folder `extraFolder` at `/lent/`, and an empty page at every
+ * other path. It counts requests by path. The content security policy lets pages reach this server and the hosts in `connect`. If `origin`
+ * is set, the server forwards requests below /v2 and /hosted to it.
  */
-export function serve({ lent = '', connect = '', origin } = {}) {
-  const asked = new Map(); // path → times
-  let gone = false;
-  const hand = (from, response) => {
+export function serve({ extraFolder = '', connect = '', origin } = {}) {
+  const requestCounts = new Map(); // path → times
+  let isDown = false;
+  const forward = (from, response) => {
     const { method, headers, url } = from;
     const on = ask(origin + url, { method, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
@@ -47,8 +47,8 @@ export function serve({ lent = '', connect = '', origin } = {}) {
   };
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://x');
-    if (gone) return request.socket.destroy();
-    asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
+    if (isDown) return request.socket.destroy();
+    requestCounts.set(pathname, (requestCounts.get(pathname) ?? 0) + 1);
     const [, folder, rest] = pathname.match(/^\/(runtime|samples|lent)\/(.*)/) ?? [];
     const headers = { 'Content-Security-Policy': policy(connect), 'Cross-Origin-Opener-Policy': 'same-origin' };
     if (pathname === '/shell.json') {
@@ -56,14 +56,14 @@ export function serve({ lent = '', connect = '', origin } = {}) {
       const shell = ['/', ...scripts.map((name) => `/runtime/${name}`)];
       return response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(shell));
     }
-    if (origin && /^\/(v2|hosted)\//.test(pathname)) return hand(request, response);
+    if (origin && /^\/(v2|hosted)\//.test(pathname)) return forward(request, response);
     if (!folder) {
       if (/^\/(v2|hosted|local)\//.test(pathname)) return response.writeHead(404).end();
       return response
         .writeHead(200, { ...headers, 'Content-Type': 'text/html' })
         .end('<!doctype html><title>Page</title>');
     }
-    const path = join({ runtime: RUNTIME, samples: SAMPLES, lent }[folder], normalize(`/${rest}`));
+    const path = join({ runtime: RUNTIME, samples: SAMPLES, lent: extraFolder }[folder], normalize(`/${rest}`));
     if (!existsSync(path) || !statSync(path).isFile()) return response.writeHead(404).end();
     const immutable = /-[0-9a-f]{16}\./.test(rest);
     response.writeHead(200, {
@@ -79,14 +79,14 @@ export function serve({ lent = '', connect = '', origin } = {}) {
     server.listen(0, '127.0.0.1', () =>
       resolve({
         origin: `http://127.0.0.1:${server.address().port}`,
-        asked,
+        requestCounts,
         /** Closes all connections. The server then answers no request until `back`. */
         leave: () => {
-          gone = true;
+          isDown = true;
           server.closeAllConnections();
         },
         back: () => {
-          gone = false;
+          isDown = false;
         },
         close: () => server.close(),
       }),
@@ -113,12 +113,17 @@ const quiet = [
 
 /**
  * A browser with a separate profile. The profile exists until `forget`, also after the browser has ended. A request to an origin other than
- * the pages' is a fault, unless `may` allows its URL.
+ * the pages' is a fault, unless `isAllowed` accepts its URL.
  */
 export class Browser {
   static async start(
     origin,
-    { profile = mkdtempSync(join(tmpdir(), 'runtime-browser-')), args = [], console: said, may = () => false } = {},
+    {
+      profile = mkdtempSync(join(tmpdir(), 'runtime-browser-')),
+      args = [],
+      console: onLine,
+      isAllowed = () => false,
+    } = {},
   ) {
     const b = new Browser();
     b.profile = profile;
@@ -133,10 +138,10 @@ export class Browser {
     b.context.setDefaultTimeout(120_000);
     b.context.on('request', (request) => {
       const url = new URL(request.url());
-      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin && !may(url))
+      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin && !isAllowed(url))
         b.faults.push(`a request to ${url.href}`);
     });
-    b.context.on('console', (m) => said?.(m.text()));
+    b.context.on('console', (m) => onLine?.(m.text()));
     return b;
   }
 
@@ -186,16 +191,16 @@ async function prepare() {
 
 /** Runs the steps of a test, prints a line for each successful one, and ends the process. */
 export async function way(steps) {
-  let doing = 'the start';
+  let stepName = 'the start';
   try {
     await steps(async (name, take) => {
-      doing = name;
-      const began = performance.now();
-      const said = await take();
-      console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)${said ? `: ${said}` : ''}`);
+      stepName = name;
+      const start = performance.now();
+      const detail = await take();
+      console.log(`ok ${name} (${((performance.now() - start) / 1000).toFixed(1)} s)${detail ? `: ${detail}` : ''}`);
     });
   } catch (failure) {
-    console.log(`${doing}: ${failure?.stack ?? failure}`);
+    console.log(`${stepName}: ${failure?.stack ?? failure}`);
     process.exitCode = 1;
   }
   process.exit();

@@ -16,14 +16,15 @@ way(async (step) => {
   const server = await serve();
   const browser = await Browser.start(server.origin);
   const page = await browser.page();
-  const modules = () => [...server.asked].filter(([name]) => name.includes('ffmpreg')).map(([, times]) => times);
+  const modules = () =>
+    [...server.requestCounts].filter(([name]) => name.includes('ffmpreg')).map(([, times]) => times);
   const predict = (sample_ms) =>
     page.evaluate(
       async ([path, body]) => {
-        const told = [];
-        const response = await s.fetch(path, { method: 'POST', body, onFrames: (p) => told.push(p.done) });
+        const progress = [];
+        const response = await s.fetch(path, { method: 'POST', body, onFrames: (p) => progress.push(p.done) });
         const { outputs } = await response.json();
-        return { ...outputs[0], told };
+        return { ...outputs[0], progress };
       },
       [path, body(sample_ms)],
     );
@@ -40,7 +41,7 @@ way(async (step) => {
   });
 
   await step('a film', async () => {
-    const { status, data, told } = await predict(500);
+    const { status, data, progress } = await predict(500);
     same(status.code, 10000, `status, ${status.details}`);
     const times = data.frames.map(({ frame_info }) => frame_info.time);
     check(times.length > 1, `${times.length} frames`);
@@ -50,7 +51,7 @@ way(async (step) => {
       'times',
     );
     same(
-      told,
+      progress,
       Array.from(times, (_, i) => i + 1),
       'progress',
     );
@@ -66,8 +67,8 @@ way(async (step) => {
     const name = await page.evaluate(
       async ([path, body]) => {
         const stop = new AbortController();
-        const asked = s.fetch(path, { method: 'POST', body, signal: stop.signal, onFrames: () => stop.abort() });
-        return asked.then(
+        const answer = s.fetch(path, { method: 'POST', body, signal: stop.signal, onFrames: () => stop.abort() });
+        return answer.then(
           () => 'answered',
           (failure) => failure.name,
         );

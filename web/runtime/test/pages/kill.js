@@ -28,19 +28,19 @@ function killBrowser(profile) {
  * Runs in the page until it is killed: adds inputs, changes them and deletes some, and reports each call before it and after its answer.
  */
 async function write(round) {
-  const small = async (n) => {
+  const smallPicture = async (n) => {
     const canvas = new OffscreenCanvas(40, 30);
-    const draw = canvas.getContext('2d');
-    draw.fillStyle = `hsl(${(n * 47) % 360} 80% 50%)`;
-    draw.fillRect(0, 0, 40, 30);
-    draw.fillStyle = `hsl(${(n * 101) % 360} 80% 50%)`;
-    draw.fillRect(n % 30, n % 20, 10, 10);
+    const context = canvas.getContext('2d');
+    context.fillStyle = `hsl(${(n * 47) % 360} 80% 50%)`;
+    context.fillRect(0, 0, 40, 30);
+    context.fillStyle = `hsl(${(n * 101) % 360} 80% 50%)`;
+    context.fillRect(n % 30, n % 20, 10, 10);
     const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: 'image/png' })).arrayBuffer());
     return btoa(String.fromCharCode(...bytes));
   };
   for (let n = 0; ; n++) {
     const id = `r${round}-${n}`;
-    const base64 = await small(n + 1000 * round);
+    const base64 = await smallPicture(n + 1000 * round);
     await reportCall('asked', id);
     const data = { image: { base64 }, metadata: { n } };
     const r = await call('POST', '/v2/inputs', { inputs: [{ id, data }] });
@@ -77,46 +77,46 @@ way(async (step) => {
   let profile;
   let browser;
   let acknowledged = 0;
-  const fresh = async () => {
+  const startBrowser = async () => {
     browser = await Browser.start(server.origin, { ...(profile && { profile }) });
     profile = browser.profile;
-    await browser.context.exposeFunction('reportCall', (word, id) => {
-      state.set(id, word);
-      if (['added', 'changed', 'deleted'].includes(word)) acknowledged++;
+    await browser.context.exposeFunction('reportCall', (report, id) => {
+      state.set(id, report);
+      if (['added', 'changed', 'deleted'].includes(report)) acknowledged++;
     });
   };
-  await fresh();
+  await startBrowser();
   for (let round = 0; round < rounds; round++) {
-    const way = ['the page is closed', 'its process is killed', 'the browser is killed'][round % 3];
-    await step(`round ${round}: ${way}`, async () => {
+    const ending = ['the page is closed', 'its process is killed', 'the browser is killed'][round % 3];
+    await step(`round ${round}: ${ending}`, async () => {
       const page = await browser.page();
       const { took, store } = await page.evaluate(() => open());
       check(store === 'private', `the store is ${store}`);
       const before = acknowledged;
       page.evaluate(write, round).catch(() => {}); // the call fails when the page is killed
-      for (const enough = before + 5 + random(40); acknowledged < enough; ) await new Promise((r) => setTimeout(r, 1));
+      for (const target = before + 5 + random(40); acknowledged < target; ) await new Promise((r) => setTimeout(r, 1));
       if (round % 3 === 0) await page.close();
       else if (round % 3 === 1) {
         const devtools = await browser.context.newCDPSession(page);
-        const gone = new Promise((resolve) => page.once('crash', resolve));
+        const crashed = new Promise((resolve) => page.once('crash', resolve));
         devtools.send('Page.crash').catch(() => {});
-        await gone;
+        await crashed;
         await page.close();
       } else {
-        const gone = new Promise((resolve) => browser.context.once('close', resolve));
+        const closed = new Promise((resolve) => browser.context.once('close', resolve));
         killBrowser(profile);
-        await gone;
-        await fresh();
+        await closed;
+        await startBrowser();
       }
       const next = await browser.page();
       await next.evaluate(() => open());
       const found = await next.evaluate(all);
-      for (const [id, word] of state) {
+      for (const [id, report] of state) {
         const has = found[id];
         delete found[id];
-        if (word === 'deleted') check(!has, `${id} was deleted and is there`);
-        else if (word !== 'asked' && word !== 'deleting') check(has, `${id} was acknowledged and is gone`);
-        if (word === 'changed') check(has[0], `the change of ${id} is gone`);
+        if (report === 'deleted') check(!has, `${id} was deleted and is there`);
+        else if (report !== 'asked' && report !== 'deleting') check(has, `${id} was acknowledged and is gone`);
+        if (report === 'changed') check(has[0], `the change of ${id} is gone`);
         if (has) check(has[1] === 200 && has[2], `the picture of ${id} answers ${has[1]}`);
         if (!has) state.set(id, 'deleted');
       }

@@ -47,31 +47,31 @@ way(async (step) => {
     same(bad.outputs[0].status.code, 30002, 'status of an address without a picture');
   });
 
-  const taught = {
+  const examples = {
     car: ['26-green-roadster.jpg', '27-red-sports-car.jpg'],
     flower: ['32-purple-thistles.jpg', '33-thistle.jpg'],
   };
 
   await step('two concepts are taught', async () => {
-    const added = await page.evaluate(async (taught) => {
+    const added = await page.evaluate(async (examples) => {
       const inputs = [];
-      for (const [id, names] of Object.entries(taught))
+      for (const [id, names] of Object.entries(examples))
         for (const name of names)
           inputs.push({
             id: name,
             data: {
               image: { base64: await picture(name) },
-              concepts: Object.keys(taught).map((c) => ({ id: c, value: Number(c === id) })),
+              concepts: Object.keys(examples).map((c) => ({ id: c, value: Number(c === id) })),
             },
           });
       return call('POST', '/v2/inputs', { inputs });
-    }, taught);
+    }, examples);
     same(added.status.code, 10000, 'status');
     await page.evaluate(ready, 4);
-    const made = await call('POST', '/v2/models', {
+    const created = await call('POST', '/v2/models', {
       model: { id: 'mine', output_info: { data: { concepts: [{ id: 'car' }, { id: 'flower' }] } } },
     });
-    same(made.status.code, 10000, 'status');
+    same(created.status.code, 10000, 'status');
     const version = await call('POST', '/v2/models/mine/versions');
     same(version.status.code, 10000, 'status');
     await page.evaluate(waitForTraining, 'mine');
@@ -97,14 +97,14 @@ way(async (step) => {
   await step('similar pictures are found', async () => {
     const found = await similar('27-red-sports-car.jpg');
     same(found.length, 4, 'hits');
-    same(found.slice(0, 2).sort(), taught.car, 'the nearest two');
+    same(found.slice(0, 2).sort(), examples.car, 'the nearest two');
   });
 
   await step('hosted pictures are there', async () => {
     const r = await call('GET', '/v2/inputs/33-thistle.jpg');
     const { url } = r.input.data.image;
     check(url.startsWith(`${server.origin}/hosted/`), `the address is ${url}`);
-    const got = await page.evaluate(async (url) => {
+    const results = await page.evaluate(async (url) => {
       const [plain, thumb, none] = await Promise.all(
         [url, `${url}/thumbnail`, `${url.slice(0, -32)}${'0'.repeat(32)}`].map((u) => s.fetch(u)),
       );
@@ -118,34 +118,34 @@ way(async (step) => {
         none.status,
       ];
     }, url);
-    same(got, ['image/jpeg', true, true, 404], 'what is hosted');
+    same(results, ['image/jpeg', true, true, 404], 'what is hosted');
   });
 
   await step('a call can be given up', async () => {
-    const why = await page.evaluate(async (model) => {
+    const errors = await page.evaluate(async (model) => {
       const stop = new AbortController();
       const body = JSON.stringify({ inputs: [{ data: { image: { base64: await picture('09-sea-turtle.jpg') } } }] });
-      const under = s.fetch(`/v2/models/${model}/outputs`, { method: 'POST', body, signal: stop.signal });
+      const abortedCall = s.fetch(`/v2/models/${model}/outputs`, { method: 'POST', body, signal: stop.signal });
       stop.abort();
-      const early = s.fetch('/v2/models', { signal: stop.signal });
-      const outside = s.fetch('/elsewhere');
-      return Promise.all([under, early, outside].map((p) => p.catch((e) => e.name)));
+      const lateCall = s.fetch('/v2/models', { signal: stop.signal });
+      const otherPath = s.fetch('/elsewhere');
+      return Promise.all([abortedCall, lateCall, otherPath].map((p) => p.catch((e) => e.name)));
     }, general);
-    same(why, ['AbortError', 'AbortError', 'TypeError'], 'what is thrown');
+    same(errors, ['AbortError', 'AbortError', 'TypeError'], 'what is thrown');
   });
 
   await step('after a reload all is there, and only the manifest was asked for', async () => {
-    server.asked.clear();
+    server.requestCounts.clear();
     await page.reload();
     await page.evaluate(() => 0);
     await page.close();
     page = await browser.page();
     const { took, store } = await page.evaluate(() => open());
     same(store, 'private', 'store');
-    const asked = [...server.asked.keys()].filter((p) => !/\.js$|^\/$|favicon/.test(p));
-    same(asked, ['/runtime/manifest.json'], 'files that were asked for');
+    const paths = [...server.requestCounts.keys()].filter((p) => !/\.js$|^\/$|favicon/.test(p));
+    same(paths, ['/runtime/manifest.json'], 'files that were asked for');
     same(await predict(['26-green-roadster.jpg', '33-thistle.jpg']), ['car', 'flower'], 'concepts');
-    same((await similar('33-thistle.jpg')).slice(0, 2).sort(), taught.flower, 'the nearest two');
+    same((await similar('33-thistle.jpg')).slice(0, 2).sort(), examples.flower, 'the nearest two');
     return `ready after ${Math.round(took)} ms`;
   });
 
@@ -167,14 +167,14 @@ way(async (step) => {
     const ended = second.evaluate(
       () =>
         new Promise((resolve) => {
-          s.onend = (why) => resolve(why.name);
+          s.onend = (error) => resolve(error.name);
         }),
     );
     await second.evaluate(() => caches.delete('sightline-runtime'));
     server.leave();
     await page.close();
     same(await ended, 'TypeError', 'why it has ended');
-    const refused = () => call('GET', '/v2/inputs').catch((why) => why.name);
+    const refused = () => call('GET', '/v2/inputs').catch((error) => error.name);
     same(await second.evaluate(refused), 'TypeError', 'a call after that');
     server.back();
     same((await second.evaluate(() => open())).owner, true, 'owner');
@@ -183,7 +183,7 @@ way(async (step) => {
   });
 
   await step('a service worker answers fetch', async () => {
-    const got = await page.evaluate(async () => {
+    const results = await page.evaluate(async () => {
       await registerServiceWorker({ scope: '/', answer: '/local/', shell: '/shell.json' });
       if (!navigator.serviceWorker.controller)
         await new Promise((r) => navigator.serviceWorker.addEventListener('controllerchange', r, { once: true }));
@@ -195,7 +195,7 @@ way(async (step) => {
       const out = await call('POST', `/local/v2/models/${model.id}/outputs`, body, plain);
       return [list.inputs.length, out.status.code, (await fetch('/v2/inputs')).status];
     });
-    same(got, [4, 10000, 404], 'answers');
+    same(results, [4, 10000, 404], 'answers');
   });
 
   await step('the runtime closes, and the service worker says that nobody is there', async () => {

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { Browser, check, same, serve, way } from './browser.js';
 
 const { RUNTIME, SAMPLES } = process.env;
-const many = Number(process.env.MANY ?? 300);
+const inputCount = Number(process.env.MANY ?? 300);
 const slack = process.env.STRICT ? 1 : process.env.TIMED ? 8 : Number.POSITIVE_INFINITY; // see speed.js
 const of = (name) => import(pathToFileURL(join(RUNTIME, name)).href);
 const { Engine } = await of('engine.js');
@@ -25,14 +25,14 @@ const random = () => {
 };
 
 /** Returns an embedding that is similar to another, quantised by the same rule as in the core. */
-function near(embedding) {
+function similar(embedding) {
   const q = new Int16Array(embedding.slice(0, 512).buffer);
   const e = Array.from(q, (v) => v + (random() + random() - 1) * 24_000);
-  const most = Math.max(...e.map(Math.abs));
-  const made = Int16Array.from(e, (v) => Math.sign(v) * Math.round((Math.abs(v) / most) * 32767));
-  const sum = made.reduce((n, v) => n + v * v, 0);
+  const max = Math.max(...e.map(Math.abs));
+  const quantised = Int16Array.from(e, (v) => Math.sign(v) * Math.round((Math.abs(v) / max) * 32767));
+  const sum = quantised.reduce((n, v) => n + v * v, 0);
   const bytes = new Uint8Array(516);
-  bytes.set(new Uint8Array(made.buffer));
+  bytes.set(new Uint8Array(quantised.buffer));
   new DataView(bytes.buffer).setFloat32(512, 1 / Math.sqrt(sum), true);
   return bytes;
 }
@@ -42,7 +42,7 @@ function change(message, number, to) {
   const w = Writer.envelope();
   for (const r = Reader.envelope(message); r.next(); )
     if (r.number === number) w.message(number, to(r.raw()));
-    else w.append(r.whole());
+    else w.append(r.encodedField());
   return w.finish();
 }
 
@@ -51,14 +51,14 @@ async function fill(folder) {
   const loaded = await load(inFolder(pathToFileURL(`${RUNTIME}/`)), () => {});
   const modules = await compile(loaded.guest, loaded.kernels);
   const files = new FolderFiles(folder);
-  const lent = { ...system, bundle: (name) => loaded.bundles.get(name), files };
+  const services = { ...system, bundle: (name) => loaded.bundles.get(name), files };
   const settings = {
     bundles: [...loaded.bundles.keys()],
     openDoor: true,
     checked: true,
     publicUrl: 'http://page.test',
   };
-  const analyser = await Guest.open(modules, lent, { ...settings, role: 'analyser', store: 'memory' });
+  const analyser = await Guest.open(modules, services, { ...settings, role: 'analyser', store: 'memory' });
   const pictures = readdirSync(SAMPLES)
     .filter((n) => n.endsWith('.jpg'))
     .map((n) => readFileSync(join(SAMPLES, n)));
@@ -74,17 +74,17 @@ async function fill(folder) {
     const key = `${want.value} ${place}`;
     if (!analyses.has(key))
       analyses.set(key, analyser.call('analyse', encodeJob({ want: want.value, keep: true }, pictures[place])));
-    return change(analyses.get(key), 3, (analysis) => change(analysis, 2, near));
+    return change(analyses.get(key), 3, (analysis) => change(analysis, 2, similar));
   };
   const pool = new Pool({
     make: async () => ({ analyse, close: () => {} }),
     size: 1,
-    least: 1,
-    patience: 60_000,
+    minSize: 1,
+    timeout: 60_000,
     idle: 1000,
     log: console.log,
   });
-  const open = () => Guest.open(modules, lent, { ...settings, role: 'engine', store: 'files' });
+  const open = () => Guest.open(modules, services, { ...settings, role: 'engine', store: 'files' });
   const engine = await Engine.open({ open, pool, films: { close: () => {} }, log: (line) => console.log(line) });
   const call = async (method, path, body) => {
     const answer = await engine.serve({
@@ -94,8 +94,8 @@ async function fill(folder) {
     });
     return JSON.parse(new TextDecoder().decode(answer.body));
   };
-  for (let at = 0; at < many; at += 100) {
-    const inputs = Array.from({ length: Math.min(100, many - at) }, (_, i) => {
+  for (let at = 0; at < inputCount; at += 100) {
+    const inputs = Array.from({ length: Math.min(100, inputCount - at) }, (_, i) => {
       const own = Buffer.alloc(16);
       own.writeUInt32LE(at + i); // so that each picture has other bytes
       const image = {
@@ -138,22 +138,22 @@ function largest(profile) {
         return []; // it has ended
       }
     });
-  const ours = new Set(processes.filter((p) => p.words.includes(`--user-data-dir=${profile}`)).map((p) => p.pid));
-  for (let size = 0; size !== ours.size; ) {
-    size = ours.size;
-    for (const p of processes) if (ours.has(p.parent)) ours.add(p.pid);
+  const pids = new Set(processes.filter((p) => p.words.includes(`--user-data-dir=${profile}`)).map((p) => p.pid));
+  for (let size = 0; size !== pids.size; ) {
+    size = pids.size;
+    for (const p of processes) if (pids.has(p.parent)) pids.add(p.pid);
   }
-  return Math.max(...processes.filter((p) => ours.has(p.pid) && p.words.includes('--type=renderer')).map((p) => p.pss));
+  return Math.max(...processes.filter((p) => pids.has(p.pid) && p.words.includes('--type=renderer')).map((p) => p.pss));
 }
 
 way(async (step) => {
-  const made = process.env.STORE; // a store of an earlier run, to measure it again
-  const folder = made ?? mkdtempSync(join(tmpdir(), 'runtime-many-'));
-  const server = await serve({ lent: folder });
+  const givenStore = process.env.STORE; // a store of an earlier run, to measure it again
+  const folder = givenStore ?? mkdtempSync(join(tmpdir(), 'runtime-many-'));
+  const server = await serve({ extraFolder: folder });
   const browser = await Browser.start(server.origin);
 
-  await step(`${many} inputs are made`, async () => {
-    if (!made) await fill(folder);
+  await step(`${inputCount} inputs are made`, async () => {
+    if (!givenStore) await fill(folder);
     return readdirSync(folder)
       .map((name) => `${(statSync(join(folder, name)).size / 1e6).toFixed(1)} MB`)
       .join(', ');
@@ -186,24 +186,24 @@ way(async (step) => {
   });
 
   await step('all are there', async () => {
-    const [total, pictures] = await page.evaluate(async (many) => {
+    const [total, pictures] = await page.evaluate(async (inputCount) => {
       const { counts } = await call('GET', '/v2/inputs/status');
       let pictures = 0;
-      for (const n of [0, many >> 1, many - 1]) {
+      for (const n of [0, inputCount >> 1, inputCount - 1]) {
         const { input } = await call('GET', `/v2/inputs/i${n}`);
         if (input.data.metadata.n !== n) throw new Error(JSON.stringify(input));
         pictures += (await (await s.fetch(new URL(input.data.image.url).pathname)).arrayBuffer()).byteLength;
       }
       return [counts.processed, pictures];
-    }, many);
-    same([total, pictures], [many, 3 * 8016], 'inputs, and bytes of three pictures');
+    }, inputCount);
+    same([total, pictures], [inputCount, 3 * 8016], 'inputs, and bytes of three pictures');
   });
 
   await step('similar pictures', async () => {
-    const [first, ...times] = await page.evaluate(async (many) => {
+    const [first, ...times] = await page.evaluate(async (inputCount) => {
       const times = [];
       for (let round = 0; round < 60; round++) {
-        const id = `i${(round * 7919) % many}`;
+        const id = `i${(round * 7919) % inputCount}`;
         const since = performance.now();
         const query = { ands: [{ output: { input: { id } } }] };
         const r = await call('POST', '/v2/searches', { query });
@@ -211,7 +211,7 @@ way(async (step) => {
         if (r.hits?.[0]?.input.id !== id) throw new Error(`${id}: ${JSON.stringify(r).slice(0, 300)}`);
       }
       return times;
-    }, many);
+    }, inputCount);
     const middle = times.sort((a, b) => a - b)[times.length >> 1];
     check(middle <= 20 * slack, `${middle} ms, the goal is 20`);
     return `${middle.toFixed(1)} ms in the middle, ${times[0].toFixed(1)} at least, ${first.toFixed(1)} the first; the goal is 20`;
@@ -225,13 +225,13 @@ way(async (step) => {
       });
     });
     const { heap, system } = await page.evaluate(() => s.memory());
-    const whole = largest(browser.profile);
-    check(whole <= 500e6, `${Math.round(whole / 1e6)} MB, the goal is 500`);
-    return `${Math.round(whole / 1e6)} MB of the tab with its workers, ${Math.round(system / 1e6)} of the engine, ${Math.round(heap / 1e6)} of them in use; the goal is 500`;
+    const tabBytes = largest(browser.profile);
+    check(tabBytes <= 500e6, `${Math.round(tabBytes / 1e6)} MB, the goal is 500`);
+    return `${Math.round(tabBytes / 1e6)} MB of the tab with its workers, ${Math.round(system / 1e6)} of the engine, ${Math.round(heap / 1e6)} of them in use; the goal is 500`;
   });
 
   await browser.close();
   browser.forget();
   server.close();
-  if (!made) rmSync(folder, { recursive: true });
+  if (!givenStore) rmSync(folder, { recursive: true });
 });

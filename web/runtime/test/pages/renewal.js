@@ -7,7 +7,7 @@ import { Browser, check, same, serve, way } from './browser.js';
 
 way(async (step) => {
   const folder = mkdtempSync(join(tmpdir(), 'runtime-renewal-'));
-  const server = await serve({ lent: another(folder) });
+  const server = await serve({ extraFolder: another(folder) });
   const browser = await Browser.start(server.origin);
   const names = ['26-green-roadster.jpg', '27-red-sports-car.jpg'];
   let page;

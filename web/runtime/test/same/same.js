@@ -22,7 +22,7 @@ way(async (step) => {
   const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
   const node = await Sightline.open({ base: RUNTIME, workers: 1 });
   const server = await serve({ origin: ORIGIN, connect: ORIGIN });
-  const browser = await Browser.start(server.origin, { may: (url) => url.origin === ORIGIN });
+  const browser = await Browser.start(server.origin, { isAllowed: (url) => url.origin === ORIGIN });
   const page = await browser.page();
   await page.evaluate(() => open({ store: 'memory', workers: 1 }));
   // This does not use fetch, which stops waiting after five minutes. The first film must wait until its decoder is compiled, which may take

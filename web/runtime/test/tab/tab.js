@@ -35,15 +35,17 @@ async function start() {
   );
 }
 
-const does = {
+const commands = {
   async open({ app, credential }) {
     page = await browser.page('/empty');
     return page.evaluate(
-      ([app, shown]) =>
-        open({ workers: 1, copy: { origin: '', app, credential: async () => shown, name: 'tab' } }).then((o) => ({
-          owner: o.owner,
-          store: o.store,
-        })),
+      ([app, authorization]) =>
+        open({ workers: 1, copy: { origin: '', app, credential: async () => authorization, name: 'tab' } }).then(
+          (o) => ({
+            owner: o.owner,
+            store: o.store,
+          }),
+        ),
       [app, credential],
     );
   },
@@ -68,9 +70,9 @@ const does = {
     }, app),
   /** Kills the browser at once, and starts it again. */
   async kill() {
-    const gone = new Promise((resolve) => browser.context.once('close', resolve));
+    const closed = new Promise((resolve) => browser.context.once('close', resolve));
     kill();
-    await gone;
+    await closed;
     await start();
   },
   async close() {
@@ -82,9 +84,9 @@ const does = {
 await start();
 console.log('{}');
 for await (const line of createInterface({ input: process.stdin })) {
-  const { do: name, ...said } = JSON.parse(line);
+  const { do: name, ...args } = JSON.parse(line);
   try {
-    console.log(JSON.stringify({ ok: (await does[name](said)) ?? null }));
+    console.log(JSON.stringify({ ok: (await commands[name](args)) ?? null }));
   } catch (failure) {
     console.log(JSON.stringify({ failure: String(failure?.stack ?? failure) }));
   }

@@ -28,7 +28,7 @@ export interface Base {
   /** Sets whether dragging moves the map. */
   drag(moves: boolean): void;
   /** Applies the current colours of the page, for example after a change of the theme. */
-  dress(): void;
+  applyColours(): void;
   close(): void;
 }
 
@@ -37,7 +37,7 @@ export interface Making {
   readonly label: string;
   readonly start: { readonly centre: Point; readonly zoom: number };
   readonly colour: (name: Colour) => string;
-  readonly onmove: (still: boolean) => void; // called when the view changes; still: it stopped moving
+  readonly onmove: (isAtRest: boolean) => void; // called when the view changes; isAtRest: it stopped moving
 }
 
 export type Colour = 'sea' | 'land' | 'coast' | 'border';

@@ -24,7 +24,7 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
   let { centre, zoom } = start;
   let projection: GeoProjection = geoMercator();
   let drags = true;
-  let asked = 0;
+  let frameRequest = 0;
   let fine = false;
 
   const size = () => [pane.clientWidth, pane.clientHeight] as const;
@@ -48,7 +48,7 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
       .precision(globe() ? 0.7 : 0);
   }
   function draw() {
-    asked = 0;
+    frameRequest = 0;
     const path = geoPath(projection);
     const things = [{ type: 'Sphere' as const }, drawn.land, graticule, drawn.border, drawn.coast];
     for (const [i, one] of paths.entries()) one.setAttribute('d', path(things[i] as never) ?? '');
@@ -68,7 +68,7 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
   let rest: ReturnType<typeof setTimeout> | undefined;
   function turn() {
     aim();
-    if (!asked) asked = requestAnimationFrame(draw);
+    if (!frameRequest) frameRequest = requestAnimationFrame(draw);
     onmove(false);
     clearTimeout(rest);
     rest = setTimeout(() => onmove(true), 120);
@@ -91,9 +91,9 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
     } else centre = place(width / 2 - dx, height / 2 - dy) ?? centre;
     turn();
   }
-  function closer(by: number, x?: number, y?: number) {
+  function closer(delta: number, x?: number, y?: number) {
     const before = x !== undefined && y !== undefined && !globe() ? place(x, y) : undefined;
-    zoom = Math.max(0.5, Math.min(12, zoom + by));
+    zoom = Math.max(0.5, Math.min(12, zoom + delta));
     aim();
     const after = before && projection([before.longitude, before.latitude]);
     if (after && x !== undefined && y !== undefined && !globe()) pan(x - after[0], y - after[1]);
@@ -167,11 +167,11 @@ export async function make({ pane, label, start, onmove }: Making): Promise<Base
     drag(moves) {
       drags = moves;
     },
-    dress() {}, // CSS of the page sets the colours
+    applyColours() {}, // CSS of the page sets the colours
     close() {
       resized.disconnect();
       clearTimeout(rest);
-      cancelAnimationFrame(asked);
+      cancelAnimationFrame(frameRequest);
       root.remove();
     },
   };

@@ -13,8 +13,8 @@ test('a circle is as far from its middle everywhere', () => {
   assert.ok(Math.abs(distance(middle, edge) - 220) < 0.01);
   const wider = moveHandle(circle, 1, away(circle, 300, 90));
   assert.ok(wider.kind === 'within' && Math.abs(inKilometres(wider.radius, wider.unit) - 300) < 0.1);
-  const there = moveHandle(circle, 0, { latitude: 10.123456, longitude: 20 });
-  assert.deepEqual(there, { ...circle, latitude: 10.1235, longitude: 20 });
+  const moved = moveHandle(circle, 0, { latitude: 10.123456, longitude: 20 });
+  assert.deepEqual(moved, { ...circle, latitude: 10.1235, longitude: 20 });
 });
 
 test('a box keeps the corner across', () => {

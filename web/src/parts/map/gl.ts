@@ -44,7 +44,7 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
   map.on('move', () => onmove(false));
   map.on('moveend', () => onmove(true));
   map.on('resize', () => onmove(true));
-  const still = matchMedia('(prefers-reduced-motion: reduce)');
+  const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
   let fine = false;
   const refine = async () => {
@@ -94,7 +94,7 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
       map.easeTo({
         ...(centre && { center: [centre.longitude, centre.latitude] }),
         ...(zoom !== undefined && { zoom }),
-        duration: still.matches ? 0 : 180,
+        duration: reducedMotion.matches ? 0 : 180,
       });
     },
     drag(moves) {
@@ -103,7 +103,7 @@ export async function make({ pane, label, start, colour, onmove }: Making): Prom
       if (moves) map.boxZoom.enable();
       else map.boxZoom.disable();
     },
-    dress() {
+    applyColours() {
       for (const [layer, property, name] of painted) map.setPaintProperty(layer, property, colour(name));
     },
     close: () => map.remove(),

@@ -23,8 +23,8 @@ export interface Country {
 const read = new Map<string, Promise<World>>();
 
 /** Loads the outline, once for each resolution: coarse enough for a globe, or fine enough for a country. */
-export function world(how: 'coarse' | 'fine'): Promise<World> {
-  const address = how === 'coarse' ? coarse : fine;
+export function world(detail: 'coarse' | 'fine'): Promise<World> {
+  const address = detail === 'coarse' ? coarse : fine;
   let one = read.get(address);
   if (!one) {
     one = load(address);

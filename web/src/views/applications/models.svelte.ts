@@ -6,21 +6,21 @@ export interface Model {
   readonly name: string;
 }
 
-let known = $state.raw<readonly Model[]>([]);
+let loadedModels = $state.raw<readonly Model[]>([]);
 
 /** Loads the models, unless they were loaded before. */
 export async function loadModels(): Promise<readonly Model[]> {
-  if (!known.length) {
+  if (!loadedModels.length) {
     const all = await api.models();
     // The API has models with the same name and different types. Only the first of each name is listed here.
-    known = all.filter((model, i) => all.findIndex((other) => other.name === model.name) === i);
+    loadedModels = all.filter((model, i) => all.findIndex((other) => other.name === model.name) === i);
   }
-  return known;
+  return loadedModels;
 }
 
 /** Returns the loaded models; empty before [loadModels] has returned. */
 export function models(): readonly Model[] {
-  return known;
+  return loadedModels;
 }
 
 /** Reports whether a model has concept names in all languages. Only the general model has. */
@@ -35,5 +35,7 @@ export function askIn(model: Model, language: string): string {
 
 /** Returns the model with an id. If none is loaded with that id, it returns the general model. */
 export function modelOf(id: string): Model {
-  return known.find((model) => model.id === id) ?? known.find(speaksAll) ?? known[0] ?? { id, name: id };
+  return (
+    loadedModels.find((model) => model.id === id) ?? loadedModels.find(speaksAll) ?? loadedModels[0] ?? { id, name: id }
+  );
 }

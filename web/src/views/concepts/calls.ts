@@ -19,8 +19,8 @@ type Row = Omit<ConceptUsage, 'own'> & { readonly app_id?: string | null };
 
 /** Lists a page of the used concepts and of the custom ones. q: the beginning of their names, in a language. */
 export async function usage(app: Application, q: string, language: string, page: number, size: number) {
-  const wanted = new URLSearchParams({ language, q, page: String(page), per_page: String(size) });
-  const answer = await app.call<{ total: number; concepts: Row[] }>('GET', `/concepts/usage?${wanted}`);
+  const params = new URLSearchParams({ language, q, page: String(page), per_page: String(size) });
+  const answer = await app.call<{ total: number; concepts: Row[] }>('GET', `/concepts/usage?${params}`);
   return {
     total: answer.total,
     concepts: answer.concepts.map((c): ConceptUsage => ({ ...c, own: c.app_id === app.id })),

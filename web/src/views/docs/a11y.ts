@@ -37,28 +37,28 @@ export function fixAccessibility(place: Element): () => void {
       const name = e.labels?.length ? '' : e.closest('.wrapper')?.querySelector('label, h4')?.textContent;
       if (name) e.setAttribute('aria-label', name);
     }
-    const shown = dialog();
-    if (shown && !open) focusFirst(shown);
-    if (!shown && open && opener?.isConnected) opener.focus();
-    open = shown !== null;
+    const openDialog = dialog();
+    if (openDialog && !open) focusFirst(openDialog);
+    if (!openDialog && open && opener?.isConnected) opener.focus();
+    open = openDialog !== null;
     // A press redraws Execute next to a second button, and the focus is lost.
     if (document.activeElement === document.body && sent?.isConnected)
       sent.querySelector<HTMLElement>('.execute')?.focus({ preventScroll: true });
   };
   const onFocus = ({ target }: Event) => {
     if (!(target instanceof HTMLElement)) return;
-    const shown = dialog();
-    if (shown) {
-      if (!shown.contains(target)) focusFirst(shown);
+    const openDialog = dialog();
+    if (openDialog) {
+      if (!openDialog.contains(target)) focusFirst(openDialog);
       return;
     }
     opener = target;
     sent = (target.matches('.execute') && target.closest('.opblock')) || undefined;
   };
   const onKey = (event: KeyboardEvent) => {
-    const shown = dialog();
-    if (event.key !== 'Tab' || !shown) return;
-    const among = stopsOf(shown);
+    const openDialog = dialog();
+    if (event.key !== 'Tab' || !openDialog) return;
+    const among = stopsOf(openDialog);
     const [from, to] = event.shiftKey ? [among[0], among.at(-1)] : [among.at(-1), among[0]];
     if (document.activeElement !== from) return;
     event.preventDefault();

@@ -8,9 +8,9 @@ import { m } from './words';
 export class EdgeSyncState extends SyncState {
   readonly #edgeStatus: EdgeStatus;
 
-  constructor(application: Application, standing: EdgeStatus) {
-    super(application, standing);
-    this.#edgeStatus = standing;
+  constructor(application: Application, edgeStatus: EdgeStatus) {
+    super(application, edgeStatus);
+    this.#edgeStatus = edgeStatus;
   }
 
   protected get reads(): boolean {
@@ -19,5 +19,5 @@ export class EdgeSyncState extends SyncState {
   get words() {
     return { place: m.edge_name({ name: nameOfEdge() }), pending: m.edge_waiting(), safe: m.edge_safe() };
   }
-  readonly keeps = true;
+  readonly isPersistent = true;
 }

@@ -19,7 +19,7 @@ export function span(seconds: number): [number, 'day' | 'hour' | 'minute'] {
  * has neither, for example only the name of a scheme, the header is empty.
  */
 export function authorizationOf(text: string): string {
-  const bare = text.trim().replace(/^(authorization:\s*)?((key|bearer)(\s+|$))?/i, '');
-  if (!bare) return '';
-  return /^[0-9a-f]{32}$/i.test(bare) ? `Key ${bare.toLowerCase()}` : `Bearer ${bare}`;
+  const secret = text.trim().replace(/^(authorization:\s*)?((key|bearer)(\s+|$))?/i, '');
+  if (!secret) return '';
+  return /^[0-9a-f]{32}$/i.test(secret) ? `Key ${secret.toLowerCase()}` : `Bearer ${secret}`;
 }

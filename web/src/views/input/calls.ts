@@ -35,8 +35,10 @@ export async function readPicture(app: Application, id: string): Promise<Picture
   };
   const { input } = await call<Schemas['InputAnswer']>(listen, 'GET', path(id));
   const { data, created_at: created, status } = input;
-  const said = data.metadata as { name?: unknown; filename?: unknown } | undefined | null;
-  const name = [said?.name, said?.filename].find((n) => typeof n === 'string' && n !== '') as string | undefined;
+  const metadata = data.metadata as { name?: unknown; filename?: unknown } | undefined | null;
+  const name = [metadata?.name, metadata?.filename].find((n) => typeof n === 'string' && n !== '') as
+    | string
+    | undefined;
   return {
     id: input.id,
     name: name ?? input.id,
@@ -71,8 +73,8 @@ export async function predict(
   if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   const { base64Of } = await import('../look/pictures');
   const inputs = [{ data: { image: { base64: await base64Of(await answer.blob()) } } }];
-  const where = `/models/${encodeURIComponent(model)}/versions/${encodeURIComponent(version)}/outputs`;
-  const { outputs } = await app.call<Schemas['OutputsAnswer']>('POST', where, { inputs });
+  const outputsPath = `/models/${encodeURIComponent(model)}/versions/${encodeURIComponent(version)}/outputs`;
+  const { outputs } = await app.call<Schemas['OutputsAnswer']>('POST', outputsPath, { inputs });
   return outputs[0]?.data.concepts ?? [];
 }
 
@@ -103,9 +105,9 @@ const predicts = (model: Schemas['Model']) =>
 
 /** Labels a picture with a concept, present or absent, or removes the label (null). */
 export async function label(app: Application, id: string, concept: string, value: boolean | null): Promise<void> {
-  const said = value === null ? { id: concept } : { id: concept, value };
+  const change = value === null ? { id: concept } : { id: concept, value };
   await app.write('PATCH', '/inputs', {
-    inputs: [{ id, data: { concepts: [said] } }],
+    inputs: [{ id, data: { concepts: [change] } }],
     action: value === null ? 'remove' : 'merge',
   });
 }
@@ -116,13 +118,13 @@ export async function label(app: Application, id: string, concept: string, value
  */
 export async function describe(app: Application, id: string, metadata: string, action: 'overwrite' | 'remove') {
   const body = `{"inputs":[{"id":${JSON.stringify(id)},"data":{"metadata":${metadata}}}],"action":"${action}"}`;
-  const said = JSON.parse(body) as object;
-  if (JSON.stringify(said) === body) {
-    await app.write('PATCH', '/inputs', said);
+  const request = JSON.parse(body) as object;
+  if (JSON.stringify(request) === body) {
+    await app.write('PATCH', '/inputs', request);
     return;
   }
   // JavaScript would change a number in the metadata, so the typed text is sent instead.
-  await call((address, init) => app.ask(address, { ...init, body }), 'PATCH', '/inputs', said);
+  await call((address, init) => app.ask(address, { ...init, body }), 'PATCH', '/inputs', request);
   await app.outbox?.refresh();
   app.changes++;
 }
@@ -155,23 +157,23 @@ export interface Alike {
   readonly score: number;
   readonly tier: 'same_file' | 're_encoded' | 'similar';
 }
-const readAlike = async (app: Application, id: string, most: number): Promise<Alike[]> =>
-  (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${most}`)).duplicates;
+const readAlike = async (app: Application, id: string, limit: number): Promise<Alike[]> =>
+  (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${limit}`)).duplicates;
 
 /** A similar picture, by id. */
 export type SimilarPicture = { readonly id: string } & Pick<Alike, 'score' | 'tier'>;
 
-/** Returns at most `most` pictures that are similar to one, the most similar first, and the number of all that reach the cut-off. */
-export async function readSimilar(app: Application, id: string, most: number) {
+/** Returns at most `limit` pictures that are similar to one, the most similar first, and the number of all that reach the cut-off. */
+export async function readSimilar(app: Application, id: string, limit: number) {
   const query = { ands: [{ output: { input: { id } } }] };
   type Answer = { summary: Schemas['Summary'] };
   const scored = await app.call<Answer>('POST', '/searches/summary', { query, summary: { scores: { bins: 1 } } });
   const cut = scored.summary.scores?.cut_off?.value ?? 0;
   const near = { ...query, ...(cut > 0 && { min_score: cut }) };
   const [{ hits }, { summary }, same] = await Promise.all([
-    app.call<Schemas['HitsAnswer']>('POST', '/searches', { query: near, pagination: { page: 1, per_page: most + 1 } }),
+    app.call<Schemas['HitsAnswer']>('POST', '/searches', { query: near, pagination: { page: 1, per_page: limit + 1 } }),
     app.call<Answer>('POST', '/searches/summary', { query: near }),
-    readAlike(app, id, most).catch((): Alike[] => []),
+    readAlike(app, id, limit).catch((): Alike[] => []),
   ]);
   const tiers = new Map(same.map((a) => [a.input.id, a.tier]));
   // Duplicates come first, regardless of their scores.
@@ -182,7 +184,7 @@ export async function readSimilar(app: Application, id: string, most: number) {
     .map(({ input, score }): SimilarPicture => ({ id: input.id, score, tier: tiers.get(input.id) ?? 'similar' }))
     .filter((hit) => hit.id !== id && !first.some((f) => f.id === hit.id));
   const count = Math.max(0, summary.matching - 1); // without the picture itself
-  return { by: app.by, cut, count, pictures: [...first, ...rest].slice(0, most) };
+  return { by: app.by, cut, count, pictures: [...first, ...rest].slice(0, limit) };
 }
 
 /** Returns the scopes of this page's credential, which determine the parts of a picture that the page can read. */

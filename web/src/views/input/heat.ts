@@ -15,23 +15,25 @@ type Activations = Omit<Heatmap, 'values'> & {
 };
 type Answer = { readonly outputs: readonly { readonly activations?: Activations }[] };
 
-const most = 20; // maximum number of concepts in one call
-const kept = 30; // maximum number of cached answers
-const known = new Map<string, Promise<ReadonlyMap<string, Heatmap>>>();
+const maxConcepts = 20; // maximum number of concepts in one call
+const maxCached = 30; // maximum number of cached answers
+const cache = new Map<string, Promise<ReadonlyMap<string, Heatmap>>>();
 
 /** Returns the heatmaps of a concept and of others that the same request returned, by concept id. It caches the answers. */
 export function heatmaps(app: Application, input: string, hot: HeatSelection): Promise<ReadonlyMap<string, Heatmap>> {
-  const place = Math.floor(Math.max(0, hot.all.indexOf(hot.id)) / most);
-  const wanted = hot.all.includes(hot.id) ? hot.all.slice(place * most, (place + 1) * most) : [hot.id];
-  const key = JSON.stringify([app.id, input, hot.model, wanted]);
-  let found = known.get(key);
+  const place = Math.floor(Math.max(0, hot.all.indexOf(hot.id)) / maxConcepts);
+  const conceptIds = hot.all.includes(hot.id)
+    ? hot.all.slice(place * maxConcepts, (place + 1) * maxConcepts)
+    : [hot.id];
+  const key = JSON.stringify([app.id, input, hot.model, conceptIds]);
+  let found = cache.get(key);
   if (!found) {
-    found = ask(app, input, hot.model, wanted);
-    known.set(key, found);
-    found.catch(() => known.delete(key));
-    for (const oldest of known.keys()) {
-      if (known.size <= kept) break;
-      known.delete(oldest);
+    found = ask(app, input, hot.model, conceptIds);
+    cache.set(key, found);
+    found.catch(() => cache.delete(key));
+    for (const oldest of cache.keys()) {
+      if (cache.size <= maxCached) break;
+      cache.delete(oldest);
     }
   }
   return found;

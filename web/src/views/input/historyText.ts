@@ -20,7 +20,7 @@ export function stepText(app: Application, step: Step): string[] {
   const lines: string[] = [];
   const names = (value: (v: number | null | undefined) => boolean) =>
     (content.concepts ?? []).filter((c) => value(c.value)).map((c) => conceptName(app, c.id, c.name ?? c.id));
-  const said: readonly [string[], (inputs: { names: string }) => string][] = [
+  const sentences: readonly [string[], (inputs: { names: string }) => string][] = [
     [names((v) => v !== null && v !== 0), m.input_step_present],
     [names((v) => v === 0), m.input_step_absent],
     [names((v) => v === null), m.input_step_taken],
@@ -30,7 +30,7 @@ export function stepText(app: Application, step: Step): string[] {
   else if (kind === 'outputs_patch') lines.push(m.input_step_outputs());
   else if (kind !== 'input_labels') lines.push(kinds[kind]?.() ?? m.op_other());
   if (kind !== 'outputs_patch')
-    for (const [list, words] of said) if (list.length) lines.push(words({ names: row(list) }));
+    for (const [list, words] of sentences) if (list.length) lines.push(words({ names: row(list) }));
   if (verdict && verdict !== 'ok') lines.push(verdictText(verdict));
   return lines;
 }

@@ -3,21 +3,21 @@ import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
 import { List } from './list';
 
-/** Returns an application with `total` pictures, which adds every request to `asked`. */
-function applicationOf(total: number, asked: string[]): Application {
+/** Returns an application with `total` pictures, which adds every request to `requests`. */
+function applicationOf(total: number, requests: string[]): Application {
   const input = (n: number) => ({ id: `p${n}`, created_at: new Date(1e12 + n * 1000).toISOString() });
   const all = Array.from({ length: total }, (_, n) => input(n));
   return {
     call: async (method: string, path: string, body?: { pagination: { page: number; per_page: number } }) => {
-      asked.push(`${method} ${path}`);
+      requests.push(`${method} ${path}`);
       if (path === '/inputs/status') return { counts: { processed: total - 1, to_process: 1, errors: 0 } };
       if (path === '/searches/summary') return { summary: { matching: total } };
       const one = path.match(/^\/inputs\/p(\d+)$/);
       if (one) return { input: input(Number(one[1])) };
-      const wanted = new URLSearchParams(path.split('?')[1]);
+      const params = new URLSearchParams(path.split('?')[1]);
       const { page, per_page: size } = body?.pagination ?? {
-        page: Number(wanted.get('page')),
-        per_page: Number(wanted.get('per_page')),
+        page: Number(params.get('page')),
+        per_page: Number(params.get('per_page')),
       };
       const inputs = all.slice((page - 1) * size, page * size);
       return { inputs, hits: inputs.map((i) => ({ score: 1, input: i })) };
@@ -26,8 +26,8 @@ function applicationOf(total: number, asked: string[]): Application {
 }
 
 test('the newest stands first, and its neighbours beside it', async () => {
-  const asked: string[] = [];
-  const list = new List(applicationOf(100_000, asked), []);
+  const requests: string[] = [];
+  const list = new List(applicationOf(100_000, requests), []);
   assert.deepEqual(await list.positionOf('p99999', 0), {
     id: 'p99999',
     at: 0,
@@ -39,13 +39,13 @@ test('the newest stands first, and its neighbours beside it', async () => {
   assert.equal(middle?.at, 57_999);
   assert.deepEqual([middle?.before?.id, middle?.after?.id], ['p42001', 'p41999']);
   assert.equal((await list.positionOf('p0', 99_998))?.at, 99_999);
-  assert.ok(asked.length < 20, `${asked.length} calls`);
+  assert.ok(requests.length < 20, `${requests.length} calls`);
 });
 
 test('what ranks stands as it was found', async () => {
   const list = new List(applicationOf(250, []), [{ kind: 'similar', id: 'p0' }]);
-  const standing = await list.positionOf('p120', undefined);
-  assert.deepEqual([standing?.at, standing?.before?.id, standing?.after?.id], [120, 'p119', 'p121']);
+  const position = await list.positionOf('p120', undefined);
+  assert.deepEqual([position?.at, position?.before?.id, position?.after?.id], [120, 'p119', 'p121']);
   assert.equal(await list.positionOf('gone', 7), undefined);
 });
 

@@ -67,8 +67,8 @@ export class List {
     for (const at of hint === undefined ? [] : [hint, hint + 1, hint - 1]) {
       if ((await this.#entry(at))?.id === id) return at;
     }
-    const there = this.#ranks ? undefined : await this.#between(id, total);
-    if (there !== undefined) return there;
+    const foundPosition = this.#ranks ? undefined : await this.#between(id, total);
+    if (foundPosition !== undefined) return foundPosition;
     const pages = Math.ceil(total / page);
     for (let n = 0; n < Math.min(pages, furthest); n++) {
       const number = this.#ranks ? n + 1 : pages - n;

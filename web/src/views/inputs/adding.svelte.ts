@@ -12,7 +12,7 @@ import type { Source } from './sources';
 const together = 16; // maximum pictures of one call; few, so that progress is visible soon
 const mostBytes = 24_000_000; // maximum bytes of one call
 const lanes = 2; // parallel calls: the page reads pictures for one while the host analyses those of the other
-const taken = [30100, 40010]; // status codes of an input that already exists
+const existsCodes = [30100, 40010]; // status codes of an input that already exists
 
 export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
 
@@ -51,11 +51,11 @@ export class Adding {
   gathering = $state(0); // sources that are still being opened
   #queue: Entry[] = []; // waiting entries
   #running = $state(0);
-  #began = 0;
+  #startedAt = 0;
   #spent = 0; // milliseconds of work before the last pause
   #now = $state(0);
   #done = $state(0); // number of entries finished in that time
-  #twins: Promise<void> = Promise.resolve();
+  #twinSearch: Promise<void> = Promise.resolve();
 
   constructor(app: Application) {
     this.app = app;
@@ -71,7 +71,7 @@ export class Adding {
 
   /** Pictures per second since the start, without pauses; undefined until there is enough progress for an estimate. */
   get rate(): number | undefined {
-    const time = this.#spent + (this.#running ? this.#now - this.#began : 0);
+    const time = this.#spent + (this.#running ? this.#now - this.#startedAt : 0);
     return time > 400 && this.#done ? (this.#done * 1000) / time : undefined;
   }
 
@@ -84,11 +84,11 @@ export class Adding {
     if (!this.busy && this.done === this.entries.length) this.clear();
     if (!this.paused) this.failure = undefined;
     this.gathering++;
-    let some: Entry[] = [];
+    let batch: Entry[] = [];
     const flush = () => {
-      this.entries = [...this.entries, ...some];
-      this.#queue.push(...some.filter(({ is }) => is === 'waiting'));
-      some = [];
+      this.entries = [...this.entries, ...batch];
+      this.#queue.push(...batch.filter(({ is }) => is === 'waiting'));
+      batch = [];
       this.#run();
     };
     try {
@@ -96,9 +96,9 @@ export class Adding {
         const entry = new Entry(source);
         this.counts.waiting++;
         this.bytes.all += source.blob?.size ?? 0;
-        some.push(entry);
+        batch.push(entry);
         if (source.problem !== undefined) this.#fail(entry, { code: 0, description: source.problem, details: '' });
-        if (some.length >= 256) flush();
+        if (batch.length >= 256) flush();
       }
     } catch (failure) {
       this.failure = failure;
@@ -154,31 +154,31 @@ export class Adding {
     this.usePlaces = use;
     const turned = this.entries.filter((e) => e.is === 'stored' && e.place && e.isPlaceWritten !== use);
     for (let n = 0; n < turned.length; n += mostInputs) {
-      const some = turned.slice(n, n + mostInputs);
+      const batch = turned.slice(n, n + mostInputs);
       const items = await patch(
         this.app,
         use ? 'overwrite' : 'remove',
-        some.map((e) => ({ id: e.id, data: { geo: { geo_point: e.place } } })),
+        batch.map((e) => ({ id: e.id, data: { geo: { geo_point: e.place } } })),
       );
-      for (const [i, item] of items.entries()) if (isDone(item)) (some[i] as Entry).isPlaceWritten = use;
+      for (const [i, item] of items.entries()) if (isDone(item)) (batch[i] as Entry).isPlaceWritten = use;
     }
   }
 
   #run(): void {
     while (this.#running < lanes && this.#queue.length > 0 && !this.paused) {
-      if (!this.#running++) this.#began = this.#now = performance.now();
+      if (!this.#running++) this.#startedAt = this.#now = performance.now();
       void this.#lane().finally(() => {
-        if (!--this.#running) this.#spent += performance.now() - this.#began;
+        if (!--this.#running) this.#spent += performance.now() - this.#startedAt;
       });
     }
   }
 
   async #lane(): Promise<void> {
     for (;;) {
-      const some = this.paused ? [] : this.#next();
-      if (!some.length) return;
-      for (const entry of some) this.#move(entry, 'reading');
-      await this.#send(some);
+      const batch = this.paused ? [] : this.#next();
+      if (!batch.length) return;
+      for (const entry of batch) this.#move(entry, 'reading');
+      await this.#send(batch);
       this.#now = performance.now();
     }
   }
@@ -193,9 +193,9 @@ export class Adding {
     return this.#queue.splice(0, count);
   }
 
-  async #send(some: readonly Entry[]): Promise<void> {
-    const read = await Promise.all(some.map((entry) => this.#body(entry)));
-    const sent = some.filter((_, i) => read[i]);
+  async #send(batch: readonly Entry[]): Promise<void> {
+    const read = await Promise.all(batch.map((entry) => this.#body(entry)));
+    const sent = batch.filter((_, i) => read[i]);
     const bodies = read.filter((body): body is object => body !== undefined);
     if (!sent.length) return;
     try {
@@ -265,22 +265,22 @@ export class Adding {
     const { code, description, details = '' } = item.status;
     if (isDone(item)) {
       entry.id = item.id;
-      this.#over(entry, 'stored');
+      this.#finish(entry, 'stored');
       if (entry.place && entry.isPlaceWritten !== this.usePlaces) void this.setPlaces(this.usePlaces); // the choice changed meanwhile
-    } else if (taken.includes(code)) {
+    } else if (existsCodes.includes(code)) {
       const same = entry.source.blob && !entry.source.id;
       if (same) entry.twin = { tier: 'same_file', id: item.id };
       entry.failure = { code, description, details };
-      this.#over(entry, 'skipped');
+      this.#finish(entry, 'skipped');
     } else this.#fail(entry, { code, description, details });
   }
 
   #fail(entry: Entry, failure: { code: number; description: string; details: string }): void {
     entry.failure = failure;
-    this.#over(entry, 'failed');
+    this.#finish(entry, 'failed');
   }
 
-  #over(entry: Entry, state: State): void {
+  #finish(entry: Entry, state: State): void {
     this.bytes.done += entry.source.blob?.size ?? 0;
     this.#move(entry, state);
   }
@@ -292,10 +292,10 @@ export class Adding {
   }
 
   /** Looks for duplicates of the new inputs, one after the other. */
-  #seek(some: readonly Entry[]): void {
-    for (const entry of some) {
+  #seek(batch: readonly Entry[]): void {
+    for (const entry of batch) {
       if (entry.is !== 'stored' || !entry.source.blob) continue;
-      this.#twins = this.#twins.then(async () => {
+      this.#twinSearch = this.#twinSearch.then(async () => {
         try {
           const find = async (ask: Fetch) => {
             type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
@@ -308,7 +308,7 @@ export class Adding {
           // A host needs the bytes of both pictures to tell a re-encoded picture from a similar one. A replica may lack the bytes of the
           // older picture. The origin has them, and it has those of the new picture once the replica has sent it.
           if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.waitUntilSent(entry.id)))
-            await find(this.app.there);
+            await find(this.app.askRemote);
         } catch {
           // The input is stored. Its page shows similar pictures.
         }

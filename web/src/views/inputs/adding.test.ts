@@ -27,7 +27,7 @@ function applicationOf() {
   const app = {
     by: 'device',
     offline: false,
-    asked: 0, // number of requests to the origin
+    requestCount: 0, // number of requests to the origin
     arrive,
     waitUntilSent: () => arrival,
     send: async (_: string, init: RequestInit) => {
@@ -35,8 +35,8 @@ function applicationOf() {
       return answer({ inputs: inputs.map(({ id }) => ({ id, status: { code: 30000, description: 'ok' } })) });
     },
     ask: async () => duplicate('similar'),
-    there: async () => {
-      app.asked++;
+    askRemote: async () => {
+      app.requestCount++;
       return duplicate('re_encoded');
     },
   };
@@ -55,11 +55,11 @@ test('the origin is not asked about an input before it has the input', async () 
   const app = applicationOf();
   const entry = await addPicture(app);
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
-  assert.equal(app.asked, 0);
+  assert.equal(app.requestCount, 0);
   assert.equal(entry.twin?.tier, 'similar');
   app.arrive(true);
   while (entry.twin?.tier === 'similar') await new Promise(setImmediate);
-  assert.deepEqual([app.asked, entry.twin], [1, { tier: 're_encoded', id: 'older' }]);
+  assert.deepEqual([app.requestCount, entry.twin], [1, { tier: 're_encoded', id: 'older' }]);
 });
 
 test('the answer of the copy stays where the origin is out of reach', async () => {
@@ -67,5 +67,5 @@ test('the answer of the copy stays where the origin is out of reach', async () =
   const entry = await addPicture(app);
   app.arrive(false);
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
-  assert.deepEqual([app.asked, entry.twin?.tier], [0, 'similar']);
+  assert.deepEqual([app.requestCount, entry.twin?.tier], [0, 'similar']);
 });

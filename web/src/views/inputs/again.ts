@@ -1,6 +1,6 @@
 import type { Input } from './calls';
 
-const here = new Map<string, readonly Input[]>(); // used if the browser permits no storage
+const memory = new Map<string, readonly Input[]>(); // used if the browser permits no storage
 
 /**
  * Returns the inputs that are being added again, after applying `change` to the list. Adding an input again deletes the old one first, so
@@ -10,7 +10,7 @@ export function retryQueue(app: string, change?: (all: readonly Input[]) => read
   const name = `again.${app}`;
   const all = read(name);
   const next = change?.(all) ?? all;
-  here.set(name, next);
+  memory.set(name, next);
   try {
     if (next.length) localStorage.setItem(name, JSON.stringify(next));
     else localStorage.removeItem(name);
@@ -24,6 +24,6 @@ function read(name: string): readonly Input[] {
   try {
     return JSON.parse(localStorage.getItem(name) ?? '[]');
   } catch {
-    return here.get(name) ?? [];
+    return memory.get(name) ?? [];
   }
 }

@@ -39,8 +39,8 @@ export class BulkEdit {
 
   /** Labels all selected inputs with a concept as present (1) or absent (0), or removes the label (null). name: the name of the job. */
   label(name: string, concept: string, value: 1 | 0 | null): Promise<void> {
-    const said = value === null ? { id: concept } : { id: concept, value };
-    return this.#write(name, value === null ? 'remove' : 'merge', { concepts: [said] });
+    const change = value === null ? { id: concept } : { id: concept, value };
+    return this.#write(name, value === null ? 'remove' : 'merge', { concepts: [change] });
   }
 
   /** Writes metadata of all selected inputs. merge adds the members, and overwrite replaces all metadata. */
@@ -58,12 +58,12 @@ export class BulkEdit {
     const ids = await this.selection.ids();
     const job = new Job(name, ids.length);
     this.job = job;
-    await job.run(ids, async (some) =>
-      this.#keep(
+    await job.run(ids, async (batch) =>
+      this.#applyChanges(
         await patch(
           this.app,
           action,
-          some.map((id): Change => ({ id, data })),
+          batch.map((id): Change => ({ id, data })),
         ),
       ),
     );
@@ -71,7 +71,7 @@ export class BulkEdit {
     job.check();
   }
 
-  #keep(items: readonly Item[]): readonly Item[] {
+  #applyChanges(items: readonly Item[]): readonly Item[] {
     const changed = new Map(
       items.flatMap((i): [string, Partial<Input>][] => (isDone(i) && i.data ? [[i.id, { data: i.data }]] : [])),
     );
@@ -96,9 +96,9 @@ export class BulkEdit {
   async #remove(name: string, ids: readonly string[]): Promise<void> {
     const job = new Job(name, ids.length);
     this.job = job;
-    await job.run(ids, async (some) => {
-      await remove(this.app, some);
-      this.selection.drop(some);
+    await job.run(ids, async (batch) => {
+      await remove(this.app, batch);
+      this.selection.drop(batch);
       return [];
     });
     await this.list.reload();

@@ -54,10 +54,10 @@ async function tolerant<T extends object>(ask: Fetch, method: string, path: stri
     throw failure;
   }
   const answer = await response.json().catch(() => ({}));
-  const said = answer.status ?? {};
-  const told = Array.isArray(answer.inputs) && (response.ok || answer.inputs.length > 0);
-  if (told || (response.ok && said.code === 10000)) return answer as T;
-  throw new Failure(response.status, said, response);
+  const status = answer.status ?? {};
+  const hasItems = Array.isArray(answer.inputs) && (response.ok || answer.inputs.length > 0);
+  if (hasItems || (response.ok && status.code === 10000)) return answer as T;
+  throw new Failure(response.status, status, response);
 }
 
 /** Lists a page of the matches of clauses, ranked or in the order of creation. Without clauses, all inputs match. n: from 1. */
@@ -140,11 +140,15 @@ export async function concepts(
   app: Application,
   prefix: string,
   language: string,
-  most: number,
+  limit: number,
 ): Promise<NamedConcept[]> {
-  const { concepts: found } = await app.call<Schemas['ConceptsAnswer']>('POST', `/concepts/searches?per_page=${most}`, {
-    concept_query: { name: `${prefix.replaceAll('*', '')}*`, language },
-  });
+  const { concepts: found } = await app.call<Schemas['ConceptsAnswer']>(
+    'POST',
+    `/concepts/searches?per_page=${limit}`,
+    {
+      concept_query: { name: `${prefix.replaceAll('*', '')}*`, language },
+    },
+  );
   return (found ?? []).map(({ id, name, app_id }) => ({ id, name: name || id, own: app_id === app.id }));
 }
 

@@ -28,7 +28,7 @@ export const isPending = ({ status }: Input): boolean => status.code === pending
 export const isFailed = ({ status }: Input): boolean => ![ready, pending, 30200].includes(status.code);
 
 /** Returns the text for the status code of a failed picture: the error, and what to do. */
-export function trouble(code: number, details = ''): { title: string; text: string } {
+export function pictureError(code: number, details = ''): { title: string; text: string } {
   switch (code) {
     case 30002: {
       const status = details.match(/\b([45]\d\d)\b/)?.[1];
@@ -75,7 +75,7 @@ export function time(seconds: number): string {
 
 /** Formats a place in the reader's digits, for example "46.67° N, 11.16° E". */
 export function placeName({ latitude, longitude }: { latitude: number; longitude: number }): string {
-  const of = (degrees: number, plus: string, minus: string) =>
+  const format = (degrees: number, plus: string, minus: string) =>
     `${number(Math.abs(degrees), { maximumFractionDigits: 2 })}° ${degrees < 0 ? minus : plus}`;
-  return `${of(latitude, 'N', 'S')}, ${of(longitude, 'E', 'W')}`;
+  return `${format(latitude, 'N', 'S')}, ${format(longitude, 'E', 'W')}`;
 }

@@ -12,7 +12,7 @@ export class Job {
   failure = $state.raw<unknown>(); // the failure that stopped the job
   ended = $state(false);
   stopped = $state(false);
-  #began = performance.now();
+  #startedAt = performance.now();
   #now = $state(performance.now());
 
   constructor(name: string, all: number) {
@@ -21,22 +21,22 @@ export class Job {
   }
 
   get rate(): number {
-    return (this.done * 1000) / Math.max(1, this.#now - this.#began);
+    return (this.done * 1000) / Math.max(1, this.#now - this.#startedAt);
   }
 
   get secondsLeft(): number | undefined {
-    return secondsLeft({ at: this.#began, done: 0 }, { at: this.#now, done: this.done }, this.all);
+    return secondsLeft({ at: this.#startedAt, done: 0 }, { at: this.#now, done: this.done }, this.all);
   }
 
   /** Runs the job in steps of up to 128 inputs, until it ends, the person stops it, or a step throws. */
-  async run<T>(things: readonly T[], step: (some: readonly T[]) => Promise<readonly Item[]>): Promise<void> {
-    this.#began = performance.now();
+  async run<T>(things: readonly T[], step: (batch: readonly T[]) => Promise<readonly Item[]>): Promise<void> {
+    this.#startedAt = performance.now();
     try {
       for (let n = 0; n < things.length && !this.stopped; n += mostInputs) {
-        const some = things.slice(n, n + mostInputs);
-        const items = await step(some);
+        const batch = things.slice(n, n + mostInputs);
+        const items = await step(batch);
         this.failedItems = [...this.failedItems, ...items.filter((item) => !isDone(item))];
-        this.done += some.length;
+        this.done += batch.length;
         this.#now = performance.now();
       }
     } catch (failure) {

@@ -6,8 +6,8 @@ export function labelCounts(selection: Selection, concept: string): { present: n
   if (selection.all) return undefined;
   let [present, absent] = [0, 0];
   for (const { data } of selection.inputs) {
-    const said = data.concepts?.find(({ id }) => id === concept);
-    if (said) said.value === 0 ? absent++ : present++;
+    const label = data.concepts?.find(({ id }) => id === concept);
+    if (label) label.value === 0 ? absent++ : present++;
   }
   return { present, absent };
 }

@@ -1,5 +1,5 @@
-// The list of inputs that match clauses. It stores only a few pages. Without a ranking, the newest input is first, and the index of an
-// input is counted from the end of the API's list, so pages keep their content while inputs are added.
+// The list of inputs that match clauses. It stores only a few pages. Without a ranking, the newest input is first. Its pages are
+// counted from the oldest input, so that they keep their content while inputs are added.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { type Clause, ranks } from '../../clauses';
@@ -7,7 +7,7 @@ import { type Day, type Input, type ListedInput, page, summary } from './calls';
 
 const size = 100; // inputs on a page
 const bulk = 1000; // maximum number of inputs that one call lists
-const most = 40; // maximum number of stored pages, about 2 MB
+const maxPages = 40; // maximum number of stored pages, about 2 MB
 
 export class List {
   readonly app: Application;
@@ -36,13 +36,13 @@ export class List {
     this.ranked = clauses.some(ranks);
   }
 
-  /** The failure because of which the requested data are missing or old; undefined if there is none. */
+  /** The last failure to load the total or a visible page. It is undefined if all loads succeeded. */
   get failure(): unknown {
     return this.#countFailure ?? this.#pageFailures.values().next().value;
   }
 
   /** Whether there is only a failure to show. */
-  get bare(): boolean {
+  get isUnfiltered(): boolean {
     return this.#nothing && this.failure !== undefined;
   }
 
@@ -55,13 +55,16 @@ export class List {
     return this.#pages.size === 0 && this.total !== 0;
   }
 
-  /** Returns the input at an index; undefined if it is not loaded. */
+  /** Returns the input at an index. If its page is not loaded, it returns undefined. */
   at(index: number): ListedInput | undefined {
     const n = this.#number(index);
     return n < 0 ? undefined : this.#pages.get(Math.floor(n / size))?.[n % size];
   }
 
-  /** Reads the number of inputs and the displayed inputs again. The loaded ones stay until the answers arrive. */
+  /**
+   * Reads the number of inputs and the displayed inputs again. The loaded ones stay until the answers arrive. The promise ends when the
+   * number has arrived, before the inputs.
+   */
   reload(): Promise<void> {
     if (this.#reading) {
       this.#again = true;
@@ -89,7 +92,7 @@ export class List {
     }
   }
 
-  /** Loads the inputs at some indices. fast: the window scrolls past them, so the loading is delayed by 60 ms. */
+  /** Loads the inputs at some indices. If fast is set, the window scrolls past them, so it waits for 60 ms first. */
   near(from: number, to: number, fast: boolean): void {
     this.#near = { from, to };
     clearTimeout(this.#timer);
@@ -99,14 +102,14 @@ export class List {
 
   /** Reads the inputs at some indices in large pages, without storing them. */
   async *between(from: number, to: number): AsyncGenerator<Input> {
-    let [number, held]: [number, readonly ListedInput[]] = [-1, []];
+    let [number, currentPage]: [number, readonly ListedInput[]] = [-1, []];
     for (let index = from; index < to; index++) {
       const n = this.#number(index);
       if (Math.floor(n / bulk) !== number) {
         number = Math.floor(n / bulk);
-        held = await page(this.app, this.clauses, number + 1, bulk);
+        currentPage = await page(this.app, this.clauses, number + 1, bulk);
       }
-      const one = held[n % bulk];
+      const one = currentPage[n % bulk];
       if (one) yield one.input;
     }
   }
@@ -120,7 +123,7 @@ export class List {
     }
   }
 
-  /** Cancels the pending loads. Answers that arrive later are ignored. */
+  /** Cancels the delayed load. The list ignores answers that arrive later. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -140,15 +143,16 @@ export class List {
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     this.#sight = { low, high };
     for (const n of this.#pageFailures.keys()) if (n < low || n > high) this.#pageFailures.delete(n);
-    let here = true;
+    let isLoaded = true;
     const want = (n: number) => {
-      here &&= this.#pages.has(n);
+      isLoaded &&= this.#pages.has(n);
       if (this.#requests.has(n) || (this.#pages.has(n) && !this.#stale.has(n))) return;
       this.#requests.set(n, this.#load(n));
     };
     for (let n = low; n <= high; n++) want(n);
-    // Reads the pages on both sides in advance, so that scrolling shows no empty tiles.
-    if (here) for (const n of [low - 1, high + 1]) if (n >= 0 && n * size < this.total && !this.#pages.has(n)) want(n);
+    // Read the pages on both sides in advance, so that scrolling shows no empty tiles.
+    if (isLoaded)
+      for (const n of [low - 1, high + 1]) if (n >= 0 && n * size < this.total && !this.#pages.has(n)) want(n);
     this.#drop(low, high);
   }
 
@@ -162,20 +166,20 @@ export class List {
       this.#pageFailures.delete(n);
       came = true;
     } catch (failure) {
-      // A page that was read in advance is requested again when it is needed.
+      // #fetch requests a page outside the visible ones again when it becomes visible.
       if (n >= this.#sight.low && n <= this.#sight.high) this.#pageFailures.set(n, failure);
     } finally {
       this.#requests.delete(n);
     }
-    if (came) this.#fetch(); // the page changed meanwhile, or its neighbours are next
+    if (came) this.#fetch(); // reload the page if it changed meanwhile, or load its neighbours
   }
 
   /** Drops the pages that are farthest from the visible ones. */
   #drop(low: number, high: number): void {
-    if (this.#pages.size <= most) return;
-    const away = (n: number) => (n < low ? low - n : n > high ? n - high : 0);
-    const far = [...this.#pages.keys()].sort((a, b) => away(b) - away(a));
-    for (const n of far.slice(0, this.#pages.size - most)) {
+    if (this.#pages.size <= maxPages) return;
+    const distance = (n: number) => (n < low ? low - n : n > high ? n - high : 0);
+    const far = [...this.#pages.keys()].sort((a, b) => distance(b) - distance(a));
+    for (const n of far.slice(0, this.#pages.size - maxPages)) {
       this.#pages.delete(n);
       this.#stale.delete(n);
     }

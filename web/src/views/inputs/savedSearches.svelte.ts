@@ -22,12 +22,12 @@ export function searches(app: string): readonly Search[] {
 /** Saves a search, and replaces the one with the same name. It throws if the browser permits no storage. */
 export function keepSearch(app: string, name: string, clauses: readonly Clause[]): void {
   const others = searches(app).filter((one) => one.name !== name);
-  put(app, [...others, { name, q: queryText(clauses) }]);
+  saveAll(app, [...others, { name, q: queryText(clauses) }]);
 }
 
 /** Deletes a saved search. */
 export function forgetSearch(app: string, name: string): void {
-  put(
+  saveAll(
     app,
     searches(app).filter((one) => one.name !== name),
   );
@@ -36,7 +36,7 @@ export function forgetSearch(app: string, name: string): void {
 /** Returns the clauses of a saved search. */
 export const clausesOf = (search: Search): Clause[] => parse(search.q);
 
-function put(app: string, all: readonly Search[]): void {
+function saveAll(app: string, all: readonly Search[]): void {
   const sorted = [...all].sort((a, b) => a.name.localeCompare(b.name));
   localStorage.setItem(`searches.${app}`, JSON.stringify(sorted));
   changed.count++;

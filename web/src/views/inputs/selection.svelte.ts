@@ -7,7 +7,7 @@ export class Selection {
   readonly list: List;
   /** Whether all matches are selected, without those that the person deselected. */
   all = $state(false);
-  #some = new SvelteMap<string, Input>();
+  #picked = new SvelteMap<string, Input>();
   #without = new SvelteSet<string>();
   #anchor = 0;
 
@@ -16,23 +16,23 @@ export class Selection {
   }
 
   get size(): number {
-    return this.all ? Math.max(0, (this.list.total ?? 0) - this.#without.size) : this.#some.size;
+    return this.all ? Math.max(0, (this.list.total ?? 0) - this.#without.size) : this.#picked.size;
   }
 
   has(id: string): boolean {
-    return this.all ? !this.#without.has(id) : this.#some.has(id);
+    return this.all ? !this.#without.has(id) : this.#picked.has(id);
   }
 
   /** Selects or deselects one input. The next range starts at it. */
   toggle(index: number, input: Input): void {
     this.#anchor = index;
-    this.#put(input, !this.has(input.id));
+    this.#setSelected(input, !this.has(input.id));
   }
 
   /** Selects the range from the last toggled input to this one. */
   async range(index: number): Promise<void> {
     const [from, to] = [Math.min(this.#anchor, index), Math.max(this.#anchor, index) + 1];
-    for await (const input of this.list.between(from, to)) this.#put(input, true);
+    for await (const input of this.list.between(from, to)) this.#setSelected(input, true);
   }
 
   everything(): void {
@@ -42,41 +42,41 @@ export class Selection {
 
   clear(): void {
     this.all = false;
-    this.#some.clear();
+    this.#picked.clear();
     this.#without.clear();
   }
 
   /** The singly selected inputs, with their data at the selection or the last change. With `all`, it does not contain the others. */
   get inputs(): readonly Input[] {
-    return [...this.#some.values()];
+    return [...this.#picked.values()];
   }
 
   /** Applies the answers of a write to the selected inputs, by id. */
   put(changed: ReadonlyMap<string, Partial<Input>>): void {
-    for (const [id, input] of this.#some) {
+    for (const [id, input] of this.#picked) {
       const now = changed.get(id);
-      if (now) this.#some.set(id, { ...input, ...now });
+      if (now) this.#picked.set(id, { ...input, ...now });
     }
   }
 
   /** Removes deleted inputs. */
   drop(ids: Iterable<string>): void {
-    for (const id of ids) this.#some.delete(id);
+    for (const id of ids) this.#picked.delete(id);
   }
 
   /** Returns the ids of all selected inputs. With `all`, it reads the complete list. */
   async ids(): Promise<string[]> {
-    if (!this.all) return [...this.#some.keys()];
+    if (!this.all) return [...this.#picked.keys()];
     const ids: string[] = [];
     for await (const { id } of this.list.between(0, this.list.total ?? 0)) if (!this.#without.has(id)) ids.push(id);
     return ids;
   }
 
-  #put(input: Input, on: boolean): void {
+  #setSelected(input: Input, isSelected: boolean): void {
     if (this.all) {
-      if (on) this.#without.delete(input.id);
+      if (isSelected) this.#without.delete(input.id);
       else this.#without.add(input.id);
-    } else if (on) this.#some.set(input.id, input);
-    else this.#some.delete(input.id);
+    } else if (isSelected) this.#picked.set(input.id, input);
+    else this.#picked.delete(input.id);
   }
 }

@@ -10,20 +10,20 @@ const file = (path: string, text: string | Uint8Array<ArrayBuffer>, type = ''): 
   file: new File([text], path.replace(/^.*\//, ''), { type }),
 });
 const all = async (...found: FoundFile[]) => {
-  const got: Source[] = [];
-  for await (const source of sources(found)) got.push(source);
-  return got;
+  const result: Source[] = [];
+  for await (const source of sources(found)) result.push(source);
+  return result;
 };
 const plain = ({ blob, ...rest }: Source) => ({ ...rest, ...(blob && { bytes: blob.size }) });
 
 test('pictures are taken, what is no picture is told, what systems leave is passed over', async () => {
-  const got = await all(
+  const result = await all(
     file('a/1.jpg', 'xx'),
     file('a/.DS_Store', 'x'),
     file('a/notes.pdf', 'x'),
     file('2', 'x', 'image/png'),
   );
-  assert.deepEqual(got.map(plain), [
+  assert.deepEqual(result.map(plain), [
     { name: 'a/1.jpg', bytes: 2 },
     { name: 'a/notes.pdf', problem: '' },
     { name: '2', bytes: 1 },
@@ -39,8 +39,8 @@ test('lines are inputs as the interface takes them, or flat', async () => {
     '{"path":"missing.jpg"}',
     'no json',
   ].join('\n');
-  const got = await all(file('in/inputs.jsonl', lines), file('in/c.jpg', 'xyz'), file('in/other.jpg', 'x'));
-  assert.deepEqual(got.slice(0, 3).map(plain), [
+  const result = await all(file('in/inputs.jsonl', lines), file('in/c.jpg', 'xyz'), file('in/other.jpg', 'x'));
+  assert.deepEqual(result.slice(0, 3).map(plain), [
     { name: 'https://x/a.jpg', id: 'a', url: 'https://x/a.jpg' },
     {
       name: 'https://x/b.jpg',
@@ -54,15 +54,15 @@ test('lines are inputs as the interface takes them, or flat', async () => {
     },
     { name: 'c.jpg', bytes: 3, geo: { geo_point: { longitude: 11.6, latitude: 48.1 } } },
   ]);
-  assert.equal(got.length, 5); // a picture that the list does not name is left out
-  assert.ok(got[3]?.problem && got[4]?.problem);
+  assert.equal(result.length, 5); // a picture that the list does not name is left out
+  assert.ok(result[3]?.problem && result[4]?.problem);
 });
 
 test('rows of a table are inputs, with columns as the import of the command line has them', async () => {
   const rows =
     'id,url,concepts,not_concepts,lat,lon,metadata.shelf.row\na,https://x/a.jpg,cat; dog,bird,48.1,11.6,7\nb,https://x/b.jpg,,,,,north\n';
-  const got = await all(file('list.csv', rows));
-  assert.deepEqual(got, [
+  const result = await all(file('list.csv', rows));
+  assert.deepEqual(result, [
     {
       name: 'https://x/a.jpg',
       id: 'a',
@@ -85,8 +85,8 @@ test('an archive is a folder, packed; a text is addresses', async () => {
     '__MACOSX/p/1.jpg': strToU8('x'),
     'urls.txt': strToU8('https://x/1.jpg\n# not this\nhttps://x/2.jpg'),
   });
-  const got = await all(file('all.zip', packed as Uint8Array<ArrayBuffer>));
-  assert.deepEqual(got.map(plain), [
+  const result = await all(file('all.zip', packed as Uint8Array<ArrayBuffer>));
+  assert.deepEqual(result.map(plain), [
     { name: 'https://x/1.jpg', url: 'https://x/1.jpg' },
     { name: 'https://x/2.jpg', url: 'https://x/2.jpg' },
     { name: 'p/1.jpg', bytes: 3 },
@@ -99,10 +99,10 @@ test('the samples bring whose they are and where they lie, and end where one is 
     if (!served--) throw new TypeError('not reached');
     return new Response(await readFile(`.${path}`), { headers: { 'Content-Type': 'image/jpeg' } });
   });
-  const got: Source[] = [];
-  for await (const source of samples()) got.push(source);
-  assert.equal(got.length, 42);
-  assert.deepEqual(plain(got[41] as Source), {
+  const result: Source[] = [];
+  for await (const source of samples()) result.push(source);
+  assert.equal(result.length, 42);
+  assert.deepEqual(plain(result[41] as Source), {
     name: 'Canal in Venice',
     bytes: (await readFile('samples/01-canal-in-venice.jpg')).length,
     metadata: {
@@ -114,12 +114,12 @@ test('the samples bring whose they are and where they lie, and end where one is 
     },
     geo: { geo_point: { latitude: 45.436, longitude: 12.338 } },
   });
-  [served, got.length] = [3, 0];
+  [served, result.length] = [3, 0];
   await assert.rejects(
     async () => {
-      for await (const source of samples()) got.push(source);
+      for await (const source of samples()) result.push(source);
     },
     (failure) => failure instanceof Failure && failure.status === 0,
   );
-  assert.equal(got.length, 2);
+  assert.equal(result.length, 2);
 });

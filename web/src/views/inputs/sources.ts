@@ -30,9 +30,9 @@ const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // files that
 const isPicture = ({ path, file }: FoundFile) => (file.type ? file.type.startsWith('image/') : pictures.test(path));
 
 /** Returns the pictures in files. It opens archives. A list among the files determines which of the others are added, with their data. */
-export async function* sources(given: readonly FoundFile[]): AsyncGenerator<Source> {
+export async function* sources(foundFiles: readonly FoundFile[]): AsyncGenerator<Source> {
   const files: FoundFile[] = [];
-  for (const found of given) {
+  for (const found of foundFiles) {
     if (/\.zip$/i.test(found.path)) {
       for await (const packed of unpack(found.file)) files.push(packed);
     } else files.push(found);
@@ -93,19 +93,19 @@ function* lines(text: string, path: string, find: (path: string) => File | undef
 type Json = Record<string, unknown>;
 
 /** Converts a JSON line into a source. The line has the form of the API, or the same members without nesting. */
-function sourceOf(said: Json, name: string, find: (path: string) => File | undefined): Source {
-  const data = (said.data ?? said) as Json;
+function sourceOf(entry: Json, name: string, find: (path: string) => File | undefined): Source {
+  const data = (entry.data ?? entry) as Json;
   const image = (data.image ?? data) as Json;
   const { url, base64, crop } = image as { url?: string; base64?: string; crop?: number[] };
-  const path = (said.path ?? image.path) as string | undefined;
+  const path = (entry.path ?? image.path) as string | undefined;
   const blob = base64 ? decode(base64) : path ? find(path) : undefined;
   if (!blob && !url) throw new Error(path ?? 'url, path, base64');
   const concepts = ((data.concepts ?? []) as (string | Json)[]).map(conceptOf);
   const not = ((data.not_concepts ?? []) as string[]).map((id) => ({ id, value: 0 }) as const);
   const geo = data.geo as Json | undefined;
   return {
-    name: path ?? url ?? (said.id as string) ?? name,
-    ...(said.id !== undefined && { id: String(said.id) }),
+    name: path ?? url ?? (entry.id as string) ?? name,
+    ...(entry.id !== undefined && { id: String(entry.id) }),
     ...(blob ? { blob } : { url: url as string }),
     ...(crop && { crop }),
     ...(concepts.length + not.length > 0 && { concepts: [...concepts, ...not] }),
@@ -114,9 +114,9 @@ function sourceOf(said: Json, name: string, find: (path: string) => File | undef
   };
 }
 
-function conceptOf(said: string | Json): { id: string; value: 0 | 1 } {
-  if (typeof said === 'string') return { id: said, value: 1 };
-  return { id: String(said.id ?? said.name), value: said.value === false || said.value === 0 ? 0 : 1 };
+function conceptOf(concept: string | Json): { id: string; value: 0 | 1 } {
+  if (typeof concept === 'string') return { id: concept, value: 1 };
+  return { id: String(concept.id ?? concept.name), value: concept.value === false || concept.value === 0 ? 0 : 1 };
 }
 
 function decode(base64: string): Blob {
@@ -142,7 +142,7 @@ async function* rows(text: string, path: string, find: (path: string) => File | 
 
 /** Converts a row of a table into the flat form of a JSON line. */
 function flat(row: Record<string, string>): Json {
-  const said: Json = {};
+  const entry: Json = {};
   const split = (cell: string) =>
     cell
       .split(';')
@@ -151,13 +151,13 @@ function flat(row: Record<string, string>): Json {
   for (const [title, cell] of Object.entries(row)) {
     if (!cell) continue;
     const key = title.toLowerCase();
-    if (key === 'concepts' || key === 'not_concepts') said[key] = split(cell);
-    else if (title.startsWith('metadata.')) set(said, title.split('.'), scalar(cell));
-    else if (['id', 'url', 'path'].includes(key)) said[key] = cell;
+    if (key === 'concepts' || key === 'not_concepts') entry[key] = split(cell);
+    else if (title.startsWith('metadata.')) set(entry, title.split('.'), scalar(cell));
+    else if (['id', 'url', 'path'].includes(key)) entry[key] = cell;
   }
   const [latitude, longitude] = [row.lat, row.lon];
-  if (latitude && longitude) said.geo = { latitude: Number(latitude), longitude: Number(longitude) };
-  return said;
+  if (latitude && longitude) entry.geo = { latitude: Number(latitude), longitude: Number(longitude) };
+  return entry;
 }
 
 function set(into: Json, path: readonly string[], value: unknown): void {
@@ -229,9 +229,9 @@ async function* walk(entry: FileSystemEntry): AsyncGenerator<FoundFile> {
   }
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   for (;;) {
-    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
-    if (!some.length) return;
-    for (const one of some) yield* walk(one);
+    const batch = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!batch.length) return;
+    for (const one of batch) yield* walk(one);
   }
 }
 

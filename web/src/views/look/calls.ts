@@ -143,10 +143,10 @@ export class Calls {
   }
 
   /** Returns the stored pictures that are most similar to this one, the most similar first. */
-  async findSimilar(base64: string, most: number): Promise<Hit[]> {
+  async findSimilar(base64: string, limit: number): Promise<Hit[]> {
     const answer = await this.#call<Schemas['HitsAnswer']>('POST', '/searches', {
       query: { ands: [{ output: { input: { data: { image: { base64 } } } } }] },
-      pagination: { page: 1, per_page: most },
+      pagination: { page: 1, per_page: limit },
     });
     return (answer.hits ?? []).map((hit) => ({ id: hit.input?.id ?? '', score: hit.score ?? 0 }));
   }
@@ -197,8 +197,8 @@ export class Calls {
         action: 'overwrite',
       });
     }
-    const begun = await this.#call<Schemas['ModelAnswer']>('POST', `/models/${customModel}/versions`);
-    const path = `/models/${customModel}/versions/${begun.model?.model_version?.id}`;
+    const newVersion = await this.#call<Schemas['ModelAnswer']>('POST', `/models/${customModel}/versions`);
+    const path = `/models/${customModel}/versions/${newVersion.model?.model_version?.id}`;
     for (;;) {
       const { model_version: version } = await this.#call<Schemas['ModelVersionAnswer']>('GET', path);
       const code = version?.status?.code ?? 0;

@@ -77,10 +77,10 @@ test('videos are told by type, by name where no type is known, and by more than 
     [new Uint8Array(), false],
   ] as const)
     assert.equal(await isAnimated(new Blob([bytes])), is, `${bytes}`);
-  const [still, moving, film] = [
+  const [photo, moving, film] = [
     file('s.gif', 'image/gif', gif(1)),
     file('m.gif', 'image/gif', gif(3)),
     file('f.mp4', 'video/mp4'),
   ];
-  assert.deepEqual(await splitVideos([still, moving, film]), { videos: [moving, film], others: [still] });
+  assert.deepEqual(await splitVideos([photo, moving, film]), { videos: [moving, film], others: [photo] });
 });

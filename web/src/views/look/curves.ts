@@ -7,13 +7,13 @@ export interface Frame {
   readonly concepts: readonly Concept[]; // the likeliest first
 }
 
-/** Returns the ids of the at most `most` concepts with the largest sums of values over all frames. */
-export function strongestConcepts(frames: readonly Frame[], most: number): string[] {
+/** Returns the ids of the at most `limit` concepts with the largest sums of values over all frames. */
+export function strongestConcepts(frames: readonly Frame[], limit: number): string[] {
   const sums = new Map<string, number>();
   for (const { concepts } of frames) for (const { id, value } of concepts) sums.set(id, (sums.get(id) ?? 0) + value);
   return [...sums]
     .sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
-    .slice(0, most)
+    .slice(0, limit)
     .map(([id]) => id);
 }
 
@@ -21,8 +21,8 @@ export function strongestConcepts(frames: readonly Frame[], most: number): strin
 export function assignSlots(before: readonly string[], ids: readonly string[]): string[] {
   const added = ids.filter((id) => !before.includes(id));
   return ids.map((_, i) => {
-    const held = before[i];
-    return held !== undefined && ids.includes(held) ? held : (added.shift() as string);
+    const previousId = before[i];
+    return previousId !== undefined && ids.includes(previousId) ? previousId : (added.shift() as string);
   });
 }
 
@@ -52,8 +52,8 @@ export function pathOf(values: readonly number[], all: number): string {
   return points.length ? `M${points.join('L')}` : '';
 }
 
-/** Returns the indices of the frames for a strip with room for `room` pictures: the middle frame of each equal part, at least one. */
-export function sampleIndices(all: number, room: number): number[] {
-  const n = Math.max(1, Math.min(all, room));
+/** Returns the indices of the frames for a strip with room for `maxPictures` pictures: the middle frame of each equal part, at least one. */
+export function sampleIndices(all: number, maxPictures: number): number[] {
+  const n = Math.max(1, Math.min(all, maxPictures));
   return Array.from({ length: all && n }, (_, i) => Math.floor(((i + 0.5) * all) / n));
 }

@@ -23,12 +23,12 @@ export class LocalPictures {
 
   /** Stores a picture, with a label for a concept if one is given. */
   async save(p: Picture, concept?: string): Promise<void> {
-    this.#put(await this.#calls.save(p.id, p.name, p.base64, concept));
+    this.#storePicture(await this.#calls.save(p.id, p.name, p.base64, concept));
   }
 
   /** Labels a stored picture with a concept, or removes its label. */
   async label(id: string, concept: string | undefined): Promise<void> {
-    this.#put(await this.#calls.label(id, concept));
+    this.#storePicture(await this.#calls.label(id, concept));
   }
 
   /** Deletes all pictures and everything that was trained on them. */
@@ -63,7 +63,7 @@ export class LocalPictures {
     this.#urls.clear();
   }
 
-  #put(picture: StoredPicture): void {
+  #storePicture(picture: StoredPicture): void {
     const at = this.all.findIndex((k) => k.id === picture.id);
     this.all = at < 0 ? [...this.all, picture] : this.all.with(at, picture);
   }

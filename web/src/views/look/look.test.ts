@@ -19,17 +19,21 @@ import {
 /** Returns a fetch function that gives these answers in turn, and the list of its requests. */
 function answers(...all: [number, object][]): {
   ask: Fetch;
-  asked: { line: string; body: unknown; key: string | null }[];
+  requests: { line: string; body: unknown; key: string | null }[];
 } {
-  const asked: { line: string; body: unknown; key: string | null }[] = [];
+  const requests: { line: string; body: unknown; key: string | null }[] = [];
   const ask: Fetch = async (path, init = {}) => {
     const key = new Headers(init.headers).get('Authorization');
-    asked.push({ line: `${init.method} ${path}`, body: init.body ? JSON.parse(init.body as string) : undefined, key });
+    requests.push({
+      line: `${init.method} ${path}`,
+      body: init.body ? JSON.parse(init.body as string) : undefined,
+      key,
+    });
     const next = all.shift();
     assert.ok(next, `nobody expected ${init.method} ${path}`);
     return Response.json(next[1], { status: next[0] });
   };
-  return { ask, asked };
+  return { ask, requests };
 }
 
 const ok = { status: { code: 10000, description: 'Ok' } };
@@ -38,13 +42,13 @@ const version = (code: number) =>
 
 test('a prediction asks for its language, and only where there is one', async () => {
   const concepts = [{ id: 'ai_1', name: 'Vogel', value: 0.9 }];
-  const { ask, asked } = answers(
+  const { ask, requests } = answers(
     [200, { ...ok, outputs: [{ data: { concepts } }] }],
     [200, { ...ok, outputs: [{ data: {} }] }],
   );
   assert.deepEqual(await new Calls(ask, 'k').predict('g', 'AA==', 'de'), concepts);
   assert.deepEqual(await new Calls(ask).predict(customModel, 'AA=='), []);
-  assert.deepEqual(asked, [
+  assert.deepEqual(requests, [
     {
       line: 'POST /v2/models/g/outputs',
       body: {
@@ -79,7 +83,7 @@ test('a failure says what is wrong with the picture, where that is told', async 
 });
 
 test('a picture that is kept already only gets its concept', async () => {
-  const taken: [number, object] = [400, { status: { code: 10020 }, inputs: [{ status: { code: 30100 } }] }];
+  const existsAnswer: [number, object] = [400, { status: { code: 10020 }, inputs: [{ status: { code: 30100 } }] }];
   const input = (concept?: string) => ({
     id: 'p',
     data: {
@@ -93,7 +97,7 @@ test('a picture that is kept already only gets its concept', async () => {
       }),
     },
   });
-  const labelled = answers(taken, [200, { ...ok, inputs: [input('taught-2')] }]);
+  const labelled = answers(existsAnswer, [200, { ...ok, inputs: [input('taught-2')] }]);
   assert.deepEqual(await new Calls(labelled.ask).save('p', 'Bee', 'AA==', 'taught-2'), {
     id: 'p',
     path: '/hosted/77',
@@ -101,23 +105,23 @@ test('a picture that is kept already only gets its concept', async () => {
     concept: 'taught-2',
   });
   assert.deepEqual(
-    labelled.asked.map((a) => a.line),
+    labelled.requests.map((a) => a.line),
     ['POST /v2/inputs', 'PATCH /v2/inputs'],
   );
-  const plain = answers(taken, [200, { ...ok, input: input() }]);
+  const plain = answers(existsAnswer, [200, { ...ok, input: input() }]);
   assert.equal((await new Calls(plain.ask).save('p', 'Bee', 'AA==')).concept, undefined);
-  assert.equal(plain.asked[1]?.line, 'GET /v2/inputs/p');
+  assert.equal(plain.requests[1]?.line, 'GET /v2/inputs/p');
   const refused = answers([400, { status: { code: 10020 }, inputs: [{ status: { code: 30101 } }] }]);
   await assert.rejects(new Calls(refused.ask).save('p', 'Bee', 'AA=='), Failure);
 });
 
 test('all kept pictures are read, however many pages they take', async () => {
-  const some = (n: number) =>
+  const inputsOf = (n: number) =>
     Array.from({ length: n }, (_, i) => ({ id: `${n}-${i}`, data: { image: { url: '/hosted/1' } } }));
-  const { ask, asked } = answers([200, { ...ok, inputs: some(200) }], [200, { ...ok, inputs: some(3) }]);
+  const { ask, requests } = answers([200, { ...ok, inputs: inputsOf(200) }], [200, { ...ok, inputs: inputsOf(3) }]);
   assert.equal((await new Calls(ask).pictures()).length, 203);
   assert.deepEqual(
-    asked.map((a) => a.line),
+    requests.map((a) => a.line),
     ['GET /v2/inputs?page=1&per_page=200', 'GET /v2/inputs?page=2&per_page=200'],
   );
 });
@@ -137,24 +141,31 @@ test('what was taught is told from what others named', async () => {
 });
 
 test('training waits for its end, and says when that is a bad one', async () => {
-  const begun: [number, object] = [200, { ...ok, model: { model_version: { id: 'v' } } }];
+  const newVersion: [number, object] = [200, { ...ok, model: { model_version: { id: 'v' } } }];
   const pen = { id: 'taught-1', name: 'Pen' };
   let pauses = 0;
   const pause = async () => {
     pauses++;
   };
-  const first = answers([200, ok], [200, ok], begun, version(21103), version(21101), version(21100));
+  const first = answers([200, ok], [200, ok], newVersion, version(21103), version(21101), version(21100));
   await new Calls(first.ask).train([pen], pause);
   assert.equal(pauses, 2);
 
-  const taken: [number, object] = [400, { status: { code: 40010 } }];
-  const again = answers([400, { status: { code: 40003 } }], [200, ok], taken, [200, ok], begun, version(21111));
+  const existsAnswer: [number, object] = [400, { status: { code: 40010 } }];
+  const again = answers(
+    [400, { status: { code: 40003 } }],
+    [200, ok],
+    existsAnswer,
+    [200, ok],
+    newVersion,
+    version(21111),
+  );
   await assert.rejects(
     new Calls(again.ask).train([pen], pause),
     (failure) => failure instanceof Failure && failure.code === 21111,
   );
   assert.deepEqual(
-    again.asked.map((a) => a.line),
+    again.requests.map((a) => a.line),
     [
       'POST /v2/concepts',
       'PATCH /v2/concepts',
@@ -183,11 +194,11 @@ test('a receipt is of what the places agree on, in English', async () => {
       [200, { ...ok, outputs: [{ data: { embeddings: [{ vector: v, num_dimensions: 3 }] } }] }],
       [200, { ...ok, outputs: [{ data: { concepts: concepts(app_id) } }] }],
     );
-  const here = place(null);
-  const one = await createReceipt(new Calls(here.ask), 'AA==');
+  const device = place(null);
+  const one = await createReceipt(new Calls(device.ask), 'AA==');
   const other = await createReceipt(new Calls(place('main').ask), 'AA==');
   const off = await createReceipt(new Calls(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask), 'AA==');
-  assert.deepEqual(here.asked[1]?.body, {
+  assert.deepEqual(device.requests[1]?.body, {
     inputs: [{ data: { image: { base64: 'AA==' } } }],
     model: { output_info: { output_config: { language: 'en' } } },
   });

@@ -124,11 +124,11 @@ export class LookState {
       if (round !== this.#round) return;
       this.predictions = predictions;
       if (this.interimHost) return; // the rest waits for the recogniser: each call would send the picture again
-      for (const tongue of this.nameLanguages) {
-        if (predictions.model !== 'general' || tongue in (this.predictions?.names ?? {})) continue;
-        const names = namesOf(await this.calls.predict(general, p.base64, tongue));
+      for (const language of this.nameLanguages) {
+        if (predictions.model !== 'general' || language in (this.predictions?.names ?? {})) continue;
+        const names = namesOf(await this.calls.predict(general, p.base64, language));
         if (round !== this.#round) return;
-        this.predictions = { ...predictions, names: { ...this.predictions.names, [tongue]: names } };
+        this.predictions = { ...predictions, names: { ...this.predictions.names, [language]: names } };
       }
       if (!this.colors.length) {
         const colors = predictions.model === 'color' ? predictions.concepts : await this.calls.colors(p.base64);
@@ -146,18 +146,18 @@ export class LookState {
   /** Returns the predictions of the selected model for a picture, in the main language. */
   async predict(base64: string): Promise<Predictions> {
     const model = this.model;
-    const tongue = this.nameLanguages[0] as string;
-    const began = performance.now();
+    const language = this.nameLanguages[0] as string;
+    const startedAt = performance.now();
     const host = model.startsWith('app/') ? this.appHost : model === 'own' ? undefined : this.interimHost;
-    const concepts = await this.#predict(model, base64, tongue);
+    const concepts = await this.#predict(model, base64, language);
     const by = host?.answeredBy() ?? 'device';
-    return { model, concepts, names: { [tongue]: namesOf(concepts) }, ms: performance.now() - began, by };
+    return { model, concepts, names: { [language]: namesOf(concepts) }, ms: performance.now() - startedAt, by };
   }
 
-  #predict(model: string, base64: string, tongue: string): Promise<Concept[]> {
+  #predict(model: string, base64: string, language: string): Promise<Concept[]> {
     if (model === 'color') return (this.interimHost?.calls ?? this.calls).colors(base64);
     const [calls, id] = this.#hostOf(model);
-    return calls.predict(id, base64, model === 'general' ? tongue : undefined);
+    return calls.predict(id, base64, model === 'general' ? language : undefined);
   }
 
   /** Returns the host of a model, and the id of the model there. */
@@ -231,8 +231,8 @@ export class LookState {
     let [hits, failure]: [readonly Hit[] | undefined, unknown] = [undefined, undefined];
     try {
       if (p && this.pictures.all.length) hits = await this.calls.findSimilar(p.base64, 24);
-    } catch (why) {
-      failure = why;
+    } catch (error) {
+      failure = error;
     }
     if (sought !== this.#searchRound || p !== this.currentPicture) return;
     this.hits = hits;
@@ -289,8 +289,8 @@ export class LookState {
 
   /** Whether at least two concepts are in use, and each of these has a name and two pictures. */
   readonly canTrain = $derived.by(() => {
-    const begun = this.concepts.filter((c) => c.name.trim() || this.picturesOf(c.id).length);
-    return begun.length >= 2 && begun.every((c) => c.name.trim() && this.picturesOf(c.id).length >= 2);
+    const started = this.concepts.filter((c) => c.name.trim() || this.picturesOf(c.id).length);
+    return started.length >= 2 && started.every((c) => c.name.trim() && this.picturesOf(c.id).length >= 2);
   });
 
   /** Returns the stored pictures of a concept. */
@@ -303,9 +303,9 @@ export class LookState {
     const concepts = this.concepts
       .map(({ id, name }) => ({ id, name: name.trim() }))
       .filter((c) => c.name && this.picturesOf(c.id).length);
-    const began = performance.now();
+    const startedAt = performance.now();
     await this.calls.train(concepts, () => new Promise((resolve) => setTimeout(resolve, 20)));
-    const ms = performance.now() - began;
+    const ms = performance.now() - startedAt;
     this.isTrained = true;
     await this.selectModel('own');
     return ms;
@@ -319,10 +319,10 @@ export class LookState {
   }
 
   /** Makes a language the main one of the names; at most three are displayed. */
-  async selectLanguage(tongue: string): Promise<void> {
-    this.nameLanguages = [tongue, ...this.nameLanguages.filter((t) => t !== tongue)].slice(0, 3);
+  async selectLanguage(language: string): Promise<void> {
+    this.nameLanguages = [language, ...this.nameLanguages.filter((t) => t !== language)].slice(0, 3);
     const names = this.predictions?.names;
-    if (!names || !(tongue in names)) await this.read();
+    if (!names || !(language in names)) await this.read();
   }
 
   /** Deletes the stored pictures, the custom concepts and their model. */

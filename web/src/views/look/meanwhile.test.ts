@@ -5,11 +5,14 @@ import { Calls, general } from './calls';
 import { LookState } from './lookState.svelte';
 import type { Picture } from './pictures';
 
-const shown: Picture = { id: 'p', name: 'p', blob: new Blob(['x']), base64: 'AA==', url: 'blob:p' };
+const picture: Picture = { id: 'p', name: 'p', blob: new Blob(['x']), base64: 'AA==', url: 'blob:p' };
 const answer = (name: string) =>
   Response.json({ status: { code: 10000 }, outputs: [{ data: { concepts: [{ id: 'ai_1', name, value: 0.9 }] } }] });
 
-/** Returns a page state with a recogniser that is not open yet, and the calls that its server receives. */
+/**
+ * Returns a page state with a recogniser that is not open yet, and the calls that its server receives. use permits calls to the server, and
+ * ready opens the recogniser.
+ */
 function loading() {
   let open = false;
   const sent: string[] = [];
@@ -37,16 +40,16 @@ function loading() {
 
 test('without the choice no picture is sent before the recogniser is open', async () => {
   const { look, sent } = loading();
-  await look.show(shown);
+  await look.show(picture);
   assert.deepEqual([look.predictions, look.failure, sent], [undefined, undefined, []]);
 });
 
 test('the server answers until the recogniser can', async () => {
   const { look, sent, use, ready } = loading();
   use();
-  await look.show(shown);
+  await look.show(picture);
   assert.deepEqual([look.predictions?.by, look.predictions?.concepts[0]?.name], ['origin', 'server']);
-  look.hover('ai_1'); // a heatmap would send the picture again
+  look.hover('ai_1'); // hover must not request a heatmap, because that would send the picture again
   await look.selectModel('food');
   assert.equal(look.predictions?.by, 'origin');
   await look.selectModel('own'); // trained on the device, so no server has it

@@ -30,11 +30,11 @@ export async function fetchPicture(app: Application, text: string, stop: AbortSi
   const metadata = { name: nameOfUrl(url) };
   await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { url }, metadata } }] });
   type Answer = { input: { status: { code: number; description: string; details?: string } } };
-  for (const began = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, pause))) {
+  for (const startedAt = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, pause))) {
     stop.throwIfAborted();
     const { status } = (await app.call<Answer>('GET', path)).input;
     if (ready.includes(status.code)) break;
-    if (status.code !== waiting || performance.now() - began > patience) {
+    if (status.code !== waiting || performance.now() - startedAt > patience) {
       await app.write('DELETE', path); // the download failed or takes too long
       throw new Failure(400, status);
     }

@@ -36,16 +36,16 @@ export function base64Of(blob: Blob): Promise<string> {
 
 /** Cuts a part out of a picture without loss. The edges are shares of the height and width. */
 export async function cropPicture(p: Picture, [top, left, bottom, right]: Crop): Promise<Picture> {
-  const whole = await createImageBitmap(p.blob);
+  const bitmap = await createImageBitmap(p.blob);
   try {
-    const [x, y] = [Math.round(left * whole.width), Math.round(top * whole.height)];
-    const width = Math.max(1, Math.round(right * whole.width) - x);
-    const height = Math.max(1, Math.round(bottom * whole.height) - y);
+    const [x, y] = [Math.round(left * bitmap.width), Math.round(top * bitmap.height)];
+    const width = Math.max(1, Math.round(right * bitmap.width) - x);
+    const height = Math.max(1, Math.round(bottom * bitmap.height) - y);
     const canvas = new OffscreenCanvas(width, height);
-    canvas.getContext('2d')?.drawImage(whole, -x, -y);
+    canvas.getContext('2d')?.drawImage(bitmap, -x, -y);
     return await readPicture(await canvas.convertToBlob({ type: 'image/png' }), p.name);
   } finally {
-    whole.close();
+    bitmap.close();
   }
 }
 
@@ -59,9 +59,9 @@ export function picturesIn(files: Iterable<File>): File[] {
   return [...files].filter((file) => file.type === '' || file.type.startsWith('image/'));
 }
 
-/** Returns a size of the same shape with no side longer than `most`. Sizes are whole numbers and at least 1. */
-export function fitSize(width: number, height: number, most: number): { width: number; height: number } {
-  const scale = Math.min(1, most / Math.max(width, height, 1));
+/** Returns a size of the same shape with no side longer than `maxSide`. Sizes are whole numbers and at least 1. */
+export function fitSize(width: number, height: number, maxSide: number): { width: number; height: number } {
+  const scale = Math.min(1, maxSide / Math.max(width, height, 1));
   return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) };
 }
 
@@ -91,10 +91,19 @@ export function parseSamples(credits: string): Sample[] {
   const names = head.split('\t');
   return rows.map((row) => {
     const cells = row.split('\t');
-    const of = (name: string) => cells[names.indexOf(name)] ?? '';
-    const [latitude, longitude] = [Number(of('latitude')), Number(of('longitude'))];
-    const [file, title, author] = [of('file'), of('title'), of('author')];
-    return { file, title, author, licence: of('licence'), page: of('page'), place: of('place'), latitude, longitude };
+    const cell = (name: string) => cells[names.indexOf(name)] ?? '';
+    const [latitude, longitude] = [Number(cell('latitude')), Number(cell('longitude'))];
+    const [file, title, author] = [cell('file'), cell('title'), cell('author')];
+    return {
+      file,
+      title,
+      author,
+      licence: cell('licence'),
+      page: cell('page'),
+      place: cell('place'),
+      latitude,
+      longitude,
+    };
   });
 }
 

@@ -10,8 +10,8 @@ import { isPlayable } from './videos';
 
 /** Formats a time as players do: "1:05". */
 export function formatTime(seconds: number): string {
-  const whole = Math.floor(seconds + 1e-6);
-  return `${number(Math.floor(whole / 60))}:${number(whole % 60, { minimumIntegerDigits: 2 })}`;
+  const fullSeconds = Math.floor(seconds + 1e-6);
+  return `${number(Math.floor(fullSeconds / 60))}:${number(fullSeconds % 60, { minimumIntegerDigits: 2 })}`;
 }
 
 /** A frame with its picture. */
@@ -69,25 +69,25 @@ export class Video {
   /** Requests predictions for every frame, with names in a language. It aborts a running request first. Errors are in `failure`. */
   async read(client: Client, language: string): Promise<void> {
     this.#stopReading();
-    const mine = new AbortController();
-    this.#stop = mine;
+    const controller = new AbortController();
+    this.#stop = controller;
     this.failure = undefined;
     this.isReading = true;
-    const began = performance.now();
-    let taken: Promise<void> = Promise.resolve();
+    const startedAt = performance.now();
+    let framesAdded: Promise<void> = Promise.resolve();
     try {
       this.playable ??= await isPlayable(this.url);
-      if (mine.signal.aborted) return;
+      if (controller.signal.aborted) return;
       const ask = (path: string, init?: RequestInit) =>
         client.fetch(path, {
           ...init,
-          signal: mine.signal,
+          signal: controller.signal,
           files: { [address]: this.file },
           pictures: this.playable ? 'thumbnail' : 'full',
           onFrames: ({ frame, of }) => {
-            taken = taken.then(async () => {
+            framesAdded = framesAdded.then(async () => {
               const answer = await frame?.answer.json();
-              if (frame && !mine.signal.aborted) this.#addFrame(answer, frame.picture, of);
+              if (frame && !controller.signal.aborted) this.#addFrame(answer, frame.picture, of);
             });
           },
         });
@@ -95,24 +95,24 @@ export class Video {
         inputs: [{ data: { video: { url: address } } }],
         model: { output_info: { output_config: { language, sample_ms: this.frameMillis } } },
       });
-      await taken;
+      await framesAdded;
     } catch (failure) {
-      await taken.catch(() => {});
-      if (!mine.signal.aborted) this.failure = failure;
+      await framesAdded.catch(() => {});
+      if (!controller.signal.aborted) this.failure = failure;
     } finally {
-      if (this.#stop === mine) {
+      if (this.#stop === controller) {
         this.isReading = false;
-        this.ms = performance.now() - began;
+        this.ms = performance.now() - startedAt;
       }
     }
   }
 
-  #addFrame(answer: components['schemas']['OutputsAnswer'], picture: Blob, of: number): void {
+  #addFrame(answer: components['schemas']['OutputsAnswer'], picture: Blob, frameCount: number): void {
     const frame = answer.outputs?.[0]?.data?.frames?.[0];
     if (!frame) return;
     const concepts = (frame.data?.concepts ?? []) as Concept[];
     for (const { id, name } of concepts) this.#names.set(id, name);
-    this.frameCount = of;
+    this.frameCount = frameCount;
     this.frames = [
       ...this.frames,
       { time: frame.frame_info?.time ?? 0, concepts, picture, url: URL.createObjectURL(picture) },
@@ -125,10 +125,10 @@ export class Video {
     this.seconds = Math.max(0, Math.min(seconds, Math.max(0, this.end - 0.001)));
   }
 
-  /** Pauses, and displays the frame that is `by` frames after the current one, among those that have arrived. */
-  step(by: number): void {
+  /** Pauses, and displays the frame that is `delta` frames after the current one, among those that have arrived. */
+  step(delta: number): void {
     this.paused = true;
-    const to = Math.max(0, Math.min(this.index + by, this.frames.length - 1));
+    const to = Math.max(0, Math.min(this.index + delta, this.frames.length - 1));
     this.seek((to * this.frameMillis) / 1000);
   }
 

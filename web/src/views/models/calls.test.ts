@@ -4,15 +4,15 @@ import type { Fetch } from '../../apiCall';
 import { readVersion } from './calls';
 
 /** Returns a host that answers with a version's code and progress, and counts the requests. Without a code the version does not exist. */
-function place(code?: number, progress?: number): { ask: Fetch; asked: () => number } {
-  let asked = 0;
+function place(code?: number, progress?: number): { ask: Fetch; requestCount: () => number } {
+  let requests = 0;
   const ask: Fetch = async () => {
-    asked++;
+    requests++;
     if (!code)
       return Response.json({ status: { code: 11101, description: 'Resource does not exist' } }, { status: 404 });
     return Response.json({ status: { code: 10000 }, model_version: { id: 'v', status: { code }, progress } });
   };
-  return { ask, asked: () => asked };
+  return { ask, requestCount: () => requests };
 }
 
 const [queued, trained] = [21103, 21100];
@@ -50,19 +50,19 @@ test('how far a training is, is asked of who trains', async () => {
       asks: 0,
     },
   ];
-  for (const { name, copy, origin, offline = false, marks = none, want, asks } of tests) {
-    const app = { ask: copy.ask, there: origin.ask, by: 'device' as const, offline, marks };
+  for (const { name, copy, origin, offline = false, marks = none, want, asks: expectedRequests } of tests) {
+    const app = { ask: copy.ask, askRemote: origin.ask, by: 'device' as const, offline, marks };
     const { version, by } = await readVersion(app, 'm', 'v');
     assert.deepEqual([by, version.progress], want, name);
-    assert.equal(origin.asked(), asks, name);
+    assert.equal(origin.requestCount(), expectedRequests, name);
   }
 });
 
 test('what answers itself is believed', async () => {
   const origin = place(queued, 0.75);
-  const app = { ask: origin.ask, there: origin.ask, by: 'origin' as const, offline: false, marks: none };
+  const app = { ask: origin.ask, askRemote: origin.ask, by: 'origin' as const, offline: false, marks: none };
   const { version, by } = await readVersion(app, 'm', 'v');
-  assert.deepEqual([by, version.progress, origin.asked()], ['origin', 0.75, 1]);
-  const gone = { ...app, ask: place().ask };
-  await assert.rejects(readVersion(gone, 'm', 'v'), /Resource does not exist/);
+  assert.deepEqual([by, version.progress, origin.requestCount()], ['origin', 0.75, 1]);
+  const missing = { ...app, ask: place().ask };
+  await assert.rejects(readVersion(missing, 'm', 'v'), /Resource does not exist/);
 });

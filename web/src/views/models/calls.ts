@@ -64,7 +64,7 @@ export const code = {
 /** The minimum number of labelled pictures for an evaluation of a version. */
 export const fewest = 10;
 
-const most = 200; // maximum number of items that one call lists
+const pageSize = 200; // maximum number of items that one call lists
 const path = (...parts: string[]) => `/${parts.map(encodeURIComponent).join('/')}`;
 
 /** Reports whether a version is queued or in training. */
@@ -77,14 +77,14 @@ export function isTrained<V extends Version>(v: V | undefined): v is V & { statu
   return v?.status.code === code.trained;
 }
 
-/** Returns all models. own: the application's custom models. everyones: the built-in models. */
-export async function models(app: Application): Promise<{ own: Model[]; everyones: Model[] }> {
-  const all = await listAll(most, async (n) => {
-    const answer = await app.call<Schemas['ModelsAnswer']>('GET', `/models?page=${n}&per_page=${most}`);
+/** Returns all models. own: the application's custom models. builtIn: the built-in models. */
+export async function models(app: Application): Promise<{ own: Model[]; builtIn: Model[] }> {
+  const all = await listAll(pageSize, async (n) => {
+    const answer = await app.call<Schemas['ModelsAnswer']>('GET', `/models?page=${n}&per_page=${pageSize}`);
     return answer.models ?? [];
   });
   const isOwn = (one: Model) => one.app_id === app.id;
-  return { own: all.filter(isOwn), everyones: all.filter((one) => !isOwn(one)) };
+  return { own: all.filter(isOwn), builtIn: all.filter((one) => !isOwn(one)) };
 }
 
 /** Reads a model with its concepts. */
@@ -101,10 +101,10 @@ export async function readModel(app: Application, id: string): Promise<ModelInfo
 
 /** Returns the versions of a model, newest first, without those that no training was started for. */
 export async function versions(app: Application, id: string): Promise<Version[]> {
-  const all = await listAll(most, async (n) => {
+  const all = await listAll(pageSize, async (n) => {
     const answer = await app.call<Schemas['ModelVersionsAnswer']>(
       'GET',
-      `${path('models', id)}/versions?page=${n}&per_page=${most}`,
+      `${path('models', id)}/versions?page=${n}&per_page=${pageSize}`,
     );
     return answer.model_versions ?? [];
   });
@@ -118,7 +118,7 @@ async function version(ask: Fetch, model: string, id: string): Promise<Version> 
 }
 
 /** The part of an application that knows the place of a version. */
-type Places = Pick<Application, 'ask' | 'there' | 'by' | 'offline' | 'marks'>;
+type Places = Pick<Application, 'ask' | 'askRemote' | 'by' | 'offline' | 'marks'>;
 
 /**
  * Reads a version and the host that trains it. A replica receives the versions of the origin a moment later and without progress, so the
@@ -129,26 +129,26 @@ export async function readVersion(app: Places, model: string, id: string): Promi
     if (failure instanceof Failure && failure.code === 11101 && app.by === 'device' && !app.offline) return undefined;
     throw failure;
   };
-  const here = await version(app.ask, model, id).catch(ignoreUnknown);
+  const local = await version(app.ask, model, id).catch(ignoreUnknown);
   const { by } = app;
   const alone = by !== 'device' || app.offline || app.marks.models.has(model); // the origin does not have a marked model's changes yet
-  if (here && (alone || !isUnderway(here) || here.progress !== undefined)) return { version: here, by };
-  const there = await version(app.there, model, id).catch((failure) => {
-    if (!here) throw failure;
+  if (local && (alone || !isUnderway(local) || local.progress !== undefined)) return { version: local, by };
+  const remote = await version(app.askRemote, model, id).catch((failure) => {
+    if (!local) throw failure;
     return undefined;
   });
-  return there && (!here || there.progress !== undefined)
-    ? { version: there, by: 'origin' }
-    : { version: here as Version, by };
+  return remote && (!local || remote.progress !== undefined)
+    ? { version: remote, by: 'origin' }
+    : { version: local as Version, by };
 }
 
 /** Returns the quality of a trained version on pictures outside its training; undefined if it is unknown. */
 export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
   const at = `${path('models', model, 'versions', id)}/metrics`;
   const { model_version: v } = await app.call<Schemas['MetricsAnswer']>('GET', at);
-  const { metrics: its, total_input_count: all = 0 } = v ?? {};
-  const { other_inputs: others = 0, since } = its?.sightline ?? {};
-  return its?.summary && { ...its, pictures: all - others, ...(since && { since }) };
+  const { metrics: quality, total_input_count: all = 0 } = v ?? {};
+  const { other_inputs: others = 0, since } = quality?.sightline ?? {};
+  return quality?.summary && { ...quality, pictures: all - others, ...(since && { since }) };
 }
 
 /** The data from which a training would learn now. */
@@ -169,8 +169,8 @@ export async function comparison(app: Application, model: string, id: string, ot
 
 /** Returns the training pictures of a version, with their labels at the time of the training. */
 export function learnedFrom(app: Application, model: string, id: string): Promise<Input[]> {
-  return listAll(most, async (n) => {
-    const at = `${path('models', model, 'versions', id)}/inputs?page=${n}&per_page=${most}`;
+  return listAll(pageSize, async (n) => {
+    const at = `${path('models', model, 'versions', id)}/inputs?page=${n}&per_page=${pageSize}`;
     return (await app.call<{ inputs?: Input[] }>('GET', at)).inputs ?? [];
   });
 }
@@ -258,8 +258,8 @@ export async function findOrCreateConcept(
   });
   const found = (answer.concepts ?? []).map((c) => conceptOf(app, c)).find((c) => c.own);
   if (found) return { concept: found, isNew: false };
-  const made = await app.write<Schemas['ConceptsAnswer']>('POST', '/concepts', { concepts: [{ name }] });
-  return { concept: conceptOf(app, made.concepts?.[0] as Schemas['Concept']), isNew: true };
+  const created = await app.write<Schemas['ConceptsAnswer']>('POST', '/concepts', { concepts: [{ name }] });
+  return { concept: conceptOf(app, created.concepts?.[0] as Schemas['Concept']), isNew: true };
 }
 
 /** Renames a custom concept. */

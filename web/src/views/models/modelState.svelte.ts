@@ -59,7 +59,7 @@ export class ModelState {
     await Promise.all(
       (this.versions.data ?? [])
         .filter(calls.isTrained)
-        .slice(0, shown)
+        .slice(0, maxEvaluated)
         .map((v) => this.judge(v.id)),
     );
   };
@@ -118,7 +118,7 @@ export class ModelState {
   /** Follows a version until it is trained or has failed. */
   async watch(v: calls.Version): Promise<NumberedVersion | undefined> {
     const round = ++this.#watching;
-    const began = performance.now();
+    const startedAt = performance.now();
     let { by } = this.app;
     let now = v;
     let marks: readonly ProgressMark[] = []; // progress of the analysis, then of the training
@@ -140,7 +140,7 @@ export class ModelState {
         share,
         seconds: secondsLeft(marks[0] ?? last, last, learns ? 1 : all),
       };
-      await new Promise((resolve) => setTimeout(resolve, performance.now() - began < 3000 ? 80 : 500));
+      await new Promise((resolve) => setTimeout(resolve, performance.now() - startedAt < 3000 ? 80 : 500));
       if (round !== this.#watching) return undefined;
       ({ version: now, by } = await calls.readVersion(this.app, this.id, v.id));
     }
@@ -162,4 +162,4 @@ export class ModelState {
   }
 }
 
-const shown = 12; // number of versions whose quality is read at once
+const maxEvaluated = 12; // number of versions whose quality is read at once

@@ -38,11 +38,11 @@ test('precision and recall are those at the cut-off, and at one value for all wh
   const concepts = [{ id: 'a', cut_off: 0.3, precision: 1, recall: 0.75 }, { id: 'b' }];
   assert.deepEqual(conceptQuality(metricsOf(9, { binary_metrics: [older, older], sightline: { concepts } })), {
     at: undefined,
-    of: [{ precision: 1, recall: 0.75 }, undefined],
+    byConcept: [{ precision: 1, recall: 0.75 }, undefined],
   });
   assert.deepEqual(conceptQuality(metricsOf(9, { binary_metrics: [older] })), {
     at: 0.4,
-    of: [{ precision: 0.5, recall: 0.25 }],
+    byConcept: [{ precision: 0.5, recall: 0.25 }],
   });
 });
 

@@ -16,12 +16,15 @@ export function trainingChanges(now: Metrics, before: Metrics | null | undefined
 }
 
 /** Returns precision and recall of each concept at its cut-off. at: the common cut-off of all concepts in metrics of old programs. */
-export function conceptQuality(metrics: Metrics): { at: number | undefined; of: readonly (Quality | undefined)[] } {
-  const ours = metrics.sightline?.concepts ?? [];
-  if (ours.some((c) => c.precision !== undefined)) {
+export function conceptQuality(metrics: Metrics): {
+  at: number | undefined;
+  byConcept: readonly (Quality | undefined)[];
+} {
+  const conceptMetrics = metrics.sightline?.concepts ?? [];
+  if (conceptMetrics.some((c) => c.precision !== undefined)) {
     return {
       at: undefined,
-      of: ours.map(({ precision, recall }) =>
+      byConcept: conceptMetrics.map(({ precision, recall }) =>
         precision !== undefined && recall !== undefined ? { precision, recall } : undefined,
       ),
     };
@@ -29,7 +32,7 @@ export function conceptQuality(metrics: Metrics): { at: number | undefined; of: 
   const all = metrics.binary_metrics ?? [];
   return {
     at: all[0]?.precision_recall_curve.thresholds[0] ?? 0.5,
-    of: all.map(({ precision_recall_curve: { precision, recall } }) => ({
+    byConcept: all.map(({ precision_recall_curve: { precision, recall } }) => ({
       precision: precision[0] ?? 0,
       recall: recall[0] ?? 0,
     })),
@@ -42,9 +45,9 @@ interface Quality {
 
 /** Returns the concepts for which cross-validation supports less than the promised precision. supported: the supported precision. */
 export function unmetPromises(metrics: Metrics): { name: string; supported: number }[] {
-  const { concepts = [], promised_precision: promised } = metrics.sightline ?? {};
+  const { concepts = [], promised_precision: promisedPrecision } = metrics.sightline ?? {};
   return concepts.flatMap(({ supported_precision: supported }, i) => {
-    if (promised === undefined || supported === undefined || supported >= promised) return [];
+    if (promisedPrecision === undefined || supported === undefined || supported >= promisedPrecision) return [];
     return [{ name: metrics.binary_metrics?.[i]?.concept.name ?? '', supported }];
   });
 }

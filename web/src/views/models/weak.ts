@@ -20,17 +20,17 @@ const doubt = 0.25; // minimum difference between a label and the predicted valu
 export function weakest(metrics: Metrics | null | undefined): Weak[] {
   const all = (metrics?.test_set ?? []).flatMap(
     ({ id, predicted_concepts: predicted, ground_truth_concepts: truths }) => {
-      const [judged, truth] = [predicted[0], truths[0]];
-      if (!judged || !truth) return [];
-      const taken = predicted.reduce((a, b) => ((b.value ?? 0) > (a.value ?? 0) ? b : a), judged);
+      const [ownConcept, truth] = [predicted[0], truths[0]];
+      if (!ownConcept || !truth) return [];
+      const best = predicted.reduce((a, b) => ((b.value ?? 0) > (a.value ?? 0) ? b : a), ownConcept);
       return [
         {
           input: id,
           concept: { id: truth.id, name: truth.name },
           yes: truth.value === 1,
-          value: judged.value,
+          value: ownConcept.value,
           shows: truths.find((t) => t.value === 1)?.name,
-          predicted: { id: taken.id, name: taken.name, value: taken.value },
+          predicted: { id: best.id, name: best.name, value: best.value },
         },
       ];
     },

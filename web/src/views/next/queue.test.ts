@@ -7,10 +7,10 @@ type Patch = { inputs: [{ id: string; data: { concepts: { id: string; value?: bo
 
 /** Returns an application with `total` pictures in the queue of its model, which stores their labels. */
 function applicationOf(total: number) {
-  const kept = new Map<string, Record<string, boolean>>();
+  const storedLabels = new Map<string, Record<string, boolean>>();
   const app = {
     refuses: false,
-    kept,
+    storedLabels,
     isCopyReady: true, // whether the host knows the earlier labels
     waitForCopy: async () => {
       app.isCopyReady = true;
@@ -18,20 +18,20 @@ function applicationOf(total: number) {
     call: async (_: string, path: string) => {
       const size = Number(new URLSearchParams(path.split('?')[1]).get('per_page'));
       const all = Array.from({ length: total }, (_, n) => `p${n}`);
-      const left = all.filter((id) => !app.isCopyReady || !kept.has(id));
+      const left = all.filter((id) => !app.isCopyReady || !storedLabels.has(id));
       const inputs = left.slice(0, size).map((id) => ({ id, useful: { score: 1, why: 'new' }, predicted: [] }));
       return { total: left.length, inputs };
     },
     write: async (_: string, __: string, body: Patch) => {
       if (app.refuses) throw new Error('full');
       const [{ id, data }] = body.inputs;
-      const words = { ...kept.get(id) };
+      const words = { ...storedLabels.get(id) };
       for (const c of data.concepts) {
         if (body.action === 'remove') delete words[c.id];
         else words[c.id] = c.value ?? true;
       }
-      if (Object.keys(words).length) kept.set(id, words);
-      else kept.delete(id);
+      if (Object.keys(words).length) storedLabels.set(id, words);
+      else storedLabels.delete(id);
     },
   };
   return app;
@@ -45,12 +45,12 @@ test('200 pictures by 200 keys: each is stored before the next is shown', async 
   await queue.more();
   assert.equal(queue.state.total, 200);
   for (let n = 0; n < 200; n++) {
-    const asked = shownId(queue) as string;
-    const storing = queue.say({ ripe: n % 2 === 0 });
-    assert.equal(shownId(queue), asked, 'the next was shown before the word was stored');
-    assert.equal(await queue.say({ ripe: false }), false, 'a key that comes meanwhile says nothing');
+    const firstId = shownId(queue) as string;
+    const storing = queue.label({ ripe: n % 2 === 0 });
+    assert.equal(shownId(queue), firstId, 'the next was shown before the word was stored');
+    assert.equal(await queue.label({ ripe: false }), false, 'a key that comes meanwhile says nothing');
     assert.ok(await storing);
-    assert.deepEqual(app.kept.get(asked), { ripe: n % 2 === 0 });
+    assert.deepEqual(app.storedLabels.get(firstId), { ripe: n % 2 === 0 });
     await queue.more();
   }
   assert.equal(shownId(queue), undefined);
@@ -62,7 +62,7 @@ test('what could not be stored is not said, and its picture stays', async () => 
   const queue = queueOf(app);
   await queue.more();
   app.refuses = true;
-  assert.equal(await queue.say({ ripe: true }), false);
+  assert.equal(await queue.label({ ripe: true }), false);
   assert.equal(shownId(queue), 'p0');
   assert.equal(queue.labelledCount, 0);
   assert.equal((queue.state.failure as Error).message, 'full');
@@ -72,16 +72,16 @@ test('the last word is taken back, wherever the person has gone since', async ()
   const app = applicationOf(60);
   const queue = queueOf(app);
   await queue.more();
-  await queue.say({ ripe: true, unripe: false });
-  await queue.say({ unripe: true }, true);
+  await queue.label({ ripe: true, unripe: false });
+  await queue.label({ unripe: true }, true);
   assert.equal(shownId(queue), 'p1', 'it stays');
-  await queue.say({ unripe: null, scab: true });
+  await queue.label({ unripe: null, scab: true });
   for (let n = 0; n < 30; n++) queue.go(1);
   assert.ok(await queue.undo());
   assert.equal(shownId(queue), 'p1');
-  assert.deepEqual([...app.kept], [['p0', { ripe: true, unripe: false }]]);
+  assert.deepEqual([...app.storedLabels], [['p0', { ripe: true, unripe: false }]]);
   assert.ok(await queue.undo());
-  assert.equal(app.kept.size, 0);
+  assert.equal(app.storedLabels.size, 0);
   assert.equal(await queue.undo(), false);
 });
 
@@ -102,7 +102,7 @@ test('what was said before the tab was killed is not asked again', async () => {
   const app = applicationOf(10);
   const before = queueOf(app);
   await before.more();
-  for (let n = 0; n < 3; n++) await before.say({ ripe: true });
+  for (let n = 0; n < 3; n++) await before.label({ ripe: true });
   app.isCopyReady = false; // a new page: its replica is not open yet, and the origin does not know the labels
   const after = queueOf(app);
   await after.more();

@@ -21,7 +21,7 @@ type Answer = {
 };
 
 const ahead = 20; // number of pictures in one request
-const few = 5; // number of remaining pictures at which more are requested
+const minRemaining = 5; // number of remaining pictures at which more are requested
 
 /** The labels of a picture from this page: concepts present or absent, by id. */
 export type Words = Readonly<Record<string, boolean>>;
@@ -46,7 +46,7 @@ export class Queue {
     this.#update = update;
   });
   #order: string[] = []; // ids of the labelled pictures, the last at the end
-  #asking: Promise<void> | undefined;
+  #pendingRequest: Promise<void> | undefined;
   #all = false; // whether the complete queue is loaded
 
   constructor(app: Application, model: string) {
@@ -82,11 +82,11 @@ export class Queue {
 
   /** Requests pictures, and more of them when few remain. */
   more = async (): Promise<void> => {
-    if (this.#all || this.#state.pictures.length - this.#state.at > few) return;
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined;
+    if (this.#all || this.#state.pictures.length - this.#state.at > minRemaining) return;
+    this.#pendingRequest ??= this.#ask().finally(() => {
+      this.#pendingRequest = undefined;
     });
-    await this.#asking;
+    await this.#pendingRequest;
   };
 
   /** Tries again after a failure. */
@@ -103,9 +103,9 @@ export class Queue {
       if (!this.#state.isRead) await this.#app.waitForCopy();
       const answer = await this.#app.call<Answer>('GET', `${path}?page=1&per_page=${passed + ahead}`);
       const { pictures, isRead, total } = this.#state;
-      const known = new Set(pictures.map((p) => p.id));
+      const ids = new Set(pictures.map((p) => p.id));
       const fresh = answer.inputs
-        .filter((input) => !known.has(input.id))
+        .filter((input) => !ids.has(input.id))
         .map((input): Candidate => ({ id: input.id, input, useful: input.useful, predicted: input.predicted }));
       this.#all = answer.inputs.length < passed + ahead;
       this.#show({
@@ -120,7 +120,7 @@ export class Queue {
   }
 
   /** Labels the displayed picture; null removes a label. Once it is stored, the next is shown, unless stay is set. */
-  say(words: Readonly<Record<string, boolean | null>>, stay = false): Promise<boolean> {
+  label(words: Readonly<Record<string, boolean | null>>, stay = false): Promise<boolean> {
     const picture = this.now;
     if (!picture) return Promise.resolve(false);
     return this.#work(async () => {
@@ -136,10 +136,10 @@ export class Queue {
   }
 
   /** Shows the next picture, or the one before. */
-  go(by: 1 | -1): void {
+  go(delta: 1 | -1): void {
     const { busy, pictures, at } = this.#state;
     if (busy) return;
-    this.#show({ at: Math.max(0, Math.min(pictures.length, at + by)) });
+    this.#show({ at: Math.max(0, Math.min(pictures.length, at + delta)) });
     void this.more();
   }
 
@@ -173,18 +173,18 @@ export class Queue {
   #note(id: string, words: Words): void {
     const { [id]: _, ...others } = this.#state.labels;
     this.#order = this.#order.filter((other) => other !== id);
-    const some = Object.keys(words).length > 0;
-    if (some) this.#order.push(id);
-    this.#show({ labels: some ? { ...others, [id]: words } : others });
+    const hasLabels = Object.keys(words).length > 0;
+    if (hasLabels) this.#order.push(id);
+    this.#show({ labels: hasLabels ? { ...others, [id]: words } : others });
   }
 
   async #store(id: string, words: Readonly<Record<string, boolean | null>>): Promise<void> {
     const all = Object.entries(words);
-    const given = all.flatMap(([concept, value]) => (value === null ? [] : [{ id: concept, value }]));
-    const taken = all.flatMap(([concept, value]) => (value === null ? [{ id: concept }] : []));
+    const added = all.flatMap(([concept, value]) => (value === null ? [] : [{ id: concept, value }]));
+    const removed = all.flatMap(([concept, value]) => (value === null ? [{ id: concept }] : []));
     for (const [concepts, action] of [
-      [taken, 'remove'],
-      [given, 'merge'],
+      [removed, 'remove'],
+      [added, 'merge'],
     ] as const) {
       if (concepts.length) await this.#app.write('PATCH', '/inputs', { inputs: [{ id, data: { concepts } }], action });
     }

@@ -61,9 +61,9 @@ export async function find(
     summary: { scores: { bins } },
   });
   const least = summary.scores ? leastOf(summary.scores) : 0;
-  const began = performance.now();
+  const startedAt = performance.now();
   const first = await hitsOf(app, clauses, least, 1);
-  return { first, least, ms: performance.now() - began, by: app.by, ...summary };
+  return { first, least, ms: performance.now() - startedAt, by: app.by, ...summary };
 }
 
 /** Returns a page of the hits with at least a score. Pages are numbered from 1. */

@@ -3,7 +3,7 @@ import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
-const most = 5000; // maximum number of pictures for the count of the queue, which reads all of them
+const maxInputs = 5000; // maximum number of pictures for the count of the queue, which reads all of them
 const seldom = 10_000; // ms between two counts of the queue
 const page = 200; // own models are listed before all others
 
@@ -12,16 +12,16 @@ export class Counts {
   models = $state<number>();
   next = $state<number>(); // pictures that the first of the models would have labelled
   #lastCount = 0; // when that was last asked, as performance.now() tells
-  #of: string | undefined; // the application
+  #appId: string | undefined; // the application
   #later: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Schedules a count. Several changes in a short time cause one count. */
   soon(app: Application): void {
-    if (this.#of !== app.id) {
+    if (this.#appId !== app.id) {
       this.inputs = this.models = this.next = undefined;
       this.#lastCount = Number.NEGATIVE_INFINITY;
-      this.#of = app.id;
+      this.#appId = app.id;
       clearTimeout(this.#timer);
       clearTimeout(this.#later);
       this.#timer = undefined;
@@ -39,7 +39,7 @@ export class Counts {
     try {
       const { counts } = await app.call<Schemas['CountsAnswer']>('GET', '/inputs/status');
       const { models } = await app.call<Schemas['ModelsAnswer']>('GET', `/models?per_page=${page}`);
-      if (this.#of !== app.id) return;
+      if (this.#appId !== app.id) return;
       this.inputs = (counts?.processed ?? 0) + (counts?.to_process ?? 0) + (counts?.errors ?? 0);
       const own = (models ?? []).filter((model) => model.app_id === app.id);
       this.models = own.length;
@@ -51,7 +51,7 @@ export class Counts {
 
   /** Counts what waits to be labelled, which all pictures are looked at for: not often, and not where there are many. */
   async #queue(app: Application, model: string | undefined): Promise<void> {
-    if (!model || (this.inputs ?? 0) > most) {
+    if (!model || (this.inputs ?? 0) > maxInputs) {
       this.next = undefined;
       return;
     }
@@ -64,6 +64,6 @@ export class Counts {
     this.#lastCount = now;
     const path = `/models/${encodeURIComponent(model)}/next?page=1&per_page=1`;
     const { total } = await app.call<{ total: number }>('GET', path);
-    if (this.#of === app.id) this.next = total || undefined;
+    if (this.#appId === app.id) this.next = total || undefined;
   }
 }

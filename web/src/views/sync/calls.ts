@@ -44,18 +44,18 @@ export class Calls {
   }
 
   /** Returns the number of inputs and at most `most` of the newest, newest first. */
-  async newest(most: number): Promise<{ all: number; inputs: Input[] }> {
+  async newest(limit: number): Promise<{ all: number; inputs: Input[] }> {
     const { counts } = await this.#call<Schemas['CountsAnswer']>('GET', '/inputs/status');
     const all = (counts?.processed ?? 0) + (counts?.to_process ?? 0) + (counts?.errors ?? 0);
-    const last = Math.max(1, Math.ceil(all / most));
+    const last = Math.max(1, Math.ceil(all / limit));
     const inputs: Input[] = [];
     for (let n = Math.max(1, last - 1); n <= last + 1; n++) {
       // one more: some may have come meanwhile
-      const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${most}`);
+      const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${limit}`);
       inputs.push(...(answer.inputs ?? []).map(inputOf));
-      if ((answer.inputs ?? []).length < most) break;
+      if ((answer.inputs ?? []).length < limit) break;
     }
-    return { all, inputs: inputs.slice(-most).reverse() };
+    return { all, inputs: inputs.slice(-limit).reverse() };
   }
 
   /** Adds a picture under the id of its bytes: the same file is the same input on every device. */
@@ -89,11 +89,11 @@ export class Calls {
 
   /** Labels a picture with concepts as present (1) or absent (0), or removes the label (null). */
   async label(input: string, labels: readonly Label[]): Promise<void> {
-    const given = labels.filter((l) => l.value !== null).map(({ id, value }) => ({ id, value }));
-    const taken = labels.filter((l) => l.value === null).map(({ id }) => ({ id }));
+    const added = labels.filter((l) => l.value !== null).map(({ id, value }) => ({ id, value }));
+    const removed = labels.filter((l) => l.value === null).map(({ id }) => ({ id }));
     for (const [concepts, action] of [
-      [given, 'merge'],
-      [taken, 'remove'],
+      [added, 'merge'],
+      [removed, 'remove'],
     ] as const) {
       if (concepts.length)
         await this.#call('PATCH', '/inputs', { inputs: [{ id: input, data: { concepts } }], action });
@@ -139,9 +139,9 @@ export class Calls {
   /** Trains a model on the data of the replica, and returns when the training has succeeded or failed. */
   async train(model: string, pause: () => Promise<void>): Promise<void> {
     const path = `/models/${encodeURIComponent(model)}/versions`;
-    const begun = await this.#call<Schemas['ModelAnswer']>('POST', path);
+    const newVersion = await this.#call<Schemas['ModelAnswer']>('POST', path);
     for (;;) {
-      const one = `${path}/${begun.model?.model_version?.id}`;
+      const one = `${path}/${newVersion.model?.model_version?.id}`;
       const { model_version: version } = await this.#call<Schemas['ModelVersionAnswer']>('GET', one);
       const { code = 0 } = version?.status ?? {};
       if (code === trained) return;
@@ -200,9 +200,9 @@ function inputOf(input: Schemas['Input'] | undefined): Input {
     id,
     name: typeof name === 'string' ? name : '',
     path: /\/hosted\//.test(url) ? new URL(url, 'http://here').pathname : '',
-    concepts: (data?.concepts ?? []).map(({ id: concept = '', name: called, value }) => ({
+    concepts: (data?.concepts ?? []).map(({ id: concept = '', name: conceptName, value }) => ({
       id: concept,
-      ...(called && { name: called }),
+      ...(conceptName && { name: conceptName }),
       value: value ?? 1,
     })),
   };

@@ -10,9 +10,9 @@ export interface Digest {
 }
 
 /** Compares two digests. The result is 'elsewhere' if they belong to different entries or logs, and thus are not comparable. */
-export function compare(here: Digest, there: Digest): 'equal' | 'differ' | 'elsewhere' {
-  if (here.epoch !== there.epoch || here.seq !== there.seq) return 'elsewhere';
-  return here.root === there.root ? 'equal' : 'differ';
+export function compare(local: Digest, remote: Digest): 'equal' | 'differ' | 'elsewhere' {
+  if (local.epoch !== remote.epoch || local.seq !== remote.seq) return 'elsewhere';
+  return local.root === remote.root ? 'equal' : 'differ';
 }
 
 /** Requests the origin's digest of an application, with an access token. */

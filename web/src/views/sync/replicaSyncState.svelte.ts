@@ -21,9 +21,9 @@ export class ReplicaSyncState extends SyncState {
   get words() {
     return { place: m.receipt_browser(), pending: m.sync_waiting(), safe: m.sync_safe() };
   }
-  get keeps(): boolean {
+  get isPersistent(): boolean {
     const { state } = this.device;
-    return state.is === 'ready' && state.keeps;
+    return state.is === 'ready' && state.isPersistent;
   }
   get app() {
     return this.open.app;
@@ -34,10 +34,10 @@ export class ReplicaSyncState extends SyncState {
   get contact() {
     return this.open.contact;
   }
-  get away() {
-    return this.open.away;
+  get isOfflineByChoice() {
+    return this.open.isOfflineByChoice;
   }
-  setAway = (away: boolean) => this.open.setAway(away);
+  setOfflineByChoice = (isOfflineByChoice: boolean) => this.open.setOfflineByChoice(isOfflineByChoice);
 
   add = (p: Picture) => this.write((calls) => calls.add(p));
 

@@ -20,7 +20,7 @@ export abstract class SyncState {
   models = $state.raw<readonly Model[]>([]);
   isRead = $state(false); // whether all these were read
   failure = $state.raw<unknown>();
-  #most = more;
+  #limit = more;
   #names = new Map<string, string>(); // names of the displayed items by id, kept after a deletion
 
   constructor(application: Application, outbox: Outbox) {
@@ -34,7 +34,7 @@ export abstract class SyncState {
   /** The name of its host, and the texts about the operations that are pending there. */
   abstract readonly words: { readonly place: string; readonly pending: string; readonly safe: string };
   /** Whether pending operations survive the closing of this page. */
-  abstract readonly keeps: boolean;
+  abstract readonly isPersistent: boolean;
 
   get status() {
     return this.#outbox.status;
@@ -75,7 +75,7 @@ export abstract class SyncState {
   refresh = coalesce(async () => {
     if (!this.reads) return; // it is not open
     try {
-      const { all, inputs } = await this.calls.newest(this.#most);
+      const { all, inputs } = await this.calls.newest(this.#limit);
       const concepts = await this.calls.concepts();
       const models = await this.calls.models();
       await this.#outbox.refresh();
@@ -89,7 +89,7 @@ export abstract class SyncState {
 
   /** Shows further, older pictures. */
   async older(): Promise<void> {
-    this.#most += more;
+    this.#limit += more;
     await this.refresh();
   }
 

@@ -33,12 +33,12 @@ function* fields(data) {
   }
 }
 
-/** Waits until `fact` returns a true value, and returns it. It fails with `what` if this takes too long. */
-async function until(fact, what) {
+/** Waits until `condition` returns a true value, and returns it. It fails with `label` if this takes too long. */
+async function until(condition, label) {
   for (const since = performance.now(); ; await new Promise((r) => setTimeout(r, 50))) {
-    const found = await fact();
+    const found = await condition();
     if (found) return found;
-    check(performance.now() - since < 60_000, `not within a minute: ${what}`);
+    check(performance.now() - since < 60_000, `not within a minute: ${label}`);
   }
 }
 
@@ -65,16 +65,16 @@ export async function copies(step, server, browser) {
       const { inputs } = await ask('GET', '/v2/inputs?per_page=1000');
       return inputs.filter((i) => i.status.code === 30000).length === n;
     }, `${n} inputs are analysed`);
-  /** Runs in the page: opens the replica with the credential `shown`. */
-  const openCopy = ([app, shown]) => {
-    globalThis.asked = 0;
-    globalThis.heard = [];
+  /** Runs in the page: opens the replica with the credential `authorization`. */
+  const openCopy = ([app, authorization]) => {
+    globalThis.credentialCalls = 0;
+    globalThis.statuses = [];
     const credential = async () => {
-      asked++;
-      return shown;
+      credentialCalls++;
+      return authorization;
     };
     return open({ workers: 1, copy: { origin: '', app, credential, name: 'a page' } }).then(async (opened) => {
-      s.sync.onchange = (status) => heard.push(status);
+      s.sync.onchange = (status) => statuses.push(status);
       return opened;
     });
   };
@@ -97,9 +97,9 @@ export async function copies(step, server, browser) {
   const agree = async () => {
     await waitUntilSynced();
     await until(async () => {
-      const [here, there] = [await page.evaluate(() => s.sync.digest()), await originDigest()];
-      if (here.seq === there.seq) same(here, there, 'the digest of the copy');
-      return here.seq === there.seq; // if they differ, the replica has not received the latest entries yet
+      const [local, remote] = [await page.evaluate(() => s.sync.digest()), await originDigest()];
+      if (local.seq === remote.seq) same(local, remote, 'the digest of the copy');
+      return local.seq === remote.seq; // if they differ, the replica has not received the latest entries yet
     }, 'the copy is at the entry that the origin is at');
   };
 
@@ -115,7 +115,7 @@ export async function copies(step, server, browser) {
     same([store, owner], ['private', true], 'what is open');
     await agree();
     same((await call('GET', '/v2/inputs')).inputs.map((i) => i.id).sort(), inputs.map((i) => i.id).sort(), 'inputs');
-    same(await page.evaluate(() => asked), 1, 'how often the page was asked for its credential');
+    same(await page.evaluate(() => credentialCalls), 1, 'how often the page was asked for its credential');
     const { url } = (await call('GET', '/v2/inputs/33-thistle.jpg')).input.data.image;
     const bytes = await page.evaluate(
       async (url) => Array.from(new Uint8Array(await (await s.fetch(url)).arrayBuffer())),
@@ -168,14 +168,14 @@ export async function copies(step, server, browser) {
     const version = async (ask) => (await ask('GET', '/v2/models/mine/output_info')).model.model_version;
     await until(async () => (await version(call)).status.code === 21100, 'the model is trained');
     const trained = (await version(call)).id;
-    const waiting = (await status()).queued;
-    check(waiting >= 5, `${waiting} operations wait`);
+    const queuedCount = (await status()).queued;
+    check(queuedCount >= 5, `${queuedCount} operations wait`);
     same((await status()).sent, 0, 'operations that the origin has');
 
     await page.close();
     page = await browser.page(); // the service worker serves the stored page: the origin does not answer
     await openInPage();
-    same((await status()).queued, waiting, 'operations that wait after a reload');
+    same((await status()).queued, queuedCount, 'operations that wait after a reload');
     same((await version(call)).id, trained, 'the version after a reload');
 
     server.back();
@@ -183,12 +183,12 @@ export async function copies(step, server, browser) {
     await until(async () => (await version(atOrigin)).id === trained, 'the origin has the version');
     same((await version(atOrigin)).status.code, 21100, 'the status of the version at the origin');
     await waitUntilAnalysed(atOrigin, 3);
-    const there = (await atOrigin('GET', '/v2/inputs')).inputs.map((i) => i.id).sort();
-    same(there, ['26-green-roadster.jpg', '32-purple-thistles.jpg', '33-thistle.jpg'], 'inputs at the origin');
+    const ids = (await atOrigin('GET', '/v2/inputs')).inputs.map((i) => i.id).sort();
+    same(ids, ['26-green-roadster.jpg', '32-purple-thistles.jpg', '33-thistle.jpg'], 'inputs at the origin');
     const ask = { inputs: [{ data: { image: { base64: base64('33-thistle.jpg') } } }] };
     const outputs = await Promise.all([call, atOrigin].map((f) => f('POST', '/v2/models/mine/outputs', ask)));
     same(outputs[0].outputs[0].data, outputs[1].outputs[0].data, 'what the version says here');
-    return `${waiting} operations`;
+    return `${queuedCount} operations`;
   });
 
   await step('a person works offline for as long as she likes, and is told what came of it', async () => {
@@ -196,13 +196,13 @@ export async function copies(step, server, browser) {
     same((await status()).phase, 'unreachable', 'phase');
     same((await call('DELETE', '/v2/inputs/32-purple-thistles.jpg')).status.code, 10000, 'deleting');
     const patch = { action: 'merge', inputs: [{ id: '33-thistle.jpg', data: { concepts: [{ id: 'late' }] } }] };
-    const where = await page.evaluate(async (body) => {
+    const headers = await page.evaluate(async (body) => {
       const r = await s.fetch('/v2/inputs', { method: 'PATCH', body });
       return ['Durability', 'Operations'].map((name) => r.headers.get(`X-Sightline-${name}`));
     }, JSON.stringify(patch));
     const { site, queued } = await status();
-    same([where[0], queued], ['local', 2], 'where it is durable, and operations that wait');
-    check(new RegExp(`^${site}:\\d+-\\d+$`).test(where[1]), `its operations are ${where[1]}`);
+    same([headers[0], queued], ['local', 2], 'where it is durable, and operations that wait');
+    check(new RegExp(`^${site}:\\d+-\\d+$`).test(headers[1]), `its operations are ${headers[1]}`);
     same((await atOrigin('DELETE', '/v2/inputs/33-thistle.jpg')).status.code, 10000, 'deleting at the origin');
     same((await atOrigin('GET', '/v2/inputs/32-purple-thistles.jpg')).http, 200, 'status at the origin');
     await page.evaluate(() => s.sync.offline(false));
@@ -212,7 +212,7 @@ export async function copies(step, server, browser) {
     const [conflict] = (await call('GET', '/v2/sync/conflicts')).conflicts;
     same([conflict.verdict, conflict.input_id], ['gone', '33-thistle.jpg'], 'the conflict');
     await call('DELETE', `/v2/sync/conflicts/${conflict.id}`);
-    await until(() => page.evaluate(() => heard.at(-1)?.conflicts === 0), 'the page is told that it is over');
+    await until(() => page.evaluate(() => statuses.at(-1)?.conflicts === 0), 'the page is told that it is over');
   });
 
   await step('when the tab that keeps it is closed, another goes on', async () => {
@@ -220,7 +220,7 @@ export async function copies(step, server, browser) {
     same((await second.evaluate(openCopy, [app, `Key ${key}`])).owner, false, 'owner');
     await page.evaluate(() => s.sync.offline(true));
     same((await call('DELETE', '/v2/inputs/26-green-roadster.jpg')).status.code, 10000, 'deleting');
-    await until(() => second.evaluate(() => heard.at(-1)?.queued === 1), 'the second tab is told');
+    await until(() => second.evaluate(() => statuses.at(-1)?.queued === 1), 'the second tab is told');
     await page.close();
     page = second;
     await until(() => page.evaluate(() => s.owner), 'the second tab has the store');
@@ -299,11 +299,11 @@ export async function copies(step, server, browser) {
   await step('a page of another site keeps a copy too', async () => {
     const other = await browser.page();
     const head = await other.evaluate(
-      async ([origin, app, shown]) => {
+      async ([origin, app, authorization]) => {
         await open({
           store: 'memory',
           workers: 1,
-          copy: { origin, app, credential: async () => shown, pictures: 'eager' },
+          copy: { origin, app, credential: async () => authorization, pictures: 'eager' },
         });
         for (;;) {
           const { phase, head } = await s.sync.status();
