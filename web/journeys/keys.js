@@ -97,6 +97,16 @@ async function checkGridKeys(t, app) {
   await t.button(m('undo')).press('Enter');
   await t.waitUntil(() => !document.querySelector('[data-cell] .over'));
   await t.page.locator('[data-cell="2"]').focus();
+  // A selection stays after an action, also if a picture was deleted without a selection before.
+  await t.press('x');
+  await waitForCell(t, 2, 1);
+  await t.press('l');
+  await t.waitFor(t.page.getByRole('dialog'));
+  await t.press('Escape');
+  await t.waitUntil(() => !document.querySelector('[role=dialog]'));
+  await waitForCell(t, 2, 1);
+  await t.press('Escape');
+  await waitForCell(t, 2, 0);
   await t.press('s');
   await t.page.waitForURL(/\/inputs\?q=.*/);
   await t.waitUntil(() => /[0-9]/.test(document.querySelector('[data-cell="0"] .score')?.textContent ?? ''));
