@@ -262,7 +262,7 @@ var mutants = []mutant{
 	{
 		name: "a snapshot of a restored log drops what was kept", file: "core/partition/stored.go",
 		from: "	k.since = at\n",
-		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n",
+		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, storedName))\n	}\n",
 	},
 	{
 		name: "another life of the origin writes as the site of before", file: "core/partition/seal.go",
