@@ -118,8 +118,11 @@ export const browserArgs = [
   ...(process.env.CAMERA ? [`--use-file-for-fake-video-capture=${process.env.CAMERA}`] : []),
 ];
 
-/** Starts the browser, runs a journey and ends the process. `scenario` gets the function that creates a [Traveller]. */
-export async function journey(scenario) {
+/**
+ * Starts the browser with the default arguments and `args`, runs a journey and ends the process. `scenario` gets the function that creates a
+ * [Traveller].
+ */
+export async function journey(scenario, args = []) {
   const faults = []; // forbidden events, in any page
   // The browser sends all requests except those to loopback to this proxy, which refuses them. A request to the browser's maker is not a
   // fault here, because the browser itself makes such requests. If a page makes one, the context's 'request' event reports it.
@@ -139,7 +142,7 @@ export async function journey(scenario) {
   await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
-    args: [...browserArgs, `--proxy-server=http://127.0.0.1:${proxy.address().port}`],
+    args: [...browserArgs, ...args, `--proxy-server=http://127.0.0.1:${proxy.address().port}`],
   });
   try {
     await scenario((options) => Traveller.start(browser, faults, options));

@@ -5,6 +5,9 @@
 //     node sweep.js        each page at each size, in each language and in each colour once
 //     node sweep.js all    all combinations, eight times as many; further arguments: only pages with one of them in their names
 //
+// The maps are drawn as SVG: on a busy machine, Chromium sometimes stops to draw a page that uses WebGL by software, and then no frame comes
+// any more. finding.js uses the maps with WebGL.
+//
 // If SWEPT names a folder, a picture of each checked page is stored there.
 import { join } from 'node:path';
 import { check, checkEqual, contrast, journey, origin, setOrigin, words } from './browser.js';
@@ -74,21 +77,24 @@ const missingPages = [
   ['/no/such/page', 'not_found'],
 ];
 
-await journey(async (arrive) => {
-  const t = await arrive({ language: 'en-GB' });
-  const names = {};
-  await t.step('there is something to see', () => prepareNames(t, names));
-  await t.step('the browser has a font with Japanese characters', () => checkJapaneseFont(t));
-  await checkPages(t, pages, names, ['account', 'concepts', 'sync']);
-  await t.step('a missing thing has its message', () => openMissingPages(t, names));
-  await t.step('in a hurry nothing goes wrong', () => hurryThroughPages(t, names));
-  await t.step('pages that were left are let go of', () => checkMemory(t, names));
-  await t.context.close();
-  if (!process.env.DOOR) return;
-  setOrigin(process.env.DOOR);
-  const visitor = await arrive({ language: 'en-GB' });
-  await checkPages(visitor, signedOutPages, {}, []); // each page has another view, so no page between is needed
-});
+await journey(
+  async (arrive) => {
+    const t = await arrive({ language: 'en-GB' });
+    const names = {};
+    await t.step('there is something to see', () => prepareNames(t, names));
+    await t.step('the browser has a font with Japanese characters', () => checkJapaneseFont(t));
+    await checkPages(t, pages, names, ['account', 'concepts', 'sync']);
+    await t.step('a missing thing has its message', () => openMissingPages(t, names));
+    await t.step('in a hurry nothing goes wrong', () => hurryThroughPages(t, names));
+    await t.step('pages that were left are let go of', () => checkMemory(t, names));
+    await t.context.close();
+    if (!process.env.DOOR) return;
+    setOrigin(process.env.DOOR);
+    const visitor = await arrive({ language: 'en-GB' });
+    await checkPages(visitor, signedOutPages, {}, []); // each page has another view, so no page between is needed
+  },
+  ['--disable-3d-apis'],
+);
 
 /** Waits until the browser has its replica, and finds the ids for the URLs of the pages. */
 async function prepareNames(t, names) {
