@@ -9,7 +9,7 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 //	v (36, winogradStep/2)  int16: transformed windows, of c channels each
 //	m (36, 4, 8)            int32: products of four tiles with a panel
 const (
-	maxWinograd  = 112       // maximum number of channels
+	maxWinograd   = 112       // maximum number of channels
 	winogradRoom  = 1024      // bytes of v in use at each place
 	winogradStep  = 1024 + 64 // bytes from place to place; at a power of two all places would share lines of the L1 cache
 	winogradSums  = 4 * tileCols * tileRows
