@@ -20,8 +20,8 @@ export default defineConfig({
     manifest: true,
     emptyOutDir: false, // the finish plugin empties the folder, except for .gitignore
     assetsInlineLimit: 0,
-    // The shell preloads only its styles, because they must be loaded before the page is drawn. The shell's modules name the modules that
-    // they import. Preloads for those would make the shell 3.5 kB longer.
+    // Before it shows a page, the shell preloads only the page's styles, because they must be loaded before the page is drawn. The page's
+    // modules import the others themselves. A list of those would make the shell 3.5 kB longer.
     modulePreload: {
       polyfill: false,
       resolveDependencies: (_, needed) => needed.filter((file) => file.endsWith('.css')),

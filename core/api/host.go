@@ -57,10 +57,10 @@ var (
 	ErrAccountRequest = call.ErrAccountRequest
 )
 
-// RespondWith returns an exchange that is done with a response from elsewhere, such as [Service.Refuse].
+// RespondWith returns a completed exchange with a response from elsewhere, such as [Service.Refuse].
 func RespondWith(r Response) *Exchange { return call.RespondWith(r) }
 
-// NewExchange returns an exchange that continues elsewhere, such as in a guest, see [call.NewExchange].
+// NewExchange returns an exchange that continues elsewhere, such as in a guest. [call.NewExchange] describes jobs and resume.
 func NewExchange(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Exchange {
 	return call.NewExchange(jobs, resume)
 }

@@ -10,7 +10,7 @@ import (
 type Trust struct {
 	Issuer string          `wire:"1"` // name of the origin in its tokens; empty if the origin has issued none
 	Keys   []log.PublicKey `wire:"2"` // present, former and future signing keys of the origin
-	Peers  []log.PublicKey `wire:"3"` // keys of the other edges that hold an application, by the edges' ids
+	Peers  []log.PublicKey `wire:"3"` // keys of the other edges that replicate the application, by the edges' ids
 	Extra  Extra           `wire:"*"`
 }
 

@@ -43,7 +43,7 @@ func TestLinearPartition(t *testing.T) {
 type callInput struct {
 	kind  string
 	id    string
-	dot   log.Dot // of the input to delete or to label
+	dot   log.Dot // input to delete or to label
 	value log.Value
 }
 

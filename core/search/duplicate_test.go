@@ -38,7 +38,7 @@ func sameAs(a, b *catalog.DerivedData) float64 {
 	return alikeness(&x, &y)
 }
 
-// near returns the derived record of a picture whose similarity to another is about 0.95.
+// near returns a derived record whose similarity to d is about 0.97. Two records near one d have a similarity of about 0.94.
 func near(w *indextest.World, d *catalog.DerivedData) *catalog.DerivedData {
 	e := embeddingOf(d)
 	v := e.Unit(nil)
@@ -120,7 +120,8 @@ func plant(t *testing.T, w *indextest.World, n int) []plantedInput {
 	return all
 }
 
-// TestDuplicatesAgreeWithScan compares the duplicates of inputs, and the groups of an application, with the way they were made.
+// TestDuplicatesAgreeWithScan compares the duplicates and groups that the package finds with the files and
+// pictures that the test gave to the inputs.
 func TestDuplicatesAgreeWithScan(t *testing.T) {
 	const cutOff = 0.9
 	for seed := range testkit.Seeds(t, 6, 2000) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/train"
 )
 
-// lesson is an input of TestDigest: the picture with a number, of a kind, and its labels.
+// lesson is an input of TestDigest with its labels. number and kind select its picture: pictures of one kind have similar embeddings.
 type lesson struct {
 	number, kind int
 	labels       []string
@@ -46,8 +46,8 @@ func (w *world) teach(inputs []lesson, concepts []string, config ...log.Setting)
 	return w.manifest("one").Digest
 }
 
-// TestDigest trains twins of an application. Their inputs come in another order, at another time and among others, but the digest is the
-// same. Each difference that can change a head gives another digest.
+// TestDigest trains twins of an application. Their inputs come in another order, at another time or after other inputs, or they have
+// settings without effect. The digest is the same. Each difference that can change a head gives another digest.
 func TestDigest(t *testing.T) {
 	pets := []string{"cat", "dog"}
 	exclusive, closed := setting(settingExclusive), setting(settingClosed)

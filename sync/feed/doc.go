@@ -6,18 +6,20 @@
 //	POST push                operations of one site ──▶ the last one that the log has
 //	GET  snapshot[/HASH]     manifest, chunks
 //	GET  digest              nodes of the tree of digests
-//	POST blobs/have          existing pictures
+//	POST back                entries that a restored log lost ──▶ the last one that it took back
+//	POST blobs/have          pictures and objects that the origin has, and partial uploads
 //	GET, HEAD, PUT blobs/HASH    a picture or an object, any part of it
 //	GET  keys                the app record
 //	POST enrol               an edge's token, once ──▶ its site
 //
-// The caller is an application's key or token with every scope, or an edge that signs with its key. It has access only to that
-// application: another application's log, pictures and snapshots do not exist for it. It may use a site only with the site's secret.
-// Knowing a hash gives no access: the origin returns bytes only if the application refers to them.
+// The caller is an application's key or token with every scope, or an edge that signs with its key. A request has access only to
+// the application that it names, and an edge only to those that it replicates. For all others, log, pictures and snapshots do not exist. A
+// caller may use a site only with the site's secret. Knowing a hash gives no access: the origin returns bytes only if the application
+// refers to them or one of its replicas has uploaded them.
 //
-// A reader costs as much as the frames it gets. There is no queue: when the connection has accepted a frame, the feed makes the next one
-// from the log at the reader's cursor. A reader whose connection is lost comes back with its cursor. A waiting reader needs a channel and
-// no buffer.
+// A reader costs as much as the frames it gets. The feed has no queue: when the connection has accepted a frame, the feed makes the next
+// one from the log at the reader's cursor. A reader whose connection is lost comes back with its cursor. A waiting reader needs a channel
+// and no buffer.
 //
 // The package uses no socket, clock or random source, and starts no goroutine. The host provides waiting ([Options.Wait]) and writes the
 // streams.

@@ -13,7 +13,7 @@ import (
 
 const (
 	runBytes   = 192 << 10 // maximum encoded bytes of the operations in one run, apart from the last
-	frameBytes = 192 << 10 // bytes of derived records in one frame, and of a chunk of an object
+	frameBytes = 192 << 10 // bytes of derived records at which a frame is sent, and maximum bytes of a chunk of an object
 )
 
 // run is a sequence of log entries for a reader.
@@ -61,7 +61,7 @@ func (x *reader) needs(r *run) error {
 	return d.flush()
 }
 
-// needsOf sends the records that entry i needs.
+// needsOf sends the derived records and objects that entry i needs.
 func (x *reader) needsOf(d *derivedFrames, r *run, i int) error {
 	switch b := r.entries[i].Op.Body.(type) {
 	case *log.InputCreate:
@@ -119,7 +119,8 @@ type derivedFrames struct {
 	bytes int
 }
 
-// add adds the derived record of a picture. If the record does not exist, the log will delete its input, or the replica derives it again.
+// add adds the derived record of a picture. If the record does not exist, a later entry deletes its input, or the replica
+// derives it again.
 func (d *derivedFrames) add(picture blob.Hash, crop raster.Crop) error {
 	if d.x.wants.Vectors == wire.VectorsNone {
 		return nil
@@ -162,7 +163,7 @@ func (d *derivedFrames) flush() error {
 	return err
 }
 
-// object sends an object in chunks. If it does not exist, the log will delete its version.
+// object sends an object in chunks. If it does not exist, a later entry deletes its version.
 func (x *reader) object(from catalog.Reader, h blob.Hash) error {
 	if h.IsZero() {
 		return nil
@@ -172,8 +173,8 @@ func (x *reader) object(from catalog.Reader, h blob.Hash) error {
 		return nil
 	}
 	for at := 0; err == nil && at < max(len(data), 1); at += frameBytes {
-		piece := wire.Object{Hash: h, Size: uint64(len(data)), Offset: uint64(at), Data: data[at:min(at+frameBytes, len(data))]}
-		err = x.send(wire.TypeObject, piece.Encode())
+		chunk := wire.Object{Hash: h, Size: uint64(len(data)), Offset: uint64(at), Data: data[at:min(at+frameBytes, len(data))]}
+		err = x.send(wire.TypeObject, chunk.Encode())
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func (e *hostError) Error() string { return e.text }
 func (e *hostError) Unwrap() error { return e.class }
 
 // decodeAtHost asks the host to decode. done is false if the host does not decode. It is also
-// false if v is invalid or the limits have expired: then the guest returns the error itself.
+// false if the picture is empty, a side in v is invalid or the limits have expired: then the guest returns the error itself.
 func (d *Decoder) decodeAtHost(picture []byte, v View) (img Image, done bool, err error) {
 	room := v.maxBytes()
 	if len(picture) == 0 || room == 0 || d.limits.Expired() {
@@ -65,7 +65,7 @@ func (d *Decoder) decodeAtHost(picture []byte, v View) (img Image, done bool, er
 	}
 }
 
-// maxBytes returns the maximum number of bytes of the result, or 0 if v is invalid.
+// maxBytes returns the maximum number of bytes of the result, or 0 if a side in v is invalid.
 func (v *View) maxBytes() int {
 	w, h := v.Width, v.Height
 	if w == 0 && h == 0 {
@@ -90,7 +90,8 @@ func (v *View) args(l *Limits) viewArgs {
 	return a
 }
 
-// error returns the host's error: its text, wrapping the error of this package that its class names.
+// error returns the host's error. It wraps the error of this package that its class names. An error about v is errView or errCrop. Any
+// other error has only the text.
 func (i *infoArgs) error() error {
 	text := string(i.text[:min(max(i.length, 0), int32(len(i.text)))])
 	if i.class >= 1 && int(i.class) <= len(classes) {

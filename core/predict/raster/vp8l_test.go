@@ -32,8 +32,8 @@ func (w *bitWriter) one(symbol uint32) {
 	w.write(symbol, 8)
 }
 
-// vp8lWithGroups returns a lossless picture of 100 × 100 whose last group has a number, with codes for
-// so many groups.
+// vp8lWithGroups returns a lossless picture of 100 × 100 pixels. Its pixels use the group with the number last, and the file has the codes
+// of so many groups.
 func vp8lWithGroups(last, groups int) []byte {
 	var w bitWriter
 	w.write(0x2f, 8)
@@ -81,7 +81,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsOfRealPictures checks that files of libwebp pass, and that every cut of them that the library refuses is refused.
+// TestGroupsOfRealPictures checks that checkGroups accepts files of libwebp, and that golang.org/x/image/webp cannot read any shortened
+// file that checkGroups refuses.
 func TestGroupsOfRealPictures(t *testing.T) {
 	for _, name := range []string{"lossless.webp", "alpha.webp"} {
 		b, err := os.ReadFile("testdata/" + name)

@@ -39,7 +39,7 @@ const (
 
 // Backup copies the folder into the new folder to, which is then a closed data folder. The store's copy is from one moment; the pictures
 // may include later additions. The caller must prevent deletions of pictures meanwhile. Backup verifies every picture as it copies it.
-// After an error the new folder is empty.
+// If the copy fails, the new folder is empty again.
 func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	if !filepath.IsAbs(to) {
 		return control.BackupStats{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
@@ -180,8 +180,8 @@ func (f *Folder) checkRestored() error {
 }
 
 // Restore creates the new data folder dir from a backup. It verifies every picture as it copies it. All logs get a new epoch, so that
-// replicas of the backed-up folder notice the restore. A replica in the folder takes a new site number at its next contact with its origin,
-// because the backed-up replica may still be in use. After an error the new folder is empty.
+// replicas of the backed-up folder notice the restore. A replica in the folder takes a new site at its next contact with its origin. The
+// backed-up replica may still write with the old one. If the copy fails, the new folder is empty again.
 func Restore(ctx context.Context, backup, dir string, progress func(done, total control.BackupStats)) (_ control.BackupStats, err error) {
 	from, err := openBackup(backup)
 	if err != nil {
@@ -239,7 +239,7 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	return copied, target.SyncDir(".")
 }
 
-// openBackup opens a complete backup. For any other folder it returns ErrBackup.
+// openBackup opens a complete backup. If the folder is not one, it returns ErrBackup, and for a backup of a newer version kv.ErrNewer.
 func openBackup(name string) (*system.Folder, error) {
 	if !system.IsDir(name) {
 		return nil, fmt.Errorf("%s: %w", name, ErrBackup)

@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// TestIdleClients has clients without news, on streams and on WebSockets: each takes at most 1,024 bytes a minute, with those of HTTP,
-// and 32 KiB of the server's memory, with its end of the pipe.
+// TestIdleClients measures a client that receives no changes, on a stream and on a WebSocket. The server sends it at most 1,024 bytes a
+// minute, framing included. If timing counts, the client takes at most 32 KiB of memory, without its pipe.
 func TestIdleClients(t *testing.T) {
 	for name, upgrade := range map[string]string{
 		"stream": "",
@@ -30,7 +30,7 @@ func TestIdleClients(t *testing.T) {
 	}
 }
 
-// idle returns the bytes of memory that each client takes.
+// idle checks the number of bytes that a client gets in a minute, and returns the bytes of memory that each client takes.
 func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 	const clients, minutes = 100, 10
 	buffer := make([]byte, 64<<10)
@@ -73,7 +73,7 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 	runtime.KeepAlive(pipes)
 	pipes = nil
 	each := int64(math.MaxInt64)
-	for range 3 { // what else happens only adds
+	for range 3 { // other work of the process only adds memory, so the minimum is the best estimate
 		before = memoryInUse()
 		var more []net.Conn
 		for range clients {
@@ -83,7 +83,7 @@ func idle(t *testing.T, p *feedServer, upgrade string) int64 {
 				t.Fatal("a client hears nothing")
 			}
 		}
-		time.Sleep(3 * time.Second) // for the library to let go of who served the requests
+		time.Sleep(3 * time.Second) // the library frees the memory of served requests after a while
 		each = min(each, (int64(memoryInUse())-int64(before)-pipe)/clients)
 		for _, c := range more {
 			_ = c.Close()
