@@ -1,7 +1,13 @@
 package testkit
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -32,5 +38,21 @@ func TestSeedsGoOnFrom(t *testing.T) {
 				t.Errorf("Seeds = %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// TestTimedFindsTests checks that .ci/timed finds the tests that call Timing or RequireTiming, also if these functions are renamed.
+func TestTimedFindsTests(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(Root(t), ".ci", "timed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := regexp.MustCompile(regexp.MustCompile(`'(testkit[^']+)'`).FindStringSubmatch(string(script))[1])
+	for _, f := range []any{Timing, RequireTiming} {
+		name := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name()
+		call := "testkit" + name[strings.LastIndex(name, "."):] + "("
+		if !pattern.MatchString(call) {
+			t.Errorf("%s does not match %s", pattern, call)
+		}
 	}
 }
