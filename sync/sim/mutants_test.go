@@ -95,17 +95,8 @@ const mutantSeeds = 10_000
 // and catches each bug that is on.
 func TestMutants(t *testing.T) {
 	testkit.Nightly(t)
-	tool, err := exec.LookPath("go")
-	if err != nil {
-		t.Skipf("no go tool: %v", err)
-	}
-	root, dir := testkit.Root(t), t.TempDir()
-	binary := filepath.Join(dir, "sim.test")
-	build := exec.Command(tool, "test", "-c", "-vet=off", "-overlay", overlay(t, root, dir), "-o", binary, "./sync/sim")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	root, binary := testkit.Root(t), filepath.Join(t.TempDir(), "sim.test")
+	buildMutants(t, "test", "-c", "-vet=off", "-o", binary)
 	run := func(name, test string, n int) (string, error) {
 		cmd := exec.Command(binary, "-test.run", "^"+cmp.Or(test, "TestConverge")+"$", "-test.timeout", "0")
 		cmd.Env = append(os.Environ(), "MUTANT="+name, "SOAK=1", "SOAK_FROM=0", fmt.Sprintf("SOAK_N=%d", n))
@@ -138,15 +129,19 @@ func firstLine(out string) string {
 }
 
 // TestMutantsCompile checks that each mutant applies to its file and compiles, since TestMutants runs only at night.
-func TestMutantsCompile(t *testing.T) {
+func TestMutantsCompile(t *testing.T) { buildMutants(t, "build") }
+
+// buildMutants runs a go command, such as build, on the simulator with the seeded bugs.
+func buildMutants(t *testing.T, command ...string) {
+	t.Helper()
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skipf("no go tool: %v", err)
 	}
 	root := testkit.Root(t)
-	build := exec.Command(tool, "build", "-overlay", overlay(t, root, t.TempDir()), "./sync/sim")
+	build := exec.Command(tool, append(command, "-overlay", overlay(t, root, t.TempDir()), "./sync/sim")...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
