@@ -79,7 +79,7 @@ run: build ## set everything up, start an origin and an edge with sample picture
 demo: build ## the same with two edges
 	bin/sightline demo --open --edges 2 --listen $(LISTEN) --data $(DATA)
 
-# A font with Japanese characters, which are wider than the boxes that a browser draws in their place.
+# A font for Japanese. Without it, a browser draws boxes, which are narrower than the characters.
 CJK := /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc fonts-noto-cjk
 
 shots: build ## pictures of the pages in the states that the design has drawn, into .cache/shots, and web/screenshot.png

@@ -5,8 +5,8 @@
 //     node sweep.js        each page at each size, in each language and in each colour once
 //     node sweep.js all    all combinations, eight times as many; further arguments: only pages with one of them in their names
 //
-// The maps are drawn as SVG: on a busy machine, Chromium sometimes stops to draw a page that uses WebGL by software, and then no frame comes
-// any more. finding.js uses the maps with WebGL.
+// On a busy machine, Chromium sometimes stops drawing a page that uses WebGL by software. Therefore the browser has no WebGL here, and the
+// pages draw their maps as SVG. finding.js uses the maps with WebGL.
 //
 // If SWEPT names a folder, a picture of each checked page is stored there.
 import { join } from 'node:path';
