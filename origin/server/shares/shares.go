@@ -16,9 +16,11 @@ type Shares struct {
 	least int64 // number of places that a caller may always hold if they are free
 
 	mu      sync.Mutex
-	free    int64            // can be below 0 after Force
-	places  map[string]int64 // by caller; values are above 0
-	waiting []claim          // in order of arrival; none of them fits
+	free    int64             // can be below 0 after Force
+	places  map[string]int64  // by caller; values are above 0
+	waiting []claim           // in order of arrival; none of them fits
+	turn    uint64            // number of claims that Give has served
+	served  map[string]uint64 // turn of the last served claim, by caller with claims or served since the last time that nobody waited
 }
 
 // claim is a caller that waits for a place.
@@ -29,7 +31,7 @@ type claim struct {
 
 // New returns Shares of all places, all of them free. A caller may always hold least places if they are free.
 func New(all, least int64) *Shares {
-	return &Shares{all: all, least: least, free: all, places: map[string]int64{}}
+	return &Shares{all: all, least: least, free: all, places: map[string]int64{}, served: map[string]uint64{}}
 }
 
 // fits reports whether a caller may take n places. The caller of fits holds mu.
@@ -106,7 +108,8 @@ func (s *Shares) Take(ctx context.Context, caller string) error {
 	return ctx.Err()
 }
 
-// Give returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first.
+// Give returns n places of a caller. It then serves waiting callers that fit, those with the fewest places first. Among equals it serves the
+// caller that was served longest ago, so a caller with many claims does not delay the others.
 func (s *Shares) Give(caller string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,18 +117,32 @@ func (s *Shares) Give(caller string, n int64) {
 	for {
 		next := -1
 		for i := range s.waiting {
-			if next < 0 || s.places[s.waiting[i].caller] < s.places[s.waiting[next].caller] {
+			if next < 0 || s.before(s.waiting[i].caller, s.waiting[next].caller) {
 				next = i
 			}
 		}
-		if next < 0 || !s.fits(s.waiting[next].caller, 1) {
+		if next < 0 {
+			clear(s.served)
+			return
+		}
+		if !s.fits(s.waiting[next].caller, 1) {
 			return
 		}
 		c := s.waiting[next]
 		s.waiting = slices.Delete(s.waiting, next, next+1)
+		s.turn++
+		s.served[c.caller] = s.turn
 		s.move(c.caller, 1)
 		close(c.turn)
 	}
+}
+
+// before reports whether Give serves caller a before caller b. The caller of before holds mu.
+func (s *Shares) before(a, b string) bool {
+	if s.places[a] != s.places[b] {
+		return s.places[a] < s.places[b]
+	}
+	return s.served[a] < s.served[b]
 }
 
 // Free returns the number of places that nobody holds.

@@ -62,6 +62,32 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 	})
 }
 
+// TestSharesServeInTurns makes one application wait for the only place with many claims before another application waits with one. The
+// other application is served second, not last.
+func TestSharesServeInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(1, 1)
+		if err := s.Take(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		order := make(chan string, 10)
+		for _, app := range []string{"a", "a", "a", "a", "a", "a", "a", "a", "a", "b"} {
+			go func() {
+				if s.Take(t.Context(), app) == nil {
+					order <- app
+					s.Give(app, 1)
+				}
+			}()
+			synctest.Wait()
+		}
+		s.Give("a", 1)
+		synctest.Wait()
+		if first, second := <-order, <-order; first != "a" || second != "b" {
+			t.Errorf("places went to %s and %s first, want a and b", first, second)
+		}
+	})
+}
+
 // TestSharesAddUp makes many callers take places, return them and stop waiting at random times. No caller ever waits that could have a
 // place, and places in use and free places always add up. In the end all places are free.
 func TestSharesAddUp(t *testing.T) {
