@@ -52,7 +52,11 @@ func NewLimiter(r Rate, maxCallers int) *Limiter {
 const longest = 1 << 60
 
 // Take counts one call of a caller and returns nil. If the caller exceeds the rate, Take returns a [*RateError].
-func (l *Limiter) Take(name Hash, now time.Time) error {
+func (l *Limiter) Take(name Hash, now time.Time) error { return l.TakeN(name, 1, now) }
+
+// TakeN counts n calls of a caller if there is room for one. So a caller may exceed the burst once, and then waits longer: a use of any
+// size is possible.
+func (l *Limiter) TakeN(name Hash, n int64, now time.Time) error {
 	if l == nil {
 		return nil
 	}
@@ -74,7 +78,7 @@ func (l *Limiter) Take(name Hash, now time.Time) error {
 	if wait := full.Add(step).Sub(now) - room; wait > 0 {
 		return &RateError{Rate: l.rate, Wait: wait}
 	}
-	l.keep(e, bucket{name, full.Add(step)})
+	l.keep(e, bucket{name, full.Add(time.Duration(min(float64(n)*float64(step), longest)))})
 	return nil
 }
 

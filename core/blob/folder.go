@@ -120,6 +120,30 @@ func (f *Folder) Open(ctx context.Context, h Hash) (io.ReadCloser, error) {
 	return &verifyingReader{file: file, want: h, sum: sha256.New()}, nil
 }
 
+// ReaderAt reads any part of a file.
+type ReaderAt interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// OpenAt returns a reader of any part of the blob, which the caller closes. It does not check the hash: the caller checks the bytes, for
+// example by checksums from an earlier read of the complete blob. The files of the folder's FS must implement [ReaderAt]; otherwise the
+// error is errors.ErrUnsupported. A reader stays valid if the blob is deleted meanwhile.
+func (f *Folder) OpenAt(ctx context.Context, h Hash) (ReaderAt, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := f.fsys.Open(place(blobsDir, h.String()))
+	if err != nil {
+		return nil, notFound(h, err)
+	}
+	at, ok := file.(ReaderAt)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("blob: read a part: %w", errors.ErrUnsupported), file.Close())
+	}
+	return at, nil
+}
+
 // Has implements [Blobs].
 func (f *Folder) Has(ctx context.Context, h Hash) (bool, error) {
 	_, err := f.Len(ctx, h)

@@ -334,6 +334,16 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.bytes.Read(p[:min(len(p), 1000)])
 }
 
+// ReadAt implements [io.ReaderAt].
+func (r *reader) ReadAt(p []byte, at int64) (int, error) {
+	r.fsys.mu.Lock()
+	defer r.fsys.mu.Unlock()
+	if err := r.fsys.step("read", r.name); err != nil {
+		return 0, err
+	}
+	return r.bytes.ReadAt(p, at)
+}
+
 func (r *reader) Close() error { return nil }
 
 func notExist(op, name string) error {
