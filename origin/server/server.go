@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -227,28 +226,25 @@ func (h *hostedFiles) open(ctx context.Context, name string) (httpd.Picture, err
 	out := httpd.Picture{ContentType: p.ContentType, Tag: tagOriginal, Size: size, Body: body}
 	if !original && !h.keepLocation {
 		out.Tag = tagReduced
-		out.Body = &reducedReader{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash, body) }}
+		out.Body = &reducedReader{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash) }}
 	}
 	return out, nil
 }
 
 // reduce returns a reader of a picture or a video without its place.
-func (h *hostedFiles) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
-	start := bufio.NewReader(body)
-	edits := location.TIFF
-	switch b, _ := start.Peek(8); {
-	case location.IsFilm(b):
-		edits = location.Film
-	case !location.IsTIFF(b):
-		return location.NewReader(start), nil
-	}
+func (h *hostedFiles) reduce(ctx context.Context, hash blob.Hash) (io.Reader, error) {
 	h.planning.Lock()
 	defer h.planning.Unlock()
 	data, err := h.blobs.Get(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
-	return location.NewEditReader(start, edits(data)), nil
+	edits, err := location.Edits(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	location.Apply(edits, data, 0)
+	return bytes.NewReader(data), nil
 }
 
 // reducedReader reads a picture or a video without its place. The first Read calls open.

@@ -6,16 +6,31 @@ import (
 	"slices"
 )
 
+// firstBoxes lists the boxes with which an MP4, QuickTime or 3GP file may begin.
+var firstBoxes = []string{"ftyp", "styp", "moov", "moof", "mdat", "wide", "free", "skip", "pnot"}
+
+// emptyBoxes lists the boxes that players skip. A removed box becomes "free" unless it is one of these.
+var emptyBoxes = []string{"free", "skip", "wide"}
+
 // neededBoxes lists, for each kind of box, the boxes in it that players need; "" is the file itself. A needed box that is not a key of the
-// map stays unchanged with its whole content.
+// map stays unchanged with its whole content, but for mdat and hdlr.
 var neededBoxes = map[string][]string{
 	"":     {"ftyp", "styp", "moov", "moof", "mdat", "sidx", "mfra"},
 	"moov": {"mvhd", "trak", "mvex"},
 	"trak": {"tkhd", "edts", "tref", "tapt", "mdia"},
+	"edts": {"elst"},
+	"tapt": {"clef", "prof", "enof"},
 	"mdia": {"mdhd", "hdlr", "elng", "minf"},
 	"minf": {"vmhd", "smhd", "gmhd", "nmhd", "hdlr", "dinf", "stbl"},
+	"dinf": {"dref"},
+	"stbl": {
+		"stsd", "stts", "ctts", "cslg", "stsc", "stsz", "stz2", "stco", "co64", "stss", "stsh", "padb", "stdp", "sdtp", "sbgp", "sgpd",
+		"subs", "saiz", "saio",
+	},
+	"mvex": {"mehd", "trex", "leva", "trep"},
 	"moof": {"mfhd", "traf"},
 	"traf": {"tfhd", "tfdt", "trun", "sdtp", "sbgp", "sgpd", "subs", "saiz", "saio", "senc"},
+	"mfra": {"tfra", "mfro"},
 }
 
 // players lists the handlers of tracks that players show. The samples of other tracks may contain places: cameras write them as data or
@@ -24,49 +39,56 @@ var players = []string{"vide", "soun"}
 
 // box is a box of a film: size and kind, then the body.
 type box struct {
-	kind string // empty: the bytes are not a box
+	kind []byte // empty: the bytes are not a box
 	at   int64  // offset of the box in the file
 	head int64  // number of bytes before the body
 	body []byte
 }
 
-// IsFilm reports whether a file that begins with start is MP4, QuickTime or 3GP.
-func IsFilm(start []byte) bool {
-	return len(start) >= 8 && (string(start[4:8]) == "ftyp" || string(start[4:8]) == "moov")
-}
-
-// Film returns the edits that remove the place from an MP4, QuickTime or 3GP file. The edits keep the file's length. For another file Film
-// returns nil. Boxes that players do not need, and tracks without pictures or sound, become zeroed boxes that players skip. The samples of
-// such a track are zeroed too, except for those in movie fragments.
-func Film(data []byte) []Edit {
-	if !IsFilm(data) {
-		return nil
-	}
-	f := film{size: int64(len(data)), hidden: map[uint32]bool{}}
-	f.reduce("", data, 0)
-	if len(f.edits) == maxEdits {
-		return []Edit{{Len: f.size}} // there may be more edits, so the whole file is zeroed
-	}
-	return f.edits
-}
-
-// film is a file and its edits.
+// film is a file and the samples that stay.
 type film struct {
-	edits
-	size   int64
-	hidden map[uint32]bool // ids of removed tracks
+	*plan
+	hidden  map[uint32]bool  // ids of removed tracks
+	sizes   map[uint32]int64 // sizes of the samples of fragments, by track, unless the fragment has them
+	chunks  []chunk          // of all tracks
+	kept    []span           // samples of pictures and sound, in order
+	rebased map[int64]uint32 // by the offset of a number in a fragment: its new value
+}
+
+// film turns boxes that players do not need, and tracks without pictures or sound, into zeroed boxes that players skip. It also zeroes all
+// media data but the samples of the other tracks.
+func (p *plan) film() {
+	f := &film{plan: p, hidden: map[uint32]bool{}, sizes: map[uint32]int64{}, rebased: map[int64]uint32{}}
+	fragmented := false
+	for b := range f.boxes(p.data, 0) {
+		switch string(b.kind) {
+		case "moov":
+			f.movie(b)
+		case "moof":
+			fragmented = true
+		}
+	}
+	if fragmented {
+		for b := range f.boxes(p.data, 0) {
+			if string(b.kind) == "moof" {
+				f.fragment(b)
+			}
+		}
+	}
+	f.resolve()
+	f.reduce("", p.data, 0)
 }
 
 // boxes yields the boxes in data, which begins at offset at of the file. The last box may be truncated.
-func boxes(data []byte, at int64) iter.Seq[box] {
+func (p *plan) boxes(data []byte, at int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
-		for len(data) > 0 {
+		for len(data) > 0 && p.step(8) {
 			b := box{at: at, body: data}
 			n := uint64(len(data))
 			if len(data) >= 8 {
-				b.kind, b.head = string(data[4:8]), 8
+				b.kind, b.head = data[4:8], 8
 				switch size := uint64(binary.BigEndian.Uint32(data)); {
-				case size == 0 && b.kind != "\x00\x00\x00\x00": // size 0: the box extends to the end
+				case size == 0 && string(b.kind) != "\x00\x00\x00\x00": // size 0: the box extends to the end
 				case size == 1 && len(data) >= 16:
 					b.head = 16
 					n = min(n, binary.BigEndian.Uint64(data[8:]))
@@ -88,49 +110,93 @@ func boxes(data []byte, at int64) iter.Seq[box] {
 
 // find returns the body of a box in data. kinds are the kinds of the enclosing boxes and, last, of the box itself. If there is no match,
 // find returns nil.
-func find(data []byte, kinds ...string) []byte {
-	for b := range boxes(data, 0) {
-		if b.kind != kinds[0] {
+func (p *plan) find(data []byte, kinds ...string) []byte {
+	for b := range p.boxes(data, 0) {
+		if string(b.kind) != kinds[0] {
 			continue
 		}
 		if len(kinds) == 1 {
 			return b.body
 		}
-		return find(b.body, kinds[1:]...)
+		return p.find(b.body, kinds[1:]...)
 	}
 	return nil
 }
 
 // reduce removes the boxes that players do not need from body, the body of a box of the given kind. at is the body's offset in the file.
 func (f *film) reduce(kind string, body []byte, at int64) {
-	for b := range boxes(body, at) {
-		switch {
-		case !slices.Contains(neededBoxes[kind], b.kind):
-			f.remove(b)
-		case b.kind == "trak" && !isPlayable(b.body):
-			f.hidden[number(find(b.body, "tkhd"), idOffset(b.body))] = true
-			f.samples(find(b.body, "mdia", "minf", "stbl"))
-			f.remove(b)
-		case b.kind == "traf" && f.hidden[number(find(b.body, "tfhd"), 4)]:
-			f.remove(b)
-		case neededBoxes[b.kind] != nil:
-			f.reduce(b.kind, b.body, b.at+b.head)
+	needed := neededBoxes[kind]
+	for b := range f.boxes(body, at) {
+		from, to := b.at+b.head, b.at+b.head+int64(len(b.body))
+		if !isOneOf(b.kind, needed) ||
+			string(b.kind) == "trak" && !f.isPlayable(b.body) ||
+			string(b.kind) == "traf" && f.hidden[number(f.find(b.body, "tfhd"), 4)] {
+			if len(b.kind) > 0 && !isOneOf(b.kind, emptyBoxes) {
+				f.put(b.at+4, []byte("free"))
+			}
+			f.zero(from, to)
+			continue
+		}
+		switch string(b.kind) {
+		case "mdat":
+			f.media(span{from, to})
+		case "hdlr":
+			f.zero(from+24, to) // the name
+		case "tfhd", "trun":
+			f.rebase(from)
+		default:
+			if neededBoxes[string(b.kind)] != nil {
+				f.reduce(string(b.kind), b.body, from)
+			}
 		}
 	}
 }
 
-// isPlayable reports whether players show a track.
-func isPlayable(track []byte) bool {
-	handler := find(track, "mdia", "hdlr")
-	return len(handler) >= 12 && slices.Contains(players, string(handler[8:12]))
+// isOneOf reports whether a kind of box is in a list.
+func isOneOf(kind []byte, list []string) bool {
+	for _, k := range list {
+		if k == string(kind) {
+			return true
+		}
+	}
+	return false
 }
 
-// idOffset returns the offset of a track's id in its header, after two times.
-func idOffset(track []byte) int {
-	if header := find(track, "tkhd"); len(header) > 0 && header[0] == 1 {
-		return 4 + 2*8
+// media zeroes the bytes of media data that are not samples. The samples are in order.
+func (f *film) media(s span) {
+	i, _ := slices.BinarySearchFunc(f.kept, s.from, func(k span, at int64) int {
+		if k.to <= at {
+			return -1
+		}
+		return 1
+	})
+	at := s.from
+	for ; i < len(f.kept) && f.kept[i].from < s.to && f.step(16); i++ {
+		f.zero(at, f.kept[i].from)
+		at = f.kept[i].to
 	}
-	return 4 + 2*4
+	f.zero(at, s.to)
+}
+
+// isPlayable reports whether players show a track.
+func (p *plan) isPlayable(track []byte) bool { return slices.Contains(players, p.handler(track)) }
+
+// handler returns the kind of a track's media.
+func (p *plan) handler(track []byte) string {
+	handler := p.find(track, "mdia", "hdlr")
+	if len(handler) < 12 {
+		return ""
+	}
+	return string(handler[8:12])
+}
+
+// trackID returns the id of a track. It is in the header, after two times.
+func (p *plan) trackID(track []byte) uint32 {
+	header := p.find(track, "tkhd")
+	if len(header) > 0 && header[0] == 1 {
+		return number(header, 4+2*8)
+	}
+	return number(header, 4+2*4)
 }
 
 // number returns the big-endian number at offset at, or 0 if b is too short.
@@ -141,36 +207,10 @@ func number(b []byte, at int) uint32 {
 	return binary.BigEndian.Uint32(b[at:])
 }
 
-// remove turns a box into one that players skip.
-func (f *film) remove(b box) {
-	if b.kind != "" {
-		f.edit(Edit{At: b.at + 4, Len: 4, By: []byte("free")})
+// wide returns the big-endian number of 64 bits at offset at, at most 2^62, or 0 if b is too short.
+func wide(b []byte, at int) int64 {
+	if len(b) < at+8 {
+		return 0
 	}
-	f.blank(b.at+b.head, int64(len(b.body)))
-}
-
-// samples zeroes the samples of a track. table is the track's stbl box.
-func (f *film) samples(table []byte) {
-	sizes, chunks, runs := find(table, "stsz"), find(table, "stco"), find(table, "stsc")
-	wide := 1 // 32-bit words of a chunk's offset
-	if chunks == nil {
-		chunks, wide = find(table, "co64"), 2
-	}
-	each := int64(number(sizes, 4)) // size of each sample; 0: sizes lists each size
-	next := 12                      // offset of the next sample's size in sizes
-	perChunk, run := int64(0), 8    // of the current run, and the offset of the next run in runs
-	for i, at := 1, 8; at+4*wide <= len(chunks); i, at = i+1, at+4*wide {
-		if run+12 <= len(runs) && number(runs, run) <= uint32(i) {
-			perChunk, run = int64(number(runs, run+4)), run+12
-		}
-		offset := int64(number(chunks, at))
-		if wide == 2 {
-			offset = offset<<32 | int64(number(chunks, at+4))
-		}
-		length := min(perChunk, f.size) * each
-		for n := perChunk; each == 0 && n > 0 && next+4 <= len(sizes); n, next = n-1, next+4 {
-			length += int64(number(sizes, next))
-		}
-		f.blank(offset, min(length, f.size-offset))
-	}
+	return int64(min(binary.BigEndian.Uint64(b[at:]), 1<<62))
 }

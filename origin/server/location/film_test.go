@@ -2,103 +2,73 @@ package location
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// atom returns a box of a film. Numbers are big-endian.
-func atom(kind string, parts ...any) []byte {
-	var b bytes.Buffer
-	b.WriteString("size" + kind)
-	for _, p := range parts {
-		if text, ok := p.(string); ok {
-			p = []byte(text)
-		}
-		_ = binary.Write(&b, binary.BigEndian, p) // writing numbers to memory cannot fail
-	}
-	binary.BigEndian.PutUint32(b.Bytes(), uint32(b.Len()))
-	return b.Bytes()
-}
-
-// track returns a track with a table of its samples and optional further boxes.
-func track(id uint32, handler string, table []byte, more ...any) []byte {
-	media := atom("mdia", atom("mdhd"), atom("hdlr", uint64(0), handler), atom("minf", atom("gmhd", "kept"), table))
-	return atom("trak", append([]any{atom("tkhd", [3]uint32{}, id), media}, more...)...)
-}
-
-// filmOf returns a film with the location in user data, metadata and unknown boxes, and in the samples of tracks. pictures maps the offset
-// of each picture in the file to its text.
-func filmOf() (file []byte, pictures map[int]string) {
-	start := atom("ftyp", "isom", uint32(0))
-	at := uint32(len(start) + 16)
-	// The samples are three chunks of a data track, a long one and two short ones, and one chunk of a subtitle track.
-	data := marker + "picture 1" + marker + marker + "picture 2" + marker + marker
-	n := uint32(len(marker))
-	runs := atom("stsc", uint32(0), uint32(2), [3]uint32{1, 1, 1}, [3]uint32{2, 2, 1})
-	table := atom("stbl", runs, atom("stsz", uint32(0), uint32(0), uint32(5), [5]uint32{n, 1, 2*n - 1, 3, n - 3}),
-		atom("stco", uint32(0), uint32(3), [3]uint32{at, at + n + 9, at + 3*n + 18}))
-	subtitles := atom("stbl", atom("stsc", uint32(0), uint32(1), [3]uint32{1, 1, 1}), atom("stsz", uint32(0), n, uint32(1)),
-		atom("co64", uint32(0), uint32(1), uint64(at+4*n+18)))
-	user := atom("udta", atom("\xa9xyz", uint32(0), marker), atom("loci", uint32(0), marker))
-	wide := append([]byte{0, 0, 0, 1}, "mdat"...)
-	wide = append(binary.BigEndian.AppendUint64(wide, uint64(16+len(data))), data...)
-	file = bytes.Join([][]byte{
-		start, wide, atom("free", marker), atom("uuid", marker),
-		atom("moov", atom("mvhd", "kept"), track(1, "vide", atom("stbl", "kept"), user, atom("meta", marker)), track(2, "meta", table), track(3, "sbtl", subtitles), user, atom("meta", marker)),
-		atom("moof", atom("mfhd"), atom("traf", atom("tfhd", uint32(0), uint32(2)), marker), atom("traf", atom("tfhd", uint32(0), uint32(1)), atom("trun", "kept")), atom("meta", marker)),
-		user, []byte("\x00\x00\x00\x04" + marker),
-	}, nil)
-	return file, map[int]string{int(at + n): "picture 1", int(at + 3*n + 9): "picture 2"}
-}
-
-// TestPlaceGoesFromFilms removes the location from a film. The boxes that players need and the pictures keep their offsets.
-func TestPlaceGoesFromFilms(t *testing.T) {
-	file, pictures := filmOf()
-	got := remove(t, file, false)
-	if n := bytes.Count(file, []byte(marker)); n != 18 {
-		t.Fatalf("the film has %d places", n)
-	}
-	if i := bytes.Index(got, []byte(marker[:3])); i >= 0 || len(got) != len(file) {
-		t.Errorf("%d bytes of %d, the place is still at %d", len(got), len(file), i)
-	}
-	for at, want := range pictures {
-		if string(got[at:at+len(want)]) != want {
-			t.Errorf("%q is at %d, want %q", got[at:at+len(want)], at, want)
+// TestFilmSound checks the samples of sound whose size is unknown. A data track is between and after them.
+func TestFilmSound(t *testing.T) {
+	start := atom("ftyp", "qt  ")
+	at := uint32(len(start) + 8)
+	one := func(size uint32, entry []byte, bytes int) {
+		t.Helper()
+		sound := strings.Repeat("s", bytes)
+		describe := atom("stsd", uint32(0), uint32(1), entry)
+		table := atom("stbl", describe, atom("stsc", uint32(0), uint32(1), [3]uint32{1, 128, 1}), atom("stsz", uint32(0), size, uint32(256)),
+			atom("stco", uint32(0), uint32(2), [2]uint32{at, at + uint32(bytes+len(marker))}))
+		data := atom("stbl", atom("stsc", uint32(0), uint32(1), [3]uint32{1, 1, 1}), atom("stsz", uint32(0), uint32(len(marker)), uint32(2)),
+			atom("stco", uint32(0), uint32(2), [2]uint32{at + uint32(bytes), at + uint32(2*bytes+len(marker))}))
+		file := slices.Concat(start, atom("mdat", sound+marker+sound+marker), atom("moov", track(1, "soun", table), track(2, "meta", data)))
+		got := remove(t, file)
+		blank := strings.Repeat("\x00", len(marker))
+		if want := sound + blank + sound + blank; string(got[at:int(at)+len(want)]) != want {
+			t.Errorf("%d bytes: %q, want %q", bytes, got[at:int(at)+len(want)], want)
 		}
 	}
-	if n := bytes.Count(got, []byte("kept")); n != 4 {
-		t.Errorf("%d boxes are as they were, want 4", n)
+	sound := func(kind string, version, channels, bits uint16, more ...any) []byte {
+		return atom(kind, append([]any{[6]byte{}, uint16(1), version, [6]byte{}, channels, bits, uint32(0), uint32(0)}, more...)...)
 	}
-	var kinds []string
-	for b := range boxes(got, 0) {
-		kinds = append(kinds, b.kind)
+	one(1, sound("twos", 0, 2, 16), 128*4)
+	one(4, sound("twos", 0, 2, 16), 128*4)
+	one(1, sound("in24", 0, 2, 16), 128*6)
+	one(1, sound("ima4", 1, 1, 16, [4]uint32{64, 34, 34, 2}), 128*2)
+	one(1, sound("lpcm", 2, 3, 16, uint32(72), uint64(0), uint32(6), uint32(0x7f000000), uint32(32), uint32(0), uint32(24), uint32(1)), 128*24)
+	one(50, nil, 128*50)
+}
+
+// TestFragmentsWithoutBase removes a track whose data shows where the data of the next track begins. The next track gets the offset.
+func TestFragmentsWithoutBase(t *testing.T) {
+	table := atom("stbl")
+	movie := atom("moov", track(1, "meta", table), track(2, "vide", table), atom("mvex", atom("trex", uint32(0), uint32(2), [4]uint32{1, 0, 5, 0})))
+	fragment := func(offset uint32) []byte {
+		return atom("moof", atom("traf", atom("tfhd", uint32(16), uint32(1), uint32(len(marker))), atom("trun", uint32(1), uint32(2), offset)),
+			atom("traf", atom("tfhd", uint32(0), uint32(2)), atom("trun", uint32(1), uint32(3), uint32(0)), atom("trun", uint32(4), uint32(1), uint32(0))))
 	}
-	if want := []string{"ftyp", "mdat", "free", "free", "moov", "moof", "free", ""}; !slices.Equal(kinds, want) {
-		t.Errorf("boxes %q, want %q", kinds, want)
-	}
-	kinds = nil
-	for b := range boxes(find(got, "moov"), 0) {
-		kinds = append(kinds, b.kind)
-	}
-	if want := []string{"mvhd", "trak", "free", "free", "free", "free"}; !slices.Equal(kinds, want) {
-		t.Errorf("boxes of the movie %q, want %q", kinds, want)
-	}
-	if !bytes.Equal(remove(t, file, true), got) || !bytes.Equal(remove(t, got, false), got) {
-		t.Error("byte by byte, or a second time, it is another film")
+	size := uint32(len(fragment(0)) + 8)
+	start := slices.Concat(atom("ftyp", "isom"), movie)
+	got := remove(t, slices.Concat(start, fragment(size), atom("mdat", marker+marker+"11111222223333344444"+marker)))
+	want := atom("traf", atom("tfhd", uint32(1<<17), uint32(2)), atom("trun", uint32(1), uint32(3), size+2*uint32(len(marker))), atom("trun", uint32(4), uint32(1), uint32(0)))
+	if !bytes.Contains(got, want) || !bytes.Contains(got, []byte("\x0011111222223333344444\x00")) {
+		t.Errorf("%q, want %q", got[len(start):], want)
 	}
 }
 
-// TestFilmOfManyParts has a film with more chunks to zero than the maximum number of edits. The whole film is zeroed.
-func TestFilmOfManyParts(t *testing.T) {
-	chunks := make([]uint32, maxEdits)
-	for i := range chunks {
-		chunks[i] = uint32(100 + 2*i)
+// TestFilmBoxes checks the boxes of a reduced film.
+func TestFilmBoxes(t *testing.T) {
+	file, _ := newMaker(t, 3).film("isom", false)
+	got := remove(t, file)
+	kinds := func(data []byte) (kinds []string) {
+		for b := range newPlan(t.Context(), nil).boxes(data, 0) {
+			kinds = append(kinds, string(b.kind))
+		}
+		return kinds
 	}
-	table := atom("stbl", atom("stsc", uint32(0), uint32(1), [3]uint32{1, 1, 1}), atom("stsz", uint32(0), uint32(1), uint32(maxEdits)),
-		atom("stco", uint32(0), uint32(maxEdits), chunks))
-	file := slices.Concat(atom("ftyp", "qt  "), atom("mdat", make([]byte, 3*maxEdits)), atom("moov", track(1, "meta", table), atom("udta", marker)))
-	if got := remove(t, file, false); !bytes.Equal(got, make([]byte, len(file))) {
-		t.Errorf("the film is %q", got[:40])
+	movie := newPlan(t.Context(), nil).find(got, "moov")
+	if all := kinds(movie); !slices.Equal(all, []string{"mvhd", "free", "free", "free", "trak", "free", "trak"}) {
+		t.Errorf("boxes of the movie %q", all)
+	}
+	if n := bytes.Count(got, []byte("kept")); n != 2 {
+		t.Errorf("%d boxes are as they were, want 2", n)
 	}
 }

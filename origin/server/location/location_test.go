@@ -2,316 +2,275 @@ package location
 
 import (
 	"bytes"
-	"encoding/binary"
+	"context"
 	"errors"
-	"hash/crc32"
+	"fmt"
 	"image"
-	"image/color"
+	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
 	"testing"
-	"testing/iotest"
+	"time"
 
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// marker is a text in every part that must be removed.
-const marker = "48.8584N,2.2945E"
-
-// entry is an entry of a TIFF directory. A value of more than four bytes is stored after the directory.
-type entry struct {
-	tag, kind uint16
-	value     []byte
-	below     []entry // a directory instead of a value
-}
-
-// directory appends a directory and its values to b.
-func directory(b []byte, order byteOrder, base int, entries []entry, next uint32) []byte {
-	at := len(b)
-	b = order.AppendUint16(b, uint16(len(entries)))
-	b = append(b, make([]byte, entryBytes*len(entries)+4)...)
-	order.PutUint32(b[at+2+entryBytes*len(entries):], next)
-	for i, e := range entries {
-		f := at + 2 + entryBytes*i
-		order.PutUint16(b[f:], e.tag)
-		order.PutUint16(b[f+2:], e.kind)
-		order.PutUint32(b[f+4:], uint32(len(e.value)/int(sizes[e.kind])))
-		switch {
-		case e.below != nil:
-			order.PutUint32(b[f+4:], 1)
-			order.PutUint32(b[f+8:], uint32(len(b)-base))
-			b = directory(b, order, base, e.below, 0)
-		case len(e.value) <= 4:
-			copy(b[f+8:], e.value)
-		default:
-			order.PutUint32(b[f+8:], uint32(len(b)-base))
-			b = append(b, e.value...)
-		}
-	}
-	return b
-}
-
-// exif returns the Exif data of a photo with a location in every part that can contain one.
-func exif(order byteOrder, orientation uint16) []byte {
-	b := []byte("II*\x00")
-	if order == byteOrder(binary.BigEndian) {
-		b = []byte("MM\x00*")
-	}
-	b = order.AppendUint32(b, 8)
-	return directory(b, order, 0, []entry{
-		{tag: 270, kind: 2, value: []byte(marker)},
-		{tag: tagOrientation, kind: 3, value: order.AppendUint16(nil, orientation)},
-		{tag: tagExif, kind: 4, below: []entry{{tag: 37500, kind: 7, value: []byte("maker's note: " + marker)}}},
-		{tag: tagGPS, kind: 4, below: []entry{{tag: 2, kind: 5, value: []byte(marker + marker[:8])}}},
-	}, 0)
-}
-
-func pixels() image.Image {
-	m := image.NewRGBA(image.Rect(0, 0, 24, 16))
-	for y := range 16 {
-		for x := range 24 {
-			m.Set(x, y, color.RGBA{uint8(10 * x), uint8(15 * y), uint8(x * y), 255})
-		}
-	}
-	return m
-}
-
-func segment(kind byte, payload string) []byte {
-	b := binary.BigEndian.AppendUint16([]byte{0xff, kind}, uint16(2+len(payload)))
-	return append(b, payload...)
-}
-
-// photo returns a JPEG file with a location in every part that can contain one. profile is a part that must stay.
-func photo(t testing.TB, exif []byte) (file, profile []byte) {
+// remove returns the file with the edits applied. It checks the properties that all edits have.
+func remove(t testing.TB, file []byte) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	if err := jpeg.Encode(&b, pixels(), nil); err != nil {
-		t.Fatal(err)
-	}
-	profile = segment(0xe2, "ICC_PROFILE\x00\x01\x01a colour profile")
-	parts := [][]byte{
-		{0xff, 0xd8},
-		segment(0xe0, "JFIF\x00\x01\x02\x00\x00\x01\x00\x01\x00\x00"), segment(0xe1, "Exif\x00\x00"+string(exif)),
-		segment(0xe1, "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta>"+marker), profile, segment(0xe2, "MPF\x00"+marker),
-		segment(0xed, "Photoshop 3.0\x008BIM"+marker), segment(0xfe, marker),
-		b.Bytes()[2:], []byte("\x00\x00\x00\x18ftypmp42" + marker), segment(0xe1, "Exif\x00\x00"+marker),
-	}
-	return bytes.Join(parts, nil), profile
-}
-
-func chunk(kind, data string) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
-	b = append(append(b, kind...), data...)
-	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
-}
-
-func pngFile(t testing.TB) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	if err := png.Encode(&b, pixels()); err != nil {
-		t.Fatal(err)
-	}
-	const head = 8 + 25
-	end := b.Len() - 12
-	return bytes.Join([][]byte{
-		b.Bytes()[:head], chunk("gAMA", "\x00\x00\xb1\x8f"), chunk("eXIf", string(exif(binary.BigEndian, 6))), chunk("tEXt", "Comment\x00"+marker), chunk("prIv", marker),
-		b.Bytes()[head:end], chunk("iTXt", "XML:com.adobe.xmp\x00\x00\x00\x00\x00"+marker), b.Bytes()[end:], []byte(marker),
-	}, nil)
-}
-
-func riff(kind string, data []byte) []byte {
-	b := binary.LittleEndian.AppendUint32([]byte(kind), uint32(len(data)))
-	b = append(b, data...)
-	return append(b, make([]byte, len(data)&1)...)
-}
-
-// onePixel is a lossless WebP picture of one pixel.
-var onePixel = []byte("\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07")
-
-func webpFile() []byte {
-	body := bytes.Join([][]byte{
-		[]byte("WEBP"), riff("VP8X", []byte{1<<3 | 1<<2, 0, 0, 0, 0, 0, 0, 0, 0, 0}), riff("VP8L", onePixel),
-		riff("EXIF", exif(binary.LittleEndian, 8)), riff("XMP ", []byte("<x:xmpmeta>"+marker)), riff("priv", []byte(marker+"x")),
-	}, nil)
-	return append(riff("RIFF", body), marker...)
-}
-
-func tiffFile(t testing.TB, order byteOrder) []byte {
-	t.Helper()
-	short := func(v uint16) []byte { return order.AppendUint16(nil, v) }
-	b := []byte("II*\x00")
-	if order == byteOrder(binary.BigEndian) {
-		b = []byte("MM\x00*")
-	}
-	b = order.AppendUint32(b, 8+24*16)
-	for i := range 24 * 16 {
-		b = append(b, byte(i))
-	}
-	return directory(b, order, 0, []entry{
-		{tag: 256, kind: 3, value: short(24)},
-		{tag: 257, kind: 3, value: short(16)},
-		{tag: 258, kind: 3, value: short(8)},
-		{tag: 259, kind: 3, value: short(1)},
-		{tag: 262, kind: 3, value: short(1)},
-		{tag: 273, kind: 4, value: order.AppendUint32(nil, 8)},
-		{tag: tagOrientation, kind: 3, value: short(3)},
-		{tag: 277, kind: 3, value: short(1)},
-		{tag: 278, kind: 3, value: short(16)},
-		{tag: 279, kind: 4, value: order.AppendUint32(nil, 24*16)},
-		{tag: tagXMP, kind: 1, value: []byte("<x:xmpmeta>" + marker)},
-		{tag: tagIPTC, kind: 7, value: []byte(marker)},
-		{tag: tagPhotoshop, kind: 7, value: []byte(marker)},
-		{tag: tagExif, kind: 4, below: []entry{{tag: 37500, kind: 7, value: []byte(marker)}, {tag: tagInterop, kind: 4, below: []entry{{tag: 1, kind: 2, value: []byte(marker)}}}}},
-		{tag: tagGPS, kind: 4, below: []entry{{tag: 2, kind: 2, value: []byte(marker)}}},
-	}, 0)
-}
-
-func remove(t testing.TB, file []byte, one bool) []byte {
-	t.Helper()
-	from := io.Reader(bytes.NewReader(file))
-	if one {
-		from = iotest.OneByteReader(from)
-	}
-	r := NewReader(from)
-	if edits := append(TIFF(file), Film(file)...); edits != nil {
-		r = NewEditReader(from, edits)
-	}
-	if one {
-		r = iotest.OneByteReader(r)
-	}
-	got, err := io.ReadAll(r)
+	source := bytes.Clone(file)
+	edits, err := Edits(t.Context(), source)
 	if err != nil {
 		t.Fatal(err)
+	}
+	clear(source) // the edits do not refer to it
+	end := int64(0)
+	for i, e := range edits {
+		if e.At < end || e.Len <= 0 || e.At+e.Len > int64(len(file)) || int64(len(e.By)) > e.Len {
+			t.Fatalf("edit %d replaces %d bytes at %d by %d, the edit before ends at %d of %d", i, e.Len, e.At, len(e.By), end, len(file))
+		}
+		end = e.At + e.Len
+	}
+	if len(edits) > maxEdits || Bytes(edits) > maxBytes {
+		t.Fatalf("%d edits of %d bytes", len(edits), Bytes(edits))
+	}
+	got := bytes.Clone(file)
+	Apply(edits, got, 0)
+	parts := bytes.Clone(file)
+	rng := rand.New(rand.NewPCG(uint64(len(file)), 1))
+	for at := 0; at < len(parts); {
+		n := min(1+rng.IntN(1+len(parts)/7), len(parts)-at)
+		Apply(edits, parts[at:at+n], int64(at))
+		at += n
+	}
+	if !bytes.Equal(parts, got) {
+		t.Fatal("the edits of parts make another file")
 	}
 	return got
 }
 
-func decodeImage(t testing.TB, file []byte, decode func(io.Reader) (image.Image, error)) image.Image {
+// frames decodes all pictures of a file: those of animations and pages too.
+func frames(t testing.TB, format string, file []byte) []any {
 	t.Helper()
-	m, err := decode(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
+	var out []any
+	add := func(m any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m)
 	}
-	return m
+	from := bytes.NewReader(file)
+	switch format {
+	case "jpeg":
+		add(jpeg.Decode(from))
+	case "png":
+		add(png.Decode(from))
+	case "gif":
+		add(gif.DecodeAll(from))
+	case "webp":
+		if m, err := webp.Decode(from); err == nil { // it does not support animations
+			out = append(out, m)
+		}
+	}
+	d := raster.NewDecoder(raster.Limits{})
+	if format == "gif" || format == "webp" {
+		shots, err := d.Frames(file, 10*time.Millisecond)
+		for err == nil {
+			if _, err = shots.Next(); err == nil {
+				m, err := shots.Image(raster.View{Width: 20, Height: 20})
+				add(bytes.Clone(m.Pix), err)
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	m, err := d.Decode(file, raster.View{Width: 20, Height: 20})
+	add(m, err)
+	return out
 }
 
-// TestPlaceGoes removes the location from a file of every format. The pixels, the colour profile, the orientation and the length stay.
-func TestPlaceGoes(t *testing.T) {
-	little, profile := photo(t, exif(binary.LittleEndian, 6))
-	big, _ := photo(t, exif(binary.BigEndian, 6))
-	orientation := func(order byteOrder, v uint16) []byte {
-		b := order.AppendUint16(nil, tagOrientation)
-		b = order.AppendUint32(order.AppendUint16(b, 3), 1)
-		return order.AppendUint16(b, v)
+// pages decodes each page of a TIFF.
+func pages(t testing.TB, file []byte) []any {
+	t.Helper()
+	order, at, _ := openTIFF(file)
+	var out []any
+	for range 1000 {
+		one := bytes.Clone(file)
+		order.PutUint32(one[4:], uint32(at))
+		m, err := tiff.Decode(bytes.NewReader(one))
+		if err != nil {
+			m = image.NewGray(image.Rectangle{}) // the library does not support JPEG
+		}
+		out = append(append(out, m), frames(t, "tiff", one)...)
+		if at += 2 + int64(len(directory(file, order, at))); at+4 > int64(len(file)) || order.Uint32(file[at:]) == 0 {
+			break
+		}
+		at = int64(order.Uint32(file[at:]))
 	}
-	for _, tt := range []struct {
-		name   string
-		file   []byte
-		decode func(io.Reader) (image.Image, error)
-		has    [][]byte
-	}{
-		{"jpeg", little, jpeg.Decode, [][]byte{profile, orientation(binary.LittleEndian, 6)}},
-		{"jpeg, big endian", big, jpeg.Decode, [][]byte{profile, orientation(binary.LittleEndian, 6)}},
-		{"png", pngFile(t), png.Decode, [][]byte{chunk("gAMA", "\x00\x00\xb1\x8f"), orientation(binary.LittleEndian, 6)}},
-		{"webp", webpFile(), webp.Decode, [][]byte{orientation(binary.LittleEndian, 8)}},
-		{"tiff", tiffFile(t, binary.LittleEndian), tiff.Decode, [][]byte{orientation(binary.LittleEndian, 3)}},
-		{"tiff, big endian", tiffFile(t, binary.BigEndian), tiff.Decode, [][]byte{orientation(binary.BigEndian, 3)}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if !bytes.Contains(tt.file, []byte(marker)) {
-				t.Fatal("the file has no place")
+	return out
+}
+
+// TestEditsRemovePlace removes the place from files with the place in random parts. The pixels of all pictures and the length stay.
+func TestEditsRemovePlace(t *testing.T) {
+	folder := t.TempDir()
+	samples := map[string]int{}
+	for seed := range uint64(200) {
+		m := newMaker(t, seed)
+		var file []byte
+		var kept map[int]string
+		format := []string{"jpeg", "png", "webp", "gif", "tiff", "mp4", "mov"}[seed%7]
+		switch format {
+		case "jpeg":
+			file = m.jpeg()
+		case "png":
+			file = m.png()
+		case "webp":
+			file = m.webp()
+		case "gif":
+			file = m.gif()
+		case "tiff":
+			file = m.tiff([]int{1, 1, 10, 70}[m.IntN(4)])
+		default:
+			file, kept = m.film(map[string]string{"mp4": "isom", "mov": "qt  "}[format], m.IntN(2) == 0)
+		}
+		name := fmt.Sprintf("%d.%s", seed, format)
+		if err := os.WriteFile(filepath.Join(folder, name), remove(t, file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := remove(t, file)
+		for _, text := range markers {
+			samples[format] += bytes.Count(file, []byte(text))
+			if i := bytes.Index(got, []byte(text)); i >= 0 {
+				t.Fatalf("%s: the place is still at %d of %d: %q", name, i, len(got), got[max(0, i-60):i+len(text)])
 			}
-			got := remove(t, tt.file, false)
-			if len(got) != len(tt.file) {
-				t.Errorf("%d bytes of %d", len(got), len(tt.file))
+		}
+		for at, want := range kept {
+			if string(file[at:at+len(want)]) != want {
+				t.Fatalf("%s: the maker put no sample at %d", name, at)
 			}
-			if i := bytes.Index(got, []byte(marker[:8])); i >= 0 {
-				t.Errorf("the place is still at %d: %q", i, got[max(0, i-40):i+16])
+			if string(got[at:at+len(want)]) != want {
+				t.Fatalf("%s: the sample at %d is %q, want %q", name, at, got[at:at+len(want)], want)
 			}
-			for _, part := range tt.has {
-				if !bytes.Contains(got, part) {
-					t.Errorf("%q is not in the file any more", part)
-				}
+		}
+		switch {
+		case kept != nil:
+		case format == "tiff":
+			if !reflect.DeepEqual(pages(t, got), pages(t, file)) {
+				t.Errorf("%s has other pixels", name)
 			}
-			want, m := decodeImage(t, tt.file, tt.decode), decodeImage(t, got, tt.decode)
-			if m.Bounds() != want.Bounds() {
-				t.Fatalf("%v, want %v", m.Bounds(), want.Bounds())
-			}
-			for y := range m.Bounds().Dy() {
-				for x := range m.Bounds().Dx() {
-					if m.At(x, y) != want.At(x, y) {
-						t.Fatalf("pixel %d, %d is %v, want %v", x, y, m.At(x, y), want.At(x, y))
-					}
-				}
-			}
-			if !bytes.Equal(remove(t, tt.file, true), got) {
-				t.Error("read byte by byte it is another file")
-			}
-			if !bytes.Equal(remove(t, got, false), got) {
-				t.Error("a second time it is another file")
-			}
-		})
+		case !reflect.DeepEqual(frames(t, format, got), frames(t, format, file)):
+			t.Errorf("%s has other pixels", name)
+		}
+		if again := remove(t, got); !bytes.Equal(again, got) {
+			t.Errorf("%s: a second time it is another file", name)
+		}
+	}
+	t.Log("places:", samples)
+	tool, err := exec.LookPath("exiftool")
+	if err != nil {
+		t.Log("exiftool is not installed")
+		return
+	}
+	out, err := exec.CommandContext(t.Context(), tool, "-a", "-u", "-ee", "-G1", "-r", folder).Output()
+	if err != nil && len(out) == 0 {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"GPS", "48.858"} {
+		if i := bytes.Index(out, []byte(text)); i >= 0 {
+			t.Errorf("exiftool finds: %q", out[max(0, i-80):min(len(out), i+80)])
+		}
 	}
 }
 
 // TestFilesWithoutPlaceStay checks that files without metadata stay the same, in known and unknown formats.
 func TestFilesWithoutPlaceStay(t *testing.T) {
 	var j, p bytes.Buffer
-	if err := errors.Join(jpeg.Encode(&j, pixels(), nil), png.Encode(&p, pixels())); err != nil {
+	m := image.NewGray(image.Rect(0, 0, 30, 20))
+	if err := errors.Join(jpeg.Encode(&j, m, nil), png.Encode(&p, m)); err != nil {
 		t.Fatal(err)
 	}
-	plain := riff("RIFF", append([]byte("WEBP"), riff("VP8L", onePixel)...))
-	for _, file := range []string{"", "x", "GIF89a and so on", "BM", j.String(), p.String(), string(plain)} {
-		if got := remove(t, []byte(file), false); string(got) != file {
-			t.Errorf("%.20q becomes %.20q", file, got)
+	var g bytes.Buffer
+	if err := gif.Encode(&g, m, nil); err != nil {
+		t.Fatal(err)
+	}
+	plain := riff("RIFF", []byte("WEBP"), riff("VP8L", onePixel))
+	matroska := "\x1a\x45\xdf\xa3" + marker
+	for _, file := range []string{"", "x", "GIF89a so on", "BM", j.String(), p.String(), g.String(), string(plain), matroska} {
+		edits, err := Edits(t.Context(), []byte(file))
+		if err != nil || len(edits) != 0 {
+			t.Errorf("%.20q has edits %v, %v", file, edits, err)
 		}
 	}
 }
 
-// TestDamageArrives ends a file with an error. The reader must get that error, because a damaged picture ends this way.
-func TestDamageArrives(t *testing.T) {
-	file, _ := photo(t, exif(binary.LittleEndian, 1))
-	damaged := errors.New("damaged")
-	for n := range len(file) + 1 {
-		got, err := io.ReadAll(NewReader(io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(damaged))))
-		if !errors.Is(err, damaged) || len(got) != n {
-			t.Fatalf("%d bytes of %d and %v", len(got), n, err)
+// TestEditsEnd cancels the work.
+func TestEditsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, file := range [][]byte{newMaker(t, 1).jpeg(), newMaker(t, 1).tiff(3), bytes.Repeat([]byte{0xff, 0xd8}, 1<<20)} {
+		if edits, err := Edits(ctx, file); !errors.Is(err, context.Canceled) || edits != nil {
+			t.Errorf("%d edits, %v", len(edits), err)
 		}
 	}
 }
 
-// FuzzRemove removes the location from arbitrary bytes. The length stays, and removing it again changes nothing.
-func FuzzRemove(f *testing.F) {
-	file, _ := photo(f, exif(binary.LittleEndian, 6))
-	seeds := [][]byte{file, pngFile(f), webpFile(), tiffFile(f, binary.LittleEndian), tiffFile(f, binary.BigEndian)}
-	film, _ := filmOf()
-	seeds = append(seeds, film)
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, s := range seeds {
-		f.Add(s)
-		for range 20 {
-			cut := bytes.Clone(s[:rng.IntN(len(s)+1)])
-			for range 3 {
-				if len(cut) > 12 {
-					cut[12+rng.IntN(len(cut)-12)] = byte(rng.IntN(256))
-				}
-			}
-			f.Add(cut)
+// TestPicturesStay removes the place from pictures of other programs, which keep their pixels.
+func TestPicturesStay(t *testing.T) {
+	root := testkit.Root(t)
+	paths, err := filepath.Glob(filepath.Join(root, "core", "predict", "raster", "testdata", "*", "*.tif"))
+	if err != nil || len(paths) < 10 {
+		t.Fatalf("%d pictures, %v", len(paths), err)
+	}
+	more, err := filepath.Glob(filepath.Join(root, "core", "predict", "raster", "testdata", "*.webp"))
+	if err != nil || len(more) == 0 {
+		t.Fatalf("%d pictures, %v", len(more), err)
+	}
+	d := raster.NewDecoder(raster.Limits{})
+	for _, path := range append(paths, more...) {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := remove(t, file)
+		want, err := d.Decode(file, raster.View{Width: 64, Height: 64})
+		if err != nil {
+			t.Fatal(path, err)
+		}
+		pix := bytes.Clone(want.Pix)
+		m, err := d.Decode(got, raster.View{Width: 64, Height: 64})
+		if err != nil || !bytes.Equal(m.Pix, pix) {
+			t.Errorf("%s has other pixels: %v", path, err)
 		}
 	}
-	f.Fuzz(func(t *testing.T, file []byte) {
-		got := remove(t, file, false)
-		if len(got) != len(file) {
-			t.Fatalf("%d bytes of %d", len(got), len(file))
+}
+
+// TestFilmsKeepSamples removes the place from films of other programs. Their media data has only pictures and sound, so it stays.
+func TestFilmsKeepSamples(t *testing.T) {
+	folder := testkit.DataPath(t, "video")
+	for _, name := range []string{"slides-h264.mp4", "slides-av1.mp4", "slides-hevc.mov", "phone-rotated.mov", "mpeg4.3gp", "audio-only.mp4", "uneven-times.mp4"} {
+		file, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if one := remove(t, file, true); !bytes.Equal(one, got) {
-			t.Fatal("read byte by byte it is another file")
+		p := newPlan(t.Context(), nil)
+		want, got := p.find(file, "mdat"), p.find(remove(t, file), "mdat")
+		if len(want) == 0 || !bytes.Equal(got, want) {
+			t.Errorf("%s has other media data", name)
 		}
-		if len(TIFF(file)) == 0 && !IsFilm(file) && !bytes.Equal(remove(t, got, false), got) {
-			t.Fatal("a second time it is another file")
+		if p.find(remove(t, file), "moov", "udta") != nil {
+			t.Errorf("%s has user data", name)
 		}
-	})
+	}
 }

@@ -1,240 +1,262 @@
 package location
 
 import (
-	"encoding/binary"
-	"io"
+	"cmp"
+	"slices"
 )
 
-// Tags of TIFF, which is also the format of Exif.
+// Limits of the directories of a TIFF file. A file beyond them is zeroed as a whole.
 const (
-	tagOrientation = 274
-	tagSubIFDs     = 330
-	tagXMP         = 700
-	tagIPTC        = 33723
-	tagPhotoshop   = 34377
-	tagExif        = 34665
-	tagGPS         = 34853
-	tagInterop     = 40965
+	maxDirectories = 1 << 10
+	maxEntries     = 1 << 16 // of all directories
+	maxOffsets     = 1 << 16 // of directories, including repeated ones
+	maxJPEGs       = 1 << 17
 )
 
-const (
-	entryBytes = 12
-	maxFolders = 64 // maximum number of image file directories in a file
-	maxEdits   = 1 << 12
-)
-
-// directories reads the directories of a TIFF file or of a picture's Exif.
-type directories struct {
-	data  []byte
-	order byteOrder
-	seen  map[int64]bool // offsets of the directories that were read
-	edits
+// tiffFile is a TIFF file and the parts that stay.
+type tiffFile struct {
+	*plan
+	order   byteOrder
+	next    []int64        // offsets of directories to read
+	offsets int            // number of offsets that were in next
+	seen    map[int64]bool // offsets that were read
+	entries int
+	dirs    []tiffDirectory
+	strips  int64 // number of offsets of strips and tiles that may still be read
+	spans   []span
+	starts  []int64 // of the directories and values, in order
+	jpegs   []span
 }
 
-// IsTIFF reports whether a file that begins with start is TIFF.
-func IsTIFF(start []byte) bool {
-	return len(start) >= 4 && (string(start[:4]) == "II*\x00" || string(start[:4]) == "MM\x00*")
+// tiffDirectory is a directory: the number of its entries, the entries, and the offset of the next directory.
+type tiffDirectory struct {
+	span
+	kept []byte // the entries that stay
+	by   []byte // new bytes; nil: no entry is removed
 }
 
-type byteOrder interface {
-	binary.ByteOrder
-	binary.AppendByteOrder
-}
-
-// openTIFF reads the header. at is the offset of the first directory. ok is false for other files.
-func openTIFF(data []byte) (t *directories, at int64, ok bool) {
-	if len(data) < 8 {
-		return nil, 0, false
-	}
-	t = &directories{data: data, seen: map[int64]bool{}}
-	switch string(data[:4]) {
-	case "II*\x00":
-		t.order = binary.LittleEndian
-	case "MM\x00*":
-		t.order = binary.BigEndian
-	default:
-		return nil, 0, false
-	}
-	return t, int64(t.order.Uint32(data[4:])), true
-}
-
-// directory returns the bytes of the entries of the directory at an offset, as far as they are in the file.
-func (t *directories) directory(at int64) []byte {
-	if at < 8 || at+2 > int64(len(t.data)) {
-		return nil
-	}
-	from := at + 2
-	to := min(from+entryBytes*int64(t.order.Uint16(t.data[at:])), int64(len(t.data)))
-	return t.data[from : to-(to-from)%entryBytes]
-}
-
-// sizes lists the number of bytes of a value of each type.
-var sizes = [...]int64{0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4}
-
-// value returns the offset and the length of an entry's value outside the entry. It returns zeros if the value is in the entry or invalid.
-func (t *directories) value(e []byte) (at, n int64) {
-	kind := int(t.order.Uint16(e[2:]))
-	if kind >= len(sizes) {
-		return 0, 0
-	}
-	n = sizes[kind] * int64(t.order.Uint32(e[4:]))
-	at = int64(t.order.Uint32(e[8:]))
-	if n <= 4 || at < 8 || at >= int64(len(t.data)) {
-		return 0, 0
-	}
-	return at, min(n, int64(len(t.data))-at)
-}
-
-// keepOrientation replaces Exif data by data of the same length that only contains the picture's orientation.
-func keepOrientation(exif []byte) {
-	orientation := uint16(0)
-	if t, at, ok := openTIFF(exif); ok {
-		for e := t.directory(at); len(e) > 0; e = e[entryBytes:] {
-			if t.order.Uint16(e) == tagOrientation && t.order.Uint16(e[2:]) == 3 {
-				orientation = t.order.Uint16(e[8:])
-			}
-		}
-	}
-	clear(exif)
-	const head, with = 14, 14 + entryBytes
-	switch {
-	case len(exif) < head:
-		return
-	case len(exif) < with || orientation < 1 || orientation > 8:
-		copy(exif, "II*\x00\x08\x00\x00\x00")
-		return
-	}
-	copy(exif, "II*\x00\x08\x00\x00\x00\x01\x00")
-	e := exif[10:]
-	binary.LittleEndian.PutUint16(e, tagOrientation)
-	binary.LittleEndian.PutUint16(e[2:], 3)
-	binary.LittleEndian.PutUint32(e[4:], 1)
-	binary.LittleEndian.PutUint16(e[8:], orientation)
-}
-
-// Edit replaces Len bytes of a file, starting at offset At.
-type Edit struct {
-	At, Len int64
-	By      []byte // Len bytes; nil: zeros
-}
-
-// TIFF returns the edits that remove the place from a TIFF file. They keep the file's length. For another file TIFF returns nil.
-func TIFF(data []byte) []Edit {
-	t, at, ok := openTIFF(data)
+// tiff zeroes all bytes that a decoder does not need.
+//
+//	header → directory → directory → 0
+//	            │ ├─ entry: value, or offset of values
+//	            │ └─ entry: offsets of strips → strips
+//	            └─ entry: offsets of directories → directories
+func (p *plan) tiff() {
+	order, at, ok := openTIFF(p.data)
 	if !ok {
-		return nil
-	}
-	t.chain(at)
-	return t.edits
-}
-
-// chain removes entries from the directory at an offset and from the directories that follow it.
-func (t *directories) chain(at int64) {
-	for at != 0 && !t.seen[at] && len(t.seen) < maxFolders {
-		t.seen[at] = true
-		entries := t.directory(at)
-		end := at + 2 + int64(len(entries))
-		if len(entries) == 0 || end+4 > int64(len(t.data)) {
-			return
-		}
-		next := t.data[end : end+4]
-		var retained []byte
-		for ; len(entries) > 0; entries = entries[entryBytes:] {
-			e := entries[:entryBytes]
-			switch t.order.Uint16(e) {
-			case tagXMP, tagIPTC, tagPhotoshop, tagInterop:
-				t.blank(t.value(e))
-				continue
-			case tagExif, tagGPS:
-				t.forget(int64(t.order.Uint32(e[8:])))
-				continue
-			case tagSubIFDs:
-				t.below(e)
-			}
-			retained = append(retained, e...)
-		}
-		if n := end - at - 2 - int64(len(retained)); n > 0 {
-			by := t.order.AppendUint16(nil, uint16(len(retained)/entryBytes))
-			by = append(append(by, retained...), next...)
-			t.edit(Edit{At: at, Len: end + 4 - at, By: append(by, make([]byte, n)...)})
-		}
-		at = int64(t.order.Uint32(next))
-	}
-}
-
-// below calls chain for the directories that entry e names.
-func (t *directories) below(e []byte) {
-	if t.order.Uint32(e[4:]) == 1 {
-		t.chain(int64(t.order.Uint32(e[8:])))
 		return
 	}
-	at, n := t.value(e)
-	for ; n >= 4; at, n = at+4, n-4 {
-		t.chain(int64(t.order.Uint32(t.data[at:])))
+	t := &tiffFile{plan: p, order: order, seen: map[int64]bool{}, strips: p.size()/4 + 1}
+	t.dirs = []tiffDirectory{{span: span{0, 8}}} // the header
+	t.follow(at)
+	for len(t.next) > 0 && t.step(8) {
+		at := t.next[len(t.next)-1]
+		t.next = t.next[:len(t.next)-1]
+		if !t.seen[at] {
+			t.seen[at] = true
+			t.directory(at)
+		}
+	}
+	slices.SortFunc(t.dirs, func(a, b tiffDirectory) int { return cmp.Compare(a.from, b.from) })
+	for i := range t.dirs {
+		if i > 0 && t.dirs[i].from < t.dirs[i-1].to {
+			t.over = true // directories overlap
+		}
+		t.spans = append(t.spans, t.dirs[i].span)
+	}
+	for _, s := range t.spans {
+		t.starts = append(t.starts, s.from)
+	}
+	slices.Sort(t.starts)
+	for i := range t.dirs {
+		if t.step(1) {
+			t.picture(&t.dirs[i])
+		}
+	}
+	if t.step(1) {
+		t.write()
 	}
 }
 
-// forget zeroes a directory of Exif or GPS entries, with all their values and the directories below it.
-func (t *directories) forget(at int64) {
-	if t.seen[at] || len(t.seen) >= maxFolders {
+// follow adds the offset of a directory to the list of directories to read.
+func (t *tiffFile) follow(at int64) {
+	if at == 0 {
 		return
 	}
-	t.seen[at] = true
-	entries := t.directory(at)
+	if t.offsets++; t.offsets > maxOffsets {
+		t.over = true
+		return
+	}
+	t.next = append(t.next, at)
+}
+
+// directory reads the directory at an offset. Of several entries with the same tag, only the first may stay.
+func (t *tiffFile) directory(at int64) {
+	if at+2 > t.size() {
+		return
+	}
+	if at < 8 || len(t.dirs) > maxDirectories {
+		t.over = true
+		return
+	}
+	entries := directory(t.data, t.order, at)
+	if t.entries += len(entries) / entryBytes; t.entries > maxEntries || !t.step(int64(len(entries))) {
+		t.over = true
+		return
+	}
+	d := tiffDirectory{span: span{at, at + 2 + int64(len(entries))}}
+	samples := int64(1)
 	for e := entries; len(e) > 0; e = e[entryBytes:] {
-		switch t.order.Uint16(e) {
-		case tagExif, tagGPS, tagInterop:
-			t.forget(int64(t.order.Uint32(e[8:])))
-		default:
-			t.blank(t.value(e))
+		if t.order.Uint16(e) == tagSamples && t.order.Uint16(e[2:]) == 3 {
+			samples = int64(t.order.Uint16(e[8:]))
 		}
 	}
-	if len(entries) > 0 {
-		t.blank(at, 2+int64(len(entries)))
-	}
-}
-
-// edits is a list of at most maxEdits edits of a file.
-type edits []Edit
-
-func (all *edits) blank(at, n int64) {
-	if n > 0 {
-		all.edit(Edit{At: at, Len: n})
-	}
-}
-
-func (all *edits) edit(e Edit) {
-	if len(*all) < maxEdits {
-		*all = append(*all, e)
-	}
-}
-
-// editReader reads a file and applies edits.
-type editReader struct {
-	from  io.Reader
-	edits []Edit
-	at    int64
-}
-
-// NewEditReader returns a reader of a file with the edits applied. If edits overlap, the later one in the list counts.
-func NewEditReader(from io.Reader, edits []Edit) io.Reader {
-	return &editReader{from: from, edits: edits}
-}
-
-// Read implements [io.Reader].
-func (r *editReader) Read(p []byte) (int, error) {
-	n, err := r.from.Read(p)
-	for _, e := range r.edits {
-		from, to := max(e.At, r.at), min(e.At+e.Len, r.at+int64(n))
-		if from >= to {
+	tags := map[uint16]bool{}
+	for ; len(entries) > 0; entries = entries[entryBytes:] {
+		e := entries[:entryBytes]
+		tag := t.order.Uint16(e)
+		size, ok := stays(tag, t.order.Uint16(e[2:]), int64(t.order.Uint32(e[4:])), samples)
+		if !ok || tags[tag] {
+			tags[tag] = true
 			continue
 		}
-		if e.By != nil {
-			copy(p[from-r.at:to-r.at], e.By[from-e.At:])
-		} else {
-			clear(p[from-r.at : to-r.at])
+		tags[tag] = true
+		d.kept = append(d.kept, e...)
+		if size > 4 {
+			t.keep(int64(t.order.Uint32(e[8:])), size)
 		}
 	}
-	r.at += int64(n)
-	return n, err
+	for n, i := t.values(&d, tagSubIFDs), int64(0); i < n.count && !t.over; i++ {
+		t.follow(n.at(i))
+	}
+	var next []byte
+	if d.to+4 <= t.size() {
+		next = t.data[d.to : d.to+4]
+		d.to += 4
+		t.follow(int64(t.order.Uint32(next)))
+	}
+	if n := len(d.kept); int64(2+n+len(next)) < d.to-d.from {
+		d.by = t.order.AppendUint16(nil, uint16(n/entryBytes))
+		d.by = append(append(d.by, d.kept...), next...)
+	}
+	t.dirs = append(t.dirs, d)
+}
+
+// keep keeps n bytes from an offset.
+func (t *tiffFile) keep(at, n int64) {
+	s := span{at, min(at+n, t.size())}
+	if s.from >= s.to {
+		return
+	}
+	if len(t.spans) > 0 {
+		last := &t.spans[len(t.spans)-1]
+		if s.from >= last.from && s.from <= last.to {
+			last.to = max(last.to, s.to)
+			return
+		}
+	}
+	t.spans = append(t.spans, s)
+	t.over = t.over || len(t.spans) > maxSpans
+}
+
+// numbers are the values of an entry.
+type numbers struct {
+	data  []byte
+	count int64 // number of values in the file
+	size  int64 // bytes of a value
+	order byteOrder
+}
+
+// values returns the numbers of an entry of d. There are none if d has no such entry, or if they are fractions.
+func (t *tiffFile) values(d *tiffDirectory, tag uint16) numbers {
+	for e := d.kept; len(e) > 0; e = e[entryBytes:] {
+		if t.order.Uint16(e) != tag {
+			continue
+		}
+		kind, count := t.order.Uint16(e[2:]), int64(t.order.Uint32(e[4:]))
+		size := typeSizes[kind]
+		if kind == typeUndefined {
+			size = 1
+		}
+		if size > 4 || kind == 11 {
+			return numbers{}
+		}
+		data := e[8:entryBytes]
+		if size*count > 4 {
+			data = t.data[min(int64(t.order.Uint32(data)), t.size()):]
+		}
+		return numbers{data: data, count: min(count, int64(len(data))/size), size: size, order: t.order}
+	}
+	return numbers{}
+}
+
+// at returns value i.
+func (n *numbers) at(i int64) int64 {
+	switch b := n.data[i*n.size:]; n.size {
+	case 1:
+		return int64(b[0])
+	case 2:
+		return int64(n.order.Uint16(b))
+	default:
+		return int64(n.order.Uint32(b))
+	}
+}
+
+// value returns the first number of an entry of d, or absent.
+func (t *tiffFile) value(d *tiffDirectory, tag uint16, absent int64) int64 {
+	if n := t.values(d, tag); n.count > 0 {
+		return n.at(0)
+	}
+	return absent
+}
+
+// change is a kept part that changes: a directory, or a JPEG.
+type change struct {
+	span
+	by []byte // of a directory; nil: a JPEG
+}
+
+// write zeroes the bytes that do not stay, rewrites the directories that lost entries, and reduces the JPEGs.
+func (t *tiffFile) write() {
+	var changes []change
+	for _, d := range t.dirs {
+		if d.by != nil {
+			changes = append(changes, change{d.span, d.by})
+		}
+	}
+	for _, s := range t.jpegs {
+		changes = append(changes, change{s, nil})
+	}
+	t.step(int64(32 * (len(changes) + len(t.spans))))
+	slices.SortFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(len(b.by), len(a.by)), cmp.Compare(b.to, a.to))
+	})
+	at := int64(0)
+	for _, s := range union(t.spans) {
+		t.zero(at, s.from)
+		at = s.to
+		for len(changes) > 0 && changes[0].from < s.to && t.step(8) {
+			c := changes[0]
+			changes = changes[1:]
+			for len(changes) > 0 && changes[0].from == c.from {
+				changes = changes[1:] // a JPEG that several entries name
+			}
+			if len(changes) > 0 && changes[0].from < c.to {
+				if c.by != nil {
+					t.over = true
+					return
+				}
+				c.to = changes[0].from // a JPEG ends where the next one begins
+			}
+			if c.by != nil {
+				t.replace(c.from, c.to, c.by)
+			} else {
+				t.jpeg(c.span)
+			}
+		}
+		if !t.step(16) {
+			return
+		}
+	}
+	t.zero(at, t.size())
 }
