@@ -119,3 +119,16 @@ func p99(times []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[len(sorted)*99/100]
 }
+
+// TestLoadHostileFiles reads hosted pictures that are made to cost time and memory; see [process.AttackHosted].
+func TestLoadHostileFiles(t *testing.T) {
+	size, readers := 1<<20, 4
+	if testkit.Timing() {
+		size, readers = 14<<20, 60
+	}
+	binary := own(t)
+	data := folder(t, binary)
+	_, key, _ := owner(t, binary, data, "attacked")
+	s := serve(t, binary, data)
+	process.AttackHosted(t, s.base, key, s.child(t), size, readers, testkit.Timing())
+}

@@ -140,6 +140,8 @@ func (m memory) Reserve(bytes int64) bool { return m(bytes) }
 
 func (memory) Room() int64 { panic("only hosts of the module ask") }
 
+func (memory) Settle(int64) { panic("only hosts settle") }
+
 // TestAnswersReserveMemory gives answers less memory than they need. Reads fail as busy and a completed write succeeds. No answer reserves
 // more memory than its records and its buffer may use.
 func TestAnswersReserveMemory(t *testing.T) {

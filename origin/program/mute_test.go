@@ -168,3 +168,13 @@ func TestLoadStrangersBodies(t *testing.T) {
 	_, peak := p.memory(t)
 	t.Logf("%d bodies of strangers: %d MB resident at the peak; p99 with a key %v of %d calls, alone %v", count, peak>>20, concurrent.p(99), concurrent.n(), alone.p(99))
 }
+
+// TestLoadHostileFiles reads hosted pictures that are made to cost time and memory; see [programs.AttackHosted].
+func TestLoadHostileFiles(t *testing.T) {
+	size, readers := 1<<20, 4
+	if testkit.Timing() {
+		size, readers = 14<<20, 60
+	}
+	p := startProcess(t)
+	programs.AttackHosted(t, p.base, keyOf(strings.TrimPrefix(p.base, "http://")), p.cmd.Process.Pid, size, readers, testkit.Timing())
+}

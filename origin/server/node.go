@@ -23,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/fetch"
+	"github.com/sightline-dev/sightline/origin/server/hosted"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/token"
@@ -40,6 +41,7 @@ type Node struct {
 	Tokens   *token.Tokens
 	Accounts *account.Registry
 	OpenedEngine
+	Files   *hosted.Files // hosted pictures and videos
 	Pool    *jobs.Pool
 	Handler *jobs.Handler
 	control *control.Server
@@ -112,11 +114,20 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
 	}
+	n.Files = hosted.New(hosted.Options{
+		Picture: n.Engine.HostedPicture, Thumbnail: n.Register.Thumbnail, Owner: n.owner, Blobs: n.Folder.Blobs,
+		KeepLocation: s.KeepLocation, Makers: system.Cores() / 2,
+	})
 	if n.decoder, err = newDecoder(&n.Settings, log); err != nil {
 		return nil, err
 	}
 	n.startPool()
 	return n, n.startLoops(ctx, u.Work)
+}
+
+// owner returns the account of a hosted picture, or its application if the operator owns that.
+func (n *Node) owner(p *blob.Picture) string {
+	return ""
 }
 
 // keepBundles stores this program's network bundles in the folder, in case a program with another network opens it later. It removes
@@ -253,6 +264,9 @@ func (n *Node) Close() error {
 	}
 	n.cancel()
 	n.loops.Wait()
+	if n.Files != nil {
+		errs = append(errs, n.Files.Close())
+	}
 	if n.Engine != nil {
 		errs = append(errs, n.Engine.Close())
 	}

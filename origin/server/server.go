@@ -1,26 +1,20 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/control"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
-	"github.com/sightline-dev/sightline/origin/server/location"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
@@ -85,7 +79,8 @@ func (srv *Server) wire() error {
 	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts:        mounts,
-		Hosted:        (&hostedFiles{engine: srv.Engine, register: srv.Register, blobs: srv.Folder.Blobs, keepLocation: srv.Settings.KeepLocation}).open,
+		Hosted:        srv.Files.Open,
+		HostedRates:   srv.hostedRates(),
 		MaxBody:       srv.Settings.MaxBody,
 		BodyBudget:    max(2*srv.Settings.MaxBody, min(memory/4, 2<<30)),
 		AnswerBudget:  8 * srv.Settings.MaxAnswer, // one answer may take half: the records and the text of two answers
@@ -122,11 +117,24 @@ func (srv *Server) module() string {
 // connsPerIP returns the maximum number of connections of one client: an eighth of MaxConns, at least 16. On loopback and behind a proxy it
 // returns 0 (unlimited), because the proxy is one client for many users.
 func (srv *Server) connsPerIP() int {
-	host, _, err := net.SplitHostPort(srv.Settings.Listen)
-	if srv.Settings.BehindProxy || err == nil && system.IsLoopback(host) {
+	if srv.Settings.BehindProxy || srv.listensOnLoopback() {
 		return 0
 	}
 	return max(16, srv.Settings.MaxConns/8)
+}
+
+// listensOnLoopback reports whether only this machine can connect.
+func (srv *Server) listensOnLoopback() bool {
+	host, _, err := net.SplitHostPort(srv.Settings.Listen)
+	return err == nil && system.IsLoopback(host)
+}
+
+// hostedRates returns the rates below /hosted/. On loopback without a proxy there are none, because every client is on this machine.
+func (srv *Server) hostedRates() httpd.HostedRates {
+	if !srv.Settings.BehindProxy && srv.listensOnLoopback() {
+		return httpd.HostedRates{}
+	}
+	return srv.Settings.Hosted
 }
 
 func (srv *Server) gauges() []prometheus.Collector {
@@ -177,91 +185,4 @@ func (srv *Server) close() error {
 		errs = append(errs, srv.Node.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// Entity tags of hosted pictures. They can be constants: the bytes of a name never change, and no two pictures share a URL. A tag derived
-// from the bytes would reveal the hash of a picture to strangers.
-const (
-	tagReduced  = `"2"` // without the place; increase it when package location removes more
-	tagOriginal = `"0"`
-)
-
-// hostedFiles serves the engine's hosted pictures and videos.
-//
-//	/hosted/NAME            without the place where the picture or the video was taken, unless a setting keeps it
-//	/hosted/NAME/SHA256     the original: only callers who may read the input know its hash
-//	/hosted/NAME/thumbnail
-type hostedFiles struct {
-	engine       Engine
-	register     *register.Register
-	blobs        *blob.Folder
-	keepLocation bool
-
-	planning sync.Mutex // held while a whole file is in memory, so that only one is
-}
-
-// open returns the hosted picture or video for the path name.
-func (h *hostedFiles) open(ctx context.Context, name string) (httpd.Picture, error) {
-	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
-		thumb, err := h.register.Thumbnail(picture)
-		body := io.NopCloser(bytes.NewReader(thumb))
-		return httpd.Picture{ContentType: "image/jpeg", Tag: tagReduced, Size: int64(len(thumb)), Body: body}, err
-	}
-	name, hash, original := strings.Cut(name, "/")
-	p, err := h.engine.HostedPicture(name)
-	if err == nil && original && p.Hash.String() != hash {
-		err = blob.ErrNotFound
-	}
-	if err != nil {
-		return httpd.Picture{}, err
-	}
-	size, err := h.blobs.Len(ctx, p.Hash)
-	if err != nil {
-		return httpd.Picture{}, err
-	}
-	body, err := h.blobs.Open(ctx, p.Hash)
-	if err != nil {
-		return httpd.Picture{}, err
-	}
-	out := httpd.Picture{ContentType: p.ContentType, Tag: tagOriginal, Size: size, Body: body}
-	if !original && !h.keepLocation {
-		out.Tag = tagReduced
-		out.Body = &reducedReader{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash) }}
-	}
-	return out, nil
-}
-
-// reduce returns a reader of a picture or a video without its place.
-func (h *hostedFiles) reduce(ctx context.Context, hash blob.Hash) (io.Reader, error) {
-	h.planning.Lock()
-	defer h.planning.Unlock()
-	data, err := h.blobs.Get(ctx, hash)
-	if err != nil {
-		return nil, err
-	}
-	edits, err := location.Edits(ctx, data)
-	if err != nil {
-		return nil, err
-	}
-	location.Apply(edits, data, 0)
-	return bytes.NewReader(data), nil
-}
-
-// reducedReader reads a picture or a video without its place. The first Read calls open.
-type reducedReader struct {
-	io.Closer
-	open func() (io.Reader, error)
-	from io.Reader
-}
-
-// Read implements [io.Reader].
-func (r *reducedReader) Read(p []byte) (int, error) {
-	if r.from == nil {
-		from, err := r.open()
-		if err != nil {
-			return 0, err
-		}
-		r.from = from
-	}
-	return r.from.Read(p)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/server/data"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/token"
 	"github.com/sightline-dev/sightline/origin/server/video"
@@ -58,6 +59,7 @@ type Settings struct {
 	TokenLife    time.Duration
 	Rate         auth.Rate // limit of calls with accounts' keys
 	OperatorRate auth.Rate // limit of calls with the operator's keys
+	Hosted       httpd.HostedRates
 
 	Copies func(app string) (api.SyncStatus, bool) // sync status of each replica in this process; nil: there are no replicas
 
@@ -114,6 +116,8 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.Float64("rate", 10, "rate limit in `calls` per second for each key of an account, and for each application's tokens; 0 means unlimited")
 	f.Int("burst", 100, "burst size of the rate limits, in `calls`")
 	f.Float64("cli-key-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
+	f.Float64("hosted-rate", 100, "rate limit in `requests` per second below /hosted/ for each client address; 0 means unlimited")
+	f.String("hosted-bytes", "32MB", "limit of a second's answers below /hosted/ for each client address, as a `size`; 0 means unlimited")
 	if o.Flags != nil {
 		o.Flags(f)
 	}
@@ -255,6 +259,20 @@ func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
 		*rate = auth.Rate{PerSecond: n, Burst: burst}
 		if n == 0 {
 			*rate = auth.Rate{PerSecond: -1}
+		}
+	}
+	return s.parseHosted(k)
+}
+
+// parseHosted reads the rates below /hosted/.
+func (s *Settings) parseHosted(k *koanf.Koanf) (err error) {
+	s.Hosted.Requests, err = strconv.ParseFloat(k.String("hosted-rate"), 64)
+	if n := s.Hosted.Requests; err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
+		return Usagef("hosted-rate: %q is not a number of requests per second", k.String("hosted-rate"))
+	}
+	if text := k.String("hosted-bytes"); text != "0" {
+		if s.Hosted.Bytes, err = ParseSize(text); err != nil {
+			return Usagef("hosted-bytes: %w", err)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/origin/server/httpd"
 )
 
 func read(t *testing.T, environ []string, args ...string) (Settings, error) {
@@ -38,6 +39,7 @@ func TestSettingsDefaults(t *testing.T) {
 		Listen: "127.0.0.1:8080", Data: "sightline-data", Language: "en", KeepPredicted: 24 * time.Hour,
 		MaxBody: 96 << 20, MaxAnswer: 16 << 20, MaxVideo: 80 << 20, VideoTime: 15 * time.Minute, VideoCallTime: 20 * time.Minute, MinFree: 512 << 20, MaxConns: 2048, LogFormat: "auto", LogLevel: slog.LevelInfo,
 		TokenLife: 15 * time.Minute, Rate: auth.Rate{PerSecond: 10, Burst: 100}, OperatorRate: auth.Rate{PerSecond: -1},
+		Hosted: httpd.HostedRates{Requests: 100, Bytes: 32 << 20},
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
 		t.Errorf("settings = %+v, want %+v", s, want)

@@ -13,6 +13,9 @@ func (m room) Reserve(bytes int64) bool { return uint64(bytes) <= uint64(m) }
 // Room implements [api.Memory].
 func (m room) Room() int64 { return int64(m) }
 
+// Settle implements [api.Memory]. The host settles the memory when the answer arrives.
+func (room) Settle(int64) {}
+
 // request is a request with the room for its answer.
 //
 //field:message envelope of request

@@ -19,6 +19,8 @@ func (m room) Reserve(bytes int64) bool { return bytes <= int64(m) }
 
 func (m room) Room() int64 { return int64(m) }
 
+func (room) Settle(int64) {}
+
 // TestLargeAnswersAreTheSame compares the module with the native core for answers above the limit and above the host's memory.
 func TestLargeAnswersAreTheSame(t *testing.T) {
 	set := apitest.Tiny(t)

@@ -35,6 +35,8 @@ type Memory interface {
 	Reserve(bytes int64) bool
 	// Room returns the maximum bytes that Reserve would grant now.
 	Room() int64
+	// Settle gives back the memory beyond bytes in total.
+	Settle(bytes int64)
 }
 
 // Field is one header line of an answer.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
 // gate is the listener of a server. It limits the number of connections, for each client and in total. If there are too many in total, it
@@ -57,15 +59,18 @@ type conn struct {
 	answer   *share       // memory of the current answer; nil: none
 
 	// Deadlines of the current answer; see Write.
-	each  time.Duration // time for the client to take one chunk; 0: the library's deadlines apply
-	grace time.Duration // time until the minimum rate applies; 0: it never does
-	began time.Time
-	sent  int64
+	each   time.Duration // time for the client to take one chunk; 0: the library's deadlines apply
+	grace  time.Duration // waiting time until the minimum rate applies; 0: it never does
+	waited time.Duration // time that the server has waited for the client to take the answer
+	sent   int64
 
 	// Guarded by gate.mu.
 	place  *list.Element // place in gate.waiting; nil while a request is served
 	closed bool
 }
+
+// maxUnsent is the maximum number of bytes that the kernel holds for a client that does not read.
+const maxUnsent = pieceBytes
 
 // Phases of a connection.
 const (
@@ -94,6 +99,7 @@ func (g *gate) Accept() (net.Conn, error) {
 			_ = raw.Close()
 			continue
 		}
+		system.LimitUnsent(raw, maxUnsent)
 		return c, nil
 	}
 }
@@ -191,23 +197,26 @@ const pieceBytes = 64 << 10
 
 // pace sets the time limits of an answer. late is the stream that writes the answer, or nil.
 func (c *conn) pace(late *stream) {
-	c.each, c.grace, c.began, c.sent = stallTimeout, writeTimeout, c.gate.now(), 0
-	if late != nil {
-		c.each, c.grace = late.each, 0 // the handler determines the stream's duration
+	c.each, c.grace, c.waited, c.sent = stallTimeout, writeTimeout, 0, 0
+	if late != nil && late.live {
+		c.grace = 0 // most of the time there is nothing to send
 	}
 }
 
 // Write writes an answer in chunks. The client must take each chunk within c.each and, after c.grace, all of them at the minimum rate. A
-// rate alone is not enough: the network's buffers take megabytes, so it would take minutes to notice that a client reads nothing.
+// rate alone is not enough: the network's buffers take megabytes, so it would take minutes to notice that a client reads nothing. Only the
+// time in which the server waits for the client counts, so a client never pays for a slow disk or a long computation.
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(n+pieceBytes, len(p))]
-		if err := c.schedule(); err != nil {
+		began := c.gate.now()
+		if err := c.schedule(began); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(piece)
 		n += m
 		c.sent += int64(m)
+		c.waited += c.gate.now().Sub(began)
 		if err != nil || n == len(p) {
 			return n, err
 		}
@@ -215,26 +224,23 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// schedule sets the deadline of the next chunk.
-func (c *conn) schedule() error {
+// schedule sets the deadline of the next chunk, which begins now.
+func (c *conn) schedule(now time.Time) error {
 	if c.each == 0 {
 		return nil
 	}
-	deadline := c.gate.now().Add(c.each)
+	allowed := c.each
 	if c.grace > 0 {
-		least := c.began.Add(c.grace + time.Duration(float64(c.sent)/minRate*float64(time.Second)))
-		if least.Before(deadline) {
-			deadline = least
-		}
+		allowed = min(allowed, c.grace+time.Duration(float64(c.sent)/minRate*float64(time.Second))-c.waited)
 	}
-	return c.Conn.SetWriteDeadline(deadline)
+	return c.Conn.SetWriteDeadline(now.Add(allowed))
 }
 
 // onState handles a state change from the library. It releases the memory of an answer that has been written.
 func onState(c net.Conn, state fasthttp.ConnState) {
 	wrapper := c.(*conn)
 	if wrapper.answer != nil && (state == fasthttp.StateIdle || state == fasthttp.StateClosed) {
-		wrapper.answer.settle(0)
+		wrapper.answer.Settle(0)
 		wrapper.answer = nil
 	}
 	switch {

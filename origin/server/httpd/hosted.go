@@ -1,10 +1,11 @@
 package httpd
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -17,9 +18,13 @@ import (
 // Picture is a hosted picture or video to send.
 type Picture struct {
 	ContentType string
-	Tag         string        // entity tag of the bytes, in quotes; empty: no tag
-	Size        int64         // number of bytes of Body
-	Body        io.ReadCloser // returns an error instead of io.EOF if the bytes are damaged
+	Tag         string // entity tag of the bytes, in quotes; empty: no tag
+	Size        int64  // number of bytes
+
+	// Open returns a reader of the bytes from ≤ i < to, which the caller closes. A Read of a damaged part returns an error and none of its
+	// bytes. Open may wait, and stops when ctx ends or the client of r disconnects. It takes the reader's memory from r.Memory. If it
+	// waits too long or finds no memory, the error wraps api.ErrBusy. If the picture is damaged, the error wraps blob.ErrCorrupt.
+	Open func(ctx context.Context, r *api.Request, from, to int64) (io.ReadCloser, error)
 }
 
 // hostedCache lets any cache store a picture. The cache must ask before each use, because a picture can be deleted. If it sends the current
@@ -29,33 +34,35 @@ const hostedCache = "public, no-cache"
 // serveHostedFile answers with a picture or a video, a part of it, or 304 to a cache that stores it. Browsers display only raster pictures
 // and videos.
 func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
-	if r.Method != "GET" && r.Method != "HEAD" {
-		res := s.refuse(r, errMethod)
+	refuse := func(err error) int {
+		res := s.refuse(r, err)
 		return s.write(ctx, id, &res)
+	}
+	if r.Method != "GET" && r.Method != "HEAD" {
+		return refuse(errMethod)
+	}
+	if err := s.hosted.take(r.Remote, s.now()); err != nil {
+		return refuse(err)
 	}
 	p, err := s.o.Hosted(s.ctx, name)
 	if errors.Is(err, blob.ErrNotFound) {
-		res := s.refuse(r, errPath)
-		return s.write(ctx, id, &res)
+		return refuse(errPath)
 	}
 	if err != nil {
 		panic(fmt.Errorf("hosted picture: %w", err)) // the server answers and counts it like a bug
 	}
 	h := &ctx.Response.Header
-	s.common(ctx, id)
-	h.Set("Cache-Control", hostedCache)
-	if p.Tag != "" {
-		h.Set("ETag", p.Tag)
-	}
-	unsent := func(status int) int {
-		if err := p.Body.Close(); err != nil {
-			s.o.Log.Warn("hosted picture", "error", err)
+	describe := func(status int) int {
+		s.common(ctx, id)
+		h.Set("Cache-Control", hostedCache)
+		if p.Tag != "" {
+			h.Set("ETag", p.Tag)
 		}
 		ctx.SetStatusCode(status)
 		return status
 	}
 	if p.Tag != "" && static.Matches(r.Header("If-None-Match"), p.Tag) {
-		return unsent(fasthttp.StatusNotModified)
+		return describe(fasthttp.StatusNotModified)
 	}
 	part, status := span{0, p.Size}, fasthttp.StatusOK
 	if rangeHeader := r.Header("Range"); rangeHeader != "" && r.Method == "GET" && matchesIfRange(r.Header("If-Range"), p.Tag) {
@@ -68,27 +75,53 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.end-1, p.Size))
 		}
 	}
+	var body io.ReadCloser = http.NoBody
+	if r.Method == "GET" && status != fasthttp.StatusRequestedRangeNotSatisfiable {
+		if body, err = s.openHosted(ctx, r, &p, part); err != nil {
+			h.Del("Content-Range")
+			return refuse(err)
+		}
+	}
+	describe(status)
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Security-Policy", hostedPolicy)
 	if isRenderable(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
 		h.Set("Content-Security-Policy", videoPolicy)
 	}
 	if status == fasthttp.StatusRequestedRangeNotSatisfiable {
-		return unsent(status)
+		return status
 	}
-	ctx.SetStatusCode(status)
 	h.SetContentType("application/octet-stream")
 	if isRenderable(p.ContentType) {
 		h.SetContentType(p.ContentType)
 	} else {
 		h.Set("Content-Disposition", "attachment")
 	}
-	body := p.Body
-	if status == fasthttp.StatusPartialContent {
-		body = &section{body, part.from, part.end - part.from}
-	}
-	ctx.Response.SetBodyStream(newCompleteBody(body), int(part.end-part.from))
+	ctx.Response.SetBodyStream(body, int(part.end-part.from))
 	return status
+}
+
+// openHosted returns a reader of a part of a picture, or a refusal. A damaged picture arrives short, which every client notices.
+func (s *Server) openHosted(ctx *fasthttp.RequestCtx, r *api.Request, p *Picture, part span) (io.ReadCloser, error) {
+	if err := s.hosted.takeBytes(r.Remote, part.end-part.from, s.now()); err != nil {
+		return nil, err
+	}
+	c := connOf(ctx)
+	c.answer = &share{of: s.answers, caller: func() string { return "network " + r.Remote }}
+	r.Memory, r.Watch = c.answer, c.watch
+	body, err := p.Open(s.ctx, r, part.from, part.end)
+	switch {
+	case errors.Is(err, blob.ErrCorrupt):
+		s.o.Log.Error("hosted picture", "error", err)
+		return failedBody{err}, nil
+	case errors.Is(err, blob.ErrNotFound): // deleted meanwhile
+		return nil, errPath
+	case errors.Is(err, api.ErrBusy), errors.Is(err, context.Canceled):
+		return nil, errSending
+	case err != nil:
+		panic(fmt.Errorf("hosted picture: %w", err))
+	}
+	return body, nil
 }
 
 // matchesIfRange reports whether an If-Range header permits a partial answer: it is absent or equals the tag. A weak tag never equals it.
@@ -105,24 +138,11 @@ func isRenderable(contentType string) bool {
 	return false
 }
 
-// completeBody delays the last byte until the source has confirmed all bytes. So a damaged picture arrives incomplete, which every client
-// notices.
-type completeBody struct {
-	io.Closer
-	from *bufio.Reader
-}
+// failedBody is a body of which nothing can be sent.
+type failedBody struct{ err error }
 
-func newCompleteBody(from io.ReadCloser) completeBody {
-	return completeBody{from, bufio.NewReader(from)}
-}
+// Read implements [io.Reader].
+func (f failedBody) Read([]byte) (int, error) { return 0, f.err }
 
-func (w completeBody) Read(p []byte) (int, error) {
-	switch _, err := w.from.Peek(2); {
-	case err == nil:
-		return w.from.Read(p[:min(len(p), w.from.Buffered()-1)])
-	case errors.Is(err, io.EOF):
-		return w.from.Read(p)
-	default:
-		return 0, err
-	}
-}
+// Close implements [io.Closer].
+func (f failedBody) Close() error { return nil }

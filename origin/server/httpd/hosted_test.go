@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -17,7 +22,7 @@ import (
 // pictures has one hosted picture. Its Open is a function for Options.Hosted.
 type pictures struct {
 	p   Picture
-	err error
+	err error // error of opening the picture
 	b   string
 }
 
@@ -27,22 +32,10 @@ func (p pictures) Open(_ context.Context, name string) (Picture, error) {
 	}
 	out := p.p
 	out.Size = int64(len(p.b))
-	out.Body = io.NopCloser(&failing{strings.NewReader(p.b), p.err})
-	return out, nil
-}
-
-// failing returns err instead of io.EOF. If err is nil, it returns io.EOF.
-type failing struct {
-	io.Reader
-	err error
-}
-
-func (f *failing) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
-	if errors.Is(err, io.EOF) && f.err != nil {
-		err = f.err
+	out.Open = func(_ context.Context, _ *api.Request, from, to int64) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(p.b[from:to])), p.err
 	}
-	return n, err
+	return out, nil
 }
 
 func TestHostedPicture(t *testing.T) {
@@ -261,52 +254,82 @@ func TestCacheHasTheWholeOfARange(t *testing.T) {
 	}
 }
 
-func TestDamagedPictureArrivesShort(t *testing.T) {
-	for _, n := range []int{1, 5, 100_000} {
-		for _, part := range []string{"", "bytes=0-0", "bytes=0-2"} { // also if the damage is outside of the range
-			o := options(&echo{})
-			o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", n), err: blob.ErrCorrupt}.Open
-			_, address := start(t, o)
-			req, err := http.NewRequest("GET", "http://"+address+"/hosted/0123456789abcdef0123456789abcdef", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
+// TestHostedRefusals requests a picture that cannot be opened. A damaged one arrives short, or not at all.
+func TestHostedRefusals(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("plan: %w", api.ErrBusy), "503"},
+		{fmt.Errorf("deleted: %w", blob.ErrNotFound), "404"},
+		{errors.New("disk"), "500"},
+		{fmt.Errorf("hash: %w", blob.ErrCorrupt), "cut off"},
+	} {
+		o := options(&echo{})
+		o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: "picture", err: tt.err}.Open
+		_, address := start(t, o)
+		res, err := http.Get("http://" + address + "/hosted/0123456789abcdef0123456789abcdef")
+		got := "cut off"
+		if err == nil {
+			if _, err = io.ReadAll(res.Body); err == nil {
+				got = strconv.Itoa(res.StatusCode)
 			}
-			if part != "" {
-				req.Header.Set("Range", part)
-			}
-			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				continue // no answer at all is fine, too
-			}
-			b, err := io.ReadAll(res.Body)
 			_ = res.Body.Close()
-			if err == nil || int64(len(b)) >= res.ContentLength {
-				t.Errorf("range %q of a damaged picture of %d bytes arrives with %d of %d, %v", part, n, len(b), res.ContentLength, err)
-			}
+		}
+		if got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
 		}
 	}
 }
 
-func TestWholeReadsEveryWay(t *testing.T) {
-	for _, size := range []int{1, 2, 3, 7, 100} {
-		for _, n := range []int{0, 1, 2, 3, 50} {
-			want := strings.Repeat("abc", n)[:n]
-			w := newCompleteBody(io.NopCloser(strings.NewReader(want)))
-			var got []byte
-			p := make([]byte, size)
-			for {
-				n, err := w.Read(p)
-				got = append(got, p[:n]...)
-				if err != nil {
-					if !errors.Is(err, io.EOF) {
-						t.Fatal(err)
+// TestHostedRates exceeds the two rates below /hosted/. Other networks and other paths are not affected, and the rate comes back.
+func TestHostedRates(t *testing.T) {
+	o := options(&echo{})
+	o.Hosted = pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: strings.Repeat("p", 4096)}.Open
+	const path = "/hosted/0123456789abcdef0123456789abcdef"
+	get := func(l *pipeListener, ip, request string) string {
+		c := l.dial(ip)
+		defer c.Close()
+		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", request)
+		b, _ := io.ReadAll(c)
+		status, _, _ := strings.Cut(strings.TrimPrefix(string(b), "HTTP/1.1 "), " ")
+		return status
+	}
+	for _, tt := range []struct {
+		name    string
+		rates   HostedRates
+		request string
+		passing int    // requests that pass at once
+		then    string // status of the next answer
+	}{
+		{"requests", HostedRates{Requests: 0.5}, "HEAD " + path, 10, "429"},
+		{"unknown names", HostedRates{Requests: 0.5}, "GET /hosted/x", 10, "429"},
+		{"bytes", HostedRates{Bytes: 1024}, "GET " + path, 5, "429"}, // 20 KB at once
+		{"none", HostedRates{}, "GET " + path, 200, "200"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := o
+			o.HostedRates, o.Metrics = tt.rates, prometheus.NewRegistry()
+			inBubble(t, o, func(t *testing.T, _ *Server, l *pipeListener) {
+				for i := range tt.passing {
+					if got := get(l, "192.0.2.1", tt.request); got != "200" && got != "404" {
+						t.Fatalf("request %d: %s", i, got)
 					}
-					break
 				}
-			}
-			if string(got) != want {
-				t.Errorf("buffers of %d: %q, want %q", size, got, want)
-			}
-		}
+				if got := get(l, "192.0.2.1", tt.request); got != tt.then {
+					t.Errorf("the next request: %s, want %s", got, tt.then)
+				}
+				if got := get(l, "192.0.2.2", tt.request); got != "200" && got != "404" {
+					t.Errorf("another network: %s", got)
+				}
+				if got := get(l, "192.0.2.1", "GET /v2/x"); got != "200" {
+					t.Errorf("another path: %s", got)
+				}
+				time.Sleep(4 * time.Second) // virtual
+				if got := get(l, "192.0.2.1", tt.request); got != "200" && got != "404" {
+					t.Errorf("four seconds later: %s", got)
+				}
+			})
+		})
 	}
 }

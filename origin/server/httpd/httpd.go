@@ -45,8 +45,8 @@ import (
 // Handler answers requests. r and its bytes belong to the handler until Serve returns. The response belongs to the server from then on. The
 // server calls a handler concurrently.
 //
-// If a response has a Stream, ctx and r are valid until the stream has returned. The client has writeTimeout to take each chunk of its
-// output. A stream needs HTTP/1.1.
+// If a response has a Stream, ctx and r are valid until the stream has returned, and so is the memory that r.Memory reserved. A stream needs
+// HTTP/1.1.
 type Handler interface {
 	Serve(ctx context.Context, r *api.Request) api.Response
 	// Refuse returns the answer to a request that the server rejects with err.
@@ -72,8 +72,9 @@ type Mount struct {
 
 	CallTimeout time.Duration // time limit of the work behind one request, including a stream; 0 means 5 min
 
-	// Live marks mounts whose answers are long streams that mostly wait. Their calls end when the server begins to drain. The client has
-	// stallTimeout to take each chunk, and may receive the stream as a WebSocket; see socket.go.
+	// Live marks mounts whose streams without a length are long and mostly wait. They have no minimum rate: the client has stallTimeout to
+	// take each chunk. It may receive the stream as a WebSocket; see socket.go. All calls of a live mount end when the server begins to
+	// drain.
 	Live bool
 }
 
@@ -83,8 +84,8 @@ const (
 	bodyTimeout   = time.Minute      // for a whole body
 	bodyGrace     = 5 * time.Second  // until a body must have the minimum rate
 	minRate       = 16 << 10         // bytes a second, for a body and for an answer
-	writeTimeout  = time.Minute      // until an answer must have the minimum rate; also for one chunk of a stream that is not live
-	stallTimeout  = 10 * time.Second // to take one chunk of any other answer
+	writeTimeout  = time.Minute      // time that a client may take for an answer before it must have the minimum rate
+	stallTimeout  = 10 * time.Second // to take one chunk of an answer
 	idleTimeout   = time.Minute      // between requests
 )
 
@@ -97,7 +98,8 @@ type Options struct {
 
 	// Hosted returns the picture or video with the given name below /hosted/. It wraps blob.ErrNotFound for an unknown, malformed or
 	// expired name. nil: the server has no hosted files.
-	Hosted func(ctx context.Context, name string) (Picture, error)
+	Hosted      func(ctx context.Context, name string) (Picture, error)
+	HostedRates HostedRates
 
 	MaxBody       int64 // maximum size of one body
 	BodyBudget    int64 // bytes of all bodies at once; bodies of anonymous callers have 1/16 of it in addition
@@ -140,6 +142,7 @@ type Server struct {
 	bodies   *shares.Shares // memory of bodies of identified callers
 	unknown  *shares.Shares // memory of bodies of anonymous callers, by network
 	answers  *shares.Shares
+	hosted   hostedLimiters
 	draining atomic.Bool
 
 	ctx    context.Context // parent of all calls' contexts; ends when Drain gives up on them
@@ -162,6 +165,7 @@ func New(o Options) (*Server, error) {
 	s.bodies = shares.New(o.BodyBudget, o.MaxBody+1)
 	s.unknown = shares.New(max(o.BodyBudget/16, maxStrangerBody), 0)
 	s.answers = shares.New(o.AnswerBudget, 0)
+	s.hosted = newHostedLimiters(o.HostedRates)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.live, s.still = context.WithCancel(s.ctx)
 	if err := s.metrics.register(o.Metrics, s); err != nil {
@@ -329,7 +333,9 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		if !r.Memory.Reserve(int64(len(res.Body))) {
 			res = s.withhold(r, res)
 		}
-		c.answer.settle(int64(len(res.Body)))
+		if res.Stream == nil { // a stream keeps its memory until it ends
+			c.answer.Settle(int64(len(res.Body)))
+		}
 	}
 	if head {
 		r.Method = "HEAD"
@@ -341,7 +347,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		if !ctx.Request.Header.IsHTTP11() {
 			res = s.refuse(r, errStream)
 		} else {
-			late = s.newStream(ctx, id, m, res.Stream, cancel)
+			late = s.newStream(ctx, id, m.Live && res.Length == 0, res.Stream, cancel)
 		}
 	}
 	if late != nil && m.Live && wantsSocket(ctx) {

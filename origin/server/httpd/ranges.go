@@ -1,8 +1,6 @@
 package httpd
 
 import (
-	"errors"
-	"io"
 	"strconv"
 	"strings"
 )
@@ -41,43 +39,3 @@ func number(digits string) int64 {
 	n, _ := strconv.ParseInt(digits, 10, 64) // on ErrRange n is the largest int64
 	return n
 }
-
-// section reads a part of a source. It always reads the whole source, because the source reports damage only at its end. A hosted picture
-// or video has at most 20 MB.
-type section struct {
-	from io.ReadCloser
-	skip int64 // unread bytes before the part
-	left int64 // unread bytes of the part
-}
-
-func (s *section) Read(p []byte) (int, error) {
-	if s.skip > 0 {
-		n, err := io.CopyN(io.Discard, s.from, s.skip)
-		s.skip -= n
-		if err != nil {
-			return 0, cutShort(err)
-		}
-	}
-	if s.left == 0 {
-		if _, err := io.Copy(io.Discard, s.from); err != nil {
-			return 0, err
-		}
-		return 0, io.EOF
-	}
-	n, err := s.from.Read(p[:min(int64(len(p)), s.left)])
-	if s.left -= int64(n); err != nil && s.left > 0 {
-		return n, cutShort(err)
-	}
-	return n, err
-}
-
-// cutShort returns the error for a source that ends too early.
-func cutShort(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// Close closes the source.
-func (s *section) Close() error { return s.from.Close() }

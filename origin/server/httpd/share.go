@@ -37,8 +37,8 @@ func (a *share) owner() string {
 	return a.name
 }
 
-// settle shrinks the share to total bytes, if it is larger.
-func (a *share) settle(total int64) {
+// Settle implements [api.Memory]. It shrinks the share to total bytes, if it is larger.
+func (a *share) Settle(total int64) {
 	if n := a.reserved - max(total-smallAnswer, 0); n > 0 {
 		a.of.Give(a.name, n)
 		a.reserved -= n

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/sightline-dev/sightline/core/api"
 )
 
@@ -79,9 +81,23 @@ func TestHostileReaders(t *testing.T) {
 	})
 }
 
-// TestPacedAnswer reads an answer at a rate. A client with at least the minimum rate gets all of it, however long that takes.
+// TestPacedAnswer reads an answer at a rate. A client with at least the minimum rate gets all of it, however long that takes, and however
+// long the server computes meanwhile. The rate is the same for a body, a stream and a hosted file.
 func TestPacedAnswer(t *testing.T) {
 	const size = 3 << 20
+	stream := func(pause time.Duration) Options {
+		return options(streaming(func(_ context.Context, w io.Writer) error {
+			for range size / chunkBytes {
+				time.Sleep(pause) // virtual
+				if _, err := w.Write(make([]byte, chunkBytes)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	file := options(&echo{})
+	file.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", size)}.Open
 	for _, tt := range []struct {
 		name     string
 		bytes    int // per read
@@ -93,22 +109,71 @@ func TestPacedAnswer(t *testing.T) {
 		{"dripping", 64 << 10, 9 * time.Second, false},
 		{"stalling", 1 << 20, 11 * time.Second, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, options(&heavy{size: size}), func(t *testing.T, _ *Server, l *pipeListener) {
-				c := asks(l, "a", "/v2/big")
-				defer c.Close()
-				got, b := 0, make([]byte, tt.bytes)
-				for err := error(nil); err == nil; time.Sleep(tt.pause) {
-					var n int
-					n, err = io.ReadFull(c, b)
-					got += n
-				}
-				if complete := got > size; complete != tt.complete {
-					t.Errorf("%d bytes of %d, whole: %t, want %t", got, size, complete, tt.complete)
-				}
+		for kind, of := range map[string]struct {
+			o    Options
+			path string
+		}{
+			"body":                      {options(&heavy{size: size}), "/v2/big"},
+			"stream":                    {stream(0), "/v2/x"},
+			"stream of a slow producer": {stream(15 * time.Second), "/v2/x"},
+			"file":                      {file, "/hosted/0123456789abcdef0123456789abcdef"},
+		} {
+			if kind == "stream of a slow producer" && tt.name == "dripping" {
+				continue // the client is faster than the producer
+			}
+			t.Run(kind+"/"+tt.name, func(t *testing.T) {
+				o := of.o
+				o.Metrics = prometheus.NewRegistry()
+				inBubble(t, o, func(t *testing.T, _ *Server, l *pipeListener) {
+					c := asks(l, "a", of.path)
+					defer c.Close()
+					got, b := 0, make([]byte, tt.bytes)
+					for err := error(nil); err == nil; time.Sleep(tt.pause) {
+						var n int
+						n, err = io.ReadFull(c, b)
+						got += n
+					}
+					if complete := got > size; complete != tt.complete {
+						t.Errorf("%d bytes of %d, whole: %t, want %t", got, size, complete, tt.complete)
+					}
+				})
 			})
-		})
+		}
 	}
+}
+
+// TestStreamsKeepTheirMemory makes streams reserve memory that they keep until they end. Others get what is left, and all of it afterwards.
+func TestStreamsKeepTheirMemory(t *testing.T) {
+	o := options(&answering{serve: func(_ context.Context, r *api.Request) api.Response {
+		if !r.Memory.Reserve(2 << 20) {
+			return api.Response{Status: 503}
+		}
+		return api.Response{Status: 200, Stream: func(w io.Writer) error {
+			_, err := w.Write(make([]byte, 1<<20))
+			return err
+		}}
+	}})
+	o.AnswerBudget = 8 << 20
+	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
+		var mute []net.Conn
+		for range 10 {
+			mute = append(mute, asks(l, "mute", "/v2/x"))
+		}
+		synctest.Wait()
+		if left := s.answers.Free(); left != o.AnswerBudget-2*(2<<20-smallAnswer) {
+			t.Errorf("%d bytes are left of %d, want those of two streams taken", left, o.AnswerBudget)
+		}
+		if status, size := readAnswer(asks(l, "other", "/v2/x")); status != "HTTP/1.1 200" || size < 1<<20 {
+			t.Errorf("another caller: %s with %d bytes", status, size)
+		}
+		for _, c := range mute {
+			_ = c.Close()
+		}
+		synctest.Wait()
+		if left := s.answers.Free(); left != o.AnswerBudget {
+			t.Errorf("%d bytes are left of %d at the end", left, o.AnswerBudget)
+		}
+	})
 }
 
 // identifyCaller returns the credential as the caller. Without a credential it refuses closed paths, and returns the unknown caller for

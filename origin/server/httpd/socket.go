@@ -112,7 +112,7 @@ func (t *stream) listen(k *websocket.Conn) {
 	}
 }
 
-// messages sends the data written since the last flush as one message. The client has t.each to take it.
+// messages sends the data written since the last flush as one message. The client has stallTimeout to take it.
 type messages struct {
 	t       *stream
 	k       *websocket.Conn
@@ -141,7 +141,7 @@ func (m *messages) Flush() error {
 		return m.err
 	}
 	m.t.conn.enter(writing)
-	if m.err = m.k.SetWriteDeadline(m.t.s.now().Add(m.t.each)); m.err == nil {
+	if m.err = m.k.SetWriteDeadline(m.t.s.now().Add(stallTimeout)); m.err == nil {
 		m.err = m.k.WriteMessage(websocket.BinaryMessage, m.pending)
 	}
 	if m.err != nil && !errors.Is(m.err, net.ErrClosed) {

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
 // A stream sends its output in chunks of chunkBytes. A live stream sends its output at each flush, and after liveChunkBytes.
 const (
-	chunkBytes     = 32 << 10
+	chunkBytes     = pieceBytes
 	liveChunkBytes = 1 << 10
 )
 
@@ -23,19 +22,14 @@ type stream struct {
 	conn   *conn
 	id     string
 	body   func(io.Writer) error
-	gather int                // size of a chunk
-	each   time.Duration      // time for the client to take a chunk
+	live   bool               // mostly waits for events, so it has no minimum rate
 	cancel context.CancelFunc // cancels the call's context
 	end    func()             // counts and logs the request; called once, when the stream ends
 }
 
-// newStream returns the stream for a mount's answer. body writes the answer.
-func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, m *Mount, body func(io.Writer) error, cancel context.CancelFunc) *stream {
-	t := &stream{s: s, conn: connOf(ctx), id: id, body: body, gather: chunkBytes, each: writeTimeout, cancel: cancel}
-	if m.Live {
-		t.gather, t.each = liveChunkBytes, stallTimeout
-	}
-	return t
+// newStream returns the stream for an answer. body writes the answer.
+func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, live bool, body func(io.Writer) error, cancel context.CancelFunc) *stream {
+	return &stream{s: s, conn: connOf(ctx), id: id, body: body, live: live, cancel: cancel}
 }
 
 var errCut = errors.New("the answer was cut off")
@@ -49,7 +43,11 @@ func (t *stream) Read([]byte) (int, error) { return 0, errCut }
 // WriteTo writes the body. If it returns an error, the library closes the connection before the last chunk, which every client notices.
 func (t *stream) WriteTo(w io.Writer) (n int64, err error) {
 	out := &chunks{t: t, w: w}
-	err = t.write(bufio.NewWriterSize(out, t.gather), func() (int64, error) { return out.sent, out.err })
+	size := chunkBytes
+	if t.live {
+		size = liveChunkBytes
+	}
+	err = t.write(bufio.NewWriterSize(out, size), func() (int64, error) { return out.sent, out.err })
 	return out.sent, err
 }
 
@@ -84,6 +82,9 @@ func (t *stream) write(w flusher, result func() (int64, error)) (err error) {
 // Close ends the request. The library always calls it.
 func (t *stream) Close() error {
 	t.cancel()
+	if t.conn.answer != nil {
+		t.conn.answer.Settle(0)
+	}
 	if t.end != nil {
 		t.end()
 		t.end = nil

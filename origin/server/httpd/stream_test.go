@@ -164,11 +164,11 @@ func TestStreamsHaveADeadlineForEachChunk(t *testing.T) {
 	}
 }
 
-// slowly takes two virtual seconds to read half a chunk.
+// slowly takes 1.5 virtual seconds to read half a chunk.
 type slowly struct{ io.Reader }
 
 func (s slowly) Read(p []byte) (int, error) {
-	time.Sleep(2 * time.Second)
+	time.Sleep(1500 * time.Millisecond)
 	return io.ReadFull(s.Reader, p[:min(len(p), chunkBytes/2)])
 }
 
