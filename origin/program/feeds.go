@@ -77,7 +77,7 @@ func feeds(srv *server.Server) ([]httpd.Mount, error) {
 	engine := srv.Engine.(native) // as open returned it
 	h := &feedHost{srv, engine}
 	f, err := feed.New(feed.Options{
-		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Pinner: srv.Hosted, Run: srv.Pool.Run,
+		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Pinner: srv.Hosted, Part: srv.Files.Part, Run: srv.Pool.Run,
 		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Storage: h.storage, Stable: h.stable,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -117,35 +118,42 @@ func (c *call) blob() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return c.part(size, c.picture)
+	return c.part(size, func(from, to int64) (api.Response, error) { return c.picture(from, to, size) })
 }
 
-// picture answers with the bytes from ≤ i < to of a picture.
-func (c *call) picture(from, to int64) (api.Response, error) {
-	if to-from <= maxBuffered && to <= 1<<20 {
-		data, err := c.f.o.Blobs.Get(c.ctx, c.hash)
-		if err == nil && int64(len(data)) < to {
-			err = blob.ErrCorrupt
-		}
+// picture answers with the bytes from ≤ i < to of a picture of the given size.
+func (c *call) picture(from, to, size int64) (api.Response, error) {
+	write := func(w io.Writer) error {
+		r, err := c.openPicture(from, to, size)
 		if err != nil {
-			return api.Response{}, err
+			return err
 		}
-		return api.Response{Body: data[from:to]}, nil
-	}
-	return api.Response{Length: to - from, Stream: func(w io.Writer) error { return c.copy(w, from, to) }}, nil
-}
-
-// copy writes a part of a picture. If the picture is damaged, the copy ends early with an error.
-func (c *call) copy(w io.Writer, from, to int64) error {
-	r, err := c.f.o.Blobs.Open(c.ctx, c.hash)
-	if err != nil {
-		return err
-	}
-	if _, err := io.CopyN(io.Discard, r, from); err != nil {
+		_, err = io.CopyN(w, r, to-from) // a damaged picture ends early
 		return errors.Join(err, r.Close())
 	}
-	_, err = io.CopyN(w, r, to-from)
-	return errors.Join(err, r.Close())
+	if to-from > maxBuffered {
+		return api.Response{Length: to - from, Stream: write}, nil
+	}
+	var buf bytes.Buffer
+	if err := write(&buf); err != nil {
+		return api.Response{}, err
+	}
+	return api.Response{Body: buf.Bytes()}, nil
+}
+
+// openPicture returns a reader that begins with the bytes from ≤ i < to of a picture.
+func (c *call) openPicture(from, to, size int64) (io.ReadCloser, error) {
+	if c.f.o.Part != nil && to-from < size {
+		return c.f.o.Part(c.ctx, c.r, c.caller(), c.hash, from, to)
+	}
+	r, err := c.f.o.Blobs.Open(c.ctx, c.hash)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.CopyN(io.Discard, r, from); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
 }
 
 // part answers with the range that the request asks for. size is the number of all bytes; read returns a range.

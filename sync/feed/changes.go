@@ -42,6 +42,9 @@ func (c *call) changes() (api.Response, error) {
 	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}
+	if m := c.r.Memory; m != nil && x.cursor < p.Log().Head() && m.Room() < catchUpBytes {
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedBusy, Detail: errSending, WaitMillis: 1000}
+	}
 	if x.live != once {
 		leave, err := c.f.streams.enter(c.app, &c.f.o.Limits)
 		if err != nil {
@@ -133,6 +136,12 @@ func (x *reader) parse() error {
 	}
 	return nil
 }
+
+// catchUpBytes is the memory of a reader that receives existing entries: the entries of a run, its frames and the compressor.
+const catchUpBytes = 1 << 20
+
+// errSending is the detail for a reader without memory.
+const errSending = "the server is sending too much data: read the earlier answers first, or try again"
 
 // errEnded ends a stream whose last frame has been sent.
 var errEnded = errors.New("ended")
@@ -339,8 +348,17 @@ func (x *reader) sendAppRecord() error {
 	return nil
 }
 
-// caughtUp sends the existing entries after the cursor.
+// caughtUp sends the existing entries after the cursor. Its memory counts for the caller while it sends.
 func (x *reader) caughtUp(l log.Log) error {
+	if x.cursor >= l.Head() {
+		return nil
+	}
+	if m := x.c.r.Memory; m != nil {
+		if !m.Reserve(catchUpBytes) {
+			return x.end(wire.WhyError, errSending, time.Second)
+		}
+		defer m.Settle(0)
+	}
 	var r run
 	for x.c.ctx.Err() == nil && x.cursor < l.Head() {
 		err := r.take(l, x.cursor)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -47,6 +48,10 @@ type Options struct {
 	Blobs    blob.Blobs         // store of the pictures
 	Pinner   Pinner             // pins pictures that replicas upload
 	Clock    func() time.Time
+
+	// Part returns a reader of the bytes from ≤ i < to of a picture, for a caller. It checks these bytes and reads no others. nil means that
+	// a part is read from the beginning of its picture.
+	Part func(ctx context.Context, r *api.Request, caller string, h blob.Hash, from, to int64) (io.ReadCloser, error)
 
 	// Run analyses the pictures of inputs that replicas created. nil means that the origin derives nothing from them.
 	Run func(ctx context.Context, jobs []api.Job) ([]api.Result, error)

@@ -64,6 +64,7 @@ type replica struct {
 	secret        string
 	seq           uint64 // sequence number of its newest operation
 	headers       map[string]string
+	memory        api.Memory // of the answers; nil: unlimited
 	sign          func(method, path, query string, body []byte) string
 }
 
@@ -82,7 +83,7 @@ func (w *world) join(app, key string) *replica {
 // ask sends one request.
 func (r *replica) ask(method, path string, body []byte) api.Response {
 	path, query, _ := strings.Cut(path, "?")
-	req := api.Request{Method: method, Path: path, Query: query, Authorization: r.authorization, Body: body}
+	req := api.Request{Method: method, Path: path, Query: query, Authorization: r.authorization, Body: body, Memory: r.memory}
 	if r.sign != nil {
 		req.Authorization = r.sign(method, path, query, body)
 	}

@@ -1,0 +1,84 @@
+package feed_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// budget is the memory of one answer.
+type budget struct{ all, reserved, peak int64 }
+
+func (b *budget) Reserve(total int64) bool {
+	if total > b.all {
+		return false
+	}
+	b.reserved = max(b.reserved, total)
+	b.peak = max(b.peak, b.reserved)
+	return true
+}
+func (b *budget) Room() int64        { return b.all }
+func (b *budget) Settle(total int64) { b.reserved = min(b.reserved, total) }
+
+// TestCatchUpNeedsMemory requests existing entries with too little memory, with none of them missing, and with enough memory. A reader
+// without memory is refused and retries. A reader holds memory only while it receives existing entries.
+func TestCatchUpNeedsMemory(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	r.mustPush(r.next(&log.ConceptCreate{ID: "a", Name: "a", Language: "en"}))
+	r.memory = &budget{all: 100 << 10}
+	if no := r.mustRefuse("GET", "/v2/sync/changes?app="+r.app+"&p=0&since=0", nil); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
+		t.Errorf("without memory: %+v", no)
+	}
+	l := w.partition(r.app).Log()
+	epoch := l.Epoch()
+	if got := r.pull(fmt.Sprintf("since=%d&epoch=%x", l.Head(), epoch[:])); len(got) == 0 {
+		t.Error("a reader that lacks nothing got no frame")
+	}
+	b := &budget{all: 2 << 20}
+	r.memory = b
+	if got := r.pull("since=0"); len(got) < 2 {
+		t.Errorf("%d frames", len(got))
+	}
+	if b.peak == 0 || b.reserved != 0 {
+		t.Errorf("%d bytes were reserved, and %d still are", b.peak, b.reserved)
+	}
+}
+
+// TestPartsOfPictures requests parts of a picture. The feed reads them by Part, and complete pictures from the store.
+func TestPartsOfPictures(t *testing.T) {
+	data := []byte(strings.Repeat("0123456789", 60_000))
+	var asked []string
+	w := newWorld(t, func(o *feed.Options) {
+		o.Part = func(_ context.Context, r *api.Request, caller string, h blob.Hash, from, to int64) (io.ReadCloser, error) {
+			if r == nil || caller == "" || h != blob.Sum(data) {
+				t.Errorf("request %v of %q for %v", r, caller, h)
+			}
+			asked = append(asked, fmt.Sprintf("%d-%d", from, to))
+			return io.NopCloser(bytes.NewReader(data[from:to])), nil
+		}
+	})
+	r := w.join(w.App, w.Key)
+	h := r.upload(data)
+	for _, tt := range []struct {
+		header   string
+		from, to int
+	}{{"bytes=0-0", 0, 1}, {"bytes=5-", 5, len(data)}, {"bytes=-7", len(data) - 7, len(data)}, {"bytes=0-", 0, len(data)}} {
+		r.headers = map[string]string{"Range": tt.header}
+		if res := r.must(206, "GET", r.blob(h), nil); !bytes.Equal(res.Body, data[tt.from:tt.to]) {
+			t.Errorf("%s: %d bytes", tt.header, len(res.Body))
+		}
+	}
+	if got, want := strings.Join(asked, " "), "0-1 5-600000 599993-600000"; got != want {
+		t.Errorf("asked for %s, want %s", got, want)
+	}
+}
