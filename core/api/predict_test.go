@@ -306,7 +306,7 @@ func TestBase64IsHosted(t *testing.T) {
 // brokenHosting fails to store any picture, like a full disk.
 type brokenHosting struct{ Hosting }
 
-func (brokenHosting) Add(context.Context, []byte, string, time.Time) (string, blob.Hash, error) {
+func (brokenHosting) Add(context.Context, blob.AppID, []byte, string, time.Time) (string, blob.Hash, error) {
 	return "", blob.Hash{}, errors.New("disk full")
 }
 

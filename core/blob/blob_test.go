@@ -76,7 +76,7 @@ func TestParseHash(t *testing.T) {
 func TestPaths(t *testing.T) {
 	fsys := blobtest.NewFS()
 	h := openHosted(t, blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1)})
-	name, hash, err := h.Add(t.Context(), []byte("x"), "../../etc", time.Time{})
+	name, hash, err := h.Add(t.Context(), blob.AppID{}, []byte("x"), "../../etc", time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +124,11 @@ func TestNamesSurviveRestart(t *testing.T) {
 	ends := blobtest.Noon().Add(time.Hour)
 	want := map[string]blob.Picture{}
 	for i := range 10 {
-		p := blob.Picture{ContentType: "image/" + strings.Repeat("x", 28*i)[:min(28*i, 249)]}
+		p := blob.Picture{App: blob.AppID{0: byte(i % 3)}, ContentType: "image/" + strings.Repeat("x", 28*i)[:min(28*i, 249)]}
 		if i%2 == 0 {
 			p.Expires = ends
 		}
-		name, hash, err := h.Add(t.Context(), []byte{byte(i / 3)}, p.ContentType, p.Expires)
+		name, hash, err := h.Add(t.Context(), p.App, []byte{byte(i / 3)}, p.ContentType, p.Expires)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestDamagedNames(t *testing.T) {
 	fsys := blobtest.NewFS()
 	o := blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1)}
 	h := openHosted(t, o)
-	name, _, err := h.Add(t.Context(), []byte("x"), "image/png", time.Time{})
+	name, _, err := h.Add(t.Context(), blob.AppID{}, []byte("x"), "image/png", time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +168,57 @@ func TestDamagedNames(t *testing.T) {
 	}
 	if files := fsys.Files(); len(files) != 0 {
 		t.Errorf("files left: %v", files)
+	}
+}
+
+// TestEndedNamesAfterCrashes deletes an application and fails each file operation of the sweep that follows. After a power cut there, no
+// name of the application is found, and the next sweep deletes the other names and all their pictures.
+func TestEndedNamesAfterCrashes(t *testing.T) {
+	for at := 1; ; at++ {
+		fsys := blobtest.NewFS()
+		ended := false
+		app := blob.AppID{1}
+		o := blob.HostedOptions{
+			FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1),
+			Ended: func(a blob.AppID) (bool, error) { return ended && a == app, nil },
+		}
+		h := openHosted(t, o)
+		var names []string
+		for i := range 3 {
+			name, _, err := h.Add(t.Context(), app, []byte{byte(i)}, "image/png", time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
+		}
+		ended = true
+		fsys.FailAt(at, true)
+		_, err := h.Sweep(t.Context(), blobtest.Noon())
+		done := fsys.Ops() < at
+		if !done && !errors.Is(err, blobtest.ErrFault) || done && err != nil {
+			t.Errorf("Sweep with a fault at %d = %v", at, err)
+		}
+		fsys.FailAt(0, false)
+		fsys.Crash(rand.New(rand.NewPCG(uint64(at), 4)))
+		o.Blobs = openFolder(t, fsys)
+		h = openHosted(t, o)
+		for _, name := range names {
+			if p, err := h.Lookup(name, blobtest.Noon()); !errors.Is(err, blob.ErrNotFound) {
+				t.Errorf("fault at %d: Lookup = %v, %v, want ErrNotFound", at, p, err)
+			}
+		}
+		if _, err := h.Sweep(t.Context(), blobtest.Noon()); err != nil {
+			t.Error(err)
+		}
+		if _, err := h.Collect(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if files := fsys.Files(); len(files) != 0 || h.Len() != 0 {
+			t.Errorf("fault at %d: %d names and files %v are left", at, h.Len(), files)
+		}
+		if done {
+			return
+		}
 	}
 }
 
@@ -201,7 +252,7 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 		if i%3 == 0 {
 			ends = blobtest.Noon()
 		}
-		name, _, err := h.Add(ctx, data, "image/png", ends)
+		name, _, err := h.Add(ctx, blob.AppID{}, data, "image/png", ends)
 		switch {
 		case err == nil && !ends.IsZero():
 		case err == nil:
@@ -295,7 +346,7 @@ func TestLazy(t *testing.T) {
 	}
 	add := func(ends time.Time) func() error {
 		return func() error {
-			_, _, err := h.Add(t.Context(), []byte("picture"), "image/png", ends)
+			_, _, err := h.Add(t.Context(), blob.AppID{}, []byte("picture"), "image/png", ends)
 			return err
 		}
 	}
@@ -350,7 +401,7 @@ func TestCrashes(t *testing.T) {
 			fsys.FailAt(1+rng.IntN(80), true) // all later operations fail, as without power
 			for range 10 {
 				data := []byte{byte(rng.IntN(4))}
-				if name, _, err := h.Add(t.Context(), data, "", time.Time{}); err == nil {
+				if name, _, err := h.Add(t.Context(), blob.AppID{}, data, "", time.Time{}); err == nil {
 					contents[name] = data
 				}
 				if rng.IntN(3) == 0 {
@@ -386,7 +437,7 @@ func ExampleHostedNames() {
 		return
 	}
 	noon := blobtest.Noon()
-	name, _, err := hosted.Add(context.Background(), []byte("a picture"), "image/png", noon.Add(24*time.Hour))
+	name, _, err := hosted.Add(context.Background(), blob.AppID{}, []byte("a picture"), "image/png", noon.Add(24*time.Hour))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -39,6 +39,7 @@ type HostedNames struct {
 	blobs      Blobs
 	random     io.Reader
 	references func(Hash) bool
+	ended      func(AppID) (bool, error)
 	lazy       lazyBlobs // nil if every blob is synced
 	fsys       FS        // nil if names exist in memory only
 	spool      *spool
@@ -60,6 +61,10 @@ type HostedOptions struct {
 	// blobs are never deleted. nil: nothing does. References must not call the HostedNames.
 	References func(Hash) bool
 
+	// Ended reports whether an application was deleted. The names of its pictures then end too. nil: names end by their time only.
+	// Ended must not call the HostedNames.
+	Ended func(app AppID) (bool, error)
+
 	// Lazy omits the syncs of blobs whose names expire, if Blobs supports that. It saves several syncs for
 	// each blob, but a power failure may lose or damage such a blob.
 	Lazy bool
@@ -68,7 +73,7 @@ type HostedOptions struct {
 // OpenHosted reads the existing names. It ignores a damaged record; [HostedNames.Collect] deletes it.
 func OpenHosted(o HostedOptions) (*HostedNames, error) {
 	h := &HostedNames{
-		blobs: o.Blobs, random: o.Random, references: o.References, fsys: o.FS,
+		blobs: o.Blobs, random: o.Random, references: o.References, ended: o.Ended, fsys: o.FS,
 		names: map[[nameBytes]byte]Picture{}, pins: map[Hash]int{}, deadBlobs: map[Hash]bool{},
 	}
 	if l, ok := o.Blobs.(lazyBlobs); ok && o.Lazy {
@@ -76,6 +81,9 @@ func OpenHosted(o HostedOptions) (*HostedNames, error) {
 	}
 	if h.references == nil {
 		h.references = func(Hash) bool { return false }
+	}
+	if h.ended == nil {
+		h.ended = func(AppID) (bool, error) { return false, nil }
 	}
 	fsys := o.FS
 	if fsys == nil {
@@ -123,9 +131,9 @@ func parseName(s string) (key [nameBytes]byte, ok bool) {
 }
 
 // Add stores data and gives it a new name. The name ends at expires, rounded down to milliseconds; a name with a zero expires lasts
-// until it is removed. The same bytes added twice have two names and one blob. If Add returns an error, there is no new name.
-// But if the program crashes before the next Sweep, an unused name may remain.
-func (h *HostedNames) Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
+// until it is removed. It also ends with the application app, unless app is zero. The same bytes added twice have two names and one blob.
+// If Add returns an error, there is no new name. But if the program crashes before the next Sweep, an unused name may remain.
+func (h *HostedNames) Add(ctx context.Context, app AppID, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
 	if err := checkContentType(contentType); err != nil {
 		return "", Hash{}, err
 	}
@@ -134,7 +142,7 @@ func (h *HostedNames) Add(ctx context.Context, data []byte, contentType string, 
 	if err := h.put(ctx, data, hash, expires); err != nil {
 		return "", Hash{}, errors.Join(err, h.Unpin(ctx, hash))
 	}
-	name, err = h.name(ctx, hash, contentType, expires)
+	name, err = h.name(ctx, Picture{Hash: hash, App: app, ContentType: contentType}, expires)
 	if err != nil {
 		return "", Hash{}, err
 	}
@@ -185,9 +193,8 @@ func (h *HostedNames) Drop(ctx context.Context, hash Hash) error {
 	return h.drop(ctx, hash)
 }
 
-// name gives a pinned blob a new name, which takes over the pin. If it fails, it removes the pin.
-func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, expires time.Time) (string, error) {
-	p := Picture{Hash: hash, ContentType: contentType}
+// name gives a pinned blob a new name until expires, which takes over the pin. If it fails, it removes the pin.
+func (h *HostedNames) name(ctx context.Context, p Picture, expires time.Time) (string, error) {
 	if !expires.IsZero() {
 		p.Expires = time.UnixMilli(expires.UnixMilli()).UTC()
 	}
@@ -195,7 +202,7 @@ func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, e
 	defer h.mu.Unlock()
 	key, err := h.fresh()
 	if err != nil {
-		return "", errors.Join(err, h.unpinLocked(ctx, hash))
+		return "", errors.Join(err, h.unpinLocked(ctx, p.Hash))
 	}
 	name := hex.EncodeToString(key[:])
 	h.names[key] = p
@@ -207,7 +214,7 @@ func (h *HostedNames) name(ctx context.Context, hash Hash, contentType string, e
 		if err != nil {
 			// The record may exist in spite of the error. Until its deletion is certain, an
 			// expired name stays in memory and protects the blob: Sweep tries again.
-			h.names[key] = Picture{Hash: hash, Expires: time.UnixMilli(1).UTC()}
+			h.names[key] = Picture{Hash: p.Hash, Expires: time.UnixMilli(1).UTC()}
 			return "", errors.Join(fmt.Errorf("hosted name: %w", err), h.unname(ctx, key))
 		}
 	}
@@ -228,17 +235,36 @@ func (h *HostedNames) fresh() ([nameBytes]byte, error) {
 	return [nameBytes]byte{}, ErrRandom
 }
 
-// Lookup returns the picture that has a name at the time now. It returns ErrNotFound for a name that is unknown, malformed or expired, so
-// that a stranger cannot distinguish the three cases.
+// Lookup returns the picture that has a name at the time now. It returns ErrNotFound for a name that is unknown, malformed or expired, or
+// belongs to a deleted application, so that a stranger cannot distinguish these cases.
 func (h *HostedNames) Lookup(name string, now time.Time) (Picture, error) {
 	key, ok := parseName(name)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	p, exists := h.names[key]
+	h.mu.Unlock()
 	if !ok || !exists || p.isExpired(now) {
 		return Picture{}, ErrNotFound
 	}
+	ended, err := h.hasEnded(p.App)
+	if err == nil && ended {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Picture{}, err
+	}
 	return p, nil
+}
+
+// hasEnded reports whether an application was deleted.
+func (h *HostedNames) hasEnded(app AppID) (bool, error) {
+	if app == (AppID{}) {
+		return false, nil
+	}
+	ended, err := h.ended(app)
+	if err != nil {
+		err = fmt.Errorf("application of a hosted name: %w", err)
+	}
+	return ended, err
 }
 
 // Remove deletes a name, and its blob if that was its last name. An unknown name is not an
@@ -253,23 +279,34 @@ func (h *HostedNames) Remove(ctx context.Context, name string) error {
 	return h.unname(ctx, key)
 }
 
-// Sweep deletes the names that have expired at the time now, and each blob that loses its last name. It returns the number of deleted
-// names. After an error it continues with the other names, and the next Sweep tries again.
+// Sweep deletes the names that have expired at the time now or whose application was deleted, and each blob that loses its last name. It
+// returns the number of deleted names. After an error it continues with the other names, and the next Sweep tries again.
 func (h *HostedNames) Sweep(ctx context.Context, now time.Time) (int, error) {
 	h.mu.Lock()
 	var over [][nameBytes]byte
+	current := map[AppID][][nameBytes]byte{}
 	for key, p := range h.names {
 		if p.isExpired(now) {
 			over = append(over, key)
+		} else {
+			current[p.App] = append(current[p.App], key)
 		}
 	}
 	dead := slices.Collect(maps.Keys(h.deadBlobs))
 	h.mu.Unlock()
+	var failed []error
+	for app, names := range current {
+		ended, err := h.hasEnded(app)
+		if err != nil {
+			failed = append(failed, err)
+		} else if ended {
+			over = append(over, names...)
+		}
+	}
 	slices.SortFunc(over, func(a, b [nameBytes]byte) int { return bytes.Compare(a[:], b[:]) })
 	slices.SortFunc(dead, compareHashes)
 
 	n := 0
-	var failed []error
 	for _, key := range over {
 		if err := ctx.Err(); err != nil {
 			return n, errors.Join(append(failed, err)...)

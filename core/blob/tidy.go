@@ -7,7 +7,7 @@ import (
 
 // Sweeper is a store of pictures that a Tidy cleans up. *HostedNames implements it.
 type Sweeper interface {
-	// Sweep deletes the names that have expired.
+	// Sweep deletes the names that have expired or whose application was deleted.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 	// CollectSome deletes unreferenced pictures among the next n, starting at from.
 	CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error)
@@ -26,8 +26,8 @@ type Tidy struct {
 // NewTidy returns a Tidy that checks all pictures once, since a crash may have left unreferenced ones.
 func NewTidy(of Sweeper) Tidy { return Tidy{of: of, collect: true} }
 
-// Again makes t check all pictures again.
-func (t *Tidy) Again() { t.collect, t.from = t.of != nil, Hash{} }
+// Again makes t check all names and pictures again.
+func (t *Tidy) Again() { t.collect, t.from, t.swept = t.of != nil, Hash{}, time.Time{} }
 
 // Sizes of a step: each part takes some milliseconds.
 const (

@@ -113,7 +113,7 @@ func DisputedPicture(r kv.Reader, app catalog.AppID, name [16]byte) (p blob.Pict
 	found := false
 	err = conflictsIn(r, app, func(c Conflict) bool {
 		if b, ok := c.Op.Body.(*log.InputCreate); ok && b.Hosted == name && !b.Blob.IsZero() {
-			p, found = blob.Picture{Hash: b.Blob, ContentType: b.ContentType}, true
+			p, found = blob.Picture{Hash: b.Blob, App: app, ContentType: b.ContentType}, true
 		}
 		return !found
 	})

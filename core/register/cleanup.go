@@ -2,6 +2,7 @@ package register
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -30,7 +31,8 @@ func (r *Register) usable() error {
 	return nil
 }
 
-// Step does some due background work: it deletes data of deleted applications, and expired pictures. It reports whether more is due.
+// Step does some due background work: it deletes data of deleted applications, and pictures that have expired or whose application was
+// deleted. It reports whether more is due.
 func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := r.usable(); err != nil {
 		return false, err
@@ -48,11 +50,21 @@ func (r *Register) Step(ctx context.Context, now time.Time) (more bool, err erro
 	return more || collecting, ctx.Err()
 }
 
-// Collect makes the next Steps check all blobs and delete those that nothing claims.
+// Collect makes the next Steps check all names of pictures and all blobs. They delete the names of deleted applications, and the blobs that
+// nothing claims.
 func (r *Register) Collect() {
 	r.tidy.mu.Lock()
 	defer r.tidy.mu.Unlock()
 	r.tidy.pictures.Again()
+}
+
+// Ended reports whether an application does not exist. IDs are random, so it was deleted. Ended serves as blob.HostedOptions.Ended.
+func (r *Register) Ended(app blob.AppID) (bool, error) {
+	_, err := r.App(catalog.AppID(app).String())
+	if errors.Is(err, ErrApplication) {
+		return true, nil
+	}
+	return false, err
 }
 
 // References reports whether an input of any application has the picture h, or whether a pending operation or a conflict

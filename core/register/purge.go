@@ -18,7 +18,7 @@ import (
 //	DeleteApp   one batch: deletes record, keys and client; adds the ID's tombstone and a pending purge
 //	            then: the partition accepts no more writes; calls in progress are notified
 //	Step        key range and public names, in parts ─▶ names out of the log ─▶ pending purge removed
-//	            ─▶ blobs that no record claims any longer
+//	            ─▶ names of its predicted pictures ─▶ blobs that no record claims any longer
 func (r *Register) DeleteApp(ctx context.Context, by Caller, id string) error {
 	if _, err := r.App(id); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *Register) Purge(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		collecting, err := t.pictures.Collect(ctx)
+		collecting, err := t.pictures.Step(ctx, now)
 		if err != nil {
 			return err
 		}

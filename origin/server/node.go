@@ -82,7 +82,7 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 		return nil, err
 	}
 	n.Hosted, err = blob.OpenHosted(blob.HostedOptions{
-		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, Lazy: true,
+		FS: n.Folder.Files, Blobs: n.Folder.Blobs, Random: system.Random, References: n.references, Ended: n.hasEnded, Lazy: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
@@ -142,6 +142,14 @@ func (n *Node) keepBundles() error {
 
 // references reports whether a record references the blob h.
 func (n *Node) references(h blob.Hash) bool { return n.Register == nil || n.Register.References(h) }
+
+// hasEnded reports whether an application was deleted.
+func (n *Node) hasEnded(app blob.AppID) (bool, error) {
+	if n.Register == nil {
+		return false, nil
+	}
+	return n.Register.Ended(app)
+}
 
 func (n *Node) startPool() {
 	memory := system.MemoryLimit()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
@@ -222,14 +225,35 @@ func TestDetach(t *testing.T) {
 	}
 	n.background()
 	before := n.fleet.Runtime().Instances()
+	names := map[tenant]string{}
+	for _, ten := range []tenant{deleted, stays} {
+		_, name, ok := strings.Cut(string(n.ask(ten, "POST", general, predictBody("half.png")).Body), api.HostedPath)
+		if !ok {
+			t.Fatal("the answer has no URL of the predicted picture")
+		}
+		names[ten] = name[:32]
+		id, _ := catalog.ParseAppID(ten.app)
+		if p, err := n.hosted.Lookup(name[:32], apitest.Start); err != nil || p.App != id {
+			t.Errorf("the predicted picture belongs to %x, %v, want %x", p.App, err, id)
+		}
+	}
 	if err := n.control.DeleteApp(context.Background(), register.Caller{}, deleted.app); err != nil {
 		t.Fatal(err)
+	}
+	if p, err := n.hosted.Lookup(names[deleted], apitest.Start); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("the predicted picture of a deleted application: %v, %v", p, err)
 	}
 	if err := n.control.Purge(context.Background(), apitest.Start); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.fleet.Runtime().Instances(); got != before-1 {
 		t.Errorf("%d instances, want %d", got, before-1)
+	}
+	if got := n.hosted.Len(); got != 1 {
+		t.Errorf("%d names of predicted pictures are left, want 1", got)
+	}
+	if _, err := n.hosted.Lookup(names[stays], apitest.Start); err != nil {
+		t.Errorf("the predicted picture of the other application: %v", err)
 	}
 	if got := n.ask(deleted, "GET", "/v2/inputs", ""); got.Status != 401 {
 		t.Errorf("a deleted application's key gets %d %s", got.Status, got.Body)

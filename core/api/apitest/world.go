@@ -179,6 +179,7 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	w.Hosted, err = blob.OpenHosted(blob.HostedOptions{
 		Blobs: w.Blobs, Random: &w.Names,
 		References: func(h blob.Hash) bool { return w.Engine.Register.References(h) },
+		Ended:      func(app blob.AppID) (bool, error) { return w.Engine.Register.Ended(app) },
 	})
 	if err != nil {
 		t.Fatal(err)

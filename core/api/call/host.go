@@ -60,8 +60,8 @@ type Options struct {
 
 // Hosting stores pictures at URLs that nobody can guess. *blob.HostedNames implements it.
 type Hosting interface {
-	// Add stores a picture and gives it a name until expires.
-	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
+	// Add stores a picture of an application and gives it a name until expires, or until the application is deleted.
+	Add(ctx context.Context, app blob.AppID, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
 	// Unpin removes the pin of a Result with a Blob.
 	Unpin(ctx context.Context, h blob.Hash) error
 }

@@ -35,42 +35,41 @@ func (g Gallery) Picture(name string) (blob.Picture, error) {
 	if err == nil || !errors.Is(err, blob.ErrNotFound) {
 		return p, err
 	}
-	_, in, err := g.input(name)
+	app, in, err := g.input(name)
 	if err != nil {
 		return blob.Picture{}, err
 	}
-	return blob.Picture{Hash: in.Blob, ContentType: in.ContentType}, nil
+	return blob.Picture{Hash: in.Blob, App: app, ContentType: in.ContentType}, nil
 }
 
 // Thumbnail returns the small JPEG of an input's picture. The error is
 // blob.ErrNotFound, for which the host answers 404 without a reason.
 func (g Gallery) Thumbnail(name string) ([]byte, error) {
-	r, in, err := g.input(name)
+	app, in, err := g.input(name)
 	if err != nil {
 		return nil, err
 	}
-	thumb, err := r.Thumb(in.Blob, in.Crop)
+	thumb, err := catalog.Read(g.Store, app).Thumb(in.Blob, in.Crop)
 	return thumb, Unless(err, blob.ErrNotFound)
 }
 
-// input returns the input whose picture has a public name, if the picture was downloaded.
-func (g Gallery) input(name string) (catalog.Reader, *catalog.Input, error) {
+// input returns the input whose picture has a public name, and its application, if the picture was downloaded.
+func (g Gallery) input(name string) (catalog.AppID, *catalog.Input, error) {
 	var key [16]byte
 	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || hex.EncodeToString(key[:]) != name || g.Store == nil {
-		return catalog.Reader{}, nil, blob.ErrNotFound
+		return catalog.AppID{}, nil, blob.ErrNotFound
 	}
 	app, ord, err := catalog.HostedInput(g.Store, key)
 	if err == nil {
-		r := catalog.Read(g.Store, app)
 		var in catalog.Input
-		if in, err = r.Input(ord); err == nil && in.Code == catalog.InputReady {
-			return r, &in, nil
+		if in, err = catalog.Read(g.Store, app).Input(ord); err == nil && in.Code == catalog.InputReady {
+			return app, &in, nil
 		}
 	}
 	if err = Unless(err, blob.ErrNotFound); err == nil {
 		err = blob.ErrNotFound
 	}
-	return catalog.Reader{}, nil, err
+	return catalog.AppID{}, nil, err
 }
 
 // HostedName returns the public name in the URL of a picture that this host serves. ours is false for another URL.

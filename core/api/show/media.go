@@ -132,7 +132,7 @@ func hostMedia(x *call.Call, in *Media, o call.Object) error {
 			return call.Refusef(auth.ErrQuota, "Storage limit: the pictures of predict calls exceed what the account may store; send URLs, or wait.")
 		}
 	}
-	name, hash, err := x.Host.Hosted.Add(x.Ctx, x.Scratch, contentType, x.Now.Add(x.Host.KeepPredicted))
+	name, hash, err := x.Host.Hosted.Add(x.Ctx, x.App.AppID(), x.Scratch, contentType, x.Now.Add(x.Host.KeepPredicted))
 	if ended := x.Ctx.Err(); ended != nil {
 		return ended
 	}

@@ -24,6 +24,8 @@ func HostedNames(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*b
 		{"Names", names},
 		{"Expiry", expiry},
 		{"SharedBlob", sharedBlob},
+		{"Ended", endedApps},
+		{"EndedFails", endedFails},
 		{"Keep", keep},
 		{"Malformed", checkMalformedNames},
 		{"Random", random},
@@ -49,7 +51,7 @@ func Noon() time.Time { return time.Date(2017, 7, 1, 12, 0, 0, 0, time.UTC) }
 
 func add(t testing.TB, h *blob.HostedNames, data []byte, expires time.Time) string {
 	t.Helper()
-	name, hash, err := h.Add(t.Context(), data, "image/png", expires)
+	name, hash, err := h.Add(t.Context(), blob.AppID{}, data, "image/png", expires)
 	if err != nil || hash != blob.Sum(data) {
 		t.Fatalf("Add = %q, %v, %v", name, hash, err)
 	}
@@ -132,6 +134,76 @@ func sharedBlob(t *testing.T, open opener) {
 	holds(t, s)
 }
 
+// endedApps tests names of deleted applications: Lookup does not find them, and Sweep deletes them with their blobs.
+func endedApps(t *testing.T, open opener) {
+	a, b, gone := blob.AppID{1}, blob.AppID{2}, map[blob.AppID]bool{}
+	h, s := open(t, blob.HostedOptions{Random: Random(9), Ended: func(app blob.AppID) (bool, error) {
+		if app == (blob.AppID{}) {
+			t.Error("Ended is called without an application")
+		}
+		return gone[app], nil
+	}})
+	both, only, other := []byte("of both"), []byte("only of a"), []byte("of no application")
+	names := map[string]blob.AppID{}
+	addOf := func(app blob.AppID, data []byte) {
+		name, _, err := h.Add(t.Context(), app, data, "image/png", Noon().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[name] = app
+	}
+	addOf(a, both)
+	addOf(b, both)
+	addOf(a, only)
+	addOf(blob.AppID{}, other)
+	find := func() {
+		t.Helper()
+		for name, app := range names {
+			var want error
+			if gone[app] {
+				want = blob.ErrNotFound
+			}
+			if p, err := h.Lookup(name, Noon()); !errors.Is(err, want) || err == nil && p.App != app {
+				t.Errorf("Lookup of a name of %x = %v, %v, want %v", app[:1], p, err, want)
+			}
+		}
+	}
+	sweep := func(want int) {
+		t.Helper()
+		if n, err := h.Sweep(t.Context(), Noon()); n != want || err != nil {
+			t.Errorf("Sweep = %d, %v, want %d", n, err, want)
+		}
+	}
+	find()
+	sweep(0)
+	gone[a] = true
+	find() // at once
+	holds(t, s, both, only, other)
+	sweep(2)
+	sweep(0)
+	find()
+	holds(t, s, both, other)
+
+}
+
+// endedFails tests an Ended that returns an error: Lookup and Sweep return it, and Sweep deletes no name of the application.
+func endedFails(t *testing.T, open opener) {
+	down := errors.New("store failed")
+	h, s := open(t, blob.HostedOptions{Random: Random(10), Ended: func(blob.AppID) (bool, error) { return false, down }})
+	name, _, err := h.Add(t.Context(), blob.AppID{1}, []byte("x"), "image/png", Noon().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, h, []byte("expires"), Noon())
+	if _, err := h.Lookup(name, Noon()); !errors.Is(err, down) {
+		t.Errorf("Lookup = %v, want %v", err, down)
+	}
+	if n, err := h.Sweep(t.Context(), Noon()); n != 1 || !errors.Is(err, down) {
+		t.Errorf("Sweep = %d, %v, want 1 and %v", n, err, down)
+	}
+	holds(t, s, []byte("x"))
+}
+
 func keep(t *testing.T, open opener) {
 	inputBlob := []byte("also an input's")
 	h, s := open(t, blob.HostedOptions{
@@ -162,7 +234,7 @@ func checkMalformedNames(t *testing.T, open opener) {
 		}
 	}
 	for _, bad := range []string{"image/png\r\nX: y", "image/\x00", "bild/größe", string(make([]byte, 300))} {
-		if _, _, err := h.Add(t.Context(), []byte("y"), bad, time.Time{}); !errors.Is(err, blob.ErrContentType) {
+		if _, _, err := h.Add(t.Context(), blob.AppID{}, []byte("y"), bad, time.Time{}); !errors.Is(err, blob.ErrContentType) {
 			t.Errorf("Add with content type %q = %v, want ErrContentType", bad, err)
 		}
 	}
@@ -172,14 +244,14 @@ func checkMalformedNames(t *testing.T, open opener) {
 func random(t *testing.T, open opener) {
 	dry := errors.New("dry")
 	h, s := open(t, blob.HostedOptions{Random: iotest.ErrReader(dry)})
-	if _, _, err := h.Add(t.Context(), []byte("x"), "", time.Time{}); !errors.Is(err, dry) || !errors.Is(err, blob.ErrRandom) {
+	if _, _, err := h.Add(t.Context(), blob.AppID{}, []byte("x"), "", time.Time{}); !errors.Is(err, dry) || !errors.Is(err, blob.ErrRandom) {
 		t.Errorf("Add without randomness = %v, want ErrRandom and its cause", err)
 	}
 	holds(t, s)
 
 	h, s = open(t, blob.HostedOptions{Random: zeros{}})
 	add(t, h, []byte("first"), time.Time{})
-	if _, _, err := h.Add(t.Context(), []byte("second"), "", time.Time{}); !errors.Is(err, blob.ErrRandom) {
+	if _, _, err := h.Add(t.Context(), blob.AppID{}, []byte("second"), "", time.Time{}); !errors.Is(err, blob.ErrRandom) {
 		t.Errorf("Add with the same random bits again = %v, want ErrRandom", err)
 	}
 	holds(t, s, []byte("first"))
@@ -357,7 +429,7 @@ func concurrentNames(t *testing.T, open opener) {
 		wg.Go(func() {
 			for i := range 30 {
 				data := fmt.Appendf(nil, "picture %d", i%3)
-				name, hash, err := h.Add(t.Context(), data, "", time.Time{})
+				name, hash, err := h.Add(t.Context(), blob.AppID{}, data, "", time.Time{})
 				if err != nil {
 					t.Errorf("Add: %v", err)
 					return

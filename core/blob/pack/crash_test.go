@@ -131,7 +131,7 @@ func TestHostedSurvives(t *testing.T) {
 					data := make([]byte, 1+rng.IntN(500))
 					data[0] = byte(rng.IntN(256))
 					var name string
-					if name, _, err = h.Add(t.Context(), data, "image/png", time.Time{}); err == nil {
+					if name, _, err = h.Add(t.Context(), blob.AppID{}, data, "image/png", time.Time{}); err == nil {
 						contents[name] = data
 					}
 					continue

@@ -244,7 +244,7 @@ func TestFaultFailedSyncOfPicture(t *testing.T) {
 			if err := f.Blobs.PutLazy(t.Context(), []byte("lazy"), blob.Sum([]byte("lazy"))); !errors.Is(err, kv.ErrFailed) {
 				t.Errorf("a later copy: %v, want ErrFailed", err)
 			}
-			if _, _, err := hosted.Add(t.Context(), []byte("good"), "image/png", time.Time{}); !errors.Is(err, kv.ErrFailed) {
+			if _, _, err := hosted.Add(t.Context(), blob.AppID{}, []byte("good"), "image/png", time.Time{}); !errors.Is(err, kv.ErrFailed) {
 				t.Errorf("a later name: %v, want ErrFailed", err)
 			}
 			if err := begun.Sync(); !errors.Is(err, kv.ErrFailed) {

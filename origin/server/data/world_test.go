@@ -57,7 +57,7 @@ func newSampleFolder(t *testing.T, dir string) *sampleFolder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.hosted, _, err = h.Add(t.Context(), []byte("sent to be predicted"), "image/png", time.Now().Add(time.Hour)); err != nil {
+	if u.hosted, _, err = h.Add(t.Context(), blob.AppID{}, []byte("sent to be predicted"), "image/png", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.KeepBundles(u.set.Base(), apitest.TinyBundles(t)); err != nil {

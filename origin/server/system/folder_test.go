@@ -32,7 +32,7 @@ func TestFolderKeepsBlobsAndNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if reopened == 0 {
-			if name, _, err = hosted.Add(t.Context(), picture, "image/png", expires); err != nil {
+			if name, _, err = hosted.Add(t.Context(), blob.AppID{}, picture, "image/png", expires); err != nil {
 				t.Fatal(err)
 			}
 		}

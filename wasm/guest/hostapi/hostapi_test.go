@@ -206,7 +206,7 @@ func TestPictures(t *testing.T) {
 	}
 	p := hostapi.Pictures{From: newHost(hostcalls.Services{Hosted: hosted, Clock: func() time.Time { return now }})}
 	ctx := t.Context()
-	name, hash, err := p.Add(ctx, []byte("picture"), "image/png", now.Add(time.Hour))
+	name, hash, err := p.Add(ctx, blob.AppID{}, []byte("picture"), "image/png", now.Add(time.Hour))
 	if err != nil || hash != blob.Sum([]byte("picture")) {
 		t.Fatalf("Add = %q, %v, %v", name, hash, err)
 	}
@@ -225,7 +225,7 @@ func TestPictures(t *testing.T) {
 	if _, err := p.Lookup(name, now.Add(2*time.Hour)); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Lookup of what has expired = %v", err)
 	}
-	if forever, _, err := p.Add(ctx, []byte("other"), "image/png", time.Time{}); err != nil {
+	if forever, _, err := p.Add(ctx, blob.AppID{}, []byte("other"), "image/png", time.Time{}); err != nil {
 		t.Error(err)
 	} else if got, err := p.Lookup(forever, now.Add(1e6*time.Hour)); err != nil || !got.Expires.IsZero() {
 		t.Errorf("Lookup of what stays = %+v, %v", got, err)
@@ -237,7 +237,7 @@ func TestPictures(t *testing.T) {
 	if err := errors.Join(p.Unpin(ctx, pinnedHash), p.Drop(ctx, hash)); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := p.Add(ctx, nil, "a\nb", now); err == nil {
+	if _, _, err := p.Add(ctx, blob.AppID{}, nil, "a\nb", now); err == nil {
 		t.Error("a content type with a line end is taken")
 	}
 }

@@ -15,8 +15,8 @@ type Pictures struct{ From Imports }
 
 var _ register.Pictures = Pictures{}
 
-// Add stores a picture and gives it a name that is valid until expires. A zero expires means forever.
-func (p Pictures) Add(_ context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error) {
+// Add stores a picture and gives it a name that is valid until expires. A zero expires means forever. The host knows the application.
+func (p Pictures) Add(_ context.Context, _ blob.AppID, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error) {
 	var got [abi.PictureNameBytes + 32]byte
 	if err := did(p.From.PictureAdd(data, contentType, abi.Nanos(expires), &got)); err != nil {
 		return "", h, err

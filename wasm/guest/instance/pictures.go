@@ -30,7 +30,13 @@ func (i *Instance) openPictures() (*pictures, error) {
 	o := blob.HostedOptions{
 		Random:     bufio.NewReaderSize(hostapi.Random{From: i.Imports}, drawnAtOnce),
 		References: func(h blob.Hash) bool { return i.engine == nil || i.engine.Register.References(h) },
-		Lazy:       true,
+		Ended: func(app blob.AppID) (bool, error) {
+			if i.engine == nil {
+				return false, nil
+			}
+			return i.engine.Register.Ended(app)
+		},
+		Lazy: true,
 	}
 	if i.settings.Store == abi.StoreFiles {
 		files, err := pack.Open(pack.Options{Files: hostapi.Disk{From: i.Imports}, Pair: pictureFiles})

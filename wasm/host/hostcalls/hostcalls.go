@@ -33,7 +33,7 @@ var ErrTooLong = errors.New("answer is too long")
 
 // Pictures stores the pictures of calls. *blob.HostedNames implements it.
 type Pictures interface {
-	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
+	Add(ctx context.Context, app blob.AppID, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
 	Unpin(ctx context.Context, h blob.Hash) error
 	Drop(ctx context.Context, h blob.Hash) error
 	Lookup(name string, now time.Time) (blob.Picture, error)

@@ -66,12 +66,13 @@ func (h *Host) FileSync(file uint32) int32 {
 	return did(h.Files.Sync(int(file)))
 }
 
-// PictureAdd stores a picture, and writes its name and its hash to dst. expires is in nanoseconds since 1970; 0 means never.
+// PictureAdd stores a picture of the instance's application, and writes its name and its hash to dst. expires is in nanoseconds since 1970;
+// 0 means never. If the instance serves all applications, the picture has none.
 func (h *Host) PictureAdd(data []byte, contentType string, expires int64, dst *[abi.PictureNameBytes + 32]byte) int32 {
 	if h.Hosted == nil {
 		return did(ErrNotProvided)
 	}
-	name, hash, err := h.Hosted.Add(h.Context, data, contentType, abi.FromNanos(expires))
+	name, hash, err := h.Hosted.Add(h.Context, h.bounds.app, data, contentType, abi.FromNanos(expires))
 	if err == nil {
 		copy(dst[abi.PictureNameBytes:], hash[:])
 		_, err = hex.Decode(dst[:abi.PictureNameBytes], []byte(name))
