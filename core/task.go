@@ -83,7 +83,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 		appTasks, err := e.takeOf(app, now, n-len(tasks), pictures[app.caller()])
 		for i := range appTasks {
 			if job := appTasks[i].Picture; job != nil {
-				job.Caller = app.caller()
+				job.App, job.Caller = app.current.Load().AppID(), app.caller()
 				app.out.Add(1)
 				pictures[job.Caller]++
 			}

@@ -39,6 +39,7 @@ func TestNode(t *testing.T) {
 		"slow urls": slowURLs,
 		"rollback":  rolledBack,
 		"restored":  restoredEdge,
+		"hosted":    hostedURLs,
 		"backup":    restoredOrigin,
 		"back":      testTakeBack,
 	} {

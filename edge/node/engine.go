@@ -133,16 +133,10 @@ func (e *engine) detach(app string) {
 	}
 }
 
-// HostedPicture implements [server.Engine]. It fetches a picture of the origin that is not stored here.
-func (e *engine) HostedPicture(name string) (blob.Picture, error) {
-	p, err := e.Register.HostedPicture(name)
-	if err == nil && e.replicas != nil {
-		err = e.replicas.have(context.Background(), p.Hash)
-	}
-	return p, err
-}
+// HostedPicture implements [server.Engine]. The picture may not be stored here.
+func (e *engine) HostedPicture(name string) (blob.Picture, error) { return e.Register.HostedPicture(name) }
 
-// FetchPicture implements [server.PictureFetcher]. It works like [engine.HostedPicture].
+// FetchPicture implements [server.PictureFetcher]. It downloads a picture of the origin that is not stored here.
 func (e *engine) FetchPicture(ctx context.Context, h blob.Hash) error {
 	if e.replicas == nil {
 		return nil

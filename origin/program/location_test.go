@@ -19,6 +19,9 @@ import (
 // place is a location in the metadata of a photo.
 const place = "48.8584N,2.2945E"
 
+// filmWithPlace is an MP4 file with a location, which the fake decoder accepts.
+const filmWithPlace = "\x00\x00\x00\x14ftypisom\x00\x00\x02\x00mp41" + "\x00\x00\x00\x28moov\x00\x00\x00\x20udta\x00\x00\x00\x18\xa9xyz" + place
+
 // photoOf returns a JPEG file with a location in its Exif and its XMP.
 func photoOf(t *testing.T) []byte {
 	t.Helper()
@@ -151,8 +154,7 @@ func TestHostedPicturesHaveNoPlace(t *testing.T) {
 // TestHostedVideosHaveNoPlace predicts a film that has the location where it was taken. Its public URL shows it without the location,
 // unless a setting keeps it.
 func TestHostedVideosHaveNoPlace(t *testing.T) {
-	const user = "\x00\x00\x00\x28moov\x00\x00\x00\x20udta\x00\x00\x00\x18\xa9xyz" + place
-	film := []byte("\x00\x00\x00\x14ftypisom\x00\x00\x02\x00mp41" + user)
+	film := []byte(filmWithPlace)
 	for _, keepLocation := range []bool{false, true} {
 		s := testSettings(t)
 		s.KeepLocation, s.VideoDecoder = keepLocation, fakeDecoder(t, "", "")

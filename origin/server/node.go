@@ -18,6 +18,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/control"
@@ -114,20 +115,12 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
 	}
-	n.Files = hosted.New(hosted.Options{
-		Picture: n.Engine.HostedPicture, Thumbnail: n.Register.Thumbnail, Owner: n.owner, Blobs: n.Folder.Blobs,
-		KeepLocation: s.KeepLocation, Makers: system.Cores() / 2,
-	})
+	n.Files = n.newFiles()
 	if n.decoder, err = newDecoder(&n.Settings, log); err != nil {
 		return nil, err
 	}
 	n.startPool()
 	return n, n.startLoops(ctx, u.Work)
-}
-
-// owner returns the account of a hosted picture, or its application if the operator owns that.
-func (n *Node) owner(p *blob.Picture) string {
-	return ""
 }
 
 // keepBundles stores this program's network bundles in the folder, in case a program with another network opens it later. It removes
@@ -160,18 +153,20 @@ func (n *Node) startPool() {
 	n.Pool = jobs.New(jobs.Options{
 		NewAnalyser: n.Networks.NewAnalyser,
 		Base:        n.Networks.Base(),
-		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
-		Blob:        n.picture,
-		HasPicture:  n.hasPicture(),
-		Pinner:      n.Hosted,
-		Videos:      &videos{n.decoder, n, fetcher},
-		Now:         system.Now,
-		Spent:       system.ThreadTime,
-		Lower:       n.lowerPriority,
-		Log:         n.Log,
-		Workers:     n.Settings.Workers,
-		Fetches:     int(max(4, min(memory/16/fetch.MaxBytes, 64))),
-		Downloads:   int(max(4, min(memory/8/fetch.MaxBytes, 64))),
+		Fetch: func(ctx context.Context, app catalog.AppID, url string) ([]byte, error) {
+			return n.fetch(ctx, fetcher, app, url)
+		},
+		Blob:       n.picture,
+		HasPicture: n.hasPicture(),
+		Pinner:     n.Hosted,
+		Videos:     &videos{n.decoder, n, fetcher},
+		Now:        system.Now,
+		Spent:      system.ThreadTime,
+		Lower:      n.lowerPriority,
+		Log:        n.Log,
+		Workers:    n.Settings.Workers,
+		Fetches:    int(max(4, min(memory/16/fetch.MaxBytes, 64))),
+		Downloads:  int(max(4, min(memory/8/fetch.MaxBytes, 64))),
 	})
 	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
 }
@@ -202,21 +197,6 @@ func (n *Node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
 		}
 	}
 	return n.Folder.Blobs.Get(ctx, h)
-}
-
-// fetch returns the picture at a URL. It reads pictures that this server hosts from the blobs, because the server refuses to connect to
-// itself.
-func (n *Node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
-	if name, ours := n.hostedName(url); ours {
-		b, _, err := n.Picture(ctx, name)
-		return b, err
-	}
-	return fetcher.Fetch(ctx, url)
-}
-
-// hostedName returns the name in the URL of a picture or video that this server hosts. ours is false for other URLs.
-func (n *Node) hostedName(url string) (name string, ours bool) {
-	return strings.CutPrefix(url, strings.TrimRight(n.Settings.PublicURL, "/")+api.HostedPath)
 }
 
 // startLoops starts the control socket and, with work, the background loops.
@@ -302,7 +282,7 @@ func (n *Node) Picture(ctx context.Context, name string) ([]byte, string, error)
 	if err != nil {
 		return nil, "", err
 	}
-	b, err := n.Folder.Blobs.Get(ctx, p.Hash)
+	b, err := n.picture(ctx, p.Hash)
 	return b, p.ContentType, err
 }
 

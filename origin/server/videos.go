@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/fetch"
 	"github.com/sightline-dev/sightline/origin/server/jobs"
@@ -60,9 +61,9 @@ type videos struct {
 var _ jobs.Videos = (*videos)(nil)
 
 // Fetch implements [jobs.Videos].
-func (v *videos) Fetch(ctx context.Context, url string, to io.Writer) error {
-	if name, ours := v.n.hostedName(url); ours {
-		b, _, err := v.n.Picture(ctx, name)
+func (v *videos) Fetch(ctx context.Context, app catalog.AppID, url string, to io.Writer) error {
+	if path, ours := v.n.hostedPath(url); ours {
+		b, err := v.n.fetchHosted(ctx, app, path)
 		if err == nil {
 			_, err = to.Write(b)
 		}

@@ -56,6 +56,9 @@ func (in *Instance) readServeResult(answer []byte, err error) (abi.ServeResult, 
 	if err == nil && s.Call != 0 && len(s.Jobs) == 0 || s.Call == 0 && s.Response.Status == 0 {
 		err = errors.New("the module returned neither an answer nor jobs")
 	}
+	for i := range s.Jobs {
+		s.Jobs[i].App = in.app
+	}
 	return s, in.invalidAnswer(err)
 }
 
@@ -94,6 +97,7 @@ func (in *Instance) step(ctx context.Context, s abi.Step) (StepResult, error) {
 	out := StepResult{More: result.More, Orphans: result.Orphans}
 	for i := range result.Tasks {
 		t := &result.Tasks[i]
+		t.Job.App = in.app
 		out.Tasks = append(out.Tasks, core.Task{Picture: &t.Job, Ref: taskRef{in, t.Number}})
 	}
 	if result.Error != "" {

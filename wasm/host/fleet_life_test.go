@@ -281,3 +281,31 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("%d instances are open", got)
 	}
 }
+
+// TestJobsBelongToTheirApplication checks the application of jobs and tasks, which decides whether a hosted picture is fetched as it was
+// stored. The host sets it, whatever the guest sends.
+func TestJobsBelongToTheirApplication(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	for _, ten := range []tenant{n.tenant(), n.tenant()} {
+		want, err := catalog.ParseAppID(ten.app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := n.fleet.Begin(context.Background(), &api.Request{
+			Method: "POST", Path: general, Authorization: "Key " + ten.key, Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`),
+		})
+		jobs := call.Jobs()
+		if len(jobs) != 1 || jobs[0].App != want {
+			t.Errorf("jobs of a call = %+v, want one of %v", jobs, want)
+		}
+		call.Resume(n.work(jobs))
+		n.must(ten, "POST", "/v2/inputs", `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`, `"code":30001`)
+		tasks, err := n.fleet.Take(apitest.Start, 4)
+		if err != nil || len(tasks) != 1 || tasks[0].Picture.App != want {
+			t.Fatalf("Take = %+v, %v, want a task of %v", tasks, err, want)
+		}
+		if err := n.fleet.Done(context.Background(), tasks[0], core.Result{Picture: n.job(tasks[0].Picture)}); err != nil {
+			t.Error(err)
+		}
+	}
+}

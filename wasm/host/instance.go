@@ -8,6 +8,7 @@ import (
 	wapi "github.com/tetratelabs/wazero/api"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/host/hostcalls"
@@ -26,6 +27,7 @@ type Services = hostcalls.Services
 type Instance struct {
 	rt      *Runtime
 	host    *hostcalls.Host
+	app     catalog.AppID // application of the instance; zero: all
 	module  wapi.Module
 	free    func()
 	kernels *kernels.Instance
@@ -64,6 +66,11 @@ func (rt *Runtime) Open(ctx context.Context, services Services, s abi.Settings) 
 	in := &Instance{rt: rt}
 	if in.host, err = hostcalls.New(services, s.App); err != nil {
 		return nil, err
+	}
+	if s.App != "" {
+		if in.app, err = catalog.ParseAppID(s.App); err != nil {
+			return nil, err
+		}
 	}
 	if s.Bundles, err = hostcalls.Names(services.Bundles); err != nil {
 		return nil, err

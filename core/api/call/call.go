@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -144,8 +145,12 @@ func (x *Call) Ask(jobs []Job, finish func([]Result) error) error {
 	if len(jobs) == 0 {
 		return finish(nil)
 	}
+	var app catalog.AppID
+	if x.App != nil {
+		app = x.App.AppID()
+	}
 	for i := range jobs {
-		jobs[i].Base = x.Net.Base
+		jobs[i].Base, jobs[i].App = x.Net.Base, app
 	}
 	x.Exchange.jobs = jobs
 	x.Exchange.resume = func(results []Result) Response {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -21,6 +22,10 @@ type Job struct {
 	Want  predict.Want `wire:"5"`                           // parts of the analysis
 	Base  [32]byte     `wire:"6"`                           // network that analyses it, see predict.Set.Base; zero: the newest
 	Keep  bool         `wire:"7"`                           // store and pin the picture after the analysis; see Result.Blob
+
+	// App is the application that needs the job; zero: none. A picture that this application hosts is fetched as it was stored, and every
+	// other one as its URL serves it. An engine sets App. For the jobs of a guest, the host of the guest sets it.
+	App catalog.AppID
 
 	// Caller is the account of an application, or an application of the operator. Callers share the host's places
 	// and turns. The host sets it for the jobs of a call.

@@ -15,6 +15,7 @@ package hosted
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -23,12 +24,15 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 )
 
-// Options are the settings of [Files]. All are required, except KeepLocation.
+// Options are the settings of [Files]. All are required, except Fetch and KeepLocation.
 type Options struct {
 	Picture   func(name string) (blob.Picture, error) // returns the picture with a public name; the error wraps blob.ErrNotFound
 	Thumbnail func(name string) ([]byte, error)       // returns the small JPEG of a picture; likewise
 	Owner     func(p *blob.Picture) string            // returns the account that a picture belongs to
 	Blobs     *blob.Folder
+
+	// Fetch downloads a picture that is not stored here. nil: all pictures are stored.
+	Fetch func(ctx context.Context, h blob.Hash) error
 
 	KeepLocation bool // everybody gets the stored bytes
 	Makers       int  // number of plans that are made at once
@@ -61,7 +65,9 @@ const (
 //	NAME            without the place where the picture or the video was taken, unless a setting keeps it
 //	NAME/SHA256     the original: only callers who may read the input know its hash
 //	NAME/thumbnail
-func (f *Files) Open(ctx context.Context, name string) (httpd.Picture, error) {
+//
+// While Open downloads a missing picture, it watches whether the client of r is connected.
+func (f *Files) Open(ctx context.Context, r *api.Request, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
 		thumb, err := f.o.Thumbnail(picture)
 		open := func(_ context.Context, _ *api.Request, from, to int64) (io.ReadCloser, error) {
@@ -78,6 +84,13 @@ func (f *Files) Open(ctx context.Context, name string) (httpd.Picture, error) {
 		return httpd.Picture{}, err
 	}
 	size, err := f.o.Blobs.Len(ctx, p.Hash)
+	if errors.Is(err, blob.ErrNotFound) && f.o.Fetch != nil {
+		watched, stop := watch(ctx, r)
+		if err = f.o.Fetch(watched, p.Hash); err == nil {
+			size, err = f.o.Blobs.Len(ctx, p.Hash)
+		}
+		stop()
+	}
 	if err != nil {
 		return httpd.Picture{}, err
 	}
@@ -101,13 +114,10 @@ func (f *Files) Part(ctx context.Context, r *api.Request, caller string, h blob.
 func (f *Files) part(ctx context.Context, r *api.Request, owner string, k key, from, to int64) (io.ReadCloser, error) {
 	p := f.plans.find(k)
 	if p == nil {
-		if r.Watch != nil {
-			watched, stop := r.Watch(ctx)
-			defer stop()
-			ctx = watched
-		}
+		watched, stop := watch(ctx, r)
 		var err error
-		if p, err = f.plans.get(ctx, owner, k); err != nil {
+		p, err = f.plans.get(watched, owner, k)
+		if stop(); err != nil {
 			return nil, err
 		}
 	}
@@ -121,18 +131,10 @@ func (f *Files) part(ctx context.Context, r *api.Request, owner string, k key, f
 	return &partReader{file: file, hash: k.hash, plan: p, at: from, end: to}, nil
 }
 
-// Bytes returns the bytes that the name of picture p serves to everybody.
-func (f *Files) Bytes(ctx context.Context, p *blob.Picture) ([]byte, error) {
-	size, err := f.o.Blobs.Len(ctx, p.Hash)
-	if err != nil {
-		return nil, err
+// watch returns a context that ends when the client of r disconnects. The caller must call stop.
+func watch(ctx context.Context, r *api.Request) (watched context.Context, stop func()) {
+	if r.Watch == nil {
+		return ctx, func() {}
 	}
-	r, err := f.part(ctx, &api.Request{}, f.o.Owner(p), key{p.Hash, !f.o.KeepLocation}, 0, size)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close() // only closes: the file was only read
-	data := make([]byte, size)
-	_, err = io.ReadFull(r, data)
-	return data, err
+	return r.Watch(ctx)
 }

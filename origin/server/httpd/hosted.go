@@ -44,9 +44,15 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	if err := s.hosted.take(r.Remote, s.now()); err != nil {
 		return refuse(err)
 	}
-	p, err := s.o.Hosted(s.ctx, name)
-	if errors.Is(err, blob.ErrNotFound) {
+	c := connOf(ctx)
+	c.answer = &share{of: s.answers, caller: func() string { return "network " + r.Remote }}
+	r.Memory, r.Watch = c.answer, c.watch
+	p, err := s.o.Hosted(s.ctx, r, name)
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
 		return refuse(errPath)
+	case errors.Is(err, context.Canceled): // the client has left
+		return refuse(errSending)
 	}
 	if err != nil {
 		panic(fmt.Errorf("hosted picture: %w", err)) // the server answers and counts it like a bug
@@ -77,7 +83,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	}
 	var body io.ReadCloser = http.NoBody
 	if r.Method == "GET" && status != fasthttp.StatusRequestedRangeNotSatisfiable {
-		if body, err = s.openHosted(ctx, r, &p, part); err != nil {
+		if body, err = s.openHosted(r, &p, part); err != nil {
 			h.Del("Content-Range")
 			return refuse(err)
 		}
@@ -102,13 +108,10 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 }
 
 // openHosted returns a reader of a part of a picture, or a refusal. A damaged picture arrives short, which every client notices.
-func (s *Server) openHosted(ctx *fasthttp.RequestCtx, r *api.Request, p *Picture, part span) (io.ReadCloser, error) {
+func (s *Server) openHosted(r *api.Request, p *Picture, part span) (io.ReadCloser, error) {
 	if err := s.hosted.takeBytes(r.Remote, part.end-part.from, s.now()); err != nil {
 		return nil, err
 	}
-	c := connOf(ctx)
-	c.answer = &share{of: s.answers, caller: func() string { return "network " + r.Remote }}
-	r.Memory, r.Watch = c.answer, c.watch
 	body, err := p.Open(s.ctx, r, part.from, part.end)
 	switch {
 	case errors.Is(err, blob.ErrCorrupt):

@@ -26,7 +26,7 @@ type pictures struct {
 	b   string
 }
 
-func (p pictures) Open(_ context.Context, name string) (Picture, error) {
+func (p pictures) Open(_ context.Context, _ *api.Request, name string) (Picture, error) {
 	if name != "0123456789abcdef0123456789abcdef" {
 		return Picture{}, fmt.Errorf("name: %w", blob.ErrNotFound)
 	}
@@ -94,11 +94,11 @@ type deletablePictures struct {
 	deleted atomic.Bool
 }
 
-func (d *deletablePictures) Open(ctx context.Context, name string) (Picture, error) {
+func (d *deletablePictures) Open(ctx context.Context, r *api.Request, name string) (Picture, error) {
 	if d.deleted.Load() {
 		return Picture{}, blob.ErrNotFound
 	}
-	return d.pictures.Open(ctx, name)
+	return d.pictures.Open(ctx, r, name)
 }
 
 // TestCachesOfHostedPicturesAsk requests a picture as a cache does that stores it. The answer is 304 without a body while the tag matches,

@@ -96,9 +96,9 @@ const callTimeout = 5 * time.Minute
 type Options struct {
 	Mounts []Mount // the first mount with a matching prefix answers
 
-	// Hosted returns the picture or video with the given name below /hosted/. It wraps blob.ErrNotFound for an unknown, malformed or
-	// expired name. nil: the server has no hosted files.
-	Hosted      func(ctx context.Context, name string) (Picture, error)
+	// Hosted returns the picture or video with the given name below /hosted/, for the request r. Its error wraps blob.ErrNotFound for an
+	// unknown, malformed or expired name. nil: the server has no hosted files.
+	Hosted      func(ctx context.Context, r *api.Request, name string) (Picture, error)
 	HostedRates HostedRates
 
 	MaxBody       int64 // maximum size of one body

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 )
 
 // TestRequestsComeFirst makes calls while background pictures run and wait. The calls do not wait for the background, which continues after
@@ -375,7 +376,7 @@ func TestPassingFailures(t *testing.T) {
 	var g gauge
 	o := options(&g, 0)
 	var next error
-	o.Fetch = func(context.Context, string) ([]byte, error) { return nil, next }
+	o.Fetch = func(context.Context, catalog.AppID, string) ([]byte, error) { return nil, next }
 	p := New(o)
 	for _, may := range []bool{true, false} {
 		next = passing{errors.New("secret"), may}

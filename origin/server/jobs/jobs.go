@@ -40,6 +40,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/shares"
@@ -67,13 +68,15 @@ var _ Pinner = (*blob.HostedNames)(nil)
 // Videos if a job has a video.
 type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of the network base for one thread
-	Fetch       func(ctx context.Context, url string) ([]byte, error)  // downloads a picture
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // reads a stored or an origin's picture; api.ErrFetch if unavailable
 	HasPicture  func(h blob.Hash) bool                                 // reports whether Blob needs no download; nil: it never downloads
 	Pinner      Pinner                                                 // keeps the pictures of inputs
 	Videos      Videos                                                 // decodes the videos of calls
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
+
+	// Fetch downloads a picture for an application.
+	Fetch func(ctx context.Context, app catalog.AppID, url string) ([]byte, error)
 
 	Base      [32]byte // base model of the newest network
 	Workers   int      // number of analyses at once; 0 means 1
@@ -496,7 +499,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 		}
 		return b, false, err
 	}
-	b, err := p.o.Fetch(ctx, job.URL)
+	b, err := p.o.Fetch(ctx, job.App, job.URL)
 	passing, err = p.downloadError(ctx, job.URL, err)
 	return b, passing, err
 }

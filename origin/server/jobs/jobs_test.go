@@ -21,6 +21,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/shares"
@@ -88,7 +89,7 @@ func options(g *gauge, duration time.Duration) Options {
 			g.analysers.Add(1)
 			return &fake{duration: duration, busy: &g.busy, peak: &g.peak, limits: l}
 		},
-		Fetch: func(_ context.Context, url string) ([]byte, error) {
+		Fetch: func(_ context.Context, _ catalog.AppID, url string) ([]byte, error) {
 			return []byte(strings.TrimPrefix(url, "http://")), nil
 		},
 		Blob: func(_ context.Context, h blob.Hash) ([]byte, error) {
@@ -185,11 +186,11 @@ func TestResultsOfFailures(t *testing.T) {
 		o := options(&g, 0)
 		o.Log = slog.New(panics)
 		fetch := o.Fetch
-		o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+		o.Fetch = func(ctx context.Context, app catalog.AppID, url string) ([]byte, error) {
 			if url == "http://private" {
 				return nil, causeError{errors.New("10.0.0.1 is not public")}
 			}
-			return fetch(ctx, url)
+			return fetch(ctx, app, url)
 		}
 		p := New(o)
 		results, err := p.Run(t.Context(), []api.Job{
@@ -273,12 +274,12 @@ func TestTimeAndCancelEndTheWholeCall(t *testing.T) {
 				var g gauge
 				o := options(&g, time.Second)
 				fetch := o.Fetch
-				o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+				o.Fetch = func(ctx context.Context, app catalog.AppID, url string) ([]byte, error) {
 					if url == "http://xx" {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					}
-					return fetch(ctx, url)
+					return fetch(ctx, app, url)
 				}
 				p := New(o)
 				ctx, cancel := tt.end(t.Context())
@@ -352,11 +353,11 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 		o := options(&g, time.Second)
 		o.Workers = 4
 		fetch := o.Fetch
-		o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+		o.Fetch = func(ctx context.Context, app catalog.AppID, url string) ([]byte, error) {
 			if url == "http://heavy" {
 				return big.Bytes(), nil
 			}
-			return fetch(ctx, url)
+			return fetch(ctx, app, url)
 		}
 		p := New(o)
 		var wg sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/video"
@@ -19,8 +20,8 @@ import (
 
 // Videos downloads and decodes videos.
 type Videos interface {
-	// Fetch writes the video at a URL to to. Its errors are those of Options.Fetch.
-	Fetch(ctx context.Context, url string, to io.Writer) error
+	// Fetch writes the video at a URL to to, for an application. Its errors are those of Options.Fetch.
+	Fetch(ctx context.Context, app catalog.AppID, url string, to io.Writer) error
 	// Spool creates a file without a name and calls write with it.
 	Spool(write func(to io.Writer) error) (*os.File, error)
 	// Enter waits until another video may be decoded. leave returns the place.
@@ -64,7 +65,7 @@ func (p *Pool) film(ctx context.Context, job *api.Job, far bool) (film *os.File,
 	film, err = p.o.Videos.Spool(func(to io.Writer) error {
 		if job.URL != "" && job.Data == nil {
 			disk := storing{to: to}
-			err := p.o.Videos.Fetch(ctx, job.URL, &disk)
+			err := p.o.Videos.Fetch(ctx, job.App, job.URL, &disk)
 			if disk.err != nil {
 				return disk.err // writing failed, not the download
 			}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
@@ -43,7 +44,7 @@ type theater struct {
 	files  []*os.File // files of all films
 }
 
-func (v *theater) Fetch(_ context.Context, url string, to io.Writer) error {
+func (v *theater) Fetch(_ context.Context, _ catalog.AppID, url string, to io.Writer) error {
 	if strings.HasSuffix(url, "/large") {
 		return fmt.Errorf("video of more than 80 bytes: %w", raster.ErrTooLarge)
 	}
@@ -251,7 +252,7 @@ func TestCallsWithVideosHaveMoreTime(t *testing.T) {
 		v := &theater{t: t, frames: 100, frameTime: time.Second}
 		w := newWaitWorld(func(o *Options) {
 			o.Videos = v
-			o.Fetch = func(ctx context.Context, _ string) ([]byte, error) {
+			o.Fetch = func(ctx context.Context, _ catalog.AppID, _ string) ([]byte, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
@@ -32,7 +33,7 @@ func newWaitWorld(change func(*Options)) *waitWorld {
 	var g gauge
 	o := options(&g, 0)
 	o.Workers, o.Fetches = 2, 64
-	o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+	o.Fetch = func(ctx context.Context, _ catalog.AppID, url string) ([]byte, error) {
 		if !strings.HasPrefix(url, "http://slow") {
 			return []byte("picture"), nil
 		}
