@@ -58,6 +58,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			c.store = store
 			c.take(t)
 			c.writeMarkers(t)
+			c.checkEnded(t, false)
 			c.deleteApp(t, 0)
 			var err error
 			if data, seq := c.register(t); way == "at once" {
@@ -68,6 +69,7 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.checkEnded(t, true)
 			if err := store.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -85,6 +87,18 @@ func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
 				t.Errorf("the marker is left in %v", names)
 			}
 		})
+	}
+}
+
+// checkEnded checks whether the names of the application's predicted pictures end.
+func (c *appReplica) checkEnded(t *testing.T, want bool) {
+	t.Helper()
+	id, err := catalog.ParseAppID(c.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := register.ReadOnly(register.Options{Store: c.store}).Ended(id); ended != want || err != nil {
+		t.Errorf("Ended = %v, %v, want %v", ended, err, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
@@ -42,7 +43,11 @@ func TestHostedInputs(t *testing.T) {
 	checkNotFound(a) // not downloaded yet
 	w.Step(t, 0)
 	checkNotFound(b) // the download failed
+	app, _ := catalog.ParseAppID(w.App)
 	p, err := w.Engine.Register.HostedPicture(a)
+	if p.App != app {
+		t.Errorf("the picture belongs to %v, want %v", p.App, app)
+	}
 	if err != nil || p.Hash != blob.Sum(apitest.Picture("half.png")) || p.ContentType != "image/png" || !p.Expires.IsZero() {
 		t.Errorf("Hosted = %+v, %v", p, err)
 	}

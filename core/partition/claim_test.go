@@ -48,7 +48,7 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s: Claims = %v, %v, want %v", when, got, err, want)
 		}
 		p, err := partition.DisputedPicture(c.store, app, name)
-		if disputed && (err != nil || p.Hash != hash || p.ContentType != "image/png") || !disputed && !errors.Is(err, catalog.ErrNotFound) {
+		if disputed && (err != nil || p.Hash != hash || p.App != app || p.ContentType != "image/png") || !disputed && !errors.Is(err, catalog.ErrNotFound) {
 			t.Errorf("%s: Disputed = %+v, %v", when, p, err)
 		}
 	}
