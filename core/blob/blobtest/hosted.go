@@ -183,7 +183,6 @@ func endedApps(t *testing.T, open opener) {
 	sweep(0)
 	find()
 	holds(t, s, both, other)
-
 }
 
 // endedFails tests an Ended that returns an error: Lookup and Sweep return it, and Sweep deletes no name of the application.
