@@ -48,6 +48,7 @@ type box struct {
 // film is a file and the samples that stay.
 type film struct {
 	*plan
+	tracks  map[int64]bool   // by the offset of a track: whether it stays
 	hidden  map[uint32]bool  // ids of removed tracks
 	sizes   map[uint32]int64 // sizes of the samples of fragments, by track, unless the fragment has them
 	chunks  []chunk          // of all tracks
@@ -58,7 +59,7 @@ type film struct {
 // film turns boxes that players do not need, and tracks without pictures or sound, into zeroed boxes that players skip. It also zeroes all
 // media data but the samples of the other tracks.
 func (p *plan) film() {
-	f := &film{plan: p, hidden: map[uint32]bool{}, sizes: map[uint32]int64{}, rebased: map[int64]uint32{}}
+	f := &film{plan: p, tracks: map[int64]bool{}, hidden: map[uint32]bool{}, sizes: map[uint32]int64{}, rebased: map[int64]uint32{}}
 	fragmented := false
 	for b := range f.boxes(p.data, 0) {
 		switch string(b.kind) {
@@ -108,19 +109,17 @@ func (p *plan) boxes(data []byte, at int64) iter.Seq[box] {
 	}
 }
 
-// find returns the body of a box in data. kinds are the kinds of the enclosing boxes and, last, of the box itself. If there is no match,
-// find returns nil.
-func (p *plan) find(data []byte, kinds ...string) []byte {
+// children returns the bodies of boxes in data: for each kind, the first box. It reads data once.
+func (p *plan) children(data []byte, kinds ...string) [][]byte {
+	bodies := make([][]byte, len(kinds))
 	for b := range p.boxes(data, 0) {
-		if string(b.kind) != kinds[0] {
-			continue
+		for i, k := range kinds {
+			if bodies[i] == nil && string(b.kind) == k {
+				bodies[i] = b.body
+			}
 		}
-		if len(kinds) == 1 {
-			return b.body
-		}
-		return p.find(b.body, kinds[1:]...)
 	}
-	return nil
+	return bodies
 }
 
 // reduce removes the boxes that players do not need from body, the body of a box of the given kind. at is the body's offset in the file.
@@ -129,8 +128,8 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 	for b := range f.boxes(body, at) {
 		from, to := b.at+b.head, b.at+b.head+int64(len(b.body))
 		if !isOneOf(b.kind, needed) ||
-			string(b.kind) == "trak" && !f.isPlayable(b.body) ||
-			string(b.kind) == "traf" && f.hidden[number(f.find(b.body, "tfhd"), 4)] {
+			string(b.kind) == "trak" && !f.tracks[b.at] ||
+			string(b.kind) == "traf" && f.hidden[number(f.children(b.body, "tfhd")[0], 4)] {
 			if len(b.kind) > 0 && !isOneOf(b.kind, emptyBoxes) {
 				f.put(b.at+4, []byte("free"))
 			}
@@ -145,7 +144,7 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 		case "tfhd", "trun":
 			f.rebase(from)
 		default:
-			if neededBoxes[string(b.kind)] != nil {
+			if len(b.body) > 0 && neededBoxes[string(b.kind)] != nil {
 				f.reduce(string(b.kind), b.body, from)
 			}
 		}
@@ -176,27 +175,6 @@ func (f *film) media(s span) {
 		at = f.kept[i].to
 	}
 	f.zero(at, s.to)
-}
-
-// isPlayable reports whether players show a track.
-func (p *plan) isPlayable(track []byte) bool { return slices.Contains(players, p.handler(track)) }
-
-// handler returns the kind of a track's media.
-func (p *plan) handler(track []byte) string {
-	handler := p.find(track, "mdia", "hdlr")
-	if len(handler) < 12 {
-		return ""
-	}
-	return string(handler[8:12])
-}
-
-// trackID returns the id of a track. It is in the header, after two times.
-func (p *plan) trackID(track []byte) uint32 {
-	header := p.find(track, "tkhd")
-	if len(header) > 0 && header[0] == 1 {
-		return number(header, 4+2*8)
-	}
-	return number(header, 4+2*4)
 }
 
 // number returns the big-endian number at offset at, or 0 if b is too short.

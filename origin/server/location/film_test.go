@@ -64,7 +64,7 @@ func TestFilmBoxes(t *testing.T) {
 		}
 		return kinds
 	}
-	movie := newPlan(t.Context(), nil).find(got, "moov")
+	movie := newPlan(t.Context(), nil).children(got, "moov")[0]
 	if all := kinds(movie); !slices.Equal(all, []string{"mvhd", "free", "free", "free", "trak", "free", "trak"}) {
 		t.Errorf("boxes of the movie %q", all)
 	}

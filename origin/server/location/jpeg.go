@@ -75,10 +75,11 @@ func (p *plan) segments(s span, thumbnails bool) {
 func (p *plan) endOfScan(at, to int64) int64 {
 	begin := at
 	for at < to {
-		i := bytes.IndexByte(p.data[at:min(to, at+checkEvery)], 0xff)
+		part := p.data[at:min(to, at+checkEvery)]
+		i := bytes.IndexByte(part, 0xff)
 		if i < 0 {
-			at = min(to, at+checkEvery)
-			if !p.step(checkEvery) {
+			at += int64(len(part))
+			if !p.step(at - begin) {
 				return to
 			}
 			begin = at

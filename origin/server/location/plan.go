@@ -156,6 +156,14 @@ func (p *plan) charge(n int64) {
 	p.over = p.over || p.bytes > maxBytes
 }
 
+// room returns parts with room for one more. It doubles the memory, up to that of maxSpans parts.
+func room[T any](parts []T) []T {
+	if n := len(parts); n == cap(parts) {
+		return slices.Grow(parts, max(1, min(max(n, 64), maxSpans+1-n)))
+	}
+	return parts
+}
+
 // appendSpan appends a span that does not begin before the last one. It merges the two if they overlap or touch.
 func appendSpan(spans []span, s span) []span {
 	if n := len(spans); n > 0 && s.from <= spans[n-1].to {

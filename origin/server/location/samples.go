@@ -8,7 +8,7 @@ import (
 
 // movie reads the tables of a movie's tracks.
 func (f *film) movie(movie box) {
-	for b := range f.boxes(movie.body, 0) {
+	for b := range f.boxes(movie.body, movie.at+movie.head) {
 		switch string(b.kind) {
 		case "mvex":
 			for b := range f.boxes(b.body, 0) {
@@ -17,13 +17,35 @@ func (f *film) movie(movie box) {
 				}
 			}
 		case "trak":
-			handler := f.handler(b.body)
-			if !slices.Contains(players, handler) {
-				f.hidden[f.trackID(b.body)] = true
-			}
-			f.table(f.find(b.body, "mdia", "minf", "stbl"), handler)
+			f.track(b)
 		}
 	}
+}
+
+// maxTracks is the maximum number of tracks of a film.
+const maxTracks = 1 << 10
+
+// track reads the headers and the table of a track.
+func (f *film) track(b box) {
+	if len(f.tracks) == maxTracks {
+		f.over = true
+		return
+	}
+	track := f.children(b.body, "tkhd", "mdia")
+	media := f.children(track[1], "hdlr", "minf")
+	handler := ""
+	if len(media[0]) >= 12 {
+		handler = string(media[0][8:12])
+	}
+	f.tracks[b.at] = slices.Contains(players, handler)
+	if !f.tracks[b.at] {
+		id := number(track[0], 4+2*4) // after two times
+		if len(track[0]) > 0 && track[0][0] == 1 {
+			id = number(track[0], 4+2*8)
+		}
+		f.hidden[id] = true
+	}
+	f.table(f.children(media[1], "stbl")[0], handler)
 }
 
 // chunk is a part of the media data with samples of one track.
@@ -45,7 +67,7 @@ func (f *film) keep(at, n, most int64) {
 			return
 		}
 	}
-	f.chunks = append(f.chunks, c)
+	f.chunks = append(room(f.chunks), c)
 	f.over = f.over || len(f.chunks) > maxSpans
 }
 
@@ -58,12 +80,12 @@ type sampleSizes struct {
 	next int // bits of list that were read
 }
 
-// sizesOf returns the sizes in a sample table.
-func (f *film) sizesOf(table []byte) sampleSizes {
-	if b := f.find(table, "stsz"); len(b) >= 12 {
+// sizesOf returns the sizes in a box stsz or stz2.
+func sizesOf(large, small []byte) sampleSizes {
+	if b := large; len(b) >= 12 {
 		return sampleSizes{each: int64(number(b, 4)), left: int64(number(b, 8)), list: b[12:], bits: 32}
 	}
-	if b := f.find(table, "stz2"); len(b) >= 12 && slices.Contains([]byte{4, 8, 16}, b[7]) {
+	if b := small; len(b) >= 12 && slices.Contains([]byte{4, 8, 16}, b[7]) {
 		return sampleSizes{left: int64(number(b, 8)), list: b[12:], bits: int(b[7])}
 	}
 	return sampleSizes{}
@@ -101,9 +123,10 @@ func (s *sampleSizes) take(n int64) (bytes, samples int64) {
 // table reads the chunks of a track. The samples of a track of pictures or sound stay.
 func (f *film) table(table []byte, handler string) {
 	isKept := slices.Contains(players, handler)
-	offsets, size := f.find(table, "stco"), 4
+	boxes := f.children(table, "stco", "co64", "stsz", "stz2", "stsc", "stsd")
+	offsets, size := boxes[0], 4
 	if offsets == nil {
-		offsets, size = f.find(table, "co64"), 8
+		offsets, size = boxes[1], 8
 	}
 	if len(offsets) < 8 {
 		return
@@ -114,8 +137,7 @@ func (f *film) table(table []byte, handler string) {
 		return
 	}
 	f.chunks = slices.Grow(f.chunks, n)
-	sizes, frames := f.sizesOf(table), f.soundFrames(table)
-	runs := f.find(table, "stsc")
+	sizes, frames, runs := sizesOf(boxes[2], boxes[3]), f.soundFrames(boxes[5]), boxes[4]
 	run := 8 // offset of the next run in runs
 	perChunk := int64(0)
 	for i := range n {
@@ -159,14 +181,13 @@ func (frames soundFrames) bytes(samples int64) int64 {
 var sampleBytes = map[string]int64{"in24": 3, "in32": 4, "fl32": 4, "fl64": 8}
 
 // soundFrames reads the descriptions of a track's sound. It ignores absurd numbers, so products stay below 2^63.
-func (f *film) soundFrames(table []byte) (frames soundFrames) {
+func (f *film) soundFrames(description []byte) (frames soundFrames) {
 	const most = 1 << 24
 	add := func(samples, bytes uint32) {
 		if samples > 0 && samples < most && bytes > 0 && bytes < most {
 			frames = append(frames, struct{ samples, bytes int64 }{int64(samples), int64(bytes)})
 		}
 	}
-	description := f.find(table, "stsd")
 	for b := range f.boxes(description[min(8, len(description)):], 0) {
 		if len(frames) > 16 {
 			break

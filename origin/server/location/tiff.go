@@ -80,14 +80,13 @@ func (p *plan) tiff() {
 
 // follow adds the offset of a directory to the list of directories to read.
 func (t *tiffFile) follow(at int64) {
-	if at == 0 {
-		return
-	}
 	if t.offsets++; t.offsets > maxOffsets {
 		t.over = true
 		return
 	}
-	t.next = append(t.next, at)
+	if at > 0 {
+		t.next = append(t.next, at)
+	}
 }
 
 // directory reads the directory at an offset. Of several entries with the same tag, only the first may stay.
@@ -155,7 +154,7 @@ func (t *tiffFile) keep(at, n int64) {
 			return
 		}
 	}
-	t.spans = append(t.spans, s)
+	t.spans = append(room(t.spans), s)
 	t.over = t.over || len(t.spans) > maxSpans
 }
 

@@ -93,7 +93,7 @@ func (t *tiffFile) addJPEG(s span) {
 	if n := len(t.jpegs); n > 0 && t.jpegs[n-1] == s {
 		return
 	}
-	t.jpegs = append(t.jpegs, s)
+	t.jpegs = append(room(t.jpegs), s)
 	t.over = t.over || len(t.jpegs) > maxJPEGs
 }
 

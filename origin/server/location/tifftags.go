@@ -65,6 +65,9 @@ var keptTags = map[uint16]int64{
 	50674:  4, // LERC
 }
 
+// maxSamples is the maximum number of samples of a pixel. Pictures of satellites have hundreds.
+const maxSamples = 1 << 12
+
 // typeSizes lists the number of bytes of a value of each numeric type. It is 0 for text and for bytes without a type.
 var typeSizes = [...]int64{1: 1, 2: 0, 3: 2, 4: 4, 5: 8, 6: 1, 7: 0, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
 
@@ -82,7 +85,7 @@ func stays(tag, kind uint16, count, samples int64) (size int64, ok bool) {
 	case encoded:
 		return count, kind == 1 || kind == typeUndefined
 	case perSample:
-		most = 2 * max(4, samples) // two for DotRange; some files do not have the number of samples
+		most = 2 * max(4, min(samples, maxSamples)) // two for DotRange; some files do not have the number of samples
 	case perStrip:
 		most = count
 	case curve:
