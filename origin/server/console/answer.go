@@ -29,6 +29,7 @@ var (
 	errBody        = errors.New("malformed request")
 	errOwner       = errors.New("the account still has applications: delete them first (export them to keep a copy)")
 	errMany        = errors.New("limit reached")
+	errExport      = errors.New("an export of this account is still running")
 	errClient      = errors.New("this application has no client secret yet; create one first")
 )
 
@@ -54,6 +55,7 @@ var statuses = []status{
 	{errContentType, 415, 11102, "Invalid request", "content_type"},
 	{errSignIn, 401, 11001, "Invalid authentication token", "sign_in"},
 	{auth.ErrLogin, 401, 11002, "Invalid credentials", "login"},
+	{errExport, 429, 11005, "Too Many Requests", "export"},
 	{auth.ErrRate, 429, 11005, "Too Many Requests", "rate"},
 	{jsonio.ErrTooLong, 413, 40033, "Request too large", ""},
 	{errBody, 400, 11100, "Bad request format", ""},

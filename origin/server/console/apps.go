@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -136,29 +135,6 @@ func (c *call) deleteApp(a *catalog.App, in struct{ Name string }) (any, error) 
 		return nil, err
 	}
 	return nil, c.o.Accounts.DropUsage(a.ID)
-}
-
-// export streams an application as a zip file.
-func (c *call) export(a *catalog.App) (any, error) {
-	if c.o.Export == nil {
-		return nil, errMissing
-	}
-	if err := c.o.Accounts.Record(account.Event{Actor: c.account.ID, Action: account.AppExport, Target: a.ID, Remote: c.r.Remote}); err != nil {
-		return nil, err
-	}
-	return &stream{"application/zip", fileName(a.Name), func(w io.Writer) error { return c.o.Export(c.ctx, a.ID, w) }}, nil
-}
-
-// fileName returns a file name that every operating system accepts.
-func fileName(name string) string {
-	safe := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '-'
-	}, name)
-	safe = strings.Trim(safe[:min(len(safe), 60)], "-")
-	return cmp.Or(safe, "application") + ".zip"
 }
 
 // usageDays is the number of days of usage that pages show.

@@ -52,8 +52,9 @@ type Options struct {
 	Stored    func(account string) (core.StorageUsage, error) // returns the storage use of an account; nil: the pages show no storage use
 	Edge      *Edge                                           // nil: this is an origin
 
-	// Export writes all data of an application as a zip file. nil: no export.
-	Export func(ctx context.Context, app string, w io.Writer) error
+	// Export writes all data of an application as a zip file. It returns soon after ctx ends. nil: no export.
+	Export       func(ctx context.Context, app string, w io.Writer) error
+	ExportMemory int64 // bytes that Export holds at a time
 }
 
 // Prefix is the path at which the handler is mounted.
@@ -67,6 +68,8 @@ type Handler struct {
 	secure bool
 	cookie string // name of the cookie
 	routes []route
+
+	exports exports
 }
 
 // New returns a handler, or an error if the options are invalid.

@@ -234,7 +234,7 @@ func TestForeignIsMissing(t *testing.T) {
 		}
 		requests++
 	}
-	if requests != 13 {
+	if requests != 14 {
 		t.Errorf("%d routes of applications were asked", requests)
 	}
 	if after := fmt.Sprint(s.engine.Register.Apps()); after != before {

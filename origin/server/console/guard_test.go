@@ -2,10 +2,8 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -293,34 +291,6 @@ func TestLists(t *testing.T) {
 	b.ok("GET", "/models", "", &got)
 	if len(got.Models) != 1 || got.Models[0].Name != "general" {
 		t.Errorf("models = %+v", got.Models)
-	}
-}
-
-func TestExportStreams(t *testing.T) {
-	s := newSite(t, func(o *Options, _ *account.Options) {
-		o.Export = func(_ context.Context, app string, w io.Writer) error {
-			_, err := io.WriteString(w, "PK of "+app)
-			return err
-		}
-	})
-	b := s.operator()
-	app := b.application(`Fugler i "fjæra"`)
-	res := b.get("/apps/" + app + "/export")
-	var body bytes.Buffer
-	if res.Stream == nil || res.ContentType != "application/zip" || res.Stream(&body) != nil || body.String() != "PK of "+app {
-		t.Fatalf("export = %+v, %s", res, &body)
-	}
-	name := ""
-	for _, f := range res.Header {
-		if f.Name == "Content-Disposition" {
-			name = f.Value
-		}
-	}
-	if name != `attachment; filename="Fugler-i--fj-ra.zip"` {
-		t.Errorf("the file is called %q", name)
-	}
-	if got := fileName("愛"); got != "application.zip" {
-		t.Errorf("fileName = %q", got)
 	}
 }
 

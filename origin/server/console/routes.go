@@ -50,6 +50,7 @@ var routes = []route{
 	{"PATCH", "/apps/{id}", signedIn, bodyOfApp((*call).changeApp)},
 	{"DELETE", "/apps/{id}", signedIn, bodyOfApp((*call).deleteApp)},
 	{"GET", "/apps/{id}/export", signedIn, ofApp((*call).export)},
+	{"GET", "/apps/{id}/export-status", signedIn, ofApp((*call).exportStatus)},
 	{"GET", "/apps/{id}/usage", signedIn, ofApp((*call).usage)},
 	{"GET", "/apps/{id}/edges", signedIn, ofApp((*call).edges)},
 	{"GET", "/models", signedIn, (*call).models},
