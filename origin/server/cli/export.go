@@ -94,7 +94,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 	if err != nil {
 		return err
 	}
-	ex := &exporter{session: s, to: collection.Create(target, system.Spool)}
+	ex := &exporter{session: s, parallel: ahead, to: collection.Create(target, system.Spool)}
 	err = ex.run(ctx, func(total int) {
 		ex.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "exporting", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
 	})
@@ -110,9 +110,10 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *server.Env
 	return server.ExitError(server.ExitSome)
 }
 
-// ExportApp writes an application of an open data folder to w as a zip file, with the same content as the command export.
+// ExportApp writes an application of an open data folder to w as a zip file, with the same content as the command export. It has one picture
+// in memory at a time. A picture must be complete before its entry begins, since an entry cannot be removed if its picture is damaged.
 func ExportApp(ctx context.Context, f control.Folder, app string, w io.Writer) error {
-	ex := &exporter{session: LocalSession(f, app), to: collection.Create(collection.NewZip(collection.NopCloser(w)), system.Spool)}
+	ex := &exporter{session: LocalSession(f, app), parallel: 1, to: collection.Create(collection.NewZip(collection.NopCloser(w)), system.Spool)}
 	err := ex.run(ctx, func(total int) { ex.progress = NewProgress(io.Discard, ProgressOptions{Total: total, Quiet: true}) })
 	if err != nil {
 		ex.to.Abandon()
@@ -125,6 +126,7 @@ type exporter struct {
 	session  Session
 	to       *collection.Writer
 	progress *Progress
+	parallel int // maximum number of pictures read in parallel
 	missing  int // number of pictures that could not be read
 }
 
@@ -255,7 +257,7 @@ type inputSource struct {
 	Edits   json.RawMessage
 }
 
-// ahead is the number of pictures read in parallel.
+// ahead is the number of pictures that the command reads in parallel.
 const ahead = 8
 
 func (ex *exporter) inputs(ctx context.Context) error {
@@ -277,7 +279,7 @@ func (ex *exporter) inputs(ctx context.Context) error {
 		return first
 	}
 	err := Pages(ctx, ex.session, "/v2/inputs", "inputs", func(in *exportedInput) error {
-		if batch = append(batch, *in); len(batch) < ahead {
+		if batch = append(batch, *in); len(batch) < ex.parallel {
 			return nil
 		}
 		return flush()
