@@ -43,7 +43,8 @@ export into another application.
 
 The export is not a snapshot: concurrent changes may or may not be included. Inputs whose
 picture was never downloaded are exported with their URL only. An edge fetches pictures that it
-lacks from its origin. A picture that cannot be read is listed, and its input exported without it.
+lacks from its origin. A missing or damaged picture is listed, and its input exported without it.
+While a server limits the rate, the command waits. If the server does not answer, the export fails.
 
 Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2 usage error;
 3 exported, but pictures are missing.` + targetHelp,
@@ -263,6 +264,8 @@ const ahead = 8
 func (ex *exporter) inputs(ctx context.Context) error {
 	var batch []exportedInput
 	flush := func() error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		done := make([]chan fetchedInput, len(batch))
 		for i := range batch {
 			done[i] = make(chan fetchedInput, 1)
@@ -271,8 +274,11 @@ func (ex *exporter) inputs(ctx context.Context) error {
 		var first error
 		for i := range done {
 			got := <-done[i]
-			if first == nil {
-				first = ex.input(&got)
+			if first != nil {
+				continue
+			}
+			if first = ex.input(&got); first != nil {
+				cancel() // the others may wait for long
 			}
 		}
 		batch = batch[:0]
@@ -296,8 +302,11 @@ func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetchedInput {
 		return got
 	}
 	if got.source.Picture != "" {
-		got.picture, got.contentType, got.missing = ex.session.picture(ctx, got.source.Picture, got.source.SHA256)
-		got.err = ctx.Err()
+		var missing *missingPicture
+		got.picture, got.contentType, got.err = ex.session.picture(ctx, got.source.Picture, got.source.SHA256)
+		if ctx.Err() == nil && errors.As(got.err, &missing) {
+			got.missing, got.err = missing, nil
+		}
 	}
 	return got
 }

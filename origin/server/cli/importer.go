@@ -304,7 +304,7 @@ func (im *importer) reportFailure(in *collection.Input, err error) {
 
 // send makes one call and handles the result of each input.
 func (im *importer) send(ctx context.Context, b *batch) error {
-	code, body, err := persist(ctx, im.session, "POST", "/v2/inputs", b.body)
+	got, err := persist(ctx, im.session, "POST", "/v2/inputs", b.body)
 	if err != nil {
 		return err
 	}
@@ -312,11 +312,11 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 		Status Status
 		Inputs []inputAnswer
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", code)
+	if err := json.Unmarshal(got.body, &answer); err != nil {
+		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", got.status)
 	}
 	if len(answer.Inputs) != len(b.inputs) {
-		return &StatusError{code, answer.Status} // the answer concerns the whole call
+		return &StatusError{got.status, answer.Status} // the answer concerns the whole call
 	}
 	for i := range b.inputs {
 		in, got := &b.inputs[i], answer.Inputs[i].Status

@@ -59,12 +59,39 @@ func (w *target) flags(cmd *cobra.Command, env *server.Env) {
 
 // Session sends /v2 requests to one application, of a server or of a data folder.
 type Session interface {
-	// call sends one request and returns the answer with its HTTP status. An error means that no answer came.
-	call(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
-	// picture reads the original of a hosted picture. address and sha256 come from an answer.
+	// call sends one request and returns the answer. An error means that no answer came.
+	call(ctx context.Context, method, path string, body []byte) (reply, error)
+	// picture reads the original of a hosted picture. address and sha256 come from an answer. The error is a *missingPicture if this picture
+	// cannot be read although its server works.
 	picture(ctx context.Context, address, sha256 string) (data []byte, contentType string, err error)
 	close() error
 }
+
+// reply is an answer of the API.
+type reply struct {
+	status     int // HTTP status
+	body       []byte
+	retryAfter time.Duration // time after which the server accepts the request; 0: unknown
+}
+
+// isBusy reports whether the server refused the request and may accept it later.
+func (r *reply) isBusy() bool {
+	return r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable || r.status == http.StatusGatewayTimeout
+}
+
+// seconds returns the time in a header Retry-After; 0: none.
+func seconds(retryAfter string) time.Duration {
+	n, err := strconv.ParseUint(strings.TrimSpace(retryAfter), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}
+
+// missingPicture is the reason why a picture cannot be read.
+type missingPicture struct{ error }
+
+func (m *missingPicture) Unwrap() error { return m.error }
 
 // open starts a session with the selected application.
 func (w *target) open(ctx context.Context, env *server.Env) (Session, error) {
@@ -126,18 +153,37 @@ type local struct {
 	done    func() error
 }
 
-func (l *local) call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+func (l *local) call(ctx context.Context, method, path string, body []byte) (reply, error) {
 	path, query, _ := strings.Cut(path, "?")
 	res, err := l.service.Call(ctx, l.app, &api.Request{Method: method, Path: path, Query: query, Body: body})
-	return res.Status, res.Body, err
+	got := reply{status: res.Status, body: res.Body}
+	for _, f := range res.Header {
+		if f.Name == "Retry-After" {
+			got.retryAfter = seconds(f.Value)
+		}
+	}
+	return got, err
 }
 
 func (l *local) picture(ctx context.Context, address, _ string) ([]byte, string, error) {
+	name, err := hostedName(address)
+	if err != nil {
+		return nil, "", err
+	}
+	data, contentType, err := l.service.Picture(ctx, name)
+	if err != nil {
+		return nil, "", &missingPicture{err}
+	}
+	return data, contentType, nil
+}
+
+// hostedName returns the name in the address of a hosted picture.
+func hostedName(address string) (string, error) {
 	_, name, ok := strings.Cut(address, api.HostedPath)
 	if !ok {
-		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
+		return "", &missingPicture{fmt.Errorf("%s is not a picture of this server", address)}
 	}
-	return l.service.Picture(ctx, name)
+	return name, nil
 }
 
 func (l *local) close() error { return l.done() }
@@ -151,49 +197,77 @@ type remote struct {
 // maxAnswer is the maximum number of bytes of an answer.
 const maxAnswer = 256 << 20
 
-func (r *remote) call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+func (r *remote) call(ctx context.Context, method, path string, body []byte) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
 	req.Header.Set("Authorization", "Key "+r.key)
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, answer, err := r.do(req)
+	got, _, err := r.do(req)
 	if err != nil {
-		return 0, nil, err
+		return reply{}, err
 	}
-	return res.StatusCode, answer, nil
+	return got, nil
 }
 
-// picture downloads from the session's server, even if address has another host.
+// maxCuts is the number of incomplete downloads after which a picture counts as damaged. The server sends a damaged picture incomplete, each
+// time. A bad connection rarely cuts so many in succession.
+const maxCuts = 3
+
+// picture downloads from the session's server, even if address has another host. It waits for as long as the server asks. If the server does
+// not answer, or is busy without a time, picture tries for half a minute.
 func (r *remote) picture(ctx context.Context, address, sha256 string) ([]byte, string, error) {
-	_, name, ok := strings.Cut(address, api.HostedPath)
-	if !ok {
-		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
-	}
-	req, err := http.NewRequestWithContext(ctx, "GET", r.base+api.HostedPath+name+"/"+sha256, nil)
+	name, err := hostedName(address)
 	if err != nil {
 		return nil, "", err
 	}
-	res, data, err := r.do(req)
-	if err != nil {
-		return nil, "", err
+	cuts := 0
+	for wait := firstWait; ; {
+		req, err := http.NewRequestWithContext(ctx, "GET", r.base+api.HostedPath+name+"/"+sha256, nil)
+		if err != nil {
+			return nil, "", err
+		}
+		got, header, err := r.do(req)
+		isCut := err != nil && got.status == http.StatusOK
+		if err == nil && got.status == http.StatusOK {
+			return got.body, header.Get("Content-Type"), nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%s: HTTP status %d", address, got.status)
+		}
+		pause := wait
+		switch {
+		case ctx.Err() != nil:
+			return nil, "", errors.Join(err, ctx.Err())
+		case got.status == http.StatusNotFound:
+			return nil, "", &missingPicture{err}
+		case isCut:
+			if cuts++; cuts == maxCuts {
+				return nil, "", &missingPicture{err}
+			}
+		case got.isBusy() && got.retryAfter > 0:
+			pause = min(got.retryAfter, maxPause)
+		case got.status != 0 && !got.isBusy() || wait > lastWait:
+			return nil, "", err
+		default:
+			wait *= 2
+		}
+		system.Pause(ctx, pause)
 	}
-	if res.StatusCode != http.StatusOK {
-		return nil, "", fmt.Errorf("%s: HTTP status %d", address, res.StatusCode)
-	}
-	return data, res.Header.Get("Content-Type"), nil
 }
 
-func (r *remote) do(req *http.Request) (*http.Response, []byte, error) {
+// do sends a request. If the body of the answer is incomplete, do returns the answer without it, and an error.
+func (r *remote) do(req *http.Request) (reply, http.Header, error) {
 	res, err := r.client.Do(req)
 	if err != nil {
-		return nil, nil, err
+		return reply{}, nil, err
 	}
-	data, err := system.ReadAll(res.Body, maxAnswer)
-	return res, data, errors.Join(err, res.Body.Close())
+	got := reply{status: res.StatusCode, retryAfter: seconds(res.Header.Get("Retry-After"))}
+	got.body, err = system.ReadAll(res.Body, maxAnswer)
+	return got, res.Header, errors.Join(err, res.Body.Close())
 }
 
 func (r *remote) close() error {
@@ -219,40 +293,45 @@ func Ask(ctx context.Context, s Session, method, path string, in, out any) error
 			return err
 		}
 	}
-	code, answer, err := persist(ctx, s, method, path, body)
+	got, err := persist(ctx, s, method, path, body)
 	if err != nil {
 		return err
 	}
 	var envelope struct{ Status Status }
-	if err := json.Unmarshal(answer, &envelope); err != nil {
-		return fmt.Errorf("%s %s: unexpected response (HTTP %d); is this a Sightline server?", method, path, code)
+	if err := json.Unmarshal(got.body, &envelope); err != nil {
+		return fmt.Errorf("%s %s: unexpected response (HTTP %d); is this a Sightline server?", method, path, got.status)
 	}
 	if out != nil {
-		if err := json.Unmarshal(answer, out); err != nil {
+		if err := json.Unmarshal(got.body, out); err != nil {
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
 	if envelope.Status.Code != 10000 {
-		return &StatusError{code, envelope.Status}
+		return &StatusError{got.status, envelope.Status}
 	}
 	return nil
 }
 
-// Pauses between attempts: they double up to lastWait. Then persist returns the last error.
+// Pauses between attempts double up to lastWait, and are longer if the server asks for more.
 const (
 	firstWait = 250 * time.Millisecond
 	lastWait  = 16 * time.Second
+	maxPause  = time.Minute     // maximum pause that a server can ask for
+	maxWait   = 2 * time.Minute // maximum sum of the pauses of persist
 )
 
-// persist sends a request until the answer is not "busy", for about half a minute.
-func persist(ctx context.Context, s Session, method, path string, body []byte) (code int, answer []byte, err error) {
+// persist sends a request until the answer is not "busy", for about half a minute, or up to maxWait if the server asks for that. Then it
+// returns the last answer or error. It returns an answer at once that asks for more than maxPause.
+func persist(ctx context.Context, s Session, method, path string, body []byte) (got reply, err error) {
+	waited := time.Duration(0)
 	for wait := firstWait; ; wait *= 2 {
-		code, answer, err = s.call(ctx, method, path, body)
-		busy := err == nil && (code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable || code == http.StatusGatewayTimeout)
-		if ctx.Err() != nil || err == nil && !busy || wait > lastWait || !transient(err) {
-			return code, answer, errors.Join(err, ctx.Err())
+		got, err = s.call(ctx, method, path, body)
+		pause := max(wait, got.retryAfter)
+		if ctx.Err() != nil || err == nil && !got.isBusy() || wait > lastWait || pause > maxPause || waited+pause > maxWait || !transient(err) {
+			return got, errors.Join(err, ctx.Err())
 		}
-		system.Pause(ctx, wait)
+		system.Pause(ctx, pause)
+		waited += pause
 	}
 }
 
