@@ -190,6 +190,19 @@ await journey(async (arrive) => {
     const { status, answer } = await runShell(command);
     checkEqual([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
   });
+  await bo.step('an export of the application is downloaded, and another one must wait', async () => {
+    await bo.link(m('delete_named', { name: application })).click();
+    const dialog = bo.dialog(m('delete_title', { name: application }));
+    const button = bo.button(m('export_first'), dialog);
+    const [download] = await Promise.all([bo.page.waitForEvent('download'), button.click()]);
+    checkEqual(download.suggestedFilename(), 'Sorting-line.zip', 'the name of the file');
+    checkEqual(await download.failure(), null, 'the failure of the download');
+    const status = { code: 11005, description: 'Too Many Requests', reason: 'export' };
+    await bo.page.route('**/export-status', (route) => route.fulfill({ status: 429, json: { status } }), { times: 1 });
+    await button.click();
+    await bo.waitFor(dialog.getByText(m('error_export')));
+    await bo.press('Escape');
+  }, [429]);
   await bo.step('the application goes when its name is typed', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));

@@ -437,7 +437,7 @@ async function fetchAuthorized(path: string, init: RequestInit | undefined, auth
     fetch(path, { ...init, headers }).catch((failure) => {
       throw failure instanceof TypeError ? new Failure(0) : failure;
     });
-  return withRetry(reach); // a page with many writes can exceed the rate limit of an account's key
+  return withRetry(reach, init?.method); // a page with many writes or pictures can exceed the rate limit of a key or a network
 }
 
 /** Whether the host that answers a call must download a picture from another server. A browser usually may not do so. */

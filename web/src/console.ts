@@ -257,8 +257,17 @@ export const createApp = (a: { name: string; language: string; default_model: st
 export const changeApp = (id: string, change: { name?: string; default_model?: string; local_only?: boolean }) =>
   call<{ app: App }>('PATCH', app(id), change).then((r) => r.app);
 export const deleteApp = (id: string, name: string) => call<object>('DELETE', app(id), { name });
-/** Returns the path of a zip file with the complete content of an application. */
-export const exportPath = (id: string) => `/console${app(id)}/export`;
+/**
+ * Starts the browser's download of a zip file with the complete content of an application. It throws a Failure if an export of the account is
+ * still running, or too many of others are: a page cannot read the answer to a download, so it asks before.
+ */
+export async function exportApp(id: string): Promise<void> {
+  await call<object>('GET', `${app(id)}/export-status`);
+  const link = document.createElement('a');
+  link.href = `/console${app(id)}/export`;
+  link.download = '';
+  link.click();
+}
 export const models = () => call<{ models: { id: string; name: string }[] }>('GET', '/models').then((r) => r.models);
 
 // Keys, tokens, usage.

@@ -35,6 +35,7 @@ const reasons: Record<string, () => Omit<Problem, 'code'>> = {
   text: () => ({ title: m.error_name(), text: m.error_name_do() }),
   sign_up: () => ({ title: m.error_sign_up(), text: m.error_sign_up_do() }),
   many: () => ({ title: m.error_many(), text: m.error_many_do() }),
+  export: () => ({ title: m.error_export(), text: m.error_export_do() }),
   csrf: () => ({ title: m.error_stale(), text: m.error_stale_do() }),
   sign_in: () => ({ title: m.error_session(), text: m.error_session_do() }),
 };

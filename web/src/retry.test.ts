@@ -14,7 +14,7 @@ function rig(...answers: [status: number, wait?: number][]) {
     return Response.json(body, { status, ...(wait !== undefined && { headers: { 'Retry-After': String(wait) } }) });
   };
   const pause = async (seconds: number) => void waits.push(seconds);
-  return { waits, requests, patient: () => withRetry(ask, pause) };
+  return { waits, requests, patient: (method?: string) => withRetry(ask, method, pause) };
 }
 
 test('what is refused for its rate is asked again when it is time', async () => {
@@ -23,10 +23,25 @@ test('what is refused for its rate is asked again when it is time', async () => 
   assert.deepEqual(waits, [1, 3]);
 });
 
+test('a picture that a busy server refuses is requested again', async () => {
+  for (const method of ['GET', 'HEAD']) {
+    const { waits, patient } = rig([503, 2], [429, 1], [200]);
+    assert.equal((await patient(method)).status, 200);
+    assert.deepEqual(waits, [2, 1]);
+  }
+});
+
 test('other answers are given back at once', async () => {
-  for (const one of [[200], [402], [429], [503, 1]] as [number, number?][]) {
+  for (const [method, one] of [
+    ['GET', [200]],
+    ['GET', [402]],
+    ['GET', [404, 1]],
+    ['GET', [429]],
+    ['GET', [503]],
+    ['POST', [503, 1]], // the server may have begun the write
+  ] as [string, [number, number?]][]) {
     const { waits, patient } = rig(one);
-    assert.equal((await patient()).status, one[0]);
+    assert.equal((await patient(method)).status, one[0]);
     assert.deepEqual(waits, []);
   }
 });
@@ -36,7 +51,7 @@ test('it is not waited for ever, and who asks is told for how long', async () =>
   assert.equal((await far.patient()).status, 429);
   assert.deepEqual(far.waits, []);
   const long = rig([429, 4], [429, 4], [429, 4]);
-  const refusal = await call(long.patient, 'GET', '/inputs').catch((failure) => failure);
+  const refusal = await call(() => long.patient(), 'GET', '/inputs').catch((failure) => failure);
   assert.ok(refusal instanceof Failure);
   assert.deepEqual([refusal.status, refusal.code, refusal.retryAfter], [429, 11005, 4]);
   assert.deepEqual(long.waits, [4, 4]);

@@ -1,5 +1,5 @@
-// Repeats calls that the server refused because of the rate limit of a key or an account. A refused call had no effect, and the answer
-// contains the time of the next try.
+// Repeats calls that the server refused because of a rate limit, or because it is busy. The answer contains the time of the next try. A call
+// that a rate limit refused had no effect. A busy server may have begun a call, so only calls that read are repeated then.
 
 const maxWait = 10; // maximum seconds of waiting before the caller gets the refusal
 
@@ -8,12 +8,13 @@ export function retryAfter(answer: Response): number {
   return Number(answer.headers.get('Retry-After')) || 0;
 }
 
-/** Makes a call, and repeats it while the answer is 429, after the time in the answer. It waits at most 10 seconds in total. */
-export async function withRetry(ask: () => Promise<Response>, pause = seconds): Promise<Response> {
+/** Makes a call with an HTTP method, and repeats it after the time in a refusal. It waits at most 10 seconds in total. */
+export async function withRetry(ask: () => Promise<Response>, method = 'GET', pause = seconds): Promise<Response> {
+  const refusals = method === 'GET' || method === 'HEAD' ? [429, 503] : [429];
   for (let left = maxWait; ; ) {
     const answer = await ask();
     const wait = retryAfter(answer);
-    if (answer.status !== 429 || !wait || wait > left) return answer;
+    if (!refusals.includes(answer.status) || !wait || wait > left) return answer;
     left -= wait;
     await pause(wait);
   }
