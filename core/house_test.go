@@ -190,7 +190,6 @@ var larger = map[string]int{
 	"core/predict/raster/jpg/sequential.go valueRow": 95,
 	"origin/server/cli/importer.go batches":          69,
 	"origin/server/data/check.go inputs":             67,
-	"origin/server/httpd/hosted.go serveHostedFile":  62,
 	"origin/server/httpd/httpd.go route":             77,
 	"origin/server/settings.go parseSettings":        66,
 	"sync/feed/back.go back":                         63,

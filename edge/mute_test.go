@@ -130,5 +130,5 @@ func TestLoadHostileFiles(t *testing.T) {
 	data := folder(t, binary)
 	_, key, _ := owner(t, binary, data, "attacked")
 	s := serve(t, binary, data)
-	process.AttackHosted(t, s.base, key, s.child(t), size, readers, testkit.Timing())
+	process.AttackHosted(t, s.base, key, s.child(t), size, readers)
 }

@@ -134,7 +134,9 @@ func (e *engine) detach(app string) {
 }
 
 // HostedPicture implements [server.Engine]. The picture may not be stored here.
-func (e *engine) HostedPicture(name string) (blob.Picture, error) { return e.Register.HostedPicture(name) }
+func (e *engine) HostedPicture(name string) (blob.Picture, error) {
+	return e.Register.HostedPicture(name)
+}
 
 // FetchPicture implements [server.PictureFetcher]. It downloads a picture of the origin that is not stored here.
 func (e *engine) FetchPicture(ctx context.Context, h blob.Hash) error {

@@ -176,5 +176,5 @@ func TestLoadHostileFiles(t *testing.T) {
 		size, readers = 14<<20, 60
 	}
 	p := startProcess(t)
-	programs.AttackHosted(t, p.base, keyOf(strings.TrimPrefix(p.base, "http://")), p.cmd.Process.Pid, size, readers, testkit.Timing())
+	programs.AttackHosted(t, p.base, keyOf(strings.TrimPrefix(p.base, "http://")), p.cmd.Process.Pid, size, readers)
 }

@@ -115,7 +115,6 @@ func OpenNode(ctx context.Context, s Settings, log *slog.Logger, u Use) (_ *Node
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
 	}
-	n.Files = n.newFiles()
 	if n.decoder, err = newDecoder(&n.Settings, log); err != nil {
 		return nil, err
 	}
@@ -145,6 +144,7 @@ func (n *Node) hasEnded(app blob.AppID) (bool, error) {
 }
 
 func (n *Node) startPool() {
+	n.Files = n.newFiles()
 	memory := system.MemoryLimit()
 	fetcher := fetch.New(fetch.Options{
 		Policy:  fetch.Policy{AllowPrivate: n.Settings.AllowPrivate, Ports: n.Settings.FetchPorts},

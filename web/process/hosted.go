@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/testkit"
 )
 
 // hostileFiles returns pictures of about size bytes with valid heads and the rest made to cost time or memory when the place is removed.
@@ -32,23 +34,24 @@ func hostileFiles(t testing.TB, size int) map[string][]byte {
 	}
 	const lists = 12_000 // entries that all name the same list of directories
 	n := min(size, 1<<20) / 4
-	offsets := make([]byte, 0, 4*n)
-	for i := range n {
-		offsets = binary.LittleEndian.AppendUint32(offsets, uint32(8+12*(i%lists)))
-	}
-	files["TIFF of lists"] = tiff(lists, n, offsets)
-	const overlaps = 63 // directories at distances of one entry
-	offsets = offsets[:0]
-	for i := range overlaps {
-		offsets = binary.LittleEndian.AppendUint32(offsets, uint32(2000+12*i))
-	}
-	overlapping := tiff(1, overlaps, offsets)
-	overlapping = append(overlapping, make([]byte, 2000-len(overlapping))...)
-	for range min(size, 800_000) / 12 {
-		overlapping = append(overlapping, "\xff\xff\x04\x00\x01\x00\x00\x00\xff\xff\x00\x00"...)
-	}
-	files["TIFF of overlaps"] = overlapping
+	files["TIFF of lists"] = tiff(slices.Repeat([][3]uint32{{330, uint32(n), 0}}, lists), words(n, func(i int) int { return 8 + 12*(i%lists) }))
+	const overlaps, from = 63, 2000 // directories at distances of one entry
+	overlapping := tiff([][3]uint32{{330, overlaps, 0}}, words(overlaps, func(i int) int { return from + 12*i }))
+	overlapping = append(overlapping, make([]byte, from-len(overlapping))...)
+	files["TIFF of overlaps"] = append(overlapping, bytes.Repeat([]byte("\xff\xff\x04\x00\x01\x00\x00\x00\xff\xff\x00\x00"), min(size, 800_000)/12)...)
+	n = size / 12 // strips of one byte, in an order that is not that of the file
+	strips := words(n, func(i int) int { return size/2 + i*7919%(size/2) })
+	files["TIFF of strips"] = slices.Concat(tiff([][3]uint32{{273, uint32(n), 0}, {279, uint32(n), uint32(4 * n)}}, strips), words(n, func(int) int { return 1 }), make([]byte, size/3))
 	return files
+}
+
+// words returns n little-endian numbers.
+func words(n int, value func(i int) int) []byte {
+	b := make([]byte, 0, 4*n)
+	for i := range n {
+		b = binary.LittleEndian.AppendUint32(b, uint32(value(i)))
+	}
+	return b
 }
 
 // photo returns a small JPEG.
@@ -81,32 +84,32 @@ func drawing(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// tiff returns a TIFF of one grey pixel, whose second directory has n equal entries, and then tail. count is the number of directory
-// offsets in tail that each entry names.
-func tiff(n, count int, tail []byte) []byte {
+// tiff returns a TIFF of one grey pixel whose second directory has more entries, and then tail. An entry has a tag, a count, and the offset
+// of its value in tail.
+func tiff(more [][3]uint32, tail []byte) []byte {
 	first := [][3]uint32{{256, 1, 1}, {257, 1, 1}, {258, 1, 8}, {259, 1, 1}, {262, 1, 1}, {273, 1, 8}, {278, 1, 1}, {279, 1, 1}}
+	bytesOf := func(entries [][3]uint32) uint32 { return uint32(2 + 12*len(entries) + 4) }
+	second := 8 + bytesOf(first)
 	b := []byte("II*\x00\x08\x00\x00\x00")
-	directory := func(n int, next uint32, entry func(i int) [3]uint32) {
-		b = binary.LittleEndian.AppendUint16(b, uint16(n))
-		for i := range n {
-			e := entry(i) // tag, count, value
+	directory := func(entries [][3]uint32, base, next uint32) {
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(entries)))
+		for _, e := range entries {
 			b = binary.LittleEndian.AppendUint16(b, uint16(e[0]))
 			b = binary.LittleEndian.AppendUint16(b, 4)
 			b = binary.LittleEndian.AppendUint32(b, e[1])
-			b = binary.LittleEndian.AppendUint32(b, e[2])
+			b = binary.LittleEndian.AppendUint32(b, base+e[2])
 		}
 		b = binary.LittleEndian.AppendUint32(b, next)
 	}
-	second := uint32(8 + 2 + 12*len(first) + 4)
-	directory(len(first), second, func(i int) [3]uint32 { return first[i] })
-	directory(n, 0, func(int) [3]uint32 { return [3]uint32{330, uint32(count), second + uint32(2+12*n+4)} })
+	directory(first, 0, second)
+	directory(more, second+bytesOf(more), 0)
 	return append(b, tail...)
 }
 
 // AttackHosted adds hostile pictures of about size bytes to the application of key, and reads them at their public URLs: a byte of each,
-// parts of each, and then with many readers of each that read nothing. Meanwhile a photo is answered. If timed, it checks the processor
-// time and the memory of the process pid.
-func AttackHosted(t testing.TB, base, key string, pid, size, readers int, timed bool) {
+// parts of each, and then with many readers of each that read nothing. Meanwhile a photo is answered. With [testkit.Timing] it checks the
+// processor time and the memory of the process pid.
+func AttackHosted(t testing.TB, base, key string, pid, size, readers int) {
 	t.Helper()
 	good := addPicture(t, base, key, "good", photo(t))
 	urls, files := map[string]string{}, hostileFiles(t, size)
@@ -115,14 +118,19 @@ func AttackHosted(t testing.TB, base, key string, pid, size, readers int, timed 
 	}
 	check := func(what string, d, limit time.Duration) {
 		t.Logf("%s: %v", what, d)
-		if timed && d > limit {
+		if testkit.Timing() && d > limit {
 			t.Errorf("%s: %v, want at most %v", what, d, limit)
 		}
 	}
 	part(t, good, 0)
 	for name, url := range urls {
-		began := processorTime(t, pid)
+		memory, began := residentMemory(t, pid), processorTime(t, pid)
 		part(t, url, 0)
+		more := (residentMemory(t, pid) - memory) >> 20
+		t.Logf("%s, first read: %d MB more", name, more)
+		if testkit.Timing() && more > 64 {
+			t.Errorf("%s, first read: %d MB more, want at most 64", name, more)
+		}
 		check(name+", first read, processor time", processorTime(t, pid)-began, 500*time.Millisecond)
 		began = processorTime(t, pid)
 		for i := range 20 {
@@ -138,11 +146,11 @@ func AttackHosted(t testing.TB, base, key string, pid, size, readers int, timed 
 	for range 20 {
 		began := time.Now()
 		part(t, good, 0)
-		check("a photo beside the readers", time.Since(began), time.Second)
+		check("a photo during the readers", time.Since(began), time.Second)
 	}
 	more := (residentMemory(t, pid) - before) >> 20
 	t.Logf("%d readers of each file: %d MB more", readers, more)
-	if timed && more > 256 {
+	if testkit.Timing() && more > 256 {
 		t.Errorf("%d readers of each file take %d MB, want at most 256", readers, more)
 	}
 }

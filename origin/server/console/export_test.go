@@ -139,6 +139,8 @@ func (r *room) Reserve(n int64) bool {
 
 func (r *room) Room() int64 { return r.limit }
 
+func (r *room) Settle(n int64) { r.reserved = min(r.reserved, n) }
+
 // TestExportEnds checks that the place of an export is free after every end of it.
 func TestExportEnds(t *testing.T) {
 	var export func(ctx context.Context) error

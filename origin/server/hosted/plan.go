@@ -33,7 +33,7 @@ type key struct {
 	reduced bool // the place is removed
 }
 
-// plan is what a reader of a part must know about a file. It never changes.
+// plan has the facts about a file that a reader of a part needs. It never changes.
 type plan struct {
 	size  int64
 	sums  []uint32        // CRC-32C of each piece of the stored file

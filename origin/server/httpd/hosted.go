@@ -57,45 +57,25 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	if err != nil {
 		panic(fmt.Errorf("hosted picture: %w", err)) // the server answers and counts it like a bug
 	}
-	h := &ctx.Response.Header
-	describe := func(status int) int {
-		s.common(ctx, id)
-		h.Set("Cache-Control", hostedCache)
-		if p.Tag != "" {
-			h.Set("ETag", p.Tag)
-		}
-		ctx.SetStatusCode(status)
-		return status
-	}
 	if p.Tag != "" && static.Matches(r.Header("If-None-Match"), p.Tag) {
-		return describe(fasthttp.StatusNotModified)
+		return s.describeHosted(ctx, id, &p, fasthttp.StatusNotModified)
 	}
-	part, status := span{0, p.Size}, fasthttp.StatusOK
-	if rangeHeader := r.Header("Range"); rangeHeader != "" && r.Method == "GET" && matchesIfRange(r.Header("If-Range"), p.Tag) {
-		switch wanted, partial, ok := rangeOf(rangeHeader, p.Size); {
-		case !ok:
-			part, status = span{}, fasthttp.StatusRequestedRangeNotSatisfiable
-			h.Set("Content-Range", fmt.Sprintf("bytes */%d", p.Size))
-		case partial:
-			part, status = wanted, fasthttp.StatusPartialContent
-			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.end-1, p.Size))
-		}
-	}
+	part, status := partOf(r, &p)
 	var body io.ReadCloser = http.NoBody
 	if r.Method == "GET" && status != fasthttp.StatusRequestedRangeNotSatisfiable {
 		if body, err = s.openHosted(r, &p, part); err != nil {
-			h.Del("Content-Range")
 			return refuse(err)
 		}
 	}
-	describe(status)
+	s.describeHosted(ctx, id, &p, status)
+	h := &ctx.Response.Header
 	h.Set("Accept-Ranges", "bytes")
-	h.Set("Content-Security-Policy", hostedPolicy)
-	if isRenderable(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
-		h.Set("Content-Security-Policy", videoPolicy)
-	}
-	if status == fasthttp.StatusRequestedRangeNotSatisfiable {
+	switch status {
+	case fasthttp.StatusRequestedRangeNotSatisfiable:
+		h.Set("Content-Range", fmt.Sprintf("bytes */%d", p.Size))
 		return status
+	case fasthttp.StatusPartialContent:
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.end-1, p.Size))
 	}
 	h.SetContentType("application/octet-stream")
 	if isRenderable(p.ContentType) {
@@ -104,6 +84,38 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		h.Set("Content-Disposition", "attachment")
 	}
 	ctx.Response.SetBodyStream(body, int(part.end-part.from))
+	return status
+}
+
+// partOf returns the part of a picture that a request asks for, and the status of the answer.
+func partOf(r *api.Request, p *Picture) (part span, status int) {
+	header := r.Header("Range")
+	if header == "" || r.Method != "GET" || !matchesIfRange(r.Header("If-Range"), p.Tag) {
+		return span{0, p.Size}, fasthttp.StatusOK
+	}
+	part, partial, ok := rangeOf(header, p.Size)
+	switch {
+	case !ok:
+		return span{}, fasthttp.StatusRequestedRangeNotSatisfiable
+	case partial:
+		return part, fasthttp.StatusPartialContent
+	}
+	return part, fasthttp.StatusOK
+}
+
+// describeHosted sets the status and the headers that every answer about a picture has. It returns the status.
+func (s *Server) describeHosted(ctx *fasthttp.RequestCtx, id string, p *Picture, status int) int {
+	h := &ctx.Response.Header
+	s.common(ctx, id)
+	h.Set("Cache-Control", hostedCache)
+	if p.Tag != "" {
+		h.Set("ETag", p.Tag)
+	}
+	h.Set("Content-Security-Policy", hostedPolicy)
+	if isRenderable(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
+		h.Set("Content-Security-Policy", videoPolicy)
+	}
+	ctx.SetStatusCode(status)
 	return status
 }
 

@@ -329,13 +329,11 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		r.Memory, r.Watch = c.answer, c.watch
 	}
 	res := m.Handler.Serve(call, r)
-	if r.Memory != nil {
+	if r.Memory != nil && res.Stream == nil { // a stream keeps its memory until it ends
 		if !r.Memory.Reserve(int64(len(res.Body))) {
 			res = s.withhold(r, res)
 		}
-		if res.Stream == nil { // a stream keeps its memory until it ends
-			c.answer.Settle(int64(len(res.Body)))
-		}
+		c.answer.Settle(int64(len(res.Body)))
 	}
 	if head {
 		r.Method = "HEAD"

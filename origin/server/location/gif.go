@@ -98,7 +98,7 @@ func (p *plan) gifExtension(at int64) int64 {
 	p.put(at+1, []byte{gifComment})
 	for left := end - blocks - 1; left > 0 && p.step(1); {
 		n := min(left, 256)
-		if left == 257 { // one byte would remain, which is no block
+		if left == 257 { // one byte would remain; a block has at least two
 			n = 255
 		}
 		p.replace(blocks, blocks+n, []byte{byte(n - 1)})

@@ -25,7 +25,7 @@ func (p *plan) jpeg(s span) { p.segments(s, true) }
 func (p *plan) segments(s span, thumbnails bool) {
 	data := p.data[:s.to]
 	scan := false
-	from := s.from + 2 // of bytes that are no marker
+	from := s.from + 2 // first byte after the last marker
 	for at := from; at < s.to && p.step(2); {
 		if scan {
 			at = p.endOfScan(at, s.to)

@@ -183,7 +183,7 @@ func union(spans []span) []span {
 	return out
 }
 
-// sorted sorts by keys from 0, in memory of its own or of all. It is a radix sort, whose time does not depend on the order: a hostile
+// sorted sorts by keys from 0, in separate memory or that of all. It is a radix sort, whose time does not depend on the order: a hostile
 // list of a million parts takes about 0.05 s.
 func sorted[T any](all []T, key func(T) int64) []T {
 	const bits = 11

@@ -89,7 +89,7 @@ func (t *tiffFile) follow(at int64) {
 	}
 }
 
-// directory reads the directory at an offset. Of several entries with the same tag, only the first may stay.
+// directory reads the directory at an offset. If several entries have the same tag, only the first may stay.
 func (t *tiffFile) directory(at int64) {
 	if at+2 > t.size() {
 		return
