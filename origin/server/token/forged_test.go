@@ -283,6 +283,7 @@ func TestClaimsOfOurOwnKey(t *testing.T) {
 	tokens := w.open(t, nil)
 	issue(t, tokens)
 	now := w.now.Unix()
+	const maxSeconds = int64(49*time.Hour+time.Minute) / int64(time.Second)
 	for _, tt := range []struct {
 		name   string
 		change func(map[string]any)
@@ -293,13 +294,23 @@ func TestClaimsOfOurOwnKey(t *testing.T) {
 		{"expires in a second", func(c map[string]any) { c["exp"] = now + 1 }, nil},
 		{"no exp", func(c map[string]any) { delete(c, "exp") }, auth.ErrToken},
 		{"exp null", func(c map[string]any) { c["exp"] = nil }, auth.ErrToken},
-		{"exp as text", func(c map[string]any) { c["exp"] = "9999999999" }, nil},
+		{"exp as text", func(c map[string]any) { c["exp"] = fmt.Sprint(now + 60) }, nil},
 		{"exp past all years", func(c map[string]any) { c["exp"] = json.Number("1e400") }, auth.ErrToken},
-		{"exp negative", func(c map[string]any) { c["exp"] = -1 }, auth.ErrExpired},
+		{"exp long ago", func(c map[string]any) { c["exp"], c["iat"] = 60, 0 }, auth.ErrExpired},
+		{"exp before iat", func(c map[string]any) { c["exp"] = -1 }, auth.ErrExpired},
 		{"valid now", func(c map[string]any) { c["nbf"] = now }, nil},
 		{"valid in a second", func(c map[string]any) { c["nbf"] = now + 1 }, auth.ErrToken},
 		{"no nbf", func(c map[string]any) { delete(c, "nbf") }, auth.ErrToken},
 		{"expired, and not valid yet", func(c map[string]any) { c["exp"], c["nbf"] = now-1, now+1 }, auth.ErrToken},
+		{"the longest life", func(c map[string]any) { c["exp"] = now + maxSeconds }, nil},
+		{"a longer life", func(c map[string]any) { c["exp"] = now + maxSeconds + 1 }, auth.ErrToken},
+		{"a longer life from its issue", func(c map[string]any) { c["iat"], c["exp"] = now-3600, now-3600+maxSeconds+1 }, auth.ErrToken},
+		{"a longer life from now", func(c map[string]any) { c["iat"], c["exp"] = now+3600, now+maxSeconds+1 }, auth.ErrToken},
+		{"expired after a longer life", func(c map[string]any) { c["iat"], c["exp"] = now-maxSeconds-2, now-1 }, auth.ErrToken},
+		{"no iat", func(c map[string]any) { delete(c, "iat") }, auth.ErrToken},
+		{"iat null", func(c map[string]any) { c["iat"] = nil }, auth.ErrToken},
+		{"iat past all years", func(c map[string]any) { c["iat"] = json.Number("1e400") }, auth.ErrToken},
+		{"iat before all years", func(c map[string]any) { c["iat"] = json.Number("-1e18") }, auth.ErrToken},
 		{"expired, of another issuer", func(c map[string]any) { c["exp"], c["iss"] = now-1, "x" }, auth.ErrToken},
 		{"another issuer", func(c map[string]any) { c["iss"] = "https://sightline.example/" }, auth.ErrToken},
 		{"no issuer", func(c map[string]any) { delete(c, "iss") }, auth.ErrToken},

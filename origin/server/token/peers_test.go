@@ -96,6 +96,15 @@ func TestOthers(t *testing.T) {
 	refused("the edge's key under another's name", origin, sign(headerOf(origin.Public()[0].ID), text(payloadOf(t, good)), private), auth.ErrToken)
 	refused("an edge that is not known", origin, sign(headerOf(strings.Repeat("f", 32)), text(payloadOf(t, good)), private), auth.ErrToken)
 
+	for at, tokens := range map[string]*Tokens{"the origin": origin, "another edge": edge} {
+		long := payloadOf(t, good)
+		long["exp"] = w.now.Add(MaxLife + skew + time.Second).Unix()
+		refused("an edge's token that lives too long, at "+at, tokens, sign(headerOf(anEdge), text(long), private), auth.ErrToken)
+		undated := payloadOf(t, good)
+		delete(undated, "iat")
+		refused("an edge's token without the time of its issue, at "+at, tokens, sign(headerOf(anEdge), text(undated), private), auth.ErrToken)
+	}
+
 	w.now = w.now.Add(DefaultLife + time.Second)
 	refused("an edge's token at its end", origin, good, auth.ErrExpired)
 	w.now = w.now.Add(-DefaultLife - time.Second)

@@ -45,7 +45,7 @@ const (
 )
 
 const (
-	skew = time.Minute // a token stays valid if a clock is set back by this much after its issue
+	skew = time.Minute // difference of two clocks that a token tolerates
 
 	maxLength       = 2048 // bytes of a token
 	maxIssuer       = 512  // bytes of an issuer
@@ -102,6 +102,15 @@ type claims struct {
 	Client     string `json:"client_id"`
 	Generation uint64 `json:"gen"`
 	Page       bool   `json:"page,omitempty"`
+}
+
+// endsInTime reports whether a token lives at most MaxLife, and skew for clocks, from its issue and from now. A peer that signs could choose
+// another end, and its tokens would be valid for years.
+func (c *claims) endsInTime(now time.Time) bool {
+	if c.ExpiresAt == nil || c.IssuedAt == nil {
+		return false
+	}
+	return c.ExpiresAt.Sub(c.IssuedAt.Time) <= MaxLife+skew && c.ExpiresAt.Sub(now) <= MaxLife+skew
 }
 
 // Issue implements [api.Tokens]. It creates a signing key if none exists or the next one is due.
@@ -171,7 +180,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), errors.Is(err, jwt.ErrTokenInvalidAudience),
 		errors.Is(err, jwt.ErrTokenNotValidYet), c.Subject == "" || len(c.Audience) != 1 || c.Client == "" || c.ID == "",
-		by.May != nil && !by.May(c.Subject):
+		by.May != nil && !by.May(c.Subject), !c.endsInTime(now):
 		return auth.Claims{}, auth.ErrToken
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return auth.Claims{}, auth.ErrExpired
