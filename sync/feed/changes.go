@@ -42,8 +42,11 @@ func (c *call) changes() (api.Response, error) {
 	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}
-	if m := c.r.Memory; m != nil && x.cursor < p.Log().Head() && m.Room() < catchUpBytes {
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedBusy, Detail: errSending, WaitMillis: 1000}
+	if m := c.r.Memory; m != nil {
+		room := m.Room() // the host asks Caller here at the latest: the signature in the head is valid for minutes, and a stream lasts longer
+		if x.cursor < p.Log().Head() && room < catchUpBytes {
+			return api.Response{}, &wire.Refusal{Code: wire.RefusedBusy, Detail: errSending, WaitMillis: 1000}
+		}
 	}
 	if x.live != once {
 		leave, err := c.f.streams.enter(c.app, &c.f.o.Limits)

@@ -16,7 +16,10 @@ import (
 )
 
 // budget is the memory of one answer.
-type budget struct{ all, reserved, peak int64 }
+type budget struct {
+	all, reserved, peak int64
+	asked               int // calls of Room
+}
 
 func (b *budget) Reserve(total int64) bool {
 	if total > b.all {
@@ -26,7 +29,7 @@ func (b *budget) Reserve(total int64) bool {
 	b.peak = max(b.peak, b.reserved)
 	return true
 }
-func (b *budget) Room() int64        { return b.all }
+func (b *budget) Room() int64        { b.asked++; return b.all }
 func (b *budget) Settle(total int64) { b.reserved = min(b.reserved, total) }
 
 // TestCatchUpNeedsMemory requests existing entries with too little memory, with none of them missing, and with enough memory. A reader
@@ -41,8 +44,13 @@ func TestCatchUpNeedsMemory(t *testing.T) {
 	}
 	l := w.partition(r.app).Log()
 	epoch := l.Epoch()
+	waits := &budget{}
+	r.memory = waits
 	if got := r.pull(fmt.Sprintf("since=%d&epoch=%x", l.Head(), epoch[:])); len(got) == 0 {
 		t.Error("a reader that lacks nothing got no frame")
+	}
+	if waits.asked == 0 {
+		t.Error("the memory of a stream did not get its caller at the start")
 	}
 	b := &budget{all: 2 << 20}
 	r.memory = b
