@@ -81,6 +81,7 @@ func (c *call) credential() error {
 		if err != nil || !isSignedBy(e.Key, c.r, c.now) {
 			return fmt.Errorf("%w: unknown edge, or signature not within five minutes of %s (check the clock)", auth.ErrToken, c.now.UTC().Format(time.RFC3339))
 		}
+		c.f.proofs.add(id, c.r.Remote, c.now)
 		c.client = client{edge: &e}
 		return nil
 	}
@@ -95,8 +96,8 @@ func (c *call) credential() error {
 	return nil
 }
 
-// Caller returns the caller of a request from its head only. A host shares memory by caller. An edge is identified by its id and a recent
-// signature time, not by the signature itself, which covers the body. Caller returns "" for an enrolling edge and for OPTIONS.
+// Caller returns the caller of a request from its head only. A host shares memory by caller. The signature of an edge's request covers the
+// body, so Caller checks the signature of the head; see [call.isFrom]. Caller returns "" for an enrolling edge and for OPTIONS.
 func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 	c := &call{f: f, ctx: ctx, r: r, now: f.o.Clock()}
 	if r.Method == "OPTIONS" || strings.TrimRight(r.Path, "/") == Prefix+"/enrol" {
@@ -104,7 +105,7 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 	}
 	if id, ok := edgeOf(r.Authorization); ok {
 		e, err := f.o.Register.Edge(id)
-		if err == nil && signedAt(r, c.now) {
+		if err == nil && c.isFrom(&e) {
 			c.client = client{edge: &e}
 			return c.caller(), nil
 		}

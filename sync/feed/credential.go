@@ -26,10 +26,15 @@ import (
 //
 // where the signature is Ed25519 in hex. It is valid for five minutes on each side of the origin's clock. A recorded request that is sent
 // again within that time gets an answer, but changes nothing, since each operation is accepted only once.
+//
+// The origin cannot check this signature before it has read the body. So a request with a body also has the header Sync-Head, a signature of
+//
+//	sightline edge head 1 LF method LF path ? query LF milliseconds since 1970 LF Content-Length
 const (
 	edgeScheme = "Edge"
 	edgeSkew   = 5 * time.Minute
 	signedAs   = "sightline edge 1"
+	headAs     = "sightline edge head 1"
 	enrolledAs = "sightline enrol 1"
 )
 
@@ -39,6 +44,12 @@ func Sign(key ed25519.PrivateKey, id string, now time.Time, method, path, query 
 	return edgeScheme + " " + id + " " + at + " " + hex.EncodeToString(ed25519.Sign(key, signedText(at, method, path, query, body)))
 }
 
+// SignHead returns the Sync-Head header of an edge's request with a body of length bytes. The other parameters are those of Sign.
+func SignHead(key ed25519.PrivateKey, now time.Time, method, path, query string, length int) string {
+	at := strconv.FormatInt(now.UnixMilli(), 10)
+	return hex.EncodeToString(ed25519.Sign(key, headText(at, method, path, query, strconv.Itoa(length))))
+}
+
 // signedText returns the signed text of a request.
 func signedText(at, method, path, query string, body []byte) []byte {
 	if method == "HEAD" {
@@ -46,6 +57,11 @@ func signedText(at, method, path, query string, body []byte) []byte {
 	}
 	sum := sha256.Sum256(body)
 	return []byte(signedAs + "\n" + method + "\n" + path + "?" + query + "\n" + at + "\n" + hex.EncodeToString(sum[:]))
+}
+
+// headText returns the text that a Sync-Head header signs.
+func headText(at, method, path, query, length string) []byte {
+	return []byte(headAs + "\n" + method + "\n" + path + "?" + query + "\n" + at + "\n" + length)
 }
 
 // edgeOf returns the id of the edge in an Authorization header. ok is false if the header has another scheme.
@@ -63,6 +79,13 @@ func isSignedBy(key [32]byte, r *api.Request, now time.Time) bool {
 	parts := strings.Fields(r.Authorization)
 	signature, err := hex.DecodeString(parts[3])
 	return err == nil && ed25519.Verify(key[:], signedText(parts[2], r.Method, r.Path, r.Query, r.Body), signature)
+}
+
+// isHeadSignedBy reports whether the owner of a key signed the head of a request whose header signedAt has checked.
+func isHeadSignedBy(key [32]byte, r *api.Request, length, signature string) bool {
+	at := strings.Fields(r.Authorization)[2]
+	b, err := hex.DecodeString(signature)
+	return err == nil && key != [32]byte{} && ed25519.Verify(key[:], headText(at, r.Method, r.Path, r.Query, length), b)
 }
 
 // signedAt reports whether a request has a signature header with a time near now. It does not verify the signature.

@@ -84,6 +84,7 @@ type Feed struct {
 	uploads uploads
 	exports exports
 	trees   trees
+	proofs  proofs
 }
 
 // New returns a feed. If a required option is missing, it returns api.ErrOptions.
@@ -103,8 +104,8 @@ func New(o Options) (*Feed, error) {
 	return f, nil
 }
 
-// Step releases resources that nobody uses any longer: expired uploads, unread snapshots and trees, and everything of deleted
-// applications. The host calls it every few seconds.
+// Step releases resources that nobody uses any longer: expired uploads, unread snapshots and trees, networks of edges, and everything of
+// deleted applications. The host calls it every few seconds.
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
 	isDeleted := func(app string) bool {
@@ -112,6 +113,7 @@ func (f *Feed) Step(ctx context.Context) error {
 		return err == nil && deleted
 	}
 	f.trees.sweep(now, isDeleted)
+	f.proofs.sweep(now)
 	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted))
 }
 
