@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/data"
 	"github.com/sightline-dev/sightline/origin/server/synclink"
@@ -39,9 +40,14 @@ type identity struct {
 
 func (i *identity) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(i.Seed) }
 
-// authorize signs a request.
-func (i *identity) authorize(method, path, query string, body []byte) (string, error) {
-	return feed.Sign(i.key(), i.ID, system.Now(), method, path, query, body), nil
+// authorize signs a request. It also signs the head of a request with a body, so that the origin accepts a large one.
+func (i *identity) authorize(method, path, query string, body []byte) ([]api.Field, error) {
+	key, now := i.key(), system.Now()
+	header := []api.Field{{Name: "Authorization", Value: feed.Sign(key, i.ID, now, method, path, query, body)}}
+	if len(body) > 0 {
+		header = append(header, api.Field{Name: feed.HeadHeader, Value: feed.SignHead(key, now, method, path, query, len(body))})
+	}
+	return header, nil
 }
 
 // readIdentity reads the identity of the folder's edge. It returns nil if the edge is standalone.

@@ -158,9 +158,9 @@ func (s *syncer) syncStatus(app string) (api.SyncStatus, bool) {
 	return s.last.APIStatus(s.f.origin), app == s.stored && app != ""
 }
 
-// authorize returns the authorization of requests: the API key.
-func (s *syncer) authorize(string, string, string, []byte) (string, error) {
-	return "Key " + s.f.key, nil
+// authorize returns the credential of requests: the API key.
+func (s *syncer) authorize(string, string, string, []byte) ([]api.Field, error) {
+	return []api.Field{{Name: "Authorization", Value: "Key " + s.f.key}}, nil
 }
 
 // open opens the replica, or creates it.

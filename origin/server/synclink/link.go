@@ -50,8 +50,8 @@ type Options struct {
 	Origin  string  // the origin's URL, such as "https://sightline.example.org"
 	Machine Stepper // unused by Join
 
-	// Authorize returns the Authorization header of a request. path is relative to Origin. nil: requests have no such header.
-	Authorize func(method, path, query string, body []byte) (string, error)
+	// Authorize returns the headers with the credential of a request. path is relative to Origin. nil: requests have no credential.
+	Authorize func(method, path, query string, body []byte) ([]api.Field, error)
 
 	// Local receives a value after a local write that the machine must send. nil: there are no local writes.
 	Local <-chan struct{}
@@ -293,15 +293,16 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range a.Header {
-		req.Header.Set(f.Name, f.Value)
-	}
+	header := a.Header
 	if l.o.Authorize != nil {
-		proof, err := l.o.Authorize(a.Method, a.Path, a.Query, a.Body)
+		credential, err := l.o.Authorize(a.Method, a.Path, a.Query, a.Body)
 		if err != nil {
 			return nil, fmt.Errorf("credential: %w", err)
 		}
-		req.Header.Set("Authorization", proof)
+		header = slices.Concat(header, credential)
+	}
+	for _, f := range header {
+		req.Header.Set(f.Name, f.Value)
 	}
 	req.Header.Set("Accept-Encoding", compress.Encoding)
 	if strings.HasPrefix(a.Path, "/v2/sync/blobs/") && a.Method == "GET" {

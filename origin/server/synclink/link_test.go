@@ -36,8 +36,10 @@ func (s *script) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 func options(server string, m synclink.Stepper) synclink.Options {
 	return synclink.Options{
 		Origin: server, Machine: m, Now: time.Now, Effect: func(replica.Effect) {},
-		Authorize: func(method, path, query string, body []byte) (string, error) {
-			return fmt.Sprintf("Key %s %s?%s %d", method, path, query, len(body)), nil
+		Authorize: func(method, path, query string, body []byte) ([]api.Field, error) {
+			return []api.Field{
+				{Name: "Authorization", Value: fmt.Sprintf("Key %s %s?%s %d", method, path, query, len(body))}, {Name: "Sync-Head", Value: "head"},
+			}, nil
 		},
 	}
 }
@@ -65,7 +67,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 func TestRequest(t *testing.T) {
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("Sync-Test", r.Header.Get("X-One")+r.Header.Get("Authorization"))
+		w.Header().Set("Sync-Test", r.Header.Get("X-One")+r.Header.Get("Authorization")+r.Header.Get("Sync-Head"))
 		w.WriteHeader(202)
 		fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.URL.RawQuery, body)
 	})
@@ -95,7 +97,7 @@ func TestRequest(t *testing.T) {
 	}
 	found := false
 	for _, f := range got.Header {
-		found = found || f.Name == "Sync-Test" && f.Value == "1Key POST /v2/a?b=c 5"
+		found = found || f.Name == "Sync-Test" && f.Value == "1Key POST /v2/a?b=c 5head"
 	}
 	if !found {
 		t.Errorf("header %v", got.Header)
