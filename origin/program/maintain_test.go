@@ -316,7 +316,8 @@ func TestDamageFolders(t *testing.T) {
 	t.Logf("after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", reported[0], harmless[0], reported[1], harmless[1])
 }
 
-// newKilledFolder returns the folder of a server that was killed.
+// newKilledFolder returns the folder of a server that was killed. The store notices damage in its log only before the last end of a sync
+// that the log mentions. A write mentions the sync of the write before it, so two durable writes follow those that count.
 func newKilledFolder(t testing.TB) string {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")
@@ -325,6 +326,13 @@ func newKilledFolder(t testing.TB) string {
 	p := startProcess(t, "--allow-private-fetch")
 	fill(t, own(t), p.base, pictures.URL)
 	awaitProcessed(t, own(t), p.base, 4)
+	for _, id := range []string{"last", "least"} {
+		res, err := own(t).Post(p.base+"/v2/concepts", "application/json", strings.NewReader(`{"concepts":[{"id":"`+id+`"}]}`))
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("add a concept: %v %v", res, err)
+		}
+		_ = res.Body.Close()
+	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
