@@ -47,7 +47,7 @@ func (f *film) fragment(fragment box) {
 		}
 		if moves {
 			// The track before is removed, so its data no longer shows where this track's data begins.
-			f.rebased[header.at+header.head] = flags | baseIsFragment
+			f.move(header.at+header.head, flags|baseIsFragment)
 		}
 		last = base
 		for c := range f.boxes(b.body, b.at+b.head) {
@@ -68,8 +68,8 @@ func (f *film) run(b box, base, next, size int64, isHidden, moves bool, shift in
 	if flags&hasOffset != 0 {
 		offset := int64(int32(number(b.body, at)))
 		next = base + offset
-		if moves && len(b.body) >= at+4 && int64(int32(offset+shift)) == offset+shift {
-			f.rebased[b.at+b.head+int64(at)] = uint32(offset + shift)
+		if moves && shift != 0 && len(b.body) >= at+4 && int64(int32(offset+shift)) == offset+shift {
+			f.move(b.at+b.head+int64(at), uint32(offset+shift))
 		}
 		at += 4
 	}
@@ -100,6 +100,12 @@ func (f *film) run(b box, base, next, size int64, isHidden, moves bool, shift in
 		return 0 // outside the file
 	}
 	return next + bytes
+}
+
+// move gives the number at an offset a new value. Each one needs an edit, so a film with more of them is zeroed as a whole.
+func (f *film) move(at int64, value uint32) {
+	f.rebased[at] = value
+	f.over = f.over || len(f.rebased) > maxEdits
 }
 
 // rebase changes the numbers of a header or a run of a fragment, whose body begins at an offset.

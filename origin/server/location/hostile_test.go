@@ -143,6 +143,15 @@ var hostile = map[string]func(size int) []byte{
 		movie := atom("moov", atom("mvex", atom("trex", uint32(0), uint32(1), [4]uint32{1, 0, 1, 0})))
 		return slices.Concat(atom("ftyp", "isom"), movie, atom("moof", atom("traf", atom("tfhd", uint32(0), uint32(1)), strings.Repeat(run, size/20))))
 	},
+	"film of runs that move": func(size int) []byte { return movedFilm(5, size) },
+	"film of runs that stay": func(size int) []byte { return movedFilm(0, size) },
+	"film of defaults for tracks": func(size int) []byte {
+		var b []byte
+		for i := range uint32(size / 16) {
+			b = append(b, atom("trex", uint32(0), i)...)
+		}
+		return slices.Concat(atom("ftyp", "isom"), atom("moov", atom("mvex", b)))
+	},
 	"film of huge counts": func(int) []byte {
 		table := atom("stbl", atom("stsc", uint32(0), uint32(1), [3]uint32{1, 1<<32 - 1, 1}), atom("stsz", uint32(0), uint32(1<<32-1), uint32(1<<32-1)),
 			atom("stco", uint32(0), uint32(1<<32-1), [4]uint32{1, 2, 3, 4}))
@@ -184,6 +193,14 @@ func chunkFilm(n, size int) []byte {
 	describe := atom("stsd", uint64(0), atom("twos", [8]byte{}, uint64(0), uint16(2), uint16(16), uint64(0)))
 	table := atom("stbl", describe, atom("stsc", uint32(0), uint32(1), [3]uint32{1, 3, 1}), atom("stsz", uint32(0), uint32(1), uint32(1<<30)), atom("stco", uint32(0), uint32(n), offsets))
 	return slices.Concat(atom("ftyp", "isom"), atom("moov", track(1, "soun", table)), atom("mdat", make([]byte, max(0, size-4*n))))
+}
+
+// movedFilm returns a film with many runs after a removed track, whose samples of a number of bytes show where they begin.
+func movedFilm(bytes uint32, size int) []byte {
+	movie := atom("moov", track(1, "meta", atom("stbl")), track(2, "vide", atom("stbl")))
+	runs := strings.Repeat(string(atom("trun", uint32(1), uint32(1), uint32(0))), min(size/20, maxSpans)-100)
+	removed := atom("traf", atom("tfhd", uint32(16), uint32(1), bytes), atom("trun", uint32(1), uint32(1), uint32(0)))
+	return slices.Concat(atom("ftyp", "isom"), movie, atom("moof", removed, atom("traf", atom("tfhd", uint32(0), uint32(2)), runs)))
 }
 
 // TestHostileFiles checks that hostile files cost no more work and memory than their size allows.

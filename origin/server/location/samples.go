@@ -12,9 +12,11 @@ func (f *film) movie(movie box) {
 		switch string(b.kind) {
 		case "mvex":
 			for b := range f.boxes(b.body, 0) {
-				if string(b.kind) == "trex" {
-					f.sizes[number(b.body, 4)] = int64(number(b.body, 16))
+				if string(b.kind) != "trex" {
+					continue
 				}
+				f.sizes[number(b.body, 4)] = int64(number(b.body, 16))
+				f.over = f.over || len(f.sizes) > maxTracks
 			}
 		case "trak":
 			f.track(b)
