@@ -62,7 +62,7 @@ func (p *plan) result() ([]Edit, error) {
 			p.edits[i].By = all[len(all)-len(e.By) : len(all) : len(all)]
 		}
 	}
-	return slices.Clip(p.edits), nil
+	return append(make([]Edit, 0, len(p.edits)), p.edits...), nil
 }
 
 // zero zeroes the bytes from one offset to another. It omits bytes at both ends that are zero already.
