@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -100,18 +101,23 @@ func (f *Files) Open(ctx context.Context, r *api.Request, name string) (httpd.Pi
 		out.Tag = tagReduced
 	}
 	out.Open = func(ctx context.Context, r *api.Request, from, to int64) (io.ReadCloser, error) {
-		return f.part(ctx, r, f.o.Owner(&p), key{p.Hash, reduced}, from, to)
+		return f.part(ctx, r, f.o.Owner(&p), key{p.Hash, reduced}, size, from, to)
 	}
 	return out, nil
 }
 
 // Part returns a reader of the bytes from ≤ i < to of a stored file, for a caller. The errors are those of [httpd.Picture.Open].
 func (f *Files) Part(ctx context.Context, r *api.Request, caller string, h blob.Hash, from, to int64) (io.ReadCloser, error) {
-	return f.part(ctx, r, caller, key{h, false}, from, to)
+	size, err := f.o.Blobs.Len(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return f.part(ctx, r, caller, key{h, false}, size, from, min(to, size))
 }
 
-// part returns a reader of a part of a file. While it waits for the plan, it watches whether the client of r is connected.
-func (f *Files) part(ctx context.Context, r *api.Request, owner string, k key, from, to int64) (io.ReadCloser, error) {
+// part returns a reader of a part of a file of the given size. While it waits for the plan, it watches whether the client of r is
+// connected. If the file had another size when its plan was made, the error is blob.ErrCorrupt.
+func (f *Files) part(ctx context.Context, r *api.Request, owner string, k key, size, from, to int64) (io.ReadCloser, error) {
 	p := f.plans.find(k)
 	if p == nil {
 		watched, stop := watch(ctx, r)
@@ -120,6 +126,9 @@ func (f *Files) part(ctx context.Context, r *api.Request, owner string, k key, f
 		if stop(); err != nil {
 			return nil, err
 		}
+	}
+	if p.size != size {
+		return nil, fmt.Errorf("%v has %d bytes, its plan %d: %w", k.hash, size, p.size, blob.ErrCorrupt)
 	}
 	if r.Memory != nil && !r.Memory.Reserve(pieceBytes+p.bytes()) {
 		return nil, api.ErrBusy

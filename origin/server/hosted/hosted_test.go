@@ -227,6 +227,51 @@ func TestDamagedPart(t *testing.T) {
 	}
 }
 
+// TestStoredFileHasAnotherLength replaces a file by one that is longer or shorter, before and after its plan is made. The answers of both
+// forms are short, also if the missing bytes are complete pieces.
+func TestStoredFileHasAnotherLength(t *testing.T) {
+	data := photo(3*pieceBytes, 1)
+	for _, stored := range [][]byte{append(bytes.Clone(data), 'x'), append(bytes.Clone(data), data...), data[:2*pieceBytes], data[:len(data)-1], {}} {
+		for _, planned := range []bool{false, true} {
+			w := newWorld(t)
+			h := w.put(data)
+			paths := []string{h.String(), h.String() + "/" + h.String()}
+			for _, path := range paths {
+				if planned {
+					if _, err := w.read(t.Context(), path, 0, 1); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, name := range w.fsys.Files() {
+				if err := w.fsys.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+				f, err := w.fsys.Create(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = f.Write(stored)
+				if err = errors.Join(err, f.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, path := range paths {
+				if got, err := w.read(t.Context(), path, 0, all); !errors.Is(err, blob.ErrCorrupt) {
+					t.Errorf("planned %v, %d bytes stored: %d bytes, %v", planned, len(stored), len(got), err)
+				}
+			}
+			r, err := w.files.Part(t.Context(), &api.Request{}, "caller", h, 0, int64(len(stored)))
+			if err == nil {
+				_, err = io.ReadAll(r)
+			}
+			if !errors.Is(err, blob.ErrCorrupt) {
+				t.Errorf("planned %v, %d bytes stored: part: %v", planned, len(stored), err)
+			}
+		}
+	}
+}
+
 // TestReadersShareAPlan makes ten readers wait for one file. The file is read once, all get it, and the reader that came first may leave.
 func TestReadersShareAPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,9 @@ func newPlans(blobs *blob.Folder, makers int) *plans {
 
 // close cancels the plans in progress and waits for them.
 func (p *plans) close() {
+	p.mu.Lock()
 	p.cancel()
+	p.mu.Unlock()
 	p.running.Wait()
 }
 
@@ -127,6 +129,10 @@ func (p *plans) get(ctx context.Context, owner string, k key) (*plan, error) {
 		return known, nil
 	}
 	m := p.making[k]
+	if err := p.ctx.Err(); m == nil && err != nil {
+		p.mu.Unlock()
+		return nil, err
+	}
 	if m == nil {
 		m = &making{done: make(chan struct{})}
 		var work context.Context
