@@ -13,7 +13,7 @@ var firstBoxes = []string{"ftyp", "styp", "moov", "moof", "mdat", "wide", "free"
 var emptyBoxes = []string{"free", "skip", "wide"}
 
 // neededBoxes lists, for each kind of box, the boxes in it that players need; "" is the file itself. A needed box that is not a key of the
-// map stays unchanged with its whole content, but for mdat and hdlr.
+// map stays unchanged with its whole content, but for mdat, hdlr and dref.
 var neededBoxes = map[string][]string{
 	"":     {"ftyp", "styp", "moov", "moof", "mdat", "sidx", "mfra"},
 	"moov": {"mvhd", "trak", "mvex"},
@@ -32,6 +32,9 @@ var neededBoxes = map[string][]string{
 	"traf": {"tfhd", "tfdt", "trun", "sdtp", "sbgp", "sgpd", "subs", "saiz", "saio", "senc"},
 	"mfra": {"tfra", "mfro"},
 }
+
+// referenceBoxes lists the kinds of references to media data.
+var referenceBoxes = []string{"url ", "urn ", "alis", "rsrc"}
 
 // players lists the handlers of tracks that players show. The samples of other tracks may contain places: cameras write them as data or
 // subtitles.
@@ -141,6 +144,8 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 			f.media(span{from, to})
 		case "hdlr":
 			f.zero(from+24, to) // the name
+		case "dref":
+			f.references(span{from, to})
 		case "tfhd", "trun":
 			f.rebase(from)
 		default:
@@ -175,6 +180,17 @@ func (f *film) media(s span) {
 		at = f.kept[i].to
 	}
 	f.zero(at, s.to)
+}
+
+// references zeroes the names of files in references to media data. A player that has only this file cannot use them.
+func (f *film) references(s span) {
+	for b := range f.boxes(f.data[min(s.from+8, s.to):s.to], s.from+8) {
+		from := b.at
+		if isOneOf(b.kind, referenceBoxes) {
+			from += b.head + 4 // the flags stay
+		}
+		f.zero(from, b.at+b.head+int64(len(b.body)))
+	}
 }
 
 // number returns the big-endian number at offset at, or 0 if b is too short.

@@ -54,6 +54,18 @@ func TestFragmentsWithoutBase(t *testing.T) {
 	}
 }
 
+// TestFilmReferences has paths of files in references to media data. Programs write them also if the data is in the film itself.
+func TestFilmReferences(t *testing.T) {
+	film := func(text string) []byte {
+		references := atom("dref", uint32(0), uint32(2), atom("alis", uint32(1), text), atom("url ", uint32(0), text), text)
+		media := atom("mdia", atom("hdlr", uint64(0), "vide", [3]uint32{}), atom("minf", atom("dinf", references)))
+		return slices.Concat(atom("ftyp", "qt  "), atom("moov", atom("trak", atom("tkhd", [3]uint32{}, uint32(1)), media)))
+	}
+	if got, want := remove(t, film(marker)), film(strings.Repeat("\x00", len(marker))); !bytes.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestFilmBoxes checks the boxes of a reduced film.
 func TestFilmBoxes(t *testing.T) {
 	file, _ := newMaker(t, 3).film("isom", false)

@@ -78,6 +78,19 @@ func TestPNGEnd(t *testing.T) {
 	}
 }
 
+// TestPNGUnknownChunks has text in chunks of unknown kinds that claim to be required, and in required chunks that are too long. Many
+// decoders ignore such chunks.
+func TestPNGUnknownChunks(t *testing.T) {
+	for _, kind := range []string{"TEXT", "IEXT", "1234", "PLTE", "IHDR"} {
+		text := strings.Repeat(marker, 50)
+		file := slices.Concat([]byte("\x89PNG\r\n\x1a\n"), pngChunk("IHDR", strings.Repeat("h", 13)), pngChunk(kind, text), pngChunk("IDAT", "d"), pngChunk("IEND", ""))
+		want := bytes.Replace(file, pngChunk(kind, text), pngChunk(unread, string(make([]byte, len(text)))), 1)
+		if got := remove(t, file); !bytes.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+	}
+}
+
 // TestGIFExtensions checks extensions of each length: a reader finds the trailer after them.
 func TestGIFExtensions(t *testing.T) {
 	head := "GIF89a\x01\x00\x01\x00\x00\x00\x00"

@@ -6,9 +6,10 @@ import (
 	"math"
 )
 
-// ancillary lists the PNG chunks that a decoder can do without and that affect the look of the pixels, with their maximum length. Chunks
-// whose kind begins with a capital letter are required, and stay as well.
-var ancillary = map[string]int64{
+// pngChunks lists the PNG chunks that stay, with their maximum length: those that a decoder requires, whose kind begins with a capital letter,
+// and those that affect the look of the pixels.
+var pngChunks = map[string]int64{
+	"IHDR": 13, "PLTE": 768, "IDAT": math.MaxInt64, "CgBI": 4,
 	"tRNS": 256, "gAMA": 4, "cHRM": 32, "sRGB": 1, "iCCP": math.MaxInt64, "cICP": 4, "mDCV": 24, "cLLI": 8, "sBIT": 4, "bKGD": 6,
 	"pHYs": 9, "hIST": 512, "acTL": 8, "fcTL": 26, "fdAT": math.MaxInt64,
 }
@@ -26,7 +27,7 @@ func (p *plan) png() {
 		kind := p.data[at+4 : at+8]
 		from := at + 8
 		to := from + int64(binary.BigEndian.Uint32(p.data[at:])) // also where the CRC begins
-		switch longest, stays := ancillary[string(kind)]; {
+		switch longest, stays := pngChunks[string(kind)]; {
 		case string(kind) == "IEND":
 			p.chunk(at, to, kind, nil)
 			p.zero(to+4, p.size())
@@ -35,7 +36,7 @@ func (p *plan) png() {
 			body := p.data[from:min(to, p.size())]
 			p.step(int64(len(body)))
 			p.chunk(at, to, kind, keepOrientation(body))
-		case kind[0] >= 'a' && (!stays || to-from > longest):
+		case !stays || to-from > longest:
 			p.chunk(at, to, []byte(unread), nil)
 		}
 		if at = to + 4; !p.step(12) {
