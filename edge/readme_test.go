@@ -143,6 +143,8 @@ var (
 	listens  = regexp.MustCompile(`--listen (\S+)`)
 	// A value differs from run to run: the digits of a key, an ID or a token, or its first digits and "…".
 	valued = regexp.MustCompile(`[0-9a-f]{8,}…|[0-9a-f]{16,}|127\.0\.0\.1:[0-9]+|…`)
+	// A command that takes longer than a second prints its progress, which the page omits.
+	progress = regexp.MustCompile(`(?m)^[0-9]+ s: .*\n`)
 )
 
 // run runs the commands of a transcript.
@@ -190,7 +192,7 @@ func (r *reader) compare(t *testing.T, command, want string) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", r.actual(t, command))
 		cmd.Dir, cmd.Env = r.dir, r.env
 		got, err = cmd.CombinedOutput()
-		return err == nil && r.match(want, string(got))
+		return err == nil && r.match(want, progress.ReplaceAllString(string(got), ""))
 	}
 	if strings.Contains(command, "127.0.0.1:8081") { // the edge needs some time to copy the application
 		until(t, "the edge answers as README.md shows", agrees)
