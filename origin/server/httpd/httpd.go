@@ -73,7 +73,7 @@ type Mount struct {
 	CallTimeout time.Duration // time limit of the work behind one request, including a stream; 0 means 5 min
 
 	// Live marks mounts whose streams without a length are long and mostly wait. They have no minimum rate: the client has stallTimeout to
-	// take each chunk. It may receive the stream as a WebSocket; see socket.go. All calls of a live mount end when the server begins to
+	// take each chunk. It may receive such a stream as a WebSocket; see socket.go. All calls of a live mount end when the server begins to
 	// drain.
 	Live bool
 }
@@ -348,7 +348,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 			late = s.newStream(ctx, id, m.Live && res.Length == 0, res.Stream, cancel)
 		}
 	}
-	if late != nil && m.Live && wantsSocket(ctx) {
+	if late != nil && late.live && wantsSocket(ctx) {
 		status, err := s.socket(ctx, id, late, &res)
 		if err == nil {
 			return status, late

@@ -224,3 +224,20 @@ func TestSocketRefused(t *testing.T) {
 		t.Error("HEAD opens a socket")
 	}
 }
+
+// TestSocketOfAFile asks for a WebSocket where the answer has a length. The client gets the answer itself. A socket would hold up to a
+// megabyte of it for a client that reads nothing, in nobody's share.
+func TestSocketOfAFile(t *testing.T) {
+	file := func(w io.Writer) error {
+		_, err := io.WriteString(w, "file")
+		return err
+	}
+	_, addr := start(t, live(&answering{serve: func(context.Context, *api.Request) api.Response {
+		return api.Response{Status: 200, ContentType: "application/x", Length: 4, Stream: file}
+	}}))
+	answers, rest := exchange(t, addr, "GET /v2/live HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	if statusesOf(answers) != "200" || rest != "" {
+		t.Errorf("%s %q, want 200 with the file", statusesOf(answers), rest)
+	}
+}
