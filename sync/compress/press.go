@@ -12,6 +12,7 @@
 package compress
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -52,9 +53,12 @@ func Accepts(header string) bool {
 	return false
 }
 
-// Bytes returns the compressed body.
+// Bytes returns the compressed body. It takes no more memory than its length.
 func Bytes(body []byte) []byte {
-	return encoder().EncodeAll(body, make([]byte, 0, len(body)/2+64))
+	b := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	*b = encoder().EncodeAll(body, (*b)[:0])
+	return bytes.Clone(*b)
 }
 
 // Writer compresses a stream. It is not safe for concurrent use.
