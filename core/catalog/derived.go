@@ -58,6 +58,17 @@ func (r Reader) HasObject(hash blob.Hash) (bool, error) {
 	return kv.Some(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...))
 }
 
+// ObjectSize returns the number of bytes of the object with a hash. It does not check the bytes.
+func (r Reader) ObjectSize(hash blob.Hash) (size int64, err error) {
+	for _, value := range kv.All(r.kv, append(r.app.key(tableObject, len(hash)), hash[:]...), &err) {
+		return int64(len(value)), nil
+	}
+	if err == nil {
+		err = fmt.Errorf("object %v: %w", hash, ErrNotFound)
+	}
+	return 0, err
+}
+
 // PutObject adds an object to a batch and returns its hash. The caller must add it to the batch of the
 // version result that refers to it, because cleanup deletes unreferenced objects.
 func PutObject(b kv.Writer, app AppID, data []byte) blob.Hash {

@@ -67,7 +67,7 @@ func (c *call) have() (api.Response, error) {
 	for _, h := range m.Hashes {
 		available, err := c.f.canRead(c.ctx, c.app, v.Reader, h)
 		if err == nil && !available {
-			available, err = isObject(v.Reader, h)
+			available, err = v.HasObject(h)
 		}
 		if err != nil {
 			return api.Response{}, err
@@ -81,12 +81,24 @@ func (c *call) have() (api.Response, error) {
 	return message(out.Encode()), nil
 }
 
-func isObject(r catalog.Reader, h blob.Hash) (bool, error) {
-	_, err := r.Object(h)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return false, nil
+// reserve counts memory in bytes for the caller, or returns a refusal.
+func (c *call) reserve(bytes int64) error {
+	if m := c.r.Memory; m != nil && !m.Reserve(bytes) {
+		return &wire.Refusal{Code: wire.RefusedBusy, Detail: errSending, WaitMillis: 1000}
 	}
-	return err == nil, err
+	return nil
+}
+
+// object returns an object of the application. The memory of the object, and of other bytes, counts for the caller.
+func (c *call) object(r catalog.Reader, h blob.Hash, other int64) ([]byte, error) {
+	size, err := r.ObjectSize(h)
+	if err == nil {
+		err = c.reserve(other + size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Object(h)
 }
 
 // blob answers with a picture or an object, or a part of it.
@@ -102,14 +114,7 @@ func (c *call) blob() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if !available {
-		data, err := v.Object(c.hash)
-		if errors.Is(err, catalog.ErrNotFound) {
-			return api.Response{}, unknown("no such picture or object")
-		}
-		if err != nil {
-			return api.Response{}, err
-		}
-		return c.part(int64(len(data)), func(from, to int64) (api.Response, error) { return api.Response{Body: data[from:to]}, nil })
+		return c.objectPart(v.Reader, "no such picture or object")
 	}
 	size, err := c.f.o.Blobs.Len(c.ctx, c.hash)
 	if errors.Is(err, blob.ErrNotFound) { // deleted meanwhile

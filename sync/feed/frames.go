@@ -168,9 +168,16 @@ func (x *reader) object(from catalog.Reader, h blob.Hash) error {
 	if h.IsZero() {
 		return nil
 	}
-	data, err := from.Object(h)
-	if errors.Is(err, catalog.ErrNotFound) {
+	data, err := x.c.object(from, h, catchUpBytes)
+	if x.c.r.Memory != nil {
+		defer x.c.r.Memory.Settle(catchUpBytes)
+	}
+	var busy *wire.Refusal
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
 		return nil
+	case errors.As(err, &busy):
+		return x.end(wire.WhyError, errSending, time.Second)
 	}
 	for at := 0; err == nil && at < max(len(data), 1); at += frameBytes {
 		chunk := wire.Object{Hash: h, Size: uint64(len(data)), Offset: uint64(at), Data: data[at:min(at+frameBytes, len(data))]}

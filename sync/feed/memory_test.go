@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -90,3 +92,65 @@ func TestPartsOfPictures(t *testing.T) {
 		t.Errorf("asked for %s, want %s", got, want)
 	}
 }
+
+// allocated returns the number of bytes that f allocates.
+func allocated(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// TestObjectsNeedMemory pushes and reads an object of a megabyte. Its memory counts for the caller, once for all operations of a push that
+// name it, and a caller without memory is refused. A part of an object does not keep the rest in memory.
+func TestObjectsNeedMemory(t *testing.T) {
+	const size = 1 << 20
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	m := catalog.Manifest{Version: "v2", Head: make([]byte, size)}
+	data := m.Marshal()
+	h := r.upload(data)
+	ops := r.next(&log.ModelCreate{ID: "m", Name: "m", Version: "v1"})
+	model := ops[0].Dot
+	ops = append(ops, r.next(&log.VersionTrain{Model: model, Version: "v2"})...)
+	for range 100 {
+		ops = append(ops, r.next(&log.VersionResult{Model: model, Version: "v2", Train: ops[1].Dot, Code: catalog.VersionTrained, Manifest: h})...)
+	}
+	poor, rich := &budget{all: size}, &budget{all: 2 << 20}
+	push := r.push(ops)
+	r.memory = poor
+	if no := r.mustRefuse("POST", "/v2/sync/push", push.Encode()); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
+		t.Errorf("a push without memory: %+v", no)
+	}
+	r.memory = rich
+	if n := allocated(func() { r.must(200, "POST", "/v2/sync/push", push.Encode()) }); n > 20*size || rich.peak < size {
+		t.Errorf("a push that names an object 100 times allocates %d KB; %d are counted", n>>10, rich.peak>>10)
+	}
+
+	r.memory = &budget{all: catchUpBytes}
+	got := r.pull("since=0")
+	if last, err := wire.DecodeEnd(got[len(got)-1].Body); err != nil || last.Why != wire.WhyError {
+		t.Errorf("a reader without memory for the object: %+v, %v", last, err)
+	}
+	rich = &budget{all: catchUpBytes + 2*size}
+	r.memory = rich
+	got = r.pull("since=0")
+	if last, err := wire.DecodeEnd(got[len(got)-1].Body); err != nil || last.Why != wire.WhyDone || rich.peak < catchUpBytes+size || rich.reserved != 0 {
+		t.Errorf("a reader: %+v, %v; at most %d KB were counted", last, err, rich.peak>>10)
+	}
+
+	r.memory = poor
+	r.headers = map[string]string{"Range": "bytes=0-9"}
+	part := "/v2/sync/snapshot/" + h.String() + "?app=" + r.app
+	if no := r.mustRefuse("GET", part, nil); no.Code != wire.RefusedBusy {
+		t.Errorf("a part without memory for the object: %+v", no)
+	}
+	r.memory = rich
+	if res := r.must(206, "GET", part, nil); !bytes.Equal(res.Body, data[:10]) || cap(res.Body) > 1000 {
+		t.Errorf("a part: %d bytes in memory of %d", len(res.Body), cap(res.Body))
+	}
+}
+
+// catchUpBytes is the memory of a reader that receives existing entries.
+const catchUpBytes = 1 << 20

@@ -27,7 +27,8 @@ type needs struct {
 
 	lacks   []blob.Hash // blobs that the first operation that cannot be accepted needs
 	derived []pushedDerived
-	objects [][]byte
+	objects map[blob.Hash]*pushedObject
+	bytes   int64       // size of objects
 	pinned  []blob.Hash // pictures pinned by analyses until release
 }
 
@@ -38,6 +39,14 @@ type pushedDerived struct {
 	crop    raster.Crop
 	derived catalog.DerivedData
 	thumb   []byte
+}
+
+// pushedObject is an object that operations of a push name as a manifest. It is read and decoded once.
+type pushedObject struct {
+	data    []byte
+	version string // version in the manifest
+	valid   bool   // the object is a manifest
+	named   bool   // an operation with the right version names it, so it is stored
 }
 
 // want is a picture to be analysed for the operation at index at.
@@ -145,23 +154,56 @@ func within(c raster.Crop) bool {
 
 // manifest finds a version's manifest among the objects and the uploads.
 func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bool, error) {
-	data, err := r.Object(b.Manifest)
-	if errors.Is(err, catalog.ErrNotFound) {
-		if !n.c.f.uploads.has(n.c.app, b.Manifest, n.c.now) {
-			n.lacks = append(n.lacks, b.Manifest)
-			return false, nil
+	o := n.objects[b.Manifest]
+	if o == nil {
+		data, err := n.object(r, b.Manifest)
+		if data == nil || err != nil {
+			return false, err
 		}
-		data, err = n.c.f.o.Blobs.Get(n.c.ctx, b.Manifest)
+		m, err := catalog.UnmarshalManifest(data)
+		o = &pushedObject{data: data, version: m.Version, valid: err == nil}
+		if n.objects == nil {
+			n.objects = map[blob.Hash]*pushedObject{}
+		}
+		n.objects[b.Manifest] = o
+		n.bytes += int64(len(data))
 	}
-	if err != nil {
-		return false, err
-	}
-	if m, err := catalog.UnmarshalManifest(data); err != nil || m.Version != b.Version {
+	if !o.valid || o.version != b.Version {
 		partition.Refuse(op, "schema: invalid manifest of a model version")
 		return true, nil
 	}
-	n.objects = append(n.objects, data)
+	o.named = true
 	return true, nil
+}
+
+// maxObjects is the maximum number of bytes of the objects of one push, if there are several.
+const maxObjects = 32 << 20
+
+// object reads an object, within the caller's memory. It returns nil if the object does not fit with those of earlier operations, or if the
+// origin lacks it, which it notes.
+func (n *needs) object(r catalog.Reader, h blob.Hash) ([]byte, error) {
+	size, err := r.ObjectSize(h)
+	isStored := !errors.Is(err, catalog.ErrNotFound)
+	if !isStored {
+		if !n.c.f.uploads.has(n.c.app, h, n.c.now) {
+			n.lacks = append(n.lacks, h)
+			return nil, nil
+		}
+		size, err = n.c.f.o.Blobs.Len(n.c.ctx, h)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case n.bytes > 0 && n.bytes+size > maxObjects:
+		return nil, nil
+	}
+	if err := n.c.reserve(n.bytes + size); err != nil {
+		return nil, err
+	}
+	if isStored {
+		return r.Object(h)
+	}
+	return n.c.f.o.Blobs.Get(n.c.ctx, h)
 }
 
 // analyse analyses the pictures in wants, and refuses the operations of invalid ones.
@@ -224,8 +266,10 @@ func (n *needs) put(b kv.Writer) {
 		catalog.PutDerived(b, app, m.base, m.picture, m.crop, m.derived)
 		catalog.PutThumb(b, app, m.picture, m.crop, m.thumb)
 	}
-	for _, data := range n.objects {
-		catalog.PutObject(b, app, data)
+	for _, o := range n.objects {
+		if o.named {
+			catalog.PutObject(b, app, o.data)
+		}
 	}
 }
 

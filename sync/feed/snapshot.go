@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -235,22 +236,27 @@ func (c *call) chunk() (api.Response, error) {
 		return ok
 	})
 	if x == nil {
-		return c.objectPart(p)
+		v := p.View()
+		defer v.Close()
+		return c.objectPart(v.Reader, "no such chunk; download the newest snapshot")
 	}
 	c.state = true
-	data, err := x.Chunk(number)
+	var data []byte
+	err = c.reserve(int64(x.Chunks[number].Size))
+	if err == nil {
+		data, err = x.Chunk(number)
+	}
 	if err = errors.Join(err, c.f.exports.release(x)); err != nil {
 		return api.Response{}, err
 	}
 	return c.bytes(data)
 }
 
-// objectPart answers with an object of the application.
-func (c *call) objectPart(p *partition.Partition) (api.Response, error) {
-	v := p.View()
-	data, err := v.Object(c.hash)
-	if err = errors.Join(err, v.Close()); errors.Is(err, catalog.ErrNotFound) {
-		return api.Response{}, unknown("no such chunk; download the newest snapshot")
+// objectPart answers with an object of the application, or a part of it. missing is the text of the refusal if it does not exist.
+func (c *call) objectPart(r catalog.Reader, missing string) (api.Response, error) {
+	data, err := c.object(r, c.hash, 0)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return api.Response{}, unknown(missing)
 	}
 	if err != nil {
 		return api.Response{}, err
@@ -258,7 +264,13 @@ func (c *call) objectPart(p *partition.Partition) (api.Response, error) {
 	return c.bytes(data)
 }
 
-// bytes answers with content-addressed bytes, or a part of them.
+// bytes answers with content-addressed bytes, or a part of them. A part is a copy, so that the rest does not stay in memory until the client
+// has taken the part.
 func (c *call) bytes(data []byte) (api.Response, error) {
-	return c.part(int64(len(data)), func(from, to int64) (api.Response, error) { return api.Response{Body: data[from:to]}, nil })
+	return c.part(int64(len(data)), func(from, to int64) (api.Response, error) {
+		if to-from < int64(len(data)) {
+			return api.Response{Body: bytes.Clone(data[from:to])}, nil
+		}
+		return api.Response{Body: data}, nil
+	})
 }
