@@ -131,8 +131,8 @@ type exporter struct {
 	missing  int // number of pictures that could not be read
 }
 
-// exportRows is the number of elements on a page.
-const exportRows = 500
+// exportRows is the maximum number of elements on a page, a power of two. A page of inputs with much metadata has some megabytes.
+const exportRows = 64
 
 // run writes all data. It first calls begin with the number of inputs.
 func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
@@ -149,13 +149,20 @@ func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 	return ex.to.Close()
 }
 
-// Pages calls visit with the elements of all pages of a list, in order.
+// Pages calls visit with the elements of all pages of a list, in order. If a page is larger than an answer of the server may be, the rest of
+// the list has pages of half the size.
 func Pages[T any](ctx context.Context, s Session, path, list string, visit func(*T) error) error {
-	for n := 1; ; n++ {
+	for n, rows := 1, exportRows; ; n++ {
 		var answer map[string]json.RawMessage
-		err := Ask(ctx, s, "GET", path+"?"+page(n, exportRows), nil, &answer)
-		if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusMultiStatus {
+		err := Ask(ctx, s, "GET", path+"?"+page(n, rows), nil, &answer)
+		var refusal *StatusError
+		switch {
+		case err == nil || !errors.As(err, &refusal):
+		case refusal.HTTP == http.StatusMultiStatus:
 			err = nil // the page contains inputs whose download failed
+		case refusal.HTTP == http.StatusBadRequest && rows > 1:
+			n, rows = 2*(n-1), rows/2
+			continue
 		}
 		if err != nil {
 			return err
@@ -169,7 +176,7 @@ func Pages[T any](ctx context.Context, s Session, path, list string, visit func(
 				return err
 			}
 		}
-		if len(elements) < exportRows {
+		if len(elements) < rows {
 			return nil
 		}
 	}

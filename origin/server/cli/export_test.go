@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ import (
 type album struct {
 	control.Folder
 	inputs int
+	most   int // maximum number of inputs in an answer; 0: no limit; -1: none fits
 
 	mu   sync.Mutex
 	read []weak.Pointer[byte] // the pictures that were read
@@ -36,8 +39,15 @@ func (a *album) Call(_ context.Context, _ string, r *api.Request) (api.Response,
 	case r.Path == "/v2/inputs/status":
 		body = fmt.Sprintf(`"counts":{"processed":%d}`, a.inputs)
 	case r.Path == "/v2/inputs":
+		number, size := 1, a.inputs
+		_, _ = fmt.Sscanf(r.Query, "page=%d&per_page=%d", &number, &size) // without a query: all
+		from := min((number-1)*size, a.inputs)
+		to := min(from+size, a.inputs)
+		if a.most != 0 && to-from > max(a.most, 0) {
+			return api.Response{Status: 400, Body: []byte(`{"status":{"code":11102,"description":"Invalid request","details":"The answer would be too large."}}`)}, nil
+		}
 		var rows []string
-		for i := range a.inputs {
+		for i := from; i < to; i++ {
 			rows = append(rows, fmt.Sprintf(`{"id":"%d"}`, i))
 		}
 		body = `"inputs":[` + strings.Join(rows, ",") + "]"
@@ -107,6 +117,37 @@ func TestExportReadsOnePicture(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExportOfLargeInputs exports inputs of which only a few fit in an answer. Each is exported once. If not even one fits, the export fails.
+func TestExportOfLargeInputs(t *testing.T) {
+	for _, most := range []int{3, 1} {
+		a := &album{inputs: 150, most: most}
+		var out bytes.Buffer
+		if err := ExportApp(t.Context(), a, "app", &out); err != nil {
+			t.Fatal(err)
+		}
+		z, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := fs.ReadFile(z, "inputs.jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(strings.TrimSpace(string(lines)), "\n") {
+			if want := fmt.Sprintf(`"id":"%d"`, i); !strings.Contains(line, want) {
+				t.Fatalf("line %d is %s, want %s", i, line, want)
+			}
+		}
+		if n := bytes.Count(lines, []byte("\n")); n != a.inputs {
+			t.Errorf("%d lines, want %d", n, a.inputs)
+		}
+	}
+	var refused *StatusError
+	if err := ExportApp(t.Context(), &album{inputs: 150, most: -1}, "app", io.Discard); !errors.As(err, &refused) || refused.HTTP != 400 {
+		t.Errorf("an input that fits in no answer: %v", err)
+	}
 }
 
 // TestExportEndsWithClient cancels the context of an export, and makes a write fail. Both end the export.
