@@ -119,8 +119,8 @@ func byKey(x *call.Call, authorization string) error {
 	return nil
 }
 
-// byToken authenticates by access token. The token is valid while its client has the generation in the
-// token.
+// byToken authenticates by access token. The token is valid while its client has the generation in the token. The token of a page is valid
+// only while the page's session is open. So a host without accounts rejects it.
 func byToken(x *call.Call, token string) error {
 	if x.Host.Tokens == nil || token == "" {
 		return auth.ErrToken
@@ -132,6 +132,9 @@ func byToken(x *call.Call, token string) error {
 	client, err := x.Host.Apps.Client(claims.Client)
 	if err == nil && (client.App != claims.App || client.Generation != claims.Generation) {
 		return auth.ErrToken
+	}
+	if err == nil && claims.Session != "" {
+		err = checkSession(x, claims.Session)
 	}
 	if err == nil {
 		x.App, err = x.Host.Apps.Open(client.App)
@@ -145,6 +148,18 @@ func byToken(x *call.Call, token string) error {
 		Page: claims.Page, Maker: x.App.Owner, Free: x.App.Owner == "",
 	}
 	return nil
+}
+
+// checkSession returns auth.ErrToken unless the session of a page's token is open.
+func checkSession(x *call.Call, id string) error {
+	if x.Host.Accounts == nil {
+		return auth.ErrToken
+	}
+	err := x.Host.Accounts.CheckSession(x.Ctx, id)
+	if errors.Is(err, auth.ErrSession) {
+		return auth.ErrToken
+	}
+	return err
 }
 
 // bySession authenticates by session token. An account may use its own applications: the one in the path, or else its

@@ -55,6 +55,50 @@ func TestTokenBodies(t *testing.T) {
 	}
 }
 
+// TestPageTokensEndWithSession checks that the token of a page ends with its session at the next call, and that a host without accounts
+// rejects it. A token of an earlier version, without a session, stays valid.
+func TestPageTokensEndWithSession(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	anna := w.NewTenant(t, "anna", "en")
+	client, err := w.Engine.Register.Client(anna.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer := func(session string) string {
+		token, _, err := w.Mint.Issue(auth.Claims{App: anna.App, Client: client.ID, Generation: client.Generation, Page: true, Session: session})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "Bearer " + token
+	}
+	session, _, err := w.People.Login(t.Context(), "anna@example.com", "anna's password", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, earlier := bearer(session), bearer("")
+	check := func(when, authorization string, want answerStatus) {
+		t.Helper()
+		r := api.Request{Method: "GET", Path: "/v2/inputs", Authorization: authorization}
+		if got := statusOf(t, w.Serve(t, r)); got != want {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	ok, invalid := answerStatus{200, 10000, ""}, answerStatus{401, 11001, "invalid token"}
+	check("signed in", page, ok)
+	check("a session that never was", bearer("session-9"), invalid)
+	w.People.EndSessions()
+	check("signed out", page, invalid)
+	check("signed out, without a session in the token", earlier, ok)
+
+	if session, _, err = w.People.Login(t.Context(), "anna@example.com", "anna's password", ""); err != nil {
+		t.Fatal(err)
+	}
+	page = bearer(session)
+	check("signed in again", page, ok)
+	w.WithoutAccounts(t)
+	check("without accounts", page, invalid)
+}
+
 // TestPagesReadFreely: reads of our pages have their own rate and do not count as calls of the account. Predictions and changes of the
 // pages count.
 func TestPagesReadFreely(t *testing.T) {

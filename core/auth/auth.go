@@ -83,13 +83,14 @@ var (
 	ErrKeysUnverified = errors.New("keys cannot be verified here at the moment")
 )
 
-// Claims is the content of an access token. The token grants scope All of one application until it expires or the generation of its
-// client changes.
+// Claims is the content of an access token. The token grants scope All of one application until it expires, the generation of its client
+// changes or its session ends.
 type Claims struct {
 	App        string `wire:"1"` // 32 hex digits
 	Client     string `wire:"2"` // id of the client that the token was issued to
 	Generation uint64 `wire:"3"` // generation of the client; a new secret or a revocation begins another
 	Page       bool   `wire:"4"` // the token was issued to a page of this program, whose reads do not count as calls of the account
+	Session    string `wire:"5"` // id of the session of the page, with which the token ends; empty: it does not depend on a session
 
 	Expires time.Time // end of the token's life, set by reading a token; zero if the host does not report it
 }

@@ -87,6 +87,7 @@ type reader struct {
 	bare       bool // only entries are requested, by a replica that downloads a snapshot
 
 	changed  atomic.Bool // the app record may have changed
+	checked  time.Time   // time of the last check of the credential
 	pollEnds bool        // something that ends a poll was sent
 	placed   bool        // a checkpoint was sent
 	began    bool        // entries were sent
@@ -267,7 +268,7 @@ func (x *reader) shut() error {
 	return x.end(wire.WhyShutdown, "the server is stopping", time.Second)
 }
 
-// wait waits until there may be something to send, and sends a keepalive when it is due.
+// wait waits until there may be something to send or the credential must be checked, and sends a keepalive when it is due.
 func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	o := &x.c.f.o
 	now := o.Clock()
@@ -276,8 +277,13 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	if x.live == poll {
 		next = began.Add(o.Limits.Poll)
 	}
-	if !x.c.until.IsZero() && x.c.until.Before(last) {
-		last = x.c.until
+	if !x.c.until.IsZero() {
+		if x.c.until.Before(last) {
+			last = x.c.until
+		}
+		if check := x.checked.Add(o.Limits.Alive); check.Before(next) {
+			next = check
+		}
 	}
 	if last.Before(next) {
 		next = last
@@ -295,15 +301,19 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 }
 
 // recheckAccess checks again whether the reader has access, and ends the answer if it has not: its key or token has ended, its edge was
-// revoked, or the application was deleted.
+// revoked, or the application was deleted. The register reports these, except the end of a token and of its session. So recheckAccess also
+// checks a token after each time between keepalives.
 func (x *reader) recheckAccess() error {
-	if !x.c.until.IsZero() && !x.c.f.o.Clock().Before(x.c.until) {
+	now := x.c.f.o.Clock()
+	if !x.c.until.IsZero() && !now.Before(x.c.until) {
 		return x.end(wire.WhyExpired, auth.ErrExpired.Error(), 0)
 	}
-	if !x.changed.Swap(false) {
+	changed := x.changed.Swap(false)
+	if !changed && (x.c.until.IsZero() || now.Sub(x.checked) < x.c.f.o.Limits.Alive) {
 		return nil
 	}
-	c := &call{f: x.c.f, ctx: context.WithoutCancel(x.c.ctx), r: x.c.r, now: x.c.f.o.Clock()}
+	x.checked = now
+	c := &call{f: x.c.f, ctx: context.WithoutCancel(x.c.ctx), r: x.c.r, now: now}
 	var err error
 	if x.c.edge != nil { // the signature was checked at the start
 		e, failed := c.f.o.Register.Edge(x.c.edge.ID)
@@ -316,6 +326,8 @@ func (x *reader) recheckAccess() error {
 	}
 	var refused *wire.Refusal
 	switch {
+	case err == nil && !changed:
+		return nil
 	case err == nil:
 		return x.sendAppRecord()
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:

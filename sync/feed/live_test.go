@@ -41,6 +41,24 @@ func lively(t *testing.T, change func(*feed.Options)) *world {
 	})
 }
 
+// pageToken returns the credential of a page whose session is open.
+func (w *world) pageToken(t *testing.T) string {
+	t.Helper()
+	session, _, err := w.People.Login(t.Context(), "anna@example.com", "anna's password", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := w.Engine.Register.Client(w.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := w.Mint.Issue(auth.Claims{App: w.App, Client: client.ID, Generation: client.Generation, Page: true, Session: session})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "Bearer " + token
+}
+
 // timedFrame is a frame, and when it came.
 type timedFrame struct {
 	wire.Frame
@@ -159,6 +177,35 @@ func TestLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.ends(wire.WhyExpired)
+		},
+		"a page's session that ends between two keepalives": func(t *testing.T, w *world, r *replica) {
+			r.authorization = w.pageToken(t)
+			x := r.listen(t, "since=0&live=stream")
+			begun := x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint).at
+			time.Sleep(14 * time.Second)
+			r.mustPush(r.next(&log.ConceptCreate{ID: "new", Name: "new", Language: "en"}))
+			x.expect(wire.TypeEntries, wire.TypeCheckpoint) // so the next keepalive would be after 29 s
+			w.People.EndSessions()
+			x.ends(wire.WhyExpired)
+			if d := time.Since(begun); d != 15*time.Second {
+				t.Errorf("the stream ended after %v, want 15 s", d)
+			}
+		},
+		"a page's session that ends while a poll waits": func(t *testing.T, w *world, r *replica) {
+			l := w.partition(w.App).Log()
+			_, register, err := w.Engine.Register.AppRecord(w.App, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.authorization = w.pageToken(t)
+			begun := time.Now()
+			x := r.listen(t, fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", l.Epoch(), l.Head(), register))
+			x.expect(wire.TypeCheckpoint)
+			w.People.EndSessions()
+			x.ends(wire.WhyExpired)
+			if d := time.Since(begun); d != 15*time.Second {
+				t.Errorf("the poll ended after %v, want 15 s", d)
+			}
 		},
 		"an application that is deleted": func(t *testing.T, w *world, r *replica) {
 			x := r.listen(t, "since=0&live=stream")

@@ -298,6 +298,7 @@ func putClaims(e *field.Encoder, x *claims) {
 	e.Text(2, x.Claims.Client)
 	e.Uint(3, x.Claims.Generation)
 	e.Bool(4, x.Claims.Page)
+	e.Text(5, x.Claims.Session)
 }
 
 func putDigestReply(e *field.Encoder, x *DigestReply) {
@@ -789,6 +790,8 @@ func getClaims(d *field.Decoder, x *claims) {
 			x.Claims.Generation = d.Uint()
 		case 4:
 			x.Claims.Page = d.Bool()
+		case 5:
+			x.Claims.Session = d.Text()
 		}
 	}
 }

@@ -23,7 +23,7 @@ type People struct {
 	Spent    []api.CountedCall // all counted calls
 	Storage  map[string]api.StorageLimits
 	Kept     map[string]int64 // bytes of predicted pictures, by account
-	sessions []string         // account of each session
+	sessions []string         // account of each session; empty: the session has ended
 }
 
 // Login implements [api.Accounts]. It rejects the remote "throttled" with a RateError.
@@ -47,10 +47,23 @@ func (p *People) Session(_ context.Context, session string) (account string, err
 	defer p.mu.Unlock()
 	number, _ := strings.CutPrefix(session, "session-")
 	n, err := strconv.Atoi(number)
-	if err != nil || n < 1 || n > len(p.sessions) || "session-"+number != session {
+	if err != nil || n < 1 || n > len(p.sessions) || "session-"+number != session || p.sessions[n-1] == "" {
 		return "", auth.ErrSession
 	}
 	return p.sessions[n-1], nil
+}
+
+// CheckSession implements [api.Accounts]. The id of a session is its token.
+func (p *People) CheckSession(ctx context.Context, id string) error {
+	_, err := p.Session(ctx, id)
+	return err
+}
+
+// EndSessions ends all sessions.
+func (p *People) EndSessions() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.sessions)
 }
 
 // Spend implements [api.Calls].

@@ -245,6 +245,13 @@ func (w *World) Alone(t testing.TB) {
 	w.Open(t, w.Store)
 }
 
+// WithoutAccounts reopens the engine as an edge does: it reads tokens, and has no accounts.
+func (w *World) WithoutAccounts(t testing.TB) {
+	t.Helper()
+	w.options.Accounts = nil
+	w.Open(t, w.Store)
+}
+
 // Renew reopens the engine with the network next, as a new version of the program does. The engine can still read old's
 // bundles.
 func (w *World) Renew(t testing.TB, next, old *predict.Set) {

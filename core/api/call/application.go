@@ -73,6 +73,8 @@ type Accounts interface {
 	Login(ctx context.Context, email, password, remote string) (session, account string, err error)
 	// Session returns the account behind a session token. The error is auth.ErrSession.
 	Session(ctx context.Context, session string) (account string, err error)
+	// CheckSession returns auth.ErrSession unless the session with an id is open. The id is in the claims of a page's token.
+	CheckSession(ctx context.Context, id string) error
 }
 
 // Calls counts authenticated calls.

@@ -20,6 +20,7 @@ const (
 	seenEvery   = time.Hour // interval at which a session's last use is recorded
 	maxSessions = 64        // maximum number of an account's sessions; a new one replaces the least recently used
 	secretBytes = 32        // size of the secrets of sessions and links
+	idBytes     = 8         // size of the id of a session
 )
 
 // Session is an open session as stored.
@@ -32,7 +33,12 @@ type Session struct {
 }
 
 // ID returns the start of the token's hash, 16 hex digits.
-func (s *Session) ID() string { return hex.EncodeToString(s.hash[:8]) }
+func (s *Session) ID() string { return idOf(s.hash) }
+
+// SessionID returns the id of the session with a token.
+func SessionID(token string) string { return idOf(hashOf(token)) }
+
+func idOf(h hash) string { return hex.EncodeToString(h[:idBytes]) }
 
 // Is reports whether token belongs to the session.
 func (s *Session) Is(token string) bool { return s.hash == hashOf(token) }
@@ -197,6 +203,25 @@ func (r *Registry) Session(_ context.Context, token string) (account string, err
 		r.see(h, now)
 	}
 	return s.Account, nil
+}
+
+// CheckSession implements [github.com/sightline-dev/sightline/core/api.Accounts].
+func (r *Registry) CheckSession(_ context.Context, id string) error {
+	start, err := hex.DecodeString(id)
+	if err != nil || len(start) != idBytes {
+		return auth.ErrSession
+	}
+	now := r.o.Now()
+	for _, v := range kv.All(r.o.Store, key(tableSession, start), &err) {
+		var s Session
+		if json.Unmarshal(v, &s) == nil && !s.over(now) {
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return auth.ErrSession
 }
 
 // see records that a session was used. It ignores errors of the store.

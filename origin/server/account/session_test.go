@@ -50,6 +50,45 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// TestCheckSession checks that a session is open until it ends in any way: it expires, its account signs out, ends it elsewhere, changes the
+// password or is erased.
+func TestCheckSession(t *testing.T) {
+	for name, end := range map[string]func(w *world, token string, a Account) error{
+		"expired": func(w *world, _ string, _ Account) error {
+			w.clock.pass(SessionLife + time.Second)
+			return nil
+		},
+		"signed out":           func(w *world, token string, _ Account) error { return w.SignOut(token, home) },
+		"ended from elsewhere": func(w *world, token string, a Account) error { return w.EndSession(a.ID, SessionID(token), away) },
+		"changed the password": func(w *world, _ string, a Account) error {
+			_, _, err := w.ChangePassword(w.t.Context(), a.ID, password, password+"!", home)
+			return err
+		},
+		"erased": func(w *world, _ string, a Account) error { return w.Erase(a.ID, a.ID, home) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, nil)
+			w.operator()
+			token, a := w.person("ada@x.example")
+			id := SessionID(token)
+			for _, other := range []string{"", id[:14], id + "00", strings.Repeat("0", 16), strings.ToUpper(token), "g" + id[1:]} {
+				if err := w.CheckSession(t.Context(), other); !errors.Is(err, auth.ErrSession) {
+					t.Errorf("CheckSession(%q) = %v, want %v", other, err, auth.ErrSession)
+				}
+			}
+			if err := w.CheckSession(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(w, token, a); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.CheckSession(t.Context(), id); !errors.Is(err, auth.ErrSession) {
+				t.Errorf("CheckSession = %v, want %v", err, auth.ErrSession)
+			}
+		})
+	}
+}
+
 func TestPasswordFormsAreOne(t *testing.T) {
 	w := open(t, nil)
 	w.operator()

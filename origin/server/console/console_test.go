@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -258,11 +259,11 @@ func TestForeignIsMissing(t *testing.T) {
 type mint struct{}
 
 func (mint) Issue(c auth.Claims) (string, time.Duration, error) {
-	return fmt.Sprintf("%s %s %d %t", c.App, c.Client, c.Generation, c.Page), 15 * time.Minute, nil
+	return fmt.Sprintf("%s %s %d %t %s", c.App, c.Client, c.Generation, c.Page, c.Session), 15 * time.Minute, nil
 }
 
 // TestPageToken requests the token for a page's replica. It belongs to the application and has the generation of its client's tokens, so
-// that it is revoked together with them.
+// that it is revoked together with them. It names its session, which ends when the password is changed.
 func TestPageToken(t *testing.T) {
 	s := newSite(t, func(o *Options, _ *account.Options) { o.Tokens = mint{} })
 	s.operator()
@@ -282,10 +283,22 @@ func TestPageToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("%s %s %d true", app, client.ID, client.Generation); ask() != want || got.Expires != 900 {
+	var open struct{ Sessions []struct{ ID string } }
+	ada.ok("GET", "/sessions", "", &open)
+	if want := fmt.Sprintf("%s %s %d true %s", app, client.ID, client.Generation, open.Sessions[0].ID); ask() != want || got.Expires != 900 {
 		t.Errorf("token = %+v, want %s for 900 s", got, want)
 	}
 	first := got.Token
+	ada.ok("PATCH", "/account", fmt.Sprintf(`{"password":{"old":%q,"new":"another lantern in the fog"}}`, password), nil)
+	ada.ok("GET", "/sessions", "", &open)
+	changed := open.Sessions[0].ID
+	if !strings.HasSuffix(ask(), " "+changed) || strings.HasSuffix(first, changed) {
+		t.Errorf("the token after the password was changed is %q, before %q, want one of the session %s", got.Token, first, changed)
+	}
+	if err := s.accounts.CheckSession(t.Context(), strings.Fields(first)[4]); !errors.Is(err, auth.ErrSession) {
+		t.Errorf("the session that changed the password: %v, want %v", err, auth.ErrSession)
+	}
+	first = got.Token
 	ada.ok("DELETE", "/apps/"+app+"/tokens", "{}", nil)
 	if ask() == first {
 		t.Error("the token outlives the others")

@@ -119,9 +119,8 @@ func (c *call) revokeTokens(a *catalog.App) (any, error) {
 	return nil, c.o.Register.RevokeTokens(c.ctx, c.by(), a.ID)
 }
 
-// pageToken returns an access token of the application for a replica in the browser, which uses it at the origin. The token is like the
-// client's tokens, but its reads do not count as calls of the account. It has the lifetime of other tokens, even if the session ends
-// earlier, and is revoked together with them.
+// pageToken returns an access token of the application for a page, which uses it at this server. The token is like the client's tokens and is
+// revoked together with them, but its reads do not count as calls of the account. At an origin it also ends with the session of the page.
 func (c *call) pageToken(a *catalog.App) (any, error) {
 	if c.o.Tokens == nil {
 		return nil, errMissing
@@ -133,7 +132,11 @@ func (c *call) pageToken(a *catalog.App) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, life, err := c.o.Tokens.Issue(auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation, Page: true})
+	claims := auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation, Page: true}
+	if c.o.Edge == nil {
+		claims.Session = account.SessionID(c.token)
+	}
+	token, life, err := c.o.Tokens.Issue(claims)
 	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, err
 }
 

@@ -36,7 +36,7 @@ func holds(apps ...string) func(string) bool {
 }
 
 // TestOthers: an origin and an edge issue tokens of an application that both have, and each verifies the other's tokens without a request.
-// It checks application, issuer and end of such a token as for its own tokens.
+// It checks application, issuer and end of such a token as for its own tokens. It rejects the tokens that the other issued to pages.
 func TestOthers(t *testing.T) {
 	w, v := newWorld(t, 31), newWorld(t, 32)
 	origin, edge := w.open(t, nil), v.open(t, func(o *Options) { o.Issuer = "https://edge.example" })
@@ -64,6 +64,23 @@ func TestOthers(t *testing.T) {
 	}
 	if kid := kidOf(strings.Split(issue(t, edge), ".")[0]); kid != anEdge {
 		t.Errorf("the edge signs as %q, want %q", kid, anEdge)
+	}
+
+	page := someone
+	page.Page, page.Session = true, "0011223344556677"
+	for name, from := range map[string]*Tokens{"the origin's": origin, "the edge's": edge} {
+		token, _, err := from.Issue(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at, tokens := range map[string]*Tokens{"the origin": origin, "the edge": edge} {
+			switch c, err := tokens.Read(token); {
+			case tokens == from && (timeless(c) != page || err != nil):
+				t.Errorf("%s token of a page at %s: %+v, %v", name, at, c, err)
+			case tokens != from && !errors.Is(err, auth.ErrToken):
+				t.Errorf("%s token of a page at %s: %+v, %v, want %v", name, at, c, err, auth.ErrToken)
+			}
+		}
 	}
 
 	other := someone

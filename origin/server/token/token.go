@@ -102,6 +102,7 @@ type claims struct {
 	Client     string `json:"client_id"`
 	Generation uint64 `json:"gen"`
 	Page       bool   `json:"page,omitempty"`
+	Session    string `json:"sid,omitempty"`
 }
 
 // endsInTime reports whether a token lives at most MaxLife, and skew for clocks, from its issue and from now. A peer that signs could choose
@@ -137,7 +138,7 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 			Issuer: k.Issuer, Subject: c.App, Audience: jwt.ClaimStrings{c.App}, ID: hex.EncodeToString(id[:]),
 			ExpiresAt: jwt.NewNumericDate(expires), NotBefore: jwt.NewNumericDate(issued.Add(-skew)), IssuedAt: jwt.NewNumericDate(issued),
 		},
-		Client: c.Client, Generation: c.Generation, Page: c.Page,
+		Client: c.Client, Generation: c.Generation, Page: c.Page, Session: c.Session,
 	})
 	unsigned.Header["kid"] = k.ID
 	token, err = unsigned.SignedString(k.Private)
@@ -162,7 +163,18 @@ func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
 	return Delegate{ID: k.ID, Issuer: t.o.Issuer, Private: k.private}, nil
 }
 
-// Read implements [api.Tokens].
+// issuer returns the issuer in the tokens that this server issues for an application.
+func (t *Tokens) issuer(app string) string {
+	if o := t.peerKeys(); o != nil {
+		if d, ok := o.Delegate(app); ok {
+			return d.Issuer
+		}
+	}
+	return t.o.Issuer
+}
+
+// Read implements [api.Tokens]. It accepts a page's token only at the server that issued it, since only that server knows whether the session
+// of the page is open.
 func (t *Tokens) Read(token string) (auth.Claims, error) {
 	now := t.o.Now()
 	payload, by, err := t.open(token, now)
@@ -180,14 +192,14 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), errors.Is(err, jwt.ErrTokenInvalidAudience),
 		errors.Is(err, jwt.ErrTokenNotValidYet), c.Subject == "" || len(c.Audience) != 1 || c.Client == "" || c.ID == "",
-		by.May != nil && !by.May(c.Subject), !c.endsInTime(now):
+		by.May != nil && !by.May(c.Subject), c.Page && by.Issuer != t.issuer(c.Subject), !c.endsInTime(now):
 		return auth.Claims{}, auth.ErrToken
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return auth.Claims{}, auth.ErrExpired
 	case err != nil:
 		return auth.Claims{}, auth.ErrToken
 	}
-	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Page: c.Page, Expires: c.ExpiresAt.Time}, nil
+	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Page: c.Page, Session: c.Session, Expires: c.ExpiresAt.Time}, nil
 }
 
 // open verifies the signature of token by a key of t or of a peer, and returns the payload and the signer. The error is ErrToken.
