@@ -3,6 +3,7 @@ package program
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -109,6 +110,7 @@ func (v *visitor) must(method, path string, body any) (answer struct {
 		Secret string `json:"client_secret"`
 	}
 	Key    struct{ ID, Key string }
+	Token  string
 	Mails  []struct{ Text string }
 	Usage  struct{ Total int64 }
 	Events []struct{ Action, Actor string }
@@ -218,6 +220,59 @@ func TestPeople(t *testing.T) {
 	ada.must("DELETE", app, cli.Object{"name": "Birds"})
 	if a, err := restarted.Accounts.VerifyAudit(); err != nil || a.Count == 0 {
 		t.Errorf("audit = %+v, %v", a, err)
+	}
+}
+
+// sentMails are the emails that a server has sent.
+type sentMails chan account.Mail
+
+func (s sentMails) Send(_ context.Context, m account.Mail) error {
+	s <- m
+	return nil
+}
+
+// TestSignedOutEverywhere checks that the token of a page ends when its person signs out, and in all browsers when one of them changes the
+// password. The email about the password names the new keys, which stay valid.
+func TestSignedOutEverywhere(t *testing.T) {
+	s := testSettings(t)
+	mails := make(sentMails, 16)
+	accounts := s.Options.Accounts
+	s.Options.Accounts = func(o *account.Options) error {
+		err := accounts(o)
+		o.Mail = mails
+		return err
+	}
+	srv, base := startOrigin(t, s)
+	here := visit(t, base)
+	here.must("POST", "/accounts", cli.Object{"name": "Op", "email": "op@x.example", "password": aPassword, "setup": setup(t, srv)})
+	app := "/apps/" + here.must("POST", "/apps", cli.Object{"name": "Birds", "language": "en", "default_model": ""}).App.ID
+	key := here.must("POST", app+"/keys", cli.Object{"description": "camera", "scopes": []string{"All"}}).Key
+	there := visit(t, base)
+	there.must("POST", "/session", cli.Object{"email": "op@x.example", "password": aPassword})
+	check := func(when, authorization string, want int) {
+		t.Helper()
+		if code, _ := v2(t, base, "/models", "Authorization", authorization); code != want {
+			t.Errorf("%s: %d, want %d", when, code, want)
+		}
+	}
+	bearer := func(v *visitor) string { return "Bearer " + v.must("POST", app+"/page-token", cli.Object{}).Token }
+	one, other := bearer(here), bearer(there)
+	check("the page here", one, 200)
+	check("the page there", other, 200)
+	there.must("DELETE", "/session", cli.Object{})
+	check("the page there, signed out", other, 401)
+	check("the page here, after a sign-out elsewhere", one, 200)
+
+	there.must("POST", "/session", cli.Object{"email": "op@x.example", "password": aPassword})
+	other = bearer(there)
+	check("the page there, signed in again", other, 200)
+	here.must("PATCH", "/account", cli.Object{"password": cli.Object{"old": aPassword, "new": aPassword + "!"}})
+	check("the page here, after the password was changed", one, 401)
+	check("the page there, after the password was changed", other, 401)
+	check("the page here, with another token", bearer(here), 200)
+	check("a key", "Key "+key.Key, 200)
+	if m := <-mails; !strings.Contains(m.Text, key.ID) || !strings.Contains(m.Text, `"camera" of the application "Birds"`) || strings.Contains(m.Text, key.Key) {
+		t.Errorf("the email about the password:\n%s", m.Text)
 	}
 }
 

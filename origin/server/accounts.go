@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/console"
@@ -21,7 +24,7 @@ import (
 func (n *Node) openAccounts() error {
 	o := account.Options{
 		Store: n.Folder.Store, Now: system.Now, Random: system.Random, Log: n.Log,
-		PublicURL: strings.TrimRight(n.Settings.PublicURL, "/"),
+		PublicURL: strings.TrimRight(n.Settings.PublicURL, "/"), NewKeys: n.newKeys,
 	}
 	if f := n.Settings.Options.Accounts; f != nil {
 		if err := f(&o); err != nil {
@@ -31,6 +34,33 @@ func (n *Node) openAccounts() error {
 	var err error
 	n.Accounts, err = account.Open(o)
 	return err
+}
+
+// newKeys returns the keys of an account's applications that were created at or after since, oldest first.
+func (n *Node) newKeys(a account.Account, since time.Time) (keys []account.NewKey, err error) {
+	apps, err := n.Register.Apps()
+	if err != nil {
+		return nil, err
+	}
+	for i := range apps {
+		app := &apps[i]
+		if !a.Owns(app.Owner) {
+			continue
+		}
+		all, err := n.Register.Keys(app.ID)
+		if err != nil {
+			return nil, err
+		}
+		for j := range all {
+			if k := &all[j]; !k.Created.Time().Before(since) {
+				keys = append(keys, account.NewKey{ID: auth.By(k.Hash), Description: k.Description, App: app.Name, Created: k.Created.Time()})
+			}
+		}
+	}
+	slices.SortFunc(keys, func(a, b account.NewKey) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+	})
+	return keys, nil
 }
 
 // auditCall records the action of a call in the audit log.

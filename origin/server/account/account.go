@@ -84,9 +84,10 @@ type Options struct {
 	PublicURL string // start of the links in emails
 	Plan      Plan   // plan of every account; without a name: unlimited
 	Storage   struct{ Unverified, Verified Storage }
-	SignUps   int  // sign-ups from one client address in an hour; 0: unlimited
-	Closed    bool // only the operator's link allows signing up
-	Demo      bool // stores emails for the page, see Mails, and enables the sign-in by Demo
+	SignUps   int                                                // sign-ups from one client address in an hour; 0: unlimited
+	Closed    bool                                               // only the operator's link allows signing up
+	NewKeys   func(a Account, since time.Time) ([]NewKey, error) // returns keys of an account's applications, oldest first; nil: none
+	Demo      bool                                               // stores emails for the page, see Mails, and enables the sign-in by Demo
 }
 
 // Registry manages all accounts. It is safe for concurrent use.
@@ -122,6 +123,9 @@ type Account struct {
 	Plan     string
 	Created  time.Time
 }
+
+// Owns reports whether the account has the applications of an owner. The operator's account also has those without an owner.
+func (a *Account) Owns(owner string) bool { return owner == a.ID || owner == "" && a.Operator }
 
 // record is an account as stored.
 type record struct {

@@ -1,8 +1,27 @@
 package account
 
-import "strings"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
 
-// The texts of all emails. Subjects contain no names and no secrets, because locked screens show them.
+// The texts of all emails. Subjects contain no names and no secrets, because locked screens show them. Emails to an address that is not
+// verified contain no text of a user, because a stranger may have created the account.
+
+// NewKey is a recently created API key, as an email names it.
+type NewKey struct {
+	ID          string // start of its hash
+	Description string
+	App         string // name of its application
+	Created     time.Time
+}
+
+const (
+	newKeyAge = 24 * time.Hour // maximum age of the keys that an email names
+	maxNamed  = 20             // maximum number of keys that an email names
+)
 
 const footer = `
 
@@ -28,10 +47,33 @@ func resetMail(rec *record, link string) Mail {
 The link works once and expires in an hour. Using it signs you out on all devices.`+keys+footer)
 }
 
-func passwordMail(rec *record) Mail {
-	return compose(rec, "Your Sightline password was changed", `Your password was changed, and you were signed out on all other devices.
+// passwordMail names the keys that were created in the last day, because a stranger who was signed in may have created them.
+func passwordMail(rec *record, keys []NewKey) Mail {
+	return compose(rec, "Your Sightline password was changed", `Your password was changed, and you were signed out on all other devices.`+
+		listKeys(rec, keys)+`
 
 If this wasn’t you, reset your password on the sign-in page and contact the server’s administrator.`)
+}
+
+// listKeys returns the paragraphs about new keys, or "" if there are none.
+func listKeys(rec *record, keys []NewKey) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\nAPI keys stay valid. These were created in the last 24 hours:\n\n")
+	for _, k := range keys[:min(len(keys), maxNamed)] {
+		fmt.Fprintf(&b, "    %s, %s", k.ID, k.Created.UTC().Format("2006-01-02 15:04 UTC"))
+		if rec.Verified {
+			fmt.Fprintf(&b, ", %s of the application %s", strconv.Quote(k.Description), strconv.Quote(k.App))
+		}
+		b.WriteByte('\n')
+	}
+	if more := len(keys) - maxNamed; more > 0 {
+		fmt.Fprintf(&b, "    and %d more\n", more)
+	}
+	b.WriteString("\nIf you do not know one of them, delete it on the page of its application.")
+	return b.String()
 }
 
 func addressInUseMail(owner *record, link string) Mail {
@@ -49,5 +91,9 @@ If this wasn’t you, contact the server’s administrator.`)
 }
 
 func compose(rec *record, subject, text string) Mail {
-	return Mail{To: rec.Email, Subject: subject, Text: strings.TrimSpace("Hello "+rec.Name+",\n\n"+text) + "\n"}
+	hello := "Hello,"
+	if rec.Verified {
+		hello = "Hello " + rec.Name + ","
+	}
+	return Mail{To: rec.Email, Subject: subject, Text: strings.TrimSpace(hello+"\n\n"+text) + "\n"}
 }

@@ -87,8 +87,20 @@ func (r *Registry) setPassword(ctx context.Context, was *record, password, remot
 		return "", a, err
 	}
 	r.meters.invalidate(a.ID)
-	r.post.send(passwordMail(&to))
+	r.post.send(passwordMail(&to, r.newKeys(&to)))
 	return token, a, nil
+}
+
+// newKeys returns the keys that were created in the last day. If they cannot be read, the email names none.
+func (r *Registry) newKeys(rec *record) []NewKey {
+	if r.o.NewKeys == nil {
+		return nil
+	}
+	keys, err := r.o.NewKeys(rec.Account, r.o.Now().Add(-newKeyAge))
+	if err != nil {
+		r.o.Log.Warn("cannot list new keys for an email", "account", rec.ID, "error", err)
+	}
+	return keys
 }
 
 // resets reports whether h is the hash of the account's valid reset link.

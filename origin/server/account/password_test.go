@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -134,5 +135,99 @@ func TestResetMailsAreFew(t *testing.T) {
 	}
 	if !errors.Is(err, auth.ErrRate) {
 		t.Errorf("20 mails asked for from one network: %v", err)
+	}
+}
+
+// TestPasswordMailNamesNewKeys checks that the email about a changed password names the keys of the last day. To an address that is not
+// verified it names only their ids, since a stranger may have created the account with any texts.
+func TestPasswordMailNamesNewKeys(t *testing.T) {
+	var (
+		keys  []NewKey
+		since time.Time
+		err   error
+	)
+	w := open(t, func(o *Options) {
+		o.NewKeys = func(_ Account, at time.Time) ([]NewKey, error) {
+			since = at
+			return keys, err
+		}
+	})
+	w.operator()
+	_, ada := w.person("ada@x.example")
+	w.clock.pass(time.Hour)
+	now, times := password, 0
+	change := func() string {
+		t.Helper()
+		w.mails()
+		times++
+		next := fmt.Sprint(password, times)
+		if _, _, err := w.ChangePassword(t.Context(), ada.ID, now, next, home); err != nil {
+			t.Fatal(err)
+		}
+		now = next
+		mails := w.mails()
+		if len(mails) != 1 {
+			t.Fatalf("mails = %v", mails)
+		}
+		return mails[0].Text
+	}
+	keys = []NewKey{{ID: "0011223344556677", Description: "kiosk", App: "orchard", Created: time.Date(2026, 3, 14, 15, 9, 0, 0, time.UTC)}}
+	text := change()
+	if !strings.Contains(text, "\n    0011223344556677, 2026-03-14 15:09 UTC\n") || strings.Contains(text, "kiosk") || strings.Contains(text, "orchard") {
+		t.Errorf("unverified:\n%s", text)
+	}
+	if want := w.clock.now().Add(-24 * time.Hour); !since.Equal(want) {
+		t.Errorf("keys since %v, want %v", since, want)
+	}
+	if err := w.SendCode(t.Context(), ada.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Verify(t.Context(), ada.ID, w.code(), home); err != nil {
+		t.Fatal(err)
+	}
+	if text = change(); !strings.Contains(text, `0011223344556677, 2026-03-14 15:09 UTC, "kiosk" of the application "orchard"`) {
+		t.Errorf("verified:\n%s", text)
+	}
+	keys = append(slices.Repeat(keys, 20), NewKey{ID: "8899aabbccddeeff"})
+	if text = change(); strings.Count(text, "kiosk") != 20 || strings.Contains(text, "8899") || !strings.Contains(text, "and 1 more") {
+		t.Errorf("21 keys:\n%s", text)
+	}
+	keys, err = nil, errors.New("no disk")
+	if text = change(); strings.Contains(text, "key") || !strings.Contains(w.log.String(), "no disk") {
+		t.Errorf("keys that cannot be read:\n%s", text)
+	}
+}
+
+// TestMailsToStrangers checks that no email to an address that is not verified contains the account's name.
+func TestMailsToStrangers(t *testing.T) {
+	w := open(t, nil)
+	w.operator()
+	const name = "Win a prize at evil.example"
+	_, a, err := w.Create(t.Context(), New{name, "ada@x.example", password, ""}, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clock.pass(time.Hour)
+	if err := w.SendCode(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.MailReset(t.Context(), a.Email, away); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.ChangePassword(t.Context(), a.ID, password, password+"!", home); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.pass(time.Hour)
+	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@y.example", password+"!", home); err != nil {
+		t.Fatal(err)
+	}
+	mails := w.mails()
+	if len(mails) != 5 {
+		t.Fatalf("%d mails, want 5: %v", len(mails), mails)
+	}
+	for _, m := range mails {
+		if strings.Contains(m.Text+m.Subject, name) || !strings.HasPrefix(m.Text, "Hello,\n") {
+			t.Errorf("to %s:\n%s", m.To, m.Text)
+		}
 	}
 }

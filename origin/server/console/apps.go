@@ -34,7 +34,7 @@ func (c *call) owns(a *catalog.App) bool {
 	if c.o.Edge != nil {
 		return c.o.Edge.Open
 	}
-	return a.Owner == c.account.ID || a.Owner == "" && c.account.Operator
+	return c.account.Owns(a.Owner)
 }
 
 // ownApp returns the application in the path. For an application of another account it returns errMissing.
