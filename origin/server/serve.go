@@ -30,8 +30,9 @@ takes the last entry of X-Forwarded-For as the client.
 Every flag can also be set by an environment variable, such as SIGHTLINE_PUBLIC_URL for
 --public-url, or in the --config file. Flags override variables; variables override the file.
 
-The server also answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT stop it: it
-accepts no new connections, answers the requests it has accepted, and exits within ten seconds.
+The server also answers /healthz and /readyz. It answers /metrics and /version to clients on this
+machine and to those with the token of --metrics-token. SIGTERM and SIGINT stop it: it accepts no
+new connections, answers the requests it has accepted, and exits within ten seconds.
 
 ` + more + `
 

@@ -73,6 +73,10 @@ func (srv *Server) wire() error {
 	if engine, ok := srv.Engine.(renewing); ok {
 		registry.MustRegister(renewals(engine)...)
 	}
+	token, err := openMetricsToken(srv.Settings.MetricsToken, system.Now, srv.Log)
+	if err != nil {
+		return err
+	}
 	mounts, err := srv.mounts()
 	if err != nil {
 		return err
@@ -94,6 +98,8 @@ func (srv *Server) wire() error {
 		Version:       Version,
 		Module:        srv.module(),
 		Metrics:       registry,
+		OpenMetrics:   srv.Settings.OpenMetrics,
+		MetricsToken:  token.current,
 		Now:           system.Now,
 		Random:        system.Random,
 		Pause:         system.Pause,

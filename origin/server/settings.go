@@ -51,6 +51,8 @@ type Settings struct {
 	MinFree       int64
 	MaxConns      int
 	Workers       int
+	OpenMetrics   bool   // everyone may read /metrics and /version
+	MetricsToken  string // path of the file with the token for /metrics and /version
 	LogLevel      slog.Level
 	LogFormat     string
 
@@ -118,6 +120,8 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.Float64("cli-key-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
 	f.Float64("hosted-rate", 100, "rate limit in `requests` per second below /hosted/ for each client address; 0 means unlimited")
 	f.String("hosted-bytes", "32MB", "limit of a second's answers below /hosted/ for each client address, as a `size`; 0 means unlimited")
+	f.String("metrics", "local", "who can read /metrics and /version: `local|open`; local means this machine, and clients with the token of --metrics-token")
+	f.String("metrics-token", "", "`file` with a token of at least 16 characters that lets other machines read /metrics and /version; reloaded when it changes")
 	if o.Flags != nil {
 		o.Flags(f)
 	}
@@ -242,8 +246,24 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	return s, checkListen(s.Listen, s.BehindProxy || s.TLS.on())
 }
 
-// parseLimits reads the lifetime of tokens and the limits of calls per second.
+// parseMetrics reads who can read the metrics.
+func (s *Settings) parseMetrics(k *koanf.Koanf) error {
+	s.MetricsToken = k.String("metrics-token")
+	switch who := k.String("metrics"); who {
+	case "local":
+	case "open":
+		s.OpenMetrics = true
+	default:
+		return Usagef("metrics: %q is not local or open", who)
+	}
+	return nil
+}
+
+// parseLimits reads who can read the metrics, the lifetime of tokens and the limits of calls per second.
 func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
+	if err := s.parseMetrics(k); err != nil {
+		return err
+	}
 	if s.TokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.TokenLife < time.Second || s.TokenLife > token.MaxLife {
 		return Usagef("token-ttl: %q is not a duration from 1s to %v", k.String("token-ttl"), token.MaxLife)
 	}

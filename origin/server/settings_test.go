@@ -128,6 +128,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"--listen", "127.0.0.1"},
 		{"--listen", "127.0.0.1:http"},
 		{"--listen", "127.0.0.1:99999"},
+		{"--metrics", "closed"},
 		{"--max-answer", "1MB"},
 		{"--max-answer", "many"},
 		{"--max-body", "0"},

@@ -15,15 +15,35 @@ import (
 // If the proxy names no address, the proxy counts as the client, so its clients share one limit.
 func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	peer := address(ctx.RemoteAddr().String())
+	if a, ok := s.forwarded(ctx, peer); ok {
+		return a
+	}
+	return peer
+}
+
+// isLocal reports whether the client is on this machine. Behind a proxy the client is local only if the proxy names its address.
+func (s *Server) isLocal(ctx *fasthttp.RequestCtx) bool {
+	a := address(ctx.RemoteAddr().String())
+	if s.o.BehindProxy {
+		var ok bool
+		if a, ok = s.forwarded(ctx, a); !ok {
+			return false
+		}
+	}
+	return a.IsLoopback()
+}
+
+// forwarded returns the address that the operator's proxy names. ok is false if the peer is not a proxy or names no address.
+func (s *Server) forwarded(ctx *fasthttp.RequestCtx, peer netip.Addr) (client netip.Addr, ok bool) {
 	if !s.o.BehindProxy || !peer.IsLoopback() && !peer.IsPrivate() {
-		return peer
+		return netip.Addr{}, false
 	}
 	line := lastField(ctx.Request.Header.RawHeaders(), fasthttp.HeaderXForwardedFor)
 	last := strings.Trim(line[strings.LastIndexByte(line, ',')+1:], " \t")
 	if a, err := netip.ParseAddr(last); err == nil && a.Zone() == "" && !a.IsUnspecified() {
-		return a.Unmap()
+		return a.Unmap(), true
 	}
-	return peer
+	return netip.Addr{}, false
 }
 
 // address parses "ip:port", the form of a connection's ends. It returns the zero Addr for an invalid text.

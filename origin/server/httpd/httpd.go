@@ -15,7 +15,7 @@
 // left. [TestHostileFraming] checks this package's defences with a corpus.
 //
 // Bytes of a request are invalid after the library's handler returns, so this package copies data that it passes on. All answers have the
-// API's envelope. In addition to the mounts the server answers /healthz, /readyz, /metrics and /version. With TLS the same port refuses an
+// API's envelope. In addition to the mounts the server answers /healthz and /readyz, and to the operator /metrics and /version. With TLS the same port refuses an
 // unencrypted request and never redirects it, because the request has already exposed its credential. HTTP/2 is not supported.
 package httpd
 
@@ -111,15 +111,19 @@ type Options struct {
 	Strict      bool        // requires browsers to use only HTTPS, for a year (HSTS)
 	BehindProxy bool        // a peer on loopback or in a private network names its client in X-Forwarded-For
 
-	Full    func(caller string) error            // returns an error if no more work of caller is accepted; called before a body is read
-	Ready   func() error                         // returns nil, or a reason why requests should go elsewhere
-	Version string                               // version of the program
-	Module  string                               // SHA-256 of the answering WebAssembly module; empty: the core runs natively
-	Metrics *prometheus.Registry                 // registry for the server's metrics, which /metrics shows
-	Now     func() time.Time                     // the clock
-	Random  io.Reader                            // source of request ids
-	Log     *slog.Logger                         // access log at Info, problems above
-	Pause   func(context.Context, time.Duration) // waits for a duration or until the context ends
+	Full    func(caller string) error // returns an error if no more work of caller is accepted; called before a body is read
+	Ready   func() error              // returns nil, or a reason why requests should go elsewhere
+	Version string                    // version of the program
+	Module  string                    // SHA-256 of the answering WebAssembly module; empty: the core runs natively
+	Metrics *prometheus.Registry      // registry for the server's metrics, which /metrics shows
+
+	OpenMetrics  bool          // everyone may read /metrics and /version; else only clients on this machine or with the token
+	MetricsToken func() string // returns the token for /metrics and /version; nil or empty: none
+
+	Now    func() time.Time                     // the clock
+	Random io.Reader                            // source of request ids
+	Log    *slog.Logger                         // access log at Info, problems above
+	Pause  func(context.Context, time.Duration) // waits for a duration or until the context ends
 }
 
 func (o *Options) check() error {

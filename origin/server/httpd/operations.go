@@ -9,26 +9,55 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 )
 
-// operations maps the operator's paths to their answers: whether the process is alive, whether it should get requests, its metrics, and its
-// version.
-var operations = map[string]func(s *Server, ctx *fasthttp.RequestCtx, id string) int{
-	"/healthz": (*Server).health, "/readyz": (*Server).readiness, "/metrics": (*Server).exposition, "/version": (*Server).version,
+// operation answers a request for one of the operator's paths.
+type operation struct {
+	answer    func(s *Server, ctx *fasthttp.RequestCtx, id string) int
+	isPrivate bool // only for clients that may watch the server
 }
 
-// operation answers a request for one of the operator's paths. done is false for other paths.
+// operations has the operator's paths: whether the process is alive, whether it should get requests, its metrics, and its version.
+var operations = map[string]operation{
+	"/healthz": {answer: (*Server).health}, "/readyz": {answer: (*Server).readiness},
+	"/metrics": {(*Server).exposition, true}, "/version": {(*Server).version, true},
+}
+
+// operation answers a request for one of the operator's paths. done is false for other paths. A private path does not exist for a client that
+// may not read it.
 func (s *Server) operation(ctx *fasthttp.RequestCtx, id string, r *api.Request) (status int, done bool) {
-	answer, ok := operations[r.Path]
+	o, ok := operations[r.Path]
 	if !ok {
 		return 0, false
+	}
+	if o.isPrivate && !s.mayWatch(ctx, r) {
+		res := s.refuse(r, errPath)
+		return s.write(ctx, id, &res), true
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := s.refuse(r, errMethod)
 		res.Header = append(res.Header, api.Field{Name: "Allow", Value: "GET, HEAD"})
 		return s.write(ctx, id, &res), true
 	}
-	return answer(s, ctx, id), true
+	status = o.answer(s, ctx, id)
+	if o.isPrivate && !s.o.OpenMetrics {
+		s.keepToOwn(ctx)
+	}
+	return status, true
+}
+
+// mayWatch reports whether the client may read the private paths: all may, or it is on this machine, or it has the token.
+func (s *Server) mayWatch(ctx *fasthttp.RequestCtx, r *api.Request) bool {
+	if s.o.OpenMetrics || s.isLocal(ctx) {
+		return true
+	}
+	sent, ok := auth.Bearer(r.Authorization)
+	if !ok || s.o.MetricsToken == nil {
+		return false
+	}
+	token := s.o.MetricsToken()
+	return token != "" && auth.Same(auth.HashKey(sent), auth.HashKey(token))
 }
 
 func (s *Server) health(ctx *fasthttp.RequestCtx, id string) int { return s.text(ctx, id, 200, "ok\n") }

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -258,6 +259,73 @@ func TestOperations(t *testing.T) {
 	if status, body := ask("GET", "/readyz"); status != 503 || !strings.Contains(body, "disk is full") {
 		t.Errorf("/readyz = %d %q, want 503", status, body)
 	}
+}
+
+// TestPrivateOperations reads the metrics and the version from several places, with and without the token. /healthz and /readyz answer
+// everywhere.
+func TestPrivateOperations(t *testing.T) {
+	const token, key = "0123456789abcdef0123456789abcdef", "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n"
+	named := func(client string) string { return "X-Forwarded-For: " + client + "\r\n" }
+	for _, tt := range []struct {
+		name, from string
+		proxy      bool
+		open       bool
+		lines      string
+		status     int
+	}{
+		{"this machine", "127.0.0.1", false, false, "", 200},
+		{"this machine, IPv6", "::1", false, false, "", 200},
+		{"this machine, another address", "127.8.9.10", false, false, "", 200},
+		{"another machine", "192.0.2.1", false, false, "", 404},
+		{"a private network", "10.0.0.1", false, false, "", 404},
+		{"another machine that names this one", "192.0.2.1", false, false, named("127.0.0.1"), 404},
+		{"token", "192.0.2.1", false, false, key, 200},
+		{"token in small letters", "192.0.2.1", false, false, "authorization: bearer " + token + "\r\n", 200},
+		{"another token", "192.0.2.1", false, false, "Authorization: Bearer " + token[1:] + "0\r\n", 404},
+		{"no token", "192.0.2.1", false, false, "Authorization: Bearer \r\n", 404},
+		{"the token as a key", "192.0.2.1", false, false, "Authorization: Key " + token + "\r\n", 404},
+		{"open", "192.0.2.1", false, true, "", 200},
+		{"proxy that names nobody", "127.0.0.1", true, false, "", 404},
+		{"proxy that names nonsense", "127.0.0.1", true, false, named("unknown"), 404},
+		{"proxy that names another machine", "127.0.0.1", true, false, named("203.0.113.7"), 404},
+		{"client that names this machine to its proxy", "127.0.0.1", true, false, named("127.0.0.1, 203.0.113.7"), 404},
+		{"proxy that names this machine", "127.0.0.1", true, false, named("127.0.0.1"), 200},
+		{"another machine instead of the proxy", "192.0.2.1", true, false, named("127.0.0.1"), 404},
+		{"token behind a proxy", "127.0.0.1", true, false, key + named("203.0.113.7"), 200},
+		{"open behind a proxy", "127.0.0.1", true, true, named("203.0.113.7"), 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(&echo{})
+			o.Mounts = append(o.Mounts, Mount{Prefix: "", Handler: &echo{}}) // pages answer every other path
+			o.BehindProxy, o.OpenMetrics, o.MetricsToken = tt.proxy, tt.open, func() string { return token }
+			inBubble(t, o, func(t *testing.T, _ *Server, l *pipeListener) {
+				for path, want := range map[string]int{"/metrics": tt.status, "/version": tt.status, "/healthz": 200, "/readyz": 200} {
+					c := l.dial(tt.from)
+					fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n%s\r\n", path, tt.lines)
+					answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					shared := answer.Header.Get("Access-Control-Allow-Origin") == "*"
+					if private := want == 200 && !tt.open && path[1] != 'h' && path[1] != 'r'; answer.StatusCode != want || shared == private {
+						t.Errorf("GET %s = %d, readable by all sites: %v; want %d, %v", path, answer.StatusCode, shared, want, !private)
+					}
+					_ = c.Close()
+				}
+			})
+		})
+	}
+	o := options(&echo{})
+	o.MetricsToken = func() string { return "" }
+	inBubble(t, o, func(t *testing.T, _ *Server, l *pipeListener) {
+		c := l.dial("192.0.2.1")
+		fmt.Fprint(c, "GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer \r\n\r\n")
+		answer, err := io.ReadAll(c)
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 404") || err != nil {
+			t.Errorf("an empty token where none is set: %.20q, %v", answer, err)
+		}
+		_ = c.Close()
+	})
 }
 
 func TestAccessLogHasNoQuery(t *testing.T) {
