@@ -57,11 +57,12 @@ func (w *client) edgeID() string {
 }
 
 // identify authenticates the caller. apps are the applications in the request. If the authentication fails and one of them was deleted,
-// identify returns that refusal.
+// identify returns that refusal, because the credentials of a deleted application no longer work. Replicas always send an Authorization
+// header, so identify does not inform callers without one.
 func (c *call) identify(apps ...string) error {
 	err := c.credential()
-	if err == nil {
-		return nil
+	if err == nil || strings.TrimSpace(c.r.Authorization) == "" {
+		return err
 	}
 	for _, app := range apps {
 		if refusal := c.refuseDeleted(app); refusal != nil {

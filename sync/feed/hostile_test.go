@@ -242,7 +242,8 @@ func TestErrorsForPeople(t *testing.T) {
 	}
 }
 
-// TestDeletedApplication: after an application is deleted, the origin refuses its replicas as gone, and deletes their uploads.
+// TestDeletedApplication: after an application is deleted, the origin refuses its replicas as gone, and deletes their uploads. A caller without
+// a credential gets the same answer as for an application that never was.
 func TestDeletedApplication(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
@@ -263,6 +264,29 @@ func TestDeletedApplication(t *testing.T) {
 	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: r.app}}}
 	if no := r.mustRefuse("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedGone {
 		t.Errorf("session = %+v", no)
+	}
+	for _, credential := range []string{"Bearer none", "Key " + strings.Repeat("0", 32), "Edge " + strings.Repeat("0", 32) + " 0 00"} {
+		stranger := &replica{w: w, app: w.App, authorization: credential}
+		if no := stranger.mustRefuse("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {
+			t.Errorf("with %s: %+v", credential, no)
+		}
+	}
+	stranger := &replica{w: w, app: w.App}
+	never := strings.Repeat("ab", 16)
+	for _, credential := range []string{"", " "} {
+		stranger.authorization = credential
+		for _, path := range []string{"/changes?since=0&app=", "/snapshot?app=", "/digest?app=", "/keys?app=", "/blobs/" + sent.String() + "?app="} {
+			got, want := stranger.ask("GET", "/v2/sync"+path+w.App, nil), stranger.ask("GET", "/v2/sync"+path+never, nil)
+			if got.Status != 401 || shape(got, blob.Hash{}) != shape(want, blob.Hash{}) {
+				t.Errorf("GET %s without a credential = %d %s, and for an application that never was %d %s", path, got.Status, got.Body, want.Status, want.Body)
+			}
+		}
+		got := stranger.ask("POST", "/v2/sync/session", s.Encode())
+		s.Partitions[0].App = never
+		if want := stranger.ask("POST", "/v2/sync/session", s.Encode()); got.Status != 401 || shape(got, blob.Hash{}) != shape(want, blob.Hash{}) {
+			t.Errorf("a session without a credential = %d %s, and for an application that never was %d %s", got.Status, got.Body, want.Status, want.Body)
+		}
+		s.Partitions[0].App = w.App
 	}
 	w.Step(t, time.Second)
 	if no := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {

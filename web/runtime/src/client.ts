@@ -20,7 +20,7 @@ export interface CopyOptions {
   /**
    * Returns the credential for the origin, `Bearer …` or `Key …`, with scope All of the application. The runtime calls it again when the
    * origin refuses the last credential or that has nearly expired. It holds the result in memory only. If the promise rejects, the replica
-   * sends its requests without a credential.
+   * sends its requests with an invalid token, since the origin then still reports whether the application was deleted.
    */
   credential: () => Promise<string>;
   /** The name of this replica, for display. */

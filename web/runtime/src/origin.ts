@@ -15,6 +15,9 @@ export interface Request {
   body?: Uint8Array<ArrayBuffer>;
 }
 
+/** An invalid token. The origin reports whether an application was deleted only to callers with a credential, valid or not. */
+const invalidToken = 'Bearer none';
+
 /**
  * Sends a request with the credential. If the origin refuses it and the page has another credential, `send` repeats the request once. If
  * the page has none, `send` still sends the request, since the origin then reports whether the application was deleted. Aborting `stop`
@@ -22,7 +25,7 @@ export interface Request {
  */
 export async function send(base: string, credential: Credential, r: Request, stop: AbortController): Promise<Response> {
   const authorization = await credential.get().catch(() => '');
-  const response = await sendOnce(base, authorization, r, stop);
+  const response = await sendOnce(base, authorization || invalidToken, r, stop);
   if (response.status !== 401 || !authorization) return response;
   credential.refuse(authorization);
   const newAuthorization = await credential.get().catch(() => authorization);
@@ -33,7 +36,7 @@ export async function send(base: string, credential: Credential, r: Request, sto
 
 async function sendOnce(base: string, authorization: string, r: Request, stop: AbortController): Promise<Response> {
   const headers = new Headers(r.header);
-  if (authorization) headers.set('Authorization', authorization);
+  headers.set('Authorization', authorization);
   const onTimeout = () => stop.abort(new DOMException('request timed out', 'TimeoutError'));
   const timer = (r.body?.length ?? 0) < largeBody ? setTimeout(onTimeout, answerTime) : undefined;
   try {
