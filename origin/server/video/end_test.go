@@ -183,6 +183,34 @@ func TestWaitingForDecoder(t *testing.T) {
 	}
 }
 
+// TestCallersShareDecoders checks that a caller with many films leaves a place to the next caller, on any number of cores.
+func TestCallersShareDecoders(t *testing.T) {
+	d := decoder(t, fakeSystem(t))
+	if all := d.slots.Free(); all < 2 {
+		t.Fatalf("%d films are decoded at a time, want at least 2", all)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // so that Enter does not wait
+	var leaves []func()
+	for {
+		leave, err := d.Enter(ended, "first")
+		if err != nil {
+			break
+		}
+		leaves = append(leaves, leave)
+	}
+	leave, err := d.Enter(ended, "second")
+	if len(leaves) == 0 || err != nil {
+		t.Errorf("after %d films of one caller the next one: %v", len(leaves), err)
+	} else {
+		leave()
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	noneLeft(t, d)
+}
+
 // TestModuleEnds stops reading in the middle of a film, and cancels the context, while the module decodes.
 func TestModuleEnds(t *testing.T) {
 	d, film := decoder(t, Options{}), writeFilm(t, newFilm(t, 25))

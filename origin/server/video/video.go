@@ -36,6 +36,10 @@ import (
 // DefaultTime is the default of Options.Time.
 const DefaultTime = film.DefaultTime
 
+// minSlots is the minimum number of films that are decoded at a time. One caller gets at most half of the places that are free, so with two
+// places the film of one caller never delays another caller. Each film takes up to film.MaxMemory.
+const minSlots = 2
+
 // waiting is the maximum number of films that wait for a decoder. One caller gets at most half of these places.
 const waiting = 8
 
@@ -56,7 +60,7 @@ type Options struct {
 // Decoder decodes films. It is safe for concurrent use.
 type Decoder struct {
 	o       Options
-	slots   *shares.Shares // places for films that are decoded: half of the cores, at least 1
+	slots   *shares.Shares // places for films that are decoded: half of the cores, at least minSlots
 	waiting *shares.Shares // places for films that wait for a slot
 }
 
@@ -83,7 +87,7 @@ func New(o Options) (*Decoder, error) {
 			return nil, fmt.Errorf("folder of the compiled decoding module: %w", err)
 		}
 	}
-	return &Decoder{o, shares.New(max(1, int64(system.Cores())/2), 1), shares.New(waiting, 1)}, nil
+	return &Decoder{o, shares.New(max(minSlots, int64(system.Cores())/2), 1), shares.New(waiting, 1)}, nil
 }
 
 // tidy creates the folder of compiled modules. It deletes temporary folders that remained there when a process was killed.
