@@ -88,8 +88,32 @@ func TestEdges(t *testing.T) {
 	if _, err := e.Register.EnrolEdge(ctx, token, key); !errors.Is(err, register.ErrEnrol) {
 		t.Errorf("enrolled after it was revoked: %v, want ErrEnrol", err)
 	}
+	late, _, err := e.Register.CreateEdge(ctx, register.Caller{}, "late", []string{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timely, _, err := e.Register.CreateEdge(ctx, register.Caller{}, "timely", []string{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func(d time.Duration) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.now = l.now.Add(d)
+	}
+	pass(register.EnrolLife)
+	if _, err := e.Register.EnrolEdge(ctx, timely, [32]byte{3}); err != nil {
+		t.Errorf("enrolled at the end of the token: %v", err)
+	}
+	pass(time.Second)
+	if _, err := e.Register.EnrolEdge(ctx, late, [32]byte{4}); !errors.Is(err, register.ErrEnrol) {
+		t.Errorf("enrolled after the end of the token: %v, want ErrEnrol", err)
+	}
+	if _, err := e.Register.EnrolEdge(ctx, timely, [32]byte{3}); err != nil {
+		t.Errorf("enrolled again with the same key after the end of the token: %v", err)
+	}
 	all, err := e.Register.Edges()
-	if err != nil || len(all) != 2 {
+	if err != nil || len(all) != 4 {
 		t.Fatalf("%d edges, %v", len(all), err)
 	}
 	for _, x := range all {

@@ -28,9 +28,12 @@ import (
 // ErrNoEdge is returned for an edge that does not exist.
 var ErrNoEdge = errors.New("no such edge")
 
-// ErrEnrol is returned for an invalid enrolment token: it is unknown, its edge has enrolled with
+// ErrEnrol is returned for an invalid enrolment token: it is unknown or expired, its edge has enrolled with
 // another key, or its edge was revoked.
-var ErrEnrol = errors.New("the enrolment token is unknown, already used or revoked")
+var ErrEnrol = errors.New("the enrolment token is unknown, expired, already used or revoked")
+
+// EnrolLife is the time for which an enrolment token is valid.
+const EnrolLife = 30 * 24 * time.Hour
 
 // ErrNoSite is returned for a site that does not exist or whose secret is wrong.
 var ErrNoSite = errors.New("no such site")
@@ -146,6 +149,8 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 		return catalog.Edge{}, ErrEnrol
 	case e.Key == key && e.Site != 0:
 		return e, nil
+	case e.Enrolled == 0 && r.o.Clock().Sub(e.Created.Time()) > EnrolLife:
+		return catalog.Edge{}, ErrEnrol
 	}
 	if err := r.knowSites(ctx); err != nil {
 		return catalog.Edge{}, err

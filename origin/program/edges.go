@@ -26,7 +26,7 @@ func newEdgeCreate(env *server.Env) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Create an edge and print its enrolment token",
 		Long: `Creates an edge and prints its enrolment token, which is not shown again. The edge uses it once,
-at its first start, and then authenticates with its own key:
+at its first start within 30 days, and then authenticates with its own key:
 
     sightline-edge serve --origin URL --token TOKEN --data DIR` + cli.FolderHelp,
 		Example: `  {prog} edge create attic --apps 0123456789abcdef0123456789abcdef --data ./data

@@ -153,8 +153,10 @@ func Open(o Options) (*Registry, error) {
 	}
 	r.post = mailQueue{queue: make(chan Mail, maxQueuedMails), sender: r.o.Mail, log: o.Log, now: o.Now, storeRecent: o.Demo}
 	var err error
-	r.audit, err = readHead(o.Store)
-	return r, err
+	if r.audit, err = readHead(o.Store); err != nil {
+		return nil, err
+	}
+	return r, r.endDemo()
 }
 
 // Close writes data that is only in memory. After Close, Spend fails.

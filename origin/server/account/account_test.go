@@ -234,10 +234,22 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 	if got := w.Mails(); len(got) != 1 || got[0].To != "ada@x.example" {
 		t.Errorf("Mails = %v", got)
 	}
+	visit, err := w.Enter(a.ID, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Open(w.o); err != nil {
+		t.Fatal(err)
+	} else if id, err := again.Session(t.Context(), visit); id != a.ID || err != nil {
+		t.Errorf("a visitor's session after a restart of the demo = %q, %v", id, err)
+	}
 	w.o.Demo = false
 	served, err := Open(w.o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := served.Session(t.Context(), visit); !errors.Is(err, auth.ErrSession) {
+		t.Errorf("a visitor's session after the demo = %v, want %v", err, auth.ErrSession)
 	}
 	w.Registry = served
 	if s, _ := w.SignUp(); s != "first" {

@@ -197,6 +197,23 @@ func (r *Registry) Demo() (Account, error) {
 	return rec.Account, err
 }
 
+// endDemo ends the sessions of the demo's account, which the operator's rights belong to, unless the server is a demo. Otherwise a browser that
+// has opened the demo would be the operator of the server that the folder serves later.
+func (r *Registry) endDemo() error {
+	if r.o.Demo {
+		return nil
+	}
+	rec, err := find(r.o.Store, DemoEmail)
+	if err != nil || !rec.Verified || rec.Password != "" {
+		return err
+	}
+	open, err := sessions(r.o.Store, rec.ID)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	return r.change(func(c *change) error { return c.endAll(rec.ID, hash{}) })
+}
+
 // Leave erases an account after its owner has confirmed the password. The errors are ErrWrongPassword, ErrUnknown, *auth.RateError,
 // api.ErrBusy and the store's.
 func (r *Registry) Leave(ctx context.Context, id, password, remote string) error {

@@ -56,7 +56,7 @@ func (e *exports) begin(account string) (end func(), err error) {
 }
 
 // export streams an application as a zip file. It refuses an account whose previous export is still running. An export ends as soon as its
-// client disconnects.
+// client disconnects, and within checkedBytes after the end of the session.
 func (c *call) export(a *catalog.App) (any, error) {
 	if c.o.Export == nil {
 		return nil, errMissing
@@ -91,8 +91,31 @@ func (c *call) export(a *catalog.App) (any, error) {
 			defer stop()
 			ctx = watched
 		}
-		return c.o.Export(ctx, a.ID, w)
+		return c.o.Export(ctx, a.ID, &sessionWriter{c: c, w: w, session: account.SessionID(c.token)})
 	}}, nil
+}
+
+// sessionWriter writes an answer until the session of its request ends. It looks once in checkedBytes.
+type sessionWriter struct {
+	c       *call
+	w       io.Writer
+	session string // id
+	left    int    // bytes until the next check
+}
+
+const checkedBytes = 1 << 20
+
+// Write implements [io.Writer].
+func (s *sessionWriter) Write(b []byte) (int, error) {
+	if s.left <= 0 {
+		if err := s.c.o.Accounts.CheckSession(s.c.ctx, s.session); err != nil {
+			return 0, err
+		}
+		s.left = checkedBytes
+	}
+	n, err := s.w.Write(b)
+	s.left -= n
+	return n, err
 }
 
 // exportStatus refuses a call if the account cannot start an export now. A page asks before it begins a download, since it cannot read the

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/server/account"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -164,6 +165,26 @@ func TestExportEnds(t *testing.T) {
 			t.Errorf("an export without memory = %d %s, %v", res.Status, res.Body, res.Header)
 		}
 		b.awaitPlace(app)
+	})
+	t.Run("session ended", func(t *testing.T) {
+		elsewhere := s.person("eve")
+		app, sent := elsewhere.application("E"), 0
+		s.Handler.o.Export = func(_ context.Context, _ string, w io.Writer) error {
+			for {
+				n, err := w.Write(make([]byte, 64<<10))
+				if err != nil {
+					return err
+				}
+				if sent += n; sent == 128<<10 {
+					elsewhere.ok("DELETE", "/session", "{}", nil)
+				}
+			}
+		}
+		res := elsewhere.begin(t.Context(), app, nil)
+		if err := res.Stream(io.Discard); !errors.Is(err, auth.ErrSession) || sent != checkedBytes {
+			t.Errorf("the stream returns %v after %d bytes, want %v after %d", err, sent, auth.ErrSession, checkedBytes)
+		}
+		s.Handler.o.Export = func(ctx context.Context, _ string, _ io.Writer) error { return export(ctx) }
 	})
 	t.Run("failure", func(t *testing.T) {
 		failure := errors.New("no disk")
