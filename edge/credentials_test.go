@@ -61,6 +61,7 @@ type sharing struct {
 	data           string
 	app, key       string
 	client         *client // with the client's id and secret
+	owner          *person // of the application, signed in at the origin
 	hub            *server
 	edges          [2]*server
 	ids            [2]string
@@ -95,6 +96,7 @@ func share(t *testing.T, binary string) *sharing {
 		t.Fatal(err)
 	}
 	basic.SetBasicAuth(ids.ID, ids.Secret)
+	s.owner = ada
 	s.client = &client{t: t, auth: basic.Header.Get("Authorization")}
 	for i := range s.edges {
 		var enrolment struct {
@@ -154,7 +156,7 @@ func (s *sharing) everywhere(name, credential string, want int, servers ...*serv
 }
 
 // credentials checks that tokens of an origin and of its edges are valid at all of them until they are revoked, even while the origin is
-// offline. All servers refuse calls once the account has used up its plan.
+// offline. Edges refuse the tokens of the origin's pages. All servers refuse calls once the account has used up its plan.
 func credentials(t *testing.T, binary string) {
 	s := share(t, binary)
 	since := system.Now()
@@ -163,6 +165,10 @@ func credentials(t *testing.T, binary string) {
 	second := s.token(s.edges[0])
 	s.everywhere("the origin's token", first, 200, s.hub, s.edges[0], s.edges[1])
 	s.everywhere("an edge's token", second, 200, s.hub, s.edges[0], s.edges[1])
+	page := "Bearer " + at(t, s.owner.must("POST", "/apps/"+s.app+"/page-token", object{}), "token").(string)
+	s.everywhere("the token of a page of the origin", page, 200, s.hub)
+	s.answered-- // the account is not charged for a page's read
+	s.everywhere("the token of a page of the origin, at an edge", page, 401, s.edges[0], s.edges[1])
 	if text := command(t, binary, "status", "--data", s.folders[0]); !strings.Contains(text, "keys last verified ") || strings.Contains(text, "too old") {
 		t.Errorf("the status says nothing of the age of keys: %s", text)
 	}
