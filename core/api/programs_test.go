@@ -10,16 +10,18 @@ import (
 )
 
 // TestPrograms runs random programs of calls on inputs against the engine and against the reference model. Every answer must agree.
-// Sometimes the program is killed and restarted on the same store.
+// Sometimes the program is killed and restarted on the same store. A replica could push each operation of the log.
 func TestPrograms(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range testkit.Seeds(t, 2_000, 200_000) {
-		p := program.New(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)
+		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		p := program.New(t, w, seed)
 		for range 12 {
 			p.Step()
 			if t.Failed() {
 				t.Fatalf("seed %d, the program so far:\n%s", seed, p.Trace())
 			}
 		}
+		w.CheckForms(t)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // TestWrites checks which calls change an application: those with another method than GET, except calls that only read.
@@ -84,8 +85,8 @@ func TestFixedSegments(t *testing.T) {
 			}
 		}
 	}
-	if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, call.Reserved) {
-		t.Errorf("fixed = %v, want %v", call.Reserved, got)
+	if got := slices.Sorted(maps.Keys(want)); !slices.Equal(got, form.Reserved) {
+		t.Errorf("fixed = %v, want %v", form.Reserved, got)
 	}
 }
 
@@ -103,7 +104,7 @@ func TestRouting(t *testing.T) {
 			path += slashes.Draw(t, "slashes")
 			switch {
 			case part[0] == '{':
-				id := rapid.StringN(1, 12, -1).Filter(func(s string) bool { return !slices.Contains(call.Reserved, s) }).Draw(t, "id")
+				id := rapid.StringN(1, 12, -1).Filter(func(s string) bool { return !slices.Contains(form.Reserved, s) }).Draw(t, "id")
 				ids[part[1:len(part)-1]] = id
 				path += url.PathEscape(id)
 			case part == "versions" && rapid.Bool().Draw(t, "singular"):

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -202,7 +203,7 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 			catalog.PutThumb(b, w.app, o.Blob, t.Crop, o.Thumb)
 		}
 	} else {
-		body.Detail = o.Detail
+		body.Detail = form.Line(o.Detail, form.MaxDetailBytes)
 	}
 	_, err := w.partition.Submit(ctx, "", []log.Body{body}, also) // any verdict will do: a deleted input is at its end, too
 	if err != nil {

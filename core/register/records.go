@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // A change of applications, keys and clients is one operation of the control log, or several in one batch. Its effect is visible and
@@ -82,7 +81,7 @@ type Contents struct {
 // text returns a name or description without surrounding space, or ErrName if it is invalid.
 func text(field, s string, least int) (string, error) {
 	s = strings.TrimSpace(s)
-	if len(s) < least || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+	if len(s) < least || !form.IsText(s, maxNameBytes) {
 		return "", fmt.Errorf("%w: the %s must have %d to %d bytes and no control characters", ErrName, field, least, maxNameBytes)
 	}
 	return s, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/train"
@@ -85,6 +86,9 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 		}
 	}
 	r.manifest = catalog.Manifest{Version: version.ID, Base: models.Base(), Seq: r.seq}
+	if n := len(version.Concepts); n > train.MaxConcepts { // replicas may add more than a call of /v2; each takes memory for each input
+		r.end(CodeTrouble, fmt.Sprintf("The version has %d concepts, and at most %d can be trained.", n, train.MaxConcepts))
+	}
 	return r
 }
 
@@ -106,30 +110,6 @@ const (
 	settingHyper     = "hyper_parameters"
 )
 
-// Range of a promised precision.
-const (
-	minPrecision = 0.5
-	maxPrecision = 0.99
-)
-
-// Precision returns the precision that cut-offs promise by a model's hyper-parameters, a JSON text. It returns 0 if they
-// specify none, like those of other services. It returns an error for a precision out of range.
-func Precision(hyperParameters string) (float64, error) {
-	var d jsonio.Doc
-	if d.Parse([]byte(hyperParameters), jsonio.Limits{}) != nil {
-		return 0, nil
-	}
-	promised := d.Root().Get("precision")
-	if promised.Kind() == jsonio.Absent {
-		return 0, nil
-	}
-	p, err := promised.Float()
-	if err != nil || p < minPrecision || p > maxPrecision {
-		return 0, fmt.Errorf("precision must be a number from %v to %v", minPrecision, maxPrecision)
-	}
-	return p, nil
-}
-
 // requestedPrecision returns the precision that the settings of a version request, or 0.
 func requestedPrecision(config []catalog.Setting) float64 {
 	for i := range config {
@@ -138,7 +118,7 @@ func requestedPrecision(config []catalog.Setting) float64 {
 			continue
 		}
 		if text, err := d.Root().Str(); err == nil {
-			p, _ := Precision(text) // older programs stored precisions out of range, which count as 0
+			p, _ := form.Precision(text) // older programs stored precisions out of range, which count as 0
 			return p
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -482,5 +483,25 @@ func TestScanInSteps(t *testing.T) {
 	}
 	if m := w.manifest("one"); len(m.Inputs) != 2*scanned+10 {
 		t.Errorf("%d inputs", len(m.Inputs))
+	}
+}
+
+// TestTooManyConcepts: a version with more concepts than a head can have ends before its inputs are read.
+func TestTooManyConcepts(t *testing.T) {
+	w := newWorld(t)
+	concepts := make([]string, train.MaxConcepts+1)
+	for i := range concepts {
+		concepts[i] = strconv.Itoa(i)
+	}
+	w.make(concepts)
+	w.add(0, "0")
+	w.ask("v")
+	runs := w.take()
+	if len(runs) != 1 || !runs[0].Step() {
+		t.Fatalf("%d runs, want one that ends at once", len(runs))
+	}
+	w.finish(runs[0])
+	if v := w.version("v"); v.Code != CodeTrouble || v.Detail != "The version has 16385 concepts, and at most 16384 can be trained." {
+		t.Errorf("code %d: %s", v.Code, v.Detail)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -25,6 +26,8 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/register"
@@ -109,6 +112,7 @@ type OpenGuest func(t testing.TB, o core.Options, app string) Guest
 func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]string) Server {
 	t.Helper()
 	w := NewWorld(t, memkv.New(), set, files, settings)
+	t.Cleanup(func() { w.CheckForms(t) })
 	return func(r api.Request) api.Response { return w.Serve(t, r) }
 }
 
@@ -463,6 +467,27 @@ func plain(upper, lower color.Color) []byte {
 
 // Picture returns the picture with a name in World's URLs.
 func Picture(name string) []byte { return bytes.Clone(pictures[name]) }
+
+// CheckForms checks that the form of operations that replicas may push allows every operation in the logs of the world's applications.
+func (w *World) CheckForms(t testing.TB) {
+	t.Helper()
+	apps, err := w.Engine.Register.Apps()
+	for _, app := range apps {
+		p, failed := w.Engine.Partition(app.ID)
+		if err = errors.Join(err, failed); err != nil {
+			break
+		}
+		err = errors.Join(err, p.Log().Read(1, func(e log.Entry) bool {
+			if why := form.Check(e.Op.Body); why != "" {
+				t.Errorf("entry %d of %s, %T %+v: %s", e.Seq, app.ID, e.Op.Body, e.Op.Body, why)
+			}
+			return true
+		}))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 // Input reads an input's record.
 func (w *World) Input(id string) (catalog.Input, error) {

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // Object is a JSON object in a request. Absent, null and [] are empty objects. A member that
@@ -148,7 +147,7 @@ func Refusef(kind error, format string, args ...any) error {
 // ID returns a member that is an id, or "" if it is absent.
 func (o Object) ID(name string) (string, error) {
 	id, err := o.Text(name)
-	if err == nil && (len(id) > MaxIDBytes || strings.ContainsFunc(id, unicode.IsControl)) {
+	if err == nil && !form.IsText(id, MaxIDBytes) {
 		err = Refusef(ErrInput, "%s: must be at most %d bytes, without control characters.", o.At(name), MaxIDBytes)
 	}
 	return id, err

@@ -7,13 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
-)
-
-// Limits of an input's metadata.
-const (
-	maxMetaBytes   = 64 << 10
-	maxMetaDepth   = 32
-	maxMetaMembers = 2000 // members and elements together
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // readMetadata returns data.metadata unchanged, which may be any JSON value. It returns nil if the member is absent or
@@ -31,13 +25,11 @@ func readMetadata(o call.Object) ([]byte, error) {
 
 // checkMeta returns an error for a metadata document that exceeds the limits.
 func checkMeta(raw []byte) error {
-	if len(raw) > maxMetaBytes {
-		return call.Refusef(call.ErrInput, "must be at most %d bytes.", maxMetaBytes)
+	if len(raw) > form.MaxMetaBytes {
+		return call.Refusef(call.ErrInput, "must be at most %d bytes.", form.MaxMetaBytes)
 	}
-	var d jsonio.Doc
-	err := d.Parse(raw, jsonio.Limits{Bytes: maxMetaBytes, Depth: maxMetaDepth, Members: maxMetaMembers})
-	if err != nil {
-		return call.Refusef(call.ErrInput, "must have at most %d levels and at most %d members and elements: %v.", maxMetaDepth, maxMetaMembers, err)
+	if err := form.CheckMetadata(raw); err != nil {
+		return call.Refusef(call.ErrInput, "must have at most %d levels and at most %d members and elements: %v.", form.MaxMetaDepth, form.MaxMetaMembers, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // CreateConcepts creates all custom concepts in a call, or none if
@@ -129,7 +130,7 @@ func RenameConcepts(x *call.Call) error {
 		if err != nil {
 			return call.Refuse(call.ErrConcept, err)
 		}
-		if _, public := x.Net.Concepts[id]; public || call.IsPublicID(id) {
+		if _, public := x.Net.Concepts[id]; public || form.IsPublicID(id) {
 			return call.Refusef(call.ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
 		}
 		if _, err := v.Concept(id); err != nil {

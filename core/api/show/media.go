@@ -2,13 +2,13 @@ package show
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -184,8 +184,7 @@ func decodeMedia(buf []byte, text jsonio.Value, path string, limit int) ([]byte,
 
 // CheckURL checks the URL of a picture. path is its place in the request, for errors.
 func CheckURL(path, address string) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > call.MaxURLBytes {
+	if !form.IsURL(address) {
 		return call.Refusef(call.ErrURL, "%s: must be an http:// or https:// URL of at most %d bytes.", path, call.MaxURLBytes)
 	}
 	return nil

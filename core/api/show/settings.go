@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/training"
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // setting is one field of a custom model's output_config.
@@ -85,7 +85,7 @@ func isHyper(o call.Object, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := training.Precision(text); err != nil {
+	if _, err := form.Precision(text); err != nil {
 		return call.Refusef(call.ErrModelArgument, "%s: %s.", o.At(name), err)
 	}
 	return nil

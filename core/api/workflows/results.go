@@ -4,6 +4,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/show"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
@@ -13,6 +14,9 @@ func Run(x *call.Call) error {
 	f, _, err := workflowOfPath(x)
 	if err != nil {
 		return err
+	}
+	if n := len(f.nodes); !form.HasModels(n) { // a replica wrote it before the origin checked the number
+		return call.Refusef(call.ErrWorkflow, "workflow_id '%s' has %d nodes, but must have 1 to %d.", f.id, n, call.MaxWorkflowModels)
 	}
 	o, err := x.Body.Object("output_config")
 	if err != nil {

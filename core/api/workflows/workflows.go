@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
@@ -114,7 +115,7 @@ func newWorkflow(x *call.Call, v *partition.View, o call.Object) (*log.WorkflowC
 	if err != nil {
 		return nil, call.Refuse(call.ErrWorkflow, err)
 	}
-	if n == 0 || n > call.MaxWorkflowModels {
+	if !form.HasModels(n) {
 		return nil, call.Refusef(call.ErrWorkflow, "%s: must have 1 to %d elements, not %d.", o.At("nodes"), call.MaxWorkflowModels, n)
 	}
 	create := &log.WorkflowCreate{ID: id}

@@ -4,17 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
 
-// maxIDBytes is the API's maximum length of an id.
-const maxIDBytes = 128
+	"github.com/sightline-dev/sightline/core/log/form"
+)
 
 // pathID returns the id of a picture without another id: its path if that is a valid id, otherwise a digest of the path.
 func pathID(name string) string {
-	if len(name) <= maxIDBytes && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && name != "status" && name != "searches" {
+	if form.IsID(name) && form.IsFree(name) {
 		return name
 	}
 	return digest("path", name, 0)
