@@ -100,7 +100,7 @@ func below(path, root []string) bool {
 
 // extendList returns the list at w's path with w's elements added. It replaces a value that is not a list.
 func (m Meta) extendList(w log.MetaWrite) []byte {
-	doc := m.JSON()
+	doc := m.document()
 	if doc == nil {
 		return w.JSON
 	}
@@ -145,8 +145,16 @@ var composed = jsonio.Limits{Depth: 2 * jsonio.DefaultDepth, Members: 1 << 30}
 // the root, the bytes are the client's. Otherwise JSON copies every value without writes below it
 // unchanged. Names that were added to an object follow its original names, in sorted order.
 func (m Meta) JSON() []byte {
+	if len(m) == 1 && m[0].Removed {
+		return nil // an older log may have bytes in the removal of the whole document
+	}
+	return m.document()
+}
+
+// document is JSON as the fold reads it: with the bytes of a removal of the whole document.
+func (m Meta) document() []byte {
 	if len(m) == 1 && len(m[0].Path) == 0 {
-		return m[0].JSON // nil when it was removed
+		return m[0].JSON
 	}
 	if len(m) == 0 {
 		return nil

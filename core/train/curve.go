@@ -19,6 +19,8 @@ type Step struct {
 	Wrong     int     `json:"wrong"` // negatives
 }
 
+func (s Step) isNegative() bool { return s.Found < 0 || s.Wrong < 0 }
+
 // DefaultPrecision is the precision that cut-offs promise if Problem.Precision is 0.
 const DefaultPrecision = 0.9
 

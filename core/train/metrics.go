@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -100,6 +101,35 @@ type Weakness struct {
 	// metrics of older programs, which did not store them.
 	Labelled      int     `json:"said,omitempty"`
 	LabelledValue float32 `json:"said_value,omitempty"`
+}
+
+// Fits reports whether the example and the concepts are among so many of them.
+func (w *Weakness) Fits(examples, concepts int) bool {
+	within := func(i, n int) bool { return i >= 0 && i < n }
+	return within(w.Example, examples) && within(w.Concept, concepts) && within(w.Labelled, concepts)
+}
+
+// Check returns ErrProblem for metrics that are not those of a problem with so many examples and concepts.
+func (m *Metrics) Check(examples, concepts int) error {
+	if len(m.Concepts) != concepts || len(m.Confusion) != concepts+1 || m.Folds < 0 || m.Others < 0 || m.Inputs < m.Others {
+		return fmt.Errorf("metrics of %d concepts, not %d: %w", len(m.Concepts), concepts, ErrProblem)
+	}
+	for i := range m.Concepts {
+		if c := &m.Concepts[i]; c.Positives < 0 || c.Negatives < 0 || len(c.Curve) > MaxCurve || slices.ContainsFunc(c.Curve, Step.isNegative) {
+			return fmt.Errorf("metrics of concept %d: %w", i, ErrProblem)
+		}
+	}
+	for _, row := range m.Confusion {
+		if len(row) != concepts+1 || slices.ContainsFunc(row, func(n int) bool { return n < 0 }) {
+			return fmt.Errorf("confusion of %d concepts, not %d: %w", len(row)-1, concepts, ErrProblem)
+		}
+	}
+	for i := range m.Weakest {
+		if !m.Weakest[i].Fits(examples, concepts) {
+			return fmt.Errorf("weakest example %d: %w", i, ErrProblem)
+		}
+	}
+	return nil
 }
 
 // UnevaluatedMetrics returns the metrics of a problem's head that is not evaluated: they have no folds.

@@ -88,6 +88,20 @@ func Add(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, ver
 	}, func(b *kv.Batch) { catalog.PutObject(b, app, manifest) })
 }
 
+// CheckManifest returns train.ErrHead, train.ErrProblem or an error of jsonio for a manifest whose head or evaluation cannot be read. It does
+// not know the concepts of the version.
+func CheckManifest(m *catalog.Manifest) error {
+	var head train.Head
+	if err := head.UnmarshalBinary(m.Head); err != nil {
+		return err
+	}
+	var metrics train.Metrics
+	if err := metrics.UnmarshalJSON(m.Metrics); err != nil {
+		return err
+	}
+	return metrics.Check(len(m.Inputs), len(head.Concepts))
+}
+
 // fit returns the model of a head, and the head in the order of the model's concepts.
 func fit(view *partition.View, h *ModelHead) (m catalog.Model, fits *train.Head, err error) {
 	if m, err = view.Model(h.Model); err != nil {

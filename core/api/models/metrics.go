@@ -151,8 +151,8 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 		e.places[id] = i
 	}
 	for _, weak := range e.Weakest {
-		if weak.Example >= len(e.manifest.Inputs) || weak.Concept >= n {
-			continue
+		if !weak.Fits(len(e.manifest.Inputs), n) {
+			continue // a replica trained it before the origin checked its results
 		}
 		in, err := v.InputByDot(e.manifest.Inputs[weak.Example].Dot)
 		if errors.Is(err, catalog.ErrNotFound) {
@@ -378,7 +378,7 @@ func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Name("predicted_concepts")
 	w.Array()
 	e.writeOutcome(w, weak.Concept, weak.Value)
-	if weak.LabelledValue > 0 && weak.Labelled != weak.Concept && weak.Labelled < len(e.concepts) {
+	if weak.LabelledValue > 0 && weak.Labelled != weak.Concept {
 		e.writeOutcome(w, weak.Labelled, weak.LabelledValue)
 	}
 	w.End(']')
