@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 )
 
 // ErrSequence is returned by Accept if operations are missing between the log's last one of the site and the first given one.
@@ -20,8 +20,8 @@ var ErrForged = errors.New("operations do not come from one other site")
 
 // Limits of another site's operation. Accept refuses one that exceeds them.
 const (
-	MaxOperation = 128 << 10 // bytes of its encoding
-	maxBy        = 256       // bytes of By
+	MaxOperation = 2 << 20 // bytes of its encoding; the largest of a call of /v2 has 1.3 MB
+	maxBy        = 256     // bytes of By
 )
 
 // siteProgress is the last appended operation of a site.
@@ -56,7 +56,8 @@ func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, al
 }
 
 // AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup. ops are the operations as the
-// caller has them, sent as the site has them. AcceptAgain lists an operation that is refused now as a conflict with its content.
+// caller has them, sent as the site has them. AcceptAgain lists an operation that is refused now as a conflict with its content. It does not
+// check the form of operations, since the log may have had them before the rules.
 func (p *Partition) AcceptAgain(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	return p.accept(ctx, ops, sent, lives, also)
 }
@@ -175,7 +176,7 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 		a.last, a.wait = p.log.LastSeq(), p.log.Settle
 		return a, nil
 	}
-	vetted, err := p.vet(fresh, had)
+	vetted, err := p.vet(fresh, had, sent != nil)
 	if err != nil {
 		return a, err
 	}
@@ -246,8 +247,12 @@ func roomy(ops []log.Op) []log.Op {
 }
 
 // vet returns the operations as the log appends them. Their clocks rise and are not far ahead, and operations that the site may not write
-// are replaced by a log.Refused.
-func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
+// are replaced by a log.Refused. again: the log had them before it was restored.
+func (p *Partition) vet(ops []log.Op, had siteProgress, again bool) ([]log.Op, error) {
+	rule := Admit
+	if again {
+		rule = AdmitAgain
+	}
 	vetted := make([]log.Op, len(ops))
 	at := had.at
 	for i := range ops {
@@ -256,7 +261,7 @@ func (p *Partition) vet(ops []log.Op, had siteProgress) ([]log.Op, error) {
 			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
 		}
 		at = op.At
-		why := Admit(&op)
+		why := rule(&op)
 		if why == "" {
 			var err error
 			if why, err = p.checkHostedName(op.Body); err != nil {
@@ -278,43 +283,38 @@ func (p *Partition) checkHostedName(body log.Body) (why string, err error) {
 		return "", nil
 	}
 	_, _, err = catalog.HostedInput(p.o.Store, b.Hosted)
-	switch {
-	case errors.Is(err, catalog.ErrNotFound):
+	if errors.Is(err, catalog.ErrNotFound) {
 		return "", nil
-	case err != nil:
-		return "", err
 	}
-	return "scope: the public name of another picture", nil
+	return "scope: the public name of another picture", err
 }
 
 // Refuse replaces an operation's body by a log.Refused. The content is lost.
 func Refuse(op *log.Op, why string) {
 	op.Body, op.Extra = &log.Refused{Reason: why}, log.Extra{}
-	if !plain(op.By) {
+	if !form.IsText(op.By, maxBy) {
 		op.By = ""
 	}
 }
 
-// Admit returns the reason why another site may not write an operation; "": it may. A replica may write inputs, concepts, models, versions,
-// workflows and feedback. Only the origin writes horizons, the serving base model, keys and scopes. Admit does not check the content,
-// because the fold does.
+// Admit returns the reason why another site may not write an operation; "": it may. The operation must have a kind that [AdmitAgain] allows,
+// and the form that a call of /v2 gives it: see [form.Check].
 func Admit(op *log.Op) (why string) {
-	switch op.Body.(type) {
-	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,
-		*log.InputDeleteAll, *log.OutputsPatch, *log.ConceptCreate, *log.ConceptName, *log.ModelCreate, *log.ModelPatch,
-		*log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionResult, *log.VersionDelete,
-		*log.WorkflowCreate, *log.WorkflowDelete, *log.Feedback, *log.Refused:
-	default:
+	if why = AdmitAgain(op); why == "" {
+		why = form.Check(op.Body)
+	}
+	return why
+}
+
+// AdmitAgain is [Admit] for an operation that the log had before it was restored from a backup.
+func AdmitAgain(op *log.Op) (why string) {
+	switch {
+	case !form.IsReplicas(op.Body):
 		return "schema: unsupported kind of operation"
-	}
-	if !plain(op.By) {
+	case !form.IsText(op.By, maxBy):
 		return "schema: invalid author"
-	}
-	if len(log.Encode(nil, op)) > MaxOperation {
+	case len(log.Encode(nil, op)) > MaxOperation:
 		return "schema: operation too large"
 	}
 	return ""
 }
-
-// plain reports whether by is a valid author: short enough and valid UTF-8.
-func plain(by string) bool { return len(by) <= maxBy && utf8.ValidString(by) }

@@ -195,15 +195,63 @@ var writable = map[string]bool{
 	"*log.VersionDelete": true, "*log.WorkflowCreate": true, "*log.WorkflowDelete": true, "*log.Refused": true,
 }
 
+// wellFormed returns a body of every kind. Those that a replica may write have a valid form.
+func wellFormed() []log.Body {
+	bodies := logtest.Bodies()
+	for i, body := range bodies {
+		switch b := body.(type) {
+		case *log.InputCreate:
+			b.URL = "https://example.com/a.png"
+		case *log.ConceptCreate:
+			b.ID = "a"
+		case *log.ConceptName:
+			b.ID, b.Name = "a", "A"
+		case *log.VersionResult:
+			b.Version = "v"
+		case *log.VersionDelete:
+			b.Version = "v"
+		case *log.WorkflowCreate:
+			b.Nodes = []log.WorkflowNode{{ID: "1", Model: "general"}}
+		case *log.Feedback:
+			b.Model, b.JSON = "m", []byte("{}")
+		}
+		bodies[i] = body
+	}
+	return bodies
+}
+
+// TestAcceptForm: Accept refuses an operation that /v2 would refuse for its form. The log had operations that come back after a restore, so
+// AcceptAgain keeps them.
+func TestAcceptForm(t *testing.T) {
+	for want, body := range map[string]log.Body{
+		"schema: invalid id":       &log.InputCreate{ID: "\x1b[2J", URL: "https://example.com/a.png"},
+		"schema: invalid URL":      &log.InputCreate{ID: "a", URL: "javascript:alert(1)"},
+		"schema: invalid name":     &log.ConceptCreate{ID: "a", Name: "\x00"},
+		"schema: unknown language": &log.ConceptCreate{ID: "a", Language: "tlh"},
+	} {
+		ops := siteOps(edge, 1, body, create("next"))
+		p := open(t, memkv.New())
+		v := accept(t, p, ops)
+		if v[0].Code != fold.Refused || v[0].Detail != want || v[1].Code != fold.OK {
+			t.Errorf("verdicts %+v, want %s and ok", v, want)
+		}
+		p = open(t, memkv.New())
+		v, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil)
+		if err != nil || v[0].Code != fold.OK || v[1].Code != fold.OK {
+			t.Errorf("again: verdicts %+v, %v, want ok", v, err)
+		}
+	}
+}
+
 // TestAcceptKinds: Accept appends the operations that a replica may write. It appends every other operation as a refusal.
 func TestAcceptKinds(t *testing.T) {
 	p := open(t, memkv.New())
 	takenName := "an input has this"
-	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, Hosted: publicName(takenName)})
-	bodies := append(logtest.Bodies(), nil, &log.Unknown{Kind: 200, Data: []byte("x")}, &log.Unknown{Kind: 21, Data: []byte{8, 1}},
-		&log.InputCreate{ID: "big", Blob: create("big").Blob, Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
-		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: publicName(takenName)},
-		&log.InputCreate{ID: "own", Blob: create("own").Blob, Hosted: publicName("own")})
+	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, ContentType: "image/png", Hosted: publicName(takenName)})
+	bodies := append(wellFormed(), nil, &log.Unknown{Kind: 200, Data: []byte("x")}, &log.Unknown{Kind: 21, Data: []byte{8, 1}},
+		&log.InputCreate{ID: "big", Blob: create("big").Blob, ContentType: "image/png", Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
+		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, ContentType: "image/png", Hosted: publicName(takenName)},
+		&log.InputCreate{ID: "own", Blob: create("own").Blob, ContentType: "image/png", Hosted: publicName("own")})
 	ops := siteOps(edge, 1, bodies...)
 	ops[0].By = strings.Repeat("k", 300)
 	ops[1].By = "\xff"

@@ -81,7 +81,7 @@ func TestClaims(t *testing.T) {
 func TestClaimsOfLostPictures(t *testing.T) {
 	origin := open(t, memkv.New())
 	c := openReplica(t, memkv.New(), 2)
-	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a"))})
+	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	ops := []log.Op{}
 	if err := c.Pending(0, func(op log.Op) bool {
 		partition.Refuse(&op, "blob: the origin did not receive the picture")
@@ -114,7 +114,7 @@ func TestUnsent(t *testing.T) {
 	want := map[blob.Hash]bool{}
 	for _, id := range []string{"deleted here", "deleted elsewhere", "lives"} {
 		picture := blob.Sum([]byte(id))
-		submit(t, c.Partition, &log.InputCreate{ID: id, Blob: picture})
+		submit(t, c.Partition, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})
 		if id == "lives" {
 			want[picture] = true
 		}
@@ -141,7 +141,7 @@ func TestUnsent(t *testing.T) {
 // TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
 func TestClaimsOfDamage(t *testing.T) {
 	c := openReplica(t, memkv.New(), 2)
-	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a"))})
+	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	prefix := app.LogPrefix()
 	var b kv.Batch
 	err := c.store.Scan(prefix, append(prefix[:len(prefix):len(prefix)], 0xff), func(key, _ []byte) bool {

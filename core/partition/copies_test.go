@@ -171,7 +171,7 @@ func (w *copies) modelBody() log.Body {
 		name := w.pick("N", "O")
 		return &log.ModelPatch{
 			Model: w.dot(), Name: &name, Add: []string{w.concept()}, Remove: []string{w.concept()},
-			Config: []log.Setting{{Name: w.pick("s", "t"), JSON: []byte(w.pick("1", "true"))}}, Version: version,
+			Config: []log.Setting{{Name: w.pick("sample_ms", "max_concepts"), JSON: []byte(w.pick("1", "2"))}}, Version: version,
 		}
 	case 4, 5:
 		return &log.VersionTrain{Model: w.dot(), Version: w.pick("v", version)}
@@ -188,7 +188,7 @@ func (w *copies) modelBody() log.Body {
 	case 10:
 		return &log.WorkflowDelete{Workflow: w.dot()}
 	case 11:
-		return &log.Feedback{Model: "m", JSON: logtest.JSON(w)}
+		return &log.Feedback{Model: "m", JSON: fmt.Appendf(nil, `{"id":%s}`, logtest.JSON(w))}
 	}
 	switch w.IntN(8) {
 	case 0, 1:

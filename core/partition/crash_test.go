@@ -209,7 +209,7 @@ func draw(rng *rand.Rand, id string, inputs []log.Dot) ([]log.Body, func(*kv.Bat
 			picture := blob.Sum([]byte{byte(rng.IntN(30))})
 			pictures = append(pictures, picture)
 			bodies = append(bodies, &log.InputCreate{
-				ID: fmt.Sprint(id, "-", n), Blob: picture, Hosted: hostedName(fmt.Sprint(id, "-", n)),
+				ID: fmt.Sprint(id, "-", n), Blob: picture, ContentType: "image/png", Hosted: hostedName(fmt.Sprint(id, "-", n)),
 				Labels: []log.Label{{Concept: "x", Value: log.True}}, Meta: []byte(`{"k":[1,2]}`), Geo: &log.Point{Longitude: float64(rng.IntN(90))},
 			})
 		case k < 13:
@@ -222,7 +222,7 @@ func draw(rng *rand.Rand, id string, inputs []log.Dot) ([]log.Body, func(*kv.Bat
 			bodies = append(bodies, &log.InputDeleteAll{})
 		}
 	}
-	bodies = append(bodies, &log.WorkflowCreate{ID: id})
+	bodies = append(bodies, &log.WorkflowCreate{ID: id, Nodes: []log.WorkflowNode{{ID: "1", Model: "general"}}})
 	return bodies, func(b *kv.Batch) {
 		for _, picture := range pictures {
 			catalog.PutDerived(b, app, space.Base, picture, raster.Crop{}, derivedRecord(picture))

@@ -50,7 +50,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	at := log.HLC(clock().UnixMilli()) << 16
-	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a"))}}
+	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a")), ContentType: "image/png"}}
 	deletes := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at + 1, By: "key", Body: &log.InputDelete{Input: creation.Dot}}
 	accept := func(p *partition.Partition, op log.Op) {
 		t.Helper()
@@ -164,7 +164,7 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 	origin := sealing(t, store)
 	at := log.HLC(clock().UnixMilli()) << 16
 	input := func(seq uint64) log.Op {
-		return log.Op{Dot: log.Dot{Site: 9, Seq: seq}, At: at + log.HLC(seq), By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte{byte(seq)})}}
+		return log.Op{Dot: log.Dot{Site: 9, Seq: seq}, At: at + log.HLC(seq), By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte{byte(seq)}), ContentType: "image/png"}}
 	}
 	all := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
 	accept := func(p *partition.Partition, ops ...log.Op) {

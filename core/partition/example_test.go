@@ -19,8 +19,8 @@ func ExamplePartition_Submit() {
 		return
 	}
 	verdicts, err := p.Submit(context.Background(), "key", []log.Body{
-		&log.InputCreate{ID: "cat-1", Blob: blob.Sum([]byte("a picture")), Labels: []log.Label{{Concept: "cat", Value: log.True}}},
-		&log.InputCreate{ID: "cat-1", Blob: blob.Sum([]byte("another"))},
+		&log.InputCreate{ID: "cat-1", Blob: blob.Sum([]byte("a picture")), ContentType: "image/png", Labels: []log.Label{{Concept: "cat", Value: log.True}}},
+		&log.InputCreate{ID: "cat-1", Blob: blob.Sum([]byte("another")), ContentType: "image/png"},
 	}, nil)
 	if err != nil {
 		fmt.Println(err)

@@ -163,7 +163,7 @@ func TestPlacedAlready(t *testing.T) {
 	p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2})
 	s := x.Snapshot
 	var b kv.Batch
-	orphan := log.InputCreate{Blob: blob.Sum([]byte("of no input"))}
+	orphan := log.InputCreate{Blob: blob.Sum([]byte("of no input")), ContentType: "image/png"}
 	catalog.PutDerived(&b, app, network, orphan.Blob, orphan.Crop, derivedOf(orphan.Blob))
 	b.Put(partition.PlacedKey(app, orphan.Blob), nil)
 	if err := store.Apply(&b); err != nil {

@@ -53,7 +53,9 @@ func ids(t tb, r catalog.Reader) (out []string) {
 	return out
 }
 
-func create(id string) *log.InputCreate { return &log.InputCreate{ID: id, Blob: blob.Sum([]byte(id))} }
+func create(id string) *log.InputCreate {
+	return &log.InputCreate{ID: id, Blob: blob.Sum([]byte(id)), ContentType: "image/png"}
+}
 
 func TestSubmitAndRead(t *testing.T) {
 	store := memkv.New()
@@ -167,7 +169,7 @@ func TestDerived(t *testing.T) {
 	put := func(b *kv.Batch) {
 		catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.DerivedData{Embedding: []byte{1, 2}, Values: []float32{0.5}})
 	}
-	body := func(id string) log.Body { return &log.InputCreate{ID: id, Blob: picture} }
+	body := func(id string) log.Body { return &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"} }
 	v, err := p.Submit(context.Background(), "", []log.Body{body("a"), body("b")}, put)
 	if err != nil {
 		t.Fatal(err)

@@ -203,7 +203,7 @@ func TestConcurrent(t *testing.T) {
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
-				body := &log.InputCreate{ID: fmt.Sprintf("%d-%d", w, i), Blob: blob.Sum([]byte{byte(i)}), Labels: []log.Label{{Concept: "x", Value: log.True}}}
+				body := &log.InputCreate{ID: fmt.Sprintf("%d-%d", w, i), Blob: blob.Sum([]byte{byte(i)}), ContentType: "image/png", Labels: []log.Label{{Concept: "x", Value: log.True}}}
 				v, err := p.Submit(context.Background(), "key", []log.Body{body}, nil)
 				if err != nil || v[0].Code != fold.OK {
 					t.Errorf("submit: %+v, %v", v, err)

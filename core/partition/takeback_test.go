@@ -156,7 +156,7 @@ func TestTakeBackMoved(t *testing.T) {
 	image := imageOf(t, store)
 	accept := func(p *partition.Partition, dot log.Dot) {
 		t.Helper()
-		op := log.Op{Dot: dot, At: log.HLC(clock().UnixMilli()) << 16, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a"))}}
+		op := log.Op{Dot: dot, At: log.HLC(clock().UnixMilli()) << 16, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a")), ContentType: "image/png"}}
 		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 		t.Helper()
 		at++
 		op := log.Op{
-			Dot: log.Dot{Site: site, Seq: seq}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte(picture)), AllowDuplicate: true},
+			Dot: log.Dot{Site: site, Seq: seq}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte(picture)), ContentType: "image/png", AllowDuplicate: true},
 		}
 		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
 			t.Fatal(err)

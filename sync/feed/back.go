@@ -138,7 +138,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	if err != nil {
 		return err
 	}
-	n := needs{c: c, p: p}
+	n := needs{c: c, p: p, again: true}
 	defer n.release()
 	if b.Missing, err = n.regain(ops); err != nil {
 		return err

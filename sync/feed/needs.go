@@ -13,8 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/training"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -24,6 +26,8 @@ type needs struct {
 	c   *call
 	p   *partition.Partition
 	had uint64
+
+	again bool // the log had the operations before it was restored, perhaps before the rules for their form
 
 	lacks   []blob.Hash // blobs that the first operation that cannot be accepted needs
 	derived []pushedDerived
@@ -67,7 +71,11 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	}
 	var wants []want
 	for i := range ops {
-		if partition.Admit(&ops[i]) != "" {
+		admit := partition.Admit
+		if n.again {
+			admit = partition.AdmitAgain
+		}
+		if admit(&ops[i]) != "" {
 			continue // the log refuses it in any case
 		}
 		available, err := n.meetOne(v.Reader, base, ops, i, &wants)
@@ -95,7 +103,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	if !ok {
 		return true, nil
 	}
-	if !shows(pic.contentType) {
+	if !form.IsPicture(pic.contentType) {
 		partition.Refuse(op, "schema: unsupported content type")
 		return true, nil
 	}
@@ -103,7 +111,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	if err != nil || !live {
 		return true, err
 	}
-	if !within(crop) {
+	if !form.IsCrop(crop) {
 		partition.Refuse(op, "schema: invalid crop")
 		return true, nil
 	}
@@ -147,11 +155,6 @@ func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
 	return raster.Crop{}, false, nil
 }
 
-// within reports whether a crop is a valid part of a picture, or the complete picture. NaN is invalid.
-func within(c raster.Crop) bool {
-	return c == (raster.Crop{}) || c.Top >= 0 && c.Top < c.Bottom && c.Bottom <= 1 && c.Left >= 0 && c.Left < c.Right && c.Right <= 1
-}
-
 // manifest finds a version's manifest among the objects and the uploads.
 func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bool, error) {
 	o := n.objects[b.Manifest]
@@ -161,6 +164,9 @@ func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bo
 			return false, err
 		}
 		m, err := catalog.UnmarshalManifest(data)
+		if err == nil && !n.again {
+			err = training.CheckManifest(&m)
+		}
 		o = &pushedObject{data: data, version: m.Version, valid: err == nil}
 		if n.objects == nil {
 			n.objects = map[blob.Hash]*pushedObject{}

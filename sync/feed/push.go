@@ -3,7 +3,6 @@ package feed
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -130,7 +129,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 	if err := c.meter(m.Site, max(uint64(len(fresh)), uint64(len(m.Block))/opBytes)); err != nil {
 		return err
 	}
-	n := needs{c: c, p: p, had: had}
+	n := needs{c: c, p: p, had: had, again: m.Again}
 	defer n.release()
 	also := n.also
 	if why := c.older(m.App, m.Site); why != "" && !m.Again {
@@ -232,10 +231,4 @@ func pictureOf(body log.Body) (picture, bool) {
 		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
 	}
 	return picture{}, false
-}
-
-// shows reports whether a content type is that of a picture.
-func shows(contentType string) bool {
-	rest, ok := strings.CutPrefix(contentType, "image/")
-	return ok && rest != "" && len(rest) < 32 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == ""
 }

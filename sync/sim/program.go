@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/train"
 )
 
 // program draws the operations of users. It uses few IDs, URLs and pictures, so that the writes of several sites affect the same things.
@@ -76,10 +77,24 @@ func (p *program) result(site log.Site) (log.Body, bool) {
 	return nil, false
 }
 
-// manifest returns the encoded manifest of a version.
+// manifest returns the encoded manifest of a version. All versions have the same head.
 func manifest(version string) []byte {
-	return (&catalog.Manifest{Version: version, Base: base, Head: []byte(version)}).Marshal()
+	return (&catalog.Manifest{Version: version, Base: base, Head: head, Metrics: metrics}).Marshal()
 }
+
+// head and metrics are those of a version that knows the concept x.
+var head, metrics = func() ([]byte, []byte) {
+	h := train.Head{Concepts: []string{"x"}, Weights: make([]float32, predict.Dim), Bias: make([]float32, 1)}
+	head, err := h.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	metrics, err := train.UnevaluatedMetrics(&train.Problem{Concepts: h.Concepts}).MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	return head, metrics
+}()
 
 func (p *program) labels() (out []log.Label) {
 	for range 1 + p.IntN(2) {
@@ -177,7 +192,7 @@ func (p *program) modelBody(site log.Site) log.Body {
 		name := p.pick("N", "O")
 		return &log.ModelPatch{
 			Model: p.recent(p.models), Name: &name, Add: []string{p.concept()}, Remove: []string{p.concept()},
-			Config: []log.Setting{{Name: p.pick("s", "t"), JSON: []byte(p.pick("1", "true"))}}, Version: version,
+			Config: []log.Setting{{Name: p.pick("sample_ms", "max_concepts"), JSON: []byte(p.pick("1", "2"))}}, Version: version,
 		}
 	case 4:
 		return &log.VersionTrain{Model: p.recent(p.models), Version: version}
@@ -188,7 +203,7 @@ func (p *program) modelBody(site log.Site) log.Body {
 	case 7:
 		return &log.WorkflowDelete{Workflow: p.recent(p.flows)}
 	case 8:
-		return &log.Feedback{Model: "m", JSON: logtest.JSON(p)}
+		return &log.Feedback{Model: "m", JSON: fmt.Appendf(nil, `{"id":%s}`, logtest.JSON(p))}
 	case 9:
 		return &log.ConceptCreate{ID: p.pick("x", "w"), Name: "W"}
 	}
