@@ -14,8 +14,8 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/origin/server/location"
-	"github.com/sightline-dev/sightline/origin/server/shares"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/origin/server/shares"
+	"github.com/sightline-dev/sightline/core/shares"
 )
 
 const (

@@ -39,7 +39,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/origin/server/shares"
+	"github.com/sightline-dev/sightline/core/shares"
 )
 
 // Handler answers requests. r and its bytes belong to the handler until Serve returns. The response belongs to the server from then on. The

@@ -1,6 +1,6 @@
 package httpd
 
-import "github.com/sightline-dev/sightline/origin/server/shares"
+import "github.com/sightline-dev/sightline/core/shares"
 
 // smallAnswer is the number of bytes of each answer that shares do not count. The limit on connections bounds their sum.
 const smallAnswer = 64 << 10

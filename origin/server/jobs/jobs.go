@@ -43,7 +43,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/server/shares"
+	"github.com/sightline-dev/sightline/core/shares"
 )
 
 // Analyser turns pictures into analyses, one at a time. *predict.Analyser implements it.

@@ -24,7 +24,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/server/shares"
+	"github.com/sightline-dev/sightline/core/shares"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

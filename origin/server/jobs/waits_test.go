@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/origin/server/shares"
+	"github.com/sightline-dev/sightline/core/shares"
 )
 
 const downloadTime = 30 * time.Second // time of a slow URL

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/core/testkit"
-	"github.com/sightline-dev/sightline/origin/server/shares"
 
 	"github.com/sightline-dev/sightline/core/film"
 )

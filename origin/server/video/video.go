@@ -29,7 +29,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/film"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/server/shares"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
