@@ -26,6 +26,8 @@ var errTooLong = jsonio.ErrTooLong
 // client is an authenticated caller and the application of its request.
 type client struct {
 	app       string         // application of the request, once the access was checked
+	account   string         // account that owns the application, or the application itself if the operator owns it
+	localOnly bool           // the application was local only when the access was checked
 	edge      *catalog.Edge  // nil: the caller has a key or a token
 	principal auth.Principal // principal of the key or the token
 	until     time.Time      // end of the token; zero: no end
@@ -39,8 +41,8 @@ func (w *client) holder() string {
 	return w.principal.By
 }
 
-// user returns the caller in the form of the quotas. It contains the application, so a caller's use of one application does not count for
-// another.
+// user returns the caller in the form of the quota of leases. It contains the application, so a caller's leases for one application do not
+// count for another.
 func (w *client) user() string {
 	if w.edge != nil {
 		return w.holder()
@@ -178,8 +180,8 @@ func (c *call) refuseLocalOnly(app string) error {
 // reach opens an application for the caller, unless it is local only and the call would send its data.
 func (c *call) reach(app string) (*partition.Partition, error) {
 	p, err := c.enter(app)
-	if err == nil {
-		err = c.refuseLocalOnly(app)
+	if err == nil && c.localOnly && c.does != receives {
+		err = errLocalOnly
 	}
 	if err != nil {
 		return nil, err
@@ -204,7 +206,11 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 		}
 		return nil, err
 	}
-	c.app = app
+	a, err := c.f.o.Register.App(app)
+	if err != nil && !errors.Is(err, register.ErrApplication) { // one that was just deleted accepts no more writes
+		return nil, err
+	}
+	c.app, c.account, c.localOnly = app, cmp.Or(a.Owner, app), a.LocalOnly
 	return p, nil
 }
 

@@ -45,7 +45,7 @@ func (c *call) back() (api.Response, error) {
 	case err != nil:
 		return api.Response{}, malformedError("entries: %v", err)
 	}
-	if err := c.f.meters.apps.take(c.app, uint64(max(len(entries), len(m.Block)/opBytes)), c.now, "operations"); err != nil {
+	if err := c.f.meters.ops.take(c, uint64(max(len(entries), len(m.Block)/opBytes)), c.now, "operations"); err != nil {
 		return api.Response{}, err
 	}
 	if m.Present {

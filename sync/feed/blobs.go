@@ -163,7 +163,7 @@ func (c *call) openPicture(from, to, size int64) (io.ReadCloser, error) {
 
 // part answers with the range that the request asks for. size is the number of all bytes; read returns a range.
 func (c *call) part(size int64, read func(from, to int64) (api.Response, error)) (api.Response, error) {
-	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
+	if err := c.f.meters.frames.take(c, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}
 	from, to, partial, ok := rangeOf(c.header("Range"), size)
@@ -182,7 +182,7 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	if err != nil {
 		return api.Response{}, err
 	}
-	_ = c.f.meters.frames.take(c.app, uint64(to-from), c.now, "bytes") // over the quota, the next request is refused
+	_ = c.f.meters.frames.take(c, uint64(to-from), c.now, "bytes") // over the quota, the next request is refused
 	res.Status, res.ContentType, res.Header = 200, "application/octet-stream", headers
 	if partial {
 		res.Status = 206
@@ -233,7 +233,7 @@ func (c *call) upload() (api.Response, error) {
 	if x.size > limit {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: "BlobSize", Value: limit}
 	}
-	x.uploadKey = uploadKey{c.app, c.hash}
+	x.uploadKey, x.account = uploadKey{c.app, c.hash}, c.account
 	v := p.View()
 	available, err := refers(v.Reader, c.hash)
 	if err == nil && available {
@@ -263,11 +263,11 @@ func (c *call) upload() (api.Response, error) {
 	return c.uploadReply(202, begunOf(c.hash, s.size)), nil
 }
 
-// sends counts n bytes against the application's daily quota. It counts bytes of operations only if the account's storage is limited,
-// because the log keeps them.
+// sends counts n bytes against the daily quotas of the application and its account. It counts bytes of operations only if the account's
+// storage is limited, because the log keeps them.
 func (c *call) sends(n uint64, picture bool) error {
-	defaultLimit := c.f.o.Limits.BlobBytes
-	limit := defaultLimit
+	all := accountShare * c.f.o.Limits.BlobBytes
+	limit := all
 	if c.f.o.Storage != nil {
 		l, err := c.f.o.Storage(c.app)
 		if err != nil {
@@ -277,12 +277,12 @@ func (c *call) sends(n uint64, picture bool) error {
 			limit = min(limit, uint64(l))
 		}
 	}
-	if limit == defaultLimit && !picture {
+	if limit == all && !picture {
 		return nil
 	}
-	err := c.f.meters.blobs.take(c.app, uint64(float64(n)*float64(defaultLimit)/float64(limit)), c.now, "bytes of pictures")
+	err := c.f.meters.blobs.takeScaled(c, n, uint64(float64(n)*float64(all)/float64(limit)), c.now, "bytes of pictures")
 	var no *wire.Refusal
-	if limit < defaultLimit && errors.As(err, &no) {
+	if limit < all && errors.As(err, &no) && no.Value == all {
 		no.Detail, no.Value = fmt.Sprintf("too many bytes: the account may send %d a day", limit), limit
 	}
 	return err

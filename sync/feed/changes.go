@@ -39,7 +39,7 @@ func (c *call) changes() (api.Response, error) {
 	if err := c.leadsQuery(p); err != nil {
 		return api.Response{}, err
 	}
-	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
+	if err := c.f.meters.frames.take(c, 0, c.now, "bytes"); err != nil {
 		return api.Response{}, err
 	}
 	if m := c.r.Memory; m != nil {
@@ -49,7 +49,7 @@ func (c *call) changes() (api.Response, error) {
 		}
 	}
 	if x.live != once {
-		leave, err := c.f.streams.enter(c.app, &c.f.o.Limits)
+		leave, err := c.f.streams.enter(c)
 		if err != nil {
 			return api.Response{}, err
 		}
@@ -153,7 +153,7 @@ var errEnded = errors.New("ended")
 // run writes the answer to w.
 func (x *reader) run(w io.Writer) error {
 	if x.live != once {
-		leave, err := x.c.f.streams.enter(x.c.app, &x.c.f.o.Limits)
+		leave, err := x.c.f.streams.enter(x.c)
 		if err != nil {
 			x.live = once // another reader took the last place meanwhile
 		} else {
@@ -445,7 +445,7 @@ func (e *writeError) Unwrap() error { return e.err }
 // send sends one message, frame by frame. It writes the next frame when the connection has accepted the previous one.
 func (x *reader) send(t wire.Type, body []byte) error {
 	framed := wire.AppendFrame(nil, t, body)
-	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // over the quota, the next request is refused
+	_ = x.c.f.meters.frames.take(x.c, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // over the quota, the next request is refused
 	for len(framed) > 0 {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
 		var err error

@@ -4,66 +4,35 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// trees contains the digest trees that audits are reading. A tree takes 3 MB.
-type trees struct {
-	mu    sync.Mutex
-	grown []*tree // oldest first
-}
-
-// tree is a digest tree of the state at an entry.
+// tree is a digest tree of the state at an entry. It takes 3 MB.
 type tree struct {
 	*fold.Tree
-	app   string
 	epoch log.Epoch
 	seq   uint64
-	used  time.Time
 }
 
 const (
-	maxTrees = 8
-	keepTree = 2 * time.Minute // time after the last use
+	maxTrees   = 16              // trees of all accounts, which share them
+	leastTrees = 2               // trees that an account may always have while there are places
+	keepTree   = 2 * time.Minute // time after the last use
+	lastTree   = 2 * time.Hour   // maximum age
 )
 
-// find returns the tree of the state at seq, or nil.
-func (t *trees) find(app string, epoch log.Epoch, seq uint64, now time.Time) *tree {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, x := range t.grown {
-		if x.app == app && x.epoch == epoch && x.seq == seq {
-			x.used = now
-			return x
-		}
+func newTrees(f *Feed) pool[tree] {
+	return pool[tree]{
+		name: "digests", places: shares.New(maxTrees, leastTrees), quota: &f.meters.trees, idle: keepTree, age: lastTree,
+		end: func(*tree) error { return nil },
 	}
-	return nil
-}
-
-// put adds a tree, and drops trees that are too old or too many.
-func (t *trees) put(x *tree) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.grown = slices.DeleteFunc(t.grown, func(o *tree) bool { return x.used.Sub(o.used) > keepTree })
-	if len(t.grown) >= maxTrees {
-		t.grown = slices.Delete(t.grown, 0, 1)
-	}
-	t.grown = append(t.grown, x)
-}
-
-// sweep drops trees that were not used for a while, and those of deleted applications.
-func (t *trees) sweep(now time.Time, isDeleted func(app string) bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.grown = slices.DeleteFunc(t.grown, func(x *tree) bool { return now.Sub(x.used).Abs() > keepTree || isDeleted(x.app) })
 }
 
 // digest answers with a node of the tree of the current state, or of an earlier entry whose tree is still in memory. The answer has the
@@ -81,16 +50,31 @@ func (c *call) digest() (api.Response, error) {
 	v := p.View()
 	defer v.Close()
 	epoch := p.Log().Epoch()
-	x := c.f.trees.find(c.app, epoch, at, c.now)
-	if x == nil || len(prefix) == fold.TreeDepth {
-		x = c.f.trees.find(c.app, epoch, v.Seq(), c.now) // a leaf's keys are read from the current state
+	isAt := func(seq uint64) func(*pooled[tree]) bool {
+		return func(x *pooled[tree]) bool {
+			return x.group.app == c.app && x.value.epoch == epoch && x.value.seq == seq
+		}
+	}
+	var x *pooled[tree]
+	if len(prefix) != fold.TreeDepth { // a leaf's keys are read from the current state
+		x = c.f.trees.find(c.now, isAt(at))
 	}
 	if x == nil {
-		if x, err = c.grow(v, epoch); err != nil {
+		x, err = c.f.trees.get(c, group{app: c.app}, isAt(v.Seq()), func() (tree, error) {
+			t, err := fold.DigestTree(v.KV(), v.AppID())
+			return tree{t, epoch, v.Seq()}, err
+		})
+		if err != nil {
 			return api.Response{}, err
 		}
 	}
-	out := wire.Digests{Epoch: epoch, Seq: x.seq, Prefix: prefix}
+	res, err := c.node(&x.value, v.Reader, prefix)
+	return res, errors.Join(err, c.f.trees.release(x))
+}
+
+// node answers with a node of a tree. r is the current state.
+func (c *call) node(x *tree, r catalog.Reader, prefix string) (api.Response, error) {
+	out := wire.Digests{Epoch: x.epoch, Seq: x.seq, Prefix: prefix}
 	children, err := x.Children(prefix)
 	if errors.Is(err, fold.ErrPrefix) {
 		return api.Response{}, malformedError("prefix must be at most %d lower-case hexadecimal digits", fold.TreeDepth)
@@ -99,7 +83,7 @@ func (c *call) digest() (api.Response, error) {
 		out.Nodes = append(out.Nodes, wire.Node{Keys: n.Keys, Digest: n.Digest})
 	}
 	if err == nil && len(prefix) == fold.TreeDepth {
-		out.Leaves, err = c.leaves(v.Reader, prefix)
+		out.Leaves, err = c.leaves(r, prefix)
 	}
 	if err != nil {
 		return api.Response{}, err
@@ -107,20 +91,6 @@ func (c *call) digest() (api.Response, error) {
 	res := message(out.Encode())
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
 	return res, nil
-}
-
-// grow builds the tree of the current state.
-func (c *call) grow(v *partition.View, epoch log.Epoch) (*tree, error) {
-	if err := c.f.meters.snapshots.take(c.user()+" digest", 1, c.now, "digests"); err != nil {
-		return nil, err
-	}
-	digestTree, err := fold.DigestTree(v.KV(), v.AppID())
-	if err != nil {
-		return nil, err
-	}
-	x := &tree{Tree: digestTree, app: c.app, epoch: epoch, seq: v.Seq(), used: c.now}
-	c.f.trees.put(x)
-	return x, nil
 }
 
 // leaves returns the keys of a leaf, with their values if the query requests them.

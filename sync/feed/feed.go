@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/compress"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -68,8 +69,8 @@ type Options struct {
 	// no calls left; zero: it has some. nil means that calls have no limit.
 	Calls func(app, edge string, count uint64) (over time.Time, err error)
 
-	// Storage returns the number of bytes that the account of an application may store; 0: no limit. The application may send at most as
-	// many bytes of pictures and operations a day. nil means that storage has no limit.
+	// Storage returns the number of bytes that the account of an application may store; 0: no limit. All applications of the account
+	// together may send at most as many bytes of pictures and operations a day. nil means that storage has no limit.
 	Storage func(app string) (bytes int64, err error)
 
 	Log    *slog.Logger // gets internal errors; nil means no log
@@ -79,11 +80,11 @@ type Options struct {
 // Feed answers the calls of the sync protocol. It is safe for concurrent use.
 type Feed struct {
 	o       Options
-	meters  meters
+	meters  *meters
 	streams counts
 	uploads uploads
-	exports exports
-	trees   trees
+	exports pool[export]
+	trees   pool[tree]
 	proofs  proofs
 }
 
@@ -100,7 +101,10 @@ func New(o Options) (*Feed, error) {
 	}
 	o.Limits.defaults()
 	f := &Feed{o: o, meters: newMeters(&o.Limits)}
-	f.uploads.o = &f.o
+	f.uploads = newUploads(&f.o)
+	f.streams.all = shares.New(int64(o.Limits.AllStreams), leastStreams)
+	f.exports = newExports(f)
+	f.trees = newTrees(f)
 	return f, nil
 }
 
@@ -112,9 +116,8 @@ func (f *Feed) Step(ctx context.Context) error {
 		deleted, err := f.o.Register.AppDeleted(app)
 		return err == nil && deleted
 	}
-	f.trees.sweep(now, isDeleted)
 	f.proofs.sweep(now)
-	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted))
+	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted), f.trees.sweep(now, isDeleted))
 }
 
 // Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.

@@ -191,7 +191,7 @@ const opBytes = 4 << 10
 
 // meter counts n operations against the rates of the site and the application.
 func (c *call) meter(site log.Site, n uint64) error {
-	if err := c.f.meters.apps.take(c.app, n, c.now, "operations"); err != nil {
+	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
 		return err
 	}
 	return c.f.meters.sites.take(c.app+" "+dotText(site), n, c.now, "operations")

@@ -5,22 +5,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// Limits limit the requests and answers of a feed. A zero field means the default, the last value in its comment.
+// Limits limit the requests and answers of a feed. A zero field means the default, the last value in its comment. The limits of an
+// application count all its keys, edges and other replicas. An account has accountShare times the amount of one application for all its
+// applications. An application of the operator counts as an account.
 type Limits struct {
 	PushOps     uint64 // operations of one push, at most wire.MaxOps; 512
 	PushBytes   uint64 // bytes of one push; 8 MiB
 	OpsRate     uint64 // operations, or 4 KiB of them, a second of one site, four times as many of one application; 2,000
 	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
-	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB
+	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB. See also Options.Storage
 	BlobSize    uint64 // bytes of one picture; 20,000,000
-	Snapshots   uint64 // snapshots and digest trees an hour for one caller; 120
+	Snapshots   uint64 // snapshots an hour of one application, and as many digest trees; 120
 	Streams     uint64 // concurrent live streams and polls of one application; 2,000
-	AllStreams  uint64 // concurrent live streams and polls of all applications; 20,000
-	UploadBytes uint64 // bytes of unfinished uploads, counted in full size; one application can use a quarter; 256 MiB
-	Uploads     uint64 // complete uploads of one application that no operation names yet; 100,000
+	AllStreams  uint64 // concurrent live streams and polls of all applications, which accounts share; 20,000
+	UploadBytes uint64 // received bytes of all unfinished uploads, which accounts share; 256 MiB
+	Uploads     uint64 // complete uploads of one account that no operation names yet; 100,000
 	Sites       uint64 // concurrent leases of one application, without edges; 10,000
 
 	Poll             time.Duration // maximum wait of a poll; 25 s
@@ -73,25 +76,59 @@ func (l *Limits) wireLimits() wire.Limits {
 	}
 }
 
+// accountShare is the number by which the limits of an account exceed those of an application, so that a business with many applications
+// and edges can work.
+const accountShare = 4
+
 // meters enforce the quotas of replicas.
 type meters struct {
-	sites, apps meter // operations, by site and by application
-	frames      meter // bytes, by application
-	blobs       meter // bytes, by application
-	snapshots   meter // snapshots and digest trees, by caller
-	enrols      meter // enrolments and leases, by remote address or caller
+	sites     meter // operations, by site
+	ops       quota // operations
+	frames    quota // bytes
+	blobs     quota // bytes
+	snapshots quota
+	trees     quota
+	enrols    meter // enrolments and leases, by remote address or caller
 }
 
-func newMeters(l *Limits) meters {
+func newMeters(l *Limits) *meters {
 	const day, hour = 24 * time.Hour, time.Hour
-	return meters{
+	return &meters{
 		sites:     meter{name: "OpsRate", amount: l.OpsRate, per: time.Second, burst: 10 * l.OpsRate},
-		apps:      meter{name: "OpsRate", amount: 4 * l.OpsRate, per: time.Second, burst: 40 * l.OpsRate},
-		frames:    meter{name: "FrameRate", amount: l.FrameRate, per: time.Second, burst: 16 * l.FrameRate},
-		blobs:     meter{name: "BlobBytes", amount: l.BlobBytes, per: day, burst: l.BlobBytes},
-		snapshots: meter{name: "Snapshots", amount: l.Snapshots, per: hour, burst: l.Snapshots},
+		ops:       newQuota("OpsRate", 4*l.OpsRate, time.Second, 40*l.OpsRate),
+		frames:    newQuota("FrameRate", l.FrameRate, time.Second, 16*l.FrameRate),
+		blobs:     newQuota("BlobBytes", l.BlobBytes, day, l.BlobBytes),
+		snapshots: newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
+		trees:     newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
 		enrols:    meter{name: "Enrolments", amount: 60, per: hour, burst: 60},
 	}
+}
+
+// quota limits an application to an amount in a time, and its account to accountShare times that amount.
+type quota struct{ apps, accounts meter }
+
+func newQuota(name string, amount uint64, per time.Duration, burst uint64) quota {
+	return quota{
+		apps:     meter{name: name, amount: amount, per: per, burst: burst},
+		accounts: meter{name: name, amount: accountShare * amount, per: per, burst: accountShare * burst},
+	}
+}
+
+// take uses n for the application of a call, or returns a refusal as [meter.take] does.
+func (q *quota) take(c *call, n uint64, now time.Time, unit string) error {
+	return q.takeScaled(c, n, n, now, unit)
+}
+
+// takeScaled is take for an account that has another limit: it uses n for the application and scaled for the account.
+func (q *quota) takeScaled(c *call, n, scaled uint64, now time.Time, unit string) error {
+	err := q.apps.take(c.app, 0, now, unit)
+	if err == nil {
+		err = q.accounts.take(c.account, scaled, now, unit)
+	}
+	if err == nil && n > 0 {
+		err = q.apps.take(c.app, n, now, unit)
+	}
+	return err
 }
 
 // meter limits each user to an amount in a time. A user's bucket fills steadily. One use may overdraw it, so that a use of any size is
@@ -181,34 +218,50 @@ func (m *meter) bucket(user string, now time.Time) string {
 	return user
 }
 
-// counts contains the numbers of open streams, by application.
+// counts contains the numbers of open streams. Accounts share the places of all streams.
 type counts struct {
-	mu  sync.Mutex
-	all uint64
-	of  map[string]uint64
+	all *shares.Shares // by account
+
+	mu sync.Mutex
+	of map[string]uint64 // by application
 }
 
+// leastStreams is the number of streams that an account may always open while there are places.
+const leastStreams = 100
+
 // enter counts a stream until the caller calls leave.
-func (n *counts) enter(app string, l *Limits) (leave func(), err error) {
+func (n *counts) enter(c *call) (leave func(), err error) {
+	limit := c.f.o.Limits.Streams
+	app, account := c.app, c.account
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.all >= l.AllStreams || n.of[app] >= l.Streams {
+	if n.of[app] >= limit || uint64(n.all.InUse(account)) >= accountShare*limit {
 		return nil, &wire.Refusal{
-			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many readers: at most %d at a time", l.Streams),
-			Limit: "Streams", Value: l.Streams, WaitMillis: 5000,
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many readers: at most %d of an application, and %d of an account, at a time", limit, accountShare*limit),
+			Limit: "Streams", Value: limit, WaitMillis: busyWait,
 		}
+	}
+	if !n.all.Try(account, 1) {
+		return nil, busy("too many readers at once")
 	}
 	if n.of == nil {
 		n.of = map[string]uint64{}
 	}
-	n.all++
 	n.of[app]++
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.all--
+		n.all.Give(account, 1)
 		if n.of[app]--; n.of[app] == 0 {
 			delete(n.of, app)
 		}
 	}, nil
+}
+
+// busyWait is the time in milliseconds after which a replica tries again if there is no place for it.
+const busyWait = 5000
+
+// busy returns the refusal of a call for which the origin has no place now.
+func busy(detail string) error {
+	return &wire.Refusal{Code: wire.RefusedBusy, Detail: detail, WaitMillis: busyWait}
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -14,112 +12,30 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
-
-// exports contains the snapshots that are open for readers. For each application, with and without derived records, it has the newest and
-// the one before it, which readers may still be downloading.
-type exports struct {
-	mu   sync.Mutex
-	open []*export // oldest first
-}
 
 // export is an open snapshot.
 type export struct {
 	*partition.Export
-	app       string
-	vectors   wire.Vectors
-	manifest  []byte
-	name      blob.Hash
-	createdAt time.Time
-	used      time.Time
-	readers   int
-	dropped   bool
+	manifest []byte
+	name     blob.Hash
 }
 
 const (
-	maxExports  = 16
-	keepExport  = 10 * time.Minute // maximum time without a use
-	lastExport  = 2 * time.Hour    // maximum age: the store cannot free data of an open snapshot. Most chunks of the next one are the same
-	freshExport = 5 * time.Second  // maximum age of a snapshot that a new reader gets
+	maxExports   = 64               // open snapshots of all accounts, which share them
+	leastExports = 2                // open snapshots that an account may always have while there are places
+	keepExport   = 10 * time.Minute // maximum time without a use
+	lastExport   = 2 * time.Hour    // maximum age: the store cannot free data of an open snapshot. Most chunks of the next one are the same
+	freshExport  = 5 * time.Second  // maximum age of a snapshot that a new reader gets
 )
 
-// find returns the newest snapshot that want accepts, and counts a reader of it; nil: none. The caller must call release.
-func (e *exports) find(now time.Time, want func(*export) bool) *export {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i := len(e.open) - 1; i >= 0; i-- {
-		if x := e.open[i]; want(x) {
-			x.readers++
-			x.used = now
-			return x
-		}
+func newExports(f *Feed) pool[export] {
+	return pool[export]{
+		name: "snapshots", places: shares.New(maxExports, leastExports), quota: &f.meters.snapshots, idle: keepExport, age: lastExport,
+		end: func(x *export) error { return x.Close() },
 	}
-	return nil
-}
-
-// put adds a snapshot with one reader, and drops snapshots that are too old or too many.
-func (e *exports) put(x *export, now time.Time) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	same := 0
-	var retained []*export
-	var failed error
-	for i := len(e.open) - 1; i >= 0; i-- {
-		o := e.open[i]
-		if o.app == x.app && o.vectors == x.vectors {
-			same++
-		}
-		if same > 1 && o.app == x.app && o.vectors == x.vectors || now.Sub(o.used) > keepExport || now.Sub(o.createdAt) > lastExport || len(retained) >= maxExports-1 {
-			o.dropped = true
-			if o.readers == 0 {
-				failed = errors.Join(failed, o.Close())
-			}
-			continue
-		}
-		retained = append([]*export{o}, retained...)
-	}
-	x.readers = 1
-	e.open = append(retained, x)
-	return failed
-}
-
-// sweep drops snapshots that were not used for a while, and those of deleted applications.
-func (e *exports) sweep(now time.Time, isDeleted func(app string) bool) (failed error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.open = slices.DeleteFunc(e.open, func(x *export) bool {
-		if now.Sub(x.used).Abs() <= keepExport && now.Sub(x.createdAt).Abs() <= lastExport && !isDeleted(x.app) {
-			return false
-		}
-		x.dropped = true
-		if x.readers == 0 {
-			failed = errors.Join(failed, x.Close())
-		}
-		return true
-	})
-	return failed
-}
-
-// release uncounts a reader. It closes a dropped snapshot after its last reader.
-func (e *exports) release(x *export) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if x.readers--; x.readers == 0 && x.dropped {
-		return x.Close()
-	}
-	return nil
-}
-
-// close closes all snapshots.
-func (e *exports) close() (err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.open {
-		err = errors.Join(err, x.Close())
-	}
-	e.open = nil
-	return err
 }
 
 // vectorsOf reads the query's parameter for derived records.
@@ -149,16 +65,15 @@ func (c *call) snapshot() (api.Response, error) {
 	name, _ := blob.ParseHash(c.query.Get("name")) // an invalid name matches no snapshot
 	head, floor := p.Log().Head(), p.Log().Floor() // a trimmed log does not continue from an earlier snapshot
 	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
-	x := c.f.exports.find(c.now, func(x *export) bool {
-		return x.app == c.app && x.vectors == vectors && x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
-			(x.name == name || x.Seq == head || c.now.Sub(x.createdAt).Abs() < freshExport)
-	})
-	if x == nil {
-		if x, err = c.export(p, vectors); err != nil {
-			return api.Response{}, err
-		}
+	x, err := c.f.exports.get(c, group{c.app, vectors}, func(x *pooled[export]) bool {
+		v := &x.value
+		return v.Epoch == p.Log().Epoch() && v.Seq+1 >= floor && v.Seq >= min(least, head) &&
+			(v.name == name || v.Seq == head || c.now.Sub(x.createdAt).Abs() < freshExport)
+	}, func() (export, error) { return c.export(p, vectors) })
+	if err != nil {
+		return api.Response{}, err
 	}
-	res := message(x.manifest)
+	res := message(x.value.manifest)
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
 	return res, c.f.exports.release(x)
 }
@@ -184,32 +99,27 @@ func (c *call) leadsQuery(p *partition.Partition) error {
 }
 
 // export creates a snapshot of the current state.
-func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, error) {
-	if err := c.f.meters.snapshots.take(c.user(), 1, c.now, "snapshots"); err != nil {
-		return nil, err
-	}
+func (c *call) export(p *partition.Partition, vectors wire.Vectors) (export, error) {
 	var base [32]byte
 	if vectors != wire.VectorsNone {
 		v := p.View()
 		var err error
 		base, err = c.f.o.Engine.Serving(v.Reader)
 		if err = errors.Join(err, v.Close()); err != nil {
-			return nil, err
+			return export{}, err
 		}
 	}
 	snapshot, err := p.Export(base)
 	if err != nil {
-		return nil, err
+		return export{}, err
 	}
-	x := &export{Export: snapshot, app: c.app, vectors: vectors, createdAt: c.now, used: c.now}
 	m := wire.Manifest{
 		App: c.app, Epoch: snapshot.Epoch, Seq: snapshot.Seq, Chain: snapshot.Chain, Fold: snapshot.Fold, Digest: snapshot.Digest,
 		Stable: c.f.o.Stable(c.app, snapshot.Seq), Horizon: snapshot.Horizon, Chunks: chunks(snapshot.Chunks), Objects: chunks(snapshot.Objects),
 		Seal: p.Seal(snapshot.Seq, snapshot.Chain),
 	}
-	x.manifest = m.Encode()
-	x.name = blob.Sum(x.manifest)
-	return x, c.f.exports.put(x, c.now)
+	manifest := m.Encode()
+	return export{Export: snapshot, manifest: manifest, name: blob.Sum(manifest)}, nil
 }
 
 func chunks(list []partition.Chunk) []wire.Chunk {
@@ -227,12 +137,12 @@ func (c *call) chunk() (api.Response, error) {
 		return api.Response{}, err
 	}
 	number := 0
-	x := c.f.exports.find(c.now, func(x *export) bool {
-		if x.app != c.app {
+	x := c.f.exports.find(c.now, func(x *pooled[export]) bool {
+		if x.group.app != c.app {
 			return false
 		}
 		var ok bool
-		number, ok = x.Find(c.hash)
+		number, ok = x.value.Find(c.hash)
 		return ok
 	})
 	if x == nil {
@@ -242,9 +152,9 @@ func (c *call) chunk() (api.Response, error) {
 	}
 	c.state = true
 	var data []byte
-	err = c.reserve(int64(x.Chunks[number].Size))
+	err = c.reserve(int64(x.value.Chunks[number].Size))
 	if err == nil {
-		data, err = x.Chunk(number)
+		data, err = x.value.Chunk(number)
 	}
 	if err = errors.Join(err, c.f.exports.release(x)); err != nil {
 		return api.Response{}, err

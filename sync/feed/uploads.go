@@ -1,12 +1,14 @@
 package feed
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -16,27 +18,42 @@ import (
 //	chunk, chunk, chunk ──▶ part ──hash──▶ complete: pinned in the blobs until an operation's record
 //	                        in memory                claims it or UploadTTL is over
 //
-// No caller can read a part. Its memory is reserved at the start, so that the upload can be finished. If the process ends, the replica
-// sends the lost bytes again.
+// No caller can read a part. A part takes memory for its received bytes, in the share of its account. If there is no place for more, idle
+// parts are deleted, see idlest. If that happens or the process ends, the replica sends the lost bytes again.
 type uploads struct {
-	o *Options
+	o      *Options
+	places *shares.Shares // bytes of parts, by account
 
 	mu       sync.Mutex
 	parts    map[uploadKey]*part
-	complete map[uploadKey]time.Time // expiry of the pin
-	bytes    uint64                  // reserved for all parts, in full size
-	of       map[string]share        // by application
-	next     time.Time               // time of the next sweep
+	complete map[uploadKey]pin
+	of       map[string]*accountUploads
+	next     time.Time // time of the next sweep
 }
 
-// share is the part of the uploads that an application uses.
-type share struct {
-	bytes    uint64 // reserved for its parts
+// accountUploads are the uploads of an account.
+type accountUploads struct {
+	parts    list.List // of uploadKey; the part that got no bytes for the longest time is the first
 	complete uint64
 }
 
-// partCost is added to the bytes of each part, so that many tiny parts cannot get around the limit.
-const partCost = 512
+// pin is a complete upload that no operation names yet.
+type pin struct {
+	until   time.Time
+	account string
+}
+
+const (
+	partCost = 512              // added to the bytes of each part, so that many tiny parts cannot get around the limit
+	idlePart = 10 * time.Second // minimum time without new bytes after which a part can be deleted to make room
+)
+
+func newUploads(o *Options) uploads {
+	return uploads{
+		o: o, places: shares.New(int64(o.Limits.UploadBytes), int64(o.Limits.BlobSize+partCost)),
+		parts: map[uploadKey]*part{}, complete: map[uploadKey]pin{}, of: map[string]*accountUploads{},
+	}
+}
 
 // uploadKey identifies an upload.
 type uploadKey struct {
@@ -46,14 +63,17 @@ type uploadKey struct {
 
 // part is an incomplete upload.
 type part struct {
-	data []byte
-	size uint64 // bytes of the complete blob
-	over time.Time
+	data    []byte
+	size    uint64 // bytes of the complete blob
+	used    time.Time
+	account string
+	place   *list.Element // in the parts of its account
 }
 
 // uploadChunk is a range of bytes of an upload.
 type uploadChunk struct {
 	uploadKey
+	account  string
 	data     []byte
 	at, size uint64
 }
@@ -69,8 +89,8 @@ type state struct {
 func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	until, ok := u.complete[uploadKey{app, h}]
-	return ok && now.Before(until)
+	x, ok := u.complete[uploadKey{app, h}]
+	return ok && now.Before(x.until)
 }
 
 // receivedBytes returns the number of received bytes of an incomplete upload.
@@ -104,11 +124,8 @@ func (u *uploads) add(ctx context.Context, x uploadChunk, now time.Time) (state,
 	u.mu.Lock()
 	_, twice := u.complete[x.uploadKey]
 	if !twice {
-		if u.complete == nil {
-			u.complete = map[uploadKey]time.Time{}
-		}
-		u.complete[x.uploadKey] = now.Add(u.o.Limits.UploadTTL)
-		u.take(x.app, 0, 1)
+		u.complete[x.uploadKey] = pin{now.Add(u.o.Limits.UploadTTL), x.account}
+		u.account(x.account).complete++
 	}
 	u.mu.Unlock()
 	if twice {
@@ -128,10 +145,10 @@ func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received",
 func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if until, ok := u.complete[x.uploadKey]; ok && now.Before(until) {
+	if c, ok := u.complete[x.uploadKey]; ok && now.Before(c.until) {
 		return state{size: x.size, complete: true}, nil, nil
 	}
-	if n := u.o.Limits.Uploads; u.of[x.app].complete >= n {
+	if n, a := u.o.Limits.Uploads, u.of[x.account]; a != nil && a.complete >= n {
 		return s, nil, &wire.Refusal{
 			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many uploads without an operation that refers to them: at most %d", n),
 			Limit: "Uploads", Value: n, WaitMillis: uint64(time.Minute.Milliseconds()),
@@ -163,54 +180,89 @@ func (u *uploads) gather(x uploadChunk, now time.Time) (s state, data []byte, er
 		u.drop(x.uploadKey)
 		return s, data, nil
 	}
-	if p == nil {
-		if p, err = u.begin(x); err != nil {
-			return s, nil, err
-		}
+	need := int64(len(x.data))
+	if p != nil {
+		x.account = p.account
+	} else {
+		need += partCost
 	}
-	p.data = append(p.data, x.data...)
-	p.over = now.Add(u.o.Limits.PartialUploadTTL)
+	if err := u.makeRoom(&x, need, now); err != nil {
+		return s, nil, err
+	}
+	if p == nil {
+		p = &part{size: x.size, account: x.account, place: u.account(x.account).parts.PushBack(x.uploadKey)}
+		u.parts[x.uploadKey] = p
+	}
+	u.of[x.account].parts.MoveToBack(p.place)
+	p.data, p.used = append(p.data, x.data...), now
 	return state{size: end}, nil, nil
 }
 
-// begin starts a part if there is room for all of it. The caller must hold mu.
-func (u *uploads) begin(x uploadChunk) (*part, error) {
-	room, limit := x.size+partCost, u.o.Limits.UploadBytes
-	if u.bytes+room > limit || u.of[x.app].bytes+room > max(limit/4, u.o.Limits.BlobSize+partCost) {
-		return nil, &wire.Refusal{Code: wire.RefusedBusy, Detail: "too many uploads at once", WaitMillis: 5000}
+// account returns the uploads of an account. The caller must hold mu.
+func (u *uploads) account(id string) *accountUploads {
+	a := u.of[id]
+	if a == nil {
+		a = &accountUploads{}
+		u.of[id] = a
 	}
-	p := &part{size: x.size}
-	if u.parts == nil {
-		u.parts = map[uploadKey]*part{}
-	}
-	u.parts[x.uploadKey] = p
-	u.bytes += room
-	u.take(x.app, int64(room), 0)
-	return p, nil
+	return a
 }
 
-// take changes an application's share. The caller must hold mu.
-func (u *uploads) take(app string, bytes, complete int64) {
-	s := u.of[app]
-	s.bytes += uint64(bytes)
-	s.complete += uint64(complete)
-	if s == (share{}) {
-		delete(u.of, app)
-		return
+// makeRoom takes n bytes for a chunk. It deletes idle parts if necessary. The caller must hold mu.
+func (u *uploads) makeRoom(x *uploadChunk, n int64, now time.Time) error {
+	for !u.places.Try(x.account, n) {
+		key, ok := u.idlest(x, n, now)
+		if !ok {
+			return busy("too many uploads at once")
+		}
+		u.drop(key)
 	}
-	if u.of == nil {
-		u.of = map[string]share{}
+	return nil
+}
+
+// idlest returns the part that has to make room for n bytes of a chunk: the one that got no bytes for the longest time, at least idlePart,
+// of the account with the most bytes. If n bytes are free, the account of the chunk uses more than its share. Then it is a part of that
+// account. The caller must hold mu.
+func (u *uploads) idlest(x *uploadChunk, n int64, now time.Time) (key uploadKey, ok bool) {
+	account := x.account
+	if n > u.places.Free() {
+		for id := range u.of {
+			if u.places.InUse(id) > u.places.InUse(account) {
+				account = id
+			}
+		}
 	}
-	u.of[app] = s
+	a := u.of[account]
+	if a == nil {
+		return key, false
+	}
+	first := a.parts.Front()
+	if first != nil && first.Value == x.uploadKey {
+		first = first.Next()
+	}
+	if first == nil {
+		return key, false
+	}
+	key = first.Value.(uploadKey)
+	return key, now.Sub(u.parts[key].used).Abs() >= idlePart
 }
 
 // drop deletes a part. The caller must hold mu.
 func (u *uploads) drop(key uploadKey) {
-	if p := u.parts[key]; p != nil {
-		room := p.size + partCost
-		u.bytes -= room
-		u.take(key.app, -int64(room), 0)
-		delete(u.parts, key)
+	p := u.parts[key]
+	if p == nil {
+		return
+	}
+	u.places.Give(p.account, int64(len(p.data))+partCost)
+	u.of[p.account].parts.Remove(p.place)
+	delete(u.parts, key)
+	u.forget(p.account)
+}
+
+// forget deletes an account without uploads. The caller must hold mu.
+func (u *uploads) forget(id string) {
+	if a := u.of[id]; a != nil && a.complete == 0 && a.parts.Len() == 0 {
+		delete(u.of, id)
 	}
 }
 
@@ -230,19 +282,20 @@ func (u *uploads) sweep(ctx context.Context, now time.Time, isDeleted func(app s
 	defer u.mu.Unlock()
 	u.next = now.Add(sweepEvery)
 	for key, p := range u.parts {
-		if !now.Before(p.over) || isDeleted(key.app) {
+		if now.Sub(p.used) >= u.o.Limits.PartialUploadTTL || isDeleted(key.app) {
 			u.drop(key)
 		}
 	}
-	for key, until := range u.complete {
-		if now.Before(until) && !isDeleted(key.app) {
+	for key, c := range u.complete {
+		if now.Before(c.until) && !isDeleted(key.app) {
 			continue
 		}
 		if err := u.o.Pinner.Unpin(ctx, key.hash); err != nil {
 			return err
 		}
 		delete(u.complete, key)
-		u.take(key.app, 0, -1)
+		u.of[c.account].complete--
+		u.forget(c.account)
 	}
 	return nil
 }
