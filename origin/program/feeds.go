@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -46,7 +47,19 @@ func (h *feedHost) countCalls(app, edge string, count uint64) (over time.Time, e
 	return h.srv.Accounts.Report(a.Owner, app, edge, count)
 }
 
-// storage returns the account's limit in bytes, which applies to an application's uploads. See [feed.Options].
+// pushRoute is the route under which usage counts the calls of pushes, in the form of the route table.
+const pushRoute = "POST /sync/push"
+
+// spend counts calls of the account that owns the application. See [feed.Options].
+func (h *feedHost) spend(app, by string, n int64) (spent int64, err error) {
+	a, err := h.engine.Register.App(app)
+	if err != nil {
+		return 0, err
+	}
+	return h.srv.Accounts.SpendSome(api.CountedCall{Account: a.Owner, App: app, By: by, Route: pushRoute}, n)
+}
+
+// storage returns the limit in bytes of the account that owns an application. See [feed.Options].
 func (h *feedHost) storage(app string) (bytes int64, err error) {
 	a, err := h.engine.Register.App(app)
 	if err != nil {
@@ -78,7 +91,7 @@ func feeds(srv *server.Server) ([]httpd.Mount, error) {
 	h := &feedHost{srv, engine}
 	f, err := feed.New(feed.Options{
 		Engine: engine, Register: engine.Register, Blobs: srv.Folder.Blobs, Pinner: srv.Hosted, Part: srv.Files.Part, Run: srv.Pool.Run,
-		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Storage: h.storage, Stable: h.stable,
+		Clock: system.Now, Wait: system.Await, Log: srv.Log, Calls: h.countCalls, Spend: h.spend, Storage: h.storage, Stable: h.stable,
 	})
 	if err != nil {
 		return nil, err

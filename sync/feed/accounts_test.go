@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -326,5 +327,118 @@ func TestStreamsAreShared(t *testing.T) {
 			stop()
 			streams.Wait()
 		})
+	}
+}
+
+// calls counts the calls of an account, as a host does.
+type calls struct{ left, analysed atomic.Int64 }
+
+func (c *calls) spend(_, by string, n int64) (int64, error) {
+	left := c.left.Load()
+	if by == "" || left == 0 {
+		return 0, fmt.Errorf("%w: verify your email address", auth.ErrQuota)
+	}
+	n = min(n, left)
+	c.left.Add(-n)
+	return n, nil
+}
+
+// TestPushesCount: a push with a key counts one call for each 128 operations that the log lacked. Without calls it is refused before its
+// pictures are analysed, and pulls continue.
+func TestPushesCount(t *testing.T) {
+	var c calls
+	w := newWorld(t, func(o *feed.Options) {
+		o.Spend = c.spend
+		run := o.Run
+		o.Run = func(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
+			c.analysed.Add(int64(len(jobs)))
+			return run(ctx, jobs)
+		}
+	})
+	r := w.join(w.App, w.Key)
+	concepts := func(n int) []log.Op {
+		bodies := make([]log.Body, n)
+		for i := range bodies {
+			bodies[i] = &log.ConceptCreate{ID: fmt.Sprint("c", r.seq, "-", i), Name: "n", Language: "en"}
+		}
+		return r.next(bodies...)
+	}
+	left := func(want int64, name string) {
+		t.Helper()
+		if got := c.left.Load(); got != want {
+			t.Errorf("%s: %d calls are left, want %d", name, got, want)
+		}
+	}
+	c.left.Store(100)
+	ops := concepts(128)
+	r.mustPush(ops)
+	left(99, "128 operations")
+	r.mustPush(ops)
+	left(99, "the same ones again")
+	r.mustPush(append(ops, concepts(1)...))
+	left(98, "one more")
+	r.mustPush(concepts(129))
+	left(96, "129 operations")
+	r.mustPush(r.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/red.png"}))
+	left(95, "an input")
+	input := log.Dot{Site: r.site, Seq: r.seq}
+	h := r.upload(apitest.Picture("red.png"))
+	r.mustPush(r.next(&log.InputFetched{Input: input, Blob: h, ContentType: "image/png"}, &log.VersionResult{Version: "v", Code: 21111}))
+	left(95, "results")
+	e := w.enrolEdge(3)
+	e.mustPush(e.next(&log.ConceptCreate{ID: "e", Name: "n", Language: "en"}))
+	left(95, "an edge")
+
+	c.left.Store(2)
+	if out := r.mustPush(concepts(500)); out.Accepted != r.seq-244 {
+		t.Errorf("two calls are for %d operations, want 256", out.Accepted-(r.seq-500))
+	}
+	left(0, "after the last call")
+	r.seq -= 244
+	picture := r.upload(apitest.Picture("blue.png"))
+	before := c.analysed.Load()
+	create := r.next(&log.InputCreate{ID: "b", Blob: picture, ContentType: "image/png"})
+	m := r.push(create)
+	w.checkUnchanged("a push without calls", func() {
+		no := r.mustRefuse("POST", "/v2/sync/push", m.Encode())
+		if no.Code != wire.RefusedQuota || no.Limit != wire.LimitCalls || no.WaitMillis != 600_000 || !strings.Contains(no.Detail, "verify") {
+			t.Errorf("refused with %+v", no)
+		}
+	})
+	if n := c.analysed.Load(); n != before {
+		t.Errorf("%d pictures of a refused push were analysed", n-before)
+	}
+	if got := r.pull("since=0"); len(got) == 0 {
+		t.Error("nothing is pulled")
+	}
+	c.left.Store(1)
+	if out := r.mustPush(create); out.Accepted != r.seq {
+		t.Errorf("with calls again: %+v", out)
+	}
+	left(0, "the picture")
+}
+
+// TestFailedPushCountsNothing: if the log cannot accept operations, their calls are returned.
+func TestFailedPushCountsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	left := int64(10)
+	w := newWorld(t, func(o *feed.Options) {
+		o.Spend = func(_, _ string, n int64) (int64, error) {
+			if left -= n; n > 0 {
+				cancel() // before the log accepts
+			}
+			return n, nil
+		}
+	})
+	r := w.join(w.App, w.Key)
+	m := r.push(r.next(&log.ConceptCreate{ID: "c", Name: "n", Language: "en"}))
+	res := w.feed.Serve(ctx, &api.Request{
+		Method: "POST", Path: "/v2/sync/push", Authorization: r.authorization, Body: m.Encode(),
+		Header: func(name string) string {
+			return map[string]string{"Sync-Site": fmt.Sprint(r.site, " ", r.secret)}[name]
+		},
+	})
+	if res.Status == 200 || ctx.Err() == nil || left != 10 {
+		t.Errorf("push = %d and %d calls are left, want an error and 10", res.Status, left)
 	}
 }

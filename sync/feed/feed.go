@@ -69,6 +69,11 @@ type Options struct {
 	// no calls left; zero: it has some. nil means that calls have no limit.
 	Calls func(app, edge string, count uint64) (over time.Time, err error)
 
+	// Spend counts up to n calls of the account of an application, for a push by a caller. by is the signature of the caller's operations. It
+	// returns the number of calls that it counted. If none are left, it returns auth.ErrQuota. For n = 0 it only checks that. If n is negative,
+	// it returns -n calls that it counted for nothing. nil means that pushes do not count.
+	Spend func(app, by string, n int64) (spent int64, err error)
+
 	// Storage returns the number of bytes that the account of an application may store; 0: no limit. All applications of the account
 	// together may send at most as many bytes of pictures and operations a day. nil means that storage has no limit.
 	Storage func(app string) (bytes int64, err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/sightline-dev/sightline/core"
@@ -38,6 +39,7 @@ type needs struct {
 
 // pushedDerived is a derived record that is stored together with a push.
 type pushedDerived struct {
+	at      int // index of the operation
 	base    [32]byte
 	picture blob.Hash
 	crop    raster.Crop
@@ -124,7 +126,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	case err == nil && len(d.Print) > 0:
 		thumb, err := r.Thumb(pic.hash, crop)
 		if err == nil {
-			n.derived = append(n.derived, pushedDerived{base, pic.hash, crop, d, thumb})
+			n.derived = append(n.derived, pushedDerived{i, base, pic.hash, crop, d, thumb})
 			return true, nil
 		}
 		if !errors.Is(err, catalog.ErrNotFound) {
@@ -256,7 +258,12 @@ func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outco
 
 // keep adds the derived record of an analysed picture.
 func (n *needs) keep(base [32]byte, w *want, o *ingest.Outcome) {
-	n.derived = append(n.derived, pushedDerived{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
+	n.derived = append(n.derived, pushedDerived{w.at, base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
+}
+
+// cut drops the derived records of all but the first operations.
+func (n *needs) cut(ops int) {
+	n.derived = slices.DeleteFunc(n.derived, func(d pushedDerived) bool { return d.at >= ops })
 }
 
 // also adds the records to the batch of the operations.

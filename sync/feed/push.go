@@ -18,6 +18,8 @@ import (
 //	body ─▶ application, site, epoch ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
 //	                                     │ had: skipped        │
 //	                                     └ gap: 409            └ missing: those before it, or 409
+//
+// The operations count as calls of the account if the sender is not an edge: an edge reports its calls itself.
 func (c *call) push() (api.Response, error) {
 	limits := &c.f.o.Limits
 	body, err := c.body(limits.PushBytes, "PushBytes")
@@ -123,6 +125,10 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "earlier operations are missing", Accepted: had}
 	}
 	fresh := ops[min(had+1-ops[0].Dot.Seq, uint64(len(ops))):]
+	all, sent := sent, sent[len(ops)-len(fresh):]
+	if err := c.mayCall(m, sent); err != nil {
+		return err
+	}
 	if err := c.sends(uint64(len(m.Block)), false); err != nil {
 		return err
 	}
@@ -140,32 +146,40 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 	if fresh, err = n.meet(fresh); err != nil {
 		return err
 	}
-	switch {
-	case len(fresh) > 0:
-	case len(n.lacks) > 0:
+	if len(fresh) == 0 && len(n.lacks) > 0 {
 		return n.missing()
-	default:
-		fresh = ops[:1] // the log has all: append one again, which waits until it is durable
 	}
-	lives := make([]partition.Life, len(m.Lives))
-	for i := range m.Lives {
-		lives[i] = partition.Life(m.Lives[i])
-	}
-	var verdicts []fold.Verdict
-	var last uint64
-	if m.Again {
-		verdicts, last, err = p.AcceptAgain(c.ctx, fresh, sent[fresh[0].Dot.Seq-ops[0].Dot.Seq:], lives, also)
-	} else {
-		verdicts, last, err = p.AcceptOf(c.ctx, fresh, lives, also)
-	}
-	if err != nil && !(errors.Is(err, kv.ErrFull) && len(verdicts) > 0) {
+	counted := int64(0)
+	if fresh, counted, err = c.count(m, fresh, sent); err != nil {
 		return err
+	}
+	n.cut(len(fresh))
+	if len(fresh) == 0 { // the log has all: append one again, which waits until it is durable
+		fresh, sent = ops[:1], all
+	}
+	verdicts, last, err := c.append(p, m, fresh, sent, also)
+	if err != nil {
+		if err = errors.Join(err, c.giveBack(counted, sent[:min(len(verdicts), len(sent))])); !errors.Is(err, kv.ErrFull) || len(verdicts) == 0 {
+			return err
+		}
 	}
 	c.reportVerdicts(out, fresh, verdicts, last)
 	if err != nil {
 		out.WaitMillis = 30_000
 	}
 	return nil
+}
+
+// append appends operations to the log, as [partition.Partition.Accept] does.
+func (c *call) append(p *partition.Partition, m *wire.Push, ops, sent []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	lives := make([]partition.Life, len(m.Lives))
+	for i := range m.Lives {
+		lives[i] = partition.Life(m.Lives[i])
+	}
+	if m.Again {
+		return p.AcceptAgain(c.ctx, ops, sent, lives, also)
+	}
+	return p.AcceptOf(c.ctx, ops, lives, also)
 }
 
 // keepRefused refuses operations of a superseded site. It returns a function that stores their content as conflicts in the batch.

@@ -57,6 +57,9 @@ const (
 
 var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413, 429, 503, 410, 404, 409}
 
+// LimitCalls is the Limit of a refusal `quota` if the account of the application has no calls left.
+const LimitCalls = "Calls"
+
 // Status returns the HTTP status of an answer with the refusal.
 func (r *Refusal) Status() int {
 	if int(r.Code) < len(refusalStatus) && r.Code > 0 {

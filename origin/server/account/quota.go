@@ -76,6 +76,52 @@ func (r *Registry) Spend(_ context.Context, c api.CountedCall) (left int64, err 
 	return left, nil
 }
 
+// SpendSome counts up to n calls like [Registry.Spend], and returns the number that it counted. If none are left, it returns auth.ErrQuota.
+// For n = 0 it only checks that. If n is negative, it returns -n calls to the account.
+func (r *Registry) SpendSome(c api.CountedCall, n int64) (spent int64, err error) {
+	now := r.o.Now()
+	switch {
+	case c.Account == "":
+		spent = n
+	case n <= 0:
+		if err = r.meters.with(c.Account, now, func(m *meter) error { return m.giveBack(-n, now) }); err == nil {
+			spent = n
+		}
+	default:
+		for spent < n && err == nil {
+			if _, err = r.meters.spend(c.Account, now); err == nil {
+				spent++
+			}
+		}
+		if spent > 0 && errors.Is(err, auth.ErrQuota) {
+			err = nil
+		}
+	}
+	if spent != 0 {
+		r.usage.count(&c, spent, now)
+	}
+	return spent, err
+}
+
+// giveBack returns n calls that were counted. For n = 0 it checks that calls are left. The caller holds the lock of the meter, which is up to
+// date.
+func (m *meter) giveBack(n int64, now time.Time) error {
+	if n == 0 {
+		if left, limit := m.allowance(); limit >= 0 && left == 0 {
+			return m.over(now)
+		}
+		return nil
+	}
+	used, limit := m.counter()
+	if limit == 0 {
+		return nil
+	}
+	before := m.quota
+	*used -= min(*used-uint64(m.block), uint64(n)) // calls of the block were not made
+	_, err := m.commit(&kv.Batch{}, before)
+	return err
+}
+
 // meters holds the meters of the accounts that make calls.
 type meters struct {
 	r *Registry

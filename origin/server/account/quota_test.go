@@ -329,3 +329,63 @@ func BenchmarkSpend(b *testing.B) {
 		})
 	}
 }
+
+// TestSpendSome counts several calls at once, in a trial and in a plan: as many as are left, and never more, from many callers. Returned calls
+// can be made again, also after a restart.
+func TestSpendSome(t *testing.T) {
+	w := open(t, func(o *Options) { o.Plan = Plan{"metered", 1000} })
+	w.operator()
+	_, a := w.person("ada@x.example")
+	code := w.code()
+	for _, limit := range []int64{TrialCalls, 1000} {
+		if limit == 1000 {
+			if _, err := w.Verify(t.Context(), a.ID, code, home); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all atomic.Int64
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				for {
+					n, err := w.SpendSome(call(a.ID), 3)
+					if all.Add(n); err != nil {
+						if n != 0 || !errors.Is(err, auth.ErrQuota) {
+							t.Errorf("SpendSome = %d, %v", n, err)
+						}
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		if n := all.Load(); n != limit {
+			t.Errorf("%d calls of %d were counted", n, limit)
+		}
+		if _, err := w.SpendSome(call(a.ID), 0); !errors.Is(err, auth.ErrQuota) {
+			t.Errorf("without calls left: %v", err)
+		}
+		if _, err := w.SpendSome(call(a.ID), -2); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if w.Registry, err = Open(w.o); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.SpendSome(call(a.ID), 0); n != 0 || err != nil {
+			t.Errorf("with two calls left: %d, %v", n, err)
+		}
+		if n, err := w.SpendSome(call(a.ID), 5); n != 2 || err != nil {
+			t.Errorf("%d calls were counted of the two that were returned, %v", n, err)
+		}
+	}
+	if n, err := w.SpendSome(api.CountedCall{App: anApp, By: aKey}, 5); n != 5 || err != nil {
+		t.Errorf("the operator's: %d, %v", n, err)
+	}
+	if u, err := w.Usage(anApp, 1); err != nil || u.Total != TrialCalls+1000+5 {
+		t.Errorf("usage = %d calls, %v; want %d", u.Total, err, TrialCalls+1000+5)
+	}
+}

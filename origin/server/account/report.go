@@ -28,7 +28,7 @@ func (r *Registry) Report(account, app, edge string, count uint64) (over time.Ti
 		return err
 	})
 	if added > 0 {
-		r.usage.count(&api.CountedCall{App: app, By: byEdge, Route: byEdge}, added, now)
+		r.usage.count(&api.CountedCall{App: app, By: byEdge, Route: byEdge}, int64(added), now)
 	}
 	if errors.Is(err, auth.ErrQuota) { // the account does not exist any longer
 		return nextMonth(now), nil

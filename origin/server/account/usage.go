@@ -43,15 +43,15 @@ const secondsPerDay = 24 * 60 * 60
 
 func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
 
-// count adds calls to a counter. If memory has too many counters, a new combination is counted for its application only.
-func (u *usage) count(c *api.CountedCall, calls uint64, now time.Time) {
+// count adds calls to a counter, or subtracts them. If memory has too many counters, a new combination is counted for its application only.
+func (u *usage) count(c *api.CountedCall, calls int64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.cells) >= maxCells && u.cells[k] == nil {
 		k.by, k.route = "", ""
 	}
-	u.add(k, cell{int64(calls), now.Unix()})
+	u.add(k, cell{calls, now.Unix()})
 }
 
 // add adds to a counter, and creates it if it is missing. The caller holds mu.
