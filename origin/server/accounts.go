@@ -95,7 +95,7 @@ func (n *Node) LogAudit() {
 // Console returns the handler of the pages' API. It adds to o the parts that every program has: the register, its tokens, and the server's
 // origins.
 func (srv *Server) Console(o console.Options) (*console.Handler, error) {
-	o.Register, o.Refuse, o.Tokens, o.Version = srv.Register, srv.Engine.Refuse, srv.Tokens, Version
+	o.Register, o.Refuse, o.Tokens, o.Version, o.Now = srv.Register, srv.Engine.Refuse, srv.Tokens, Version, system.Now
 	o.PublicURL, o.Origins = strings.TrimRight(srv.Settings.PublicURL, "/"), srv.ownOrigins()
 	return console.New(o)
 }

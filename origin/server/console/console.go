@@ -38,13 +38,14 @@ type Tokens interface {
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
 }
 
-// Options are the settings of a [Handler]. Register, Refuse and PublicURL are required. If Edge is nil, Accounts is required, too.
+// Options are the settings of a [Handler]. Register, Refuse, Now and PublicURL are required. If Edge is nil, Accounts is required, too.
 type Options struct {
 	Accounts  *account.Registry
 	Register  *register.Register
 	Refuse    func(r *api.Request, err error) api.Response // answers in the API's form; see [api.Service.Refuse]
-	PublicURL string                                       // URL of the server for users; https makes the cookie Secure
-	Origins   []string                                     // further origins of the server, such as http://localhost:8080
+	Now       func() time.Time
+	PublicURL string   // URL of the server for users; https makes the cookie Secure
+	Origins   []string // further origins of the server, such as http://localhost:8080
 	Version   string
 	Models    []Model
 	Demo      bool                                            // automatic sign-in to the demo's account; the caller must listen on loopback only
@@ -69,15 +70,22 @@ type Handler struct {
 	cookie string // name of the cookie
 	routes []route
 
+	changes *auth.Limiter // by account
 	exports exports
 }
 
+// changeRate is the rate of an account's changes. The audit log keeps each change for good.
+var changeRate = auth.Rate{PerSecond: 1, Burst: 120}
+
+// maxLimited is the number of accounts that the limiter of changes remembers.
+const maxLimited = 10_000
+
 // New returns a handler, or an error if the options are invalid.
 func New(o Options) (*Handler, error) {
-	if o.Accounts == nil && o.Edge == nil || o.Register == nil || o.Refuse == nil {
-		return nil, errors.New("console: Accounts or Edge, Register and Refuse are required")
+	if o.Accounts == nil && o.Edge == nil || o.Register == nil || o.Refuse == nil || o.Now == nil {
+		return nil, errors.New("console: Accounts or Edge, Register, Refuse and Now are required")
 	}
-	h := &Handler{o: o, own: map[string]bool{}, hosts: map[string]bool{}, cookie: "sightline", routes: routes}
+	h := &Handler{o: o, own: map[string]bool{}, hosts: map[string]bool{}, cookie: "sightline", routes: routes, changes: auth.NewLimiter(changeRate, maxLimited)}
 	if o.Edge != nil {
 		h.routes = edgeRoutes
 	}
@@ -135,6 +143,11 @@ func (c *call) serve() (any, error) {
 	}
 	if route.caller != anybody && c.account.ID == "" {
 		return nil, errSignIn
+	}
+	if changes && route.caller == signedIn && !c.account.Operator {
+		if err := c.changes.Take(auth.HashKey(c.account.ID), c.o.Now()); err != nil {
+			return nil, err
+		}
 	}
 	return route.serve(c)
 }

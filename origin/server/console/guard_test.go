@@ -297,7 +297,7 @@ func TestLists(t *testing.T) {
 func TestNewChecks(t *testing.T) {
 	s := newSite(t, nil)
 	for _, url := range []string{"", "pictures.example", "ftp://pictures.example", "http://"} {
-		if _, err := New(Options{Accounts: s.accounts, Register: s.engine.Register, Refuse: s.engine.Refuse, PublicURL: url}); err == nil {
+		if _, err := New(Options{Accounts: s.accounts, Register: s.engine.Register, Refuse: s.engine.Refuse, Now: s.clock, PublicURL: url}); err == nil {
 			t.Errorf("New took the address %q", url)
 		}
 	}

@@ -66,7 +66,7 @@ func newSite(t testing.TB, change func(*Options, *account.Options)) *site {
 		Store: store, Now: s.clock, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		PublicURL: s.origin, Mail: postbox{},
 	}
-	o := Options{PublicURL: s.origin, Version: "1.2.3", Models: []Model{{"m1", "general"}}}
+	o := Options{Now: s.clock, PublicURL: s.origin, Version: "1.2.3", Models: []Model{{"m1", "general"}}}
 	if change != nil {
 		change(&o, &people)
 	}
