@@ -82,6 +82,7 @@ type Options struct {
 
 	Rate         auth.Rate // limit of an account key, its tokens and sessions; zero fields: 10 a second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // limit of the operator's own keys; zero means none
+	AccountRate  auth.Rate // limit of all calls of an account, besides Rate; zero or PerSecond < 0 means none
 }
 
 // Engine answers requests. It is safe for concurrent use if the services in Options are.
@@ -114,7 +115,7 @@ func Open(o Options) (*Engine, error) {
 	e.service, err = api.New(api.Options{
 		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: appStore{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
-		KeepPredicted: o.KeepPredicted, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate,
+		KeepPredicted: o.KeepPredicted, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate, AccountRate: o.AccountRate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.Close())

@@ -11,7 +11,7 @@ import (
 // admit authenticates a request and rejects it if it lacks permission. A request that exceeds the rate limit does not count against the
 // quota. A request that fails a later check does.
 //
-//	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
+//	credential ─▶ rates of key and account ─▶ quota ─▶ application or account of the path ─▶ scopes
 func admit(x *call.Call, r *call.Request) error {
 	credential := x.Route.Need.Asks
 	switch {
@@ -26,14 +26,7 @@ func admit(x *call.Call, r *call.Request) error {
 		return err
 	}
 	x.Principal.Page = x.Principal.Page || r.Page
-	limiter := x.Host.Limiters.Account
-	switch {
-	case x.Principal.Free:
-		limiter = x.Host.Limiters.Operator
-	case pageReads(x):
-		limiter = x.Host.Limiters.Page
-	}
-	if err := limiter.Take(x.Principal.Bucket, x.Now); err != nil {
+	if err := limitRate(x); err != nil {
 		return err
 	}
 	if !pageReads(x) {
@@ -45,6 +38,25 @@ func admit(x *call.Call, r *call.Request) error {
 		return err
 	}
 	return x.Route.Need.Check(x.Principal.Scopes)
+}
+
+// limitRate counts the call for the rates of its credential and its account.
+func limitRate(x *call.Call) error {
+	l := &x.Host.Limiters
+	ofBucket, ofAccount := l.Account, l.Owner
+	switch {
+	case x.Principal.Free:
+		ofBucket = l.Operator
+	case pageReads(x):
+		ofBucket, ofAccount = l.Page, l.PageOwner
+	}
+	if err := ofBucket.Take(x.Principal.Bucket, x.Now); err != nil {
+		return err
+	}
+	if account := owner(x); account != "" && !x.Principal.Free {
+		return ofAccount.Take(auth.HashKey(account), x.Now)
+	}
+	return nil
 }
 
 // pageReads reports whether one of our pages reads data to display. A screen of pictures takes many requests, and none of them counts as a
@@ -194,14 +206,22 @@ func bySession(x *call.Call, session string) error {
 	return call.Unless(err, nil)
 }
 
+// owner returns the account for which a call counts; empty: the operator's.
+func owner(x *call.Call) string {
+	if x.App != nil {
+		return x.App.Owner
+	}
+	return x.Principal.Account
+}
+
 // spend counts the call against the quota.
 func spend(x *call.Call) error {
 	if x.Host.Calls == nil {
 		return nil
 	}
-	c := call.CountedCall{Account: x.Principal.Account, By: x.Principal.By, Route: x.Route.Method + " " + x.Route.Path}
+	c := call.CountedCall{Account: owner(x), By: x.Principal.By, Route: x.Route.Method + " " + x.Route.Path}
 	if x.App != nil {
-		c.App, c.Account = x.App.ID, x.App.Owner
+		c.App = x.App.ID
 	}
 	left, err := x.Host.Calls.Spend(x.Ctx, c)
 	if errors.Is(err, auth.ErrQuota) {

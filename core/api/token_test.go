@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
@@ -244,5 +245,82 @@ func TestAccountsBounded(t *testing.T) {
 			}
 			break
 		}
+	}
+}
+
+// TestAccountRate: the calls with all keys, tokens and sessions of an account have one rate besides that of each. Reads of pages, calls of the
+// account's owner by a host, other accounts and the operator have no part in it. A refused call does not count.
+func TestAccountRate(t *testing.T) {
+	e := newEstate(t, map[string]string{"account-rate": "1,6"})
+	one, two := e.settle("anna", 1), e.settle("anna", 2)
+	other, operators := e.settle("bert", 3), e.settle("", 4)
+	e.Now = e.Now.Add(time.Minute)
+	e.People.Spent = nil
+	key := e.NewKey(t, one.Tenant, auth.All)
+	calls := []func() api.Response{
+		func() api.Response { return e.serve(one, api.Request{Method: "GET", Path: "/v2/inputs"}) },
+		func() api.Response {
+			return e.serve(one, api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + key})
+		},
+		func() api.Response { return e.serve(two, api.Request{Method: "GET", Path: "/v2/inputs"}) },
+		func() api.Response {
+			return e.serve(two, api.Request{Method: "GET", Path: "/v2/inputs", Authorization: e.token(two)})
+		},
+		func() api.Response {
+			return e.serve(one, api.Request{Method: "GET", Path: "/v2/users/me/apps", Session: one.session})
+		},
+		func() api.Response {
+			return e.serve(two, api.Request{Method: "GET", Path: long("/v2/inputs", "me", two.App), Session: one.session})
+		},
+	}
+	for i, call := range calls {
+		if got := call(); got.Status != 200 {
+			t.Errorf("call %d = %d %s", i, got.Status, got.Body)
+		}
+	}
+	for i, call := range calls {
+		if got := call(); got.Status != 429 || !slices.Contains(got.Header, api.Field{Name: "Retry-After", Value: "1"}) {
+			t.Errorf("call %d beyond the rate = %d %s %v", i, got.Status, got.Body, got.Header)
+		}
+	}
+	if n := len(e.People.Spent); n != len(calls) {
+		t.Errorf("%d calls count, want %d", n, len(calls))
+	}
+	pages := map[*tenant]string{}
+	for _, n := range []*tenant{one, two, e.settle("anna", 5), e.settle("anna", 6), e.settle("anna", 7)} {
+		client, err := e.Engine.Register.Client(n.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, _, err := e.Mint.Issue(auth.Claims{App: n.App, Client: client.ID, Generation: client.Generation, Page: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[n] = "Bearer " + token
+	}
+	for name, got := range map[string]api.Response{
+		"a read of a page": e.serve(one, api.Request{Method: "GET", Path: "/v2/inputs", Authorization: pages[one]}),
+		"a host's call":    e.serve(one, api.Request{Method: "GET", Path: "/v2/inputs", App: one.App}),
+		"another account":  e.serve(other, api.Request{Method: "GET", Path: "/v2/inputs"}),
+		"the operator":     e.serve(operators, api.Request{Method: "GET", Path: "/v2/inputs"}),
+	} {
+		if got.Status != 200 {
+			t.Errorf("%s = %d %s", name, got.Status, got.Body)
+		}
+	}
+	reads := 1
+	for n, token := range pages {
+		for ; e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", Authorization: token}).Status == 200; reads++ {
+			if reads > 5000 {
+				t.Fatal("the reads of pages have no rate")
+			}
+		}
+	}
+	if reads != 4000 {
+		t.Errorf("the pages of an account read %d times at once, want 4000", reads)
+	}
+	e.Now = e.Now.Add(time.Second)
+	if got := calls[1](); got.Status != 200 {
+		t.Errorf("a second later = %d %s", got.Status, got.Body)
 	}
 }

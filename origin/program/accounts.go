@@ -12,6 +12,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/account"
@@ -22,10 +23,11 @@ import (
 
 // peopleSettings are the settings of accounts.
 type peopleSettings struct {
-	closed       bool  // sign-up is disabled
-	demo         bool  // visitors are signed in to a demo account
-	calls        int64 // monthly calls of each account; 0: unlimited
-	signUps      int   // sign-ups per hour and client address; 0: unlimited
+	closed       bool      // sign-up is disabled
+	demo         bool      // visitors are signed in to a demo account
+	calls        int64     // monthly calls of each account; 0: unlimited
+	signUps      int       // sign-ups per hour and client address; 0: unlimited
+	rate         auth.Rate // limit of all calls of an account
 	unverified   account.Storage
 	verified     account.Storage
 	smtp         string
@@ -37,6 +39,8 @@ type peopleSettings struct {
 func peopleFlags(f *pflag.FlagSet) {
 	f.String("sign-up", "open", "who can sign up: `open|closed`; open means anyone. The first account uses the link printed at the start")
 	f.Int64("plan-calls", 0, "monthly `calls` of a verified account; 0 means unlimited. Unverified accounts get 100 in total")
+	f.Float64("account-rate", 100, "rate limit in `calls` per second for all keys, tokens and sessions of an account together, besides --rate; 0 means unlimited")
+	f.Int("account-burst", 1000, "burst size of --account-rate, in `calls`")
 	f.Int("sign-ups", 5, "`sign-ups` per hour and client address, an IPv6 /64 network counting as one; 0 means unlimited")
 	f.Int64("unverified-inputs", 10_000, "stored `inputs` of an unverified account, over all its applications; 0 means unlimited")
 	f.String("unverified-storage", "500MB", "`size` of an unverified account's pictures and records, such as 500MB; 0 means unlimited")
@@ -82,10 +86,13 @@ func parsePeople(k *koanf.Koanf, serve *server.Settings) (s peopleSettings, err 
 	return s, nil
 }
 
-// parseLimits reads the storage limits of accounts, and the limit of sign-ups per client address.
+// parseLimits reads the storage limits and the rate of accounts, and the limit of sign-ups per client address.
 func (s *peopleSettings) parseLimits(k *koanf.Koanf) error {
 	signUps, err := count(k, "sign-ups")
 	if err != nil {
+		return err
+	}
+	if s.rate, err = server.ParseRate(k, "account-rate", "account-burst"); err != nil {
 		return err
 	}
 	s.signUps = int(signUps)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/account"
@@ -346,8 +347,8 @@ func TestPeopleSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
-		t.Errorf("settings = %+v, want limits of sign-ups and storage alone", o.people)
+	if o.people != (peopleSettings{signUps: 5, rate: auth.Rate{PerSecond: 100, Burst: 1000}, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
+		t.Errorf("settings = %+v, want limits of sign-ups, calls and storage alone", o.people)
 	}
 	if o.retention != (partition.Retention{Age: 720 * time.Hour, MaxOffline: 2160 * time.Hour, Writes: 168 * time.Hour}) {
 		t.Errorf("logs are kept for %+v", o.retention)

@@ -116,16 +116,20 @@ func TestSignUpsOfAddresses(t *testing.T) {
 	}
 }
 
-// TestStorageSettings reads the limits of storage and sign-ups.
+// TestStorageSettings reads the limits of storage, sign-ups and calls per second.
 func TestStorageSettings(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{nil, "5 {10000 524288000} {0 0}"},
-		{[]string{"--sign-ups", "0", "--unverified-inputs", "0", "--unverified-storage", "0"}, "0 {0 0} {0 0}"},
-		{[]string{"--verified-inputs", "7", "--verified-storage", "2GB"}, "5 {10000 524288000} {7 2147483648}"},
+		{nil, "5 {10000 524288000} {0 0} {100 1000}"},
+		{[]string{"--sign-ups", "0", "--unverified-inputs", "0", "--unverified-storage", "0"}, "0 {0 0} {0 0} {100 1000}"},
+		{[]string{"--verified-inputs", "7", "--verified-storage", "2GB"}, "5 {10000 524288000} {7 2147483648} {100 1000}"},
+		{[]string{"--account-rate", "0.5", "--account-burst", "3"}, "5 {10000 524288000} {0 0} {0.5 3}"},
+		{[]string{"--account-rate", "0"}, "5 {10000 524288000} {0 0} {-1 0}"},
 		{[]string{"--sign-ups", "-1"}, "sign-ups"},
+		{[]string{"--account-rate", "-1"}, "account-rate"},
+		{[]string{"--account-burst", "0"}, "account-burst"},
 		{[]string{"--unverified-inputs", "-1"}, "unverified-inputs"},
 		{[]string{"--verified-storage", "much"}, "verified-storage"},
 	} {
@@ -135,7 +139,7 @@ func TestStorageSettings(t *testing.T) {
 			got = err.Error()
 		} else {
 			people := &o.people
-			got = fmt.Sprint(people.signUps, people.unverified, people.verified)
+			got = fmt.Sprint(people.signUps, people.unverified, people.verified, people.rate)
 		}
 		if got != c.want && (err == nil || !strings.HasPrefix(got, c.want+":")) {
 			t.Errorf("%v = %s, want %s", c.args, got, c.want)

@@ -267,21 +267,29 @@ func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
 	if s.TokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.TokenLife < time.Second || s.TokenLife > token.MaxLife {
 		return Usagef("token-ttl: %q is not a duration from 1s to %v", k.String("token-ttl"), token.MaxLife)
 	}
-	burst := k.Int("burst")
-	if burst < 1 {
-		return Usagef("burst: %q is not a number of calls", k.String("burst"))
+	if s.Rate, err = ParseRate(k, "rate", "burst"); err != nil {
+		return err
 	}
-	for name, rate := range map[string]*auth.Rate{"rate": &s.Rate, "cli-key-rate": &s.OperatorRate} {
-		n, err := strconv.ParseFloat(k.String(name), 64)
-		if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
-			return Usagef("%s: %q is not a number of calls per second", name, k.String(name))
-		}
-		*rate = auth.Rate{PerSecond: n, Burst: burst}
-		if n == 0 {
-			*rate = auth.Rate{PerSecond: -1}
-		}
+	if s.OperatorRate, err = ParseRate(k, "cli-key-rate", "burst"); err != nil {
+		return err
 	}
 	return s.parseHosted(k)
+}
+
+// ParseRate reads a rate of calls and its burst from the settings with these names. If the rate is 0, it returns a rate without a limit.
+func ParseRate(k *koanf.Koanf, rate, burst string) (auth.Rate, error) {
+	atOnce := k.Int(burst)
+	if atOnce < 1 {
+		return auth.Rate{}, Usagef("%s: %q is not a number of calls", burst, k.String(burst))
+	}
+	n, err := strconv.ParseFloat(k.String(rate), 64)
+	if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
+		return auth.Rate{}, Usagef("%s: %q is not a number of calls per second", rate, k.String(rate))
+	}
+	if n == 0 {
+		return auth.Rate{PerSecond: -1}, nil
+	}
+	return auth.Rate{PerSecond: n, Burst: atOnce}, nil
 }
 
 // parseHosted reads the rates below /hosted/.

@@ -149,9 +149,11 @@ func NewGuestWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, 
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits, Rate: auth.Rate{PerSecond: -1},
 	}
-	if rate, ok := settings["rate"]; ok {
-		if _, err := fmt.Sscanf(rate, "%g,%d", &w.options.Rate.PerSecond, &w.options.Rate.Burst); err != nil {
-			t.Fatal(err)
+	for name, rate := range map[string]*auth.Rate{"rate": &w.options.Rate, "account-rate": &w.options.AccountRate} {
+		if value, ok := settings[name]; ok {
+			if _, err := fmt.Sscanf(value, "%g,%d", &rate.PerSecond, &rate.Burst); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if maxAnswer, ok := settings["max-answer"]; ok {

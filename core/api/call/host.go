@@ -56,6 +56,7 @@ type Options struct {
 
 	Rate         auth.Rate // limit of each key, token or session of an account; zero: 10 per second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // the same limit for keys of the operator; zero: none
+	AccountRate  auth.Rate // limit of all calls of an account, besides Rate; zero or PerSecond < 0: none
 }
 
 // Hosting stores pictures at URLs that nobody can guess. *blob.HostedNames implements it.
@@ -80,13 +81,18 @@ type Host struct {
 // limiters limit the rates of callers.
 type limiters struct {
 	Account, Operator *auth.Limiter // by Principal.Bucket
+	Owner             *auth.Limiter // by account
 	Page              *auth.Limiter // by Principal.Bucket, for reads by our pages
+	PageOwner         *auth.Limiter // by account, for reads by our pages
 	Client, Guess     *auth.Limiter // POST /v2/token, by client id: with the correct secret, with a wrong one
 	Remote            *auth.Limiter // POST /v2/token, by Request.Remote
 }
 
 // pageRate is the rate at which a page may read what it shows: several screens of pictures at once.
 var pageRate = auth.Rate{PerSecond: 100, Burst: 1000}
+
+// ownerPageRate is the rate at which all pages of an account may read, if the account has a rate.
+var ownerPageRate = auth.Rate{PerSecond: 4 * pageRate.PerSecond, Burst: 4 * pageRate.Burst}
 
 // Rates of requests for tokens, which clients renew every few minutes. Wrong secrets are counted separately, so that a caller who knows
 // only a client's id cannot lock its owner out.
@@ -109,8 +115,15 @@ func newLimiters(o *Options) limiters {
 	if o.OperatorRate.Burst == 0 {
 		o.OperatorRate.Burst = 100
 	}
+	ownerPages := ownerPageRate
+	if o.AccountRate.PerSecond <= 0 {
+		ownerPages = auth.Rate{}
+	}
 	limiter := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, maxLimited) }
-	return limiters{limiter(o.Rate), limiter(o.OperatorRate), limiter(pageRate), limiter(clientRate), limiter(guessRate), limiter(remoteRate)}
+	return limiters{
+		Account: limiter(o.Rate), Operator: limiter(o.OperatorRate), Owner: limiter(o.AccountRate), Page: limiter(pageRate), PageOwner: limiter(ownerPages),
+		Client: limiter(clientRate), Guess: limiter(guessRate), Remote: limiter(remoteRate),
+	}
 }
 
 // NewHost checks the options and fills in defaults. It returns [ErrOptions] for missing and malformed options.
