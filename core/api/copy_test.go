@@ -211,10 +211,10 @@ func TestCopyStatus(t *testing.T) {
 	a.Pull(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	a.SyncStatus = api.SyncStatus{
-		Origin: "https://origin.test", Phase: "connecting", Head: 7, Contact: at, AsOf: at.Add(time.Second), Denied: "the key was deleted", Problem: "no route", Retry: at.Add(time.Minute),
+		Origin: "https://origin.test", Phase: "connecting", Head: 7, Contact: at, AsOf: at.Add(time.Second), Denied: "the key was deleted", Problem: "no route", Limit: "Calls", Retry: at.Add(time.Minute),
 	}
 	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","site":2,"cursor":2,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
-		`"as_of":"2026-01-02T03:04:06.000006Z","queued":0,"sent":0,"conflicts":0,"denied":"the key was deleted","problem":"no route","retry":"2026-01-02T03:05:05.000006Z"}}`
+		`"as_of":"2026-01-02T03:04:06.000006Z","queued":0,"sent":0,"conflicts":0,"denied":"the key was deleted","problem":"no route","limit":"Calls","retry":"2026-01-02T03:05:05.000006Z"}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status %s, want %s", got, want)
 	}

@@ -88,7 +88,10 @@ func (m *Machine) wrong(l *lane, err error) error {
 func (m *Machine) backOff(l *lane, least time.Duration, err error) {
 	l.fails++
 	l.next = m.at + max(pause(l.fails, m.o.Rand), min(least, maxPause))
-	l.wrong = fmt.Sprintf("%s: %v", l.name, err)
+	l.wrong, l.over = fmt.Sprintf("%s: %v", l.name, err), ""
+	if refusal, ok := errors.AsType[*wire.Refusal](err); ok {
+		l.over = refusal.Limit
+	}
 }
 
 // handleLostAnswer ends a request whose answer did not arrive completely.

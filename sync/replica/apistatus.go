@@ -7,6 +7,6 @@ import "github.com/sightline-dev/sightline/core/api"
 func (s *Status) APIStatus(origin string) api.SyncStatus {
 	return api.SyncStatus{
 		Origin: origin, Phase: s.Phase.String(), Head: s.Head, Contact: s.Contact, AsOf: s.AsOf,
-		Accepted: s.Accepted, Folded: s.Folded, Denied: s.Denied, Problem: s.Problem, Retry: s.Retry,
+		Accepted: s.Accepted, Folded: s.Folded, Denied: s.Denied, Problem: s.Problem, Limit: s.Limit, Retry: s.Retry,
 	}
 }

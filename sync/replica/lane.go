@@ -29,6 +29,7 @@ type lane struct {
 	next  time.Duration // earliest time of the next request
 	fails int           // consecutive failures
 	wrong string        // last failure, for people; empty after a success
+	over  string        // name of the origin's limit in the last failure; empty: none
 
 	status int         // status of the answer in progress; 0: nothing arrived
 	header []api.Field // header of the answer in progress
@@ -45,7 +46,7 @@ func (l *lane) endRequest() {
 }
 
 // succeeded resets the failures and the pause after progress.
-func (l *lane) succeeded() { l.fails, l.next, l.wrong = 0, 0, "" }
+func (l *lane) succeeded() { l.fails, l.next, l.wrong, l.over = 0, 0, "", "" }
 
 // pause returns the time that a lane waits after some failures in a row. It doubles from half a second to a minute. Up to half of it is
 // subtracted at random, so that replicas that were disconnected together do not come back together.

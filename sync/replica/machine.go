@@ -270,7 +270,7 @@ func (m *Machine) advance() error {
 					return err
 				}
 			} else if m.isIdle(i) {
-				l.wrong = ""
+				l.wrong, l.over = "", ""
 			}
 		}
 	}

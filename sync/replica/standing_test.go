@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // TestStanding compares APIStatus with the machine's status, from a write to its confirmation.
@@ -15,11 +16,11 @@ func TestStanding(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	s := replica.Status{
 		Phase: replica.Pulling, Cursor: 4, Head: 9, Contact: at, AsOf: at.Add(-time.Second), Issued: 7, Accepted: 6, Folded: 5,
-		Denied: "the key was deleted", Problem: "no route", Retry: at.Add(time.Minute),
+		Denied: "the key was deleted", Problem: "no route", Limit: wire.LimitCalls, Retry: at.Add(time.Minute),
 	}
 	want := api.SyncStatus{
 		Origin: "https://origin.example", Phase: "pulling", Head: 9, Contact: at, AsOf: at.Add(-time.Second), Accepted: 6, Folded: 5,
-		Denied: "the key was deleted", Problem: "no route", Retry: at.Add(time.Minute),
+		Denied: "the key was deleted", Problem: "no route", Limit: wire.LimitCalls, Retry: at.Add(time.Minute),
 	}
 	if diff := cmp.Diff(want, s.APIStatus("https://origin.example")); diff != "" {
 		t.Errorf("Standing (-want +got):\n%s", diff)

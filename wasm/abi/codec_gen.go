@@ -502,6 +502,7 @@ func putReplicaStatus(e *field.Encoder, x *replica.Status) {
 	e.Text(32, x.Problem)
 	e.Text(33, x.Denied)
 	e.Text(34, x.Renewed)
+	e.Text(35, x.Limit)
 }
 
 func putReply(e *field.Encoder, x *reply) {
@@ -1158,6 +1159,8 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 			x.Denied = d.Text()
 		case 34:
 			x.Renewed = d.Text()
+		case 35:
+			x.Limit = d.Text()
 		}
 	}
 }

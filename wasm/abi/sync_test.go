@@ -92,7 +92,7 @@ func fullSyncResult() abi.SyncResult {
 		Status: replica.Status{
 			Phase: replica.Purged, Site: 9, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(4 * time.Millisecond), Issued: 3,
 			Accepted: 4, Folded: 5, Chunks: 6, ChunksDone: 7, Uploads: 8, Downloads: 9, BlobsSent: 10, BlobsGot: 11, Rebases: 12,
-			Repairs: 13, Audited: at.Add(8 * time.Millisecond), Refused: 14, Problem: "no route", Denied: "key", Renewed: "site 7",
+			Repairs: 13, Audited: at.Add(8 * time.Millisecond), Refused: 14, Problem: "no route", Denied: "key", Renewed: "site 7", Limit: "Calls",
 			Retry: at.Add(12 * time.Millisecond), Heard: at.Add(16 * time.Millisecond),
 		},
 	}

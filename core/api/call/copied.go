@@ -21,6 +21,7 @@ type SyncStatus struct {
 	Folded   uint64    // last local operation that came back in the origin's log
 	Denied   string    // reason why the origin refuses the replica; empty if it does not, or was not asked
 	Problem  string    // current failure; empty if there is none
+	Limit    string    // name of the origin's limit that stops the sending of local operations; empty if there is none
 	Retry    time.Time // time of the next attempt; zero if none is scheduled
 }
 

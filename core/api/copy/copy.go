@@ -57,6 +57,7 @@ func Status(x *call.Call) error {
 		show.Count(w, "conflicts", conflicts)
 		show.Member(w, "denied", s.Denied)
 		show.Member(w, "problem", s.Problem)
+		show.Member(w, "limit", s.Limit)
 		show.Moment(w, "retry", s.Retry)
 		w.End('}')
 	})

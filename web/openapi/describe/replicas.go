@@ -42,6 +42,7 @@ var copies = []member{
 		always("conflicts", whole(), "Number of conflicts not yet dismissed."),
 		maybe("denied", text(), "Why the origin denies access."),
 		maybe("problem", text(), "Current error."),
+		maybe("limit", text(eg("Calls")), "Limit of the origin because of which the operations cannot be sent now. `Calls`: the account has no calls left."),
 		maybe("retry", when, "When sync tries again."))},
 	{"Operation", closedRecord("A pending operation: made at this replica and not yet confirmed by the origin's log.", operationFields(always("seq", whole(), seqNote),
 		always("state", text(oneOf("queued", "sent")), "`queued`: not yet known to be at the origin. `sent`: acknowledged by the origin."))...)},

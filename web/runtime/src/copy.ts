@@ -53,6 +53,8 @@ export interface CopyStatus {
   conflicts: number;
   denied?: string;
   problem?: string;
+  /** Limit of the origin because of which local operations cannot be sent now; `Calls`: the account has no calls left. */
+  limit?: string;
   retry?: string;
 }
 
