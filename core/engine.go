@@ -92,10 +92,13 @@ type Engine struct {
 	apps     *apps
 	models   *predict.Set
 	hosted   register.Pictures
-	nextApp  int         // index of the next application to take tasks from; used by Take only
-	stepping sync.Mutex  // held by the running Step
-	orphans  atomic.Bool // there may be pictures that nothing references
-	closed   atomic.Bool
+	nextApp  int        // index of the next application to take tasks from; used by Take only
+	stepping sync.Mutex // held by the running Step
+
+	trainings uint64            // number of trainings that Take has handed out
+	trained   map[string]uint64 // number of the last of them, by caller; used by Take only
+	orphans   atomic.Bool       // there may be pictures that nothing references
+	closed    atomic.Bool
 }
 
 // Open makes an engine over a store. It returns api.ErrOptions for missing or invalid settings, register.ErrApplication for an App that
@@ -104,7 +107,7 @@ func Open(o Options) (*Engine, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
-	e := &Engine{models: o.Models, hosted: o.Hosted}
+	e := &Engine{models: o.Models, hosted: o.Hosted, trained: map[string]uint64{}}
 	err := e.openRegister(&o)
 	if err != nil {
 		return nil, err

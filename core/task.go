@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -50,8 +52,8 @@ type Result struct {
 	Training error // error that ended a run early, such as a panic; nil: the run has ended
 }
 
-// Take hands out at most n tasks that are due at now, each once. It takes them from the applications in turn, and at most its
-// [TaskShare] from each caller. If the store is full it hands out none, because the results could not be written. If the store fails,
+// Take hands out at most n tasks that are due at now, each once. It takes trainings from the callers in turn, and other tasks from the
+// applications in turn, at most its [TaskShare] from each caller. If the store is full it hands out none, because the results could not be written. If the store fails,
 // it returns the error together with the tasks that it took before.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
@@ -69,17 +71,12 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 		out += app.queue().Out()
 		pictures[app.caller()] += int(app.out.Load())
 	}
-	var tasks []Task
+	tasks, err := e.takeTrainings(apps, now, min(n, maxTrainings-out))
+	if err != nil {
+		return tasks, err
+	}
 	for i := range apps {
 		app := apps[(e.nextApp+i)%len(apps)]
-		runs, queue, err := app.takeTrainings(now, min(n-len(tasks), maxTrainings-out))
-		for _, run := range runs {
-			tasks = append(tasks, Task{Training: run, run: run, app: app, queue: queue})
-		}
-		if err != nil {
-			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
-		}
-		out += len(runs)
 		appTasks, err := e.takeOf(app, now, n-len(tasks), pictures[app.caller()])
 		for i := range appTasks {
 			if job := appTasks[i].Picture; job != nil {
@@ -94,6 +91,34 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 		}
 	}
 	e.nextApp++ // another application is first in the next call
+	return tasks, nil
+}
+
+// takeTrainings hands out at most n trainings, one after another, to the caller that got one longest ago. So an account with many
+// applications delays the training of another caller by no more than the trainings that run.
+func (e *Engine) takeTrainings(apps []*application, now time.Time, n int) (tasks []Task, err error) {
+	for len(tasks) < n {
+		order := slices.Clone(apps)
+		slices.SortStableFunc(order, func(a, b *application) int { return cmp.Compare(e.trained[a.caller()], e.trained[b.caller()]) })
+		before := len(tasks)
+		for _, app := range order {
+			runs, queue, err := app.takeTrainings(now, 1)
+			for _, run := range runs {
+				tasks = append(tasks, Task{Training: run, run: run, app: app, queue: queue})
+				e.trainings++
+				e.trained[app.caller()] = e.trainings
+			}
+			if err != nil {
+				return tasks, fmt.Errorf("application %s: %w", app.ID, err)
+			}
+			if len(runs) > 0 {
+				break
+			}
+		}
+		if len(tasks) == before {
+			break
+		}
+	}
 	return tasks, nil
 }
 

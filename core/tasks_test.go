@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -55,5 +57,63 @@ func TestInputsInTurn(t *testing.T) {
 	take()
 	if out[second.App] != 1 {
 		t.Errorf("another application has none of %d tasks: %v", maxTasks, out)
+	}
+}
+
+// TestTrainingsOfAccountsInTurn requests many trainings in six applications of an account. Each training of another caller is one of the next
+// two that end.
+func TestTrainingsOfAccountsInTurn(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	call := func(n apitest.Tenant, method, path, body string) string {
+		t.Helper()
+		got := w.Serve(t, api.Request{Method: method, Path: "/v2" + path, Body: []byte(body), Authorization: "Key " + n.Key})
+		if got.Status != 200 {
+			t.Fatalf("%s %s = %d %s", method, path, got.Status, got.Body)
+		}
+		return string(got.Body)
+	}
+	settle := func(owner string) apitest.Tenant {
+		n := w.NewTenant(t, owner, "en")
+		call(n, "POST", "/inputs", `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}},`+
+			`{"data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"cold"}]}}]}`)
+		call(n, "POST", "/models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]}}}}`)
+		w.Step(t, time.Second)
+		return n
+	}
+	train := func(n apitest.Tenant) { call(n, "POST", "/models/heat/versions", "") }
+	ours := []apitest.Tenant{settle("anna"), settle("anna"), settle("anna"), settle("anna"), settle("anna"), settle("anna")}
+	others := []apitest.Tenant{settle(""), settle("bert")}
+	for range 4 {
+		for _, n := range ours {
+			train(n)
+		}
+	}
+	var running []core.Task
+	trainings := func(n apitest.Tenant, versions int) (ended int) {
+		t.Helper()
+		for strings.Count(call(n, "GET", "/models/heat/versions", ""), `"code":21100`) < versions {
+			tasks, err := w.Engine.Take(w.Now, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if running = append(running, tasks...); len(running) != 2 || running[0].Training == nil || running[1].Training == nil {
+				t.Fatalf("%d tasks, want two trainings", len(running))
+			}
+			task := running[0]
+			if err := w.Engine.Done(t.Context(), task, w.Do(task)); err != nil {
+				t.Fatal(err)
+			}
+			running = running[1:]
+			ended++
+		}
+		return ended
+	}
+	for round := range 4 {
+		for _, n := range others {
+			train(n)
+			if ended := trainings(n, round+1); ended > 2 {
+				t.Errorf("round %d: the training of another caller ends as number %d", round, ended)
+			}
+		}
 	}
 }
