@@ -46,7 +46,7 @@ func (r *replica) begin(name string, bytes, size int) int {
 }
 
 // TestAccountSendsOneAmount: all applications of an account with limited storage share its bytes of a day. So do unclaimed uploads of any
-// account. Another account, and each application of the operator, has all of its own.
+// account. Another account has the full amount, and so has each application of the operator.
 func TestAccountSendsOneAmount(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) {
 		o.Limits.Uploads = 12

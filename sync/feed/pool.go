@@ -19,7 +19,7 @@ import (
 //	                    │ no
 //	                    └──▶ quota ─▶ place ─▶ make ──▶ read, release
 //
-// Of each application and group a pool has the newest value and the one before it, which readers may still be downloading. No value gives
+// A pool has the newest value of each application and group, and the one before it, which readers may still be downloading. No value gives
 // its place to another value while calls read it, that is until recentUse after the last call.
 type pool[V any] struct {
 	name   string         // of its values, in refusals
