@@ -77,7 +77,6 @@ type drawer struct {
 	serial       int
 	input, model log.Dot  // of the pushed operations
 	fresh        []string // ids of inputs without metadata
-	version      string
 }
 
 // furnish creates what the calls change.
@@ -198,11 +197,11 @@ func (d *drawer) doc(depth int) string {
 	case n < 8:
 		deep := max(depth+d.IntN(5)-2, 1)
 		return strings.Repeat("[", deep) + strings.Repeat("]", deep)
-	case n == 8:
+	case n == 8 && d.rarely(5):
 		return "[" + strings.Repeat("1,", 1950+d.IntN(100)) + "1]"
-	case n == 9:
+	case n == 9 && d.rarely(5):
 		return `"` + strings.Repeat("a", 64<<10-10+d.IntN(20)) + `"`
-	case n < 12:
+	case n > 9 && n < 12:
 		return pick(d, "{", "tru", "01", `"`, "\xff", `{"a":1,"a":2}`, `"\ud800"`, "1 2")
 	}
 	return `{` + quote(d.text()) + `:[1,{"b":2}]}`
@@ -210,7 +209,7 @@ func (d *drawer) doc(depth int) string {
 
 func (d *drawer) labels() []log.Label {
 	n := 1 + d.IntN(3)
-	if d.rarely(30) {
+	if d.rarely(200) {
 		n = 999 + d.IntN(3)
 	}
 	var out []log.Label
@@ -332,7 +331,7 @@ func (d *drawer) outputsPatch() (log.Body, api.Request) {
 	b := &log.OutputsPatch{Input: d.input}
 	var all []string
 	n := 1 + d.IntN(3)
-	if d.rarely(30) {
+	if d.rarely(200) {
 		n = 999 + d.IntN(3)
 	}
 	action := pick(d, "merge", "remove")
@@ -368,7 +367,7 @@ func (d *drawer) conceptName() (log.Body, api.Request) {
 
 func (d *drawer) concepts() []string {
 	n := d.IntN(3)
-	if d.rarely(60) {
+	if d.rarely(400) {
 		n = 4999 + d.IntN(3)
 	}
 	var out []string
