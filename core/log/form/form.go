@@ -55,7 +55,15 @@ func IsPublicID(id string) bool { return strings.HasPrefix(id, PublicPrefix) }
 // IsText reports whether s is valid UTF-8 of at most limit bytes without control characters, which a terminal or a log viewer would
 // execute.
 func IsText(s string, limit int) bool {
-	return len(s) <= limit && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+	if len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' { // most texts are printable ASCII
+			return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+		}
+	}
+	return true
 }
 
 // Line returns s as a text of at most limit bytes: each control character and each invalid byte becomes a space.
