@@ -144,16 +144,17 @@ func (p *plans) get(ctx context.Context, owner string, k key) (*plan, error) {
 	p.mu.Unlock()
 	defer p.leave(k, m)
 
-	late := time.NewTimer(maxWait)
-	defer late.Stop()
+	waiting, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
 	select {
 	case <-m.done:
 		return m.plan, m.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-late.C:
-		return nil, fmt.Errorf("%w: the plan of a hosted file takes too long", api.ErrBusy)
+	case <-waiting.Done():
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("%w: the plan of a hosted file takes too long", api.ErrBusy)
 }
 
 // leave uncounts a reader. The last one cancels a plan in progress, so that the next reader starts a new one.
