@@ -36,6 +36,7 @@ func TestNode(t *testing.T) {
 		"shared":    credentials,
 		"local":     localOnly,
 		"small":     checkThumbnails,
+		"stored":    checkStored,
 		"slow urls": slowURLs,
 		"rollback":  rolledBack,
 		"restored":  restoredEdge,

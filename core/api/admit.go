@@ -12,7 +12,9 @@ import (
 // quota. A request that fails a later check does.
 //
 //	credential ─▶ rates of key and account ─▶ quota ─▶ application or account of the path ─▶ scopes
-func admit(x *call.Call, r *call.Request) error {
+//
+// has reports whether the caller's cache has the answer; see [route]. Such a request needs everything except the rates and the quota.
+func admit(x *call.Call, r *call.Request, has func(*call.Call) bool) error {
 	credential := x.Route.Need.Asks
 	switch {
 	case (credential == auth.OfAccount || credential == auth.OfNobody) && x.At.Long:
@@ -26,6 +28,9 @@ func admit(x *call.Call, r *call.Request) error {
 		return err
 	}
 	x.Principal.Page = x.Principal.Page || r.Page
+	if has != nil && x.Known != "" && permit(x) == nil && has(x) {
+		return nil
+	}
 	if err := limitRate(x); err != nil {
 		return err
 	}
@@ -34,6 +39,11 @@ func admit(x *call.Call, r *call.Request) error {
 			return err
 		}
 	}
+	return permit(x)
+}
+
+// permit checks whether an identified caller may use the route.
+func permit(x *call.Call) error {
 	if err := arrive(x); err != nil {
 		return err
 	}

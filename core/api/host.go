@@ -57,6 +57,9 @@ var (
 	ErrAccountRequest = call.ErrAccountRequest
 )
 
+// MatchesTag reports whether known, a value of If-None-Match, contains an entity tag. [call.MatchesTag] describes the form.
+func MatchesTag(known, tag string) bool { return call.MatchesTag(known, tag) }
+
 // RespondWith returns a completed exchange with a response from elsewhere, such as [Service.Refuse].
 func RespondWith(r Response) *Exchange { return call.RespondWith(r) }
 

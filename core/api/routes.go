@@ -21,10 +21,20 @@ type route struct {
 	call.Route
 	segments []string
 	handle   func(*call.Call) error
+
+	// has reports whether the caller's cache has the answer of an admitted call. Such a call is neither counted nor limited, since the cache
+	// asks at each use. nil: caches do not store the answers.
+	has func(*call.Call) bool
 }
 
 func row(method, path, list string, need auth.Need, handle func(*call.Call) error) route {
-	return route{call.Route{Method: method, Path: path, List: list, Need: need}, strings.Split(path[1:], "/"), handle}
+	return route{Route: call.Route{Method: method, Path: path, List: list, Need: need}, segments: strings.Split(path[1:], "/"), handle: handle}
+}
+
+// cached returns the row of answers that a browser may store.
+func (r route) cached(has func(*call.Call) bool) route {
+	r.has = has
+	return r
 }
 
 // routes are the endpoints of /v2 in the order of the interface's documentation. If two rows match, the first wins, so fixed paths come
@@ -43,7 +53,7 @@ var routes = []route{
 	row("PATCH", "/inputs/{input_id}/data/concepts", "", auth.NeedInputsPatch, inputs.PatchConcepts),
 	row("GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, inputs.Outputs),
 	row("PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, inputs.PatchOutputs),
-	row("GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, inputs.Thumbnail),
+	row("GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, inputs.Thumbnail).cached(inputs.HasThumbnail),
 	row("GET", "/inputs/{input_id}/source", "", auth.NeedInputs, inputs.Source),
 	row("GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, inputs.History),
 	row("GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, inputs.Duplicates),

@@ -33,7 +33,7 @@ func (s *Service) Begin(ctx context.Context, r *call.Request) *call.Exchange {
 	defer x.Release()
 	matched, err := setRoute(x, method, r.Path)
 	if err == nil {
-		err = admit(x, r)
+		err = admit(x, r, matched.has)
 	}
 	if err == nil {
 		err = x.Prepare(r.Body)

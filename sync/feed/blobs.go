@@ -171,7 +171,7 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 		{Name: "Accept-Ranges", Value: "bytes"},
 		{Name: "ETag", Value: `"` + c.hash.String() + `"`},
 		{Name: "Cache-Control", Value: "private, max-age=31536000, immutable"},
-		{Name: "Vary", Value: "Authorization"},
+		{Name: "Vary", Value: "Authorization, X-Clarifai-Session-Token"},
 		exposed,
 	}
 	if !ok {

@@ -524,6 +524,7 @@ func putRequest(e *field.Encoder, x *request) {
 	e.Text(7, x.Request.Remote)
 	e.Bool(8, x.Request.Page)
 	e.Uint(9, x.Room)
+	e.Text(10, x.Request.Known)
 	e.Raw(15, x.Request.Body)
 }
 
@@ -1200,6 +1201,8 @@ func getRequest(d *field.Decoder, x *request) {
 			x.Request.Page = d.Bool()
 		case 9:
 			x.Room = d.Uint()
+		case 10:
+			x.Request.Known = d.Text()
 		case 15:
 			x.Request.Body = d.Raw()
 		}

@@ -88,7 +88,7 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 	if f.Encodings != nil {
 		header = append(header, api.Field{Name: "Vary", Value: "Accept-Encoding"})
 	}
-	if f.Tag != "" && Matches(Header(r, "If-None-Match"), f.Tag) {
+	if f.Tag != "" && api.MatchesTag(Header(r, "If-None-Match"), f.Tag) {
 		return api.Response{Status: 304, Header: header}
 	}
 	for _, e := range f.Encodings {
@@ -101,16 +101,6 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 		}
 	}
 	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: f.Body}
-}
-
-// Matches reports whether header, a value of If-None-Match, contains a tag or *. A weak tag matches, too (RFC 9110, section 13.1.2).
-func Matches(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
-			return true
-		}
-	}
-	return false
 }
 
 // Accepts reports whether the client accepts an encoding: Accept-Encoding lists it, by name or by *, with a weight above 0.

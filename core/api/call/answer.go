@@ -3,6 +3,7 @@ package call
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -58,6 +59,31 @@ func (x *Call) OK(write func(*jsonio.Writer)) error { return x.Answer(StatusOk, 
 func (x *Call) Send(contentType string, body []byte, header ...Field) error {
 	x.Exchange.response = Response{Status: 200, ContentType: contentType, Header: x.headers(header...), Body: body}
 	return nil
+}
+
+// personal are the headers of an answer that a browser may store for the credential that it belongs to. The browser must ask before each
+// use, since the credential or the picture may have been deleted.
+var personal = []Field{{"Cache-Control", "private, no-cache"}, {"Vary", "Authorization, X-Clarifai-Session-Token"}}
+
+// SendTagged is like Send, for a body that a browser may store. tag is the entity tag of body. If the caller has the body, the answer is 304.
+func (x *Call) SendTagged(contentType string, body []byte, tag string) error {
+	header := append([]Field{{"ETag", tag}}, personal...)
+	if !MatchesTag(x.Known, tag) {
+		return x.Send(contentType, body, header...)
+	}
+	x.Exchange.response = Response{Status: 304, Header: x.headers(header...)}
+	return nil
+}
+
+// MatchesTag reports whether known, a value of If-None-Match, contains an entity tag or *. A weak tag matches, too (RFC 9110, section
+// 13.1.2).
+func MatchesTag(known, tag string) bool {
+	for one := range strings.SplitSeq(known, ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 // NoStore prevents caches between this host and the caller from storing an answer with a secret. It returns err.

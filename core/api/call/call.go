@@ -38,6 +38,7 @@ type Call struct {
 	Exchange              Exchange
 	At                    Address        // application in a long path
 	Authorization, Remote string         // as the client sent them
+	Known                 string         // see Request.Known
 	Header                []Field        // header lines of the answer in addition to those of every answer
 	submitted             partition.Span // operations that the call has submitted so far
 	Elsewhere             bool           // the call has submitted operations outside the application
@@ -56,7 +57,7 @@ type Call struct {
 
 // NewCall returns the call of a request. It does not read the body.
 func NewCall(ctx context.Context, h *Host, r *Request) *Call {
-	return &Call{Host: h, Ctx: ctx, Query: r.Query, Authorization: r.Authorization, Remote: r.Remote, memory: r.Memory, Now: h.Clock()}
+	return &Call{Host: h, Ctx: ctx, Query: r.Query, Authorization: r.Authorization, Remote: r.Remote, Known: r.Known, memory: r.Memory, Now: h.Clock()}
 }
 
 // Prepare finds the network that serves the application, and parses the body, for every content type. An absent body

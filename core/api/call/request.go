@@ -14,8 +14,9 @@ type Request struct {
 	Session       string `wire:"5"` // value of the header X-Clarifai-Session-Token; ignored if Authorization is set
 	App           string `wire:"6"` // application, if the host vouches for its owner; empty: that of the credential. Never from the network
 	Caller        string // result of the service's Caller, or Remote for a stranger; set for requests with a body. Never from the network
-	Remote        string `wire:"7"` // address of the caller, for rate limits: IPv4, or the /64 network of IPv6; empty: all count as one
-	Page          bool   `wire:"8"` // the caller is a page of this program, if a host whose callers show keys knows. Never from the network
+	Remote        string `wire:"7"`  // address of the caller, for rate limits: IPv4, or the /64 network of IPv6; empty: all count as one
+	Page          bool   `wire:"8"`  // the caller is a page of this program, if a host whose callers show keys knows. Never from the network
+	Known         string `wire:"10"` // value of the header If-None-Match: entity tags of the answers that the caller's cache has
 	Body          []byte `wire:"15"`
 
 	Memory Memory // memory of the answer; nil: the host does not count it. Never from the network

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/api/call"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -56,6 +57,19 @@ func madeThumbnail(x *call.Call, in *catalog.Input, results []call.Result) error
 	return answerThumbnail(x, r.Analysis.Thumb)
 }
 
+// HasThumbnail reports whether the caller's cache has the thumbnail of the input in the path.
+func HasThumbnail(x *call.Call) bool {
+	v, in, err := inputOfPath(x)
+	if err != nil {
+		return false
+	}
+	thumb, err := v.Thumb(in.Blob, in.Crop)
+	return err == nil && call.MatchesTag(x.Known, tagOf(thumb))
+}
+
+// tagOf returns the entity tag of a thumbnail: equal bytes have equal tags, at each server.
+func tagOf(jpeg []byte) string { return `"` + blob.Sum(jpeg).String()[:24] + `"` }
+
 func answerThumbnail(x *call.Call, jpeg []byte) error {
-	return x.Send("image/jpeg", jpeg, call.Field{Name: "Cache-Control", Value: "private, max-age=3600"})
+	return x.SendTagged("image/jpeg", jpeg, tagOf(jpeg))
 }

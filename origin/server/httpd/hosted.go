@@ -12,7 +12,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/web/static"
 )
 
 // Picture is a hosted picture or video to send.
@@ -57,7 +56,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 	if err != nil {
 		panic(fmt.Errorf("hosted picture: %w", err)) // the server answers and counts it like a bug
 	}
-	if p.Tag != "" && static.Matches(r.Header("If-None-Match"), p.Tag) {
+	if p.Tag != "" && api.MatchesTag(r.Known, p.Tag) {
 		return s.describeHosted(ctx, id, &p, fasthttp.StatusNotModified)
 	}
 	part, status := partOf(r, &p)

@@ -290,6 +290,7 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	raw := h.RawHeaders() // valid as long as the request
 	r.Authorization = field(raw, "Authorization")
 	r.Session = field(raw, "X-Clarifai-Session-Token")
+	r.Known = field(raw, "If-None-Match")
 	r.Remote = network(s.client(ctx))
 	r.Header = func(name string) string { return field(raw, name) }
 	return nil

@@ -157,7 +157,9 @@ var operations = []operation{
 	{
 		method: "GET", path: "/inputs/{input_id}/thumbnail", id: "readThumbnail", tag: "Inputs", picture: true,
 		summary: "Get the thumbnail of an input",
-		note:    "Returns a small JPEG of the input, with its crop applied. The call fails with 404 until the picture has been analysed.",
+		note: "Returns a small JPEG of the input, with its crop applied. The call fails with 404 until the picture has been analysed. " +
+			"A browser may store the JPEG, but asks with `If-None-Match` before each use. If the JPEG is current, the answer is 304, which does " +
+			"not count as a call.",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/source", id: "readSource", tag: "Inputs",

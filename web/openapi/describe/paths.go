@@ -151,7 +151,7 @@ func (op *operation) responses(credential auth.Credential, seen *Observation) (o
 		all = object{{"200", object{
 			{"description", "A JPEG."},
 			{"content", object{{"image/jpeg", object{}}}},
-		}}}
+		}}, {"304", object{{"description", "`If-None-Match` contains the tag of the JPEG."}}}}
 	} else {
 		media, err := seen.examplesOf(op, object{{"schema", ref(op.answer)}})
 		if err != nil {

@@ -283,6 +283,8 @@ export class Client {
     const session = r.headers.get('X-Clarifai-Session-Token');
     if (authorization) request.authorization = authorization;
     if (session) request.session = session;
+    const known = r.headers.get('If-None-Match');
+    if (known) request.known = known;
     if (r.body) request.body = new Uint8Array(await r.arrayBuffer());
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     const frames = init?.onFrames;

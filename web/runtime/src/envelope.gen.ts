@@ -662,6 +662,8 @@ export interface Request {
   page?: boolean | undefined;
   /** maximum size of the answer for which the host has memory now, in bytes; absent: unlimited */
   room?: number | undefined;
+  /** value of the header If-None-Match: entity tags of the answers that the caller's cache has */
+  known?: string | undefined;
   body?: Uint8Array | undefined;
 }
 
@@ -675,6 +677,7 @@ export function putRequest(w: Writer, x: Request): Writer {
   w.text(7, x.remote);
   w.bool(8, x.page);
   w.uint(9, x.room);
+  w.text(10, x.known);
   w.raw(15, x.body);
   return w;
 }

@@ -166,6 +166,7 @@ interface Scope {
         query: new URL(request.url).search.slice(1),
         authorization: request.headers.get('Authorization') ?? '',
         session: request.headers.get('X-Clarifai-Session-Token') ?? '',
+        known: request.headers.get('If-None-Match') ?? '',
         body,
       },
     };
