@@ -156,6 +156,16 @@ export class PrivateFiles implements StoreFiles {
     return new PrivateFiles(folder, handles);
   }
 
+  /** Lists the names of all stores; none if the browser has no private file system. */
+  static async stores(): Promise<string[]> {
+    try {
+      const root = await navigator.storage.getDirectory();
+      return await new PrivateFolder(await root.getDirectoryHandle('sightline')).list();
+    } catch {
+      return [];
+    }
+  }
+
   /** Deletes the files of a store. It rejects while a tab has them open. */
   static async remove(store: string): Promise<void> {
     const root = await navigator.storage.getDirectory();

@@ -60,6 +60,9 @@ export const Sightline = {
     );
   },
 
+  /** Lists the names of the private stores of the page's origin. */
+  stores: (): Promise<string[]> => PrivateFiles.stores(),
+
   /** Deletes a private store. It rejects while a tab has it open. */
   remove: (name = 'main'): Promise<void> => PrivateFiles.remove(name),
 };
