@@ -31,6 +31,7 @@ var journeys = []journey{
 	{script: "grid.js", serve: []string{"--demo"}},
 	{script: "keys.js", serve: []string{"--demo"}, always: true},
 	{script: "kill.js", serve: []string{"--demo"}},
+	{script: "leaving.js", serve: []string{}, always: true},
 	{script: "look.js", serve: []string{"--demo"}},
 	{script: "second.js"},
 	{script: "states.js", serve: []string{"--demo"}},
@@ -39,7 +40,7 @@ var journeys = []journey{
 	{script: "video.js", serve: []string{"--demo"}},
 }
 
-// TestJourneys runs the scripts in a browser, four of them in make test and all in make nightly. THROTTLE=4 makes the browser's pages
+// TestJourneys runs the scripts in a browser, five of them in make test and all in make nightly. THROTTLE=4 makes the browser's pages
 // four times slower.
 func TestJourneys(t *testing.T) {
 	if testing.Short() {

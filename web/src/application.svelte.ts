@@ -11,7 +11,7 @@ import { revoke } from './blobs';
 import { apps, Failure, pageToken, soon } from './console';
 import type { EdgeStatus } from './edgeStatus.svelte';
 import { loadWords } from './i18n.svelte';
-import { isDeclined, type OfflineApp, offlineApp, setDeclined } from './offlineApps';
+import { isDeclined, isForeign, type OfflineApp, offlineApp, ownOfflineApps, setDeclined } from './offlineApps';
 import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Replica } from './replica.svelte';
@@ -64,8 +64,13 @@ export class Application {
 
   constructor(id: string) {
     this.id = id;
-    this.#hasUnopenedCopy = !edge() && offlineApp(id) !== undefined;
-    this.#token = new Token(() => pageToken(id, offlineApp(id) && soon()));
+    this.#hasUnopenedCopy = !edge() && this.#storedCopy !== undefined;
+    this.#token = new Token(() => pageToken(id, this.#storedCopy && soon()));
+  }
+
+  /** The entry of the application's copy on this device, unless it belongs to another account. */
+  get #storedCopy(): OfflineApp | undefined {
+    return isForeign(this.id) ? undefined : offlineApp(this.id);
   }
 
   /** The pending operations: of the replica on this device, or of the edge. */
@@ -124,7 +129,7 @@ export class Application {
   askRemote: Fetch = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<SourcedAnswer> {
-    const offlineCopy = offlineApp(this.id);
+    const offlineCopy = this.#storedCopy;
     if (offlineCopy && !this.copy) await waitForSession();
     const alone = this.copy
       ? this.copy.isOfflineByChoice || this.#isUnreachable
@@ -268,7 +273,7 @@ export class Application {
 
   /** Waits up to 2 seconds until this browser's replica can answer: changes of a previous page may exist only in the replica. */
   async waitForCopy(): Promise<void> {
-    if (!offlineApp(this.id)) return;
+    if (!this.#storedCopy) return;
     const canAnswer = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.isComplete && copy.offline));
     for (const startedAt = performance.now(); !canAnswer() && performance.now() - startedAt < patience; )
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -335,14 +340,15 @@ export class Application {
       void this.edgeStatus.start();
       return;
     }
-    const offlineCopy = offlineApp(this.id);
-    // If the server answers, it decides who owns the replica. Offline, the user of the device owns it.
-    if (offlineCopy && isUnknown()) {
+    const offlineCopy = this.#storedCopy;
+    // If the server answers, it decides who owns the replica. Offline, the account of the last session here does, until it signs out.
+    const isOwn = ownOfflineApps().some(({ id }) => id === this.id);
+    if (isOwn && offlineCopy && isUnknown()) {
       this.#noteUnreachable();
       return this.join(offlineCopy);
     }
     await this.#token.get().catch((failure) => {
-      if (!(offlineCopy && failure instanceof Failure && failure.status === 0)) throw failure;
+      if (!(isOwn && failure instanceof Failure && failure.status === 0)) throw failure;
     });
     if (offlineCopy) return this.join(offlineCopy);
     const session = sessionState();
@@ -356,7 +362,7 @@ export class Application {
 
   /** Opens a replica on this device and records it. With `lasting` it does so only if the replica's store outlives the page. */
   async join(app: OfflineApp, { lasting = false } = {}): Promise<void> {
-    if (this.copy) return;
+    if (this.copy || isForeign(this.id)) return;
     const { Replica } = await import('./replica.svelte');
     if (this.copy) return;
     const copy = new Replica(app);

@@ -1,6 +1,6 @@
 // The current application of the pages: the one in the URL, otherwise the last selected one.
 import * as api from './console';
-import { offlineApps } from './offlineApps';
+import { claimOfflineApps, ownOfflineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
 import { Resource } from './resource.svelte';
 import { currentAddress } from './router.svelte';
@@ -19,7 +19,12 @@ export interface AppInfo {
 /** The applications of the signed-in user. At an edge, they are those of the pasted keys; at a demonstration's edge, all of them. */
 export const myApps = new Resource<readonly (AppInfo & { readonly inputs: number })[]>(async () => {
   const edgeInfo = edge();
-  return edgeInfo && !edgeInfo.open ? pastedKeys().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // the list of keys has no counts
+  if (edgeInfo && !edgeInfo.open) return pastedKeys().map((one) => ({ ...one, inputs: 0 })); // the list of keys has no counts
+  const apps = await api.apps();
+  const session = sessionState();
+  const account = session.is === 'known' ? session.session.account : null;
+  if (account) claimOfflineApps(account.id, apps);
+  return apps;
 });
 
 let lastApp = $state(readChoice('app'));
@@ -28,7 +33,7 @@ let lastApp = $state(readChoice('app'));
 export function applications(): readonly AppInfo[] {
   if (myApps.data) return myApps.data;
   if (edge()) return pastedKeys();
-  return sessionState().is === 'failed' || myApps.failure !== undefined ? offlineApps() : [];
+  return sessionState().is === 'failed' || myApps.failure !== undefined ? ownOfflineApps() : [];
 }
 
 /** Returns the current application of the pages; undefined if there is none, or if it is not known yet. */

@@ -2,6 +2,7 @@ import { mount } from 'svelte';
 import App from './App.svelte';
 import { startRouter } from './router.svelte';
 import { loadSession } from './session.svelte';
+import { readChoice } from './storage';
 import './style/tokens.css';
 import './style/base.css';
 import { preferredLanguage, setLanguage } from './i18n.svelte';
@@ -20,6 +21,8 @@ for (const kind of ['dragover', 'drop'] as const) {
   addEventListener(kind, last, { capture: true });
 }
 
+// Before a page opens a store again.
+if (readChoice('leaving')) await import('./deviceData').then((d) => d.finishRemoval()).catch(() => {});
 startRouter();
 void loadSession();
 // No page works without messages, so this repeats until they are loaded.

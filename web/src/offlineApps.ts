@@ -5,6 +5,7 @@ export interface OfflineApp {
   readonly id: string;
   readonly name: string;
   readonly language: string;
+  readonly account?: string; // whose session created it; copies of earlier programs get it later, see claimOfflineApps
   readonly offline?: boolean; // the person switched contact off
   readonly eager?: boolean; // downloads all pictures at once, not on demand
   readonly whole?: boolean; // the replica was once as complete as the origin
@@ -22,6 +23,27 @@ export function offlineApps(): readonly OfflineApp[] {
 /** Returns the stored entry of an application; undefined if there is none. */
 export function offlineApp(id: string): OfflineApp | undefined {
   return offlineApps().find((one) => one.id === id);
+}
+
+/**
+ * Returns the copies that open without a network: those of the account of the last session here. After a sign-out there are none. An
+ * expired session is not a sign-out.
+ */
+export function ownOfflineApps(): readonly OfflineApp[] {
+  const account = readChoice('account');
+  return offlineApps().filter((one) => account !== undefined && one.account === account);
+}
+
+/** Reports whether another account owns the copy of an application on this device. */
+export function isForeign(id: string): boolean {
+  const owner = offlineApp(id)?.account;
+  return owner !== undefined && owner !== readChoice('account');
+}
+
+/** Gives the copies without an account that are among an account's applications to the account. */
+export function claimOfflineApps(account: string, apps: readonly { id: string }[]): void {
+  for (const one of offlineApps())
+    if (!one.account && apps.some(({ id }) => id === one.id)) saveOfflineApp({ ...one, account });
 }
 
 /** Stores an entry, and replaces the previous one of the application. */

@@ -6,6 +6,7 @@ import { pageToken } from './console';
 import { Device, runtime } from './device.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox } from './outbox.svelte';
+import { sessionState } from './session.svelte';
 
 export class Replica extends Outbox {
   readonly app: OfflineApp;
@@ -51,8 +52,11 @@ export class Replica extends Outbox {
   remember(): void {
     this.#isRemembered = true;
     this.#savedContact = this.contact;
+    const session = sessionState();
+    const account = this.app.account ?? (session.is === 'known' ? session.session.account?.id : undefined);
     saveOfflineApp({
       ...this.app,
+      ...(account && { account }),
       offline: this.isOfflineByChoice,
       whole: this.isComplete,
       ...(this.#savedContact && { contact: this.#savedContact }),

@@ -2,6 +2,7 @@
 import * as api from './console';
 import { offlineApps } from './offlineApps';
 import { pastedKeys } from './pastedKeys.svelte';
+import { saveChoice } from './storage';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
 
@@ -42,8 +43,22 @@ export function hasAccess(): boolean {
   return account !== null || (edgeInfo !== undefined && (edgeInfo.open || pastedKeys().length > 0));
 }
 
-/** Stores a session from the server. */
+let shown: string | undefined; // the account whose data this page may have
+
+/**
+ * Stores a session from the server. If its account is another one than before, it loads a new page, since this one may have data of the
+ * previous account in memory. A session that ended without a sign-out only closes the applications.
+ */
 export function setSession(s: api.Session): void {
+  const account = s.account?.id;
+  if (account) saveChoice('account', account);
+  if (account && shown && shown !== account) {
+    if (location.pathname === '/sign-in') location.reload();
+    else location.replace('/');
+    return;
+  }
+  if (!account && shown) void import('./application.svelte').then((a) => a.closeApplications());
+  shown = account ?? shown;
   state = { is: 'known', session: s };
   try {
     if (s.edge) sessionStorage.setItem(place, JSON.stringify(s.edge));
@@ -94,26 +109,13 @@ export async function waitForSession(): Promise<void> {
   while (state.is === 'loading' && lastRequest) await lastRequest;
 }
 
-/** Signs out and loads the session without an account. */
-export async function signOut(): Promise<void> {
-  await api.signOut();
-  await startOver();
-}
-
-/** Deletes the account and loads the session without one. */
-export async function deleteAccount(password: string): Promise<void> {
-  await api.leave(password);
-  await startOver();
-}
-
-/** Removes every page that may still show an account, and loads the session again. */
-async function startOver(): Promise<void> {
-  state = { is: 'loading' };
-  await loadSession();
-}
+// Another tab has signed out, or in as another account.
+addEventListener('storage', ({ key, oldValue, newValue }) => {
+  if (key === 'account' && oldValue && oldValue !== newValue) location.replace('/sign-in');
+});
 
 /** Removes the account after a call was answered with 401: the session ended elsewhere. */
 export function endSession(): void {
-  if (state.is === 'known') state = { is: 'known', session: { ...state.session, account: null } };
+  if (state.is === 'known') setSession({ ...state.session, account: null });
   void loadSession();
 }

@@ -1,4 +1,4 @@
-// The person's choices, stored in this browser. They never contain a secret.
+// The person's choices, stored in this browser. They never contain a secret. deviceData.ts deletes those of an account.
 
 type Name =
   | 'language'
@@ -7,6 +7,8 @@ type Name =
   | 'copies' // the applications that are stored offline on this device
   | 'declined' // the applications that the person does not want offline
   | 'app' // the last selected application
+  | 'account' // the account of the last session here, unless that ended by signing out
+  | 'leaving' // the stores that still have to be deleted after a sign-out
   | 'looked' // a picture was shown before
   | 'meanwhile' // the server answers until the recogniser is loaded
   | 'tongues'; // the languages of concept names

@@ -3,7 +3,9 @@
 import type { Clause } from './clause';
 
 const maxPictures = 12; // maximum number of stored pictures
-const store = 'dropped-pictures';
+
+/** The name of the cache with the dropped pictures. */
+export const droppedPictures = 'dropped-pictures';
 const loaded = new Map<string, { readonly base64: string; readonly blob: Blob }>();
 
 /** Stores a picture and returns its name: the first 24 hexadecimal digits of its SHA-256. */
@@ -13,7 +15,7 @@ export async function drop(blob: Blob): Promise<string> {
   const name = [...sum.slice(0, 12)].map((b) => b.toString(16).padStart(2, '0')).join('');
   loaded.set(name, { base64: base64(new Uint8Array(bytes)), blob });
   try {
-    const cache = await caches.open(store);
+    const cache = await caches.open(droppedPictures);
     await cache.put(`/${name}`, new Response(blob));
     const all = await cache.keys();
     await Promise.all(all.slice(0, Math.max(0, all.length - maxPictures)).map((old) => cache.delete(old)));
@@ -44,7 +46,7 @@ export async function ready(clauses: readonly Clause[]): Promise<boolean> {
 
 async function load(name: string): Promise<boolean> {
   try {
-    const answer = await (await caches.open(store)).match(`/${name}`);
+    const answer = await (await caches.open(droppedPictures)).match(`/${name}`);
     if (!answer) return false;
     const blob = await answer.blob();
     loaded.set(name, { base64: base64(new Uint8Array(await blob.arrayBuffer())), blob });

@@ -1,5 +1,6 @@
 // The searches that a person saved with a name in this browser.
 import { type Clause, parse, queryText } from '../../clauses';
+import { applications } from '../../currentApp.svelte';
 
 export interface Search {
   readonly name: string;
@@ -8,9 +9,13 @@ export interface Search {
 
 const changed = $state({ count: 0 });
 
-/** Returns the saved searches of an application, sorted by name. */
+/** Returns the saved searches of an available application, sorted by name. Another account may have left searches of its application here. */
 export function searches(app: string): readonly Search[] {
   changed.count;
+  return applications().some(({ id }) => id === app) ? read(app) : [];
+}
+
+function read(app: string): readonly Search[] {
   try {
     const all: unknown = JSON.parse(localStorage.getItem(`searches.${app}`) ?? '[]');
     return Array.isArray(all) ? all.filter((s) => typeof s?.name === 'string' && typeof s.q === 'string') : [];
@@ -21,7 +26,7 @@ export function searches(app: string): readonly Search[] {
 
 /** Saves a search, and replaces the one with the same name. It throws if the browser permits no storage. */
 export function keepSearch(app: string, name: string, clauses: readonly Clause[]): void {
-  const others = searches(app).filter((one) => one.name !== name);
+  const others = read(app).filter((one) => one.name !== name);
   saveAll(app, [...others, { name, q: queryText(clauses) }]);
 }
 
@@ -29,7 +34,7 @@ export function keepSearch(app: string, name: string, clauses: readonly Clause[]
 export function forgetSearch(app: string, name: string): void {
   saveAll(
     app,
-    searches(app).filter((one) => one.name !== name),
+    read(app).filter((one) => one.name !== name),
   );
 }
 
