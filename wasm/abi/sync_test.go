@@ -141,7 +141,7 @@ func syncVectors() []vector {
 			"phase": 7., "site": 9., "epoch": hex.EncodeToString(s.Status.Epoch[:]), "cursor": 1., "head": 2., "contact": at, "as_of": at + 4*ms,
 			"issued": 3., "accepted": 4., "folded": 5., "chunks": 6., "chunks_done": 7., "uploads": 8., "downloads": 9.,
 			"blobs_sent": 10., "blobs_got": 11., "rebases": 12., "repairs": 13., "audited": at + 8*ms, "refused": 14.,
-			"problem": "no route", "denied": "key", "renewed": "site 7", "retry": at + 12*ms, "heard": at + 16*ms,
+			"problem": "no route", "denied": "key", "renewed": "site 7", "limit": "Calls", "retry": at + 12*ms, "heard": at + 16*ms,
 		},
 	}})
 }
