@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/train"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -108,8 +109,13 @@ func TestObjectsNeedMemory(t *testing.T) {
 	const size = 1 << 20
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)
-	m := catalog.Manifest{Version: "v2", Head: make([]byte, size)}
-	data := m.Marshal()
+	data := evaluated(t, "v2", func(m *catalog.Manifest, metrics *train.Metrics) {
+		text, err := metrics.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Metrics = append(text, bytes.Repeat([]byte(" "), size)...)
+	})
 	h := r.upload(data)
 	ops := r.next(&log.ModelCreate{ID: "m", Name: "m", Version: "v1"})
 	model := ops[0].Dot
