@@ -52,7 +52,7 @@ ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core
 
 # Packages that start goroutines or are used by several at once, themselves or in their tests.
 CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/supervisor \
-	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/cli|server/collection|program|conformance)$$')
+	$(shell $(GO) list ./origin/... | grep -vE '/origin/(server/cli|server/collection|server/location|program|conformance)$$')
 
 # Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
 SINGLE := TestCopiesLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
