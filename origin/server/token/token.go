@@ -150,10 +150,8 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 
 // signing returns the key that now signs the tokens of an application.
 func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
-	if o := t.peerKeys(); o != nil {
-		if d, ok := o.Delegate(app); ok {
-			return d, nil
-		}
+	if d, ok := t.delegate(app); ok {
+		return d, nil
 	}
 	r, err := t.turn(now)
 	if err != nil {
@@ -165,12 +163,18 @@ func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
 
 // issuer returns the issuer in the tokens that this server issues for an application.
 func (t *Tokens) issuer(app string) string {
-	if o := t.peerKeys(); o != nil {
-		if d, ok := o.Delegate(app); ok {
-			return d.Issuer
-		}
+	if d, ok := t.delegate(app); ok {
+		return d.Issuer
 	}
 	return t.o.Issuer
+}
+
+// delegate returns the key of a peer that signs the tokens of an application. ok is false if t signs them itself.
+func (t *Tokens) delegate(app string) (d Delegate, ok bool) {
+	if o := t.peerKeys(); o != nil {
+		return o.Delegate(app)
+	}
+	return Delegate{}, false
 }
 
 // Read implements [api.Tokens]. It accepts a page's token only at the server that issued it, since only that server knows whether the session
