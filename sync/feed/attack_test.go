@@ -5,9 +5,6 @@ package feed_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,36 +19,32 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/feed"
 	machine "github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// member is a replica of a fleet. Its machine runs in the time of its clock.
+// member is a replica that syncs during an attack. Its machine runs in the time of its clock.
 type member struct {
 	*honest
 	machine *machine.Machine
-	sign    func(a *machine.Ask) string // nil: the key
 	clock   func() time.Time
 	events  []machine.Event
 	wake    time.Time
 
-	busy     map[string]time.Time // by path, the time of the first of the last refusals in a row
-	longest  time.Duration        // longest time in which a call was refused as busy
-	refusals map[string]int       // refusals by code
-	served   map[string]int       // answers with status 200, by path and query
-	sent     int                  // bytes of pictures that were sent
-	total    int                  // bytes of pictures to send
-	uploads  []log.Body           // operations that create inputs of these pictures
+	refusals map[string]int // refusals by code
+	served   map[string]int // answers with status 200, by path and query
+	sent     int            // bytes of pictures that were sent
+	total    int            // bytes of pictures to send
+	uploads  []log.Body     // operations that create inputs of these pictures
 }
 
 func (w *world) member(app, key string) *member {
 	w.t.Helper()
 	x := &member{
 		honest: w.newHonest(app, key), clock: func() time.Time { return w.Now },
-		busy: map[string]time.Time{}, refusals: map[string]int{}, served: map[string]int{}, events: []machine.Event{machine.Begin{}},
+		refusals: map[string]int{}, served: map[string]int{}, events: []machine.Event{machine.Begin{}},
 	}
 	var err error
 	x.machine, err = machine.New(machine.Options{
@@ -60,28 +53,6 @@ func (w *world) member(app, key string) *member {
 	})
 	if err != nil {
 		w.t.Fatal(err)
-	}
-	return x
-}
-
-// edgeMember returns a replica that is an edge of an account.
-func (w *world) edgeMember(account, app string, seed uint64) *member {
-	w.t.Helper()
-	token, _, err := w.Engine.Register.CreateEdge(w.t.Context(), register.Caller{Account: account}, "shop", []string{app})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	key := ed25519.NewKeyFromSeed(binary.BigEndian.AppendUint64(make([]byte, 24), seed))
-	enrol := w.feed.Serve(context.Background(), &api.Request{
-		Method: "POST", Path: "/v2/sync/enrol", Body: feed.Enrolment(key, token), Remote: fmt.Sprint("192.0.2.", seed),
-	})
-	var got feed.EnrolReply
-	if err := json.Unmarshal(enrol.Body, &got); err != nil || enrol.Status != 200 {
-		w.t.Fatalf("enrol = %d %s", enrol.Status, enrol.Body)
-	}
-	x := w.member(app, "")
-	x.sign = func(a *machine.Ask) string {
-		return feed.Sign(key, got.Edge.ID, w.Now, a.Method, a.Path, a.Query, a.Body)
 	}
 	return x
 }
@@ -115,22 +86,11 @@ func (x *member) step() bool {
 
 // ask returns the origin's answer to a request, and records refusals.
 func (x *member) ask(a machine.Ask) machine.Answer {
-	if x.sign != nil {
-		x.auth = x.sign(&a)
-	}
 	answer := x.answer(a)
-	now := x.clock()
 	name := a.Method + " " + a.Path
 	if answer.Status == 429 || answer.Status == 503 {
 		x.refusals[fmt.Sprint(answer.Status)]++
-		if x.busy[name].IsZero() {
-			x.busy[name] = now
-		}
 		return answer
-	}
-	if begun := x.busy[name]; !begun.IsZero() {
-		x.longest = max(x.longest, now.Sub(begun))
-		delete(x.busy, name)
 	}
 	if answer.Status == 200 {
 		x.served[name]++
@@ -146,35 +106,21 @@ func (x *member) isSettled() bool {
 	return s.IsSettled() && len(x.events) == 0
 }
 
-// settle runs replicas in virtual time until all have what the origin has, and the origin what they have.
-func (w *world) settle(all []*member, between func()) {
-	w.t.Helper()
+// settle runs the replica in virtual time until it has what the origin has, and the origin what it has. between runs after each step.
+func (x *member) settle(between func()) {
+	x.w.t.Helper()
 	for range 200_000 {
-		moved, next := false, w.Now.Add(time.Hour)
-		for _, x := range all {
-			if x.isSettled() {
-				continue
-			}
-			if x.step() {
-				moved = true
-				continue
-			}
-			if x.wake.Before(next) {
-				next = x.wake
-			}
-		}
-		switch {
-		case moved:
-			w.Now = w.Now.Add(time.Millisecond)
-			between()
-		case slices.ContainsFunc(all, func(x *member) bool { return !x.isSettled() }):
-			w.Now = next
-			between()
-		default:
+		if x.isSettled() {
 			return
 		}
+		if x.step() {
+			x.w.Now = x.w.Now.Add(time.Millisecond)
+		} else {
+			x.w.Now = x.wake
+		}
+		between()
 	}
-	w.t.Fatal("the replicas do not settle")
+	x.w.t.Fatal("the replica does not settle")
 }
 
 // stocked creates an application with inputs, and trims its log, so that a replica begins with a snapshot.
@@ -194,34 +140,6 @@ func (w *world) stocked(owner string, inputs int) apitest.Tenant {
 		w.t.Fatal(err)
 	}
 	return n
-}
-
-// TestFleetOfAccount: all edges and browsers of an account with many applications sync from empty at once. The origin refuses none of them
-// over a quota, and a call that it refuses as busy succeeds within a minute.
-func TestFleetOfAccount(t *testing.T) {
-	w := newWorld(t, nil)
-	var all []*member
-	for i := range testkit.Size(t, 5, 20, 20, 20) {
-		n := w.stocked("anna", 4)
-		for k := range 3 {
-			all = append(all, w.edgeMember("anna", n.App, uint64(3*i+k)))
-		}
-		for range 5 {
-			all = append(all, w.member(n.App, w.NewKey(t, n, auth.All)))
-		}
-	}
-	began, head := w.Now, uint64(0)
-	w.settle(all, func() {})
-	var longest time.Duration
-	busy := 0
-	for i, x := range all {
-		s := x.machine.Status()
-		if head = max(head, s.Cursor); s.Rebases != 1 || x.refusals["429"] > 0 || x.longest > time.Minute {
-			t.Errorf("replica %d: %d snapshots, %d times over a quota, busy for %v", i, s.Rebases, x.refusals["429"], x.longest)
-		}
-		longest, busy = max(longest, x.longest), busy+x.refusals["503"]
-	}
-	t.Logf("%d replicas synced in %v, %d times busy, at most for %v", len(all), w.Now.Sub(began), busy, longest)
 }
 
 // attack is an attack of one account: it opens snapshots, grows digest trees and begins uploads in all its applications, with all its keys.
@@ -327,7 +245,7 @@ func TestAttackOfAccount(t *testing.T) {
 			a.step()
 		}
 		began := w.Now
-		x.run(func() { w.settle([]*member{x}, a.step) })
+		x.run(func() { x.settle(a.step) })
 		took := w.Now.Sub(began)
 		name := fmt.Sprintf("%d applications with %d keys", tt.apps, tt.keys)
 		x.checkVictim(name)
