@@ -4,6 +4,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -15,7 +16,7 @@ func (s *Store) Snapshot() kv.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	snap := &snapshot{store: s, closed: s.closed}
-	snap.reader = reader{enter: snap.enter, exit: s.exit, of: func() pebble.Reader { return snap.pebble }}
+	snap.reader = reader{enter: snap.enter, exit: s.exit, of: func() pebble.Reader { return snap.pebble }, take: snap.take, keep: snap.keep}
 	if !s.closed {
 		snap.pebble = s.db.NewSnapshot()
 		s.snapshots[snap] = struct{}{}
@@ -28,6 +29,9 @@ type reader struct {
 	enter func() error
 	exit  func()
 	of    func() pebble.Reader
+
+	take func() *pebble.Iterator     // returns the iterator of an earlier scan, or nil; nil: none are kept
+	keep func(*pebble.Iterator) bool // keeps an iterator for a later scan, unless it returns false
 }
 
 // snapshot is the state of the store at one moment.
@@ -35,7 +39,35 @@ type snapshot struct {
 	reader
 	store  *Store
 	pebble *pebble.Snapshot
-	closed bool // guarded by store.mu
+	closed bool             // guarded by store.mu
+	idle   *pebble.Iterator // of the last scan, for the next one, since opening an iterator costs more than a short scan; guarded by store.mu
+}
+
+func (s *snapshot) take() *pebble.Iterator {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	it := s.idle
+	s.idle = nil
+	return it
+}
+
+func (s *snapshot) keep(it *pebble.Iterator) bool {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	if s.closed || s.idle != nil {
+		return false
+	}
+	s.idle = it
+	return true
+}
+
+// release closes the snapshot. The caller holds store.mu.
+func (s *snapshot) release() error {
+	s.closed = true
+	if s.idle == nil {
+		return s.pebble.Close()
+	}
+	return errors.Join(s.idle.Close(), s.pebble.Close())
 }
 
 func (s *snapshot) enter() error {
@@ -79,9 +111,19 @@ func (s *snapshot) Close() error {
 	if s.closed {
 		return kv.ErrClosed
 	}
-	s.closed = true
 	delete(s.store.snapshots, s)
-	return s.pebble.Close()
+	return s.release()
+}
+
+// iterator returns an iterator over the keys lo ≤ key < hi.
+func (r *reader) iterator(lo, hi []byte) (*pebble.Iterator, error) {
+	if r.take != nil {
+		if it := r.take(); it != nil {
+			it.SetBounds(lo, hi)
+			return it, nil
+		}
+	}
+	return r.of().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 }
 
 // iterate yields the keys lo ≤ key < hi in the order of start and next. It closes the iterator even if yield panics.
@@ -93,11 +135,15 @@ func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool,
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
-	it, err := r.of().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	it, err := r.iterator(lo, hi)
 	if err != nil {
 		return translate(err)
 	}
+	complete := false
 	defer func() {
+		if complete && it.Error() == nil && r.keep != nil && r.keep(it) {
+			return
+		}
 		closed := it.Close() // repeats the iterator's own error
 		if err == nil {
 			err = translate(closed)
@@ -106,8 +152,10 @@ func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool,
 	for ok := start(it); ok; ok = next(it) {
 		value, err := it.ValueAndErr()
 		if err != nil || !yield(it.Key(), value) {
+			complete = err == nil
 			return translate(err)
 		}
 	}
+	complete = true
 	return translate(it.Error())
 }

@@ -331,8 +331,7 @@ func (s *Store) Close() error {
 		s.idle.Wait()
 	}
 	for snap := range s.snapshots {
-		snap.closed = true
-		_ = snap.pebble.Close() // it holds no resource that closing the database does not free
+		_ = snap.release() // it holds no resource that closing the database does not free
 	}
 	s.snapshots = nil
 	s.mu.Unlock()
