@@ -1,6 +1,10 @@
 package api
 
-import "github.com/sightline-dev/sightline/core/api/call"
+import (
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api/call"
+)
 
 // The types of package call that hosts use. Hosts import only package api, since many of them have a function or a type named call.
 type (
@@ -28,6 +32,7 @@ type (
 	CountedCall   = call.CountedCall
 	Storage       = call.Storage
 	StorageLimits = call.StorageLimits
+	MethodError   = call.MethodError
 	SyncStatus    = call.SyncStatus
 )
 
@@ -59,6 +64,18 @@ var (
 
 // MatchesTag reports whether known, a value of If-None-Match, contains an entity tag. [call.MatchesTag] describes the form.
 func MatchesTag(known, tag string) bool { return call.MatchesTag(known, tag) }
+
+// AcceptsEncoding reports whether accepted, a value of Accept-Encoding, names a content coding with a weight above 0.
+func AcceptsEncoding(accepted, coding string) bool {
+	for one := range strings.SplitSeq(accepted, ",") {
+		name, weight, _ := strings.Cut(one, ";")
+		if strings.EqualFold(strings.TrimSpace(name), coding) {
+			q, isWeight := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(weight), " ", ""), "q=")
+			return !isWeight || strings.Trim(q, "0.") != ""
+		}
+	}
+	return false
+}
 
 // RespondWith returns a completed exchange with a response from elsewhere, such as [Service.Refuse].
 func RespondWith(r Response) *Exchange { return call.RespondWith(r) }

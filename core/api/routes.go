@@ -201,7 +201,7 @@ func find(method string, parts []string) (*route, map[string]string, error) {
 		}
 	}
 	if other != nil {
-		return other, nil, call.Refusef(call.ErrMethod, "Allowed methods: %s.", strings.Join(methods(parts), ", "))
+		return other, nil, &call.MethodError{Allowed: methods(parts)}
 	}
 	return nil, nil, call.NoPath
 }

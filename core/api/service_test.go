@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,9 @@ func TestMethods(t *testing.T) {
 	want := `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed methods: GET, POST, PATCH, DELETE, OPTIONS."},"models":[]}`
 	if got.Status != 405 || string(got.Body) != want {
 		t.Errorf("PUT = %d %s, want 405 %s", got.Status, got.Body, want)
+	}
+	if i := slices.IndexFunc(got.Header, func(f Field) bool { return f.Name == "Allow" }); i < 0 || got.Header[i].Value != "GET, HEAD, POST, PATCH, DELETE, OPTIONS" {
+		t.Errorf("PUT has the headers %v, want Allow", got.Header)
 	}
 	if got := serve(t, s, Request{Method: "get", Path: "/v2/models/"}, fail); got.Status != 405 {
 		t.Errorf("a method in small letters = %d, want 405", got.Status)

@@ -93,8 +93,15 @@ type parser struct {
 	depth int // levels still allowed
 }
 
+// byteOrderMark is U+FEFF in UTF-8. Clients on Windows write it before a text, and RFC 8259 allows parsers to ignore it.
+var byteOrderMark = []byte("\ufeff")
+
 func (p *parser) document() (int, error) {
-	pos, err := p.value(p.space(0))
+	start := 0
+	if bytes.HasPrefix(p.data, byteOrderMark) {
+		start = len(byteOrderMark)
+	}
+	pos, err := p.value(p.space(start))
 	if err != nil {
 		return pos, err
 	}

@@ -35,6 +35,9 @@ func TestParseErrors(t *testing.T) {
 		{`{"a":1,}`, ErrSyntax, 7, `'}', expected a name in quotes`},
 		{`{a:1}`, ErrSyntax, 1, `'a', expected a name in quotes`},
 		{`{"a":1}}`, ErrSyntax, 7, `'}', expected end of text`},
+		{"\ufeff", ErrSyntax, 3, "text ends, expected a value"},
+		{"\ufeff\ufeff1", ErrSyntax, 3, `'\ufeff', expected a value`},
+		{"1\ufeff", ErrSyntax, 1, `'\ufeff', expected end of text`},
 		{`[1,]`, ErrSyntax, 3, `']', expected a value`},
 		{`[1 2]`, ErrSyntax, 3, `'2', expected ',' or ']'`},
 		{`[`, ErrSyntax, 1, "text ends, expected a value"},
@@ -56,7 +59,6 @@ func TestParseErrors(t *testing.T) {
 		{`"\u12"`, ErrSyntax, 1, `\u takes four hex digits`},
 		{`"\u12`, ErrSyntax, 1, `\u takes four hex digits`},
 		{`'a'`, ErrSyntax, 0, `'\'', expected a value`},
-		{"\ufeff{}", ErrSyntax, 0, `'\ufeff', expected a value`},
 		{"[\xff]", ErrSyntax, 1, "byte 0xff, expected a value"},
 		{"\"a\xff\"", ErrUTF8, 2, ""},
 		{"\"\xc0\x80\"", ErrUTF8, 1, ""},
@@ -138,6 +140,13 @@ func TestLimits(t *testing.T) {
 				t.Errorf("Parse = %v, want %v", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestByteOrderMark: a byte order mark before the text is ignored.
+func TestByteOrderMark(t *testing.T) {
+	if got, err := parse(t, "\ufeff {\"a\":7}").Get("a").Int(); err != nil || got != 7 {
+		t.Errorf("a = %d, %v; want 7", got, err)
 	}
 }
 

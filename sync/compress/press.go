@@ -15,7 +15,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -39,19 +38,6 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 	}
 	return e
 })
-
-// Accepts reports whether the value of an Accept-Encoding header allows zstd.
-func Accepts(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		name, quality, _ := strings.Cut(part, ";")
-		if !strings.EqualFold(strings.TrimSpace(name), Encoding) {
-			continue
-		}
-		q, isQ := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(quality), " ", ""), "q=")
-		return !isQ || strings.Trim(q, "0.") != ""
-	}
-	return false
-}
 
 // Bytes returns the compressed body. It takes no more memory than its length.
 func Bytes(body []byte) []byte {

@@ -60,7 +60,7 @@ func (c *call) changes() (api.Response, error) {
 		Header: []api.Field{{Name: "Cache-Control", Value: "no-store"}, {Name: "X-Accel-Buffering", Value: "no"}},
 		Stream: x.run,
 	}
-	if x.packed = c.header("Upgrade") == "" && compress.Accepts(c.header("Accept-Encoding")); x.packed {
+	if x.packed = c.header("Upgrade") == "" && api.AcceptsEncoding(c.header("Accept-Encoding"), compress.Encoding); x.packed {
 		res.Header = append(res.Header, packing...)
 	}
 	c.detach()

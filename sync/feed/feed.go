@@ -181,7 +181,7 @@ var packing = []api.Field{{Name: "Content-Encoding", Value: compress.Encoding}, 
 // packs reports whether an answer is compressed: messages and snapshot chunks are, pictures never.
 func (c *call) packs(res *api.Response) bool {
 	return len(res.Body) >= compress.MinBytes && res.Status == 200 && (res.ContentType == wire.ContentType || c.state) &&
-		compress.Accepts(c.header("Accept-Encoding"))
+		api.AcceptsEncoding(c.header("Accept-Encoding"), compress.Encoding)
 }
 
 // clock returns the header with the origin's time in milliseconds since 1970.
@@ -212,14 +212,14 @@ func (c *call) serve() (api.Response, error) {
 	if !ok {
 		return api.Response{}, unknown("no such resource")
 	}
-	other := false
+	var other []string // methods of the path
 	for i := range routes {
 		rt := &routes[i]
 		if !c.matches(rt.path, path) {
 			continue
 		}
 		if rt.method != c.r.Method {
-			other = true
+			other = append(other, rt.method)
 			continue
 		}
 		var err error
@@ -236,8 +236,8 @@ func (c *call) serve() (api.Response, error) {
 		}
 		return res, nil
 	}
-	if other {
-		return api.Response{}, fmt.Errorf("%w: %s", api.ErrMethod, c.r.Method)
+	if other != nil {
+		return api.Response{}, &api.MethodError{Allowed: append(other, "OPTIONS")}
 	}
 	return api.Response{}, unknown("no such resource")
 }

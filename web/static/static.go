@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
-	"strings"
 	"sync"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -92,7 +91,7 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 		return api.Response{Status: 304, Header: header}
 	}
 	for _, e := range f.Encodings {
-		if !Accepts(r, e.Name) {
+		if !api.AcceptsEncoding(Header(r, "Accept-Encoding"), e.Name) {
 			continue
 		}
 		if body := e.Body(); body != nil {
@@ -101,17 +100,6 @@ func (f *File) Answer(r *api.Request, header ...api.Field) api.Response {
 		}
 	}
 	return api.Response{Status: 200, ContentType: f.Kind, Header: header, Body: f.Body}
-}
-
-// Accepts reports whether the client accepts an encoding: Accept-Encoding lists it, by name or by *, with a weight above 0.
-func Accepts(r *api.Request, encoding string) bool {
-	for one := range strings.SplitSeq(Header(r, "Accept-Encoding"), ",") {
-		name, weight, _ := strings.Cut(one, ";")
-		if name = strings.TrimSpace(name); name == encoding || name == "*" {
-			return !strings.HasPrefix(strings.TrimLeft(weight, " q="), "0") || strings.ContainsAny(weight, "123456789")
-		}
-	}
-	return false
 }
 
 // Header returns a header of a request, or "" if the request does not have it.

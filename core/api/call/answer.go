@@ -102,6 +102,9 @@ func (x *Call) Fail(err error) {
 	if s.err == ErrBusy || s.err == auth.ErrRate {
 		x.Header = append(x.Header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
 	}
+	if other := (*MethodError)(nil); errors.As(err, &other) {
+		x.Header = append(x.Header, Field{"Allow", other.allow()})
+	}
 	_ = x.Answer(s, DetailsOf(err, s), x.empty)
 	if s.Code == statusInternal.Code {
 		x.Exchange.response.Err = err

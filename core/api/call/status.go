@@ -261,6 +261,19 @@ func DetailsOf(err error, s Status) string {
 	return err.Error()
 }
 
+// MethodError is the [ErrMethod] of a path that answers the methods Allowed. It is the details of the answer, which has the header Allow.
+type MethodError struct{ Allowed []string }
+
+func (e *MethodError) Error() string { return "Allowed methods: " + strings.Join(e.Allowed, ", ") + "." }
+
+// Unwrap returns ErrMethod.
+func (e *MethodError) Unwrap() error { return ErrMethod }
+
+// allow returns the header Allow. Hosts answer HEAD where they answer GET.
+func (e *MethodError) allow() string {
+	return strings.Replace(strings.Join(e.Allowed, ", "), "GET", "GET, HEAD", 1)
+}
+
 // NoPath is the error for missing things, and for things of another application.
 var NoPath = Refusef(ErrPath, "Check the url of your request.")
 

@@ -38,7 +38,7 @@ func (s *Server) serveHostedFile(ctx *fasthttp.RequestCtx, id string, r *api.Req
 		return s.write(ctx, id, &res)
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {
-		return refuse(errMethod)
+		return refuse(errReads)
 	}
 	if err := s.hosted.take(r.Remote, s.now()); err != nil {
 		return refuse(err)

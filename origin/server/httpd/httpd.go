@@ -338,6 +338,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		if !r.Memory.Reserve(int64(len(res.Body))) {
 			res = s.withhold(r, res)
 		}
+		m.encode(r, &res)
 		c.answer.Settle(int64(len(res.Body)))
 	}
 	if head {

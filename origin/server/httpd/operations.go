@@ -36,8 +36,7 @@ func (s *Server) operation(ctx *fasthttp.RequestCtx, id string, r *api.Request) 
 		return s.write(ctx, id, &res), true
 	}
 	if r.Method != "GET" && r.Method != "HEAD" {
-		res := s.refuse(r, errMethod)
-		res.Header = append(res.Header, api.Field{Name: "Allow", Value: "GET, HEAD"})
+		res := s.refuse(r, errReads)
 		return s.write(ctx, id, &res), true
 	}
 	status = o.answer(s, ctx, id)

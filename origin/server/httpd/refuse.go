@@ -32,6 +32,7 @@ var (
 	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "The only supported value of Expect is 100-continue."}
 	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body uncompressed."}
 	errMethod      = &refusal{405, api.ErrMethod, "method", "Allowed methods are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS."}
+	errReads       = &refusal{405, api.ErrMethod, "method", "Allowed methods are GET and HEAD."}
 	errPath        = &refusal{404, api.ErrPath, "path", "Check the url of your request."}
 	errLarge       = &refusal{413, jsonio.ErrTooLong, "large", "The body is larger than this server accepts."}
 	errChunks      = &refusal{400, jsonio.ErrSyntax, "chunks", "The chunked body is malformed."}
@@ -41,6 +42,13 @@ var (
 	errBusy        = &refusal{503, api.ErrBusy, "busy", "The server is busy: try again."}
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
+
+// refusalHeaders has the headers that HTTP requires of some refusals.
+var refusalHeaders = map[*refusal]api.Field{
+	errMethod:   {Name: "Allow", Value: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"},
+	errReads:    {Name: "Allow", Value: "GET, HEAD"},
+	errEncoding: {Name: "Accept-Encoding", Value: "identity"},
+}
 
 // refusalOf returns the refusal in err. Any other error is a bug and returns errPanic.
 func refusalOf(err error) *refusal {
@@ -68,6 +76,9 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 	s.metrics.refused.WithLabelValues(why.reason).Inc()
 	res := m.Handler.Refuse(r, err)
 	res.Status, res.Stream = why.status, nil
+	if f, ok := refusalHeaders[why]; ok {
+		res.Header = append(res.Header, f)
+	}
 	return res
 }
 

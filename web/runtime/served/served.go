@@ -266,7 +266,7 @@ func (f *file) read(r *api.Request) (*file, error) {
 	}
 	one := *f
 	one.Encodings = []static.Encoding{{Name: "gzip", Body: func() []byte { return packed }}}
-	if !static.Accepts(r, "gzip") {
+	if !api.AcceptsEncoding(static.Header(r, "Accept-Encoding"), "gzip") {
 		unzip, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {
 			return nil, err
