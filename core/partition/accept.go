@@ -22,6 +22,8 @@ var ErrForged = errors.New("operations do not come from one other site")
 const (
 	MaxOperation = 2 << 20 // bytes of its encoding; the largest of a call of /v2 has 1.3 MB
 	maxBy        = 256     // bytes of By
+
+	maxOldOperation = 128 << 10 // bytes of the encoding of an operation in logs from before the rules for its form
 )
 
 // siteProgress is the last appended operation of a site.
@@ -306,15 +308,20 @@ func Admit(op *log.Op) (why string) {
 	return why
 }
 
-// AdmitAgain is [Admit] for an operation that the log had before it was restored from a backup.
+// AdmitAgain is [Admit] for an operation that the log had before it was restored from a backup. A log has had larger operations than
+// maxOldOperation only since the rules for their form.
 func AdmitAgain(op *log.Op) (why string) {
 	switch {
 	case !form.IsReplicas(op.Body):
 		return "schema: unsupported kind of operation"
 	case !form.IsText(op.By, maxBy):
 		return "schema: invalid author"
-	case len(log.Encode(nil, op)) > MaxOperation:
+	}
+	switch size := len(log.Encode(nil, op)); {
+	case size > MaxOperation:
 		return "schema: operation too large"
+	case size > maxOldOperation:
+		return form.Check(op.Body)
 	}
 	return ""
 }

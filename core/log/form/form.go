@@ -39,7 +39,8 @@ const (
 	MaxMetaDepth   = 32       // levels of metadata
 	MaxMetaMembers = 2000     // members and elements of metadata together
 
-	maxOldIDBytes = 1024 // length of an id in logs from before MaxIDBytes
+	maxOldIDBytes = 1024   // length of an id in logs from before MaxIDBytes
+	maxRemoved    = 10_000 // labels of an input, or concepts of a model, that one operation removes; the time of a fold grows with its square
 )
 
 // Reserved are fixed path segments at positions where other paths have an id. No new thing may have one as its id, since no path
@@ -169,7 +170,7 @@ func check(body log.Body) (why string) {
 	case *log.InputLabels:
 		return unless(areLabels(b.Labels), wrongLabels)
 	case *log.InputMeta:
-		return unless(!slices.ContainsFunc(b.Writes, func(w log.MetaWrite) bool { return !isMetaWrite(&w) }), "invalid metadata")
+		return unless(areMetaWrites(b.Writes), "invalid metadata")
 	case *log.InputGeo:
 		return unless(isPlace(b.Geo), "invalid place")
 	case *log.OutputsPatch:
@@ -279,7 +280,7 @@ func areLabels(labels []log.Label) bool {
 		}
 		live++
 	}
-	return live <= MaxLabels
+	return live <= MaxLabels && len(labels)-live <= maxRemoved
 }
 
 func areEdits(edits []log.OutputEdit) bool {
@@ -289,6 +290,11 @@ func areEdits(edits []log.OutputEdit) bool {
 		}
 	}
 	return len(edits) <= MaxLabels
+}
+
+// areMetaWrites reports whether an operation can write parts of metadata. A call writes at most the members and elements of one document.
+func areMetaWrites(writes []log.MetaWrite) bool {
+	return len(writes) <= MaxMetaMembers && !slices.ContainsFunc(writes, func(w log.MetaWrite) bool { return !isMetaWrite(&w) })
 }
 
 // isMetaWrite reports whether a document within the limits can have a value at a path.
@@ -357,7 +363,7 @@ func checkPatch(b *log.ModelPatch) (why string) {
 		return wrongID
 	case b.Name != nil && (*b.Name == "" || !IsName(*b.Name)):
 		return wrongName
-	case !areConcepts(b.Add) || slices.ContainsFunc(b.Remove, func(id string) bool { return !isOldID(id) }):
+	case !areConcepts(b.Add) || len(b.Remove) > maxRemoved || slices.ContainsFunc(b.Remove, func(id string) bool { return !isOldID(id) }):
 		return "invalid concepts"
 	case !areSettings(b.Config):
 		return "invalid settings"

@@ -3,6 +3,7 @@ package form_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -136,6 +137,13 @@ func TestCheckValues(t *testing.T) {
 		}
 		return &log.InputMeta{Writes: []log.MetaWrite{w}}
 	}
+	writes := func(n int) log.Body {
+		b := &log.InputMeta{}
+		for i := range n {
+			b.Writes = append(b.Writes, log.MetaWrite{Path: []string{fmt.Sprint(i)}, JSON: []byte("1")})
+		}
+		return b
+	}
 	set := func(name, json string) log.Body {
 		return &log.ModelPatch{Config: []log.Setting{{Name: name, JSON: []byte(json)}}}
 	}
@@ -161,6 +169,7 @@ func TestCheckValues(t *testing.T) {
 		labels(1000, log.True), labels(3000, log.Removed), &log.InputLabels{},
 		edit(0), edit(1), geo(180, -90), &log.InputGeo{}, crop(raster.Crop{Bottom: 1, Right: 0.5}),
 		meta(0, log.MetaSet, "{}"), meta(31, log.MetaSet, "{}"), meta(32, log.MetaSet, "1"), meta(32, log.MetaRemove, ""), meta(1, log.MetaAppend, "[1]"),
+		writes(2000), labels(10_000, log.Removed), &log.ModelPatch{Remove: slices.Repeat([]string{"a"}, 10_000)},
 		nodes(1), nodes(5), concepts(5000),
 		set("max_concepts", "200"), set("min_value", "0.5"), set("language", `"de"`), set("closed_environment", "true"), set("sample_ms", "5"),
 		set("hyper_parameters", `"{\"precision\":0.9}"`), set("hyper_parameters", `"other"`), set("select_concepts", `[{"id":"a"},{"name":"b"},{},null,[]]`),
@@ -179,6 +188,7 @@ func TestCheckValues(t *testing.T) {
 		set("sample_ms", "-1"), set("hyper_parameters", `"{\"precision\":0.4}"`), set("hyper_parameters", "{}"), set("select_concepts", "[1]"), set("select_concepts", `[{"id":1}]`),
 		set("select_concepts", "["+strings.Repeat("{},", 1000)+"{}]"), set("existing_model_id", "1"), set("training_timeout", "-1"), set("color", "1"), set("min_value", ""),
 		set("existing_model_id", `"`+strings.Repeat("a", 64<<10)+`"`),
+		writes(2001), labels(10_001, log.Removed), &log.ModelPatch{Remove: slices.Repeat([]string{"a"}, 10_001)},
 	}
 	for i, b := range good {
 		if why := form.Check(b); why != "" {
