@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/testkit"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // storedAnswer is a row of the table in edge/README.md: an answer that a cache may store.
@@ -211,16 +212,21 @@ func getPaths(t *testing.T, hub *server, app, key string) []string {
 	for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]+)"`).FindAllStringSubmatch(string(page.body), -1) {
 		paths = append(paths, m[1])
 	}
-	var manifest struct {
+	var runtime struct {
 		Files []struct{ URL string }
 	}
-	if err := json.Unmarshal(hub.fetch(t, "/runtime/manifest.json", "", "").body, &manifest); err != nil {
+	if err := json.Unmarshal(hub.fetch(t, "/runtime/manifest.json", "", "").body, &runtime); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range manifest.Files {
+	for _, f := range runtime.Files {
 		paths = append(paths, "/runtime/"+f.URL)
 	}
-	paths = append(paths, picture[strings.Index(picture, "/hosted/"):], "/", "/"+app+"/inputs", "/samples/credits.tsv", "/runtime/manifest.json", "/runtime/index.js",
+	manifest := hub.fetch(t, "/v2/sync/snapshot?app="+app+"&p=0", key, "")
+	snapshot, err := wire.DecodeManifest(manifest.body)
+	if err != nil || len(snapshot.Chunks) == 0 {
+		t.Fatalf("snapshot = %d with %d chunks, %v", manifest.status, len(snapshot.Chunks), err)
+	}
+	paths = append(paths, "/v2/sync/snapshot/"+snapshot.Chunks[0].Hash.String()+"?app="+app+"&p=0", picture[strings.Index(picture, "/hosted/"):], "/", "/"+app+"/inputs", "/samples/credits.tsv", "/runtime/manifest.json", "/runtime/index.js",
 		"/openapi.json", "/.well-known/jwks.json", "/healthz", "/readyz", "/metrics", "/version", "/v2/nothing", "/v2", "/console")
 	unique := map[string]bool{}
 	for _, path := range paths {

@@ -220,6 +220,31 @@ func TestSnapshotsStayOpen(t *testing.T) {
 	friend.must(200, "GET", chunk, nil)
 }
 
+// TestChunksAreNotStored: a browser may store pictures, for the credential that it has, but no part of a snapshot.
+func TestChunksAreNotStored(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.account("anna", 1)[0]
+	h := r.upload(apitest.Picture("red.png"))
+	m, err := wire.DecodeManifest(r.must(200, "GET", "/v2/sync/snapshot?app="+r.app, nil).Body)
+	if err != nil || len(m.Chunks) == 0 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	for path, want := range map[string]string{
+		r.blob(h): "private, max-age=31536000, immutable",
+		"/v2/sync/snapshot/" + m.Chunks[0].Hash.String() + "?app=" + r.app: "no-store",
+	} {
+		var got []string
+		for _, f := range r.must(200, "GET", path, nil).Header {
+			if f.Name == "Cache-Control" {
+				got = append(got, f.Value)
+			}
+		}
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s has Cache-Control %q, want %q", path, got, want)
+		}
+	}
+}
+
 // TestTreesOfAccounts grows a digest tree for each of twelve applications of an account. It has half of the places, and an audit of another
 // account finishes with the tree that it began with.
 func TestTreesOfAccounts(t *testing.T) {

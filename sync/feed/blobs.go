@@ -103,6 +103,7 @@ func (c *call) object(r catalog.Reader, h blob.Hash, other int64) ([]byte, error
 
 // blob answers with a picture or an object, or a part of it.
 func (c *call) blob() (api.Response, error) {
+	c.keeps = true
 	p, err := c.target()
 	if err != nil {
 		return api.Response{}, err
@@ -170,12 +171,15 @@ func (c *call) part(size int64, read func(from, to int64) (api.Response, error))
 	headers := []api.Field{
 		{Name: "Accept-Ranges", Value: "bytes"},
 		{Name: "ETag", Value: `"` + c.hash.String() + `"`},
-		{Name: "Cache-Control", Value: "private, max-age=31536000, immutable"},
 		{Name: "Vary", Value: "Authorization, X-Clarifai-Session-Token"},
 		exposed,
 	}
+	cacheControl := "no-store"
+	if c.keeps && ok {
+		cacheControl = "private, max-age=31536000, immutable"
+	}
+	headers = append(headers, api.Field{Name: "Cache-Control", Value: cacheControl})
 	if !ok {
-		headers[2].Value = "no-store"
 		return api.Response{Status: 416, Header: append(headers, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes */%d", size)})}, nil
 	}
 	res, err := read(from, to)

@@ -201,6 +201,7 @@ type call struct {
 	query query
 	hash  blob.Hash // hash at the end of the path
 	state bool      // the answer is a snapshot chunk
+	keeps bool      // a browser may store the answer: it is a picture, or an object below the path of pictures
 	does  access
 
 	client
