@@ -74,7 +74,7 @@ type Handler struct {
 	exports exports
 }
 
-// changeRate is the rate of an account's changes. The audit log keeps each change for good.
+// changeRate is the rate of an account's changes and exports. The audit log keeps each for good.
 var changeRate = auth.Rate{PerSecond: 1, Burst: 120}
 
 // maxLimited is the number of accounts that the limiter of changes remembers.
@@ -144,12 +144,20 @@ func (c *call) serve() (any, error) {
 	if route.caller != anybody && c.account.ID == "" {
 		return nil, errSignIn
 	}
-	if changes && route.caller == signedIn && !c.account.Operator {
-		if err := c.changes.Take(auth.HashKey(c.account.ID), c.o.Now()); err != nil {
+	if changes && route.caller == signedIn {
+		if err := c.countChange(); err != nil {
 			return nil, err
 		}
 	}
 	return route.serve(c)
+}
+
+// countChange counts a call of the account against the rate of changes. The operator's account has no rate.
+func (c *call) countChange() error {
+	if c.account.Operator {
+		return nil
+	}
+	return c.changes.Take(auth.HashKey(c.account.ID), c.o.Now())
 }
 
 // Caller returns the id of the account that the request's cookie identifies, or "" if it identifies none, or at an edge. Its error is

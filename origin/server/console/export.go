@@ -74,6 +74,9 @@ func (c *call) export(a *catalog.App) (any, error) {
 	if m := c.r.Memory; m != nil && !m.Reserve(c.o.ExportMemory) {
 		return nil, api.ErrBusy
 	}
+	if err := c.countChange(); err != nil {
+		return nil, err
+	}
 	if err := c.o.Accounts.Record(account.Event{Actor: c.account.ID, Action: account.AppExport, Target: a.ID, Remote: c.r.Remote}); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -45,6 +47,36 @@ func TestChangesHaveARate(t *testing.T) {
 	}
 	s.pass(time.Second)
 	if res := change(first, n); res.Status != 200 {
+		t.Errorf("a second later = %d %s", res.Status, res.Body)
+	}
+}
+
+// TestExportsCountAsChanges begins many exports of a small application, one after another. The audit log keeps each, so they have the rate of
+// changes. A refused export leaves the place to the next one.
+func TestExportsCountAsChanges(t *testing.T) {
+	s := newExportSite(t, func(context.Context, string, io.Writer) error { return nil })
+	s.operator()
+	b := s.person("anna")
+	app := b.application("farm")
+	export := func() api.Response {
+		res := b.get("/apps/" + app + "/export")
+		if res.Stream != nil {
+			if err := res.Stream(io.Discard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return res
+	}
+	n := 0
+	for n < 200 && export().Status == 200 {
+		n++
+	}
+	if n != 119 { // and the creation of the application
+		t.Errorf("%d exports at once", n)
+	}
+	b.checkRefusal("GET", "/apps/"+app+"/export", "", 429, 11005, "rate")
+	s.pass(time.Second)
+	if res := export(); res.Status != 200 {
 		t.Errorf("a second later = %d %s", res.Status, res.Body)
 	}
 }
