@@ -58,6 +58,9 @@ func (w *client) edgeID() string {
 	return ""
 }
 
+// endsUnnoticed reports whether the credential can end without a change of the register: a token or a session can.
+func (w *client) endsUnnoticed() bool { return !w.until.IsZero() || w.principal.By == auth.BySession }
+
 // identify authenticates the caller. apps are the applications in the request. If the authentication fails and one of them was deleted,
 // identify returns that refusal, because the credentials of a deleted application no longer work. Replicas always send an Authorization
 // header, so identify does not inform callers without one.

@@ -277,10 +277,10 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 	if x.live == poll {
 		next = began.Add(o.Limits.Poll)
 	}
-	if !x.c.until.IsZero() {
-		if x.c.until.Before(last) {
-			last = x.c.until
-		}
+	if !x.c.until.IsZero() && x.c.until.Before(last) {
+		last = x.c.until
+	}
+	if x.c.endsUnnoticed() {
 		if check := x.checked.Add(o.Limits.Alive); check.Before(next) {
 			next = check
 		}
@@ -301,15 +301,15 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 }
 
 // recheckAccess checks again whether the reader has access, and ends the answer if it has not: its key or token has ended, its edge was
-// revoked, or the application was deleted. The register reports these, except the end of a token and of its session. So recheckAccess also
-// checks a token after each time between keepalives.
+// revoked, or the application was deleted. The register reports these, except the end of a token and of a session. So recheckAccess also
+// checks a token or a session after each time between keepalives.
 func (x *reader) recheckAccess() error {
 	now := x.c.f.o.Clock()
 	if !x.c.until.IsZero() && !now.Before(x.c.until) {
 		return x.end(wire.WhyExpired, auth.ErrExpired.Error(), 0)
 	}
 	changed := x.changed.Swap(false)
-	if !changed && (x.c.until.IsZero() || now.Sub(x.checked) < x.c.f.o.Limits.Alive) {
+	if !changed && (!x.c.endsUnnoticed() || now.Sub(x.checked) < x.c.f.o.Limits.Alive) {
 		return nil
 	}
 	x.checked = now
@@ -338,7 +338,7 @@ func (x *reader) recheckAccess() error {
 	case errors.As(err, &refused):
 		_ = x.sendAppRecord()
 		return x.end(wire.WhyScope, refused.Detail, 0)
-	case errors.Is(err, auth.ErrExpired), errors.Is(err, auth.ErrToken), errors.Is(err, auth.ErrKeyUnknown), errors.Is(err, auth.ErrInsufficient):
+	case errors.Is(err, auth.ErrExpired), errors.Is(err, auth.ErrToken), errors.Is(err, auth.ErrSession), errors.Is(err, auth.ErrKeyUnknown), errors.Is(err, auth.ErrInsufficient):
 		return x.end(wire.WhyExpired, err.Error(), 0)
 	}
 	return err

@@ -77,7 +77,7 @@ type listening struct {
 func (r *replica) listen(t *testing.T, query string) *listening {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "app=" + r.app + "&" + query, Authorization: r.authorization}
+	req := &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: "app=" + r.app + "&" + query, Authorization: r.authorization, Session: r.openSession}
 	if r.sign != nil {
 		req.Authorization = r.sign(req.Method, req.Path, req.Query, nil)
 	}
@@ -205,6 +205,21 @@ func TestLive(t *testing.T) {
 			x.ends(wire.WhyExpired)
 			if d := time.Since(begun); d != 15*time.Second {
 				t.Errorf("the poll ended after %v, want 15 s", d)
+			}
+		},
+		"a session that ends": func(t *testing.T, w *world, r *replica) {
+			session, account, err := w.People.Login(t.Context(), "bert@example.com", "bert's password", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := &replica{w: w, app: w.NewTenant(t, account, "en").App, openSession: session}
+			x := own.listen(t, "since=0&live=stream")
+			begun := x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint).at
+			w.People.EndSessions()
+			x.expect(wire.TypeKeepalive)
+			x.ends(wire.WhyExpired)
+			if d := time.Since(begun); d != 15*time.Second {
+				t.Errorf("the stream ended after %v, want 15 s", d)
 			}
 		},
 		"an application that is deleted": func(t *testing.T, w *world, r *replica) {

@@ -65,6 +65,7 @@ type replica struct {
 	seq           uint64 // sequence number of its newest operation
 	headers       map[string]string
 	memory        api.Memory // of the answers; nil: unlimited
+	openSession   string     // token of an account's session, which listen sends; empty: none
 	sign          func(method, path, query string, body []byte) string
 }
 
