@@ -96,7 +96,7 @@ type Engine struct {
 	stepping sync.Mutex // held by the running Step
 
 	trainings uint64            // number of trainings that Take has handed out
-	trained   map[string]uint64 // number of the last of them, by caller; used by Take only
+	trained   map[string]uint64 // number of the last of them, by caller and by application; used by Take only
 	orphans   atomic.Bool       // there may be pictures that nothing references
 	closed    atomic.Bool
 }

@@ -53,8 +53,8 @@ type Result struct {
 }
 
 // Take hands out at most n tasks that are due at now, each once. It takes trainings from the callers in turn, and other tasks from the
-// applications in turn, at most its [TaskShare] from each caller. If the store is full it hands out none, because the results could not be written. If the store fails,
-// it returns the error together with the tasks that it took before.
+// applications in turn, at most its [TaskShare] from each caller. If the store is full it hands out none, because the results could not be
+// written. If the store fails, it returns the error together with the tasks that it took before.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
 		return nil, register.ErrClosed
@@ -94,19 +94,22 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	return tasks, nil
 }
 
-// takeTrainings hands out at most n trainings, one after another, to the caller that got one longest ago. So an account with many
-// applications delays the training of another caller by no more than the trainings that run.
+// takeTrainings hands out at most n trainings, one after another, to the caller that got one longest ago, and among its applications to the
+// one that got one longest ago. So an account with many applications delays the training of another caller by no more than the trainings
+// that run.
 func (e *Engine) takeTrainings(apps []*application, now time.Time, n int) (tasks []Task, err error) {
 	for len(tasks) < n {
 		order := slices.Clone(apps)
-		slices.SortStableFunc(order, func(a, b *application) int { return cmp.Compare(e.trained[a.caller()], e.trained[b.caller()]) })
+		slices.SortStableFunc(order, func(a, b *application) int {
+			return cmp.Or(cmp.Compare(e.trained[a.caller()], e.trained[b.caller()]), cmp.Compare(e.trained[a.ID], e.trained[b.ID]))
+		})
 		before := len(tasks)
 		for _, app := range order {
 			runs, queue, err := app.takeTrainings(now, 1)
 			for _, run := range runs {
 				tasks = append(tasks, Task{Training: run, run: run, app: app, queue: queue})
 				e.trainings++
-				e.trained[app.caller()] = e.trainings
+				e.trained[app.caller()], e.trained[app.ID] = e.trainings, e.trainings
 			}
 			if err != nil {
 				return tasks, fmt.Errorf("application %s: %w", app.ID, err)
