@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -441,6 +442,36 @@ func TestPushesCount(t *testing.T) {
 		t.Errorf("with calls again: %+v", out)
 	}
 	left(0, "the picture")
+}
+
+// TestResultOfEndedDownload pushes more results of a download that has ended. Results count as no calls, so the origin must not analyse their
+// pictures: the fold ignores them.
+func TestResultOfEndedDownload(t *testing.T) {
+	analysed := 0
+	w := newWorld(t, func(o *feed.Options) {
+		run := o.Run
+		o.Run = func(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
+			analysed += len(jobs)
+			return run(ctx, jobs)
+		}
+	})
+	r := w.join(w.App, w.Key)
+	r.mustPush(r.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/red.png"}))
+	input := log.Dot{Site: r.site, Seq: r.seq}
+	for i, name := range []string{"red.png", "blue.png", "red.png"} {
+		h := r.upload(apitest.Picture(name))
+		out := r.mustPush(r.next(&log.InputFetched{Input: input, Code: catalog.InputReady, Blob: h, ContentType: "image/png"}))
+		if len(out.Verdicts) != 0 || out.Accepted != r.seq || analysed != 1 {
+			t.Errorf("result %d: %+v, %d pictures are analysed", i, out, analysed)
+		}
+	}
+	lost := blob.Sum([]byte("which was never sent"))
+	if out := r.mustPush(r.next(&log.InputFetched{Input: input, Code: catalog.InputReady, Blob: lost, ContentType: "image/png"})); out.Accepted != r.seq {
+		t.Errorf("the result with a picture that the origin does not need: %+v", out)
+	}
+	if in, err := w.Input("a"); err != nil || in.Blob != blob.Sum(apitest.Picture("red.png")) {
+		t.Errorf("the input has %v, %v", in.Blob, err)
+	}
 }
 
 // TestFailedPushCountsNothing: if the log cannot accept operations, their calls are returned.

@@ -109,8 +109,8 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 		partition.Refuse(op, "schema: unsupported content type")
 		return true, nil
 	}
-	crop, live, err := cropOf(r, ops, i)
-	if err != nil || !live {
+	crop, isNeeded, err := n.cropOf(r, ops, i)
+	if err != nil || !isNeeded {
 		return true, err
 	}
 	if !form.IsCrop(crop) {
@@ -141,18 +141,26 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	return true, nil
 }
 
-// cropOf returns the crop of the picture in operation i. ok is false if its input was deleted.
-func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
+// cropOf returns the crop of the picture in operation i. ok is false if its input was deleted, or if the fold ignores the picture: the
+// operation is the result of a download that has ended, or has the code of a failure. Results do not count as calls, so they must cost little.
+func (n *needs) cropOf(r catalog.Reader, ops []log.Op, i int) (crop raster.Crop, ok bool, err error) {
 	switch b := ops[i].Body.(type) {
 	case *log.InputCreate:
 		return b.Crop, true, nil
 	case *log.InputFetched:
+		if b.Code != catalog.InputReady {
+			return raster.Crop{}, false, nil
+		}
 		for j := range ops[:i] { // first, because after a rollback the state may have another input of that name
 			if create, ok := ops[j].Body.(*log.InputCreate); ok && ops[j].Dot == b.Input {
 				return create.Crop, true, nil
 			}
 		}
-		return new(run).cropOf(b.Input, r, 0)
+		in, err := r.InputByDot(b.Input)
+		if errors.Is(err, catalog.ErrNotFound) {
+			return raster.Crop{}, false, nil
+		}
+		return in.Crop, err == nil && (n.again || in.Code == catalog.InputPending), err
 	}
 	return raster.Crop{}, false, nil
 }
