@@ -264,7 +264,9 @@ func DetailsOf(err error, s Status) string {
 // MethodError is the [ErrMethod] of a path that answers the methods Allowed. It is the details of the answer, which has the header Allow.
 type MethodError struct{ Allowed []string }
 
-func (e *MethodError) Error() string { return "Allowed methods: " + strings.Join(e.Allowed, ", ") + "." }
+func (e *MethodError) Error() string {
+	return "Allowed methods: " + strings.Join(e.Allowed, ", ") + "."
+}
 
 // Unwrap returns ErrMethod.
 func (e *MethodError) Unwrap() error { return ErrMethod }

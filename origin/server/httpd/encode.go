@@ -52,7 +52,9 @@ var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	return e
 })
 
-func encodeZstd(body []byte) []byte { return zstdEncoder().EncodeAll(body, make([]byte, 0, len(body)/4)) }
+func encodeZstd(body []byte) []byte {
+	return zstdEncoder().EncodeAll(body, make([]byte, 0, len(body)/4))
+}
 
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
