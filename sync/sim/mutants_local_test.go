@@ -7,9 +7,9 @@ func init() { mutants = append(mutants, localMutants...) }
 // localMutants are seeded bugs about local-only applications.
 var localMutants = []mutant{
 	{
-		name: "a local-only application is sent", test: "TestLocalOnly", file: "sync/feed/admit.go",
-		from: "	case err == nil && a.LocalOnly:",
-		to:   "	case err == nil && a.LocalOnly && !$:",
+		name: "a local-only application is sent", test: "TestLocalOnly", file: "sync/feed/feed.go",
+		from: "		c.does = rt.access",
+		to:   "		c.does = rt.access\n\t\tif $ {\n\t\t\tc.does = receives\n\t\t}",
 	},
 	{
 		name: "a replica is emptied before its writes are sent", test: "TestLocalOnly", file: "sync/replica/session.go",

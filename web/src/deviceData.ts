@@ -4,7 +4,7 @@ import { closeApplications } from './application.svelte';
 import { droppedPictures } from './clauses/pictures';
 import * as api from './console';
 import { runtime } from './device.svelte';
-import { type OfflineApp, offlineApps } from './offlineApps';
+import { claimOfflineApps, type OfflineApp, offlineApps } from './offlineApps';
 import { readChoice, saveChoice } from './storage';
 
 const ofApp = /^(?:searches|again)\.(.+)$/; // names of values in the local storage that belong to an application
@@ -31,19 +31,21 @@ export const deleteAccount = (password: string): Promise<void> =>
 async function leave(end: () => Promise<unknown>, to: string, keep: boolean): Promise<void> {
   const account = readChoice('account');
   const stores = await allStores();
+  if (account) claimOfflineApps(account, await api.apps()); // an earlier copy of the account goes with its data
   await end();
   saveChoice('account', undefined); // the other tabs follow
+  if (!keep) forget(account, stores);
   await closeApplications();
-  if (!keep) await removeData(account, stores);
+  if (!keep) await finishRemoval();
   location.replace(to);
   await new Promise(() => {});
 }
 
 /**
- * Removes the data of an account from this device. Copies of other accounts stay, with their saved searches. If a tab is killed meanwhile,
- * `finishRemoval` continues.
+ * Forgets the data of an account on this device, and lists the stores that `finishRemoval` deletes. Copies that are not the account's stay,
+ * with their saved searches.
  */
-async function removeData(account: string | undefined, stores: readonly string[]): Promise<void> {
+function forget(account: string | undefined, stores: readonly string[]): void {
   const kept = offlineApps().filter((one) => isOfOther(one, account));
   saveChoice('leaving', JSON.stringify(stores.filter((name) => !kept.some(({ id }) => copyOf(id) === name))));
   saveChoice('copies', kept.length ? JSON.stringify(kept) : undefined);
@@ -52,11 +54,9 @@ async function removeData(account: string | undefined, stores: readonly string[]
     if (app && !kept.some(({ id }) => id === app)) localStorage.removeItem(name);
   }
   for (const name of ['app', 'declined', 'looked'] as const) saveChoice(name, undefined);
-  await finishRemoval();
 }
 
-const isOfOther = (one: OfflineApp, account: string | undefined) =>
-  one.account !== undefined && one.account !== account;
+const isOfOther = (one: OfflineApp, account: string | undefined) => one.account !== account;
 
 async function hasDropped(): Promise<boolean> {
   try {

@@ -7,6 +7,7 @@ import { Device, runtime } from './device.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox } from './outbox.svelte';
 import { sessionState } from './session.svelte';
+import { readChoice } from './storage';
 
 export class Replica extends Outbox {
   readonly app: OfflineApp;
@@ -48,12 +49,13 @@ export class Replica extends Outbox {
     return this.#sync !== undefined;
   }
 
-  /** Stores the replica in the browser's list of offline applications. */
+  /** Stores the replica in the browser's list of offline applications, unless its account has signed out here, perhaps in another tab. */
   remember(): void {
     this.#isRemembered = true;
     this.#savedContact = this.contact;
     const session = sessionState();
     const account = this.app.account ?? (session.is === 'known' ? session.session.account?.id : undefined);
+    if (account && account !== readChoice('account')) return;
     saveOfflineApp({
       ...this.app,
       ...(account && { account }),

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/server/account"
 )
 
 // TestChangesHaveARate makes many changes in two sessions of an account. It may make 120 at once and then one a second. Reads, sign-outs and
 // another account have no part in that rate, and the operator has none.
 func TestChangesHaveARate(t *testing.T) {
-	s := newSite(t, nil)
+	s := newSite(t, func(o *Options, _ *account.Options) { o.Tokens = mint{} })
 	operator, first, second, friend := s.operator(), s.person("anna"), s.browser(), s.person("bob")
 	second.ok("POST", "/session", `{"email":"anna@x.example","password":`+quote(password)+`}`, nil)
 	app := first.application("farm")
@@ -36,6 +37,9 @@ func TestChangesHaveARate(t *testing.T) {
 	}
 	if res := first.do("GET", "/apps", ""); res.Status != 200 {
 		t.Errorf("a read = %d", res.Status)
+	}
+	if res := first.do("POST", "/apps/"+app+"/page-token", "{}"); res.Status != 200 {
+		t.Errorf("another token of a page = %d %s", res.Status, res.Body)
 	}
 	friend.application("garden")
 	theirs := operator.application("own")
