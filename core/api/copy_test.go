@@ -239,7 +239,7 @@ func TestNoCopy(t *testing.T) {
 	want := []api.Field{
 		{Name: "Access-Control-Allow-Origin", Value: "*"},
 		{Name: "X-Sightline-Durability", Value: "origin"},
-		{Name: "Access-Control-Expose-Headers", Value: "Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations"},
+		{Name: "Access-Control-Expose-Headers", Value: "Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations, X-Sightline-Notice"},
 	}
 	if diff := cmp.Diff(want, r.Header); diff != "" {
 		t.Errorf("the answer's headers (-want +got):\n%s", diff)

@@ -47,6 +47,7 @@ const (
 	MinSampleMS      = call.MinSampleMS
 	MaxSampleMS      = call.MaxSampleMS
 	ExposedHeaders   = call.ExposedHeaders
+	HeaderNotice     = call.HeaderNotice
 )
 
 // Errors that hosts answer with or check for.

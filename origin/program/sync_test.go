@@ -176,7 +176,7 @@ func TestSyncTellsConflicts(t *testing.T) {
 	_ = res.Body.Close()
 	for name, want := range map[string]string{
 		"X-Sightline-Durability": "origin", "X-Sightline-Operations": "",
-		"Access-Control-Expose-Headers": "X-Request-Id, Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations",
+		"Access-Control-Expose-Headers": "X-Request-Id, Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations, X-Sightline-Notice",
 	} {
 		if got := res.Header.Get(name); res.StatusCode != 200 || got != want {
 			t.Errorf("DELETE = %d, %s: %q, want %q", res.StatusCode, name, got, want)

@@ -26,6 +26,9 @@ func (x *Call) Answer(s Status, details string, write func(*jsonio.Writer)) erro
 		x.withhold(s, err, write)
 		return nil
 	}
+	if s.HTTP >= 300 {
+		x.notices = nil
+	}
 	x.Exchange.response = Response{
 		Status:      s.HTTP,
 		ContentType: contentType,
@@ -46,6 +49,7 @@ func (x *Call) empty(w *jsonio.Writer) {
 func (x *Call) headers(more ...Field) []Field {
 	all := append([]Field{allowOrigin}, x.Header...)
 	all = append(all, x.durability()...)
+	all = append(all, x.noticed()...)
 	if len(all) > 1 {
 		all = append(all, exposeHeaders)
 	}
@@ -131,7 +135,7 @@ var allowOrigin = Field{"Access-Control-Allow-Origin", "*"}
 
 // ExposedHeaders are the headers of answers that pages of other origins may read. A host that adds a header
 // lists it after these in every answer.
-const ExposedHeaders = "Retry-After, " + HeaderCallsLeft + ", " + headerDurability + ", " + headerOperations
+const ExposedHeaders = "Retry-After, " + HeaderCallsLeft + ", " + headerDurability + ", " + headerOperations + ", " + HeaderNotice
 
 var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}
 

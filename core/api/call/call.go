@@ -40,6 +40,7 @@ type Call struct {
 	Authorization, Remote string         // as the client sent them
 	Known                 string         // see Request.Known
 	Header                []Field        // header lines of the answer in addition to those of every answer
+	notices               []notice       // notices of the answer
 	submitted             partition.Span // operations that the call has submitted so far
 	Elsewhere             bool           // the call has submitted operations outside the application
 

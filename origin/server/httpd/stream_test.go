@@ -282,7 +282,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 		_ = res.Body.Close()
 		want := map[string]string{
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Strict-Transport-Security": strict,
-			"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "X-Request-Id, Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations",
+			"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "X-Request-Id, Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations, X-Sightline-Notice",
 			"Cross-Origin-Resource-Policy": "cross-origin", "Content-Security-Policy": apiPolicy, "Cache-Control": "no-store",
 		}
 		if path == "/own" {

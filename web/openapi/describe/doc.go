@@ -73,6 +73,11 @@ var headers = object{
 			"If several calls write at the same time, the range can include operations of other calls."},
 		{"schema", text(member{"pattern", "^[0-9]+:[0-9]+-[0-9]+$"}, eg("2:17-19"))},
 	}},
+	{"Notice", object{
+		{"description", "Notices about a successful call: a JSON list in ASCII, of at most 4 KB. `at` is the place in the request, and `text` a " +
+			"sentence, for example about a concept name that nobody knows. Omitted if there is none."},
+		{"schema", text(eg(`[{"at":"per_page","text":"1000 is the maximum."}]`))},
+	}},
 }
 
 // object is a JSON object whose members keep their order.

@@ -84,6 +84,11 @@ A replica is a copy of an application, at an edge or in a browser. Edges and bro
 locally. Their writes are durable locally and then sent to the origin: »X-Sightline-Durability« is »local« at a
 replica and »origin« at the origin. Pending writes and conflicts are listed under *Replicas*.
 
+## Notices
+
+The status of a success is always the same. »X-Sightline-Notice« has what a caller may want to know about a successful call, as a JSON list in
+ASCII: »[{"at":"per_page","text":"1000 is the maximum."}]«. »at« is the place in the request.
+
 ## Quota
 
 Responses to calls that count against an account's quota have »X-Sightline-Calls-Left« if the account has a limit.

@@ -195,7 +195,7 @@ var durable = object{
 // headers returns the headers of a successful answer.
 func (op *operation) headers(credential auth.Credential) (all object) {
 	if credential == auth.OfApplication {
-		all = callsLeft
+		all = callsLeft.with(member{"X-Sightline-Notice", object{{"$ref", "#/components/headers/Notice"}}})
 	}
 	if op.logs() {
 		all = all.with(durable...)
