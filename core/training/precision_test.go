@@ -18,6 +18,7 @@ func TestVersionPromisesItsPrecision(t *testing.T) {
 	}{
 		{nil, train.DefaultPrecision, false},
 		{[]log.Setting{{Name: settingHyper, JSON: []byte(`"{\"precision\":0.6}"`)}}, 0.6, true},
+		{[]log.Setting{{Name: settingHyper, JSON: []byte(`{"precision":0.6,"MAX_NITEMS":1000000}`)}}, 0.6, true},
 	} {
 		w := newWorld(t)
 		w.make([]string{"cat", "dog"}, tt.settings...)

@@ -117,10 +117,8 @@ func requestedPrecision(config []catalog.Setting) float64 {
 		if config[i].Name != settingHyper || d.Parse(config[i].JSON, jsonio.Limits{}) != nil {
 			continue
 		}
-		if text, err := d.Root().Str(); err == nil {
-			p, _ := form.Precision(text) // older programs stored precisions out of range, which count as 0
-			return p
-		}
+		p, _ := form.RequestedPrecision(d.Root()) // older programs stored precisions out of range, which count as 0
+		return p
 	}
 	return 0
 }

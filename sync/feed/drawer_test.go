@@ -343,7 +343,7 @@ func (d *drawer) config() (set []log.Setting, text string) {
 		s := log.Setting{Name: pick(d, settingNames...)}
 		value := pick(d, "true", "false", "0", "1", "200", "201", "-1", "1.5", "1e2", "0.5", "2", `"x"`, `"de"`, `"tlh"`, `""`, "[]", "{}", `[{"id":"a"}]`,
 			`[{"name":"a"},null,[],{}]`, `[{"id":1}]`, "[1]", `{"a":1}`, "9223372036854775807", "9223372036854775808", `"{\"precision\":0.4}"`,
-			`"{\"precision\":0.9}"`, `"{\"precision\":\"x\"}"`, "[", "\xff")
+			`"{\"precision\":0.9}"`, `"{\"precision\":\"x\"}"`, `{"precision":0.4}`, `{"precision":0.9}`, "[", "\xff")
 		switch {
 		case d.rarely(40):
 			value = "[" + strings.Repeat("{},", 998+d.IntN(3)) + "{}]"
@@ -361,7 +361,11 @@ func (d *drawer) config() (set []log.Setting, text string) {
 			continue
 		}
 		s.JSON = []byte(value)
-		set, all = append(set, s), append(all, quote(s.Name)+":"+value)
+		member := s.Name
+		if member == "hyper_parameters" && value[0] == '{' {
+			member = "hyper_params"
+		}
+		set, all = append(set, s), append(all, quote(member)+":"+value)
 	}
 	return set, "{" + strings.Join(all, ",") + "}"
 }

@@ -262,7 +262,7 @@ func checkError(t *testing.T, doc *openapi3.T, e *exchange) {
 }
 
 // TestOneMoreMember adds a member to each object of one successful answer of each operation. The document must refuse it everywhere
-// except in metadata, which callers define.
+// except in metadata and hyper-parameters, which callers define.
 func TestOneMoreMember(t *testing.T) {
 	doc := load(t)
 	seen := map[string]bool{}
@@ -292,13 +292,13 @@ func TestOneMoreMember(t *testing.T) {
 	}
 }
 
-// objects calls f with every object within v, except those of metadata.
+// objects calls f with every object within v, except those of metadata and hyper-parameters.
 func objects(v any, path string, f func(path string, o map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
 		f(path, v)
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if name != "metadata" {
+			if name != "metadata" && name != "hyper_params" {
 				objects(v[name], path+"."+name, f)
 			}
 		}

@@ -161,6 +161,9 @@ func (p *patch) changes(in *catalog.Input, data call.Object) ([]log.Body, error)
 
 // samePicture returns an error for data that would change the picture of an input. Clients may repeat the url and the crop in an answer.
 func (p *patch) samePicture(in *catalog.Input, data call.Object) error {
+	if data.Has("video") {
+		return call.Refusef(call.ErrInput, "%s: stored inputs have pictures; a picture cannot become a video.", data.At("video"))
+	}
 	var err error
 	image := call.Read(&err, data.Object, "image")
 	address := call.Read(&err, image.Text, "url")

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func answerConcepts(x *call.Call, ids []string) error {
 	return writeConceptList(x, all, show.Known)
 }
 
-// RenameConcepts renames custom concepts.
+// RenameConcepts renames custom concepts. A request may repeat the language of a concept, which is fixed.
 func RenameConcepts(x *call.Call) error {
 	if _, err := show.ReadAction(x, map[string]show.Action{"overwrite": show.Overwrite}); err != nil {
 		return err
@@ -127,14 +128,19 @@ func RenameConcepts(x *call.Call) error {
 			return call.Refuse(call.ErrConcept, err)
 		}
 		id, name := call.Read(&err, o.Text, "id"), call.Read(&err, o.Text, "name")
+		language := call.Read(&err, o.Text, "language")
 		if err != nil {
 			return call.Refuse(call.ErrConcept, err)
 		}
 		if _, public := x.Net.Concepts[id]; public || form.IsPublicID(id) {
 			return call.Refusef(call.ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
 		}
-		if _, err := v.Concept(id); err != nil {
+		c, err := v.Concept(id)
+		if err != nil {
 			return call.Unless(err, call.Unknown("concept_id", id))
+		}
+		if now := cmp.Or(c.Language, x.App.Language); language != "" && language != now {
+			return call.Refusef(call.ErrConcept, "%s: the language of concept_id '%s' is %q and cannot be changed.", o.At("language"), id, now)
 		}
 		if name == "" {
 			return call.Refusef(call.ErrConcept, "%s is missing.", o.At("name"))

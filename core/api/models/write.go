@@ -154,7 +154,7 @@ func answerOwn(x *call.Call, id string) error {
 
 // Patch changes all models in a call, or none if one change is invalid. It overwrites names and
 // settings. The action determines whether concepts are merged, removed or overwritten. Without an
-// action they are merged.
+// action they are merged. The action remove resets settings to their defaults.
 func Patch(x *call.Call) error {
 	action, err := show.ReadAction(x, show.Actions)
 	if err != nil {

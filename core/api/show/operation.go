@@ -268,7 +268,7 @@ func outputConfig(w *jsonio.Writer, list []log.Setting) {
 		return
 	}
 	w.Objects("output_config", len(list), func(i int) {
-		w.Text("name", list[i].Name)
+		w.Text("name", shownName(list[i].Name, list[i].JSON))
 		w.Name("value")
 		if list[i].JSON == nil {
 			w.Null() // back to the default

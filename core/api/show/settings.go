@@ -28,30 +28,59 @@ var settings = []setting{
 	{"max_concepts", "0", is(readCount)},
 	{"min_value", "0", is(readShare)},
 	{"language", "", isLanguage},
-	{"hyper_parameters", "", isHyper},
+	{settingHyper, "", isHyper},
 	{settingSelected, "", is(readRefs)},
 	{"sample_ms", "", isWhole},
 	{"existing_model_id", "", is(call.Object.Text)},
 	{"training_timeout", "", isWhole},
 }
 
-// settingSelected is the name of the setting that lists concepts.
-const settingSelected = "select_concepts"
+const (
+	settingSelected  = "select_concepts"
+	settingHyper     = "hyper_parameters" // a JSON text, or a structure, which requests and answers call settingStructure
+	settingStructure = "hyper_params"
+)
+
+// nameIn returns the name of the member of o that sets the setting.
+func (s *setting) nameIn(o call.Object) (string, error) {
+	switch {
+	case s.name != settingHyper || !o.Has(settingStructure):
+		return s.name, nil
+	case o.Has(s.name):
+		return "", call.Refusef(call.ErrModelArgument, "%s: use either %s or %s, not both.", o.At(settingStructure), settingHyper, settingStructure)
+	}
+	return settingStructure, nil
+}
+
+// shownName returns the name of the member that shows a setting with a stored value.
+func shownName(name string, value []byte) string {
+	if name == settingHyper && len(value) > 0 && value[0] == '{' {
+		return settingStructure
+	}
+	return name
+}
 
 // ReadSettings reads the fields of an output_config that a request sets, in the order of
 // the table. It copies the values.
 func ReadSettings(o call.Object) ([]log.Setting, error) {
 	var set []log.Setting
 	for _, s := range settings {
-		if !o.Has(s.name) {
+		name, err := s.nameIn(o)
+		if err != nil {
+			return nil, err
+		}
+		if !o.Has(name) {
 			continue
 		}
-		raw := o.Get(s.name).Raw()
+		raw := o.Get(name).Raw()
 		if len(raw) > call.MaxSettingBytes {
-			return nil, call.Refusef(call.ErrModelArgument, "%s: must be at most %d bytes.", o.At(s.name), call.MaxSettingBytes)
+			return nil, call.Refusef(call.ErrModelArgument, "%s: must be at most %d bytes.", o.At(name), call.MaxSettingBytes)
 		}
-		if err := s.check(o, s.name); err != nil {
+		if err := s.check(o, name); err != nil {
 			return nil, asArgument(err)
+		}
+		if name == settingStructure && raw[0] == '[' { // [] is an empty object
+			raw = []byte("{}")
 		}
 		set = append(set, log.Setting{Name: s.name, JSON: s.form(o, raw)})
 	}
@@ -81,7 +110,15 @@ func is[T any](read func(call.Object, string) (T, error)) func(call.Object, stri
 }
 
 func isHyper(o call.Object, name string) error {
-	text, err := o.Text(name)
+	var text string
+	var err error
+	if name == settingStructure {
+		var inner call.Object
+		inner, err = o.Object(name)
+		text = string(inner.Value.Raw())
+	} else {
+		text, err = o.Text(name)
+	}
 	if err != nil {
 		return err
 	}
@@ -129,7 +166,7 @@ func (s settingValues) write(w *jsonio.Writer) {
 			value = []byte(known.empty)
 		}
 		if len(value) > 0 {
-			w.Name(known.name)
+			w.Name(shownName(known.name, value))
 			w.Raw(value)
 		}
 	}
@@ -154,13 +191,11 @@ func (s settingValues) object(doc *jsonio.Doc) (call.Object, error) {
 	return call.AsObject(doc.Root(), "output_config")
 }
 
-// Unset resets each setting that a removing patch has as true to its default.
+// Unset returns settings that reset those in set to their defaults.
 func Unset(set []log.Setting) []log.Setting {
 	out := slices.Clone(set)
 	for i := range out {
-		if string(out[i].JSON) == "true" {
-			out[i].JSON = nil
-		}
+		out[i].JSON = nil
 	}
 	return out
 }

@@ -57,11 +57,20 @@ func isLanguage(v jsonio.Value) bool {
 }
 
 func isHyper(v jsonio.Value) bool {
-	text, err := v.Str()
-	if err == nil {
-		_, err = Precision(text)
+	if k := v.Kind(); k != jsonio.String && k != jsonio.Object {
+		return false
 	}
+	_, err := RequestedPrecision(v)
 	return err == nil
+}
+
+// RequestedPrecision is [Precision] for a setting: a JSON text, or the same as a structure.
+func RequestedPrecision(v jsonio.Value) (float64, error) {
+	text, err := v.Str()
+	if err != nil {
+		text = string(v.Raw())
+	}
+	return Precision(text)
 }
 
 // areRefs reports whether v is a list of references to concepts: objects with an id or a name. An empty list or object is none.

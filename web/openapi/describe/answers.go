@@ -92,6 +92,7 @@ var models = []member{
 		always("min_value", share, "Minimum value of a concept in an output."),
 		maybe("language", language, ""),
 		maybe("hyper_parameters", text(), hyper),
+		maybe("hyper_params", anything, structure),
 		maybe("select_concepts", list(closedRecord("", maybe("id", text(), ""), maybe("name", text(), ""))), ""),
 		maybe("sample_ms", whole(), "Milliseconds from one frame of a video to the next."),
 		maybe("existing_model_id", text(), "Stored but not used."),
@@ -246,6 +247,8 @@ var curve = list(share, member{"maxItems", train.MaxCurve})
 
 const hyper = "A JSON object as text. `precision`, from 0.5 to 0.99, is the precision that the cut-offs of new versions promise; by default 0.9. " +
 	"Other members are stored but not used."
+
+const structure = "The same as hyper_parameters, as an object. Each of the two forms replaces the other, and an answer has the form that was sent."
 
 var others = []member{
 	{"WorkflowNode", closedRecord("One model of a workflow.",
