@@ -26,6 +26,7 @@ type Options struct {
 	Language string                                      // language of the application, for a query without a language
 	Own      func(name string) ([]string, error)         // IDs of the application's own concepts with a name; nil: it has none
 	Hosted   func(url string) (name [16]byte, ours bool) // public name in the URL of a hosted picture; nil: no picture is hosted
+	Unknown  func(path, name, code string)               // called for a name, in a language, that no concept has, and its place; nil: not called
 }
 
 // Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is absent, or null
@@ -437,11 +438,17 @@ func (p *parser) concept(n node) ([]string, error) {
 	if public, ok := p.o.Names.Resolve(name, p.code); ok {
 		ids = append(ids, public)
 	}
-	if p.o.Own == nil {
-		return ids, nil
+	if p.o.Own != nil {
+		own, err := p.o.Own(name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, own...)
 	}
-	own, err := p.o.Own(name)
-	return append(ids, own...), err
+	if len(ids) == 0 && p.o.Unknown != nil {
+		p.o.Unknown(n.path+".name", name, p.code)
+	}
+	return ids, nil
 }
 
 func (p *parser) geo(c *Clause, data node) error {

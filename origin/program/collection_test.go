@@ -154,6 +154,12 @@ func TestImportManyFormats(t *testing.T) {
 	if out := mustRun(t, "search", "--label", "food", "--url", base, "--key", key); !strings.Contains(out, "1.0000  pizza  food") {
 		t.Errorf("the table:\n%s", out)
 	}
+	for _, where := range [][]string{{"--url", base, "--key", key}, {"--data", s.Data}} {
+		code, out, stderr := runCode(t, append([]string{"search", "--label", "foood", "--json"}, where...)...)
+		if want := "foood: no such concept; food?\n"; code != 0 || out != "" || stderr != want {
+			t.Errorf("search for an unknown name: exit code %d, %q, %q; want %q", code, out, stderr, want)
+		}
+	}
 }
 
 func TestSearchMistakes(t *testing.T) {

@@ -15,7 +15,7 @@
 // A line "STEP 5s" before a request moves the clock by that time and then runs background work until none is left.
 //
 // A request is its request line, then header lines if any, then the body unchanged, including line ends. The pseudo-header Remote is the
-// caller's address. A response is its HTTP status, then those of its headers that report limits and tags, then the body. A long body is shown
+// caller's address. A response is its HTTP status, then those of its headers that report limits, notices and tags, then the body. A long body is shown
 // with one line for each object of a list. The line breaks follow a fixed rule, so the comparison covers every byte.
 package apitest
 
@@ -151,7 +151,7 @@ func (e *Exchange) expect(block string) bool {
 }
 
 // transcriptHeaders are the response headers that transcripts show.
-var transcriptHeaders = []string{"X-Sightline-Calls-Left", "Retry-After", "ETag", "Vary"}
+var transcriptHeaders = []string{"X-Sightline-Calls-Left", "X-Sightline-Notice", "Retry-After", "ETag", "Vary"}
 
 // headerOf returns the lines of the response headers that transcripts show.
 func headerOf(r api.Response) string {

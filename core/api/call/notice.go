@@ -24,10 +24,8 @@ type notice struct {
 	text string
 }
 
-// Notify adds a notice to the answer. The answer of a failed call has none.
-func (x *Call) Notify(at, format string, args ...any) {
-	x.notices = append(x.notices, notice{at, fmt.Sprintf(format, args...)})
-}
+// Notify adds a notice to the answer: a text about the place at in the request. The answer of a failed call has none.
+func (x *Call) Notify(at, text string) { x.notices = append(x.notices, notice{at, text}) }
 
 // Excerpt returns the start of a text of the request for a notice.
 func Excerpt(text string) string {

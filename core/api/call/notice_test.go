@@ -32,7 +32,7 @@ func TestNotice(t *testing.T) {
 	var x Call
 	texts := []string{"buterfly: no such concept; butterfly?", "naïve \"quoted\" \\ \u007f \t\n\u2028", "猫 🦋"}
 	for i, text := range texts {
-		x.Notify(fmt.Sprintf("query.ands[%d]", i), "%s", text)
+		x.Notify(fmt.Sprintf("query.ands[%d]", i), text)
 	}
 	if err := x.OK(func(*jsonio.Writer) {}); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestNotice(t *testing.T) {
 func TestNoticeLimit(t *testing.T) {
 	var x Call
 	for i := range 1000 {
-		x.Notify("at", "notice %d %s", i, Excerpt(strings.Repeat("語", 500)))
+		x.Notify("at", fmt.Sprintf("notice %d %s", i, Excerpt(strings.Repeat("語", 500))))
 	}
 	_ = x.OK(func(*jsonio.Writer) {})
 	header, list := noticesIn(t, x.Exchange.Response())

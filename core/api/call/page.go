@@ -2,6 +2,7 @@ package call
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"strconv"
 )
@@ -33,14 +34,19 @@ func (x *Call) Page() (Page, error) {
 	if body.Has("page") {
 		p.Number = Read(&err, body.Integer, "page")
 	}
+	sized := "per_page"
 	if body.Has("per_page") {
 		p.Size = Read(&err, body.Integer, "per_page")
+		sized = body.At("per_page")
 	}
 	if err != nil {
 		return p, Refuse(ErrPage, err)
 	}
 	if p.Number < 0 || p.Size < 0 {
 		return p, Refusef(ErrPage, "page and per_page must be at least 1.")
+	}
+	if p.Size > MaxPerPage {
+		x.Notify(sized, fmt.Sprintf("%d is the maximum, not %d.", MaxPerPage, p.Size))
 	}
 	return Page{min(cmp.Or(p.Number, 1), farthest), min(cmp.Or(p.Size, DefaultPerPage), MaxPerPage)}, nil
 }

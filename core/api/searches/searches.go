@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/show"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -29,7 +30,15 @@ func Run(x *call.Call) error {
 
 // withQuery reads the query in the body, waits for the analyses of its pictures, and then calls answer.
 func withQuery(x *call.Call, answer func(q *search.Query) error) error {
-	q, err := search.Parse(x.Body.Get("query"), searchOptions(x))
+	options := searchOptions(x)
+	var unknown unknownNames
+	if x.Shows(auth.ConceptsGet) { // other keys must not read names
+		options.Unknown = unknown.add
+	}
+	q, err := search.Parse(x.Body.Get("query"), options)
+	if err == nil {
+		err = unknown.notify(x)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,7 +39,8 @@ func newSearch(env *server.Env) *cobra.Command {
 
 Concepts are names (in --language) or IDs. --concept matches predictions and ranks by
 probability; --label matches labels set by people; --similar ranks by similarity to a file, a URL
-or, with id:, a stored input. Repeat a flag to require several concepts, labels or metadata.` + targetHelp,
+or, with id:, a stored input. Repeat a flag to require several concepts, labels or metadata.
+Names of unknown concepts are printed with the nearest known name.` + targetHelp,
 		Example: `  {prog} search --concept dog --concept beach --data ./data
   {prog} search --similar holiday.jpg --metadata '{"shelf":7}' --key 0123456789abcdef0123456789abcdef
   {prog} search --label cat --not-label dog --near 48.14,11.58,5km --json --data ./data
@@ -55,7 +55,7 @@ or, with id:, a stored input. Repeat a flag to require several concepts, labels 
 			if err != nil {
 				return err
 			}
-			return errors.Join(f.run(cmd.Context(), s, query, env.Stdout), s.close())
+			return errors.Join(f.run(cmd.Context(), s, query, env), s.close())
 		},
 	}
 	f.flags(cmd, env)
@@ -228,11 +228,16 @@ type hit struct {
 	}
 }
 
-func (f *searchFlags) run(ctx context.Context, s Session, query Object, w io.Writer) error {
+func (f *searchFlags) run(ctx context.Context, s Session, query Object, env *server.Env) error {
 	var answer struct{ Hits []json.RawMessage }
-	if err := Ask(ctx, s, "POST", "/v2/searches", query, &answer); err != nil {
+	notices, err := ask(ctx, s, "POST", "/v2/searches", query, &answer)
+	if err != nil {
 		return err
 	}
+	for _, n := range notices {
+		fmt.Fprintln(env.Stderr, server.Printable(n.Text))
+	}
+	w := env.Stdout
 	if f.asJSON {
 		for _, raw := range answer.Hits {
 			if _, err := fmt.Fprintf(server.EscapeWriter{W: w}, "%s\n", raw); err != nil {

@@ -72,6 +72,7 @@ type reply struct {
 	status     int // HTTP status
 	body       []byte
 	retryAfter time.Duration // time after which the server accepts the request; 0: unknown
+	notices    string        // header with notices; empty: none
 }
 
 // isBusy reports whether the server refused the request and may accept it later.
@@ -158,8 +159,11 @@ func (l *local) call(ctx context.Context, method, path string, body []byte) (rep
 	res, err := l.service.Call(ctx, l.app, &api.Request{Method: method, Path: path, Query: query, Body: body})
 	got := reply{status: res.Status, body: res.Body}
 	for _, f := range res.Header {
-		if f.Name == "Retry-After" {
+		switch f.Name {
+		case "Retry-After":
 			got.retryAfter = seconds(f.Value)
+		case api.HeaderNotice:
+			got.notices = f.Value
 		}
 	}
 	return got, err
@@ -265,7 +269,7 @@ func (r *remote) do(req *http.Request) (reply, http.Header, error) {
 	if err != nil {
 		return reply{}, nil, err
 	}
-	got := reply{status: res.StatusCode, retryAfter: seconds(res.Header.Get("Retry-After"))}
+	got := reply{status: res.StatusCode, retryAfter: seconds(res.Header.Get("Retry-After")), notices: res.Header.Get(api.HeaderNotice)}
 	got.body, err = system.ReadAll(res.Body, maxAnswer)
 	return got, res.Header, errors.Join(err, res.Body.Close())
 }
@@ -286,30 +290,39 @@ func (w *StatusError) Error() string { return w.Err().Error() }
 // Ask sends a request and retries it while the server is busy or restarts. It decodes the answer into out. For an answer other than a
 // success it also returns a *StatusError.
 func Ask(ctx context.Context, s Session, method, path string, in, out any) error {
+	_, err := ask(ctx, s, method, path, in, out)
+	return err
+}
+
+// notice is a notice of a successful answer.
+type notice struct{ At, Text string }
+
+// ask is Ask. It also returns the notices of the answer.
+func ask(ctx context.Context, s Session, method, path string, in, out any) (notices []notice, err error) {
 	var body []byte
 	if in != nil {
-		var err error
 		if body, err = json.Marshal(in); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	got, err := persist(ctx, s, method, path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var envelope struct{ Status Status }
 	if err := json.Unmarshal(got.body, &envelope); err != nil {
-		return fmt.Errorf("%s %s: unexpected response (HTTP %d); is this a Sightline server?", method, path, got.status)
+		return nil, fmt.Errorf("%s %s: unexpected response (HTTP %d); is this a Sightline server?", method, path, got.status)
 	}
 	if out != nil {
 		if err := json.Unmarshal(got.body, out); err != nil {
-			return fmt.Errorf("%s %s: %w", method, path, err)
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
 	if envelope.Status.Code != 10000 {
-		return &StatusError{got.status, envelope.Status}
+		return nil, &StatusError{got.status, envelope.Status}
 	}
-	return nil
+	_ = json.Unmarshal([]byte(got.notices), &notices) // a malformed header has none
+	return notices, nil
 }
 
 // Pauses between attempts double up to lastWait, and are longer if the server asks for more.

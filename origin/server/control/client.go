@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/api"
 )
@@ -140,6 +142,19 @@ func (c *Caller) Call(ctx context.Context, app string, r *api.Request) (api.Resp
 	if res.Header.Get(headerApp) == "" {
 		return api.Response{}, checkResponse(res)
 	}
-	body, err := io.ReadAll(res.Body)
-	return api.Response{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Body: body}, err
+	answer := api.Response{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: fieldsOf(res.Header)}
+	answer.Body, err = io.ReadAll(res.Body)
+	return answer, err
+}
+
+// fieldsOf returns the headers of an answer of /v2, sorted by name, without those of the connection.
+func fieldsOf(h http.Header) (all []api.Field) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		switch name {
+		case headerApp, "Content-Type", "Content-Length", "Date":
+		default:
+			all = append(all, api.Field{Name: name, Value: h.Get(name)})
+		}
+	}
+	return all
 }

@@ -139,7 +139,8 @@ func TestCallerIsTheFolder(t *testing.T) {
 		t.Errorf("progress %v, want %v", steps, want)
 	}
 	res, err := c.Call(ctx, "1", &api.Request{Method: "PATCH", Path: "//v2/models/the%2Fmodel/", Query: "page=1&x=%20", Body: []byte(`{"a":1}`)})
-	if err != nil || res.Status != 404 || res.ContentType != "application/json" || string(res.Body) != `{"x":1}` {
+	if err != nil || res.Status != 404 || res.ContentType != "application/json" || string(res.Body) != `{"x":1}` ||
+		!slices.Equal(res.Header, []api.Field{{Name: "Retry-After", Value: "1"}}) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
