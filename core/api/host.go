@@ -56,6 +56,7 @@ var (
 	ErrBusy           = call.ErrBusy
 	ErrTimeout        = call.ErrTimeout
 	ErrFetch          = call.ErrFetch
+	ErrAnswered       = call.ErrAnswered
 	ErrPath           = call.ErrPath
 	ErrMethod         = call.ErrMethod
 	ErrSync           = call.ErrSync
@@ -77,6 +78,9 @@ func AcceptsEncoding(accepted, coding string) bool {
 	}
 	return false
 }
+
+// DownloadError returns an error of a download. [call.DownloadError] describes it.
+func DownloadError(reason string) error { return call.DownloadError(reason) }
 
 // RespondWith returns a completed exchange with a response from elsewhere, such as [Service.Refuse].
 func RespondWith(r Response) *Exchange { return call.RespondWith(r) }

@@ -32,7 +32,7 @@ var (
 
 // Error is an error with the offset at which it was found.
 type Error struct {
-	Offset int    // from the start of the text
+	Offset int    // from the start of the text, or of the value if the error of a Value names it so
 	Detail string // the text at the offset, or the expected text; may be empty
 	Err    error  // one of this package's sentinels
 }

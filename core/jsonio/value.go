@@ -154,7 +154,8 @@ func (v Value) Float32() (float32, error) {
 }
 
 // Base64 decodes a string of base64 and appends the bytes to dst. The string uses the standard alphabet or, throughout, the URL one. It
-// may lack padding, and Base64 skips line ends. Errors: [ErrType]; [ErrBase64] in an *[Error].
+// may lack padding, and Base64 skips line ends. Errors: [ErrType]; [ErrBase64] in an *[Error], whose offset counts from the start of the
+// string's content.
 func (v Value) Base64(dst []byte) ([]byte, error) {
 	if v.Kind() != String {
 		return dst, v.typeError(String)
@@ -166,7 +167,7 @@ func (v Value) Base64(dst []byte) ([]byte, error) {
 	}
 	out, at := appendBase64(dst, text)
 	if at >= 0 {
-		return dst, &Error{Offset: int(n.start) + 1 + at, Err: ErrBase64}
+		return dst, &Error{Offset: at, Err: ErrBase64}
 	}
 	return out, nil
 }

@@ -291,7 +291,7 @@ func (p *parser) url(c *Clause, data node) error {
 	}
 	picture, err := inline.Base64(nil)
 	if err != nil {
-		return queryErrorf("%s.base64: not base64", image.path)
+		return queryErrorf("%s.base64: %v", image.path, err)
 	}
 	c.All = append(c.All, Bytes{blob.Sum(picture)})
 	return nil

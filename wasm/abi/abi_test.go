@@ -39,6 +39,7 @@ func TestErrorsCross(t *testing.T) {
 	}{
 		{api.ErrFetch, abi.Fetch, api.ErrFetch},
 		{fmt.Errorf("%w: 404", api.ErrFetch), abi.Fetch, api.ErrFetch},
+		{api.DownloadError("it is empty"), abi.Answered, api.ErrAnswered},
 		{fmt.Errorf("1 call: %w", api.ErrBusy), abi.Busy, api.ErrBusy},
 		{fmt.Errorf("%w: fewer", api.ErrTimeout), abi.Timeout, api.ErrTimeout},
 		{context.DeadlineExceeded, abi.Timeout, api.ErrTimeout},

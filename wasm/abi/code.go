@@ -40,6 +40,7 @@ const (
 	StoreCorrupt Code = 18
 	StoreFailed  Code = 19
 	NotFound     Code = 20 // missing record
+	Answered     Code = 21 // failed download of a URL whose server has answered; the text is for the caller
 )
 
 // codes maps errors to codes. If an error wraps several of these errors, CodeOf uses the first row that matches. Err returns the error of a
@@ -48,6 +49,7 @@ var codes = []struct {
 	err  error
 	code Code
 }{
+	{api.ErrAnswered, Answered},
 	{api.ErrFetch, Fetch},
 	{api.ErrBusy, Busy},
 	{kv.ErrFull, Full},

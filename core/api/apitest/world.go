@@ -68,7 +68,8 @@ func NewCounter(n uint64) *Counter { return &Counter{n} }
 //	  full                                     the store accepts no data
 //	  twice.png                                red, at the third request
 //	  down.png                                 fails with an error that may pass
-//	anything else                the fetch fails
+//	  missing.png                              the server answers 404
+//	anything else                the fetch fails, and the caller gets no reason
 type World struct {
 	Engine *core.Engine
 	App    string // id of the application
@@ -403,6 +404,8 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 	case "full":
 		return nil, kv.ErrFull
 	case "slow":
+	case "missing.png":
+		return nil, api.DownloadError("its server answered with HTTP status 404")
 		return nil, raster.ErrExpired
 	case "trouble":
 		return nil, blob.ErrCorrupt
@@ -412,7 +415,7 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 			return picture, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: 404", api.ErrFetch)
+	return nil, fmt.Errorf("%w: no such name", api.ErrFetch)
 }
 
 var pictures = func() map[string][]byte {

@@ -34,8 +34,9 @@ type Job struct {
 
 // Result is the result of the [Job] at the same index.
 //
-// Err wraps the job's error: [ErrFetch] for every failure to get the bytes of a URL, package raster's errors for a picture, [ErrBusy] or
-// [ErrTimeout] if the host gives up on the whole call. Any other error is internal.
+// Err wraps the job's error: [ErrFetch] for every failure to get the bytes of a URL, [ErrAnswered] among them if the caller may know the
+// reason, package raster's errors for a picture, [ErrBusy] or [ErrTimeout] if the host gives up on the whole call. Any other error is
+// internal.
 type Result struct {
 	Analysis predict.Analysis `wire:"3,func=AnalysisBytes,type=bytes"` // of a picture
 	Frames   []Frame          `wire:"8,opaque"`                        // of a video, by time, at least one

@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/auth"
@@ -81,6 +82,8 @@ var (
 	ErrVideoKept = errors.New("videos can be predicted, not stored yet")
 	// ErrURL is returned for a URL that cannot address a picture.
 	ErrURL = errors.New("not an http or https URL")
+	// ErrAnswered is the [ErrFetch] of a URL whose server has answered, from a public address. [DownloadError] makes it. A caller gets its text.
+	ErrAnswered = fmt.Errorf("the server of the URL has answered: %w", ErrFetch)
 	// ErrFetch wraps every failure of a host to get the bytes of a URL. A caller gets only the text of ErrFetch, so that answers reveal
 	// nothing about internal networks.
 	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return less than 20 MB")
@@ -189,6 +192,7 @@ var statuses = []Status{
 	{jsonio.ErrNumber, 400, 30104, "Input invalid argument"},
 	{jsonio.ErrBase64, 400, 30104, "Input invalid argument"},
 	{ErrURL, 400, 30106, "Input image URL invalid"},
+	{ErrAnswered, 400, 30002, "Download failed; check URL"},
 	{ErrFetch, 400, 30002, "Download failed; check URL"},
 	{raster.ErrUnsupported, 400, 30101, "Input image format unsupported"},
 	{raster.ErrTooLarge, 400, 30105, "Input image too large"},
@@ -246,8 +250,13 @@ func (s Status) OfVideo(details string) (Status, string) {
 // fetchVideo is the text of ErrFetch for a video.
 const fetchVideo = "could not download the video: the URL must be public and respond in time"
 
-// DetailsOf returns the text of an error for the caller. It is empty for internal errors, the same for every failed fetch, and the same
-// for every timeout. Other errors keep their text.
+// DownloadError returns the error of a download after a public address has answered. reason ends a sentence about the file.
+func DownloadError(reason string) error {
+	return Refusef(ErrAnswered, "could not download the file: %s", reason)
+}
+
+// DetailsOf returns the text of an error for the caller. It is empty for internal errors, the same for every failed fetch without
+// [ErrAnswered], and the same for every timeout. Other errors keep their text.
 func DetailsOf(err error, s Status) string {
 	switch s.err {
 	case ErrFetch:

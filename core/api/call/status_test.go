@@ -1,6 +1,9 @@
 package call
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -124,5 +127,34 @@ func TestStatusesAgree(t *testing.T) {
 	}
 	if StatusOk.Description != "Ok" || StatusMixed.Description != "Mixed Success" {
 		t.Errorf("%q and %q: clients compare the text", StatusOk.Description, StatusMixed.Description)
+	}
+}
+
+// TestEachTextHasOneCause checks that no two errors of the table give callers the same text. All causes of ErrFetch concern
+// addresses, and those of timeouts are one cause: the host gave up.
+func TestEachTextHasOneCause(t *testing.T) {
+	causes := map[string]error{}
+	for _, s := range statuses {
+		text := DetailsOf(s.err, s)
+		if s.err == context.DeadlineExceeded || s.err == context.Canceled {
+			if text != ErrTimeout.Error() {
+				t.Errorf("%v gives %q, want the text of ErrTimeout", s.err, text)
+			}
+			continue
+		}
+		if before, ok := causes[text]; ok && text != "" {
+			t.Errorf("%v and %v give the same text", before, s.err)
+		}
+		causes[text] = s.err
+	}
+	for _, reason := range []string{"its server answered with HTTP status 404", "it is empty"} {
+		err := DownloadError(reason)
+		if details := DetailsOf(err, StatusOf(err)); !errors.Is(err, ErrFetch) || !strings.HasSuffix(details, reason) {
+			t.Errorf("the details of a download that failed because %s are %q", reason, details)
+		}
+	}
+	err := fmt.Errorf("%w: dial 10.0.0.1", ErrFetch)
+	if details := DetailsOf(err, StatusOf(err)); details != ErrFetch.Error() {
+		t.Errorf("the details of a failed connection are %q, want those of ErrFetch", details)
 	}
 }

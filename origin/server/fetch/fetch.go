@@ -8,7 +8,8 @@
 // The rules follow the OWASP notes on server-side request forgery, with the address blocks of IANA's special-purpose registries. Package
 // fetch permits only http and https, no user information, ports 80 and 443, no proxy from the environment, and only global unicast
 // addresses. It connects to exactly the address that it has checked. It limits size, time and redirects, and decompresses nothing. Every
-// failure has the same text, so that answers reveal nothing about the network behind the server.
+// failure has the same text, so that answers reveal nothing about the network behind the server. If a public address has answered, the
+// failure also has a reason for the caller; see [Failure.Reason].
 //
 // The fetcher is not a browser: it has no cookies, no credentials, no cache and no HTTP/2.
 package fetch
@@ -17,6 +18,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -40,7 +42,11 @@ const (
 
 // Failure is the error of every failed fetch. Its text is always the same, because it goes to the caller that named the URL. Cause is for
 // the operator's log.
-type Failure struct{ cause error }
+type Failure struct {
+	cause    error
+	answered bool // a public address has answered, and the answer is the cause
+	limits   Limits
+}
 
 // Error returns the same text for all failures.
 func (*Failure) Error() string { return "the picture could not be downloaded" }
@@ -66,6 +72,29 @@ func (f *Failure) Passing() bool {
 		return !name.IsNotFound
 	}
 	return true
+}
+
+// Reason returns the cause for the caller, as the end of a sentence about the file. It is empty unless a public address has answered: all
+// other causes concern addresses.
+func (f *Failure) Reason() string {
+	status := new(statusError)
+	switch {
+	case !f.answered:
+		return ""
+	case errors.As(f.cause, &status):
+		return "its server answered with " + status.Error()
+	case errors.Is(f.cause, errTooLarge):
+		return fmt.Sprintf("it has more than %d bytes", f.limits.Bytes)
+	case errors.Is(f.cause, errEncoding):
+		return "its server compresses it with a Content-Encoding"
+	case errors.Is(f.cause, errEmpty):
+		return "it is empty"
+	case errors.Is(f.cause, errRedirects):
+		return fmt.Sprintf("its server redirects more than %d times", maxRedirects)
+	case errors.Is(f.cause, context.DeadlineExceeded):
+		return fmt.Sprintf("its server sent it for longer than %d seconds", int(f.limits.Timeout.Seconds()))
+	}
+	return "its server ended the transfer early"
 }
 
 // TooLarge reports whether the file exceeds the limit in bytes.
@@ -134,14 +163,15 @@ type Limits struct {
 func (f *Fetcher) Download(ctx context.Context, rawURL string, w Limits, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
-	if err := f.follow(ctx, rawURL, func(res *http.Response) error { return read(res, w, to) }); err != nil {
-		return &Failure{err}
+	if answered, err := f.follow(ctx, rawURL, func(res *http.Response) error { return read(res, w, to) }); err != nil {
+		return &Failure{err, answered, w}
 	}
 	return nil
 }
 
-// follow requests rawURL, follows up to maxRedirects redirects, and calls read with the final response.
-func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Response) error) error {
+// follow requests rawURL, follows up to maxRedirects redirects, and calls read with the final response. answered reports whether the error
+// is about the response of a public address.
+func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Response) error) (answered bool, err error) {
 	headers, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	late, cancel := context.WithTimeout(ctx, headerTimeout)
@@ -152,23 +182,23 @@ func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Res
 	target, err := f.o.Parse(rawURL)
 	for redirects := 0; ; redirects++ {
 		if err != nil {
-			return err
+			return false, err
 		}
-		res, err2 := f.get(headers, target)
+		res, public, err2 := f.get(headers, target)
 		if err2 != nil {
-			return errors.Join(err2, context.Cause(headers))
+			return false, errors.Join(err2, context.Cause(headers))
 		}
 		if !isRedirect(res.StatusCode) {
 			armed()
-			return read(res)
+			return public, read(res)
 		}
 		next, err2 := location(res)
 		_ = res.Body.Close() // nothing in a redirect's body matters
 		if err2 != nil {
-			return err2
+			return false, err2
 		}
 		if redirects >= maxRedirects {
-			return errRedirects
+			return public, errRedirects
 		}
 		target, err = f.o.parse(next)
 	}

@@ -145,6 +145,8 @@ func TestSSRF(t *testing.T) {
 		if len(network.dialed) != 1 || err == nil {
 			t.Errorf("redirect to %q = %v after dialling %q", p.url, err, network.dialed)
 			hits++
+		} else if reason := err.(*Failure).Reason(); reason != "" {
+			t.Errorf("redirect to %q: the caller gets the reason %q", p.url, reason)
 		}
 	}
 	t.Logf("%d payloads, directly and as redirects: %d hits", len(corpus), hits)
@@ -248,48 +250,49 @@ func TestSSRFHostileOrigins(t *testing.T) {
 	big := make([]byte, 64<<10)
 	copy(big, picture)
 	tests := []struct {
-		name  string
-		serve func(net.Conn)
-		limit time.Duration
+		name   string
+		serve  func(net.Conn)
+		limit  time.Duration
+		reason string // that the caller gets; empty: none
 	}{
-		{"silent", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, headerTimeout},
+		{"silent", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, headerTimeout, ""},
 		{"drips headers", func(c net.Conn) {
 			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
 			forever(c, []byte("X: y\r\n"), time.Second)
-		}, headerTimeout},
+		}, headerTimeout, ""},
 		{"endless headers", func(c net.Conn) {
 			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
 			forever(c, []byte("X: "+strings.Repeat("y", 1000)+"\r\n"), 0)
-		}, time.Second},
+		}, time.Second, ""},
 		{"drips the body", func(c net.Conn) {
 			respond("200 OK", "Content-Length: 100000\r\n", picture[:2000])(c)
 			forever(c, []byte("x"), time.Second)
-		}, timeout},
+		}, timeout, "its server sent it for longer than 30 seconds"},
 		{"endless body", func(c net.Conn) {
 			respond("200 OK", "", picture)(c)
 			forever(c, big, 0)
-		}, time.Second},
+		}, time.Second, "it has more than 20971520 bytes"},
 		{"endless chunks", func(c net.Conn) {
 			respond("200 OK", "Transfer-Encoding: chunked\r\n", nil)(c)
 			fmt.Fprintf(c, "%x\r\n%s\r\n", len(picture), picture)
 			forever(c, fmt.Appendf(nil, "%x\r\n%s\r\n", len(big), big), 0)
-		}, time.Second},
-		{"declares too much", respond("200 OK", "Content-Length: 99999999999\r\n", picture), time.Second},
-		{"declares more than it sends", respond("200 OK", fmt.Sprintf("Content-Length: %d\r\n", len(picture)+1), picture), time.Second},
-		{"redirects to itself", respond("302 Found", "Location: /again\r\nContent-Length: 0\r\n", nil), time.Second},
-		{"redirects nowhere", respond("302 Found", "Content-Length: 0\r\n", nil), time.Second},
-		{"redirects twice at once", respond("302 Found", "Location: /a\r\nLocation: /b\r\nContent-Length: 0\r\n", nil), time.Second},
-		{"redirects to another scheme", respond("302 Found", "Location: file:///etc/passwd\r\nContent-Length: 0\r\n", nil), time.Second},
-		{"gzip bomb", respond("200 OK", "Content-Encoding: gzip\r\n"+lengthOf(picture), picture), time.Second},
-		{"two lengths", respond("200 OK", "Content-Length: 5\r\nContent-Length: 6\r\n", picture), time.Second},
-		{"not found", respond("404 Not Found", lengthOf(picture), picture), time.Second},
-		{"partial", respond("206 Partial Content", lengthOf(picture), picture), time.Second},
-		{"empty", respond("200 OK", "Content-Length: 0\r\n", nil), time.Second},
-		{"no HTTP", func(c net.Conn) { fmt.Fprint(c, "220 mail.example ESMTP\r\n") }, time.Second},
+		}, time.Second, "it has more than 20971520 bytes"},
+		{"declares too much", respond("200 OK", "Content-Length: 99999999999\r\n", picture), time.Second, "it has more than 20971520 bytes"},
+		{"declares more than it sends", respond("200 OK", fmt.Sprintf("Content-Length: %d\r\n", len(picture)+1), picture), time.Second, "its server ended the transfer early"},
+		{"redirects to itself", respond("302 Found", "Location: /again\r\nContent-Length: 0\r\n", nil), time.Second, "its server redirects more than 5 times"},
+		{"redirects nowhere", respond("302 Found", "Content-Length: 0\r\n", nil), time.Second, ""},
+		{"redirects twice at once", respond("302 Found", "Location: /a\r\nLocation: /b\r\nContent-Length: 0\r\n", nil), time.Second, ""},
+		{"redirects to another scheme", respond("302 Found", "Location: file:///etc/passwd\r\nContent-Length: 0\r\n", nil), time.Second, ""},
+		{"gzip bomb", respond("200 OK", "Content-Encoding: gzip\r\n"+lengthOf(picture), picture), time.Second, "its server compresses it with a Content-Encoding"},
+		{"two lengths", respond("200 OK", "Content-Length: 5\r\nContent-Length: 6\r\n", picture), time.Second, ""},
+		{"not found", respond("404 Not Found", lengthOf(picture), picture), time.Second, "its server answered with HTTP status 404"},
+		{"partial", respond("206 Partial Content", lengthOf(picture), picture), time.Second, "its server answered with HTTP status 206"},
+		{"empty", respond("200 OK", "Content-Length: 0\r\n", nil), time.Second, "it is empty"},
+		{"no HTTP", func(c net.Conn) { fmt.Fprint(c, "220 mail.example ESMTP\r\n") }, time.Second, ""},
 		{"informational for ever", func(c net.Conn) {
 			forever(c, []byte("HTTP/1.1 103 Early Hints\r\n\r\n"), time.Second)
-		}, headerTimeout},
-		{"hangs up", func(net.Conn) {}, time.Second},
+		}, headerTimeout, ""},
+		{"hangs up", func(net.Conn) {}, time.Second, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -303,12 +306,27 @@ func TestSSRFHostileOrigins(t *testing.T) {
 					t.Errorf("Fetch = %d bytes, want an error", len(got))
 				} else if err.Error() != (&Failure{}).Error() {
 					t.Errorf("Fetch fails with a text of its own: %q", err)
+				} else if reason := err.(*Failure).Reason(); reason != tt.reason {
+					t.Errorf("the reason is %q, want %q; cause: %v", reason, tt.reason, err.(*Failure).Cause())
 				}
 				if took > tt.limit {
 					t.Errorf("Fetch took %v, want at most %v", took, tt.limit)
 				}
 			})
 		})
+	}
+}
+
+// TestReasonOfPrivate checks that the answer of a private address, which a closed network allows, gives no reason.
+func TestReasonOfPrivate(t *testing.T) {
+	for address, want := range map[string]string{"10.0.0.1": "", "93.184.216.34": "its server answered with HTTP status 404"} {
+		network := &pipes{serve: respond("404 Not Found", lengthOf(picture), picture)}
+		f := New(Options{Policy: Policy{AllowPrivate: true}, Resolve: answering(address), Dial: network.dial})
+		_, err := f.Fetch(t.Context(), "http://a.example/")
+		network.wg.Wait()
+		if failure := new(Failure); !errors.As(err, &failure) || failure.Reason() != want {
+			t.Errorf("%s: %v with the reason %q, want %q", address, err, failure.Reason(), want)
+		}
 	}
 }
 

@@ -3,11 +3,13 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -32,16 +34,30 @@ type statusError struct{ code int }
 
 func (e *statusError) Error() string { return "HTTP status " + strconv.Itoa(e.code) }
 
-// get sends a request for target. The caller must close the response's body.
-func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, error) {
+// get sends a request for target. The caller must close the response's body. public reports whether a public address has answered, which
+// Policy.AllowPrivate does not require.
+func (f *Fetcher) get(ctx context.Context, target *url.URL) (res *http.Response, public bool, err error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { public = isPublic(c.Conn) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	req.Header.Set("Accept", "image/*, video/*")
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", "Sightline")
-	return f.client.Do(req)
+	res, err = f.client.Do(req)
+	return res, public, err
+}
+
+// publicConn is a connection to a public address.
+type publicConn struct{ net.Conn }
+
+func isPublic(c net.Conn) bool {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	_, ok := c.(publicConn)
+	return ok
 }
 
 // dial connects to address, the "host:port" of a URL that has passed the policy. It resolves the host once and refuses if any of the IP
@@ -65,6 +81,9 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 		c, err := f.o.Dial(one, network, netip.AddrPortFrom(a, uint16(port)).String(), f.control)
 		cancel()
 		if err == nil {
+			if Public(a) {
+				c = publicConn{c}
+			}
 			return c, nil
 		}
 		failures = errors.Join(failures, err)

@@ -531,7 +531,12 @@ func (p *Pool) downloadError(ctx context.Context, url string, err error) (passin
 		p.o.Log.Debug("cannot download", "url", url, "error", causer.Cause())
 	}
 	var failure interface{ Passing() bool }
-	return errors.As(err, &failure) && failure.Passing(), api.ErrFetch
+	passing = errors.As(err, &failure) && failure.Passing()
+	var answer interface{ Reason() string }
+	if errors.As(err, &answer) && answer.Reason() != "" {
+		return passing, api.DownloadError(answer.Reason())
+	}
+	return passing, api.ErrFetch
 }
 
 // analyse calls work with an analyser once a worker is free. If work panics, the worker is replaced.

@@ -1,5 +1,6 @@
 // Downloads pictures and videos with the rights of a page. If the browser refuses a request, by CORS or by the page's content
-// security policy, the download fails. All failures give the same result, as at a server.
+// security policy, the download fails. All of these failures give the same result, as at a server. If a server has answered, with the
+// permission to be read by the page, the result has the reason. The texts are those of a server.
 
 import { codes, type Result } from './messages.ts';
 
@@ -21,7 +22,12 @@ export type Download = { data: Blob; contentType: string } | { failed: Result };
 const permanentFailure = { failed: { error: codes.fetch, passing: false } };
 const temporaryFailure = { failed: { error: codes.fetch, passing: true } };
 
-const tooLarge = (limits: Limits): Download => (limits.tooLarge ? { failed: limits.tooLarge } : permanentFailure);
+const answered = (reason: string, passing = false): Download => ({
+  failed: { error: codes.answered, text: `could not download the file: ${reason}`, passing },
+});
+
+const tooLarge = (limits: Limits): Download =>
+  limits.tooLarge ? { failed: limits.tooLarge } : answered(`it has more than ${limits.bytes} bytes`);
 
 /** Returns the caller's file, if it is within the limit and not empty. */
 export function fromFile(file: Blob, limits = pictureLimits): Download {
@@ -38,6 +44,7 @@ export async function download(address: string, signal?: AbortSignal, limits = p
   const stop = () => timeout.abort();
   signal?.addEventListener('abort', stop);
   let timer = setTimeout(stop, headerTime);
+  let begun = false; // the server has answered
   try {
     const response = await fetch(url, {
       credentials: 'omit',
@@ -45,16 +52,23 @@ export async function download(address: string, signal?: AbortSignal, limits = p
       signal: timeout.signal,
     });
     clearTimeout(timer);
+    begun = true;
     timer = setTimeout(stop, limits.time);
-    if (!response.ok)
-      return [408, 425, 429].includes(response.status) || response.status >= 500 ? temporaryFailure : permanentFailure;
+    const { ok, status } = response;
+    if (!ok) {
+      const passing = [408, 425, 429].includes(status) || status >= 500;
+      return answered(`its server answered with HTTP status ${status}`, passing);
+    }
     if (Number(response.headers.get('Content-Length') ?? 0) > limits.bytes) return tooLarge(limits);
     const data = await body(response, limits.bytes, timeout);
     if (!data) return tooLarge(limits);
-    if (!data.size) return permanentFailure;
+    if (!data.size) return answered('it is empty');
     return { data, contentType: response.headers.get('Content-Type') ?? '' };
   } catch {
-    return signal?.aborted ? { failed: { error: codes.timeout } } : temporaryFailure;
+    if (signal?.aborted) return { failed: { error: codes.timeout } };
+    if (!begun) return temporaryFailure;
+    const slow = `its server sent it for longer than ${limits.time / 1000} seconds`;
+    return answered(timeout.signal.aborted ? slow : 'its server ended the transfer early', true);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', stop);

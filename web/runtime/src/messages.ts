@@ -137,6 +137,7 @@ export const codes = {
   noBlob: 10,
   full: 11,
   networkSlow: 12,
+  answered: 21,
 } as const;
 
 /** Decodes the answer of `analyse`. */
