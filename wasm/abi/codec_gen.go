@@ -278,6 +278,7 @@ func putCallJob(e *field.Encoder, x *call.Job) {
 		putCallVideo(e, &x.Video)
 		e.Close(at)
 	}
+	e.Uint(10, uint64(x.Wait/time.Millisecond))
 }
 
 func putCallVideo(e *field.Encoder, x *call.Video) {
@@ -418,6 +419,7 @@ func putJob(e *field.Encoder, x *Job) {
 		putRasterPlanes(e, x.Planes)
 		e.Close(at)
 	}
+	e.Uint(10, uint64(x.Job.Wait/time.Millisecond))
 }
 
 func putMemoryReply(e *field.Encoder, x *MemoryReply) {
@@ -749,6 +751,8 @@ func getCallJob(d *field.Decoder, x *call.Job) {
 			at := d.Open()
 			getCallVideo(d, &x.Video)
 			d.Close(at)
+		case 10:
+			x.Wait = time.Duration(d.Uint32()) * time.Millisecond
 		}
 	}
 }
@@ -996,6 +1000,8 @@ func getJob(d *field.Decoder, x *Job) {
 			at := d.Open()
 			getRasterPlanes(d, x.Planes)
 			d.Close(at)
+		case 10:
+			x.Job.Wait = time.Duration(d.Uint32()) * time.Millisecond
 		}
 	}
 }

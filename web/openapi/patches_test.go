@@ -107,7 +107,7 @@ type schemaMember struct {
 	schema *openapi3.Schema
 }
 
-// membersOf returns the members of s without members of their own.
+// membersOf returns the innermost members of s.
 func membersOf(s *openapi3.Schema, path string) (all []schemaMember) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		all = append(all, membersOf(s.Properties[name].Value, strings.TrimPrefix(path+"."+name, "."))...)

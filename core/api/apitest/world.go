@@ -84,7 +84,8 @@ type World struct {
 	IDs    Source // source of ids and secrets
 	Names  Source // source of the names of pictures that were sent to be predicted
 
-	Opened func(Guest) // called for each opened guest; may be nil
+	Opened func(Guest)                 // called for each opened guest; may be nil
+	Pause  func(d time.Duration) error // pauses a call that waits for an input; nil: no call waits
 
 	openGuest OpenGuest
 	guest     Guest // nil before the first request, and if Engine answers
@@ -363,6 +364,12 @@ func (w *World) do(server Guest, task core.Task) core.Result {
 func (w *World) Work(j api.Job) api.Result { return w.work(here{w.Engine, w}, j) }
 
 func (w *World) work(server Guest, j api.Job) api.Result {
+	if j.Wait > 0 {
+		if w.Pause == nil {
+			return api.Result{Err: api.ErrBusy}
+		}
+		return api.Result{Err: w.Pause(j.Wait)}
+	}
 	picture, err := w.bytes(j)
 	if err != nil {
 		return api.Result{Err: err, Passing: strings.HasSuffix(j.URL, "/down.png") || strings.HasSuffix(j.URL, "/twice.png")}
@@ -397,6 +404,8 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 		return picture, nil
 	}
 	switch name {
+	case "missing.png":
+		return nil, api.DownloadError("its server answered with HTTP status 404")
 	case "busy":
 		return nil, api.ErrBusy
 	case "timeout":
@@ -404,8 +413,6 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 	case "full":
 		return nil, kv.ErrFull
 	case "slow":
-	case "missing.png":
-		return nil, api.DownloadError("its server answered with HTTP status 404")
 		return nil, raster.ErrExpired
 	case "trouble":
 		return nil, blob.ErrCorrupt

@@ -13,15 +13,19 @@ import (
 )
 
 // Job is the analysis of a picture or a video, for a call or for a stored input.
+//
+// With Wait it is a pause of a call that waits for the analysis of an input, and its only job. A host that lets no more calls wait returns
+// ErrBusy, and one whose call takes too long ErrTimeout. The call then answers at once.
 type Job struct {
-	URL   string       `wire:"1"`                           // URL of the picture, or
-	Data  []byte       `wire:"2,view"`                      // bytes of the picture, or
-	Blob  blob.Hash    `wire:"3"`                           // blob with the picture, if URL and Data are empty
-	Video Video        `wire:"8,opaque"`                    // frames to analyse of a video; zero: it is a picture
-	Crop  raster.Crop  `wire:"4,func=Crop,type=bytes (32)"` // part of the upright picture; zero: all of it
-	Want  predict.Want `wire:"5"`                           // parts of the analysis
-	Base  [32]byte     `wire:"6"`                           // network that analyses it, see predict.Set.Base; zero: the newest
-	Keep  bool         `wire:"7"`                           // store and pin the picture after the analysis; see Result.Blob
+	URL   string        `wire:"1"`                           // URL of the picture, or
+	Data  []byte        `wire:"2,view"`                      // bytes of the picture, or
+	Blob  blob.Hash     `wire:"3"`                           // blob with the picture, if URL and Data are empty
+	Video Video         `wire:"8,opaque"`                    // frames to analyse of a video; zero: it is a picture
+	Crop  raster.Crop   `wire:"4,func=Crop,type=bytes (32)"` // part of the upright picture; zero: all of it
+	Want  predict.Want  `wire:"5"`                           // parts of the analysis
+	Base  [32]byte      `wire:"6"`                           // network that analyses it, see predict.Set.Base; zero: the newest
+	Keep  bool          `wire:"7"`                           // store and pin the picture after the analysis; see Result.Blob
+	Wait  time.Duration `wire:"10,ms"`                       // pause of the call, which has no other job; the host may refuse it with an error
 
 	// App is the application that needs the job; zero: none. A picture that this application hosts is fetched as it was stored, and every
 	// other one as its URL serves it. An engine sets App. For the jobs of a guest, the host of the guest sets it.

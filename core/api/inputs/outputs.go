@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/show"
@@ -15,16 +16,39 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// Outputs answers with the one output of an input: what the general model predicted when the input was analysed,
-// with later edits. Before the analysis the list is empty.
-func Outputs(x *call.Call) error {
+// A call for the outputs of a pending input looks again after each lookPause, for at most analysisWait, whatever its host's clock does.
+const (
+	analysisWait = 1500 * time.Millisecond
+	lookPause    = 50 * time.Millisecond
+)
+
+// Outputs answers with the one output of an input: what the general model predicted when the input was analysed, with later edits. Before
+// the analysis the list is empty. Outputs waits for the analysis, because clients read the predictions right after they have added the
+// input.
+func Outputs(x *call.Call) error { return outputsWithin(x, int(analysisWait/lookPause)) }
+
+// outputsWithin is Outputs. It pauses at most as many times as pauses.
+func outputsWithin(x *call.Call, pauses int) error {
 	v, in, err := inputOfPath(x)
 	if err != nil {
 		return err
 	}
+	if in.Code != catalog.InputPending || pauses == 0 || x.Host.Clock().Sub(x.Now) >= analysisWait {
+		return answerOutputs(x, v, in)
+	}
+	return x.Ask([]call.Job{{Wait: lookPause}}, func(results []call.Result) error {
+		if len(results) == 0 || results[0].Err != nil {
+			return outputsWithin(x, 0)
+		}
+		return outputsWithin(x, pauses-1)
+	})
+}
+
+func answerOutputs(x *call.Call, v *partition.View, in catalog.Input) error {
 	m := x.Net.Models.General()
 	derived, err := v.DerivedOfInput(x.Net.Base, &in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {

@@ -71,7 +71,14 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 // work runs jobs. A call with a video may take longer, and ends when the client disconnects.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
 	if !slices.ContainsFunc(todo, func(j api.Job) bool { return j.Video.SampleMS > 0 }) {
-		return h.Pool.run(short, r.Caller, todo, entered)
+		caller := r.Caller
+		if caller == "" && isPause(todo) { // the request has no body, so nobody has asked yet
+			var err error
+			if caller, err = h.Caller(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+		return h.Pool.run(short, caller, todo, entered)
 	}
 	if r.Watch != nil {
 		watched, stop := r.Watch(ctx)

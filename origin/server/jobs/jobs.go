@@ -100,6 +100,7 @@ const (
 	maxCalls    = 32                      // calls for each worker, without calls that wait for downloads
 	maxPictures = 512                     // unfinished pictures of calls for each worker, without downloads
 	maxWaiting  = 2048                    // pictures of calls that wait for downloads; a call counts as at least perCall
+	maxPauses   = 128                     // calls that wait for the analysis of an input
 	pictureTime = 1500 * time.Millisecond // limit of one analysis, measured by Spent
 )
 
@@ -117,6 +118,7 @@ type Pool struct {
 	trainings *shares.Shares // places for trainings in progress; one caller may have all
 	calls     *shares.Shares // places for calls, by caller
 	pictures  *shares.Shares // places for pictures, by caller
+	pauses    *shares.Shares // places for calls that wait for the analysis of an input
 	done      atomic.Int64
 
 	mu     sync.Mutex
@@ -146,7 +148,7 @@ func New(o Options) *Pool {
 		o: o, unread: map[blob.Hash]bool{},
 		fetches: shares.New(fetches, fetches), downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(max(4, int64(o.Downloads)/4), 1),
 		calls: shares.New(maxCalls*workers, 1), pictures: shares.New(maxPictures*workers, 1), waiting: shares.New(maxWaiting, perCall),
-		heavy: shares.New(half, half), trainings: shares.New(half, half), gate: gate{workers: o.Workers},
+		pauses: shares.New(maxPauses, 1), heavy: shares.New(half, half), trainings: shares.New(half, half), gate: gate{workers: o.Workers},
 	}
 	for range o.Workers {
 		w := p.newWorker()
@@ -246,6 +248,9 @@ func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
 // run implements Run. entered reports whether the caller has already called Enter for this call. While the call waits for downloads, the
 // pool does not count it.
 func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered bool) ([]api.Result, error) {
+	if isPause(jobs) {
+		return []api.Result{{Err: p.pause(ctx, caller, jobs[0].Wait, entered)}}, nil
+	}
 	var near, far []int
 	for i := range jobs {
 		jobs[i].Caller = caller
@@ -293,6 +298,26 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 	return results, err
 }
 
+// isPause reports whether the jobs of a call are a pause.
+func isPause(jobs []api.Job) bool { return len(jobs) == 1 && jobs[0].Wait > 0 }
+
+// pause lets a call wait for the analysis of an input. Meanwhile the pool does not count it as a call. The error wraps api.ErrBusy if the
+// caller holds too many of the places, and api.ErrTimeout if ctx ends.
+func (p *Pool) pause(ctx context.Context, caller string, d time.Duration, entered bool) error {
+	if !p.pauses.Try(caller, 1) {
+		return fmt.Errorf("too many calls wait for inputs: %w", api.ErrBusy)
+	}
+	defer p.pauses.Give(caller, 1)
+	if entered {
+		p.calls.Give(caller, 1)
+		defer p.calls.Force(caller, 1)
+	}
+	paused, stop := context.WithTimeout(ctx, d)
+	defer stop()
+	<-paused.Done()
+	return gaveUp(ctx)
+}
+
 // each calls do for each of the places, a few at a time, on goroutines of wg.
 func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
 	next := new(atomic.Int64)
@@ -313,9 +338,10 @@ func (p *Pool) far(job *api.Job) bool {
 	return job.URL != "" || p.o.HasPicture != nil && !p.o.HasPicture(job.Blob)
 }
 
-// hasPriority reports whether a call with these jobs goes before other work: it has few pictures, no videos and no downloads.
+// hasPriority reports whether a call with these jobs goes before other work: it has few pictures, no videos, no downloads and
+// no pause.
 func (p *Pool) hasPriority(jobs []api.Job) bool {
-	return len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Video.SampleMS > 0 || p.far(&j) })
+	return !isPause(jobs) && len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Video.SampleMS > 0 || p.far(&j) })
 }
 
 // wait reserves places for a call that waits for n downloads. leave returns the places.

@@ -295,3 +295,52 @@ func TestFloodOfOneCaller(t *testing.T) {
 		}
 	})
 }
+
+// TestPauses lets 100 calls of one caller wait for inputs. Half of the places accept them, and the others do not wait. Another caller's
+// call waits, and a paused call does not count as one in progress.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaitWorld(nil)
+		pause := func(caller string) error {
+			leave, err := w.Pool.Enter(caller)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			results, err := w.Pool.run(t.Context(), caller, []api.Job{{Wait: time.Second}}, true)
+			return errors.Join(err, results[0].Err)
+		}
+		refused := make(chan error, 100)
+		var calls sync.WaitGroup
+		for range cap(refused) {
+			calls.Go(func() {
+				if err := pause("attacker"); err != nil {
+					refused <- err
+				}
+			})
+			synctest.Wait()
+		}
+		if n := cap(refused) - len(refused); n != maxPauses/2 {
+			t.Errorf("%d calls of one caller wait, want %d", n, maxPauses/2)
+		}
+		if err := <-refused; !errors.Is(err, api.ErrBusy) {
+			t.Errorf("a call that does not wait: %v, want ErrBusy", err)
+		}
+		if inProgress, _, _ := w.Pool.Load(); inProgress != 0 {
+			t.Errorf("%d calls are in progress while all pause", inProgress)
+		}
+		start := time.Now()
+		if err := pause("other"); err != nil || time.Since(start) != time.Second {
+			t.Errorf("another caller's call: %v after %v, want none after 1s", err, time.Since(start))
+		}
+		calls.Wait()
+		if n, _, _ := w.Pool.Load(); n != 0 || w.Pool.pauses.TotalInUse() != 0 {
+			t.Errorf("%d calls and %d pauses are left", n, w.Pool.pauses.TotalInUse())
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if results, err := w.Pool.Run(ctx, []api.Job{{Wait: time.Second}}); err != nil || !errors.Is(results[0].Err, api.ErrBusy) {
+			t.Errorf("a pause while the server stops: %v, %v", results, err)
+		}
+	})
+}

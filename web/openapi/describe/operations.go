@@ -145,7 +145,8 @@ var operations = []operation{
 	{
 		method: "GET", path: "/inputs/{input_id}/outputs", id: "readInputOutputs", tag: "Inputs",
 		summary: "Get the stored predictions of an input",
-		note:    "Returns the predictions of the general model that are stored with the input, with the corrections that users made.", answer: "StoredOutputsAnswer",
+		note: "Returns the predictions of the general model that are stored with the input, with the corrections that users made. While the " +
+			"analysis of the input is pending, the call waits for it, up to 1.5 seconds. Then the list is empty.", answer: "StoredOutputsAnswer",
 	},
 	{
 		method: "PATCH", path: "/inputs/{input_id}/outputs", id: "patchInputOutputs", tag: "Inputs", writes: true,

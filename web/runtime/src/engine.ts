@@ -252,8 +252,13 @@ export class Engine {
     });
   }
 
-  /** Does a job: gets its picture and passes it to an analyser. It never rejects. */
+  /** Does a job: gets its picture and passes it to an analyser, or pauses the call. It never rejects. */
   async #do(job: Job, lane: 0 | 1, signal?: AbortSignal, files?: Map<string, Blob>): Promise<Result> {
+    const { wait } = job;
+    if (wait) {
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      return signal?.aborted ? { error: codes.timeout } : {};
+    }
     const content = await this.#data(job, signal, files);
     if ('failed' in content) return content.failed;
     const { contentType } = content;

@@ -72,10 +72,12 @@ export interface CallJob {
   keep: boolean;
   /** frames to analyse of a video; zero: it is a picture */
   video?: Uint8Array<ArrayBuffer>;
+  /** pause of the call, which has no other job; the host may refuse it with an error */
+  wait: number;
 }
 
 export function getCallJob(r: Reader): CallJob {
-  const x: CallJob = {url: '', want: 0, keep: false};
+  const x: CallJob = {url: '', want: 0, keep: false, wait: 0};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -101,6 +103,9 @@ export function getCallJob(r: Reader): CallJob {
         break;
       case 8:
         x.video = r.raw().slice();
+        break;
+      case 10:
+        x.wait = r.uint();
         break;
     }
   return x;
@@ -399,6 +404,8 @@ export interface Job {
   video?: Uint8Array | undefined;
   /** format of a frame of a video, whose samples are the data; see raster.Planes; without Pix */
   planes?: Uint8Array | undefined;
+  /** pause of the call, which has no other job; the host may refuse it with an error */
+  wait?: number | undefined;
 }
 
 export function putJob(w: Writer, x: Job): Writer {
@@ -411,6 +418,7 @@ export function putJob(w: Writer, x: Job): Writer {
   w.bool(7, x.keep);
   w.raw(8, x.video);
   w.raw(9, x.planes);
+  w.uint(10, x.wait);
   return w;
 }
 
