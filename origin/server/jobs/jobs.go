@@ -100,7 +100,6 @@ const (
 	maxCalls    = 32                      // calls for each worker, without calls that wait for downloads
 	maxPictures = 512                     // unfinished pictures of calls for each worker, without downloads
 	maxWaiting  = 2048                    // pictures of calls that wait for downloads; a call counts as at least perCall
-	maxPauses   = 128                     // calls that wait for the analysis of an input
 	pictureTime = 1500 * time.Millisecond // limit of one analysis, measured by Spent
 )
 
@@ -296,26 +295,6 @@ func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered b
 		p.release(ctx, results)
 	}
 	return results, err
-}
-
-// isPause reports whether the jobs of a call are a pause.
-func isPause(jobs []api.Job) bool { return len(jobs) == 1 && jobs[0].Wait > 0 }
-
-// pause lets a call wait for the analysis of an input. Meanwhile the pool does not count it as a call. The error wraps api.ErrBusy if the
-// caller holds too many of the places, and api.ErrTimeout if ctx ends.
-func (p *Pool) pause(ctx context.Context, caller string, d time.Duration, entered bool) error {
-	if !p.pauses.Try(caller, 1) {
-		return fmt.Errorf("too many calls wait for inputs: %w", api.ErrBusy)
-	}
-	defer p.pauses.Give(caller, 1)
-	if entered {
-		p.calls.Give(caller, 1)
-		defer p.calls.Force(caller, 1)
-	}
-	paused, stop := context.WithTimeout(ctx, d)
-	defer stop()
-	<-paused.Done()
-	return gaveUp(ctx)
 }
 
 // each calls do for each of the places, a few at a time, on goroutines of wg.
