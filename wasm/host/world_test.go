@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -147,4 +148,26 @@ func replay(t *testing.T, dir string, set *predict.Set, bundles, files fs.FS) {
 			return func(r api.Request) api.Response { return w.Serve(t, r) }
 		},
 	})
+}
+
+// TestOutputsWait reads the outputs of an input right after it was added by URL. The call in the module pauses until the background has
+// analysed the picture.
+func TestOutputsWait(t *testing.T) {
+	w := apitest.NewGuestWorld(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))
+	pauses := 0
+	w.Pause = func(time.Duration) error {
+		if pauses++; pauses == 2 {
+			for w.Round(t) {
+			}
+		}
+		return nil
+	}
+	add := `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
+	if got := w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(add)}); got.Status != 200 {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs/a/outputs"})
+	if got.Status != 200 || !strings.Contains(string(got.Body), `"outputs":[{"id":`) || pauses != 2 {
+		t.Errorf("after %d pauses: %d %s; want outputs after 2", pauses, got.Status, got.Body)
+	}
 }
