@@ -74,7 +74,7 @@ type Options struct {
 	Thumbnails bool // replicas make the thumbnails that they lack, of pictures that the host has or gets
 
 	PublicURL     string              // start of the URLs of hosted pictures; empty means http://127.0.0.1:8080
-	PublicAppID   string              // app_id of public models and concepts; empty means null
+	PublicAppID   string              // app_id of public models and concepts; empty means by the client, see api.Options
 	KeepPredicted time.Duration       // storage time of a picture sent for prediction; 0 means 24 h
 	Retention     partition.Retention // retention of each application's log; zero fields mean their defaults
 	JSON          jsonio.Limits       // limits of a request's body; zero fields mean jsonio's defaults

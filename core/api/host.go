@@ -40,6 +40,8 @@ type (
 const (
 	HostedPath       = call.HostedPath
 	ThumbnailPath    = call.ThumbnailPath
+	MainAppID        = call.MainAppID
+	NullAppID        = call.NullAppID
 	MinMaxAnswer     = call.MinMaxAnswer
 	DefaultMaxAnswer = call.DefaultMaxAnswer
 	MaxApps          = call.MaxApps

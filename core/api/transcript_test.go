@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts' answers instead of comparing them")
 
-// TestTranscripts replays testdata with the tiny bundles.
+// TestTranscripts replays testdata with the tiny bundles, in each form of app_id.
 func TestTranscripts(t *testing.T) {
 	set := apitest.Tiny(t)
 	h := apitest.Host{
@@ -24,14 +24,16 @@ func TestTranscripts(t *testing.T) {
 	}
 	if *update {
 		h.Write = writeTranscript("testdata")
+		apitest.Run(t, h)
+		return
 	}
-	apitest.Run(t, h)
+	apitest.RunForms(t, h)
 }
 
 // TestTranscriptsAtCopy replays testdata at the replica of an enrolled edge.
 func TestTranscriptsAtCopy(t *testing.T) {
 	set := apitest.Tiny(t)
-	apitest.Run(t, apitest.Host{
+	apitest.RunForms(t, apitest.Host{
 		Files: apitest.AtCopy(os.DirFS("testdata")),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
 			return apitest.NewCopyServer(t, set, settings)
@@ -64,6 +66,8 @@ func TestReleasedTranscripts(t *testing.T) {
 	}
 	if *update {
 		h.Write = writeTranscript(dir)
+		apitest.Run(t, h)
+		return
 	}
-	apitest.Run(t, h)
+	apitest.RunForms(t, h)
 }

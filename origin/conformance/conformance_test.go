@@ -82,9 +82,9 @@ var keyLine = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
 
 var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
 
-// TestOfficialJavaScriptClient runs the specs of the client's own package: with a key, in the form in which app_id is null and in the later
-// form, and with an ID and a secret, for which the client requests tokens itself. All specs that do not need the vendor's vocabulary must
-// pass. Failures of the others are only logged.
+// TestOfficialJavaScriptClient runs the specs of the client's own package: with a key, in the form of app_id that the client gets by
+// default and in the other one, and with an ID and a secret, for which the client requests tokens itself. All specs that do not need the
+// vendor's vocabulary must pass. Failures of the others are only logged.
 func TestOfficialJavaScriptClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
@@ -200,12 +200,12 @@ func samples(t *testing.T) string { return filepath.Join(testkit.Root(t), "web",
 func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data string)) {
 	t.Helper()
 	install(t)
-	for form, args := range map[string][]string{"null": nil, "main": {"--public-app-id", "main"}} {
+	for form, args := range map[string][]string{"auto": nil, "null": {"--public-app-id", "null"}} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
 			data := t.TempDir()
 			warm(t, binary, data)
-			if form == "null" {
+			if form == "auto" {
 				process.WarmDecoder(t, data)
 			}
 			srv := process.ServeIn(t, binary, data, append(args, "--allow-private-fetch", "--log", "info")...)
@@ -213,12 +213,12 @@ func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data str
 			t.Run("key", func(t *testing.T) {
 				t.Parallel()
 				options := []string{"--api-key", key}
-				if form == "null" { // only one server of each program loads the decoder
+				if form == "auto" { // only one server of each program loads the decoder
 					options = append(options, "--film", film(t))
 				}
 				run(t, srv.URL, options)
 			})
-			if form != "null" {
+			if form != "auto" {
 				return
 			}
 			t.Run("tokens", func(t *testing.T) {

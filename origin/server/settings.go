@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -35,7 +36,7 @@ type Settings struct {
 	Listener      net.Listener // inherited; nil: the server opens Listen
 	Data          string
 	PublicURL     string
-	PublicAppID   string
+	PublicAppID   string // see api.Options; empty: auto
 	Language      string
 	KeepPredicted time.Duration
 	KeepLocation  bool
@@ -91,7 +92,7 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.String("listen", "127.0.0.1:8080", "listen `address`; anything but loopback needs TLS or --behind-proxy")
 	f.String("data", "sightline-data", "data `folder`; created if missing")
 	f.String("public-url", "", "public base `URL` of this server, used in picture URLs (default: from the certificate's name or the listen address)")
-	f.String("public-app-id", "", "`app_id` reported for public models and concepts; some old clients need \"main\" (default: null)")
+	f.String("public-app-id", "auto", "app_id of public models and concepts: `auto|null|main`; auto is main for clients that send X-Clarifai-Client, and null for others")
 	f.String("default-language", "en", "default concept language `code` of the application created at the first start")
 	f.Duration("predicted-ttl", 24*time.Hour, "how long pictures sent to predict stay available by URL")
 	f.Bool("keep-location", false, "keep the location in hosted pictures and videos (default: it is removed)")
@@ -183,7 +184,7 @@ func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {
 	s = Settings{
 		Options: *o,
 		Listen:  k.String("listen"), Data: k.String("data"), PublicURL: k.String("public-url"),
-		PublicAppID: k.String("public-app-id"), Language: k.String("default-language"),
+		Language: k.String("default-language"),
 		MaxConns: k.Int("max-connections"), Workers: k.Int("workers"), LogFormat: k.String("log-format"),
 	}
 	if s.KeepPredicted, err = time.ParseDuration(k.String("predicted-ttl")); err != nil || s.KeepPredicted <= 0 {
@@ -259,9 +260,21 @@ func (s *Settings) parseMetrics(k *koanf.Koanf) error {
 	return nil
 }
 
-// parseLimits reads who can read the metrics, the lifetime of tokens and the limits of calls per second.
+// parsePublicAppID reads the form of app_id.
+func (s *Settings) parsePublicAppID(k *koanf.Koanf) error {
+	switch form := k.String("public-app-id"); form {
+	case "auto", "":
+	case api.NullAppID, api.MainAppID:
+		s.PublicAppID = form
+	default:
+		return Usagef("public-app-id: %q is not auto, null or main", form)
+	}
+	return nil
+}
+
+// parseLimits reads the form of app_id, who can read the metrics, the lifetime of tokens and the limits of calls per second.
 func (s *Settings) parseLimits(k *koanf.Koanf) (err error) {
-	if err := s.parseMetrics(k); err != nil {
+	if err := errors.Join(s.parsePublicAppID(k), s.parseMetrics(k)); err != nil {
 		return err
 	}
 	if s.TokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.TokenLife < time.Second || s.TokenLife > token.MaxLife {

@@ -51,7 +51,7 @@ func TestSettingsPrecedence(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "sightline.toml")
 	text := `
 data = "from-file"
-public-app-id = "from-file"
+public-app-id = "main"
 log = "warn"
 predicted-ttl = "1h"
 fetch-ports = [8080, 8443]
@@ -70,7 +70,7 @@ acme-email = "me@a.example"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Data != "from-flag" || s.LogLevel != slog.LevelError || s.PublicAppID != "from-file" || s.KeepPredicted != time.Hour ||
+	if s.Data != "from-flag" || s.LogLevel != slog.LevelError || s.PublicAppID != "main" || s.KeepPredicted != time.Hour ||
 		!slices.Equal(s.FetchPorts, []uint16{8080, 8443}) || !s.AllowPrivate || s.MaxBody != 2<<20 || s.MaxConns != 7 ||
 		s.TokenLife != time.Hour || s.Rate != (auth.Rate{PerSecond: 2.5, Burst: 7}) || s.OperatorRate != (auth.Rate{PerSecond: 1, Burst: 7}) ||
 		!slices.Equal(s.TLS.Domains, []string{"a.example", "b.example"}) || s.TLS.Email != "me@a.example" {
@@ -84,6 +84,11 @@ acme-email = "me@a.example"
 	}
 	if s, err = read(t, []string{"SIGHTLINE_ACME_DOMAIN=a.example,b.example"}, "--listen", ":443"); err != nil || !slices.Equal(s.TLS.Domains, []string{"a.example", "b.example"}) {
 		t.Errorf("domains = %v, %v; want a.example and b.example", s.TLS.Domains, err)
+	}
+	for given, want := range map[string]string{"auto": "", "null": "null", "": ""} {
+		if s, err = read(t, nil, "--config", config, "--public-app-id", given); err != nil || s.PublicAppID != want {
+			t.Errorf("public-app-id %q = %q, %v; want %q", given, s.PublicAppID, err, want)
+		}
 	}
 	if s, err = read(t, nil, "--fetch-ports", "83,84"); err != nil || !slices.Equal(s.FetchPorts, []uint16{83, 84}) {
 		t.Errorf("fetch ports = %v, %v; want 83 and 84", s.FetchPorts, err)
@@ -146,6 +151,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"--max-connections", "0"},
 		{"--workers", "-1"},
 		{"--data", ""},
+		{"--public-app-id", "mian"},
 		{"--tls-cert", "a"},
 		{"--tls-key", "a"},
 		{"--tls-cert", "a", "--tls-key", "b", "--acme-domain", "a.example"},

@@ -527,6 +527,7 @@ func putRequest(e *field.Encoder, x *request) {
 	e.Bool(8, x.Request.Page)
 	e.Uint(9, x.Room)
 	e.Text(10, x.Request.Known)
+	e.Text(11, x.Request.Client)
 	e.Raw(15, x.Request.Body)
 }
 
@@ -1209,6 +1210,8 @@ func getRequest(d *field.Decoder, x *request) {
 			x.Room = d.Uint()
 		case 10:
 			x.Request.Known = d.Text()
+		case 11:
+			x.Request.Client = d.Text()
 		case 15:
 			x.Request.Body = d.Raw()
 		}

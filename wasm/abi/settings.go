@@ -20,7 +20,7 @@ type Settings struct {
 	App           string        `wire:"2"`
 	Store         StoreKind     `wire:"3,max=StoreMemory"` // 1 the host's (imports `kv_`), 2 files (imports `file_`), 3 in memory alone
 	PublicURL     string        `wire:"4"`                 // base of the URLs of hosted pictures, as in the origin's option
-	PublicAppID   string        `wire:"5"`                 // app_id of public models and concepts, as in the origin's option
+	PublicAppID   string        `wire:"5"`                 // app_id of public models and concepts; absent: `main` for clients that name themselves, and null for others; `null`: null
 	KeepPredicted time.Duration `wire:"6,s"`               // retention of predicted inputs in seconds; 0: the core's default
 	Bundles       []string      `wire:"7"`                 // names of the files that `bundle` reads, such as `general-v1.3/manifest.json`
 	Tokens        bool          `wire:"8"`                 // `token_issue` and `token_read` work; if false, there are no tokens

@@ -139,7 +139,7 @@ func vectors() []vector {
 	}
 	request := api.Request{
 		Method: "POST", Path: "/v2/models/x/outputs", Query: "page=1", Authorization: "Key k", Session: "s", App: "app",
-		Remote: "192.0.2.1", Page: true, Known: `"1"`, Body: bytes.Repeat([]byte("{}"), 100),
+		Remote: "192.0.2.1", Page: true, Known: `"1"`, Client: "js:2.9.1", Body: bytes.Repeat([]byte("{}"), 100),
 	}
 	response := api.Response{
 		Status: 200, ContentType: "application/json", Header: []api.Field{{Name: "Retry-After", Value: "3"}, {Name: "X-Empty"}}, Body: []byte(`{"status":{}}`),
@@ -173,7 +173,7 @@ func vectors() []vector {
 		envelope("done", "refused", abi.AppendDone(nil, predict.ErrBundle), fields{"error": fields{"code": 15., "text": "invalid bundle"}}),
 		envelope("request", "all", abi.AppendRequest(nil, &request), fields{
 			"method": "POST", "path": request.Path, "query": "page=1", "authorization": "Key k", "session": "s", "app": "app",
-			"remote": "192.0.2.1", "page": true, "known": `"1"`, "body": hex.EncodeToString(request.Body),
+			"remote": "192.0.2.1", "page": true, "known": `"1"`, "client": "js:2.9.1", "body": hex.EncodeToString(request.Body),
 		}),
 		envelope("request", "without a body", abi.AppendRequest(nil, &api.Request{Method: "GET", Path: "/v2/models"}), fields{"method": "GET", "path": "/v2/models"}),
 		envelope("response", "all", abi.AppendResponse(nil, &response), fields{

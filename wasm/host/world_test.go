@@ -141,7 +141,7 @@ func TestReleasedTranscripts(t *testing.T) {
 
 func replay(t *testing.T, dir string, set *predict.Set, bundles, files fs.FS) {
 	open := elsewhere(t, bundles)
-	apitest.Run(t, apitest.Host{
+	apitest.RunForms(t, apitest.Host{
 		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(testkit.Root(t), dir))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
 			w := apitest.NewGuestWorld(t, memkv.New(), set, files, settings, open)

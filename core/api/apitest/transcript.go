@@ -122,6 +122,8 @@ func (e *Exchange) request() error {
 			e.Request.Session = value
 		case "If-None-Match":
 			e.Request.Known = value
+		case "X-Clarifai-Client":
+			e.Request.Client = value
 		case "Remote":
 			e.Request.Remote = value
 		}
@@ -216,6 +218,7 @@ type Host struct {
 	Files fs.FS                                                 // folder of transcripts, *.txt
 	Open  func(t testing.TB, settings map[string]string) Server // returns a fresh server for each transcript
 	Write func(t testing.TB, name string, transcript string)    // writes the answers as a new transcript; nil: answers are compared
+	Form  Form                                                  // form of the requests and the answers; zero: that of the files
 }
 
 // WithoutAccounts returns a folder of transcripts without those about accounts. Only the origin has accounts and counts calls.
@@ -262,6 +265,8 @@ func run(t *testing.T, h Host, name string) {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
+	formatted := tr.Format() == string(text)
+	h.Form.set(&tr)
 	serve := h.Open(t, tr.Settings)
 	for i := range tr.Exchanges {
 		e := &tr.Exchanges[i]
@@ -280,7 +285,7 @@ func run(t *testing.T, h Host, name string) {
 	}
 	if h.Write != nil {
 		h.Write(t, name, tr.Format())
-	} else if tr.Format() != string(text) {
+	} else if !formatted {
 		t.Errorf("%s is not as -update writes it", name)
 	}
 }

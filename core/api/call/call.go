@@ -48,6 +48,8 @@ type Call struct {
 
 	Earliest map[uint32]string // ids of the earliest inputs with a picture, by ordinal
 
+	namesItself bool // the request names the client's library, see Request.Client
+
 	chosen     bool   // the answer is a page of a list
 	Loaded     int    // bytes of the records that the answer shows
 	blanks     []byte // buffer of Blank
@@ -58,7 +60,10 @@ type Call struct {
 
 // NewCall returns the call of a request. It does not read the body.
 func NewCall(ctx context.Context, h *Host, r *Request) *Call {
-	return &Call{Host: h, Ctx: ctx, Query: r.Query, Authorization: r.Authorization, Remote: r.Remote, Known: r.Known, memory: r.Memory, Now: h.Clock()}
+	return &Call{
+		Host: h, Ctx: ctx, Query: r.Query, Authorization: r.Authorization, Remote: r.Remote, Known: r.Known,
+		namesItself: r.Client != "", memory: r.Memory, Now: h.Clock(),
+	}
 }
 
 // Prepare finds the network that serves the application, and parses the body, for every content type. An absent body

@@ -49,7 +49,7 @@ type Options struct {
 	Thumbnails bool // replicas create missing thumbnails of pictures that the host has or gets
 
 	PublicURL     string        // start of the URLs of hosted pictures; empty: "http://127.0.0.1:8080"
-	PublicAppID   string        // app_id of public models and concepts; empty: null
+	PublicAppID   string        // app_id of public models and concepts; empty: by the client, see Call.PublicAppID; NullAppID: null
 	KeepPredicted time.Duration // life of a picture that was sent to be predicted; 0: 24 h
 	JSON          jsonio.Limits // limits of a request's body
 	MaxAnswer     int64         // maximum bytes of an answer's body; 0: DefaultMaxAnswer

@@ -31,9 +31,9 @@ type Public struct {
 	Concept *predict.Concept
 }
 
-// modelJSON is a public model as JSON, which is the same in every output. All is for keys that may read models, Little for other keys.
-// Each is written when it is first needed.
-type modelJSON struct{ All, Little atomic.Pointer[[]byte] }
+// modelJSON is a public model as JSON, which is the same in every output of a form. All and AllNull are for keys that may read models,
+// with and without an app_id. Little is for other keys. Each is written when it is first needed.
+type modelJSON struct{ All, AllNull, Little atomic.Pointer[[]byte] }
 
 func newNetwork(m Models) *Network {
 	n := &Network{

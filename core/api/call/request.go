@@ -17,6 +17,7 @@ type Request struct {
 	Remote        string `wire:"7"`  // address of the caller, for rate limits: IPv4, or the /64 network of IPv6; empty: all count as one
 	Page          bool   `wire:"8"`  // the caller is a page of this program, if a host whose callers show keys knows. Never from the network
 	Known         string `wire:"10"` // value of the header If-None-Match: entity tags of the answers that the caller's cache has
+	Client        string `wire:"11"` // value of the header X-Clarifai-Client: name and version of the caller's library
 	Body          []byte `wire:"15"`
 
 	Memory Memory // memory of the answer; nil: the host does not count it. Never from the network

@@ -73,15 +73,15 @@ const (
 	Found ConceptForm = true
 )
 
-// WriteConcept writes a concept in the form of reads or searches. It omits updated_at if the public app_id is "main",
-// because clients that expect that id fail on updated_at.
+// WriteConcept writes a concept in the form of reads or searches. It omits updated_at if public things have an app_id,
+// because clients that expect one fail on updated_at.
 func WriteConcept(x *call.Call, w *jsonio.Writer, c *Concept, form ConceptForm) {
 	w.Object()
 	w.Text("id", c.ID)
 	w.Text("name", c.Name)
 	Count(w, "value", 1)
 	w.Text("created_at", Timestamp(c.created))
-	if form == Found && x.Host.PublicAppID != "main" {
+	if form == Found && x.PublicAppID() == "" {
 		w.Text("updated_at", Timestamp(c.updated))
 	}
 	w.Text("language", c.language)
@@ -101,10 +101,10 @@ func writeApp(x *call.Call, w *jsonio.Writer, public bool) {
 	}
 }
 
-// WritePublicApp writes the member app_id of public things. It is null if the host has no public id.
+// WritePublicApp writes the member app_id of public things.
 func WritePublicApp(x *call.Call, w *jsonio.Writer) {
 	w.Name("app_id")
-	if id := x.Host.PublicAppID; id != "" {
+	if id := x.PublicAppID(); id != "" {
 		w.String(id)
 	} else {
 		w.Null()

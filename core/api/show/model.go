@@ -167,7 +167,11 @@ func ModelJSON(x *call.Call, s *ModelInfo) []byte {
 		return w.Bytes()
 	}
 	place := &cache.Little
-	if x.Shows(auth.ModelsGet) {
+	switch {
+	case !x.Shows(auth.ModelsGet):
+	case x.PublicAppID() == "":
+		place = &cache.AllNull
+	default:
 		place = &cache.All
 	}
 	if p := place.Load(); p != nil {

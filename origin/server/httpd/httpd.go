@@ -291,6 +291,7 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	r.Authorization = field(raw, "Authorization")
 	r.Session = field(raw, "X-Clarifai-Session-Token")
 	r.Known = field(raw, "If-None-Match")
+	r.Client = field(raw, "X-Clarifai-Client")
 	r.Remote = network(s.client(ctx))
 	r.Header = func(name string) string { return field(raw, name) }
 	return nil

@@ -19,7 +19,7 @@ func TestTranscripts(t *testing.T) {
 		apitest.Run(t, transcripts(all, false, set, bundles, nil))
 	})
 	t.Run("one application", func(t *testing.T) {
-		apitest.Run(t, transcripts(all, true, set, bundles, nil))
+		apitest.RunForms(t, transcripts(all, true, set, bundles, nil))
 	})
 }
 

@@ -285,6 +285,8 @@ export class Client {
     if (session) request.session = session;
     const known = r.headers.get('If-None-Match');
     if (known) request.known = known;
+    const client = r.headers.get('X-Clarifai-Client');
+    if (client) request.client = client;
     if (r.body) request.body = new Uint8Array(await r.arrayBuffer());
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     const frames = init?.onFrames;

@@ -672,6 +672,8 @@ export interface Request {
   room?: number | undefined;
   /** value of the header If-None-Match: entity tags of the answers that the caller's cache has */
   known?: string | undefined;
+  /** value of the header X-Clarifai-Client: name and version of the caller's library */
+  client?: string | undefined;
   body?: Uint8Array | undefined;
 }
 
@@ -686,6 +688,7 @@ export function putRequest(w: Writer, x: Request): Writer {
   w.bool(8, x.page);
   w.uint(9, x.room);
   w.text(10, x.known);
+  w.text(11, x.client);
   w.raw(15, x.body);
   return w;
 }
@@ -819,7 +822,7 @@ export interface Settings {
   store?: number | undefined;
   /** base of the URLs of hosted pictures, as in the origin's option */
   publicUrl?: string | undefined;
-  /** app_id of public models and concepts, as in the origin's option */
+  /** app_id of public models and concepts; absent: `main` for clients that name themselves, and null for others; `null`: null */
   publicAppId?: string | undefined;
   /** retention of predicted inputs in seconds; 0: the core's default */
   keepPredicted?: number | undefined;

@@ -167,6 +167,7 @@ interface Scope {
         authorization: request.headers.get('Authorization') ?? '',
         session: request.headers.get('X-Clarifai-Session-Token') ?? '',
         known: request.headers.get('If-None-Match') ?? '',
+        client: request.headers.get('X-Clarifai-Client') ?? '',
         body,
       },
     };

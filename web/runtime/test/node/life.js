@@ -41,6 +41,10 @@ way(async (step) => {
     });
     same(bad.outputs[0].status.code, 30101, 'status of what is no picture');
     same((await call('GET', '/v2/nothing')).http, 404, 'status of nothing');
+    const publicApp = async (headers) =>
+      (await (await s.fetch(`/v2/models/${general}`, { headers })).json()).model.app_id;
+    same(await publicApp({}), null, 'app_id for a caller without a name');
+    same(await publicApp({ 'X-Clarifai-Client': 'js:2.9.1' }), 'main', 'app_id for a client that names itself');
     await s.close();
     await s.fetch('/v2/models').then(
       () => check(false, 'it still answers'),
