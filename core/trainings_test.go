@@ -111,14 +111,18 @@ func TestTrainingProgress(t *testing.T) {
 	w := newTrainingWorld(t, apitest.Tiny(t))
 	progress := func() (share float64, reported bool) {
 		t.Helper()
-		got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions"})
+		got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions", Query: "show=progress"})
 		var all struct {
 			Versions []struct{ ID string } `json:"model_versions"`
 		}
 		if err := json.Unmarshal(got.Body, &all); err != nil || len(all.Versions) == 0 || strings.Contains(string(got.Body), "progress") {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
-		got = w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions/" + all.Versions[0].ID})
+		version := "/v2/models/heat/versions/" + all.Versions[0].ID
+		if got = w.Serve(t, api.Request{Method: "GET", Path: version}); strings.Contains(string(got.Body), "progress") {
+			t.Fatalf("a request that does not ask for the progress gets %s", got.Body)
+		}
+		got = w.Serve(t, api.Request{Method: "GET", Path: version, Query: "show=progress"})
 		var one struct {
 			Version struct{ Progress *float64 } `json:"model_version"`
 		}

@@ -384,7 +384,7 @@ func (j *joining) modelVersion(x *screen) string {
 
 // digest is that of a version's training.
 func (j *joining) digest(x *screen, version string) string {
-	return at(j.t, x.must(j.t, "GET", "/v2/models/way/versions/"+version, nil), "model_version", "digest").(string)
+	return at(j.t, x.must(j.t, "GET", "/v2/models/way/versions/"+version+"?show=digest", nil), "model_version", "digest").(string)
 }
 
 // checkAcknowledged waits until the origin has all operations, and compares its data with the acknowledged ones.

@@ -26,3 +26,15 @@ func ListOf(method, path string) string {
 	}
 	return r.List
 }
+
+// EndpointOf returns the method and the path of the route of a request, such as "GET /models/{model_id}", or "" for an unknown path.
+func EndpointOf(method, path string) string {
+	if method == "HEAD" {
+		method = "GET"
+	}
+	r, _, _, err := resolve(method, path)
+	if err != nil {
+		return ""
+	}
+	return r.Method + " " + r.Path
+}

@@ -97,7 +97,8 @@ func ofHeat(t *testing.T) (*apitest.World, func(method, path, body string) []byt
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	ask := func(method, path, body string) []byte {
 		t.Helper()
-		r := w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
+		at, query, _ := strings.Cut(path, "?")
+		r := w.Serve(t, api.Request{Method: method, Path: at, Query: query, Body: []byte(body)})
 		if r.Status != 200 {
 			t.Fatalf("%s %s = %d %s", method, path, r.Status, r.Body)
 		}
@@ -131,7 +132,7 @@ func ofHeat(t *testing.T) (*apitest.World, func(method, path, body string) []byt
 // from one set of inputs.
 func TestMetricsAreDefined(t *testing.T) {
 	_, ask, version := ofHeat(t)
-	body := ask("GET", version+"/metrics", "")
+	body := ask("GET", version+"/metrics?show=sightline", "")
 	var raw struct {
 		Version struct{ Metrics map[string]any } `json:"model_version"`
 	}
@@ -223,7 +224,7 @@ func TestMetricsOfOlderVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := string(ask("GET", version[:strings.LastIndex(version, "/")+1]+manifest.Version+"/metrics", ""))
+		body := string(ask("GET", version[:strings.LastIndex(version, "/")+1]+manifest.Version+"/metrics?show=sightline", ""))
 		for _, want := range []string{tt.want, `"total_input_count":10`, `"inputs":10,"other_inputs":2,"concepts":[`, `"confusion_counts":[2,1,1,4,2]`, `"test_set":[]`} {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: no %s in %s", tt.name, want, body)

@@ -166,6 +166,11 @@ func TestPages(t *testing.T) {
 		{"page=x", "11102"},
 		{"page=1.5", "11102"},
 		{"page=99999999999999999999", "11102"},
+		{"show=&page=2&per_page=2", "ai_cat"},
+		{"show=digest,progress,,sightline", "ai_dog ai_dogsled ai_cat"},
+		{"show=Digest", "11102"},
+		{"show=digest&show=all", "11102"},
+		{"Show=all", "ai_dog ai_dogsled ai_cat"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {

@@ -18,7 +18,8 @@ func TestStoreFails(t *testing.T) {
 	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})
 	do := func(method, path, body string) api.Response {
-		return w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
+		at, query, _ := strings.Cut(path, "?")
+		return w.Serve(t, api.Request{Method: method, Path: at, Query: query, Body: []byte(body)})
 	}
 	do("POST", "/v2/inputs", `{"inputs":[{"id":"r","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}},`+
 		`{"id":"h","data":{"image":{"url":"http://pictures.test/half.png"},"concepts":[{"id":"warm"}]}},`+
@@ -38,11 +39,12 @@ func TestStoreFails(t *testing.T) {
 		{"GET", "/v2/models/heat", ""},
 		{"GET", "/v2/models/heat/output_info", ""},
 		{"GET", "/v2/models/heat/inputs", ""},
-		{"GET", "/v2/models/heat/versions", ""},
-		{"GET", version, ""},
+		{"GET", "/v2/models/heat/versions?show=digest", ""},
+		{"GET", version + "?show=digest,progress", ""},
 		{"GET", version + "/output_info", ""},
 		{"GET", version + "/inputs", ""},
 		{"GET", version + "/metrics", ""},
+		{"GET", version + "/metrics?show=digest,sightline", ""},
 		{"POST", version + "/metrics", ""},
 		{"GET", "/v2/workflows", ""},
 		{"GET", "/v2/workflows/flow", ""},

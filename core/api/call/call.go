@@ -48,7 +48,8 @@ type Call struct {
 
 	Earliest map[uint32]string // ids of the earliest inputs with a picture, by ordinal
 
-	namesItself bool // the request names the client's library, see Request.Client
+	namesItself bool     // the request names the client's library, see Request.Client
+	extras      []string // words of show, see AsksFor
 
 	chosen     bool   // the answer is a page of a list
 	Loaded     int    // bytes of the records that the answer shows
@@ -66,11 +67,23 @@ func NewCall(ctx context.Context, h *Host, r *Request) *Call {
 	}
 }
 
-// Prepare finds the network that serves the application, and parses the body, for every content type. An absent body
-// is an empty object. Prepare does not parse the body of a token request, because clients send arbitrary bodies there.
+// Prepare finds the network that serves the application, and parses the body and the words of show.
 func (x *Call) Prepare(body []byte) error {
-	if err := x.findNetwork(); err != nil || len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Asks == auth.OfClient {
-		return err
+	err := x.findNetwork()
+	if err == nil {
+		err = x.parseBody(body)
+	}
+	if err == nil {
+		err = x.readShow()
+	}
+	return err
+}
+
+// parseBody parses the body, for every content type. An absent body is an empty object. parseBody does not parse the body of a token
+// request, because clients send arbitrary bodies there.
+func (x *Call) parseBody(body []byte) error {
+	if len(body) == 0 || x.Route.Method == "GET" || x.Route.Need.Asks == auth.OfClient {
+		return nil
 	}
 	if err := x.doc.Parse(body, x.Host.JSON); err != nil {
 		return err

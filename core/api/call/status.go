@@ -26,6 +26,8 @@ var (
 	ErrMethod = errors.New("method not allowed")
 	// ErrPage is returned for invalid page numbers.
 	ErrPage = errors.New("invalid page")
+	// ErrShow is returned for an unknown word of show.
+	ErrShow = errors.New("unknown word of show")
 	// ErrAnswer is returned for an answer that would exceed the maximum size.
 	ErrAnswer = errors.New("the answer is too large")
 	// ErrPredict is returned for a predict call without inputs or with too many.
@@ -155,6 +157,7 @@ var statuses = []Status{
 	{jsonio.ErrTooDeep, 400, 11100, "Bad request format"},
 	{jsonio.ErrTooMany, 400, 11100, "Bad request format"},
 	{ErrPage, 400, 11102, "Invalid request"},
+	{ErrShow, 400, 11102, "Invalid request"},
 	{ErrAnswer, 400, 11102, "Invalid request"},
 	{ErrWhichApp, 400, 11102, "Invalid request"},
 	{ErrSync, 400, 11102, "Invalid request"},

@@ -40,6 +40,7 @@ func Evaluate(x *call.Call) error {
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
+			e.writeDigest(w)
 			w.Begin("metrics")
 			call.WriteStatus(w, statusEvaluating, "")
 			w.End('}')
@@ -61,6 +62,13 @@ func (e *evaluation) inputs() int {
 		}
 	}
 	return n
+}
+
+// writeDigest writes the digest of the version's training, if the request asks for it.
+func (e *evaluation) writeDigest(w *jsonio.Writer) {
+	if e.x.AsksFor(call.ShowDigest) {
+		writeDigest(w, e.manifest.Digest)
+	}
 }
 
 func (e *evaluation) writeInputCount(w *jsonio.Writer) {
@@ -85,8 +93,10 @@ func Metrics(x *call.Call) error {
 	if err != nil {
 		return err
 	}
-	if e.since, err = sinceBefore(v, m.Own, m.Version, &e.manifest); err != nil {
-		return err
+	if x.AsksFor(call.ShowSightline) {
+		if e.since, err = sinceBefore(v, m.Own, m.Version, &e.manifest); err != nil {
+			return err
+		}
 	}
 	if e.Folds == 0 {
 		return answerUnevaluated(x, m.Version, e.manifest.UnevaluatedReason())
@@ -94,7 +104,7 @@ func Metrics(x *call.Call) error {
 	return x.OK(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		show.WriteVersion(w, m.Version, func() {
-			writeDigest(w, e.manifest.Digest)
+			e.writeDigest(w)
 			e.write(w)
 			e.writeInputCount(w)
 		})
@@ -176,7 +186,9 @@ func (e *evaluation) write(w *jsonio.Writer) {
 	if e.x.Shows(auth.InputsGet) {
 		w.List("test_set", len(e.weakest), func(i int) { e.writeWeak(w, &e.weakest[i]) })
 	}
-	e.writeExtension(w)
+	if e.x.AsksFor(call.ShowSightline) {
+		e.writeExtension(w)
+	}
 	w.End('}')
 }
 

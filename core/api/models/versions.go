@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // Versions lists a model's versions, newest first.
@@ -41,7 +42,7 @@ func Versions(x *call.Call) error {
 	}
 	digests := make([][32]byte, len(rows))
 	for i := range rows {
-		if digests[i], err = v.TrainingDigest(&rows[i]); err != nil {
+		if digests[i], err = digestOf(x, v, &rows[i]); err != nil {
 			return err
 		}
 	}
@@ -66,7 +67,7 @@ func Version(x *call.Call) error {
 	}
 	var digest [32]byte
 	if m.Public == nil {
-		if digest, err = v.TrainingDigest(m.Version); err != nil {
+		if digest, err = digestOf(x, v, m.Version); err != nil {
 			return err
 		}
 	}
@@ -83,16 +84,24 @@ func Version(x *call.Call) error {
 	})
 }
 
-// writeDigest writes the digest of a version's training, unless it has none.
+// digestOf returns the digest of a version's training. It is zero if the version has none or the request does not ask for it.
+func digestOf(x *call.Call, v *partition.View, version *catalog.Version) ([32]byte, error) {
+	if !x.AsksFor(call.ShowDigest) {
+		return [32]byte{}, nil
+	}
+	return v.TrainingDigest(version)
+}
+
+// writeDigest writes the digest of a version's training, unless it is zero.
 func writeDigest(w *jsonio.Writer, digest [32]byte) {
 	if digest != ([32]byte{}) {
 		w.Text("digest", hex.EncodeToString(digest[:]))
 	}
 }
 
-// writeProgress writes the progress of a version's training, from 0 to 1, if the training runs on this host.
+// writeProgress writes the progress of a version's training, from 0 to 1, if the request asks for it and the training runs on this host.
 func writeProgress(x *call.Call, w *jsonio.Writer, v *catalog.Version) {
-	if v.Code != catalog.VersionQueued || x.App.Training == nil {
+	if !x.AsksFor(call.ShowProgress) || v.Code != catalog.VersionQueued || x.App.Training == nil {
 		return
 	}
 	if share, underway := x.App.Training(v); underway {

@@ -124,7 +124,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 		_, err := fmt.Fprintln(env.Stdout, id)
 		return err
 	}
-	raw, v, err := f.await(ctx, s, path+"/"+url.PathEscape(id), env.Stderr)
+	raw, v, err := f.await(ctx, s, path+"/"+url.PathEscape(id)+"?show=digest", env.Stderr)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (f *trainFlags) run(ctx context.Context, s Session, model string, env *serv
 	var answer struct {
 		Version modelVersion `json:"model_version"`
 	}
-	if err := Ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics", nil, &answer); err != nil {
+	if err := Ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics?show=sightline", nil, &answer); err != nil {
 		return err
 	}
 	answer.Version.Digest = v.Digest // a version without an evaluation has a digest too

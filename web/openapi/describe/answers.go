@@ -26,7 +26,7 @@ func errorSchema() object {
 }
 
 // public is the description of app_id in answers.
-const public = "ID of the application. For public resources `null`, or `main` if the server is configured so."
+const public = "ID of the application. For public resources `null`, or `main` for requests with `X-Clarifai-Client`; the operator can set one of them for all requests."
 
 var pictures = []member{
 	{"Image", closedRecord("A picture.",
@@ -82,7 +82,7 @@ var models = []member{
 		always("name", text(eg("insect")), ""),
 		always("value", number(), "Always 1."),
 		always("created_at", when, ""),
-		maybe("updated_at", when, "Only in search responses, and only if the app_id of public concepts is not `main`."),
+		maybe("updated_at", when, "Only in search responses, and only if the app_id of public concepts is `null`."),
 		always("language", language, "Language of the name."),
 		always("app_id", appID, public))},
 	{"OutputConfig", closedRecord("The settings of a custom model.",
@@ -113,7 +113,7 @@ var models = []member{
 		always("output_info", closedRecord("", always("type", modelType, ""), always("type_ext", text(eg("concept")), "More specific type.")), ""))},
 	{"ModelVersion", closedRecord("Result of one training.", versionFields(
 		maybe("progress", share,
-			"Progress of the training. Present only while the answering server trains the version, and not in lists. "+
+			"Progress of the training. Present only if `show` has `progress`, while the answering server trains the version, and not in lists. "+
 				"An extension of Sightline."))...)},
 	{"OutputData", closedRecord("The prediction. Empty for an input that failed.", append(predicted[:len(predicted):len(predicted)],
 		maybe("frames", list(ref("Frame"), member{"minItems", 1}), "Only of a video, instead of the other fields: its frames in order."))...)},
@@ -167,7 +167,7 @@ func versionFields(more ...field) []field {
 		maybe("active_concept_count", whole(), "Omitted if there are none."),
 		maybe("digest", hex64,
 			"SHA-256 of all that the training learned from. It is equal for equal trainings, on every host. Present in answers about "+
-				"the versions of a model, if the version is trained. The hashed bytes, with numbers in four bytes, lowest first: the text "+
+				"the versions of a model, if `show` has `digest` and the version is trained. The hashed bytes, with numbers in four bytes, lowest first: the text "+
 				"`sightline training 1` and a line feed; the number of the training code; the network's hash (32 bytes); "+
 				"`concepts_mutually_exclusive` and `closed_environment`, each one byte, 1 for true; the promised precision as an IEEE 754 double, lowest byte first; the number of concepts, then for each, "+
 				"in the order of the model, the length of its ID and the ID; the SHA-256 of the network's background embeddings, of no "+
@@ -214,7 +214,7 @@ var evaluations = []member{
 			always("ground_truth_concepts", list(ref("ConceptValue")),
 				"The label for the concept in question, or the value that follows from other labels; then the other labels, present ones "+
 					"first."))), ""),
-		maybe("sightline", ref("MetricsExtension"), "Fields that the interface does not define."))},
+		maybe("sightline", ref("MetricsExtension"), "Fields that the interface does not define. Present only if `show` has `sightline`."))},
 	{"MetricsExtension", closedRecord("Further figures of the same evaluation.",
 		always("folds", whole(),
 			"Number of parts that the labelled inputs are divided into. Each part is evaluated by a model trained on the others."),

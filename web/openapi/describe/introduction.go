@@ -9,11 +9,11 @@ import (
 
 // introduction returns the description of the document, in Markdown.
 func introduction() string {
-	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(introductionText, call.MaxInputs, call.DefaultPerPage, call.MaxPerPage, len(languages), strings.Join(languages, ", ")))
+	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(introductionText, call.MaxInputs, "»"+strings.Join(call.ShowWords, "«, »")+"«", call.DefaultPerPage, call.MaxPerPage, len(languages), strings.Join(languages, ", ")))
 }
 
 // introductionText is a format string, with » and « instead of backquotes. Its arguments are the maximum number of inputs in a call, the
-// default and the maximum number of rows on a page, the number of languages and their codes.
+// words of show, the default and the maximum number of rows on a page, the number of languages and their codes.
 const introductionText = `Recognise what is in pictures and videos, train custom concepts, store pictures and search them by content, label,
 metadata, location or similarity.
 
@@ -42,8 +42,15 @@ Every response has a »status« with a code and a description; the schema »Stat
 HTTP 400 if all did. Lists are always present, also in errors. Other empty fields are omitted, unless a schema
 requires them. Times are in UTC, with six digits after the second.
 
-Responses contain only the documented fields. CORS is open: »Access-Control-Allow-Origin« is »*«, and OPTIONS
+Responses contain only the documented fields. »app_id« of public models and concepts is »null«, or »main« for clients
+that name themselves in the header »X-Clarifai-Client«. CORS is open: »Access-Control-Allow-Origin« is »*«, and OPTIONS
 needs no credential.
+
+## Members on request
+
+Some clients fail on members that they do not know. So members that the interface does not define are in a response only
+if the request names them: »?show=digest,progress« in the URL, or »"show": ["digest"]« in the body. The words are %s.
+Members that do not apply are omitted. An unknown word is an error (400, 11102).
 
 ## Errors
 

@@ -290,10 +290,12 @@ var operations = []operation{
 		method: "GET", path: "/models/{model_id}/versions", id: "listVersions", tag: "Models", page: true,
 		summary: "List the versions of a model",
 		note:    "Lists the versions of a model, newest first, each with its status.", answer: "ModelVersionsAnswer",
+		query: []object{show},
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}", id: "readVersion", tag: "Models",
 		summary: "Get a version", note: "Returns a version. Its status is 21100 once it is trained; other codes show that it waits, or why it failed.", answer: "ModelVersionAnswer",
+		query: []object{show},
 	},
 	{
 		method: "DELETE", path: "/models/{model_id}/versions/{version_id}", id: "deleteVersion", tag: "Models", writes: true,
@@ -322,15 +324,17 @@ var operations = []operation{
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/metrics", id: "evaluateVersion", tag: "Models",
 		summary: "Evaluate a version",
-		note: "Returns the evaluation of a version. The evaluation is part of the training, so its results can be read immediately. " +
-			"The request body is ignored.",
-		answer: "MetricsAnswer",
+		note:    "Returns the evaluation of a version. The evaluation is part of the training, so its results can be read immediately.",
+		request: "EvaluateRequest", idle: true, answer: "MetricsAnswer",
+		query:    []object{show},
+		examples: []example{{"with the digest of the training", `{"show":["digest"]}`}},
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/metrics", id: "readMetrics", tag: "Models",
 		summary: "Get the evaluation of a version",
 		note: "Returns how well the version predicts pictures that it was not trained on: precision, recall and cut-off of each " +
 			"concept. Public models have no evaluation; for them the call fails with 400.", answer: "MetricsAnswer",
+		query: []object{show},
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/comparison", id: "compareVersions", tag: "Models", page: true,

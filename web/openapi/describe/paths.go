@@ -236,6 +236,9 @@ func (op *operation) mayFail(http int, credential auth.Credential) bool {
 	return true
 }
 
+// show is the parameter of operations whose answers have members on request.
+var show = object{{"$ref", "#/components/parameters/show"}}
+
 // parameters are the shared parameters: paging, and the ids in paths, by their names in the paths.
 var parameters = object{
 	{"page", object{
@@ -249,6 +252,14 @@ var parameters = object{
 		{"in", "query"},
 		{"description", fmt.Sprintf("Number of rows on a page. Values above %d count as %[1]d.", call.MaxPerPage)},
 		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", call.DefaultPerPage}}},
+	}},
+	{"show", object{
+		{"name", "show"},
+		{"in", "query"},
+		{"description", "Members that the answer has in addition, separated by commas: *Members on request*."},
+		{"style", "form"},
+		{"explode", false},
+		{"schema", list(text(oneOf(call.ShowWords...)))},
 	}},
 	inPath("model_id", "ID of a model, not its name. Write `/` in an ID as `%2F`.", "aaa03c23b3724a16a56b629203edc62c"),
 	inPath("version_id", "ID of a model version.", "aa9ca48295b37401f8af92ad1af0d91d"),

@@ -31,6 +31,7 @@ var requests = []member{
 	{"Pagination", record("",
 		maybe("page", whole(), "Page number, starting at 1. Omitted or 0: the first page."),
 		maybe("per_page", whole(), "Omitted or 0: 20. Values above 1000 count as 1000."))},
+	{"EvaluateRequest", record("", maybe("show", list(text(oneOf(call.ShowWords...))), "Members that the answer has in addition: *Members on request*."))},
 	{"ConceptRef", record("A concept by ID or, without an ID, by name.", maybe("id", text(), ""), maybe("name", text(), ""))},
 	{"Label", record("A concept that a picture shows or does not show.",
 		maybe("id", id, "A custom concept is created when it is first used. Public concept IDs start with `ai_`; they must exist."),

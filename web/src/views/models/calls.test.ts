@@ -6,11 +6,12 @@ import { readVersion } from './calls';
 /** Returns a host that answers with a version's code and progress, and counts the requests. Without a code the version does not exist. */
 function place(code?: number, progress?: number): { ask: Fetch; requestCount: () => number } {
   let requests = 0;
-  const ask: Fetch = async () => {
+  const ask: Fetch = async (address) => {
     requests++;
     if (!code)
       return Response.json({ status: { code: 11101, description: 'Resource does not exist' } }, { status: 404 });
-    return Response.json({ status: { code: 10000 }, model_version: { id: 'v', status: { code }, progress } });
+    const shown = new URL(address, 'http://x').searchParams.get('show') === 'progress' && { progress };
+    return Response.json({ status: { code: 10000 }, model_version: { id: 'v', status: { code }, ...shown } });
   };
   return { ask, requestCount: () => requests };
 }

@@ -111,9 +111,10 @@ export async function versions(app: Application, id: string): Promise<Version[]>
   return all.filter((v) => v.status.code !== code.untrained);
 }
 
-/** Reads one version. */
+/** Reads one version, with the progress of its training. */
 async function version(ask: Fetch, model: string, id: string): Promise<Version> {
-  const answer = await call<Schemas['ModelVersionAnswer']>(ask, 'GET', path('models', model, 'versions', id));
+  const at = `${path('models', model, 'versions', id)}?show=progress`;
+  const answer = await call<Schemas['ModelVersionAnswer']>(ask, 'GET', at);
   return answer.model_version as Version;
 }
 
@@ -144,7 +145,7 @@ export async function readVersion(app: Places, model: string, id: string): Promi
 
 /** Returns the quality of a trained version on pictures outside its training; undefined if it is unknown. */
 export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
-  const at = `${path('models', model, 'versions', id)}/metrics`;
+  const at = `${path('models', model, 'versions', id)}/metrics?show=sightline`;
   const { model_version: v } = await app.call<Schemas['MetricsAnswer']>('GET', at);
   const { metrics: quality, total_input_count: all = 0 } = v ?? {};
   const { other_inputs: others = 0, since } = quality?.sightline ?? {};
