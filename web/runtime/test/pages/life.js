@@ -183,7 +183,7 @@ way(async (step) => {
   });
 
   await step('a service worker answers fetch', async () => {
-    const results = await page.evaluate(async () => {
+    const results = await page.evaluate(async (general) => {
       await registerServiceWorker({ scope: '/', answer: '/local/', shell: '/shell.json' });
       if (!navigator.serviceWorker.controller)
         await new Promise((r) => navigator.serviceWorker.addEventListener('controllerchange', r, { once: true }));
@@ -193,9 +193,11 @@ way(async (step) => {
       const body = { inputs: [{ data: { image: { base64 } } }] };
       const [model] = (await call('GET', '/local/v2/models?per_page=1', undefined, plain)).models;
       const out = await call('POST', `/local/v2/models/${model.id}/outputs`, body, plain);
-      return [list.inputs.length, out.status.code, (await fetch('/v2/inputs')).status];
-    });
-    same(results, [4, 10000, 404], 'answers');
+      const headers = { 'X-Clarifai-Client': 'js:2.9.1' };
+      const named = (await (await fetch(`/local/v2/models/${general}`, { headers })).json()).model;
+      return [list.inputs.length, out.status.code, (await fetch('/v2/inputs')).status, named.app_id];
+    }, general);
+    same(results, [4, 10000, 404, 'main'], 'answers');
   });
 
   await step('the runtime closes, and the service worker says that nobody is there', async () => {
