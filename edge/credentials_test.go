@@ -84,20 +84,8 @@ func share(t *testing.T, binary string) *sharing {
 	response := ada.must("POST", "/apps", object{"name": "shared", "language": "en"})
 	s.app = at(t, response, "app", "id").(string)
 	s.key = strings.TrimSpace(command(t, s.origin, "key", "create", "--app", s.app, "--scopes", "All", "--data", s.data))
-	var ids struct {
-		ID     string `json:"client_id"`
-		Secret string `json:"client_secret"`
-	}
-	if err := json.Unmarshal([]byte(command(t, s.origin, "app", "rotate-secret", s.app, "--data", s.data, "--json")), &ids); err != nil {
-		t.Fatal(err)
-	}
-	basic, err := http.NewRequest("POST", s.hub.base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	basic.SetBasicAuth(ids.ID, ids.Secret)
 	s.owner = ada
-	s.client = &client{t: t, auth: basic.Header.Get("Authorization")}
+	s.rotateSecret()
 	for i := range s.edges {
 		var enrolment struct {
 			Token string
@@ -111,6 +99,24 @@ func share(t *testing.T, binary string) *sharing {
 		s.edges[i] = serve(t, binary, s.folders[i], "--origin", s.hub.base, "--token", enrolment.Token)
 	}
 	return s
+}
+
+// rotateSecret replaces the client's secret.
+func (s *sharing) rotateSecret() {
+	s.t.Helper()
+	var ids struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if err := json.Unmarshal([]byte(command(s.t, s.origin, "app", "rotate-secret", s.app, "--data", s.data, "--json")), &ids); err != nil {
+		s.t.Fatal(err)
+	}
+	basic, err := http.NewRequest("POST", s.hub.base, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	basic.SetBasicAuth(ids.ID, ids.Secret)
+	s.client = &client{t: s.t, auth: basic.Header.Get("Authorization")}
 }
 
 // token returns a new token of a server, as an Authorization header.
@@ -155,13 +161,37 @@ func (s *sharing) everywhere(name, credential string, want int, servers ...*serv
 	}
 }
 
+// atOnce checks that the first call with a new credential at each edge succeeds.
+func (s *sharing) atOnce(name, credential string) {
+	s.t.Helper()
+	for i, edge := range s.edges {
+		if status := s.call(edge, credential); status != 200 {
+			s.t.Errorf("%s, at edge %d at once: HTTP status %d", name, i, status)
+		}
+	}
+}
+
+// replaceCredentials replaces the key and the client's secret at the origin, and uses the new ones at the edges at once.
+func (s *sharing) replaceCredentials() {
+	s.t.Helper()
+	s.key = strings.TrimSpace(command(s.t, s.origin, "key", "rotate", s.key, "--data", s.data))
+	s.atOnce("a key that replaces another", "Key "+s.key)
+	s.rotateSecret()
+	s.atOnce("a token for a new secret", s.token(s.hub))
+	s.rotateSecret()
+	s.atOnce("a token that an edge issued for a new secret", s.token(s.edges[0]))
+}
+
 // credentials checks that tokens of an origin and of its edges are valid at all of them until they are revoked, even while the origin is
 // offline. Edges refuse the tokens of the origin's pages. All servers refuse calls once the account has used up its plan.
 func credentials(t *testing.T, binary string) {
 	s := share(t, binary)
 	since := system.Now()
-	first := s.token(s.hub)
 	s.everywhere("the key", "Key "+s.key, 200, s.edges[0], s.edges[1])
+	first := s.token(s.hub)
+	s.atOnce("the first token of an origin", first)
+	s.replaceCredentials()
+	first = s.token(s.hub)
 	second := s.token(s.edges[0])
 	s.everywhere("the origin's token", first, 200, s.hub, s.edges[0], s.edges[1])
 	s.everywhere("an edge's token", second, 200, s.hub, s.edges[0], s.edges[1])

@@ -28,6 +28,8 @@ func (c *replicaSet) loadAppRecord(one *appReplica) error {
 
 // applyAppRecord stores an app record that does not delete its application. The origin has no newer one.
 func (c *replicaSet) applyAppRecord(ctx context.Context, one *appReplica, seq uint64, data []byte) error {
+	one.applying.Lock()
+	defer one.applying.Unlock()
 	if err := one.age.reset(c.now()); err != nil {
 		return err
 	}

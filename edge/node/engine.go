@@ -115,7 +115,7 @@ func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set
 	if e.replicas != nil {
 		services.Blobs, services.Register = on.Folder.Blobs, e.replicas
 		services.Count = e.replicas.count
-		o.Replica, o.Wrote, o.Admit = e.replicas.replica, e.replicas.wrote, e.replicas.admit
+		o.Replica, o.Wrote, o.Admit, o.Learn = e.replicas.replica, e.replicas.wrote, e.replicas.admit, e.replicas.learn
 	}
 	o.Services = services
 	f, err := host.NewFleet(o)

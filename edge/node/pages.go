@@ -77,7 +77,7 @@ func (c *replicaSet) keysAge(app string) (console.KeysAge, bool) {
 }
 
 // appOf returns the ID of the application that a request's credential permits, or "" if there is none.
-func (n *Node) appOf(_ context.Context, r *api.Request) string {
+func (n *Node) appOf(ctx context.Context, r *api.Request) string {
 	e := n.engine.Load()
 	if e == nil {
 		return ""
@@ -87,5 +87,5 @@ func (n *Node) appOf(_ context.Context, r *api.Request) string {
 		e.log.Error("cannot start the module", "error", err)
 		return ""
 	}
-	return f.AppOf(r)
+	return f.AppOf(ctx, r)
 }

@@ -38,6 +38,7 @@ type replicaSet struct {
 	wants    wire.Wants
 	log      *slog.Logger
 	now      func() time.Time
+	asker    *asker
 
 	mu   sync.Mutex
 	list []*appReplica // nil before the edge is enrolled
@@ -51,6 +52,8 @@ type appReplica struct {
 	age  *keyAge       // time since the origin last confirmed the keys
 
 	calls *calls // calls that this edge has answered
+
+	applying sync.Mutex // held while an app record is stored, so that no older one replaces it
 
 	mu         sync.Mutex
 	status     replica.Status
@@ -72,7 +75,7 @@ type revocation struct {
 
 func newReplicaSet(e *engine, id *identity, on *server.Node) (*replicaSet, error) {
 	c := &replicaSet{
-		e: e, identity: id, token: e.node.token, store: on.Folder.Store, blobs: on.Folder.Blobs, log: on.Log, now: system.Now,
+		e: e, identity: id, token: e.node.token, store: on.Folder.Store, blobs: on.Folder.Blobs, log: on.Log, now: system.Now, asker: newAsker(),
 		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},
 	}
 	if id.ID == "" {
@@ -169,6 +172,7 @@ func (c *replicaSet) run(ctx context.Context) {
 	for _, one := range c.all() {
 		running.Go(func() { c.runReplica(ctx, one) })
 	}
+	running.Go(func() { c.asker.run(ctx, c.ask) })
 	running.Go(func() {
 		system.Every(ctx, storeInterval, func(context.Context) {
 			for _, one := range c.all() {

@@ -82,6 +82,15 @@ func (h *feedHost) stable(app string, head uint64) uint64 {
 	return min(seq, head)
 }
 
+// publishKeys stores the public keys of this server's access tokens in the control log, from which edges get them.
+func (h *feedHost) publishKeys(ctx context.Context) error {
+	keys, err := h.srv.Tokens.Public()
+	if err != nil {
+		return err
+	}
+	return h.engine.Register.SignsWith(ctx, h.srv.Tokens.Issuer(), keys)
+}
+
 // feedInterval is the time between two steps of the feed, which release unused resources and notify replicas of new token keys.
 const feedInterval = 5 * time.Second
 
@@ -97,16 +106,13 @@ func feeds(srv *server.Server) ([]httpd.Mount, error) {
 		return nil, err
 	}
 	srv.CloseWith(f)
-	srv.Begin(func(ctx context.Context) {
-		tend := func(ctx context.Context) {
-			err := errors.Join(f.Step(ctx), engine.Register.SignsWith(ctx, srv.Tokens.Issuer(), srv.Tokens.Public()))
-			if err != nil && ctx.Err() == nil {
-				srv.Log.Error("cannot maintain the change feed", "error", err)
-			}
+	tend := func(ctx context.Context) {
+		if err := errors.Join(f.Step(ctx), h.publishKeys(ctx)); err != nil && ctx.Err() == nil {
+			srv.Log.Error("cannot maintain the change feed", "error", err)
 		}
-		tend(ctx)
-		system.Every(ctx, feedInterval, tend)
-	})
+	}
+	tend(context.Background()) // before the first token, which edges verify by the published key
+	srv.Begin(func(ctx context.Context) { system.Every(ctx, feedInterval, tend) })
 	return append(copyCalls(srv), httpd.Mount{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: liveTime}), nil
 }
 

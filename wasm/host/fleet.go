@@ -45,6 +45,10 @@ type FleetOptions struct {
 	// answered with that error. If Admit is nil, all calls pass.
 	Admit func(ctx context.Context, app string, r *api.Request) error
 
+	// Learn is called for a request with a valid form of a credential that has no record, before the request is refused. The host may get
+	// newer records from the origin meanwhile. If Learn is nil, the request is refused at once.
+	Learn func(ctx context.Context, r *api.Request)
+
 	CollectOrphans func() // called when pictures may exist that no record refers to; nil: nobody is notified
 }
 
@@ -126,7 +130,7 @@ var errStopping = fmt.Errorf("%w: the server is stopping", api.ErrBusy)
 
 // Begin starts a request on the instance of its application.
 func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Exchange {
-	app := f.router.application(r)
+	app := f.application(ctx, r)
 	if app == "" {
 		return f.router.service.Begin(ctx, r)
 	}

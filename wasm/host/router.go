@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
@@ -34,47 +35,58 @@ func (o *FleetOptions) records() catalog.Reader {
 }
 
 // application returns the ID of the application of r: r.App if it is set, or else the application that the credential belongs to. It
-// returns "" if there is none or the lookup fails. The service then reports the error.
-func (x *router) application(r *api.Request) string {
+// returns "" if there is none or the lookup fails. The service then reports the error. unknown reports whether newer records could have the
+// credential: its form is valid, and it has not expired.
+func (x *router) application(r *api.Request) (app string, unknown bool) {
 	records := x.f.o.records()
 	if r.App != "" {
-		return r.App
+		return r.App, false
 	}
 	if token, ok := auth.Bearer(r.Authorization); ok {
 		if x.f.o.Services.Tokens == nil {
-			return ""
+			return "", false
 		}
 		claims, err := x.f.o.Services.Tokens.Read(token)
 		if err != nil {
-			return ""
+			return "", errors.Is(err, auth.ErrToken)
 		}
 		if client, err := records.Client(claims.Client); err == nil && client.App == claims.App && client.Generation == claims.Generation {
-			return client.App
+			return client.App, false
 		}
-		return ""
+		return "", true
 	}
 	if id, secret, ok := auth.Basic(r.Authorization); ok {
 		client, err := records.Client(id)
 		if same := auth.Same(client.Secret, secret); same && err == nil {
-			return client.App
+			return client.App, false
 		}
-		return ""
+		return "", id != ""
 	}
 	hash, err := auth.Key(r.Authorization)
 	if err != nil {
-		return ""
+		return "", false
 	}
 	key, err := records.Key(hash)
 	if err != nil {
-		return ""
+		return "", errors.Is(err, catalog.ErrNotFound)
 	}
-	return key.App
+	return key.App, false
+}
+
+// application is [router.application]. If no record has the credential, it looks again after Learn.
+func (f *Fleet) application(ctx context.Context, r *api.Request) string {
+	app, unknown := f.router.application(r)
+	if unknown && f.o.Learn != nil {
+		f.o.Learn(ctx, r)
+		app, _ = f.router.application(r)
+	}
+	return app
 }
 
 // Caller returns the ID of the account that owns the application of r, or the application's ID if no account owns it. See
 // [api.Service.Caller].
 func (f *Fleet) Caller(ctx context.Context, r *api.Request) (string, error) {
-	if app := f.router.application(r); app != "" {
+	if app, _ := f.router.application(r); app != "" {
 		record, err := f.o.records().App(app)
 		return cmp.Or(record.Owner, app), err
 	}
@@ -82,7 +94,7 @@ func (f *Fleet) Caller(ctx context.Context, r *api.Request) (string, error) {
 }
 
 // AppOf returns the ID of the application of r: r.App, or the application that the credential belongs to. It returns "" if there is none.
-func (f *Fleet) AppOf(r *api.Request) string { return f.router.application(r) }
+func (f *Fleet) AppOf(ctx context.Context, r *api.Request) string { return f.application(ctx, r) }
 
 // anonymousApps is the router's view of the applications. It reads all records, and opens no application.
 type anonymousApps struct{ catalog.Reader }

@@ -81,6 +81,42 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// TestLearn: the fleet asks its host once about a credential that has no record, and looks it up again. It does not ask about a missing or
+// malformed credential.
+func TestLearn(t *testing.T) {
+	asked, learned := 0, func() {}
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
+		o.Learn = func(context.Context, *api.Request) {
+			asked++
+			learned()
+		}
+	})
+	a := n.tenant()
+	unknown := "Key " + strings.Repeat("0", 32)
+	for _, tt := range []struct {
+		name, authorization string
+		learned             func()
+		status, asked       int
+	}{
+		{"a known key", "Key " + a.key, func() {}, 200, 0},
+		{"an unknown key", unknown, func() {}, 401, 1},
+		{"no credential", "", func() {}, 401, 0},
+		{"a malformed key", "Key 0", func() {}, 401, 0},
+		{"an unknown token", "Bearer x", func() {}, 401, 1},
+	} {
+		asked, learned = 0, tt.learned
+		res := n.serve(&api.Request{Method: "GET", Path: "/v2/concepts", Authorization: tt.authorization})
+		if res.Status != tt.status || asked != tt.asked {
+			t.Errorf("%s = %d, and the host was asked %d times; want %d and %d", tt.name, res.Status, asked, tt.status, tt.asked)
+		}
+	}
+	r := api.Request{Method: "GET", Path: "/v2/concepts", Authorization: unknown}
+	learned = func() { r.Authorization = "Key " + a.key } // keys are random, so the request gets one that has a record
+	if res := n.serve(&r); res.Status != 200 {
+		t.Errorf("a credential that the host has learned = %d %s", res.Status, res.Body)
+	}
+}
+
 // TestNoTimeLeft: an analysis fails if the time of its caller is over.
 func TestNoTimeLeft(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)

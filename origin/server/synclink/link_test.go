@@ -382,7 +382,7 @@ func TestAddress(t *testing.T) {
 func TestJoin(t *testing.T) {
 	const app = "0123456789abcdef0123456789abcdef"
 	r := wire.AppRecord{App: app, Seq: 5, Data: []byte("register")}
-	end := wire.End{Why: wire.WhyRebase}
+	another := wire.AppRecord{App: app[:31] + "0", Seq: 5, Data: []byte("register")}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
 	for name, tt := range map[string]struct {
 		status int
@@ -390,8 +390,8 @@ func TestJoin(t *testing.T) {
 		body   []byte
 		want   string
 	}{
-		"register": {200, wire.ContentType, wire.AppendFrame(wire.AppendFrame(nil, wire.TypeRegister, r.Encode()), wire.TypeEnd, end.Encode()), ""},
-		"nothing":  {200, wire.ContentType, wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), "returned nothing"},
+		"register": {200, wire.ContentType, r.Encode(), ""},
+		"another":  {200, wire.ContentType, another.Encode(), "the record of application"},
 		"noise":    {200, wire.ContentType, []byte("<html><body>"), "invalid answer of the origin"},
 		"refusal":  {403, wire.ContentType, refusal.Encode(), "not yours"},
 		"proxy":    {502, "text/html", []byte("<html>"), "HTTP status 502"},

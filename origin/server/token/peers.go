@@ -54,14 +54,18 @@ func (t *Tokens) peerKeys() PeerKeys {
 func (t *Tokens) Issuer() string { return t.o.Issuer }
 
 // Public returns the public halves of the signing keys, oldest first. They include earlier keys whose tokens may still be valid, and the
-// next key.
-func (t *Tokens) Public() []log.PublicKey {
-	r := t.ring.Load()
+// next key. Public creates a key if none exists or the next one is due, so that edges know a key before its first token exists. It returns
+// an error only if there is no key.
+func (t *Tokens) Public() ([]log.PublicKey, error) {
+	r, err := t.turn(t.o.Now())
+	if err != nil {
+		return nil, err
+	}
 	var keys []log.PublicKey
 	for i := range r.keys {
 		keys = append(keys, log.PublicKey{ID: r.keys[i].ID, Key: [32]byte(r.keys[i].private.Public().(ed25519.PublicKey))})
 	}
-	return keys
+	return keys, nil
 }
 
 // The header of a token has exactly one form, so that no token has two texts.
@@ -70,6 +74,15 @@ const (
 	headEnd   = `","typ":"JWT"}`
 	maxKey    = 64 // maximum length of a key's id in bytes
 )
+
+// KeyID returns the id of the key that a token names. It returns an empty id for a text that cannot be a token. It verifies nothing.
+func KeyID(token string) string {
+	if len(token) > maxLength || !plain(token) {
+		return ""
+	}
+	header, _, _ := strings.Cut(token, ".")
+	return kidOf(header)
+}
 
 // kidOf returns the id of the key in a token's header. It returns an empty id for a header of another form.
 func kidOf(header string) string {

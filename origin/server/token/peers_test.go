@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/log"
 )
 
 // fakePeers are the peers and delegates that a test defines.
@@ -48,7 +49,7 @@ func TestOthers(t *testing.T) {
 		signers:   map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}},
 		delegates: map[string]Delegate{someone.App: {ID: anEdge, Issuer: EdgeIssuer(anEdge), Private: private}},
 	}
-	for _, k := range origin.Public() {
+	for _, k := range publicKeys(t, origin) {
 		atEdge.signers[k.ID] = Signer{Public: k.Key[:], Issuer: origin.Issuer(), May: holds(someone.App)}
 	}
 	edge.TrustPeer(atEdge)
@@ -110,7 +111,7 @@ func TestOthers(t *testing.T) {
 	refused("an edge that calls itself the origin", origin, sign(headerOf(anEdge), text(payload), private), auth.ErrToken)
 	payload["iss"], payload["aud"], payload["sub"] = EdgeIssuer(anEdge), other.App, other.App
 	refused("an edge that issues for an application it does not hold", origin, sign(headerOf(anEdge), text(payload), private), auth.ErrToken)
-	refused("the edge's key under another's name", origin, sign(headerOf(origin.Public()[0].ID), text(payloadOf(t, good)), private), auth.ErrToken)
+	refused("the edge's key under another's name", origin, sign(headerOf(publicKeys(t, origin)[0].ID), text(payloadOf(t, good)), private), auth.ErrToken)
 	refused("an edge that is not known", origin, sign(headerOf(strings.Repeat("f", 32)), text(payloadOf(t, good)), private), auth.ErrToken)
 
 	for at, tokens := range map[string]*Tokens{"the origin": origin, "another edge": edge} {
@@ -129,26 +130,34 @@ func TestOthers(t *testing.T) {
 	refused("a revoked edge", origin, good, auth.ErrToken)
 }
 
-// TestPublic checks that two generations of keys are published, the next key a day before it signs.
+// publicKeys returns the public keys of tokens.
+func publicKeys(t *testing.T, tokens *Tokens) []log.PublicKey {
+	t.Helper()
+	keys, err := tokens.Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// TestPublic checks that the first key is published before its first token, and each next key a day before it signs.
 func TestPublic(t *testing.T) {
 	w := newWorld(t, 33)
 	tokens := w.open(t, nil)
-	if n := len(tokens.Public()); n != 0 {
-		t.Errorf("%d keys before the first token", n)
+	first := publicKeys(t, tokens)
+	if kid := KeyID(issue(t, tokens)); len(first) == 0 || kid != first[0].ID {
+		t.Errorf("%s signs the first token, want a key that Public has returned before: %v", kid, first)
 	}
-	issue(t, tokens)
-	first := tokens.Public()
 	w.now = w.now.Add(turnAfter)
-	issue(t, tokens)
-	both := tokens.Public()
+	both := publicKeys(t, tokens)
 	if len(first) != 1 || len(both) != 2 || both[0] != first[0] {
 		t.Fatalf("keys %v, then %v", first, both)
 	}
-	if kid := kidOf(strings.Split(issue(t, tokens), ".")[0]); kid != both[0].ID {
+	if kid := KeyID(issue(t, tokens)); kid != both[0].ID {
 		t.Errorf("%s signs, want %s: the other has only been told", kid, both[0].ID)
 	}
 	w.now = w.now.Add(announce)
-	if kid := kidOf(strings.Split(issue(t, tokens), ".")[0]); kid != both[1].ID {
+	if kid := KeyID(issue(t, tokens)); kid != both[1].ID {
 		t.Errorf("%s signs, want %s", kid, both[1].ID)
 	}
 }
