@@ -87,11 +87,17 @@ shots: build ## pictures of the pages in the states that the design has drawn, i
 	cd web/journeys && CHROMIUM=$$(command -v chromium chromium-browser google-chrome | head -1) node shots.js ../../bin/sightline ../../.cache/shots $$([ -d ../../$(SHARED)/design/web/shots ] && echo ../../$(SHARED)/design/web/shots)
 	@case "$${STATES:-screenshot}" in *screenshot*) cp .cache/shots/screenshot.png web/screenshot.png;; esac
 
+# The demonstration and the user's other servers need not compile the modules that make has compiled. The decoder's is compiled while the
+# second program is built. Without a folder for the result, the servers compile.
+run demo: export PRECOMPILE := yes
+
 build: web wasm bin/ffmpreg.wasm.gz ## the two programs and the decoder of videos, into bin/
 	@echo 'build: bin/sightline'
 	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
-	@echo 'build: bin/sightline-edge'
-	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge
+	@if [ -n "$$PRECOMPILE" ]; then bin/sightline precompile >/dev/null & fi; \
+	echo 'build: bin/sightline-edge'; \
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge && \
+	if [ -n "$$PRECOMPILE" ]; then bin/sightline-edge precompile >/dev/null || echo 'build: the modules are not compiled'; wait; fi
 
 # An archive has both programs, the decoder of videos, the licences, and an SBOM of each program and of the pages.
 release: ## archives of the programs for linux on amd64 and arm64, and their SHA-256 sums, into bin/release

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/control"
-	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -198,9 +197,7 @@ func (o *operator) service(do, unit string) {
 	case unit == "sightline":
 		*srv = serve(o.t, hubOf(o.t, o.binary), folder, "--listen", o.listen)
 	default:
-		if !system.IsDir(filepath.Join(folder, "compiled")) {
-			process.Warm(o.t, o.binary, folder)
-		}
+		process.Warm(o.t, o.binary)
 		var args []string
 		if o.token != "" {
 			args = []string{"--origin", o.way.base, "--token", o.token}

@@ -78,12 +78,11 @@ func try(t testing.TB, binary string, args ...string) (code int, stdout, stderr 
 	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
-// folder is a new data folder for which the program's module, which is [own], has been compiled.
+// folder is a new data folder. The program's module is compiled already.
 func folder(t testing.TB, binary string) string {
 	t.Helper()
-	data := t.TempDir()
-	process.Warm(t, binary, data)
-	return data
+	process.Warm(t, binary)
+	return t.TempDir()
 }
 
 // owner makes an application of a folder, and a key of it.

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/origin/server/control"
-	"github.com/sightline-dev/sightline/web/process"
 )
 
 const general = "aaa03c23b3724a16a56b629203edc62c"
@@ -96,7 +95,6 @@ func life(t *testing.T, binary string) {
 	srv.terminate(t)
 	command(t, binary, "doctor", "--data", data)
 	command(t, binary, "restore", backup, "--data", restored, "--quiet")
-	process.Warm(t, binary, restored)
 
 	// The copy is the application with its key; the export is it without.
 	restoredServer := serve(t, binary, restored)

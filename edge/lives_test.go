@@ -14,7 +14,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
-	"github.com/sightline-dev/sightline/web/process"
 )
 
 // living is an origin and an edge of it, which a link connects.
@@ -147,7 +146,6 @@ func restoredEdge(t *testing.T, binary string) {
 	l.add(l.edge, "after")
 	l.until("the origin has the second", func() bool { return l.has(l.hub, "after") })
 	command(t, binary, "restore", backup, "--data", restored, "--quiet")
-	process.Warm(t, binary, restored)
 	newer := serve(t, binary, restored)
 	l.add(newer, "newer")
 	l.until("the restored edge has joined", func() bool {

@@ -5,28 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // This file has the faults of a round of TestNothingLost: kills, power cuts, full disks, cut links, rollbacks and restores.
-
-// link hard-links all files of one folder into another. Nobody may change these files.
-func (r *round) link(from, to string) {
-	r.t.Helper()
-	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		target := filepath.Join(to, strings.TrimPrefix(path, from))
-		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
-			return err
-		}
-		return os.Link(path, target)
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-}
 
 // faults cuts or repairs the link of each host, and fills or frees its disk, at random.
 func (r *round) faults() {
@@ -93,18 +74,16 @@ func (r *round) keep(h *host) {
 	r.start(h)
 }
 
-// copy copies a folder without the compiled module and its key.
+// copy copies a folder.
 func (r *round) copy(from, to string) {
 	r.t.Helper()
 	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		switch name, _ := filepath.Rel(from, path); {
 		case err != nil:
 			return err
-		case name == "compiled":
-			return filepath.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(to, name), 0o700)
-		case !d.Type().IsRegular() || name == "compiled.key":
+		case !d.Type().IsRegular():
 			return nil
 		default:
 			text, err := os.ReadFile(path)
@@ -183,9 +162,6 @@ func (r *round) strike() {
 		r.Rollbacks++
 		r.logEvent("the disk of %s is set back, and %d writes have no copy", h.name, lost)
 		r.copy(x.folder, h.data)
-	}
-	if h.way != nil && h.page == nil {
-		r.linkModule(h.data)
 	}
 	r.start(h)
 }

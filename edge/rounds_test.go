@@ -164,7 +164,7 @@ func newRound(t *testing.T, p programs, seed uint64) *round {
 			t.Fatal(err)
 		}
 		h.way = newLink(t, address)
-		r.linkModule(h.data)
+		process.Warm(t, r.edge)
 		r.start(h, "--origin", h.way.base, "--token", enrolment.Token)
 	}
 	if p.node != "" {
@@ -194,17 +194,6 @@ func (r *round) host(name string) *host {
 	}
 	r.hosts = append(r.hosts, h)
 	return h
-}
-
-// linkModule gives an edge's folder the compiled module.
-func (r *round) linkModule(folder string) {
-	r.t.Helper()
-	warm := filepath.Join(filepath.Dir(r.edge), "warm")
-	if _, err := os.Stat(warm); err != nil {
-		process.Warm(r.t, r.edge, warm)
-	}
-	r.link(filepath.Join(warm, "compiled"), filepath.Join(folder, "compiled"))
-	r.link(filepath.Join(warm, "compiled.key"), filepath.Join(folder, "compiled.key"))
 }
 
 // start starts a host.

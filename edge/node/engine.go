@@ -93,7 +93,7 @@ func (n *Node) open(ctx context.Context, on *server.Node, u server.Use) (_ *engi
 
 // start opens the fleet.
 func (e *engine) start(ctx context.Context, on *server.Node, tables *predict.Set) (*host.Fleet, error) {
-	rt, err := e.node.load(ctx, e.dir, on.Log)
+	rt, err := e.node.load(ctx, places{on.Settings.Cache, on.Settings.Data}, on.Log, e.node.showCompiling(on.Log))
 	if err != nil {
 		return nil, err
 	}

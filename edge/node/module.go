@@ -3,70 +3,99 @@ package node
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"os"
+	"time"
 
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/wasm"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
-// Names in the data folder.
-const (
-	compiledDir = "compiled"
-	keyFile     = "compiled.key"
-)
+// places are the folders in which the compiled module may be, see [server.OpenCodeCache].
+type places struct{ user, data string }
 
-// load compiles the program's module, or reads it from the folder's cache.
-func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (*host.Runtime, error) {
+// load compiles the program's module, or reads it from the cache. show gets the estimated progress of a compilation in percent.
+func (n *Node) load(ctx context.Context, in places, log *slog.Logger, show func(percent int)) (_ *host.Runtime, err error) {
 	module, err := wasm.Guest()
 	if err != nil {
 		return nil, err
 	}
-	cache, err := openCache(dir)
+	name := host.CacheName(sha256.Sum256(module))
+	o := host.Options{Module: module, MemoryPages: uint32(n.memory >> 16), Now: system.Now, Rand: system.Random, Log: log}
+	code, err := server.OpenCodeCache(in.user, in.data, server.ModuleCode)
 	if err != nil {
 		log.Warn("cannot cache compiled modules", "error", err)
+		return compile(ctx, o, log, show)
 	}
-	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: module, Cache: cache, MemoryPages: uint32(n.memory >> 16), Now: system.Now, Rand: system.Random, Log: log,
-	})
+	files, err := system.OpenFolder(code.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("module: %w", err)
+		return nil, err
 	}
-	if cache != nil {
-		if err := prune(cache, rt.Hash()); err != nil {
-			log.Warn("cannot remove old compiled modules", "error", err)
+	defer func() { err = errors.Join(err, files.Close()) }()
+	o.Cache = &host.Cache{Files: files, Key: code.Key, Scratch: system.Scratch}
+	if !code.Has(name) {
+		// If several processes start at once, one compiles, and the others wait for it.
+		release, err := system.WaitLock(ctx, code.Dir)
+		if err != nil {
+			return nil, err
 		}
+		defer func() { err = errors.Join(err, release()) }()
+	}
+	if code.Has(name) {
+		show = func(int) {}
+	}
+	rt, err := compile(ctx, o, log, show)
+	if err != nil {
+		return nil, err
+	}
+	if err := code.Prune(name); err != nil {
+		log.Warn("cannot remove old compiled modules", "error", err)
 	}
 	return rt, nil
 }
 
-// prune deletes the compiled modules of other versions of the program.
-func prune(cache *host.Cache, hash [sha256.Size]byte) error {
-	names, err := cache.Files.ReadDir(".")
-	for _, name := range names {
-		if !strings.HasPrefix(name, hex.EncodeToString(hash[:])) {
-			err = errors.Join(err, cache.Files.Remove(name))
+// usualTime is the usual processor time of a compilation.
+const usualTime = 10 * time.Second
+
+// compile compiles the module or reads it from o.Cache. The compiler does not report its progress, so it is estimated from the processor time
+// of the process.
+func compile(ctx context.Context, o host.Options, log *slog.Logger, show func(percent int)) (*host.Runtime, error) {
+	begun := system.Now()
+	before, known := system.ProcessTime(os.Getpid())
+	reporting, stop := context.WithCancel(ctx)
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		report := func(context.Context) {
+			spent := system.Now().Sub(begun)
+			if now, ok := system.ProcessTime(os.Getpid()); ok && known {
+				spent = now - before
+			}
+			show(min(int(100*spent/usualTime), 99))
 		}
+		report(reporting)
+		system.Every(reporting, time.Second/4, report)
+	}()
+	rt, err := host.NewRuntime(ctx, o)
+	stop()
+	<-reported
+	if err != nil {
+		return nil, fmt.Errorf("module: %w", err)
 	}
-	return err
+	show(100)
+	if rt.WasCompiled() {
+		log.Info("compiled the module", "seconds", system.Now().Sub(begun).Round(100*time.Millisecond).Seconds())
+	}
+	return rt, nil
 }
 
-// openCache opens the cache of compiled modules in a data folder.
-func openCache(dir *system.Folder) (*host.Cache, error) {
-	key, err := system.Key(dir, keyFile)
-	if err != nil {
-		return nil, err
-	}
-	if err := dir.MkdirAll(compiledDir); err != nil {
-		return nil, err
-	}
-	files, err := dir.Sub(compiledDir)
-	if err != nil {
-		return nil, err
-	}
-	return &host.Cache{Files: files, Key: key, Scratch: system.Scratch}, nil
+// showCompiling returns a function that shows the progress of compiling the module: a bar on a terminal, elsewhere lines of the log.
+func (n *Node) showCompiling(log *slog.Logger) func(percent int) {
+	const step = "compiling the module, once"
+	return cli.Waiting(n.screen, step, func(percent int) { log.Info(step, "percent", percent) })
 }

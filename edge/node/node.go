@@ -7,10 +7,10 @@
 //	                        │           └─────────▶ analysers, natively
 //	                        └──▶ register.Register, natively: applications, keys
 //
-// The module is in the program. The data folder has its compiled code:
+// The module is in the program. The user's cache folder, or else the data folder, has its compiled code:
 //
 //	DIR/compiled/       the compiled module, sealed with the key
-//	DIR/compiled.key    the key, which only this node has
+//	DIR/compiled.key    the key, which only this user has
 //
 // There are no accounts here: they belong to the origin, and an edge works without it. Its pages ask for a key. In a folder that came
 // from an origin, keys that accounts made stay valid.
@@ -54,6 +54,7 @@ type Node struct {
 	token    string        // enrolment token; empty: the edge is already enrolled
 	pictures wire.Blobs    // when the edge downloads pictures of the origin
 	demo     bool          // a person who opens the pages on this machine needs no key
+	screen   io.Writer     // standard error of serve; nil for other commands
 
 	engine atomic.Pointer[engine] // nil if no engine is open
 }
@@ -142,6 +143,7 @@ const startTime = 10 * time.Minute
 
 // watch runs serve under a supervisor, unless systemd watches it.
 func (n *Node) watch(ctx context.Context, env *server.Env, s *server.Settings, log *slog.Logger) (bool, error) {
+	n.screen = env.Stderr
 	if watched, err := system.WatchdogInterval(); err != nil || watched > 0 {
 		return err != nil, err
 	}

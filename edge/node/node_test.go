@@ -3,12 +3,9 @@ package node
 import (
 	"bytes"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -24,7 +21,6 @@ import (
 
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/system"
-	"github.com/sightline-dev/sightline/wasm/host"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,61 +39,6 @@ func folder(t *testing.T) (*system.Folder, string) {
 		}
 	})
 	return dir, name
-}
-
-// TestCacheKey checks that a folder has one key, which only this user can read, and gets another one if the key is damaged.
-func TestCacheKey(t *testing.T) {
-	dir, name := folder(t)
-	first, err := system.Key(dir, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := system.Key(dir, keyFile); again != first || err != nil {
-		t.Errorf("the second key = %x, %v, want %x", again, err, first)
-	}
-	file := filepath.Join(name, keyFile)
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's file has mode %v, %v", info.Mode(), err)
-	}
-	for _, damaged := range []string{"", "ab", hex.EncodeToString(first[:])[1:] + "x"} {
-		if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		other, err := system.Key(dir, keyFile)
-		if err != nil || other == first || other == [32]byte{} {
-			t.Errorf("in the place of %q: key %x, %v", damaged, other, err)
-		}
-		if again, err := system.Key(dir, keyFile); again != other || err != nil {
-			t.Errorf("the new key is not kept: %v", err)
-		}
-	}
-}
-
-// TestPrune deletes the compiled modules of older programs.
-func TestPrune(t *testing.T) {
-	dir, name := folder(t)
-	cache, err := openCache(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, old := sha256.Sum256([]byte("own")), sha256.Sum256([]byte("old"))
-	for _, file := range []string{
-		hex.EncodeToString(own[:]), hex.EncodeToString(own[:]) + ".new", hex.EncodeToString(old[:]) + "-trusted", "what.new",
-	} {
-		if err := os.WriteFile(filepath.Join(name, compiledDir, file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := prune(cache, own); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := fs.ReadDir(os.DirFS(name), compiledDir)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("%d files are left, %v, want 2: %v", len(entries), err, entries)
-	}
-	if err := prune(&host.Cache{Files: cache.Files}, own); err != nil {
-		t.Errorf("with nothing to drop: %v", err)
-	}
 }
 
 // TestEarlierIdentity reads the identity of a folder whose edge followed the releases of its origin.

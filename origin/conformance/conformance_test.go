@@ -90,7 +90,7 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 		t.Skip("a minute of specs")
 	}
 	t.Parallel()
-	specs(t, process.Build(t, process.Origin), func(testing.TB, string, string) {})
+	specs(t, process.Build(t, process.Origin), func(testing.TB, string) {})
 }
 
 // TestOfficialJavaScriptClientAtAnEdge runs the same specs against an edge, which answers from the module.
@@ -119,8 +119,7 @@ func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 		t.Fatalf("edge create: %v", err)
 	}
 	program, data := process.Build(t, process.Edge), t.TempDir()
-	process.Warm(t, program, data)
-	process.WarmDecoder(t, data)
+	process.Warm(t, program)
 	edge := process.ServeIn(t, program, data, "--origin", hub.URL, "--token", enrolment.Token, "--allow-private-fetch")
 	for joined := false; !joined; time.Sleep(100 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, edge.URL+"/v2/token", http.NoBody)
@@ -196,19 +195,15 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 func samples(t *testing.T) string { return filepath.Join(testkit.Root(t), "web", "samples") }
 
 // specs runs the specs against a program in both forms. In each form it uses a key and, at the same time for another application, tokens.
-// warm prepares a data folder by compiling the program's module into it.
-func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data string)) {
+// warm compiles the program's module.
+func specs(t *testing.T, binary string, warm func(t testing.TB, binary string)) {
 	t.Helper()
 	install(t)
 	for form, args := range map[string][]string{"auto": nil, "null": {"--public-app-id", "null"}} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			data := t.TempDir()
-			warm(t, binary, data)
-			if form == "auto" {
-				process.WarmDecoder(t, data)
-			}
-			srv := process.ServeIn(t, binary, data, append(args, "--allow-private-fetch", "--log", "info")...)
+			warm(t, binary)
+			srv := process.Serve(t, binary, append(args, "--allow-private-fetch", "--log", "info")...)
 			key := srv.Find(t, keyLine)
 			t.Run("key", func(t *testing.T) {
 				t.Parallel()

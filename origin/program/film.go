@@ -141,26 +141,15 @@ func (i *intake) recognise() (err error) {
 	return err
 }
 
-// newDecoder creates the decoder of videos. If the compiled module cannot be cached, each video compiles it.
+// newDecoder creates the decoder of videos. If the user has no cache folder for the compiled module, each video compiles it.
 func (p *predictor) newDecoder() (*video.Decoder, error) {
-	o := video.Options{Module: p.flags.videoModule, System: p.flags.videoDecoder, Scratch: os.TempDir()}
-	if o.System == "" {
-		o.Cache, o.Key = userCache()
+	o := video.Options{Module: p.flags.videoModule, System: p.flags.videoDecoder, Scratch: os.TempDir(), Progress: p.compiling}
+	if o.System == "" && p.cache != "" {
+		if code, err := server.OpenCodeCache(p.cache, "", server.DecoderCode); err == nil {
+			o.Cache, o.Key = code.Dir, code.Key
+		}
 	}
 	return video.New(o)
-}
-
-// userCache returns the folder for the compiled module in the user's cache folder, and the key of its files. The name is empty
-// if there is no folder that only this user can enter.
-func userCache() (name string, key [32]byte) {
-	dir, err := system.CacheFolder()
-	if err == nil {
-		name, key, err = server.DecoderCache(dir)
-	}
-	if err != nil {
-		return "", [32]byte{}
-	}
-	return name, key
 }
 
 // frames decodes a video and analyses its frames.

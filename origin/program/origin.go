@@ -47,7 +47,7 @@ account, the operator's. Others can sign up unless --sign-up is closed; before v
 email they get 100 calls. Without --smtp, emails are written to the log. --demo signs every
 visitor on this machine in to a demo account.`,
 		Commands: func(env *server.Env) []*cobra.Command {
-			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newHead(env), newDemo(env)}
+			return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newHead(env), newDemo(env), newPrecompile(env)}
 		},
 		Server: o.options(),
 	}

@@ -60,7 +60,8 @@ Output object of POST /v2/models/{id}/outputs per file and line, with the path a
 are in the order of the arguments. Progress and errors go to standard error.
 
 A video has at most 10 minutes and 600 frames, and 80 MB from a URL or standard input. The decoder
-is compiled for the first video and then kept in the user's cache folder.
+is compiled for the first video, which takes about 16 seconds, and then kept in the user's cache
+folder. '{prog} precompile' compiles it in advance.
 
 Exit codes: 0 all pictures predicted; 1 all failed, or interrupted; 2 usage error; 3 some
 pictures failed.`,
@@ -113,6 +114,9 @@ type predictor struct {
 	decoder  func() (*video.Decoder, error) // returns the decoder of videos, created for the first one
 	films    chan struct{}                  // a token for each video that is being decoded
 	maxVideo int64                          // maximum size of a video that is not in a file, in bytes
+
+	cache     string            // folder of the user for the compiled module; empty: there is none
+	compiling func(percent int) // shows the progress of compiling the module; nil: nothing does
 }
 
 // newPredictor checks the flags against the models. Most of its errors are usage errors.
@@ -188,6 +192,10 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	pictures := expand(args)
 	if len(pictures) == 0 {
 		return fmt.Errorf("no pictures in %s", strings.Join(args, ", "))
+	}
+	p.cache, _ = system.CacheFolder(env.Lookup) // without one, each video compiles the decoder
+	if !p.flags.quiet {
+		p.compiling = showCompiling(env.Stderr)
 	}
 	var out writer = &table{
 		w: env.Stdout, model: p.model, several: len(pictures) > 1,

@@ -27,7 +27,8 @@ func run(t *testing.T, stdin io.Reader, args ...string) (code int, stdout, stder
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
-	code = cli.Run(t.Context(), New(), server.Env{Args: args, Stdin: stdin, Stdout: &out, Stderr: &errs, Environ: func() []string { return nil }})
+	environ := func() []string { return []string{"XDG_CACHE_HOME=" + os.Getenv("XDG_CACHE_HOME")} } // without one that a test sets, there is no cache
+	code = cli.Run(t.Context(), New(), server.Env{Args: args, Stdin: stdin, Stdout: &out, Stderr: &errs, Environ: environ})
 	return code, out.String(), errs.String()
 }
 

@@ -107,6 +107,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 func (srv *Server) await(ctx context.Context) error {
 	stuck := make(chan error, 1)
 	srv.Begin(func(ctx context.Context) { srv.report(ctx, stuck) })
+	srv.Begin(srv.prepareVideos)
 	select {
 	case <-ctx.Done():
 		srv.Log.Info("stopping")

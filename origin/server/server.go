@@ -95,6 +95,7 @@ func (srv *Server) wire() error {
 		BehindProxy:   srv.Settings.BehindProxy,
 		Full:          srv.Pool.Full,
 		Ready:         srv.Folder.Ready,
+		Doing:         srv.activity,
 		Version:       Version,
 		Module:        srv.module(),
 		Metrics:       registry,

@@ -64,6 +64,8 @@ type Settings struct {
 	OperatorRate auth.Rate // limit of calls with the operator's keys
 	Hosted       httpd.HostedRates
 
+	Cache string // folder of the user for compiled modules; empty: they are in the data folder
+
 	Copies func(app string) (api.SyncStatus, bool) // sync status of each replica in this process; nil: there are no replicas
 
 	Options Options
@@ -177,7 +179,11 @@ func LoadSettings(flags *pflag.FlagSet, environ func() []string, o *Options) (Se
 	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
 		return Settings{}, Usagef("flags: %w", err)
 	}
-	return parseSettings(k, o)
+	s, err := parseSettings(k, o)
+	if err == nil {
+		s.Cache, _ = system.CacheFolder((&Env{Environ: environ}).Lookup) // without one, compiled modules are in the data folder
+	}
+	return s, err
 }
 
 func parseSettings(k *koanf.Koanf, o *Options) (s Settings, err error) {

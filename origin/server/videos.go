@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
+	"os"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -23,32 +23,67 @@ const (
 	VideoDownloadTime = 5 * time.Minute // the download of a video
 )
 
-// Names of files in the data folder.
-const (
-	DecoderDir = "decoder"     // folder of the compiled decoding module
-	decoderKey = "decoder.key" // key that seals the files in DecoderDir
-)
-
-// DecoderCache returns the folder for the compiled decoding module in the data folder dir, and the key that seals its files. It creates the
-// key if the key is missing.
-func DecoderCache(dir string) (cache string, key [32]byte, err error) {
-	folder, err := system.OpenFolder(dir)
-	if err != nil {
-		return "", key, err
-	}
-	key, err = system.Key(folder, decoderKey)
-	return filepath.Join(dir, DecoderDir), key, errors.Join(err, folder.Close())
-}
+// decodingMemory is the memory that must be available before a server compiles the decoding module without a video. Compiling takes 400 MB.
+const decodingMemory = 1 << 30
 
 // newDecoder creates the decoder of a server. If the server cannot store the compiled module, each video compiles it.
 func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
 	o := video.Options{Module: s.VideoModule, System: s.VideoDecoder, Time: s.VideoTime, Log: log}
-	if cache, key, err := DecoderCache(s.Data); err != nil {
-		log.Warn("cannot keep the compiled decoding module", "error", err)
+	if code, err := OpenCodeCache(s.Cache, s.Data, DecoderCode); err != nil {
+		log.Warn("cannot keep the compiled decoder of videos", "error", err)
 	} else {
-		o.Cache, o.Key = cache, key
+		o.Cache, o.Key = code.Dir, code.Key
+		if code.Shared {
+			o.Scratch = os.TempDir()
+		}
+		if err := code.Prune(video.CodeName()); err != nil {
+			log.Warn("cannot remove old compiled decoders of videos", "error", err)
+		}
 	}
 	return video.New(o)
+}
+
+// DecoderCompilation has the places of the decoding module and of its compiled form.
+type DecoderCompilation struct {
+	Cache, Data string            // as in [OpenCodeCache]
+	Module      string            // file of the module; empty: next to the program
+	Progress    func(percent int) // gets the estimated progress
+}
+
+// PrecompileDecoder compiles the decoding module unless its folder has it. It returns that folder, and whether it compiled the module.
+func PrecompileDecoder(ctx context.Context, c DecoderCompilation) (folder string, compiled bool, err error) {
+	code, err := OpenCodeCache(c.Cache, c.Data, DecoderCode)
+	if err != nil {
+		return "", false, err
+	}
+	d, err := video.New(video.Options{Module: c.Module, Cache: code.Dir, Key: code.Key, Scratch: os.TempDir(), Progress: c.Progress})
+	if err != nil {
+		return "", false, err
+	}
+	if _, err := d.Module(); err != nil {
+		return "", false, err
+	}
+	compiled, err = d.Prepare(ctx)
+	return code.Dir, compiled, errors.Join(err, code.Prune(video.CodeName()))
+}
+
+// prepareVideos compiles the decoding module, so that the first video need not wait for it.
+func (n *Node) prepareVideos(ctx context.Context) {
+	if system.MemoryAvailable() < decodingMemory {
+		n.Log.Debug("the first video compiles its decoder, because less than 1 GB of memory is available")
+		return
+	}
+	if _, err := n.decoder.Prepare(ctx); err != nil && ctx.Err() == nil {
+		n.Log.Warn("cannot compile the decoder of videos", "error", err)
+	}
+}
+
+// activity returns what the server does besides its calls, for the answer of /readyz. It returns "" for nothing.
+func (n *Node) activity() string {
+	if percent, running := n.decoder.Compiling(); running {
+		return fmt.Sprintf("compiling the decoder of videos, once: about %d %%", percent)
+	}
+	return ""
 }
 
 // videos downloads and decodes the videos of calls.

@@ -6,13 +6,15 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"path"
 	"runtime"
+	"runtime/debug"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -30,7 +32,7 @@ import (
 //	the bytes that wazero wrote
 //
 // A file counts as missing if it is damaged or belongs to another node or another module. The module is then compiled again and the file
-// replaced. wazero itself reads and writes a temporary folder that only this user can access. The folder serves one compilation and is
+// replaced. Programs with several versions may share a folder, because the name of a file has the versions, see [CacheName]. wazero itself reads and writes a temporary folder that only this user can access. The folder serves one compilation and is
 // deleted at once.
 type Cache struct {
 	Files blob.FS  // a folder that only this user can access
@@ -49,6 +51,25 @@ const (
 )
 
 var errSeal = errors.New("compiled module has an invalid seal")
+
+// CacheName returns the name of the file with the compiled form of a module. It has the module's SHA-256, and the version and the target of
+// the compiler, which only uses its own files.
+func CacheName(hash [sha256.Size]byte) string {
+	return hex.EncodeToString(hash[:]) + "-" + compiler()
+}
+
+// compiler returns the version of wazero in this program, and the target of its code.
+var compiler = sync.OnceValue(func() string {
+	version := "unknown" // in the programs of tests
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/tetratelabs/wazero" {
+				version = m.Version
+			}
+		}
+	}
+	return version + "-" + runtime.GOARCH
+})
 
 // compiledModule is a module that can be instantiated.
 type compiledModule struct {
@@ -92,7 +113,7 @@ func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, ca
 	}
 	c.isNew = true
 	if written != "" {
-		_ = cache.store(files, name, written)
+		_ = cache.store(files, name, written, path.Base(dir))
 	}
 	return c, nil
 }
@@ -156,12 +177,9 @@ func (c *Cache) restore(scratch blob.FS, name string) (file string, err error) {
 	return file, scratch.Rename(unsealed, file)
 }
 
-// store seals a file that wazero wrote.
-func (c *Cache) store(scratch blob.FS, name, file string) error {
-	unfinished := name + ".new"
-	if err := c.Files.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+// store seals a file that wazero wrote. No other process has the same process name, so several may store the same module.
+func (c *Cache) store(scratch blob.FS, name, file, process string) error {
+	unfinished := name + "." + process
 	sealed, err := c.Files.Create(unfinished)
 	if err != nil {
 		return err
@@ -170,10 +188,13 @@ func (c *Cache) store(scratch blob.FS, name, file string) error {
 	if err == nil {
 		err = sealed.Sync()
 	}
-	if err = errors.Join(err, sealed.Close()); err != nil {
-		return err
+	if err = errors.Join(err, sealed.Close()); err == nil {
+		err = c.Files.Rename(unfinished, name)
 	}
-	return c.Files.Rename(unfinished, name)
+	if err != nil {
+		err = errors.Join(err, c.Files.Remove(unfinished))
+	}
+	return err
 }
 
 func (c *Cache) mac(name string) hash.Hash {

@@ -118,7 +118,7 @@ func TestCacheOfAnotherVersionIsReplaced(t *testing.T) {
 		if err := errors.Join(os.Mkdir(filepath.Join(dir, filepath.Dir(file)), 0o700), os.WriteFile(filepath.Join(dir, file), []byte("code"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.store(diskFolder{dir}, name, file); err != nil {
+		if err := c.store(diskFolder{dir}, name, file, "test"); err != nil {
 			t.Fatal(err)
 		}
 		if !start(t, module, c) || start(t, module, c) {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +31,7 @@ type Command struct {
 func NewCommand(ctx context.Context, module []byte, cache *Cache, memory uint64) (*Command, error) {
 	config := wazero.NewRuntimeConfig().WithDebugInfoEnabled(false).WithCoreFeatures(wapi.CoreFeaturesV2 |
 		experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesExtendedConst | experimental.CoreFeaturesTailCall)
-	hash := sha256.Sum256(module)
-	c, err := compile(ctx, config, module, cache, hex.EncodeToString(hash[:]))
+	c, err := compile(ctx, config, module, cache, CacheName(sha256.Sum256(module)))
 	if err != nil {
 		return nil, err
 	}

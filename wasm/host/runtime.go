@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +61,7 @@ func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 	rt := &Runtime{o: o, kernels: kernels.New(kernels.Options{}), hash: sha256.Sum256(o.Module), begun: o.Now()}
 	rt.o.Module = nil
 	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(o.MemoryPages).WithDebugInfoEnabled(false)
-	if rt.compiledModule, err = compile(ctx, config, o.Module, o.Cache, hex.EncodeToString(rt.hash[:])); err != nil {
+	if rt.compiledModule, err = compile(ctx, config, o.Module, o.Cache, CacheName(rt.hash)); err != nil {
 		return nil, err
 	}
 	hugeCode()

@@ -1,6 +1,6 @@
 // A demonstration in separate processes: an origin, which a journey can stop and start again, and edges.
 import { spawn } from 'node:child_process';
-import { cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -8,13 +8,10 @@ import { closePages, setOrigin, timeoutMillis } from './browser.js';
 
 /**
  * Starts a demonstration with `edgeCount` edges, runs `scenario` with it and ends it. `scenario` gets the URLs, and functions that stop
- * and start the origin. If WARM names a folder for which an edge has compiled its module, every edge starts with a copy of that folder.
+ * and start the origin.
  */
 export async function demonstration(edgeCount, scenario) {
   const folder = await mkdtemp(join(tmpdir(), 'demonstration-'));
-  if (process.env.WARM)
-    for (let i = 1; i <= edgeCount; i++)
-      await cp(process.env.WARM, join(folder, `data-edge-${i}`), { recursive: true });
   const args = ['demo', '--edges', String(edgeCount), '--listen', '127.0.0.1:0', '--data', join(folder, 'data')];
   const program = spawn(process.env.PROGRAM, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const exit = new Promise((resolve) => program.once('exit', resolve));

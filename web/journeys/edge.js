@@ -1,6 +1,6 @@
 // Studio at an edge: a person pastes a key, and keeps working while the origin is stopped. The edge sends small pictures.
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -69,7 +69,6 @@ async function joinEdge(scenario) {
       '--token',
       token,
     ];
-    await cp(process.env.WARM, join(folder, 'edge'), { recursive: true }); // WARM has the compiled module
     edge = await startServer(join(dirname(program), 'sightline-edge'), edgeArgs);
     setOrigin(edge.address);
     await scenario({

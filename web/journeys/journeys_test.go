@@ -70,9 +70,8 @@ func TestJourneyTimes(t *testing.T) {
 	}
 }
 
-// scriptPaths holds paths that the scripts use: programs, a film for the browser's camera, and a folder for which an edge has compiled its
-// module.
-type scriptPaths struct{ node, chromium, origin, edge, film, warm string }
+// scriptPaths holds paths that the scripts use: programs, and a film for the browser's camera.
+type scriptPaths struct{ node, chromium, origin, edge, film string }
 
 func build(t *testing.T) scriptPaths {
 	t.Helper()
@@ -85,9 +84,8 @@ func build(t *testing.T) scriptPaths {
 		origin:   process.Build(t, process.Origin),
 		edge:     process.Build(t, process.Edge),
 		film:     writeFilm(t),
-		warm:     t.TempDir(),
 	}
-	process.Warm(t, b.edge, b.warm)
+	process.Warm(t, b.edge)
 	// A demonstration finds the edges' program next to its own.
 	if err := os.Symlink(b.edge, filepath.Join(filepath.Dir(b.origin), "sightline-edge")); err != nil {
 		t.Fatal(err)
@@ -100,8 +98,8 @@ func (b *scriptPaths) travel(t *testing.T, j journey) {
 	t.Helper()
 	if j.serve == nil {
 		more := []string{"PROGRAM=" + b.origin, "CAMERA=" + b.film}
-		if j.script != "studio.js" { // the newcomer's edge must compile its module
-			more = append(more, "WARM="+b.warm)
+		if j.script == "studio.js" { // the newcomer's edge must compile its module
+			more = append(more, "CACHE_DIRECTORY="+t.TempDir())
 		}
 		travel(t, nil, b.node, j.script, b.chromium, more...)
 		return

@@ -42,11 +42,12 @@ const (
 	Edge   = "github.com/sightline-dev/sightline/edge"
 )
 
-// Build returns the path of a copy of a program that make build has built. The module that decodes videos is next to it. Both are deleted
-// when the test ends.
+// Build returns the path of a copy of a program that make build has built. The module that decodes videos is next to it, and compiled, so that
+// servers do not compile it in the background of a test. Both are deleted when the test ends.
 func Build(t testing.TB, program string) string {
 	t.Helper()
 	Make(t, "build")
+	Warm(t, filepath.Join(testkit.Root(t), "bin", "sightline"))
 	built := map[string]string{Origin: "sightline", Edge: "sightline-edge"}[program]
 	data, err := os.ReadFile(filepath.Join(testkit.Root(t), "bin", built))
 	if err != nil {
@@ -66,6 +67,7 @@ func Build(t testing.TB, program string) string {
 func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 	t.Helper()
 	Make(t, "build") // builds the files that the program embeds
+	useCache(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "sightline")
 	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", writeOverlay(t, dir, files), "-o", binary, program)

@@ -113,6 +113,7 @@ type Options struct {
 
 	Full    func(caller string) error // returns an error if no more work of caller is accepted; called before a body is read
 	Ready   func() error              // returns nil, or a reason why requests should go elsewhere
+	Doing   func() string             // returns what the server does besides its calls, for /readyz; "" means nothing, nil likewise
 	Version string                    // version of the program
 	Module  string                    // SHA-256 of the answering WebAssembly module; empty: the core runs natively
 	Metrics *prometheus.Registry      // registry for the server's metrics, which /metrics shows

@@ -73,7 +73,13 @@ func (s *Server) readiness(ctx *fasthttp.RequestCtx, id string) int {
 	if err := cmp.Or(s.o.Full(""), s.o.Ready()); err != nil {
 		return s.text(ctx, id, 503, err.Error()+"\n")
 	}
-	return s.text(ctx, id, 200, "ready\n")
+	text := "ready\n"
+	if s.o.Doing != nil {
+		if doing := s.o.Doing(); doing != "" {
+			text += doing + "\n"
+		}
+	}
+	return s.text(ctx, id, 200, text)
 }
 
 func (s *Server) version(ctx *fasthttp.RequestCtx, id string) int {

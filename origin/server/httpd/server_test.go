@@ -229,6 +229,7 @@ func TestOperations(t *testing.T) {
 		}
 		return nil
 	}
+	o.Doing = func() string { return "compiling the decoder of videos" }
 	_, address := start(t, o)
 	ask := func(method, path string) (int, string) {
 		answers, rest := exchange(t, address, method+" "+path+" HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -243,7 +244,7 @@ func TestOperations(t *testing.T) {
 		substring    string
 	}{
 		{"GET", "/healthz", 200, "ok"},
-		{"GET", "/readyz", 200, "ready"},
+		{"GET", "/readyz", 200, "ready\ncompiling the decoder of videos\n"},
 		{"GET", "/version", 200, `"version":"v1.2.3"`},
 		{"GET", "/version", 200, `"module":"ab12"`},
 		{"GET", "/v2/models", 200, ""},

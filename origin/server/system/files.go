@@ -138,19 +138,6 @@ func NewFolder(name string) error {
 	return err
 }
 
-// CacheFolder returns the program's folder in the user's cache folder, and creates it if necessary. Only this user can enter it.
-func CacheFolder() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir = filepath.Join(dir, "sightline")
-	if err := MakeFolder(dir); err != nil {
-		return "", err
-	}
-	return dir, os.Chmod(dir, 0o700) // an existing folder may allow others
-}
-
 // syncPath makes a file's content, or a folder's entries, durable.
 func syncPath(name string) (err error) {
 	f, err := os.Open(name)

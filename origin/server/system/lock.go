@@ -3,10 +3,12 @@
 package system
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,4 +36,18 @@ func Lock(dir string) (release func() error, err error) {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return f.Close, nil
+}
+
+// lockInterval is the time between two attempts of WaitLock.
+const lockInterval = 100 * time.Millisecond
+
+// WaitLock is [Lock], but waits while another process holds the lock, until ctx ends.
+func WaitLock(ctx context.Context, dir string) (release func() error, err error) {
+	for {
+		release, err = Lock(dir)
+		if !errors.Is(err, ErrLocked) || ctx.Err() != nil {
+			return release, err
+		}
+		Pause(ctx, lockInterval)
+	}
 }

@@ -13,10 +13,12 @@ import (
 )
 
 // The decoding module is FFmpeg, compiled to one WASI program. Its first argument selects ffmpeg or ffprobe. The Makefile
-// reads the lines of both constants.
+// reads the lines of the first two constants.
 const (
 	moduleSource = "codeberg.org/gruf/go-ffmpreg@v0.6.22"                             // Go module with the file embed/ffmpreg.wasm.gz
 	moduleSHA256 = "6f0631a13291741daeea3cf32b5b9c478ac913a384a4d4d31f41700ec9c4205f" // SHA-256 of that file
+
+	unpackedSHA256 = "357dd97d37f5fa01b45865bc5d6e90a9538e8bff236de7f1c143a3bc863bc766" // SHA-256 of its decompressed content
 )
 
 // ModuleFile is the name of the module's file. By default it is next to the program.
@@ -48,7 +50,7 @@ func readPacked(name string) ([]byte, error) {
 	packed, err := system.ReadFile(name, maxPacked)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the decoding module %s is missing: install it there, or set --video-decoder", name)
+		return nil, missingError(name)
 	case err != nil:
 		return nil, fmt.Errorf("the decoding module cannot be read: %w", err)
 	}
@@ -57,3 +59,12 @@ func readPacked(name string) ([]byte, error) {
 	}
 	return packed, nil
 }
+
+// missingError is the error for a missing file of the module. Its text does not repeat the system's.
+type missingError string
+
+func (m missingError) Error() string {
+	return fmt.Sprintf("the decoding module %s is missing: install it there, or set --video-decoder", string(m))
+}
+
+func (missingError) Unwrap() error { return fs.ErrNotExist }

@@ -28,13 +28,14 @@ type session struct {
 	film  *os.File
 	input string        // name of the film in FFmpeg's arguments
 	spent time.Duration // processor time of the processes that have ended
+	limit time.Duration // limit of the processor time
 	left  time.Duration // remaining time for which the host waits for output
 	child *child        // child that runs the module; nil: a system's FFmpeg, or not started
 }
 
 // start begins a session. The caller must close it.
 func (d *Decoder) start(ctx context.Context, film *os.File) (*session, error) {
-	s := &session{d: d, ctx: ctx, film: film, left: d.o.Time, input: "/" + moduleInput}
+	s := &session{d: d, ctx: ctx, film: film, limit: d.o.Time, left: d.o.Time, input: "/" + moduleInput}
 	if d.o.System != "" {
 		s.input = system.OpenDescriptor(filmDescriptor)
 		return s, nil
@@ -115,7 +116,7 @@ func (s *session) launch(cmd *exec.Cmd, memory uint64) (*process, error) {
 	}()
 	err = <-started
 	if err == nil {
-		err = system.LimitProcess(cmd.Process, max(s.d.o.Time-s.spent, time.Second), memory)
+		err = system.LimitProcess(cmd.Process, max(s.limit-s.spent, time.Second), memory)
 		if err != nil {
 			_ = cmd.Process.Kill()
 			<-p.ended
@@ -189,7 +190,7 @@ func (p *process) end(used error) error {
 func (p *process) outOfTime() bool {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	killed := ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
-	return killed && p.s.spent >= p.s.d.o.Time*3/4
+	return killed && p.s.spent >= p.s.limit*3/4
 }
 
 // tail is a writer that stores the last bytes written to it. It is safe for concurrent use.

@@ -54,6 +54,8 @@ type Options struct {
 	Time    time.Duration // limit of a film's processor time, and of the time that the host waits for its output; 0: DefaultTime
 	Log     *slog.Logger  // gets FFmpeg's messages about films that fail, at Debug; nil: no log
 
+	Progress func(percent int) // gets the estimated progress of compiling the module, about once a second; nil: nobody does
+
 	Spool func() (*os.File, error) // creates a file without a name; nil: system.Spool
 }
 
@@ -62,6 +64,8 @@ type Decoder struct {
 	o       Options
 	slots   *shares.Shares // places for films that are decoded: half of the cores, at least minSlots
 	waiting *shares.Shares // places for films that wait for a slot
+
+	preparation preparation
 }
 
 // New creates a decoder. It does not check the module: if the module is missing, each film fails. If only Cache is set, New creates that
@@ -87,7 +91,7 @@ func New(o Options) (*Decoder, error) {
 			return nil, fmt.Errorf("folder of the compiled decoding module: %w", err)
 		}
 	}
-	return &Decoder{o, shares.New(max(minSlots, int64(system.Cores())/2), 1), shares.New(waiting, 1)}, nil
+	return &Decoder{o: o, slots: shares.New(max(minSlots, int64(system.Cores())/2), 1), waiting: shares.New(waiting, 1)}, nil
 }
 
 // tidy creates the folder of compiled modules. It deletes temporary folders that remained there when a process was killed.
@@ -127,7 +131,7 @@ type Frame struct {
 }
 
 // Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame. Decoding waits while the caller uses
-// a frame. Frames yields an error last, after all of its processes have ended. If the error wraps ErrUnsupported, ErrTooLarge or
+// a frame. The first film compiles the module, and films that come meanwhile wait for it. Frames yields an error last, after all of its processes have ended. If the error wraps ErrUnsupported, ErrTooLarge or
 // ErrCorrupt of package raster, its text is for the caller of the API. Other errors are ctx's error and internal ones.
 func (d *Decoder) Frames(ctx context.Context, film *os.File, w api.Video) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
@@ -142,6 +146,9 @@ func (d *Decoder) Frames(ctx context.Context, film *os.File, w api.Video) iter.S
 func (d *Decoder) frames(ctx context.Context, file *os.File, w api.Video, yield func(Frame) bool) error {
 	if err := recognise(file); err != nil {
 		return err
+	}
+	if _, err := d.Prepare(ctx); err != nil && ctx.Err() != nil {
+		return ctx.Err()
 	}
 	s, err := d.start(ctx, file)
 	if err != nil {

@@ -1,0 +1,63 @@
+package program
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/server"
+	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/system"
+)
+
+// precompileResult is the output of the command precompile.
+type precompileResult struct {
+	Compiled bool   `json:"compiled"` // the command compiled the decoder now
+	Folder   string `json:"folder"`   // folder of the compiled decoder
+}
+
+// newPrecompile returns the command that compiles the decoder of videos in advance.
+func newPrecompile(env *server.Env) *cobra.Command {
+	var data, module string
+	asJSON, quiet := false, false
+	cmd := &cobra.Command{
+		Use:   "precompile",
+		Short: "Precompile the decoder of videos",
+		Long: `Compiles the decoder of videos ahead of time, so that the first video need not wait for it. Run it
+after installing or upgrading; servers may be running.
+
+The result is in the user's cache folder (CACHE_DIRECTORY or XDG_CACHE_HOME), for all data folders of
+the user. If there is none, or others can write to it, it is in the data folder.`,
+		Example: `  {prog} precompile`,
+		Args:    server.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			show := func(int) {}
+			if !quiet {
+				show = showCompiling(env.Stderr)
+			}
+			cache, _ := system.CacheFolder(env.Lookup) // without one, the result is in the data folder
+			folder, compiled, err := server.PrecompileDecoder(cmd.Context(), server.DecoderCompilation{Cache: cache, Data: data, Module: module, Progress: show})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return json.NewEncoder(env.Stdout).Encode(precompileResult{compiled, folder})
+			}
+			_, err = fmt.Fprintln(env.Stdout, folder)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "", "data `folder` for the result if the user has no cache folder")
+	cmd.Flags().StringVar(&module, "video-module", "", server.VideoModuleHelp)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// showCompiling returns a function that shows the progress of compiling the decoder of videos.
+func showCompiling(w io.Writer) func(percent int) {
+	const step = "compiling the decoder of videos, once"
+	return cli.Waiting(w, step, func(percent int) { fmt.Fprintf(w, "%s: about %d %%\n", step, percent) })
+}

@@ -1,0 +1,164 @@
+package video
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/wasm/host"
+)
+
+const (
+	compileTime    = 10 * time.Minute // limit of the processor time and of the wait for a compilation
+	usualTime      = 12 * time.Second // usual processor time of a compilation
+	reportInterval = time.Second      // time between two reports of progress
+)
+
+// preparation is the compilation of the module before the first film. All films of a process wait for one compilation.
+type preparation struct {
+	mu      sync.Mutex
+	done    bool          // the module is in the cache, or a compilation has failed: films no longer wait
+	running chan struct{} // closed when the running compilation ends; nil: none runs
+	percent int           // estimated progress of the running compilation
+}
+
+// Prepare compiles the decoding module unless the cache has it. If a compilation runs already, Prepare waits for it. Without a cache, and for a
+// system's FFmpeg, it does nothing. compiled reports whether this call compiled the module. Its error is that of ctx, or the reason why the
+// module cannot be compiled, which films return too.
+func (d *Decoder) Prepare(ctx context.Context) (compiled bool, err error) {
+	p := &d.preparation
+	for {
+		p.mu.Lock()
+		if p.done || d.o.System != "" || d.o.Cache == "" || d.isCompiled() {
+			p.done = true
+			p.mu.Unlock()
+			return false, nil
+		}
+		running := p.running
+		if running == nil {
+			p.running = make(chan struct{})
+			p.mu.Unlock()
+			break
+		}
+		p.mu.Unlock()
+		select {
+		case <-running: // if it was cancelled, this call compiles
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	compiled, err = d.compile(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = ctx.Err() == nil
+	close(p.running)
+	p.running, p.percent = nil, 0
+	return compiled, err
+}
+
+// Compiling returns the estimated progress of a compilation in percent, or false if none runs.
+func (d *Decoder) Compiling() (percent int, running bool) {
+	p := &d.preparation
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.percent, p.running != nil
+}
+
+// isCompiled reports whether the cache has the module, or has nothing because the module is missing. It does not check the file's seal: a film
+// compiles a damaged module again.
+func (d *Decoder) isCompiled() bool {
+	if _, err := os.Stat(filepath.Join(d.o.Cache, CodeName())); err == nil {
+		return true
+	}
+	_, err := os.Stat(d.o.Module)
+	return err != nil
+}
+
+// CodeName returns the name of the file with the compiled module.
+func CodeName() string {
+	hash, err := hex.DecodeString(unpackedSHA256)
+	if err != nil {
+		panic(err)
+	}
+	return host.CacheName([32]byte(hash))
+}
+
+// compile starts a child that compiles the module and stores it in the cache, and reports its progress. If another process compiles, it waits
+// for its result and returns false.
+func (d *Decoder) compile(ctx context.Context) (compiled bool, err error) {
+	release, err := system.WaitLock(ctx, d.o.Cache)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err == nil:
+		defer func() { err = errors.Join(err, release()) }()
+		if d.isCompiled() {
+			return false, nil
+		}
+	}
+	nothing, err := os.Open(os.DevNull) // in the place of a film
+	if err != nil {
+		return false, err
+	}
+	defer nothing.Close()
+	begun := system.Now()
+	s := &session{d: d, ctx: ctx, film: nothing, limit: compileTime, left: compileTime, input: "/" + moduleInput}
+	if s.child, err = s.startChild(); err != nil {
+		return false, err
+	}
+	defer s.close()
+	ended := make(chan struct{})
+	var reports sync.WaitGroup
+	reports.Go(func() { d.report(s.child.cmd.Process.Pid, begun, ended) })
+	err = s.run("ffmpeg", []string{"-version"}, func(out io.Reader) error {
+		_, err := io.Copy(io.Discard, out)
+		return err
+	})
+	close(ended)
+	reports.Wait()
+	if d.o.Progress != nil {
+		d.o.Progress(100)
+	}
+	if err != nil {
+		return false, fmt.Errorf("decoder of videos: %w", err)
+	}
+	d.o.Log.Info("compiled the decoder of videos", "seconds", system.Now().Sub(begun).Round(100*time.Millisecond).Seconds())
+	return true, nil
+}
+
+// report reports the progress of a compilation until ended is closed. The compiler does not report its progress, so it is estimated from the
+// processor time of the child.
+func (d *Decoder) report(pid int, begun time.Time, ended <-chan struct{}) {
+	d.o.Log.Info("compiling the decoder of videos, once", "percent", 0)
+	for logged := 0; ; {
+		spent, known := system.ProcessTime(pid)
+		if !known {
+			spent = system.Now().Sub(begun)
+		}
+		percent := min(int(100*spent/usualTime), 99)
+		d.preparation.mu.Lock()
+		d.preparation.percent = percent
+		d.preparation.mu.Unlock()
+		if d.o.Progress != nil {
+			d.o.Progress(percent)
+		}
+		if percent >= logged+25 {
+			logged = percent
+			d.o.Log.Info("compiling the decoder of videos, once", "percent", percent)
+		}
+		timer := system.NewTimer(reportInterval)
+		select {
+		case <-ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
