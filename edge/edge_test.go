@@ -69,7 +69,7 @@ func checkSocketActivation(t *testing.T, binary string) {
 	}
 	var output strings.Builder
 	cmd := exec.Command(activate, "--listen", address,
-		"--setenv", "NOTIFY_SOCKET="+notices.LocalAddr().String(), "--setenv", "WATCHDOG_USEC=2000000",
+		"--setenv", "NOTIFY_SOCKET="+notices.LocalAddr().String(), "--setenv", "WATCHDOG_USEC=2000000", "--setenv", "CACHE_DIRECTORY",
 		binary, "serve", "--data", data, "--listen", "0.0.0.0:1") // which the socket overrules
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {

@@ -63,6 +63,7 @@ type appReplica struct {
 	link       *synclink.Link // nil if no link runs
 	problem    string         // last error, while no link runs
 	revocation *revocation
+	firstSync  *firstSync                 // nil: the application was in sync before, or another process joined it
 	own        bool                       // the origin refused the application; this edge's operations may exist only here
 	waits      map[blob.Hash][]chan error // channels of the callers that wait for a picture
 }
@@ -282,6 +283,9 @@ func (c *replicaSet) join(ctx context.Context, one *appReplica) error {
 		return register.ApplyAppRecord(ctx, c.store, one.app, seq, data)
 	}
 	one.back()
+	one.mu.Lock()
+	one.firstSync = c.newFirstSync(one.app)
+	one.mu.Unlock()
 	return c.applyAppRecord(ctx, one, seq, data)
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/synclink"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/host"
@@ -45,6 +47,9 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	s.one.mu.Lock()
 	before := s.one.status
 	s.one.status = done.Status
+	if s.one.firstSync != nil && s.one.firstSync.report(&done.Status) {
+		s.one.firstSync = nil
+	}
 	s.one.mu.Unlock()
 	for _, x := range done.Effects {
 		if take, ok := x.(replica.InstallSnapshot); ok {
@@ -96,4 +101,33 @@ func (one *appReplica) effect(x replica.Effect) {
 		}
 		delete(one.waits, x.Blob)
 	}
+}
+
+// firstSync reports the steps of the first sync of an application in the log.
+type firstSync struct {
+	c     *replicaSet
+	app   string
+	begun time.Time
+	chunk func(percent int) // reports the progress of the snapshot
+}
+
+func (c *replicaSet) newFirstSync(app string) *firstSync {
+	c.log.Info("joined application, fetching its data", "app", app)
+	return &firstSync{c: c, app: app, begun: c.now(), chunk: cli.Waiting(io.Discard, "", func(percent int) {
+		c.log.Info("fetching the application's data", "app", app, "percent", percent)
+	})}
+}
+
+// report logs the progress of a replica, and reports whether its first sync has ended.
+func (f *firstSync) report(s *replica.Status) (ended bool) {
+	switch {
+	case s.Phase == replica.Current:
+		f.c.log.Info("application is in sync", "app", f.app, "seconds", f.c.now().Sub(f.begun).Round(100*time.Millisecond).Seconds())
+		return true
+	case s.Phase == replica.Rebasing && s.Chunks > 0:
+		f.chunk(min(100*s.ChunksDone/s.Chunks, 99))
+	case s.Phase == replica.Pulling && s.Head > 0:
+		f.chunk(int(min(100*s.Cursor/s.Head, 99)))
+	}
+	return false
 }

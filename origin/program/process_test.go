@@ -51,6 +51,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}
+	// The processes of tests keep compiled modules in their data folders, not in the folder of the user who runs the tests.
+	if err := os.Setenv("CACHE_DIRECTORY", os.DevNull); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
