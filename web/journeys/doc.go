@@ -5,6 +5,7 @@
 //	demo.js      the demonstration: languages, keyboard alone, a narrow page, the API reference
 //	copies.js    a replica in the browser: joining, offline changes, sending, a conflict, removal; part of demo.js
 //	leaving.js   a shared device: sign-out with both answers, offline copies and their accounts, deletion of an account
+//	draw.js      shapes on the map of a search: the drawn one is the searched one, by mouse, finger and keys
 //	look.js      the Look page: the browser analyses, trains and searches like an origin and an edge, also offline
 //	states.js    pages without content: each names the missing thing and offers an action
 //	shots.js     pictures of the pages in the states that the design shows, and the picture in README.md: make shots

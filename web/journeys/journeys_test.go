@@ -27,6 +27,7 @@ var journeys = []journey{
 	{script: "account.js", serve: []string{}},
 	{script: "alone.js", always: true},
 	{script: "demo.js", serve: []string{"--demo"}, always: true},
+	{script: "draw.js", serve: []string{"--demo"}},
 	{script: "edge.js", always: true},
 	{script: "grid.js", serve: []string{"--demo"}},
 	{script: "keys.js", serve: []string{"--demo"}, always: true},

@@ -90,11 +90,7 @@ export function roundPoint({ latitude, longitude }: Point): Point {
 /** Returns the handles of a shape: the centre and the edge of a circle, or two opposite corners of a box. */
 export function handles(shape: Shape): [Point, Point] {
   if (shape.kind === 'within') return [shape, away(shape, inKilometres(shape.radius, shape.unit), 90)];
-  const { south, west, north, east } = edges(shape);
-  return [
-    { latitude: north, longitude: east },
-    { latitude: south, longitude: west },
-  ];
+  return [...shape.corners];
 }
 
 /** Returns the shape after a move of one of its handles to a place. */
