@@ -113,9 +113,14 @@ export async function searchByClauses(s) {
   await runPrograms(s, originResult.answer);
 }
 
-/** Checks that the command's body has three clauses in the form of the API: a concept, a circle and a picture. */
+/**
+ * Checks that the command's body has three clauses in the form of the API: a concept, a circle and a picture. It has no minimum score,
+ * since the person did not choose one.
+ */
 function checkClauses(command, id) {
-  const [concept, circle, picture] = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query.ands;
+  const { ands, ...rest } = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query;
+  checkEqual(rest, {}, 'what the query has besides its clauses');
+  const [concept, circle, picture] = ands;
   checkEqual(concept, { output: { data: { concepts: [{ name: 'outdoors', value: true }] } } }, 'the first clause');
   const { geo_point: point, geo_limit: limit } = circle.input.data.geo;
   checkEqual(
