@@ -1,9 +1,9 @@
 // Tests the demonstration: signed in at once, in any language, by keyboard alone, and on a narrow page. Also tests the API reference and a
 // replica.
-import { check, checkEqual, journey, words } from './browser.js';
+import { check, checkEqual, journey, origin, words } from './browser.js';
 import { testCopy } from './copies.js';
-import { newApp } from './demonstration.js';
-import { lighthouse, sample } from './pictures.js';
+import { caller, newApp, newKey, pollUntil } from './demonstration.js';
+import { lighthouse, sample, withPlace } from './pictures.js';
 
 const en = await words('en');
 
@@ -39,6 +39,7 @@ await journey(async (arrive) => {
   await owner.step('all pictures of the device are saved to an application, with their concepts', () =>
     savePictures(owner),
   );
+  await owner.step('a saved picture gets the place in its file if that is wanted', () => savePlaces(owner));
   await owner.context.close();
 
   const phoneUser = await arrive({ language: 'ja-JP', touch: true, camera: true });
@@ -75,6 +76,42 @@ async function savePictures(t) {
   await t.waitFor(t.page.locator('main').getByText(en('count_pictures', { n: '8' })));
   await t.page.goto(`/${app}/concepts`);
   await t.waitUntil(() => document.querySelectorAll('td:first-of-type [data-n="4"]').length === 2);
+}
+
+/** Saves pictures whose files have a place, one by one and all at once. The inputs get the places if the person wants that. */
+async function savePlaces(t) {
+  const app = await newApp(t);
+  const call = caller(origin, await newKey(t, app));
+  const waitForPlaces = (count) =>
+    pollUntil(
+      async () => (await call('GET', '/inputs?per_page=100')).inputs.map(({ data }) => data.geo?.geo_point.latitude),
+      (places) => places.filter(Boolean).length === count,
+      `pictures with a place, of which there must be ${count}`,
+    );
+  const show = async (latitude) => {
+    const buffer = withPlace(await sample(lighthouse), latitude, 11);
+    const files = t.page.locator('input[type=file][multiple]').first();
+    await files.setInputFiles([{ name: `at-${latitude}.jpg`, mimeType: 'image/jpeg', buffer }]);
+    await t.waitFor(t.page.getByRole('region', { name: en('look_picture') }).locator(`img[alt*="at-${latitude}"]`));
+  };
+  const choice = t.page.getByRole('checkbox', { name: /location stored in the file/ }).first();
+  await t.page.goto(`/${app}/inputs`);
+  await t.waitFor(t.page.getByText(en('kept_samples')));
+  await t.page.goto('/look');
+  await show(40);
+  await t.button(en('kept_save_all', { app: 'Harbour watch' })).click();
+  await t.waitFor(choice);
+  await waitForPlaces(0);
+  checkEqual(await choice.isChecked(), false, 'whether a place is used that nobody asked for');
+  await t.checkAccessibility('the question about the place');
+  await choice.check();
+  await waitForPlaces(1);
+  await show(41);
+  await t.button(en('look_save')).click();
+  await t.waitUntil((text) => document.querySelector('main').textContent.includes(text), '(2 have one)');
+  await waitForPlaces(2);
+  await choice.uncheck();
+  await waitForPlaces(0);
 }
 
 async function trainByTouch(t, home) {

@@ -10,6 +10,38 @@ export async function sample(name, suffix = '') {
   return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(suffix)]);
 }
 
+/** Returns a JPEG file with a place in its Exif, in whole degrees north and east. */
+export function withPlace(jpeg, latitude, longitude) {
+  const tiff = Buffer.alloc(128);
+  tiff.write('II*\0', 0, 'latin1');
+  tiff.writeUInt32LE(8, 4); // offset of the first directory
+  const entry = (at, tag, type, count, value) => {
+    tiff.writeUInt16LE(tag, at);
+    tiff.writeUInt16LE(type, at + 2);
+    tiff.writeUInt32LE(count, at + 4);
+    if (typeof value === 'string') tiff.write(value, at + 8, 'latin1');
+    else tiff.writeUInt32LE(value, at + 8);
+  };
+  tiff.writeUInt16LE(1, 8);
+  entry(10, 0x8825, 4, 1, 26); // the directory of the place
+  tiff.writeUInt16LE(4, 26);
+  entry(28, 1, 2, 2, 'N');
+  entry(40, 2, 5, 3, 80);
+  entry(52, 3, 2, 2, 'E');
+  entry(64, 4, 5, 3, 104);
+  for (const [at, degrees] of [
+    [80, latitude],
+    [104, longitude],
+  ])
+    [degrees, 1, 0, 1, 0, 1].forEach((n, i) => {
+      tiff.writeUInt32LE(n, at + 4 * i);
+    });
+  const exif = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]);
+  const head = Buffer.from([0xff, 0xe1, 0, 0]);
+  head.writeUInt16BE(exif.length + 2, 2);
+  return Buffer.concat([jpeg.subarray(0, 2), head, exif, jpeg.subarray(2)]);
+}
+
 /** Drops files on an element, as a person does: samples by their names, or any file as its name, bytes and type. */
 export async function dropFiles(target, files, suffix = '') {
   const payloads = await Promise.all(

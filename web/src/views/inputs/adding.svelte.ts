@@ -4,7 +4,7 @@ import { call, type Fetch } from '../../apiCall';
 import type { Application } from '../../application.svelte';
 import { Failure } from '../../console';
 import { memoByKey } from '../../memo';
-import { base64Of } from '../look/pictures';
+import { base64Of, placeOf } from '../look/pictures';
 import { bytesToHex } from '../look/receipt';
 import { add, type Item, isDone, mostInputs, patch } from './calls';
 import type { Source } from './sources';
@@ -314,19 +314,6 @@ export class Adding {
         }
       });
     }
-  }
-}
-
-/** Returns the place in the metadata of a picture's file; undefined if there is none. */
-async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitude: number } | undefined> {
-  try {
-    const { gps } = await import('exifr');
-    const at = await gps(bytes);
-    return Number.isFinite(at?.latitude) && Number.isFinite(at?.longitude) && (at.latitude || at.longitude)
-      ? { latitude: at.latitude, longitude: at.longitude }
-      : undefined;
-  } catch {
-    return undefined; // the format has no such metadata, or the file is damaged
   }
 }
 

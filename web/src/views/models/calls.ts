@@ -276,21 +276,26 @@ export async function label(app: Application, input: string, concept: string, va
   });
 }
 
-/** Stores a picture with a label for a concept. If the picture is stored already, this only adds the label. id: the id from its bytes. */
+/**
+ * Stores a picture with a label for a concept, and reports whether the picture is new. If it is stored already, this only adds the label.
+ * id: the id from its bytes.
+ */
 export async function addExample(
   app: Application,
   id: string,
   name: string,
   base64: string,
   concept?: string,
-): Promise<void> {
+): Promise<boolean> {
   const labels = concept ? { concepts: [{ id: concept, value: 1 }] } : {};
   try {
     const metadata = name ? { metadata: { name } } : {};
     await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { base64 }, ...labels, ...metadata } }] });
+    return true;
   } catch (failure) {
     if (!(failure instanceof Failure && failure.code === 30100)) throw failure;
     if (concept) await label(app, id, concept, 1);
+    return false;
   }
 }
 
