@@ -60,7 +60,7 @@ await journey(async (arrive) => {
     await signOut(ada);
     await ada.page.goto(await waitForLine(setupLink));
     await signUp(ada, { ...person, email: 'eve@example.org' });
-    await ada.waitFor(ada.heading(m('verify_title')));
+    await ada.waitFor(ada.heading(m('code_label')));
   });
 
   const bo = await arrive();
@@ -72,7 +72,8 @@ await journey(async (arrive) => {
     await bo.waitFor(bo.heading(m('create_account')));
     await bo.checkAccessibility('sign-up');
     await signUp(bo, person);
-    await bo.waitFor(bo.heading(m('verify_title')));
+    await bo.waitFor(bo.heading(m('code_label')));
+    await bo.waitFor(bo.page.getByText(m('verify_lead_log', { email: person.email })));
     await bo.waitFor(bo.page.getByText(m('mail_in_log')));
     await bo.waitFor(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
     await bo.waitFor(bo.page.getByText(m('calls_without_limit')));
@@ -104,7 +105,7 @@ await journey(async (arrive) => {
   await eve.step('a sign-up with a registered address looks like any other, and its owner gets a mail', async () => {
     await eve.page.goto('/sign-up');
     await signUp(eve, { ...person, password: operator.password });
-    await eve.waitFor(eve.heading(m('verify_title')));
+    await eve.waitFor(eve.heading(m('code_label')));
     await eve.waitFor(eve.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
     await waitForLine(/to=bo@example\.org subject="You already have a Sightline account"/);
     await eve.button(m('change_address')).click();
@@ -246,7 +247,8 @@ await journey(async (arrive) => {
     await bo.checkAccessibility('a forgotten password');
     await bo.field(m('email')).fill(person.email);
     await bo.button(m('forgot_do')).click();
-    await bo.waitFor(bo.page.getByText(m('forgot_sent')));
+    await bo.waitFor(bo.page.getByText(m('forgot_made')));
+    await bo.waitFor(bo.page.getByText(m('mail_in_log')));
     await bo.checkAccessibility('a link on its way');
     await bo.page.goto(await waitForLine(/to=bo@example\.org .*?(http[^\s"\\]+\/reset\?token=[^\s"\\]+)/));
     await bo.waitFor(bo.heading(m('reset_title')));

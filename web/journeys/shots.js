@@ -198,7 +198,7 @@ const states = {
     take: async (page) => {
       await page.goto('/sign-up');
       await signUp(page, `mara${shots.length}@orchard.example`);
-      await page.getByRole('heading', { name: en('verify_title') }).waitFor();
+      await page.getByRole('heading', { name: en('code_label') }).waitFor();
       await page.getByLabel(en('digit', { number: '1' }), { exact: true }).click();
       await page.keyboard.type('407');
     },
