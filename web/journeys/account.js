@@ -191,6 +191,7 @@ await journey(async (arrive) => {
     const { status, answer } = await runShell(command);
     checkEqual([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
   });
+  await bo.step('the notice of a search is shown', () => showNotice(bo));
   await bo.step('an export of the application is downloaded, and another one must wait', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));
@@ -368,4 +369,32 @@ function checkPrediction(status, answer) {
   checkEqual([status, answer.status?.code], [200, 10000], 'the answer');
   const names = answer.outputs[0].data.concepts.map((c) => c.name);
   check(names.includes('Leuchtturm'), `a lighthouse, seen as ${names}`);
+}
+
+/** Changes the answers to some requests for as long as `work` runs on other pages. It returns to the current page at the end. */
+async function withAnswers(t, urls, change, work) {
+  const home = t.page.url();
+  await t.page.route(urls, change);
+  await work(new URL(home).pathname.split('/').at(-1));
+  await t.page.unroute(urls);
+  await t.page.goto(home);
+}
+
+async function showNotice(t) {
+  const notice = { at: 'query.ands[0].output.data.concepts[0].name', text: 'buterfly: no such concept; butterfly?' };
+  const change = async (route) => {
+    const response = await route.fetch();
+    const headers = { ...response.headers(), 'x-sightline-notice': JSON.stringify([notice]) };
+    await route.fulfill({ response, headers });
+  };
+  await withAnswers(t, '**/v2/searches', change, async (app) => {
+    const ands = JSON.stringify([{ output: { data: { concepts: [{ name: 'buterfly' }] } } }]);
+    await t.page.goto(`/${app}/search?q=${encodeURIComponent(ands)}`);
+    await t.waitFor(t.page.getByRole('status').getByText(notice.text));
+    await t.checkAccessibility('a notice');
+    const { query } = JSON.parse(
+      (await t.copyText(t.button(m('copy_what', { what: m('search_request') })))).match(/-d '(.*)'$/s)[1],
+    );
+    checkEqual(Object.keys(query), ['ands'], 'the members of a query without a chosen cut-off');
+  });
 }

@@ -1,6 +1,8 @@
 // The results of a search: the number of matches, their scores, pages of hits, and the hits with the same file as the query.
+import { call } from '../../apiCall';
 import type { Application, By } from '../../application.svelte';
 import { type Clause, ready, type Similar, toQuery } from '../../clauses';
+import { type Notice, withNotices } from '../../notices';
 import type { Place } from '../../parts/map/place';
 
 export interface Hit {
@@ -12,6 +14,10 @@ export interface Hit {
       readonly geo?: { readonly geo_point: { readonly latitude: number; readonly longitude: number } };
     };
   };
+}
+
+interface HitsAnswer {
+  readonly hits: readonly Hit[];
 }
 
 export interface Scores {
@@ -28,6 +34,7 @@ export interface SearchResult {
   readonly least: number; // minimum score of the first hits; 0: no minimum
   readonly ms: number; // duration of the request for the hits
   readonly by: By;
+  readonly notices: readonly Notice[]; // for example names that no concept has
 }
 
 /** The number of hits on a page. */
@@ -62,8 +69,12 @@ export async function find(
   });
   const least = summary.scores ? leastOf(summary.scores) : 0;
   const startedAt = performance.now();
-  const first = await hitsOf(app, clauses, least, 1);
-  return { first, least, ms: performance.now() - startedAt, by: app.by, ...summary };
+  let notices: readonly Notice[] = [];
+  const ask = withNotices(app.ask, (found) => {
+    notices = found;
+  });
+  const { hits: first } = await call<HitsAnswer>(ask, 'POST', '/searches', bodyOf(clauses, least));
+  return { first, least, ms: performance.now() - startedAt, by: app.by, notices, ...summary };
 }
 
 /** Returns a page of the hits with at least a score. Pages are numbered from 1. */
@@ -72,8 +83,8 @@ export async function hitsOf(
   clauses: readonly Clause[],
   least: number,
   page: number,
-): Promise<Hit[]> {
-  const { hits } = await app.call<{ hits: Hit[] }>('POST', '/searches', bodyOf(clauses, least, page));
+): Promise<readonly Hit[]> {
+  const { hits } = await app.call<HitsAnswer>('POST', '/searches', bodyOf(clauses, least, page));
   return hits;
 }
 
