@@ -1,6 +1,7 @@
 // Tests an account from beginning to end: a person starts with an empty server, creates an application that programs call, and deletes
 // everything.
 import { check, checkEqual, journey, origin, runShell, waitForLine, words } from './browser.js';
+import { caller, newKey as createKey } from './demonstration.js';
 
 const m = await words('en');
 const operator = { name: 'Ada "root" <b>Olsen</b>', email: 'ada@example.org', password: 'quiet-harbour-41' };
@@ -192,6 +193,7 @@ await journey(async (arrive) => {
     checkEqual([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
   });
   await bo.step('the notice of a search is shown', () => showNotice(bo));
+  await bo.step('a model without labelled pictures is not called ready', () => showModelWithoutLabels(bo));
   await bo.step('an export of the application is downloaded, and another one must wait', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));
@@ -396,5 +398,30 @@ async function showNotice(t) {
       (await t.copyText(t.button(m('copy_what', { what: m('search_request') })))).match(/-d '(.*)'$/s)[1],
     );
     checkEqual(Object.keys(query), ['ands'], 'the members of a query without a chosen cut-off');
+  });
+}
+
+async function showModelWithoutLabels(t) {
+  const status = {
+    code: 21100,
+    description: 'Model trained successfully',
+    details: 'No picture is labelled with a concept of this model. This version calls nothing present.',
+  };
+  const change = async (route) => {
+    const response = await route.fetch();
+    const answer = await response.json();
+    for (const version of answer.model_versions ?? []) version.status = status;
+    await route.fulfill({ response, json: answer });
+  };
+  await withAnswers(t, '**/v2/models/empty/versions?*', change, async (app) => {
+    const call = caller(origin, await createKey(t, app));
+    const model = { id: 'empty', name: 'Empty', output_info: { data: { concepts: [{ id: 'sail' }, { id: 'hull' }] } } };
+    await call('POST', '/models', { model });
+    await call('POST', '/models/empty/versions');
+    await t.page.goto(`/${app}/models`);
+    await t.waitFor(t.page.getByRole('row', { name: 'Empty' }).getByText(m('models_no_labels')));
+    await t.page.goto(`/${app}/models/empty`);
+    await t.waitFor(t.page.getByRole('status').getByText(m('models_no_labels')));
+    await t.checkAccessibility('a model without labelled pictures');
   });
 }

@@ -77,6 +77,11 @@ export function isTrained<V extends Version>(v: V | undefined): v is V & { statu
   return v?.status.code === code.trained;
 }
 
+/** Reports whether a version was trained without a labelled picture. It predicts nothing. */
+export function isWithoutLabels(v: Version | undefined): boolean {
+  return isTrained(v) && v.status.details !== undefined;
+}
+
 /** Returns all models. own: the application's custom models. builtIn: the built-in models. */
 export async function models(app: Application): Promise<{ own: Model[]; builtIn: Model[] }> {
   const all = await listAll(pageSize, async (n) => {

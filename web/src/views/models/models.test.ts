@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Metrics, Version } from './calls';
+import { isWithoutLabels, type Metrics, type Version } from './calls';
 import { conceptQuality, numberVersions, trainingChanges, unmetPromises } from './versions';
 import { confusion, weakest } from './weak';
 
@@ -17,6 +17,12 @@ test('versions are numbered in their order, and one that failed takes no number'
       ['a', 1],
     ],
   );
+});
+
+test('a version that was trained without a labelled picture says so in its details', () => {
+  assert.equal(isWithoutLabels(at('a', 21100)), false);
+  const withDetails = (code: number) => ({ id: 'b', status: { code, details: 'No picture is labelled.' } }) as Version;
+  assert.deepEqual([21100, 21111].map(withDetails).map(isWithoutLabels), [true, false]);
 });
 
 const metricsOf = (pictures: number, rest: object = {}) => ({ pictures, ...rest }) as Metrics;
