@@ -194,6 +194,7 @@ await journey(async (arrive) => {
   });
   await bo.step('the notice of a search is shown', () => showNotice(bo));
   await bo.step('a model without labelled pictures is not called ready', () => showModelWithoutLabels(bo));
+  await bo.step('a concept that nothing uses is deleted, and any other is not', () => deleteConcepts(bo), [400]);
   await bo.step('an export of the application is downloaded, and another one must wait', async () => {
     await bo.link(m('delete_named', { name: application })).click();
     const dialog = bo.dialog(m('delete_title', { name: application }));
@@ -423,5 +424,34 @@ async function showModelWithoutLabels(t) {
     await t.page.goto(`/${app}/models/empty`);
     await t.waitFor(t.page.getByRole('status').getByText(m('models_no_labels')));
     await t.checkAccessibility('a model without labelled pictures');
+  });
+}
+
+async function deleteConcepts(t) {
+  const status = { code: 40003, description: 'Invalid request', details: 'concept_id: used by 1 version' };
+  const change = (route) => {
+    const refused = route.request().url().endsWith('/hull');
+    if (route.request().method() !== 'DELETE') return route.continue();
+    return route.fulfill({ status: refused ? 400 : 200, json: { status: refused ? status : { code: 10000 } } });
+  };
+  await withAnswers(t, '**/v2/concepts/*', change, async (app) => {
+    const call = caller(origin, await createKey(t, app));
+    await call('POST', '/concepts', { concepts: [{ id: 'draft' }] });
+    await call('DELETE', '/models/empty');
+    await t.page.goto(`/${app}/concepts`);
+    for (const name of ['hull', 'draft']) {
+      const dialog = t.dialog(m('delete_named', { name }));
+      await t.button(m('delete_named', { name })).click();
+      await t.waitFor(dialog);
+      checkEqual(await t.focusLabel(), m('keep_it'), 'the answer that changes nothing');
+      await t.button(m('delete_button'), dialog).click();
+      if (name === 'draft') await t.waitFor(t.page.getByText(m('concepts_deleted', { name })));
+      else {
+        await t.waitFor(dialog.getByRole('alert').getByText(status.details));
+        await t.checkAccessibility('a concept that is used');
+        await t.button(m('keep_it'), dialog).click();
+      }
+      await t.waitForRemoval(dialog);
+    }
   });
 }

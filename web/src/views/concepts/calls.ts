@@ -60,6 +60,13 @@ export async function modelNames(app: Application): Promise<ReadonlyMap<string, 
 export const rename = (app: Application, id: string, name: string): Promise<object> =>
   app.write('PATCH', '/concepts', { concepts: [{ id, name }], action: 'overwrite' });
 
+/** Reports whether a concept can be deleted, as far as its uses are known here. The host also looks at versions and predictions. */
+export const isUnused = (c: ConceptUsage): boolean => c.own && !c.present && !c.absent && !c.models.length;
+
+/** Deletes a custom concept. The host refuses that if anything uses it. */
+export const remove = (app: Application, id: string): Promise<object> =>
+  app.write('DELETE', `/concepts/${encodeURIComponent(id)}`);
+
 /** Creates a concept. Its id is its name, like that of a concept which the first label creates. */
 export const create = (app: Application, name: string): Promise<object> =>
   app.write('POST', '/concepts', { concepts: [{ id: name, name }] });
