@@ -98,9 +98,17 @@ const (
 
 // head is a version that was trained again.
 type head struct {
-	from     string // version that it replaces
-	id       string
-	manifest []byte // nil while its run has not ended
+	from    string // version that it replaces
+	id      string
+	outcome *training.Outcome // nil while its run has not ended
+}
+
+// manifest returns the manifest of the trained head, or nil while there is none.
+func (h *head) manifest() []byte {
+	if h.outcome == nil {
+		return nil
+	}
+	return h.outcome.Manifest
 }
 
 // New returns a worker.
@@ -349,7 +357,7 @@ func (w *Worker) EndRun(r *training.Run, trouble error) error {
 		w.lateSeq = 0 // it is due again
 		return err
 	}
-	h.manifest = outcome.Manifest
+	h.outcome = outcome
 	return nil
 }
 
@@ -384,9 +392,9 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 		if h == nil || h.from != old[i].ID {
 			return false, nil
 		}
-		if h.manifest != nil {
-			body.Versions = append(body.Versions, log.RetrainedVersion{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(h.manifest)})
-			objects = append(objects, h.manifest)
+		if data := h.manifest(); data != nil {
+			body.Versions = append(body.Versions, log.RetrainedVersion{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(data)})
+			objects = append(objects, data)
 		}
 	}
 	verdicts, err := w.o.Partition.Submit(ctx, "", []log.Body{body}, func(b *kv.Batch) {
@@ -410,8 +418,7 @@ func (w *Worker) Publish(ctx context.Context) (done bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for model, h := range w.renewed {
-		data := h.manifest
-		if !w.serving || data == nil {
+		if !w.serving || h.manifest() == nil {
 			continue
 		}
 		v := w.o.Partition.View()
@@ -423,10 +430,10 @@ func (w *Worker) Publish(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return done, err
 		}
-		if _, err = training.Add(ctx, w.o.Partition, w.o.App, model, h.id, data); err != nil {
+		if _, err = training.Add(ctx, w.o.Partition, w.o.App, model, h.id, h.outcome); err != nil {
 			return done, err
 		}
-		h.manifest, done = nil, true
+		h.outcome, done = nil, true
 	}
 	return done, nil
 }

@@ -68,7 +68,7 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 	if manifest.Metrics, err = metrics.MarshalJSON(); err != nil {
 		return err
 	}
-	verdicts, err := Add(ctx, p, app, model.Dot, version, manifest.Marshal())
+	verdicts, err := Add(ctx, p, app, model.Dot, version, &Outcome{Manifest: manifest.Marshal()})
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,15 @@ func Import(ctx context.Context, p Partition, h *ModelHead, version string) erro
 	return undoStaleImport(ctx, p, &model, version, fits.Concepts)
 }
 
-// Add adds a trained version with a manifest to a model, and returns the verdicts on both of its operations. The error is the partition's.
-func Add(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, version string, manifest []byte) ([]fold.Verdict, error) {
+// Add adds a trained version with the manifest and the detail of an outcome to a model, and returns the verdicts on both of its
+// operations. The error is the partition's.
+func Add(ctx context.Context, p Partition, app catalog.AppID, model log.Dot, version string, o *Outcome) ([]fold.Verdict, error) {
 	return p.Submit(ctx, "", []log.Body{
 		&log.VersionTrain{Model: model, Version: version},
-		&log.VersionResult{Model: model, Version: version, Code: catalog.VersionTrained, Manifest: blob.Sum(manifest)},
-	}, func(b *kv.Batch) { catalog.PutObject(b, app, manifest) })
+		&log.VersionResult{
+			Model: model, Version: version, Code: catalog.VersionTrained, Detail: o.Result.Detail, Manifest: blob.Sum(o.Manifest),
+		},
+	}, func(b *kv.Batch) { catalog.PutObject(b, app, o.Manifest) })
 }
 
 // CheckManifest returns train.ErrHead, train.ErrProblem or an error of jsonio for a manifest whose head or evaluation cannot be read. It does

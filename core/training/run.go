@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -279,6 +280,15 @@ var ends = []struct {
 	{train.ErrSingleClass, CodeSingleClass, "The concepts are mutually exclusive, and fewer than two of them have an input with a positive label."},
 }
 
+// unlabelledDetail is the detail of a trained version whose training set has no label for its concepts. Clients expect the code
+// of a success for it.
+const unlabelledDetail = "No picture is labelled with a concept of this model. This version calls nothing present."
+
+// isUnlabelled reports whether no example has a label for one of the model's concepts.
+func (r *Run) isUnlabelled() bool {
+	return !slices.ContainsFunc(r.problem.Examples, func(e train.Example) bool { return e.Labels != nil })
+}
+
 // end sets the outcome.
 func (r *Run) end(code int, detail string) {
 	r.outcome = &Outcome{Result: log.VersionResult{
@@ -305,7 +315,11 @@ func (r *Run) finish() error {
 		return fmt.Errorf("metrics of version %q: %w", r.version.ID, err)
 	}
 	r.manifest.Head = head
-	r.end(catalog.VersionTrained, "")
+	detail := ""
+	if r.isUnlabelled() {
+		detail = unlabelledDetail
+	}
+	r.end(catalog.VersionTrained, detail)
 	r.outcome.Manifest = r.manifest.Marshal()
 	return nil
 }

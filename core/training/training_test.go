@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,8 +107,9 @@ func TestCodes(t *testing.T) {
 			if v.Code != tt.code || (v.Code == catalog.VersionTrained) == v.Manifest.IsZero() {
 				t.Errorf("version at %d %q, want %d", v.Code, v.Detail, tt.code)
 			}
-			if v.Code != catalog.VersionTrained && v.Detail == "" {
-				t.Error("an error without words")
+			unlabelled := tt.name == "no input" || strings.HasSuffix(tt.name, "no label")
+			if want := unlabelled || tt.code != catalog.VersionTrained; want != (v.Detail != "") || unlabelled != (v.Detail == unlabelledDetail) {
+				t.Errorf("details %q of code %d", v.Detail, v.Code)
 			}
 		})
 	}

@@ -377,15 +377,22 @@ func TestTrainCommand(t *testing.T) {
 	s := testSettings(t)
 	s.Data = data
 	srv, base := startOrigin(t, s)
-	body := strings.NewReader(`{"model":{"id":"kiosk","output_info":{"data":{"concepts":[{"id":"beach"},{"id":"car"}]}}}}`)
-	res, err := own(t).Post(base+"/v2/models", "application/json", body)
-	if err != nil || res.StatusCode != 200 {
-		t.Fatalf("model: %v %v", res, err)
+	for _, body := range []string{
+		`{"model":{"id":"kiosk","output_info":{"data":{"concepts":[{"id":"beach"},{"id":"car"}]}}}}`,
+		`{"model":{"id":"unlabelled","output_info":{"data":{"concepts":[{"id":"cat"}]}}}}`,
+	} {
+		res, err := own(t).Post(base+"/v2/models", "application/json", strings.NewReader(body))
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("model: %v %v", res, err)
+		}
+		_ = res.Body.Close()
 	}
-	_ = res.Body.Close()
 	code, stdout, stderr := runCode(t, "train", "kiosk", "--data", data)
 	if code != 0 || !strings.Contains(stdout, "beach    3") || !strings.Contains(stderr, "car has only 3 pictures; use at least 10 for good results") {
 		t.Errorf("train through the socket: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := runCode(t, "train", "unlabelled", "--data", data); code != 0 || !strings.Contains(stderr, "This version calls nothing present.") {
+		t.Errorf("train without labelled pictures: exit code %d, %s", code, stderr)
 	}
 	if err := srv.Stop(); err != nil {
 		t.Fatal(err)

@@ -190,8 +190,11 @@ func printEvaluation(w io.Writer, v *modelVersion) error {
 	return nil
 }
 
-// advise points out concepts with few pictures, and cut-offs that do not reach the promised precision.
+// advise points out a training without labels, concepts with few pictures, and cut-offs that do not reach the promised precision.
 func advise(w io.Writer, v *modelVersion) {
+	if v.Status.Details != "" {
+		fmt.Fprintln(w, server.Printable(v.Status.Details))
+	}
 	for i, c := range v.Metrics.Concepts {
 		if c.Positives < suggested {
 			fmt.Fprintf(w, "%s has only %d pictures; use at least %d for good results\n", server.Printable(c.Concept.Name), c.Positives, suggested)

@@ -163,7 +163,7 @@ func versionFields(more ...field) []field {
 	return append([]field{
 		always("id", text(), ""),
 		always("created_at", when, ""),
-		always("status", ref("Status"), "21102: not trained. 21103: queued. 21100: trained. 21110 to 21115: why the training failed."),
+		always("status", ref("Status"), "21102: not trained. 21103: queued. 21100: trained; details if no input has a label for the model's concepts. 21110 to 21115: why the training failed."),
 		maybe("active_concept_count", whole(), "Omitted if there are none."),
 		maybe("digest", hex64,
 			"SHA-256 of all that the training learned from. It is equal for equal trainings, on every host. Present in answers about "+
