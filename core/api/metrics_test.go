@@ -170,10 +170,12 @@ func TestMetricsAreDefined(t *testing.T) {
 	}
 }
 
-// strayRows are weakest examples with indexes of no example or no concept of the heat model.
+// strayRows are weakest examples with indexes of no example or no concept of the heat model, and one whose value does not contradict its
+// label.
 const strayRows = `[{"example":-1,"concept":0,"label":1,"value":0.5},{"example":1000000,"concept":0,"label":1,"value":0.5},` +
 	`{"example":0,"concept":-1,"label":1,"value":0.5},{"example":0,"concept":2,"label":1,"value":0.5},` +
-	`{"example":0,"concept":0,"label":1,"value":0.5,"said":-1,"said_value":0.5},{"example":0,"concept":0,"label":1,"value":0.5,"said":2,"said_value":0.5}]`
+	`{"example":0,"concept":0,"label":1,"value":0.5,"said":-1,"said_value":0.5},{"example":0,"concept":0,"label":1,"value":0.5,"said":2,"said_value":0.5},` +
+	`{"example":0,"concept":0,"label":1,"value":0.2,"said":1,"said_value":0.6}]`
 
 // TestMetricsOfOlderVersions reads evaluations that older programs stored. They may have rows with indexes out of range, which an origin
 // refuses now. The answer has no such row.
@@ -225,7 +227,7 @@ func TestMetricsOfOlderVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := string(ask("GET", version[:strings.LastIndex(version, "/")+1]+manifest.Version+"/metrics?show=sightline", ""))
-		for _, want := range []string{tt.want, `"total_input_count":10`, `"inputs":10,"other_inputs":2,"concepts":[`, `"confusion_counts":[2,1,1,4,2]`, `"test_set":[]`} {
+		for _, want := range []string{tt.want, `"total_input_count":10`, `"inputs":10,"other_inputs":2,"min_checked_pictures":4,"concepts":[`, `"confusion_counts":[2,1,1,4,2]`, `"test_set":[]`} {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: no %s in %s", tt.name, want, body)
 			}

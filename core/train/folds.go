@@ -34,6 +34,8 @@ type evaluation struct {
 	values    []float32 // (rows, concepts) by a head that was not trained on the row
 	judged    int       // number of concepts with figures
 	confused  bool
+	tops      []top // of the rows with labels
+	checked   int   // number of concepts with checked labels
 	metrics   *Metrics
 }
 
@@ -205,9 +207,13 @@ func (e *evaluation) step() (done bool) {
 	case !e.confused:
 		e.metrics.average()
 		e.confuse()
+		e.findTops()
 		e.confused = true
+	case e.checked < len(e.f.p.Concepts):
+		e.checkLabels(e.checked)
+		e.checked++
 	default:
-		e.findWeakest()
+		e.listWeakest()
 		return true
 	}
 	return false

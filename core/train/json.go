@@ -25,6 +25,7 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 		writeElements(&w, *row, func(n *int) { w.Int(int64(*n)) })
 	})
 	writeList(&w, "weakest", m.Weakest, w.weakness)
+	w.someInt("checked", m.Checked)
 	w.End('}')
 	return w.Bytes(), w.err
 }
@@ -181,6 +182,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 			return list(row, scanInt)(v)
 		})},
 		jsonio.Var{Name: "weakest", To: list(&m.Weakest, scanWeakness)},
+		jsonio.Var{Name: "checked", To: &m.Checked},
 	)
 }
 

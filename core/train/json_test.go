@@ -50,7 +50,7 @@ func drawMetrics(t *rapid.T) Metrics {
 	}), 0, 2)
 	m := Metrics{
 		Folds: count.Draw(t, "folds"), Inputs: count.Draw(t, "inputs"), Others: count.Draw(t, "others"),
-		Precision: share.Draw(t, "promised"), Macro: figures(),
+		Precision: share.Draw(t, "promised"), Macro: figures(), Checked: count.Draw(t, "checked"),
 	}
 	for range count.Draw(t, "concepts") {
 		m.Concepts = append(m.Concepts, ConceptMetric{

@@ -10,8 +10,16 @@ import (
 // Threshold is the value from which a concept without a cut-off counts as present.
 const Threshold = 0.5
 
-// maxWeakest is the maximum number of examples in Metrics.Weakest.
-const maxWeakest = 20
+const (
+	maxWeakest = 20 // maximum number of examples in Metrics.Weakest
+
+	// MinChecked is the number of pictures of a concept from which its labels are checked: a head that was trained on three others
+	// disagrees with few correct labels. TestDoubtfulLabels of package models measures the rates with these numbers.
+	MinChecked  = 4
+	moreOdds    = 10  // ratio of odds above which another concept contradicts a label
+	likelier    = 0.6 // share of background pictures with a higher value above which a positive label is doubtful
+	mislabelled = 0.2 // maximum share of the labels of a concept that are listed
+)
 
 // Metrics is the evaluation of a version on pictures that its head was not trained on: stratified k-fold cross
 // validation of the same fit, with the values of all folds pooled. The picture of the parts:
@@ -35,8 +43,11 @@ type Metrics struct {
 	// counts in the last cell. Thus a row sums to the labels of its concept and a column to the predictions.
 	//
 	// Older programs counted an example by its highest value alone.
-	Confusion [][]int    `json:"confusion"` // (concepts + 1, concepts + 1)
-	Weakest   []Weakness `json:"weakest"`   // most wrong or least certain first; an example at most once
+	Confusion [][]int `json:"confusion"` // (concepts + 1, concepts + 1)
+	// Weakest lists labels to check: those with which the values disagree by more than chance, the most wrong first. It has an example at
+	// most once. If Checked is 0, an older program stored the metrics, and the list is that of the highest differences.
+	Weakest []Weakness `json:"weakest"`
+	Checked int        `json:"checked,omitempty"` // number of pictures of a concept from which its labels were checked
 }
 
 // Figures are shares between 0 and 1. Precision, Recall and F1 hold at the cut-off. In metrics of older programs, which
@@ -91,7 +102,8 @@ type PrecisionRecall struct {
 	Recall    float64 `json:"recall"`    // share of the pictures with the concept that are counted
 }
 
-// Weakness is a label to check: it may be wrong, or its picture is unlike the others.
+// Weakness is a user's label to check: it may be wrong, or its picture is unlike the others. In metrics of older programs it may also follow
+// from other labels.
 type Weakness struct {
 	Example int     `json:"example"` // index in Problem.Examples
 	Concept int     `json:"concept"` // index in Problem.Concepts
@@ -111,7 +123,7 @@ func (w *Weakness) Fits(examples, concepts int) bool {
 
 // Check returns ErrProblem for metrics that are not those of a problem with so many examples and concepts.
 func (m *Metrics) Check(examples, concepts int) error {
-	if len(m.Concepts) != concepts || len(m.Confusion) != concepts+1 || m.Folds < 0 || m.Others < 0 || m.Inputs < m.Others {
+	if len(m.Concepts) != concepts || len(m.Confusion) != concepts+1 || min(m.Folds, m.Others, m.Checked) < 0 || m.Inputs < m.Others {
 		return fmt.Errorf("metrics of %d concepts, not %d: %w", len(m.Concepts), concepts, ErrProblem)
 	}
 	for i := range m.Concepts {
@@ -135,7 +147,7 @@ func (m *Metrics) Check(examples, concepts int) error {
 // UnevaluatedMetrics returns the metrics of a problem's head that is not evaluated: they have no folds.
 func UnevaluatedMetrics(p *Problem) *Metrics {
 	n := len(p.Concepts)
-	m := &Metrics{Precision: p.Precision, Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
+	m := &Metrics{Precision: p.Precision, Checked: MinChecked, Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
 	if m.Precision == 0 {
 		m.Precision = DefaultPrecision
 	}
@@ -324,42 +336,95 @@ func (e *evaluation) reaches(i, c int) bool {
 	return float64(e.value(i, c)) >= from
 }
 
-// findWeakest fills Weakest.
-func (e *evaluation) findWeakest() {
-	var all []Weakness
-	for i := range e.f.rows {
-		r := &e.f.rows[i]
-		if r.fold < 0 || r.kind == background {
-			continue
-		}
-		worst := Weakness{Example: r.example, Concept: -1}
-		for c := range e.f.p.Concepts {
-			l := e.f.p.label(r, c)
-			if l == Unknown {
-				continue
-			}
-			w := Weakness{Example: r.example, Concept: c, Label: l, Value: e.value(i, c)}
-			if worst.Concept < 0 || w.wrong() > worst.wrong() {
-				worst = w
-			}
-		}
-		if worst.Concept >= 0 {
-			worst.Labelled, worst.LabelledValue = e.topConcept(i)
-			all = append(all, worst)
-		}
+// checkLabels adds the doubtful labels for concept c to Weakest, which listWeakest completes.
+func (e *evaluation) checkLabels(c int) {
+	backs := e.backgroundValues(c)
+	for _, label := range []int8{True, False} {
+		e.metrics.Weakest = append(e.metrics.Weakest, e.doubtful(c, label, backs)...)
 	}
+}
+
+// listWeakest orders Weakest and limits its length.
+func (e *evaluation) listWeakest() {
+	all := e.metrics.Weakest
 	slices.SortStableFunc(all, func(a, b Weakness) int { return cmp.Compare(b.wrong(), a.wrong()) })
+	listed := map[int]bool{}
+	all = slices.DeleteFunc(all, func(w Weakness) bool {
+		again := listed[w.Example]
+		listed[w.Example] = true
+		return again
+	})
 	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
 }
 
-// topConcept returns the concept with the highest value in row i, the first of equal ones.
-func (e *evaluation) topConcept(i int) (concept int, value float32) {
-	for c := range e.f.p.Concepts {
-		if v := e.value(i, c); v > value {
-			concept, value = c, v
+// backgroundValues returns the values of the held-out background pictures for concept c, ascending.
+func (e *evaluation) backgroundValues(c int) []float32 {
+	var backs []float32
+	for i := range e.f.rows {
+		if r := &e.f.rows[i]; r.kind == background && r.fold >= 0 {
+			backs = append(backs, e.value(i, c))
 		}
 	}
-	return concept, value
+	slices.Sort(backs)
+	return backs
+}
+
+// doubtful returns the users' labels of one kind for concept c with which the values disagree by more than chance. backs are its
+// backgroundValues. Users rarely mislabel more than mislabelled of the pictures. If more look wrong, the values are at fault, so only the
+// most doubtful of them are returned.
+func (e *evaluation) doubtful(c int, label int8, backs []float32) []Weakness {
+	var all []Weakness
+	judged := 0
+	for i := range e.f.rows {
+		r := &e.f.rows[i]
+		if r.kind != labelled {
+			break
+		}
+		if r.labels[c] != label || r.fold < 0 || e.positives[c]-e.counts[r.fold][c] < MinChecked-1 {
+			continue
+		}
+		judged++
+		w := Weakness{Example: r.example, Concept: c, Label: label, Value: e.value(i, c)}
+		w.Labelled, w.LabelledValue = e.tops[i].concept, e.tops[i].value
+		below, _ := slices.BinarySearch(backs, w.Value)
+		if w.Contradicts() || label == True && float64(len(backs)-below) > likelier*float64(len(backs)) {
+			all = append(all, w)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Weakness) int { return cmp.Compare(b.wrong(), a.wrong()) })
+	return all[:min(len(all), int(math.Ceil(float64(mislabelled*float64(judged)))))]
+}
+
+// Contradicts reports whether the value denies the label: a positive one if the odds of another concept are more than ten times those
+// of the label's, a negative one if the concept counts as present.
+func (w *Weakness) Contradicts() bool {
+	if w.Label != True {
+		return w.Value >= Threshold
+	}
+	label, other := float64(w.Value), float64(w.LabelledValue)
+	return float64(other*(1-label)) > float64(moreOdds*float64(label*(1-other)))
+}
+
+// top is the concept with the highest value in a row, the first of equal ones.
+type top struct {
+	concept int
+	value   float32
+}
+
+// findTops fills tops for the rows with labels.
+func (e *evaluation) findTops() {
+	for i := range e.f.rows {
+		if e.f.rows[i].kind != labelled {
+			break
+		}
+		var t top
+		for c := range e.f.p.Concepts {
+			if v := e.value(i, c); v > t.value {
+				t = top{c, v}
+			}
+		}
+		e.tops = append(e.tops, t)
+	}
 }
 
 // wrong returns the distance of the value from the label, 0 to 1.

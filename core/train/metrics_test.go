@@ -117,6 +117,30 @@ func TestFewerFoldsForMany(t *testing.T) {
 	}
 }
 
+// TestFewPicturesAreNotChecked checks that the labels of a concept are checked from MinChecked pictures, and that few of them are listed
+// however many are wrong.
+func TestFewPicturesAreNotChecked(t *testing.T) {
+	for _, tt := range []struct{ pictures, wrong, listed int }{
+		{MinChecked - 2, 1, 0}, {MinChecked - 1, 0, 0}, {MinChecked - 1, 1, 1}, {9, 0, 0}, {9, 1, 1}, {9, 5, 3},
+	} {
+		w := newWorld(10, 2, 0.5)
+		p := w.problem(tt.pictures, "a", "b")
+		p.Background = w.background(300)
+		for range tt.wrong {
+			p.Examples = append(p.Examples, Example{Embedding: w.picture(1), Labels: []int8{True, Unknown}})
+		}
+		m := fit(t, p).Metrics
+		if len(m.Weakest) != tt.listed {
+			t.Errorf("%d pictures and %d with a wrong label: %d labels listed, want %d: %+v", tt.pictures, tt.wrong, len(m.Weakest), tt.listed, m.Weakest)
+		}
+		for _, weak := range m.Weakest {
+			if weak.Example < 2*tt.pictures || weak.Concept != 0 || weak.Label != True {
+				t.Errorf("%d pictures: %+v is listed, which is correct", tt.pictures, weak)
+			}
+		}
+	}
+}
+
 // TestWrongLabelIsTheWeakest checks that Weakest lists a wrong label first, and that it costs the concept a hit.
 func TestWrongLabelIsTheWeakest(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -134,7 +135,7 @@ type evaluation struct {
 	since    *since // comparison with the previous version; nil for the first version
 }
 
-// weakInput is an existing input whose prediction disagrees with its labels.
+// weakInput is an existing input with a label to check.
 type weakInput struct {
 	train.Weakness
 	input catalog.Input
@@ -163,6 +164,9 @@ func newEvaluation(x *call.Call, v *partition.View, version *catalog.Version) (*
 	for _, weak := range e.Weakest {
 		if !weak.Fits(len(e.manifest.Inputs), n) {
 			continue // a replica trained it before the origin checked its results
+		}
+		if e.Checked == 0 && (e.Concepts[weak.Concept].Positives < train.MinChecked || !weak.Contradicts()) {
+			continue // an older program listed labels whatever the difference
 		}
 		in, err := v.InputByDot(e.manifest.Inputs[weak.Example].Dot)
 		if errors.Is(err, catalog.ErrNotFound) {
@@ -201,6 +205,7 @@ func (e *evaluation) writeExtension(w *jsonio.Writer) {
 	if e.Precision > 0 {
 		show.Share(w, "promised_precision", e.Precision)
 	}
+	show.Count(w, "min_checked_pictures", cmp.Or(e.Checked, train.MinChecked))
 	w.List("concepts", len(e.Concepts), func(i int) { e.writeCutOff(w, i) })
 	w.Name("confusion_counts")
 	w.Array()

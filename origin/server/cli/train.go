@@ -80,8 +80,9 @@ type modelVersion struct {
 			Truth []struct{ Value float64 } `json:"ground_truth_concepts"`
 		} `json:"test_set"`
 		Extension struct {
-			Promised float64 `json:"promised_precision"`
-			Concepts []cutOffMetrics
+			Promised   float64 `json:"promised_precision"`
+			MinChecked int     `json:"min_checked_pictures"`
+			Concepts   []cutOffMetrics
 		} `json:"sightline"`
 	}
 }
@@ -173,12 +174,11 @@ func printEvaluation(w io.Writer, v *modelVersion) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	const maxWeakest = 5
 	for i, weak := range v.Metrics.Weakest {
 		if i == 0 {
-			fmt.Fprintln(w, "\nCheck these labels; the model, tested on unseen pictures, disagrees or is unsure:")
+			fmt.Fprintln(w, "\nCheck these labels; the model, tested on unseen pictures, disagrees:")
 		}
-		if i == maxWeakest || len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
+		if len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
 			break
 		}
 		negation := "not "
@@ -190,7 +190,8 @@ func printEvaluation(w io.Writer, v *modelVersion) error {
 	return nil
 }
 
-// advise points out a training without labels, concepts with few pictures, and cut-offs that do not reach the promised precision.
+// advise points out a training without labels, concepts with few pictures or unchecked labels, and cut-offs that do not reach the promised
+// precision.
 func advise(w io.Writer, v *modelVersion) {
 	if v.Status.Details != "" {
 		fmt.Fprintln(w, server.Printable(v.Status.Details))
@@ -198,6 +199,9 @@ func advise(w io.Writer, v *modelVersion) {
 	for i, c := range v.Metrics.Concepts {
 		if c.Positives < suggested {
 			fmt.Fprintf(w, "%s has only %d pictures; use at least %d for good results\n", server.Printable(c.Concept.Name), c.Positives, suggested)
+		}
+		if at := v.Metrics.Extension.MinChecked; c.Positives < at {
+			fmt.Fprintf(w, "the labels of %s are not checked; that needs at least %d pictures\n", server.Printable(c.Concept.Name), at)
 		}
 		promised := v.Metrics.Extension.Promised
 		if at := v.cutOff(i); at.Supported != nil && *at.Supported < promised {

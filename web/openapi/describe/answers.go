@@ -206,7 +206,8 @@ var evaluations = []member{
 			always("precision_recall_curve", closedRecord(
 				"Points of the curve by falling threshold. Versions trained by older releases have one point.",
 				always("recall", curve, ""), always("precision", curve, ""), always("thresholds", curve, "")), ""))), ""),
-		maybe("test_set", list(closedRecord("An input to check: the version disagrees with its label.",
+		maybe("test_set", list(closedRecord("An input whose label to check: the version disagrees with it by more than chance. At most 20, the most doubtful first. Only labels "+
+			"of concepts with at least `min_checked_pictures` pictures are listed.",
 			always("id", id, ""), always("url", address, ""),
 			always("predicted_concepts", list(ref("ConceptValue")),
 				"By a model that was not trained on the input. First the concept in question, then the concept with the highest value, if "+
@@ -222,6 +223,9 @@ var evaluations = []member{
 		always("other_inputs", whole(), "Number of those that have labels for concepts of other models only."),
 		maybe("promised_precision", share,
 			"Precision that a cut-off promises for new pictures. Omitted for versions trained by older releases, whose cut-offs have the highest F1."),
+		always("min_checked_pictures", whole(),
+			"Number of inputs labelled with a concept from which `test_set` lists labels of it. With fewer, a model disagrees with correct labels "+
+				"too often."),
 		always("concepts", list(closedRecord("In the order of `binary_metrics`.",
 			always("id", text(), "ID of the concept."),
 			maybe("cut_off", share,
