@@ -120,7 +120,7 @@ var ours = []string{
 var shown = map[string]string{"digest": "ModelVersion.digest", "progress": "ModelVersion.progress", "sightline": "EvalMetrics.sightline"}
 
 // settings are the members that strict clients do not know and that other clients of the interface store with a model and read back.
-var settings = []string{"OutputConfig.sample_ms"}
+var settings = []string{"OutputConfig.hyper_params", "OutputConfig.sample_ms"}
 
 // parseRecords reads a table of records with their members.
 func parseRecords(table string) map[string]map[string]string {

@@ -49,6 +49,21 @@ func TestBase64(t *testing.T) {
 	}
 }
 
+// TestDataURL: a data URL of a given type counts as its base64, and no other text does.
+func TestDataURL(t *testing.T) {
+	for text, bad := range map[string]int{
+		"data:image/png;base64,QUJD": -1, "DATA:Image/JPEG;charset=utf-8;BASE64,QUJD": -1, `data:image\/png;base64,QUJD`: -1, "QUJD": -1,
+		"data:image/png;base64,QU*D": 24, "data:image/svg+xml,QUJD": 4, "data:text/plain;base64,QUJD": 4, "data:;base64,QUJD": 4, "image/png;base64,QUJD": 9,
+		"data:image/" + strings.Repeat("p", 200) + ";base64,QUJD": 4,
+	} {
+		got, err := parse(t, `"`+text+`"`).Base64(nil, "video/", "image/")
+		var e *Error
+		if bad < 0 && (err != nil || string(got) != "ABC") || bad >= 0 && (!errors.As(err, &e) || e.Offset != bad) {
+			t.Errorf("%.40q = %q, %v", text, got, err)
+		}
+	}
+}
+
 // TestDecodeGroups compares the fast form with the generic one, for all lengths and for a bad character at every place.
 func TestDecodeGroups(t *testing.T) {
 	for n := range 260 {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Value is one value of a [Doc]. The zero Value is absent. Every method accepts an absent value, so a path of [Value.Get] needs no checks
@@ -154,9 +156,9 @@ func (v Value) Float32() (float32, error) {
 }
 
 // Base64 decodes a string of base64 and appends the bytes to dst. The string uses the standard alphabet or, throughout, the URL one. It
-// may lack padding, and Base64 skips line ends. Errors: [ErrType]; [ErrBase64] in an *[Error], whose offset counts from the start of the
-// string's content.
-func (v Value) Base64(dst []byte) ([]byte, error) {
+// may lack padding, and Base64 skips line ends. It may be a data URL of one of the given media types, each of which ends with a slash, such
+// as "image/". Errors: [ErrType]; [ErrBase64] in an *[Error], whose offset counts from the start of the string's content.
+func (v Value) Base64(dst []byte, types ...string) ([]byte, error) {
 	if v.Kind() != String {
 		return dst, v.typeError(String)
 	}
@@ -165,11 +167,31 @@ func (v Value) Base64(dst []byte) ([]byte, error) {
 	if n.escaped {
 		text = appendUnescaped(make([]byte, 0, len(text)), text)
 	}
-	out, at := appendBase64(dst, text)
+	head := dataHead(text, types)
+	out, at := appendBase64(dst, text[head:])
 	if at >= 0 {
-		return dst, &Error{Offset: at, Err: ErrBase64}
+		return dst, &Error{Offset: head + at, Err: ErrBase64}
 	}
 	return out, nil
+}
+
+// maxDataHead is the maximum length of what precedes the base64 in a data URL.
+const maxDataHead = 128
+
+// dataHead returns the length of what precedes the base64 in a data URL of one of the types (RFC 2397), and 0 for other text.
+func dataHead(text []byte, types []string) int {
+	head, _, ok := bytes.Cut(text[:min(len(text), maxDataHead)], []byte(","))
+	if !ok || !slices.ContainsFunc(types, func(t string) bool { return hasPrefixFold(head, "data:"+t) }) {
+		return 0
+	}
+	if i := bytes.LastIndexByte(head, ';'); i < 0 || !strings.EqualFold(string(head[i:]), ";base64") {
+		return 0
+	}
+	return len(head) + 1
+}
+
+func hasPrefixFold(text []byte, prefix string) bool {
+	return len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix)
 }
 
 func (v Value) typeError(want Kind) error {

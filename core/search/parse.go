@@ -289,7 +289,7 @@ func (p *parser) url(c *Clause, data node) error {
 	if err != nil || inline.Kind() == jsonio.Absent {
 		return err
 	}
-	picture, err := inline.Base64(nil)
+	picture, err := inline.Base64(nil, "image/")
 	if err != nil {
 		return queryErrorf("%s.base64: %v", image.path, err)
 	}

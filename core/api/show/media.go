@@ -151,7 +151,7 @@ func DecodeImage(o call.Object, buf []byte) (picture []byte, contentType string,
 
 // DecodePicture decodes the base64 of a picture into the memory of buf. path is the place of text in the request, for errors.
 func DecodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, contentType string, err error) {
-	if picture, err = decodeMedia(buf, text, path, call.MaxPictureBytes); err != nil {
+	if picture, err = decodeMedia(buf, text, path, call.MaxPictureBytes, "image/"); err != nil {
 		return picture, "", err
 	}
 	info, err := raster.Inspect(picture)
@@ -160,19 +160,20 @@ func DecodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, 
 
 // decodeFilm decodes the base64 of a video into buf's memory, and returns its content type.
 func decodeFilm(o call.Object, buf []byte) (film []byte, contentType string, err error) {
-	if film, err = decodeMedia(buf, o.Get("base64"), o.At("base64"), call.MaxVideoBytes); err != nil {
+	if film, err = decodeMedia(buf, o.Get("base64"), o.At("base64"), call.MaxVideoBytes, "video/", "image/"); err != nil {
 		return film, "", err
 	}
 	t, err := raster.InspectVideo(film)
 	return film, t.MediaType, err
 }
 
-// decodeMedia decodes base64 of 1 to limit bytes into buf's memory.
-func decodeMedia(buf []byte, text jsonio.Value, path string, limit int) ([]byte, error) {
+// decodeMedia decodes base64 of 1 to limit bytes into buf's memory. A data URL of one of the types counts as its base64: browsers return one for
+// a canvas or a file.
+func decodeMedia(buf []byte, text jsonio.Value, path string, limit int, types ...string) ([]byte, error) {
 	if len(text.Raw())/4*3 > limit+4 {
 		return buf, call.Refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, limit)
 	}
-	data, err := text.Base64(buf)
+	data, err := text.Base64(buf, types...)
 	if err != nil {
 		return buf, fmt.Errorf("%s: %w", path, err)
 	}
