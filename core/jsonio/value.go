@@ -175,10 +175,10 @@ func (v Value) Base64(dst []byte, types ...string) ([]byte, error) {
 	return out, nil
 }
 
-// maxDataHead is the maximum length of what precedes the base64 in a data URL.
+// maxDataHead is the maximum length of the part of a data URL before the base64.
 const maxDataHead = 128
 
-// dataHead returns the length of what precedes the base64 in a data URL of one of the types (RFC 2397), and 0 for other text.
+// dataHead returns the length of the part before the base64, in a data URL of one of the types (RFC 2397), and 0 for other text.
 func dataHead(text []byte, types []string) int {
 	head, _, ok := bytes.Cut(text[:min(len(text), maxDataHead)], []byte(","))
 	if !ok || !slices.ContainsFunc(types, func(t string) bool { return hasPrefixFold(head, "data:"+t) }) {
