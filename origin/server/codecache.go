@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -33,7 +32,7 @@ func OpenCodeCache(user, data, name string) (CodeCache, error) {
 		if err == nil {
 			c.Shared = true
 			if data != "" {
-				err = errors.Join(os.RemoveAll(filepath.Join(data, name)), os.RemoveAll(filepath.Join(data, name+".key")))
+				err = removeCode(data, name)
 			}
 		}
 		if err == nil || data == "" {
@@ -44,6 +43,15 @@ func OpenCodeCache(user, data, name string) (CodeCache, error) {
 		return CodeCache{}, errors.New("there is no folder for compiled modules")
 	}
 	return openCodeCache(data, name)
+}
+
+// removeCode removes a folder of compiled modules and its key from a data folder.
+func removeCode(data, name string) error {
+	folder, err := system.OpenFolder(data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.RemoveAll(name), folder.RemoveAll(name+".key"), folder.Close())
 }
 
 func openCodeCache(dir, name string) (c CodeCache, err error) {
@@ -61,7 +69,7 @@ func openCodeCache(dir, name string) (c CodeCache, err error) {
 
 // Has reports whether the folder has the compiled form of a module, by its name. It does not check the seal.
 func (c CodeCache) Has(name string) bool {
-	_, err := os.Stat(filepath.Join(c.Dir, name))
+	_, _, err := system.ModTimeAndSize(filepath.Join(c.Dir, name))
 	return err == nil
 }
 

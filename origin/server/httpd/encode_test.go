@@ -15,7 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// sized answers with the type and the size that the query names, and with a Vary of its own below /v2/vary.
+// sized answers with the type and the size that the query names. The answer of /v2/vary has another Vary already.
 type sized struct{ echo }
 
 func (s *sized) Serve(_ context.Context, r *api.Request) api.Response {

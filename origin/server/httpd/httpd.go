@@ -337,11 +337,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	}
 	res := m.Handler.Serve(call, r)
 	if r.Memory != nil && res.Stream == nil { // a stream keeps its memory until it ends
-		if !r.Memory.Reserve(int64(len(res.Body))) {
-			res = s.withhold(r, res)
-		}
-		m.encode(r, &res)
-		c.answer.Settle(int64(len(res.Body)))
+		res = s.admit(m, r, res)
 	}
 	if head {
 		r.Method = "HEAD"
@@ -384,6 +380,16 @@ func (m *Mount) caller(ctx context.Context, r *api.Request) (string, error) {
 		return "", nil
 	}
 	return m.Caller(ctx, r)
+}
+
+// admit takes the memory of an answer, and compresses it. Without memory it returns another answer.
+func (s *Server) admit(m *Mount, r *api.Request, res api.Response) api.Response {
+	if !r.Memory.Reserve(int64(len(res.Body))) {
+		res = s.withhold(r, res)
+	}
+	m.encode(r, &res)
+	r.Memory.Settle(int64(len(res.Body)))
+	return res
 }
 
 // withhold replaces an answer for which no memory is left. A successful write still gets a success status.

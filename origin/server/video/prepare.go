@@ -74,10 +74,10 @@ func (d *Decoder) Compiling() (percent int, running bool) {
 // isCompiled reports whether the cache has the module, or has nothing because the module is missing. It does not check the file's seal: a film
 // compiles a damaged module again.
 func (d *Decoder) isCompiled() bool {
-	if _, err := os.Stat(filepath.Join(d.o.Cache, CodeName())); err == nil {
+	if _, _, err := system.ModTimeAndSize(filepath.Join(d.o.Cache, CodeName())); err == nil {
 		return true
 	}
-	_, err := os.Stat(d.o.Module)
+	_, _, err := system.ModTimeAndSize(d.o.Module)
 	return err != nil
 }
 
@@ -103,7 +103,7 @@ func (d *Decoder) compile(ctx context.Context) (compiled bool, err error) {
 			return false, nil
 		}
 	}
-	nothing, err := os.Open(os.DevNull) // in the place of a film
+	nothing, _, err := system.Open(os.DevNull) // instead of a film
 	if err != nil {
 		return false, err
 	}
