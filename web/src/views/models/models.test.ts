@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isWithoutLabels, type Metrics, type Version } from './calls';
 import { conceptQuality, numberVersions, trainingChanges, unmetPromises } from './versions';
-import { confusion, weakest } from './weak';
+import { confusion, uncheckedConcepts, weakest } from './weak';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
 
@@ -91,18 +91,25 @@ const metrics = {
       { value: 1 },
     ],
   },
-  sightline: { confusion_counts: [3, 1, 2, 5] },
+  sightline: { confusion_counts: [3, 1, 2, 5], min_checked_pictures: 4 },
 } as unknown as Metrics;
 
-test('the weakest pictures are those in doubt, with what they show and what they are taken for', () => {
+test('the labels to check are those of the evaluation, each with the label and the prediction of its picture', () => {
   assert.deepEqual(
     weakest(metrics).map((w) => [w.input, w.concept.id, w.yes, w.shows, w.predicted.id]),
     [
       ['p1', 'ripe', true, 'ripe', 'scab'],
       ['p2', 'scab', false, 'ripe', 'scab'],
+      ['p3', 'ripe', true, 'ripe', 'ripe'], // the server alone decides which labels are within chance
     ],
   );
   assert.deepEqual(weakest(null), []);
+});
+
+test('a concept with too few pictures needs more of them before its labels are checked', () => {
+  assert.deepEqual(uncheckedConcepts(metrics), [{ id: 'scab', name: 'scab', needed: 4 }]); // ripe has exactly 4
+  const older = { ...metrics, sightline: { confusion_counts: [3, 1, 2, 5] } } as unknown as Metrics;
+  assert.deepEqual([older, null, undefined].map(uncheckedConcepts), [[], [], []]);
 });
 
 test('a cell of the confusion counts its pictures and opens them', () => {

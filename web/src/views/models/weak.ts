@@ -14,28 +14,30 @@ export interface Weak {
   readonly value: number;
 }
 
-const doubt = 0.25; // minimum difference between a label and the predicted value for a doubt
-
-/** Returns the doubtful labels in the evaluation's order, which starts with the most doubtful. */
+/** Returns the labels to check in the evaluation's order, which starts with the most doubtful. The server omits those within chance. */
 export function weakest(metrics: Metrics | null | undefined): Weak[] {
-  const all = (metrics?.test_set ?? []).flatMap(
-    ({ id, predicted_concepts: predicted, ground_truth_concepts: truths }) => {
-      const [ownConcept, truth] = [predicted[0], truths[0]];
-      if (!ownConcept || !truth) return [];
-      const best = predicted.reduce((a, b) => ((b.value ?? 0) > (a.value ?? 0) ? b : a), ownConcept);
-      return [
-        {
-          input: id,
-          concept: { id: truth.id, name: truth.name },
-          yes: truth.value === 1,
-          value: ownConcept.value,
-          shows: truths.find((t) => t.value === 1)?.name,
-          predicted: { id: best.id, name: best.name, value: best.value },
-        },
-      ];
-    },
-  );
-  return all.filter((w) => Math.abs(w.value - Number(w.yes)) >= doubt);
+  return (metrics?.test_set ?? []).flatMap(({ id, predicted_concepts: predicted, ground_truth_concepts: truths }) => {
+    const [ownConcept, truth] = [predicted[0], truths[0]];
+    if (!ownConcept || !truth) return [];
+    const best = predicted.reduce((a, b) => ((b.value ?? 0) > (a.value ?? 0) ? b : a), ownConcept);
+    return [
+      {
+        input: id,
+        concept: { id: truth.id, name: truth.name },
+        yes: truth.value === 1,
+        value: ownConcept.value,
+        shows: truths.find((t) => t.value === 1)?.name,
+        predicted: { id: best.id, name: best.name, value: best.value },
+      },
+    ];
+  });
+}
+
+/** Returns the concepts with too few pictures for a check of their labels. needed: the number of pictures that each must have. */
+export function uncheckedConcepts(metrics: Metrics | null | undefined): { id: string; name: string; needed: number }[] {
+  const needed = metrics?.sightline?.min_checked_pictures ?? 0; // older servers do not report it
+  const few = (metrics?.binary_metrics ?? []).filter((b) => b.num_pos < needed);
+  return few.map(({ concept: { id, name } }) => ({ id, name, needed }));
 }
 
 /** Returns the confusion matrix: a row and a column for each concept, and one for "no concept" if that occurs. */
