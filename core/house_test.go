@@ -190,7 +190,7 @@ var larger = map[string]int{
 	"core/predict/raster/jpg/sequential.go valueRow": 95,
 	"origin/server/cli/importer.go batches":          69,
 	"origin/server/data/check.go inputs":             67,
-	"origin/server/httpd/httpd.go route": 74,
+	"origin/server/httpd/httpd.go route":             74,
 	"origin/server/settings.go parseSettings":        66,
 	"sync/feed/back.go back":                         63,
 	"sync/replica/session.go beginSession":           61,
