@@ -213,14 +213,14 @@ func TestCopyStatus(t *testing.T) {
 	a.SyncStatus = api.SyncStatus{
 		Origin: "https://origin.test", Phase: "connecting", Head: 7, Contact: at, AsOf: at.Add(time.Second), Denied: "the key was deleted", Problem: "no route", Limit: "Calls", Retry: at.Add(time.Minute),
 	}
-	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","site":2,"cursor":2,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
+	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","site":2,"cursor":3,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
 		`"as_of":"2026-01-02T03:04:06.000006Z","queued":0,"sent":0,"conflicts":0,"denied":"the key was deleted","problem":"no route","limit":"Calls","retry":"2026-01-02T03:05:05.000006Z"}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status %s, want %s", got, want)
 	}
 	a.do("POST /concepts", `{"concepts":[{"id":"a","name":"a"}]}`)
 	a.Kept = false
-	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","site":2,"cursor":2,"head":2,"queued":1,"sent":0,"conflicts":0}}`
+	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","site":2,"cursor":3,"head":3,"queued":1,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status of a copy that nobody keeps %s, want %s", got, want)
 	}
@@ -292,12 +292,12 @@ func TestConflicts(t *testing.T) {
 		return fmt.Sprintf(`{"id":"2-%d","site":2,"seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
 	}
 	want := []string{
-		row(1, `"kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","metadata":{"depth":3}},"verdict":"duplicate","reason":"Another input with this ID already existed.","position":9`),
-		row(2, `"kind":"input_create","input_id":"sea","content":{"url":"http://pictures.test/white.png","crop":[0,0,0.5,1]},"verdict":"duplicate","reason":"Input \"ocean\" already has this URL.","position":10`),
-		row(3, `"kind":"input_meta","input_id":"pond","content":{"metadata":[{"action":"set","path":["a","b"],"value":1}]},"verdict":"gone","reason":"The input was already deleted.","position":11`),
-		row(4, `"kind":"model_patch","model_id":"way","content":{"name":"road"},"verdict":"gone","reason":"The model was already deleted.","position":12`),
-		row(5, `"kind":"concept_create","concept_id":"blue","content":{"name":"azul"},"verdict":"duplicate","reason":"Another concept with this ID already existed.","position":13`),
-		row(7, `"kind":"input_geo","input_id":"lake","content":{"geo":{"geo_point":{"longitude":1.5,"latitude":2}}},"verdict":"gone","reason":"The input it refers to was rejected.","position":15`),
+		row(1, `"kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","metadata":{"depth":3}},"verdict":"duplicate","reason":"Another input with this ID already existed.","position":10`),
+		row(2, `"kind":"input_create","input_id":"sea","content":{"url":"http://pictures.test/white.png","crop":[0,0,0.5,1]},"verdict":"duplicate","reason":"Input \"ocean\" already has this URL.","position":11`),
+		row(3, `"kind":"input_meta","input_id":"pond","content":{"metadata":[{"action":"set","path":["a","b"],"value":1}]},"verdict":"gone","reason":"The input was already deleted.","position":12`),
+		row(4, `"kind":"model_patch","model_id":"way","content":{"name":"road"},"verdict":"gone","reason":"The model was already deleted.","position":13`),
+		row(5, `"kind":"concept_create","concept_id":"blue","content":{"name":"azul"},"verdict":"duplicate","reason":"Another concept with this ID already existed.","position":14`),
+		row(7, `"kind":"input_geo","input_id":"lake","content":{"geo":{"geo_point":{"longitude":1.5,"latitude":2}}},"verdict":"gone","reason":"The input it refers to was rejected.","position":16`),
 	}
 	if got, _ := a.do("GET /sync/conflicts", ""); got != `,"conflicts":[`+strings.Join(want, ",")+`]}` {
 		t.Errorf("conflicts:\n%s\nwant\n%s", strings.ReplaceAll(got, `},{"id":"2-`, "},\n{\"id\":\"2-"), strings.Join(want, ",\n"))
@@ -403,6 +403,7 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 		},
 		{&log.ConceptCreate{ID: "new", Name: "bee", Language: "en"}, `"kind":"concept_create","concept_id":"new","content":{"name":"bee","language":"en"}`},
 		{&log.ConceptName{ID: "new", Name: "wasp"}, `"kind":"concept_name","concept_id":"new","content":{"name":"wasp"}`},
+		{&log.ConceptDelete{ID: "new"}, `"kind":"concept_delete","concept_id":"new","content":{}`},
 		{
 			&log.ModelCreate{ID: "m", Name: "em", Version: "v1", Concepts: []string{"b"}, Config: []log.Setting{{Name: "language", JSON: []byte(`"en"`)}}},
 			`"kind":"model_create","model_id":"m","version_id":"v1","content":{"name":"em","concepts":[{"id":"b","name":"b"}],"output_config":[{"name":"language","value":"en"}]}`,

@@ -134,15 +134,15 @@ func TestHistoryOfDeleted(t *testing.T) {
 		}
 		return got.Operations[0].Kind, got.Operations[0].Position
 	}
-	if kind, position := at("pond"); kind != "input_delete" || position != 4 {
+	if kind, position := at("pond"); kind != "input_delete" || position != 5 {
 		t.Errorf("pond went by %s at %d", kind, position)
 	}
 	a.origin("DELETE /inputs", `{"delete_all":true}`)
 	a.origin("DELETE /inputs", `{"delete_all":true}`)
-	if kind, position := at("lake"); kind != "input_delete_all" || position != 5 {
+	if kind, position := at("lake"); kind != "input_delete_all" || position != 6 {
 		t.Errorf("lake went by %s at %d", kind, position)
 	}
-	if _, position := at("pond"); position != 4 {
+	if _, position := at("pond"); position != 5 {
 		t.Errorf("pond went at %d", position)
 	}
 	a.Pull(t)

@@ -87,6 +87,7 @@ var routes = []route{
 	row("PATCH", "/concepts", "concepts", auth.NeedConceptsPatch, models.RenameConcepts),
 	row("GET", "/concepts/usage", "concepts", auth.NeedConceptsUsage, models.ConceptUsage),
 	row("GET", "/concepts/{concept_id}", "", auth.NeedConcepts, models.ReadConcept),
+	row("DELETE", "/concepts/{concept_id}", "", auth.NeedConceptsPatch, models.DeleteConcept),
 	row("POST", "/searches", "hits", auth.NeedSearch, searches.Run),
 	row("POST", "/searches/summary", "", auth.NeedSearch, searches.Summarise),
 	row("POST", "/searches/feedback", "", auth.NeedSearchFeedback, searches.Feedback),

@@ -21,7 +21,7 @@ var calls = map[string]Need{
 	"read or search concepts":                NeedConcepts,
 	"read how often concepts are used":       NeedConceptsUsage,
 	"create concepts":                        NeedConceptsAdd,
-	"rename concepts":                        NeedConceptsPatch,
+	"rename or delete concepts":              NeedConceptsPatch,
 	"read or search models":                  NeedModels,
 	"create or train a model":                NeedModelsAdd,
 	"change a model":                         NeedModelsPatch,

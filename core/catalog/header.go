@@ -13,7 +13,7 @@ type Header struct {
 	Horizon  log.HLC  `wire:"7,fixed"` // the fold refuses field writes below it
 	Barrier  log.HLC  `wire:"8,fixed"` // the fold refuses creates below it
 	Clock    log.HLC  `wire:"9,fixed"` // highest clock in the log
-	Concepts uint64   `wire:"10"`      // number of custom concepts
+	Concepts uint64   `wire:"10"`      // number of custom concepts that were created
 	Sites    uint32   `wire:"12"`      // last site that was leased or skipped, in the control partition; 0: none
 	Base     [32]byte `wire:"11"`      // base of the network that serves, see predict.Set.Base; zero: none was set
 	Extra    Extra    `wire:"*"`

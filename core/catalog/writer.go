@@ -180,6 +180,12 @@ func (w *Writer) PutConcept(c *Concept) {
 	w.tx.Put(w.app.uint64Key(tableConceptSeq, c.Seq), []byte(c.ID))
 }
 
+// DeleteConcept removes a concept.
+func (w *Writer) DeleteConcept(c *Concept) {
+	w.tx.Delete(w.app.stringKey(tableConcept, c.ID))
+	w.tx.Delete(w.app.uint64Key(tableConceptSeq, c.Seq))
+}
+
 // PutModel writes a model.
 func (w *Writer) PutModel(m *Model) {
 	w.tx.Put(w.app.stringKey(tableModel, m.ID), encodeModel(nil, m))

@@ -15,12 +15,13 @@
 //   - Labels, paths of metadata, place, names, settings, memberships and edited outputs are
 //     LWW registers: the write with the highest (clock, site) wins, in any order of the log.
 //   - A status only changes from 30001 or from 21103. The result of a training must hold its lease.
+//   - A concept exists from its first use. It can be deleted while nothing uses it, and its next use creates it again.
 //   - A horizon drops removals below it, and refuses writes of fields below it: stale.
 //
 // The same rules fold a replica's operations that are not in the log yet over its state ([NewPending]). When more of the log comes, the
 // replica undoes them. Only the ordinals of their inputs differ from those that the log will give.
 //
 // The fold is pure. It uses no clock, no random source and no order of a map, so natively, under wazero and in a browser it gives the same
-// bytes ([Digest]). It neither appends nor syncs: package partition drives it. It deletes everything by key ranges, whose cost does not
-// depend on their content.
+// bytes ([Digest]). It neither appends nor syncs: package partition drives it. It deletes inputs and models by key ranges, whose cost does
+// not depend on their content.
 package fold

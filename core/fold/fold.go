@@ -14,9 +14,16 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
+// Rules that versions added.
+const (
+	// rulesOfConcepts is the first version in which concepts can be deleted, an edit of a prediction creates its concepts, and a version
+	// that was trained again keeps the detail of its status.
+	rulesOfConcepts = 2
+)
+
 // Version is the newest version of the rules that this program knows. Entries of a log ([log.Rules]) put versions in force; the first
 // version is in force before any. Rules of a later version apply only after its entry, wherever the log is folded.
-const Version = 1
+const Version = 2
 
 // First is the version in force in a log without [log.Rules].
 const First = 1
@@ -41,6 +48,7 @@ type Fold struct {
 	sites      map[log.Site]uint64 // last sequence numbers of the sites met in this run
 	concepts   map[string]bool     // ids known to be concepts
 	nameFilter *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
+	uses       map[string]int      // number of labels and edits of inputs by concept, see uses.go; nil: it is not known
 	out        Outcome
 
 	e       *log.Entry // entry that is being folded
@@ -66,6 +74,9 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 	if len(f.concepts) > maxKnown {
 		clear(f.concepts)
 	}
+	if len(f.uses) > maxKnown {
+		f.uses = nil
+	}
 	var err error
 	if f.h, err = f.w.Header(); err != nil {
 		return fmt.Errorf("fold: %w", err)
@@ -78,7 +89,7 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 	return nil
 }
 
-// maxKnown is the number of known concepts above which a Fold forgets them, which bounds its memory.
+// maxKnown is the number of known or used concepts above which a Fold forgets them, which bounds its memory.
 const maxKnown = 1 << 16
 
 // Seq returns the sequence number of the last folded entry.
@@ -175,6 +186,8 @@ func (f *Fold) modelBody() (Verdict, error) {
 		return f.conceptCreate(b)
 	case *log.ConceptName:
 		return f.conceptName(b)
+	case *log.ConceptDelete:
+		return f.conceptDelete(b)
 	case *log.ModelCreate:
 		return f.modelCreate(b)
 	case *log.ModelPatch:
@@ -211,6 +224,12 @@ func missingVerdict(err error) (Verdict, error) {
 		return Verdict{Code: Gone}, nil
 	}
 	return Verdict{}, err
+}
+
+// inForce reports whether the rules of a version apply to the operation. Pending operations are folded by the newest known rules: an origin
+// of them puts them in force before it has the operations.
+func (f *Fold) inForce(version uint32) bool {
+	return f.h.Fold >= version || f.pending && f.newest >= version
 }
 
 // stale reports whether the operation's field writes are below the horizon.

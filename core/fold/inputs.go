@@ -68,7 +68,7 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	}
 	f.note(knownID, in.ID)
 	f.note(knownURL, in.URL)
-	f.out.Changes = append(f.out.Changes, Change{After: in})
+	f.changed(Change{After: in})
 	for _, l := range b.Labels {
 		if err := f.useConcept(l.Concept, l.Value); err != nil {
 			return Verdict{}, err
@@ -181,7 +181,7 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 // kill deletes an incarnation for ever.
 func (f *Fold) kill(in *catalog.Input) error {
 	f.count(in.Code, math.MaxUint64) // one less
-	f.out.Changes = append(f.out.Changes, Change{Before: in})
+	f.changed(Change{Before: in})
 	return f.w.DeleteInput(in)
 }
 
@@ -257,7 +257,7 @@ func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (
 	}
 	after.Modified = max(after.Modified, f.stamp.At)
 	f.w.UpdateInput(&before, &after)
-	f.out.Changes = append(f.out.Changes, Change{Before: &before, After: &after})
+	f.changed(Change{Before: &before, After: &after})
 	return v, nil
 }
 
@@ -312,12 +312,24 @@ func (f *Fold) outputsPatch(b *log.OutputsPatch) (Verdict, error) {
 	if !areEdits(b.Edits) {
 		return refusal("outputs"), nil
 	}
-	return f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
+	v, err := f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
 		for _, x := range b.Edits {
 			changed = setEdit(in, x, f.stamp) || changed
 		}
 		return changed, nil
 	})
+	if err != nil || v.Code != OK || !f.inForce(rulesOfConcepts) {
+		return v, err
+	}
+	for _, x := range b.Edits {
+		if x.Removed {
+			continue
+		}
+		if err := f.useConcept(x.Concept, log.True); err != nil {
+			return Verdict{}, err
+		}
+	}
+	return v, nil
 }
 
 // setEdit writes an edit of a prediction. It returns false if the write is superseded.
@@ -337,6 +349,7 @@ func (f *Fold) inputDeleteAll(b *log.InputDeleteAll) (Verdict, error) {
 	f.w.DeleteInputs()
 	f.h.Counts = catalog.Counts{}
 	f.out = Outcome{DeletedAll: true}
+	clear(f.uses)
 	if b.Barrier {
 		f.h.Barrier = max(f.h.Barrier, f.stamp.At)
 	}

@@ -26,14 +26,14 @@ import (
 // nothing deleted comes back.
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		againstOracle(t, program(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations")))
+		againstOracle(t, programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules")))
 	})
 }
 
 // TestLongPrograms is TestAgainstOracle with longer programs.
 func TestLongPrograms(t *testing.T) {
 	for seed := range testkit.Seeds(t, 100, 5000) {
-		againstOracle(t, program(rand.New(rand.NewPCG(seed, 1)), 300))
+		againstOracle(t, programOf(rand.New(rand.NewPCG(seed, 1)), 300, fold.First+uint32(seed%fold.Version)))
 	}
 }
 
@@ -55,7 +55,7 @@ func againstOracle(t tb, ops []log.Op) {
 // TestRunsDoNotMatter folds one log entry by entry, in runs of random lengths, and starting at a copy of the state. The digests are equal.
 func TestRunsDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ops := program(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
+		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 60).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules"))
 		single := newWorld(t)
 		for _, op := range ops {
 			single.raw(op)
@@ -105,7 +105,7 @@ func copyState(t tb, w *world) kv.Store {
 // TestIdempotence repeats operations later in the log. The repetitions have no effect.
 func TestIdempotence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ops := program(rapidChooser{t}, rapid.IntRange(1, 40).Draw(t, "operations"))
+		ops := programOf(rapidChooser{t}, rapid.IntRange(1, 40).Draw(t, "operations"), rapid.Uint32Range(fold.First, fold.Version).Draw(t, "rules"))
 		once, twice := newWorld(t), newWorld(t)
 		for i, op := range ops {
 			once.raw(op)

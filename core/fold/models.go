@@ -72,6 +72,29 @@ func (f *Fold) conceptName(b *log.ConceptName) (Verdict, error) {
 	return v, nil
 }
 
+// conceptDelete deletes a concept that nothing uses. A use, or a name that was written later, supersedes the deletion.
+func (f *Fold) conceptDelete(b *log.ConceptDelete) (Verdict, error) {
+	if !f.inForce(rulesOfConcepts) {
+		return refusal("kind"), nil
+	}
+	c, err := f.w.Concept(b.ID)
+	if err != nil {
+		return missingVerdict(err)
+	}
+	v := Verdict{Code: OK, Dot: c.Dot, ID: c.ID}
+	used, err := f.isUsed(b.ID)
+	switch {
+	case err != nil:
+		return Verdict{}, err
+	case used || f.stamp.Less(c.NameAt):
+		v.Code = Superseded
+		return v, nil
+	}
+	f.w.DeleteConcept(&c)
+	delete(f.concepts, b.ID)
+	return v, nil
+}
+
 // model returns a live model without what the horizon has collected.
 func (f *Fold) model(dot log.Dot) (catalog.Model, error) {
 	m, err := f.w.ModelByDot(dot)

@@ -15,10 +15,12 @@ import (
 
 func (w *world) concepts() (ids []string) {
 	w.Helper()
+	last := uint64(0)
 	err := w.reader().Concepts(func(c catalog.Concept) bool {
-		if c.Seq != uint64(len(ids)+1) {
-			w.Fatalf("concept %q is number %d, want %d", c.ID, c.Seq, len(ids)+1)
+		if c.Seq <= last {
+			w.Fatalf("concept %q is number %d after %d", c.ID, c.Seq, last)
 		}
+		last = c.Seq
 		ids = append(ids, c.ID)
 		return true
 	})
@@ -81,6 +83,85 @@ func TestConcepts(t *testing.T) {
 	if h, err := w.reader().Header(); h.Concepts != 7 || err != nil {
 		t.Errorf("%d concepts are counted, %v, want 7", h.Concepts, err)
 	}
+}
+
+// TestConceptDelete deletes a concept that nothing uses. A label or a model of another site creates it again, whichever comes first in the
+// log. Before the rules are in force, the operation has no effect.
+func TestConceptDelete(t *testing.T) {
+	uses := map[string]func(w *world, in, m log.Dot) log.Body{
+		"present": func(_ *world, in, _ log.Dot) log.Body { return labels(in, "bird", log.True) },
+		"absent":  func(_ *world, in, _ log.Dot) log.Body { return labels(in, "bird", log.False) },
+		"a new input": func(*world, log.Dot, log.Dot) log.Body {
+			return &log.InputCreate{ID: "b", Blob: blob.Sum([]byte("b")), Labels: []log.Label{{Concept: "bird", Value: log.True}}}
+		},
+		"an edit": func(_ *world, in, _ log.Dot) log.Body {
+			return &log.OutputsPatch{Input: in, Edits: []log.OutputEdit{{Concept: "bird", Value: 1}}}
+		},
+		"a new model": func(*world, log.Dot, log.Dot) log.Body { return &log.ModelCreate{ID: "n", Concepts: []string{"bird"}} },
+		"a model":     func(_ *world, _, m log.Dot) log.Body { return &log.ModelPatch{Model: m, Add: []string{"bird"}} },
+	}
+	for name, use := range uses {
+		for _, first := range []string{"deletion", "use"} {
+			w := newWorld(t)
+			w.expect(fold.OK, 1, 1, &log.ConceptCreate{ID: "bird", Name: "Bird"})
+			in := w.expect(fold.OK, 1, 2, create("a")).Dot
+			m := w.expect(fold.OK, 1, 3, &log.ModelCreate{ID: "m", Version: "v", Concepts: []string{"cat"}}).Dot
+			w.expect(fold.Refused, 1, 4, &log.ConceptDelete{ID: "bird"})
+			w.expect(fold.OK, 1, 5, &log.Rules{Version: 2})
+			w.expect(fold.Gone, 1, 6, &log.ConceptDelete{ID: "fish"})
+			if first == "use" {
+				w.expect(fold.OK, 2, 8, use(w, in, m))
+				w.expect(fold.Superseded, 1, 7, &log.ConceptDelete{ID: "bird"})
+			} else {
+				w.expect(fold.OK, 1, 7, &log.ConceptDelete{ID: "bird"})
+				w.expect(fold.Gone, 1, 7, &log.ConceptName{ID: "bird", Name: "Vogel"})
+				if got := w.concepts(); !slices.Equal(got, []string{"cat"}) {
+					t.Errorf("%s: concepts %v after the deletion", name, got)
+				}
+				w.expect(fold.OK, 2, 6, use(w, in, m))
+			}
+			if _, err := w.reader().Concept("bird"); err != nil {
+				t.Errorf("%s, first the %s: %v", name, first, err)
+			}
+			w.expect(fold.Superseded, 1, 9, &log.ConceptDelete{ID: "bird"})
+			w.check()
+		}
+	}
+}
+
+// TestConceptUnused deletes a concept after each of its uses has ended, and not after a later name.
+func TestConceptUnused(t *testing.T) {
+	w := newWorld(t)
+	w.expect(fold.OK, 1, 1, &log.Rules{Version: 2})
+	at := log.HLC(1)
+	next := func() log.HLC { at++; return at }
+	ends := func(name string, use, end log.Body) {
+		t.Helper()
+		w.expect(fold.OK, 1, next(), use)
+		w.expect(fold.Superseded, 1, next(), &log.ConceptDelete{ID: "bird"})
+		w.expect(fold.OK, 1, next(), end)
+		w.expect(fold.OK, 1, next(), &log.ConceptDelete{ID: "bird"})
+		if _, err := w.reader().Concept("bird"); !errors.Is(err, catalog.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	in := w.expect(fold.OK, 1, next(), create("a")).Dot
+	edit := func(removed bool) log.Body {
+		return &log.OutputsPatch{Input: in, Edits: []log.OutputEdit{{Concept: "bird", Value: 1, Removed: removed}}}
+	}
+	ends("label", labels(in, "bird", log.False), labels(in, "bird", log.Removed))
+	ends("edit", edit(false), edit(true))
+	m := w.expect(fold.OK, 1, next(), &log.ModelCreate{ID: "m", Version: "v", Concepts: []string{"cat"}}).Dot
+	ends("member", &log.ModelPatch{Model: m, Add: []string{"bird"}}, &log.ModelPatch{Model: m, Remove: []string{"bird"}})
+	w.expect(fold.OK, 1, next(), &log.ModelPatch{Model: m, Add: []string{"bird"}, Version: "w"})
+	ends("version", &log.ModelPatch{Model: m, Remove: []string{"bird"}}, &log.VersionDelete{Model: m, Version: "w"})
+	ends("input", labels(in, "bird", log.True), &log.InputDelete{Input: in})
+	ends("all inputs", &log.InputCreate{ID: "b", Blob: blob.Sum([]byte("b")), Labels: []log.Label{{Concept: "bird", Value: log.True}}}, &log.InputDeleteAll{})
+	ends("all models", &log.ModelCreate{ID: "n", Concepts: []string{"bird"}}, &log.ModelDeleteAll{})
+	w.expect(fold.OK, 2, 100, &log.ConceptCreate{ID: "bird", Name: "Bird"})
+	w.expect(fold.Superseded, 1, 99, &log.ConceptDelete{ID: "bird"})
+	w.expect(fold.OK, 1, 101, &log.ConceptDelete{ID: "bird"})
+	w.check()
 }
 
 func TestModels(t *testing.T) {
@@ -373,6 +454,25 @@ func TestNetworkSwitch(t *testing.T) {
 		}
 	}
 	w.check()
+}
+
+// TestDetailOfRetrained: a version that was trained again has the detail of its result, by the rules that have it.
+func TestDetailOfRetrained(t *testing.T) {
+	for _, rules := range []uint32{1, 2} {
+		w := newWorld(t)
+		w.expect(fold.OK, 1, 1, &log.Rules{Version: rules})
+		m := w.expect(fold.OK, 1, 2, &log.ModelCreate{ID: "m", Version: "v0"}).Dot
+		train := w.entry(1, 3, &log.VersionTrain{Model: m, Version: "v1"})
+		w.fold(1)
+		w.expect(fold.OK, 1, 4, &log.VersionResult{Model: m, Version: "v1", Train: train, Code: 21100, Manifest: blob.Sum([]byte("old"))})
+		w.expect(fold.OK, 1, 5, &log.NetworkSwitch{Base: [32]byte{2}, Versions: []log.RetrainedVersion{
+			{Model: m, From: "v1", Version: "v2", Manifest: blob.Sum([]byte("new")), Detail: "nothing"},
+		}})
+		v, err := w.reader().Current(m)
+		if want := map[uint32]string{2: "nothing"}[rules]; err != nil || v.ID != "v2" || v.Detail != want {
+			t.Errorf("rules %d: version %s with the detail %q, %v, want %q", rules, v.ID, v.Detail, err, want)
+		}
+	}
 }
 
 // TestTrainingOfADot: a result may name the operation that requested its version, if its site does not know that operation's position in

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 )
@@ -25,6 +26,7 @@ type programmer struct {
 	clocks map[log.Site]log.HLC
 	dots   []log.Dot // of all create operations
 	trains []train
+	rules  uint32 // version in force
 }
 
 type train struct {
@@ -37,10 +39,17 @@ func newProgrammer(c chooser) *programmer {
 	return &programmer{chooser: c, sites: map[log.Site]uint64{}, clocks: map[log.Site]log.HLC{}}
 }
 
-// program returns n operations in the order of a log.
-func program(c chooser, n int) []log.Op {
+// program returns n operations in the order of a log, by the first rules.
+func program(c chooser, n int) []log.Op { return programOf(c, n, fold.First) }
+
+// programOf is program with rules of a version, which its first operation puts in force.
+func programOf(c chooser, n int, rules uint32) []log.Op {
 	p := newProgrammer(c)
+	p.rules = rules
 	ops := make([]log.Op, 0, n)
+	if rules > fold.First {
+		ops = append(ops, p.opOf(1, &log.Rules{Version: rules}))
+	}
 	for len(ops) < n {
 		ops = append(ops, p.op(p.body(uint64(len(ops)+1))))
 	}
@@ -122,6 +131,9 @@ func (p *programmer) meta() *log.InputMeta {
 
 // body returns a random body for entry seq of the log.
 func (p *programmer) body(seq uint64) log.Body {
+	if p.rules > fold.First && p.IntN(10) == 0 {
+		return &log.ConceptDelete{ID: p.concept()}
+	}
 	switch n := p.IntN(100); {
 	case n < 30:
 		return p.create()

@@ -83,10 +83,14 @@ func (f *Fold) replaceVersion(r *log.RetrainedVersion) error {
 	if taken, err := f.hasVersion(m.Dot, id); taken || err != nil || r.Manifest.IsZero() {
 		return err
 	}
-	f.w.PutVersion(&catalog.Version{
+	version := catalog.Version{
 		Model: m.Dot, Seq: f.e.Seq, ID: id, Created: f.e.Op.At, Code: catalog.VersionTrained,
 		Concepts: current.Concepts, Config: current.Config, Manifest: r.Manifest,
-	})
+	}
+	if f.inForce(rulesOfConcepts) {
+		version.Detail = r.Detail
+	}
+	f.w.PutVersion(&version)
 	if m.Newest == current.ID {
 		m.Newest = id
 		f.w.PutModel(&m)

@@ -28,6 +28,7 @@ const (
 	kindVersionTrain   Kind = 38
 	kindVersionResult  Kind = 39
 	kindVersionDelete  Kind = 40
+	kindConceptDelete  Kind = 41
 	kindWorkflowCreate Kind = 48
 	kindWorkflowDelete Kind = 49
 	kindFeedback       Kind = 50
@@ -67,6 +68,7 @@ func (*ModelDeleteAll) kind() Kind { return kindModelDeleteAll }
 func (*VersionTrain) kind() Kind   { return kindVersionTrain }
 func (*VersionResult) kind() Kind  { return kindVersionResult }
 func (*VersionDelete) kind() Kind  { return kindVersionDelete }
+func (*ConceptDelete) kind() Kind  { return kindConceptDelete }
 func (*WorkflowCreate) kind() Kind { return kindWorkflowCreate }
 func (*WorkflowDelete) kind() Kind { return kindWorkflowDelete }
 func (*Feedback) kind() Kind       { return kindFeedback }
@@ -107,6 +109,7 @@ var kindNames = map[Kind]string{
 	kindVersionTrain:   "version_train",
 	kindVersionResult:  "version_result",
 	kindVersionDelete:  "version_delete",
+	kindConceptDelete:  "concept_delete",
 	kindWorkflowCreate: "workflow_create",
 	kindWorkflowDelete: "workflow_delete",
 	kindFeedback:       "feedback",
@@ -166,6 +169,8 @@ func putKind(e *field.Encoder, body Body) {
 		putVersionResult(e, x)
 	case *VersionDelete:
 		putVersionDelete(e, x)
+	case *ConceptDelete:
+		putConceptDelete(e, x)
 	case *WorkflowCreate:
 		putWorkflowCreate(e, x)
 	case *WorkflowDelete:
@@ -281,6 +286,10 @@ func getKind(kind Kind, d *field.Decoder) Body {
 	case kindVersionDelete:
 		x := &VersionDelete{}
 		getVersionDelete(d, x)
+		return x
+	case kindConceptDelete:
+		x := &ConceptDelete{}
+		getConceptDelete(d, x)
 		return x
 	case kindWorkflowCreate:
 		x := &WorkflowCreate{}
@@ -443,6 +452,10 @@ func putConceptCreate(e *field.Encoder, x *ConceptCreate) {
 	e.Text(1, x.ID)
 	e.Text(2, x.Name)
 	e.Text(3, x.Language)
+}
+
+func putConceptDelete(e *field.Encoder, x *ConceptDelete) {
+	e.Text(1, x.ID)
 }
 
 func putConceptName(e *field.Encoder, x *ConceptName) {
@@ -725,6 +738,7 @@ func putRetrainedVersion(e *field.Encoder, x *RetrainedVersion) {
 	e.Text(2, x.From)
 	e.Text(3, x.Version)
 	e.Hash(4, x.Manifest[:])
+	e.Text(5, x.Detail)
 }
 
 func putRules(e *field.Encoder, x *Rules) {
@@ -902,6 +916,17 @@ func getConceptCreate(d *field.Decoder, x *ConceptCreate) {
 			x.Name = d.Text()
 		case 3:
 			x.Language = d.Text()
+		default:
+			d.Keep()
+		}
+	}
+}
+
+func getConceptDelete(d *field.Decoder, x *ConceptDelete) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.ID = d.Text()
 		default:
 			d.Keep()
 		}
@@ -1426,6 +1451,8 @@ func getRetrainedVersion(d *field.Decoder, x *RetrainedVersion) {
 			x.Version = d.Text()
 		case 4:
 			d.Hash(x.Manifest[:])
+		case 5:
+			x.Detail = d.Text()
 		}
 	}
 }

@@ -200,12 +200,18 @@ type (
 		Name     string `wire:"2"`
 		Language string `wire:"3"`
 	}
-	// ConceptName renames a concept. A concept is never deleted, so its ID names it permanently.
+	// ConceptName renames a concept. Operations name concepts by their IDs, because labels of several sites share them.
 	//
 	//field:kind 33
 	ConceptName struct {
 		ID   string `wire:"1"`
 		Name string `wire:"2"`
+	}
+	// ConceptDelete deletes a concept that no label, model, version or edit of a prediction uses. A later use of its ID creates it again.
+	//
+	//field:kind 41
+	ConceptDelete struct {
+		ID string `wire:"1"`
 	}
 	// ModelCreate makes a model and its first version, with status 21102.
 	//
@@ -345,6 +351,7 @@ type RetrainedVersion struct {
 	From     string    `wire:"2"` // ID of the version that it replaces
 	Version  string    `wire:"3"` // ID of the new version
 	Manifest blob.Hash `wire:"4"`
+	Detail   string    `wire:"5"` // of the version's status
 }
 
 // WorkflowNode is a step of a workflow: a model, and its version if the step fixes one.

@@ -214,7 +214,7 @@ func TestAdmitLargeAgain(t *testing.T) {
 var writable = map[string]bool{
 	"*log.InputCreate": true, "*log.InputFetched": true, "*log.InputLabels": true, "*log.InputMeta": true, "*log.InputGeo": true,
 	"*log.InputDelete": true, "*log.InputDeleteAll": true, "*log.OutputsPatch": true, "*log.Feedback": true,
-	"*log.ConceptCreate": true, "*log.ConceptName": true, "*log.ModelCreate": true, "*log.ModelPatch": true,
+	"*log.ConceptCreate": true, "*log.ConceptName": true, "*log.ConceptDelete": true, "*log.ModelCreate": true, "*log.ModelPatch": true,
 	"*log.ModelDelete": true, "*log.ModelDeleteAll": true, "*log.VersionTrain": true, "*log.VersionResult": true,
 	"*log.VersionDelete": true, "*log.WorkflowCreate": true, "*log.WorkflowDelete": true, "*log.Refused": true,
 }
@@ -230,6 +230,8 @@ func wellFormed() []log.Body {
 			b.ID = "a"
 		case *log.ConceptName:
 			b.ID, b.Name = "a", "A"
+		case *log.ConceptDelete:
+			b.ID = "a"
 		case *log.VersionResult:
 			b.Version = "v"
 		case *log.VersionDelete:
@@ -313,7 +315,7 @@ func TestAcceptKinds(t *testing.T) {
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
 	store := memkv.New()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}

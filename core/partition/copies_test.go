@@ -182,6 +182,9 @@ func (w *copies) modelBody() log.Body {
 		x := w.trains[len(w.trains)-1-w.IntN(min(4, len(w.trains)))]
 		return &log.VersionResult{Model: x.model, Version: x.version, Train: x.train, Code: catalog.VersionTrained, Manifest: blob.Sum([]byte(version))}
 	case 8:
+		if w.IntN(2) == 0 {
+			return &log.ConceptDelete{ID: w.concept()}
+		}
 		return &log.ConceptName{ID: w.concept(), Name: w.pick("X", "Y")}
 	case 9:
 		return &log.WorkflowCreate{ID: w.pick("w", ""), Nodes: []log.WorkflowNode{{ID: "1", Model: "general"}}}

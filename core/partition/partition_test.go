@@ -23,9 +23,10 @@ var app = catalog.AppID{15: 1}
 
 func clock() time.Time { return time.UnixMilli(1_700_000_000_000) }
 
+// open opens an origin whose log begins with the test's operations, since the first rules need no entry.
 func open(t testing.TB, store kv.Store) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -336,8 +336,7 @@ func (m *pullBatch) findSkipped(foreign uint64) error {
 // refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
 // intended effect.
 func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
-	switch op.Body.(type) {
-	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete, *log.Feedback:
+	if _, feedback := op.Body.(*log.Feedback); feedback || deletes([]log.Body{op.Body}) {
 		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p

@@ -45,9 +45,9 @@ func TestRules(t *testing.T) {
 		}
 		return p
 	}
-	p := must(openRules(store, app, 0, nil))
+	p := must(openRules(store, app, fold.First, nil))
 	submit(t, p, create("a"))
-	if got := rulesIn(t, p); p.Rules() != fold.Version || len(got) != 0 {
+	if got := rulesIn(t, p); p.Rules() != fold.First || len(got) != 0 {
 		t.Errorf("rules %d, said at %v", p.Rules(), got)
 	}
 	for range 2 {
@@ -75,7 +75,7 @@ func TestRules(t *testing.T) {
 // continues from there.
 func TestRulesStop(t *testing.T) {
 	at := memkv.New()
-	origin, err := openRules(at, app, 0, nil)
+	origin, err := openRules(at, app, fold.First, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

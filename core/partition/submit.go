@@ -121,7 +121,7 @@ func deletes(bodies []log.Body) bool {
 	for _, body := range bodies {
 		switch body.(type) {
 		case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll,
-			*log.VersionDelete, *log.WorkflowDelete, *log.KeyDelete, *log.AppDelete, *log.TokensRevoke, *log.EdgeRevoke:
+			*log.VersionDelete, *log.WorkflowDelete, *log.ConceptDelete, *log.KeyDelete, *log.AppDelete, *log.TokensRevoke, *log.EdgeRevoke:
 		default:
 			return false
 		}

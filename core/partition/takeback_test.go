@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -24,7 +25,7 @@ func sealing(t testing.TB, store kv.Store) *partition.Partition {
 // sealingAs is sealing in a process with a name.
 func sealingAs(t testing.TB, store kv.Store, life log.Epoch) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: life, Secret: [32]byte{1}})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: life, Secret: [32]byte{1}, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func (c *ticking) now() time.Time { return c.at }
 
 func openRetaining(t testing.TB, store kv.Store, c *ticking, retention partition.Retention) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: retention})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: retention, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}

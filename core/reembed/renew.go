@@ -393,7 +393,7 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 		if data := h.manifest(); data != nil {
-			body.Versions = append(body.Versions, log.RetrainedVersion{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(data)})
+			body.Versions = append(body.Versions, log.RetrainedVersion{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(data), Detail: h.outcome.Result.Detail})
 			objects = append(objects, data)
 		}
 	}

@@ -76,7 +76,7 @@ func newOrigin(t testing.TB, now func() time.Time) *origin {
 func (o *origin) open(e log.Epoch) {
 	o.Helper()
 	var err error
-	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte{1}}); err != nil {
+	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte{1}, Rules: fold.First}); err != nil {
 		o.Fatal(err)
 	}
 }

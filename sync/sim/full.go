@@ -69,7 +69,8 @@ func (g *origin) checkFullDisk(since uint64) {
 // makesRoom reports whether a party may write an operation to a full disk, because it deletes something.
 func makesRoom(body log.Body) bool {
 	switch body.(type) {
-	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete:
+	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete,
+		*log.ConceptDelete:
 		return true
 	}
 	return false

@@ -45,6 +45,21 @@ var mutants = []mutant{
 		to:   "if f.stamp.At < f.h.Barrier && !$ {",
 	},
 	{
+		name: "a deletion ends a concept in use", file: "core/fold/models.go",
+		from: "	case used || f.stamp.Less(c.NameAt):",
+		to:   "	case used && !$ || f.stamp.Less(c.NameAt):",
+	},
+	{
+		name: "labels that end stay uses of their concepts", file: "core/fold/uses.go",
+		from: "	if c.Before != nil {",
+		to:   "	if c.Before != nil && !$ {",
+	},
+	{
+		name: "a use does not create a deleted concept again", file: "core/fold/models.go",
+		from: "	delete(f.concepts, b.ID)",
+		to:   "	if !$ {\n		delete(f.concepts, b.ID)\n	}",
+	},
+	{
 		name: "a later write of an older clock wins", file: "core/fold/inputs.go",
 		from: "	if _, written := of((*list)[i]); at.Less(written) {",
 		to:   "	if _, written := of((*list)[i]); at.Less(written) && !$ {",

@@ -197,6 +197,9 @@ func (p *program) modelBody(site log.Site) log.Body {
 	case 4:
 		return &log.VersionTrain{Model: p.recent(p.models), Version: version}
 	case 5:
+		if p.IntN(3) == 0 {
+			return &log.ConceptDelete{ID: p.concept()}
+		}
 		return &log.ConceptName{ID: p.concept(), Name: p.pick("X", "Y")}
 	case 6:
 		return &log.WorkflowCreate{ID: p.pick("w", ""), Nodes: []log.WorkflowNode{{ID: "1", Model: "general"}}}

@@ -42,7 +42,7 @@ func (pictures) Open(name string) (fs.File, error) {
 var tour = []string{
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/outputs",
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/versions/aa9ca48295b37401f8af92ad1af0d91d/outputs",
-	"POST /concepts", "PATCH /concepts", "GET /concepts", "GET /concepts/cold", "POST /concepts/searches",
+	"POST /concepts", "PATCH /concepts", "GET /concepts", "GET /concepts/cold", "POST /concepts/searches", "DELETE /concepts/cold",
 	"POST /inputs", "STEP 10m",
 	"GET /inputs", "GET /inputs/status", "GET /inputs/dragonfly",
 	"GET /inputs/dragonfly/outputs", "PATCH /inputs/dragonfly/outputs", "GET /inputs/dragonfly/thumbnail", "GET /inputs/dragonfly/source",

@@ -221,7 +221,7 @@ func thing(body log.Body) string {
 	switch body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete, *log.OutputsPatch:
 		return "input"
-	case *log.ConceptCreate, *log.ConceptName:
+	case *log.ConceptCreate, *log.ConceptName, *log.ConceptDelete:
 		return "concept"
 	case *log.ModelCreate, *log.ModelPatch, *log.ModelDelete, *log.VersionTrain:
 		return "model"

@@ -3,16 +3,19 @@ package models
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/api/call"
 	"github.com/sightline-dev/sightline/core/api/show"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/form"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // CreateConcepts creates all custom concepts in a call, or none if
@@ -155,4 +158,91 @@ func RenameConcepts(x *call.Call) error {
 		return err
 	}
 	return answerConcepts(x, ids)
+}
+
+// DeleteConcept deletes the custom concept in the path if nothing uses it.
+func DeleteConcept(x *call.Call) error {
+	id := x.IDs["concept_id"]
+	if _, public := x.Net.Concepts[id]; public || form.IsPublicID(id) {
+		return call.Refusef(call.ErrConcept, "concept_id '%s' is public and cannot be deleted.", id)
+	}
+	v := x.View()
+	if _, err := v.Concept(id); err != nil {
+		return call.Unless(err, call.Unknown("concept_id", id))
+	}
+	if err := refuseUsed(x, v, id); err != nil {
+		return err
+	}
+	verdicts, err := x.Submit(nil, &log.ConceptDelete{ID: id})
+	if err != nil {
+		return err
+	}
+	switch verdicts[0].Code {
+	case fold.OK:
+		return x.Done()
+	case fold.Gone:
+		return call.Unknown("concept_id", id)
+	}
+	return cmp.Or(refuseUsed(x, x.View(), id), call.Refusef(call.ErrConcept, "concept_id '%s' changed meanwhile. Try again.", id))
+}
+
+// conceptUses has the numbers of things that use a concept.
+type conceptUses struct{ labelled, edited, models, versions int }
+
+// refuseUsed returns an error with the numbers of uses of a concept, or nil if there are none. It leaves out numbers of things that the caller
+// may not read.
+func refuseUsed(x *call.Call, v *partition.View, id string) error {
+	n, err := usesOf(v, id)
+	if err != nil || n == (conceptUses{}) {
+		return err
+	}
+	inputs, models := x.Shows(auth.InputsGet), x.Shows(auth.ModelsGet)
+	var counts []string
+	for _, c := range []struct {
+		name  string
+		n     int
+		shown bool
+	}{
+		{"labelled inputs", n.labelled, inputs},
+		{"inputs with an edited prediction", n.edited, inputs},
+		{"models", n.models, models},
+		{"model versions", n.versions, models},
+	} {
+		if c.n > 0 && c.shown {
+			counts = append(counts, fmt.Sprintf("%s %d", c.name, c.n))
+		}
+	}
+	if len(counts) == 0 {
+		return call.Refusef(call.ErrConcept, "concept_id '%s' is in use.", id)
+	}
+	return call.Refusef(call.ErrConcept, "concept_id '%s' is in use: %s.", id, strings.Join(counts, ", "))
+}
+
+// usesOf counts what uses a concept. It reads all inputs, models and versions, since the index lacks inputs without a picture.
+func usesOf(v *partition.View, id string) (n conceptUses, err error) {
+	if err := v.Inputs(0, func(in catalog.Input) bool {
+		if slices.ContainsFunc(in.Labels, func(l catalog.Label) bool { return l.Concept == id && l.Value != log.Removed }) {
+			n.labelled++
+		}
+		if slices.ContainsFunc(in.Edits, func(e catalog.Edit) bool { return e.Concept == id && !e.Removed }) {
+			n.edited++
+		}
+		return true
+	}); err != nil {
+		return n, err
+	}
+	var failed error
+	err = v.Models(func(m catalog.Model) bool {
+		if slices.Contains(show.Members(&m), id) {
+			n.models++
+		}
+		failed = v.Versions(m.Dot, func(version catalog.Version) bool {
+			if slices.Contains(version.Concepts, id) {
+				n.versions++
+			}
+			return true
+		})
+		return failed == nil
+	})
+	return n, errors.Join(err, failed)
 }

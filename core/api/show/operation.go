@@ -94,6 +94,8 @@ func (t *OpWriter) subject(w *jsonio.Writer, op *log.Op) {
 		Member(w, "concept_id", b.ID)
 	case *log.ConceptName:
 		Member(w, "concept_id", b.ID)
+	case *log.ConceptDelete:
+		Member(w, "concept_id", b.ID)
 	case *log.ModelCreate:
 		Member(w, "model_id", b.ID)
 		Member(w, "version_id", b.Version)
@@ -140,7 +142,8 @@ func (t *OpWriter) content(w *jsonio.Writer, op *log.Op) {
 		} else {
 			writeGeo(w, b.Geo)
 		}
-	case *log.InputDelete, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionDelete, *log.WorkflowDelete:
+	case *log.InputDelete, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionDelete, *log.WorkflowDelete,
+		*log.ConceptDelete:
 	case *log.InputDeleteAll:
 		Flag(w, "barrier", b.Barrier)
 	case *log.OutputsPatch:

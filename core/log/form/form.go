@@ -139,8 +139,8 @@ func CheckMetadata(doc []byte) error {
 func IsReplicas(body log.Body) bool {
 	switch body.(type) {
 	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,
-		*log.InputDeleteAll, *log.OutputsPatch, *log.ConceptCreate, *log.ConceptName, *log.ModelCreate, *log.ModelPatch,
-		*log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionResult, *log.VersionDelete,
+		*log.InputDeleteAll, *log.OutputsPatch, *log.ConceptCreate, *log.ConceptName, *log.ConceptDelete, *log.ModelCreate,
+		*log.ModelPatch, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionResult, *log.VersionDelete,
 		*log.WorkflowCreate, *log.WorkflowDelete, *log.Feedback, *log.Refused:
 		return true
 	}
@@ -204,6 +204,8 @@ func checkLearning(body log.Body) (why string) {
 		case b.Name == "" || !IsName(b.Name):
 			return wrongName
 		}
+	case *log.ConceptDelete:
+		return unless(isOldID(b.ID) && !IsPublicID(b.ID), wrongID)
 	case *log.ModelCreate:
 		return checkModel(b)
 	case *log.ModelPatch:

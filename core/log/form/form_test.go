@@ -64,6 +64,7 @@ func TestCheckTexts(t *testing.T) {
 			[]string{"zh-tw", "EN", "tlh", "\x1b"},
 		},
 		{"renamed concept", func(s string) log.Body { return &log.ConceptName{ID: s, Name: "a"} }, []string{"a", "status"}, []string{"", "ai_red", "\xff"}},
+		{"deleted concept", func(s string) log.Body { return &log.ConceptDelete{ID: s} }, []string{"a", "status"}, []string{"", "ai_red", "\xff"}},
 		{"another name", func(s string) log.Body { return &log.ConceptName{ID: "a", Name: s} }, []string{"a"}, []string{"", "\x1b", strings.Repeat("a", 1025)}},
 		{"model", func(s string) log.Body { return &log.ModelCreate{ID: s} }, []string{"", "a", "ai_red"}, badIDs},
 		{"version", func(s string) log.Body { return &log.ModelCreate{ID: "a", Version: s} }, []string{"", "a"}, badIDs},

@@ -14,7 +14,7 @@ func Bodies() []log.Body {
 	return []log.Body{
 		&log.InputCreate{}, &log.InputFetched{}, &log.InputLabels{}, &log.InputMeta{}, &log.InputGeo{},
 		&log.InputDelete{}, &log.InputDeleteAll{}, &log.OutputsPatch{},
-		&log.ConceptCreate{}, &log.ConceptName{}, &log.ModelCreate{}, &log.ModelPatch{}, &log.ModelDelete{},
+		&log.ConceptCreate{}, &log.ConceptName{}, &log.ConceptDelete{}, &log.ModelCreate{}, &log.ModelPatch{}, &log.ModelDelete{},
 		&log.ModelDeleteAll{}, &log.VersionTrain{}, &log.VersionResult{}, &log.VersionDelete{},
 		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{}, &log.NetworkSwitch{}, &log.Rules{},
 		&log.AppCreate{}, &log.AppChange{}, &log.AppDelete{}, &log.KeyCreate{}, &log.KeyDelete{}, &log.ClientSet{}, &log.TokensRevoke{},

@@ -388,6 +388,14 @@ var operations = []operation{
 		summary: "Get a concept",
 		note:    "Returns the name and the creation time of a concept.", answer: "ConceptAnswer",
 	},
+	{
+		method: "DELETE", path: "/concepts/{concept_id}", id: "deleteConcept", tag: "Concepts", writes: true,
+		summary: "Delete a concept",
+		note: "Deletes a custom concept that nothing uses. Labels of inputs, present or absent, models, versions and edits of predictions use " +
+			"concepts; the error has their numbers. The next use of the ID creates the concept again, also one by another site at the same time. An " +
+			"extension of Sightline.",
+		answer: "Done",
+	},
 
 	{
 		method: "POST", path: "/searches", id: "searchInputs", tag: "Searches", page: true,
