@@ -20,10 +20,9 @@ var ErrForged = errors.New("operations do not come from one other site")
 
 // Limits of another site's operation. Accept refuses one that exceeds them.
 const (
-	MaxOperation = 2 << 20 // bytes of its encoding; the largest of a call of /v2 has 1.3 MB
-	maxBy        = 256     // bytes of By
-
-	maxOldOperation = 128 << 10 // bytes of the encoding of an operation in logs from before the rules for its form
+	MaxOperation = 2 << 20   // bytes of its encoding; the largest of a call of /v2 has 1.3 MB
+	maxBy        = 256       // bytes of By
+	maxFormless  = 128 << 10 // bytes of an operation from before the rules for its form
 )
 
 // siteProgress is the last appended operation of a site.
@@ -301,16 +300,13 @@ func Refuse(op *log.Op, why string) {
 
 // Admit returns the reason why another site may not write an operation; "": it may. The operation must have a kind that [AdmitAgain] allows,
 // and the form that a call of /v2 gives it: see [form.Check].
-func Admit(op *log.Op) (why string) {
-	if why = AdmitAgain(op); why == "" {
-		why = form.Check(op.Body)
-	}
-	return why
-}
+func Admit(op *log.Op) (why string) { return admit(op, 0) }
 
-// AdmitAgain is [Admit] for an operation that the log had before it was restored from a backup. A log has had larger operations than
-// maxOldOperation only since the rules for their form.
-func AdmitAgain(op *log.Op) (why string) {
+// AdmitAgain is [Admit] for an operation that the log had before it was restored from a backup.
+func AdmitAgain(op *log.Op) (why string) { return admit(op, maxFormless) }
+
+// admit checks the form of an operation only if its encoding is longer than formless bytes.
+func admit(op *log.Op, formless int) (why string) {
 	switch {
 	case !form.IsReplicas(op.Body):
 		return "schema: unsupported kind of operation"
@@ -320,7 +316,7 @@ func AdmitAgain(op *log.Op) (why string) {
 	switch size := len(log.Encode(nil, op)); {
 	case size > MaxOperation:
 		return "schema: operation too large"
-	case size > maxOldOperation:
+	case size > formless:
 		return form.Check(op.Body)
 	}
 	return ""

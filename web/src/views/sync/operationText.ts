@@ -12,6 +12,7 @@ const kinds: Readonly<Record<string, () => string>> = {
   input_delete_all: () => m.deed_inputs_delete_all(),
   concept_create: () => m.op_concept(),
   concept_name: () => m.op_concept(),
+  concept_delete: () => m.op_concept(),
   model_create: () => m.op_model_create(),
   model_patch: () => m.op_model_patch(),
   model_delete: () => m.op_model_delete(),
