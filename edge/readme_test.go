@@ -77,6 +77,30 @@ func TestReadme(t *testing.T) {
 	for _, s := range slices.Backward(r.servers) {
 		s.terminate(t)
 	}
+	r.checkIgnored(t)
+}
+
+// checkIgnored checks that .gitignore names everything that the commands have made, so that a clone stays clean.
+func (r *reader) checkIgnored(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testkit.Root(t), ".gitignore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored := strings.Fields(string(text))
+	made, err := os.ReadDir(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range made {
+		name := "/" + entry.Name()
+		if entry.IsDir() {
+			name += "/"
+		}
+		if name != "/web/" && name != "/origin/" && !slices.Contains(ignored, name) { // these two are the checkout's
+			t.Errorf(".gitignore has no %s", name)
+		}
+	}
 }
 
 // blocks returns the indented blocks of a page without their indentation.
