@@ -373,7 +373,6 @@ func refusals(t *testing.T, binary string) {
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--origin", "http://origin.example", "--token", "t", "--data", data}, "https"},
 		{[]string{"predict", "x.jpg"}, "unknown command"},
 		{[]string{"module"}, "unknown command"},
-		{[]string{"precompile"}, "--data is required"},
 	} {
 		if code, out, stderr := try(t, binary, tt.args...); code != 2 || out != "" || !strings.Contains(stderr, tt.message) {
 			t.Errorf("%s = %d, %q, %q, want 2 and %q", strings.Join(tt.args, " "), code, out, stderr, tt.message)
