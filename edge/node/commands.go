@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // precompileResult is the output of the command precompile.
@@ -59,7 +60,7 @@ func (n *Node) precompile(cmd *cobra.Command, env *server.Env, p *precompile) er
 		if p.quiet {
 			return func(int) {}
 		}
-		return cli.Waiting(env.Stderr, step, func(percent int) { fmt.Fprintf(env.Stderr, "%s: about %d %%\n", step, percent) })
+		return cli.PrintProgress(env.Stderr, step)
 	}
 	cache, err := system.CacheFolder(env.Lookup)
 	if err != nil {
@@ -68,7 +69,7 @@ func (n *Node) precompile(cmd *cobra.Command, env *server.Env, p *precompile) er
 		}
 		cache = ""
 	}
-	rt, err := n.load(cmd.Context(), places{cache, p.data}, slog.New(slog.DiscardHandler), show("compiling the module, once"))
+	rt, err := n.load(cmd.Context(), places{cache, p.data}, slog.New(slog.DiscardHandler), show(compilingModule))
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (n *Node) precompile(cmd *cobra.Command, env *server.Env, p *precompile) er
 		return err
 	}
 	_, w.Decoder, err = server.PrecompileDecoder(cmd.Context(), server.DecoderCompilation{
-		Cache: cache, Data: p.data, Module: p.videoModule, Progress: show("compiling the decoder of videos, once"),
+		Cache: cache, Data: p.data, Module: p.videoModule, Progress: show(video.CompilingStep),
 	})
 	if p.videoModule == "" && errors.Is(err, fs.ErrNotExist) { // it is optional
 		err = nil

@@ -59,31 +59,18 @@ func (n *Node) load(ctx context.Context, in places, log *slog.Logger, show func(
 	return rt, nil
 }
 
-// usualTime is the usual processor time of a compilation.
-const usualTime = 10 * time.Second
+const (
+	compilingModule = "compiling the module, once"
+	usualTime       = 10 * time.Second // usual processor time of a compilation
+)
 
-// compile compiles the module or reads it from o.Cache. The compiler does not report its progress, so it is estimated from the processor time
-// of the process.
+// compile compiles the module or reads it from o.Cache. The compiler does not report its progress, so it is estimated.
 func compile(ctx context.Context, o host.Options, log *slog.Logger, show func(percent int)) (*host.Runtime, error) {
 	begun := system.Now()
-	before, known := system.ProcessTime(os.Getpid())
-	reporting, stop := context.WithCancel(ctx)
-	reported := make(chan struct{})
-	go func() {
-		defer close(reported)
-		report := func(context.Context) {
-			spent := system.Now().Sub(begun)
-			if now, ok := system.ProcessTime(os.Getpid()); ok && known {
-				spent = now - before
-			}
-			show(min(int(100*spent/usualTime), 99))
-		}
-		report(reporting)
-		system.Every(reporting, time.Second/4, report)
-	}()
+	progress := system.EstimateProgress(os.Getpid(), usualTime)
+	stop := system.Repeat(time.Second/4, func() { show(progress()) })
 	rt, err := host.NewRuntime(ctx, o)
 	stop()
-	<-reported
 	if err != nil {
 		return nil, fmt.Errorf("module: %w", err)
 	}
@@ -96,6 +83,5 @@ func compile(ctx context.Context, o host.Options, log *slog.Logger, show func(pe
 
 // showCompiling returns a function that shows the progress of compiling the module: a bar on a terminal, elsewhere lines of the log.
 func (n *Node) showCompiling(log *slog.Logger) func(percent int) {
-	const step = "compiling the module, once"
-	return cli.Waiting(n.screen, step, func(percent int) { log.Info(step, "percent", percent) })
+	return cli.Waiting(n.screen, compilingModule, func(percent int) { log.Info(compilingModule, "percent", percent) })
 }

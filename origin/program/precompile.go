@@ -3,13 +3,13 @@ package program
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/system"
+	"github.com/sightline-dev/sightline/origin/server/video"
 )
 
 // precompileResult is the output of the command precompile.
@@ -35,7 +35,7 @@ the user. If there is none, or others can write to it, it is in the data folder.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			show := func(int) {}
 			if !quiet {
-				show = showCompiling(env.Stderr)
+				show = cli.PrintProgress(env.Stderr, video.CompilingStep)
 			}
 			cache, _ := system.CacheFolder(env.Lookup) // without one, the result is in the data folder
 			folder, compiled, err := server.PrecompileDecoder(cmd.Context(), server.DecoderCompilation{Cache: cache, Data: data, Module: module, Progress: show})
@@ -54,10 +54,4 @@ the user. If there is none, or others can write to it, it is in the data folder.
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
-}
-
-// showCompiling returns a function that shows the progress of compiling the decoder of videos.
-func showCompiling(w io.Writer) func(percent int) {
-	const step = "compiling the decoder of videos, once"
-	return cli.Waiting(w, step, func(percent int) { fmt.Fprintf(w, "%s: about %d %%\n", step, percent) })
 }

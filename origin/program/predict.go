@@ -195,7 +195,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	}
 	p.cache, _ = system.CacheFolder(env.Lookup) // without one, each video compiles the decoder
 	if !p.flags.quiet {
-		p.compiling = showCompiling(env.Stderr)
+		p.compiling = cli.PrintProgress(env.Stderr, video.CompilingStep)
 	}
 	var out writer = &table{
 		w: env.Stdout, model: p.model, several: len(pictures) > 1,

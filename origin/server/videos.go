@@ -81,7 +81,7 @@ func (n *Node) prepareVideos(ctx context.Context) {
 // activity returns what the server does besides its calls, for the answer of /readyz. It returns "" for nothing.
 func (n *Node) activity() string {
 	if percent, running := n.decoder.Compiling(); running {
-		return fmt.Sprintf("compiling the decoder of videos, once: about %d %%", percent)
+		return fmt.Sprintf("%s: about %d %%", video.CompilingStep, percent)
 	}
 	return ""
 }

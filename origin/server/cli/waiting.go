@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -12,6 +13,11 @@ import (
 
 // lineInterval is the time between two lines about a step on something else than a terminal.
 const lineInterval = 2 * time.Second
+
+// PrintProgress is [Waiting] with lines on w.
+func PrintProgress(w io.Writer, step string) func(percent int) {
+	return Waiting(w, step, func(percent int) { fmt.Fprintf(w, "%s: about %d %%\n", step, percent) })
+}
 
 // Waiting returns a function that shows the progress of one step of several seconds, in percent. A terminal w shows a bar, which 100 removes.
 // For another w it calls line at the first report, and about every two seconds before 100. The function is not safe for concurrent use.

@@ -44,6 +44,7 @@ var codings = []struct {
 	encode func(body []byte) []byte
 }{{"zstd", encodeZstd}, {"gzip", encodeGzip}}
 
+// zstdEncoder takes a third of the processor time of the sync's encoder, which makes smaller streams.
 var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(1<<20))
 	if err != nil {

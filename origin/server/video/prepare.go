@@ -16,6 +16,9 @@ import (
 )
 
 const (
+	// CompilingStep names the compilation in lines about its progress.
+	CompilingStep = "compiling the decoder of videos, once"
+
 	compileTime    = 10 * time.Minute // limit of the processor time and of the wait for a compilation
 	usualTime      = 12 * time.Second // usual processor time of a compilation
 	reportInterval = time.Second      // time between two reports of progress
@@ -114,15 +117,12 @@ func (d *Decoder) compile(ctx context.Context) (compiled bool, err error) {
 		return false, err
 	}
 	defer s.close()
-	ended := make(chan struct{})
-	var reports sync.WaitGroup
-	reports.Go(func() { d.report(s.child.cmd.Process.Pid, begun, ended) })
+	stop := d.reportProgress(s.child.cmd.Process.Pid)
 	err = s.run("ffmpeg", []string{"-version"}, func(out io.Reader) error {
 		_, err := io.Copy(io.Discard, out)
 		return err
 	})
-	close(ended)
-	reports.Wait()
+	stop()
 	if d.o.Progress != nil {
 		d.o.Progress(100)
 	}
@@ -133,16 +133,12 @@ func (d *Decoder) compile(ctx context.Context) (compiled bool, err error) {
 	return true, nil
 }
 
-// report reports the progress of a compilation until ended is closed. The compiler does not report its progress, so it is estimated from the
-// processor time of the child.
-func (d *Decoder) report(pid int, begun time.Time, ended <-chan struct{}) {
-	d.o.Log.Info("compiling the decoder of videos, once", "percent", 0)
-	for logged := 0; ; {
-		spent, known := system.ProcessTime(pid)
-		if !known {
-			spent = system.Now().Sub(begun)
-		}
-		percent := min(int(100*spent/usualTime), 99)
+// reportProgress reports the progress of a compilation by a child until stop. The compiler does not report it, so it is estimated.
+func (d *Decoder) reportProgress(pid int) (stop func()) {
+	d.o.Log.Info(CompilingStep, "percent", 0)
+	logged, progress := 0, system.EstimateProgress(pid, usualTime)
+	return system.Repeat(reportInterval, func() {
+		percent := progress()
 		d.preparation.mu.Lock()
 		d.preparation.percent = percent
 		d.preparation.mu.Unlock()
@@ -151,14 +147,7 @@ func (d *Decoder) report(pid int, begun time.Time, ended <-chan struct{}) {
 		}
 		if percent >= logged+25 {
 			logged = percent
-			d.o.Log.Info("compiling the decoder of videos, once", "percent", percent)
+			d.o.Log.Info(CompilingStep, "percent", percent)
 		}
-		timer := system.NewTimer(reportInterval)
-		select {
-		case <-ended:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-	}
+	})
 }
