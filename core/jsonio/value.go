@@ -181,17 +181,11 @@ const maxDataHead = 128
 // dataHead returns the length of the part before the base64, in a data URL of one of the types (RFC 2397), and 0 for other text.
 func dataHead(text []byte, types []string) int {
 	head, _, ok := bytes.Cut(text[:min(len(text), maxDataHead)], []byte(","))
-	if !ok || !slices.ContainsFunc(types, func(t string) bool { return hasPrefixFold(head, "data:"+t) }) {
-		return 0
-	}
-	if i := bytes.LastIndexByte(head, ';'); i < 0 || !strings.EqualFold(string(head[i:]), ";base64") {
+	lower := strings.ToLower(string(head))
+	if !ok || !strings.HasSuffix(lower, ";base64") || !slices.ContainsFunc(types, func(t string) bool { return strings.HasPrefix(lower, "data:"+t) }) {
 		return 0
 	}
 	return len(head) + 1
-}
-
-func hasPrefixFold(text []byte, prefix string) bool {
-	return len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix)
 }
 
 func (v Value) typeError(want Kind) error {

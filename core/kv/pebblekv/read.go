@@ -126,7 +126,7 @@ func (r *reader) iterator(lo, hi []byte) (*pebble.Iterator, error) {
 	return r.of().NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
 }
 
-// iterate yields the keys lo ≤ key < hi in the order of start and next. It closes the iterator even if yield panics.
+// iterate yields the keys lo ≤ key < hi in the order of start and next. The iterator ends with the scan, or with the snapshot, even if yield panics.
 func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool, yield func(key, value []byte) bool) (err error) {
 	if err := r.enter(); err != nil {
 		return err
@@ -139,9 +139,8 @@ func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool,
 	if err != nil {
 		return translate(err)
 	}
-	complete := false
 	defer func() {
-		if complete && it.Error() == nil && r.keep != nil && r.keep(it) {
+		if it.Error() == nil && r.keep != nil && r.keep(it) {
 			return
 		}
 		closed := it.Close() // repeats the iterator's own error
@@ -152,10 +151,8 @@ func (r *reader) iterate(lo, hi []byte, start, next func(*pebble.Iterator) bool,
 	for ok := start(it); ok; ok = next(it) {
 		value, err := it.ValueAndErr()
 		if err != nil || !yield(it.Key(), value) {
-			complete = err == nil
 			return translate(err)
 		}
 	}
-	complete = true
 	return translate(it.Error())
 }
