@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -39,6 +41,24 @@ func (r Reader) ModelByDot(dot log.Dot) (Model, error) {
 // Models yields the live custom models in the order of their creation.
 func (r Reader) Models(yield func(Model) bool) error {
 	return inOrder(r, tableModelSeq, r.Model, yield)
+}
+
+// ModelsWith returns the number of live models that have a concept now, and the number of versions of live models that were made for it.
+func (r Reader) ModelsWith(concept string) (models, versions int, err error) {
+	var failed error
+	err = r.Models(func(m Model) bool {
+		if slices.ContainsFunc(m.Concepts, func(c Member) bool { return c.In && c.Concept == concept }) {
+			models++
+		}
+		failed = r.Versions(m.Dot, func(v Version) bool {
+			if slices.Contains(v.Concepts, concept) {
+				versions++
+			}
+			return true
+		})
+		return failed == nil
+	})
+	return models, versions, errors.Join(err, failed)
 }
 
 // Version returns the version of a live model with an id.

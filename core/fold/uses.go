@@ -1,9 +1,6 @@
 package fold
 
 import (
-	"errors"
-	"slices"
-
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -57,17 +54,6 @@ func (f *Fold) isUsed(concept string) (bool, error) {
 	if f.uses[concept] > 0 {
 		return true, nil
 	}
-	used := false
-	var failed error
-	err := f.w.Models(func(m catalog.Model) bool {
-		used = slices.ContainsFunc(m.Concepts, func(c catalog.Member) bool { return c.In && c.Concept == concept })
-		if !used {
-			failed = f.w.Versions(m.Dot, func(v catalog.Version) bool {
-				used = slices.Contains(v.Concepts, concept)
-				return !used
-			})
-		}
-		return !used && failed == nil
-	})
-	return used, errors.Join(err, failed)
+	models, versions, err := f.w.ModelsWith(concept)
+	return models+versions > 0, err
 }

@@ -231,18 +231,6 @@ func usesOf(v *partition.View, id string) (n conceptUses, err error) {
 	}); err != nil {
 		return n, err
 	}
-	var failed error
-	err = v.Models(func(m catalog.Model) bool {
-		if slices.Contains(show.Members(&m), id) {
-			n.models++
-		}
-		failed = v.Versions(m.Dot, func(version catalog.Version) bool {
-			if slices.Contains(version.Concepts, id) {
-				n.versions++
-			}
-			return true
-		})
-		return failed == nil
-	})
-	return n, errors.Join(err, failed)
+	n.models, n.versions, err = v.ModelsWith(id)
+	return n, err
 }
