@@ -43,17 +43,22 @@ func enrolSigner(t testing.TB, base, data string) *signingEdge {
 	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
 	t.Cleanup(transport.CloseIdleConnections)
 	e := &signingEdge{t: t, base: base, http: &http.Client{Transport: transport, Timeout: time.Minute}, key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)), id: made.ID, app: made.Apps[0]}
-	res, err := e.http.Post(base+"/v2/sync/enrol", "application/json", bytes.NewReader(feed.Enrolment(e.key, made.Token)))
+	e.site = log.Site(enrol(t, e.http, base, made.ID, made.Token, e.key).Edge.Site)
+	return e
+}
+
+// enrol enrols an edge with its token, and returns the origin's reply.
+func enrol(t testing.TB, client *http.Client, base, id, token string, key ed25519.PrivateKey) (reply feed.EnrolReply) {
+	t.Helper()
+	res, err := client.Post(base+"/v2/sync/enrol", "application/json", bytes.NewReader(feed.Enrolment(key, token)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var reply feed.EnrolReply
-	if err := json.NewDecoder(res.Body).Decode(&reply); err != nil || reply.Edge.ID != made.ID {
+	if err := json.NewDecoder(res.Body).Decode(&reply); err != nil || reply.Edge.ID != id {
 		t.Fatalf("enrolled %+v, %v", reply, err)
 	}
-	e.site = log.Site(reply.Edge.Site)
-	return e
+	return reply
 }
 
 // send sends a signed request, and returns the status and the body of the answer.

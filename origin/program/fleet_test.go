@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -118,23 +117,15 @@ func byKey(key string) func(method, path, query string, body []byte) ([]api.Fiel
 	}
 }
 
-// enrol creates an edge of an account and returns the credential of its requests.
-func enrol(t testing.TB, srv *server.Server, base, account string, apps []string, seed byte) func(method, path, query string, body []byte) ([]api.Field, error) {
+// newFleetEdge creates an edge of an account and returns the credential of its requests.
+func newFleetEdge(t testing.TB, srv *server.Server, base, account string, apps []string, seed byte) func(method, path, query string, body []byte) ([]api.Field, error) {
 	t.Helper()
 	token, edge, err := srv.Engine.(native).Register.CreateEdge(t.Context(), register.Caller{Account: account}, "shop", apps)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
-	res, err := own(t).Post(base+"/v2/sync/enrol", "application/json", bytes.NewReader(feed.Enrolment(key, token)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var reply feed.EnrolReply
-	if err := json.NewDecoder(res.Body).Decode(&reply); err != nil || reply.Edge.ID != edge.ID {
-		t.Fatalf("enrolled %+v, %v", reply, err)
-	}
+	enrol(t, own(t), base, edge.ID, token, key)
 	return func(method, path, query string, body []byte) ([]api.Field, error) {
 		fields := []api.Field{{Name: "Authorization", Value: feed.Sign(key, edge.ID, system.Now(), method, path, query, body)}}
 		if len(body) > 0 {
@@ -175,7 +166,7 @@ func TestFleetOfAccount(t *testing.T) {
 		}
 	}
 	for seed := range byte(3) {
-		credential := enrol(t, srv, base, account, apps, seed)
+		credential := newFleetEdge(t, srv, base, account, apps, seed)
 		for _, app := range apps {
 			all = append(all, newMember(t, base, app, wire.BlobsFull, credential))
 		}

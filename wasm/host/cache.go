@@ -32,8 +32,8 @@ import (
 //	the bytes that wazero wrote
 //
 // A file counts as missing if it is damaged or belongs to another node or another module. The module is then compiled again and the file
-// replaced. Programs with several versions may share a folder, because the name of a file has the versions, see [CacheName]. wazero itself reads and writes a temporary folder that only this user can access. The folder serves one compilation and is
-// deleted at once.
+// replaced. Programs with several versions may share a folder, because the name of a file has the versions, see [CacheName]. wazero itself
+// reads and writes a temporary folder that only this user can access. The folder serves one compilation and is deleted at once.
 type Cache struct {
 	Files blob.FS  // a folder that only this user can access
 	Key   [32]byte // the node's key, which must be stored outside the folder

@@ -15,8 +15,8 @@
 // A line "STEP 5s" before a request moves the clock by that time and then runs background work until none is left.
 //
 // A request is its request line, then header lines if any, then the body unchanged, including line ends. The pseudo-header Remote is the
-// caller's address. A response is its HTTP status, then those of its headers that report limits, notices and tags, then the body. A long body is shown
-// with one line for each object of a list. The line breaks follow a fixed rule, so the comparison covers every byte.
+// caller's address. A response is its HTTP status, then those of its headers that report limits, notices and tags, then the body. A long
+// body is shown with one line for each object of a list. The line breaks follow a fixed rule, so the comparison covers every byte.
 package apitest
 
 import (

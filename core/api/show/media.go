@@ -167,8 +167,8 @@ func decodeFilm(o call.Object, buf []byte) (film []byte, contentType string, err
 	return film, t.MediaType, err
 }
 
-// decodeMedia decodes base64 of 1 to limit bytes into buf's memory. A data URL of one of the types counts as its base64: browsers return one for
-// a canvas or a file.
+// decodeMedia decodes base64 of 1 to limit bytes into buf's memory. A data URL of one of the types counts as its base64: browsers return
+// one for a canvas or a file.
 func decodeMedia(buf []byte, text jsonio.Value, path string, limit int, types ...string) ([]byte, error) {
 	if len(text.Raw())/4*3 > limit+4 {
 		return buf, call.Refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, limit)

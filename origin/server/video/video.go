@@ -130,9 +130,10 @@ type Frame struct {
 	Planes raster.Planes
 }
 
-// Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame. Decoding waits while the caller uses
-// a frame. The first film compiles the module, and films that come meanwhile wait for it. Frames yields an error last, after all of its processes have ended. If the error wraps ErrUnsupported, ErrTooLarge or
-// ErrCorrupt of package raster, its text is for the caller of the API. Other errors are ctx's error and internal ones.
+// Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame. Decoding waits while the caller uses a
+// frame. The first film compiles the module, and films that come meanwhile wait for it. Frames yields an error last, after all of its
+// processes have ended. If the error wraps ErrUnsupported, ErrTooLarge or ErrCorrupt of package raster, its text is for the caller of the
+// API. Other errors are ctx's error and internal ones.
 func (d *Decoder) Frames(ctx context.Context, film *os.File, w api.Video) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		wanted := true
