@@ -281,7 +281,7 @@ func TestAnalyseErrors(t *testing.T) {
 		want   error
 	}{
 		{"no bytes", nil, raster.Limits{}, raster.ErrCorrupt},
-		{"HEIC", []byte("\x00\x00\x00\x18ftypheic" + strings.Repeat("\x00", 64)), raster.Limits{}, raster.ErrUnsupported},
+		{"a Photoshop document", []byte("8BPS" + strings.Repeat("\x00", 64)), raster.Limits{}, raster.ErrUnsupported},
 		{"too wide", good, raster.Limits{Side: 299}, raster.ErrTooLarge},
 		{"too long", good, raster.Limits{Bytes: 100}, raster.ErrTooLarge},
 		{"cut", good[:len(good)/2], raster.Limits{}, raster.ErrCorrupt},

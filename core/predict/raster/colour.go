@@ -43,6 +43,7 @@ const (
 	BT601
 	BT709
 	BT2020
+	Identity // no conversion: the planes are green, blue and red
 )
 
 // ycbcr converts YCbCr to RGB with 16 fractional bits. Cb and Cr count from 128.
@@ -71,6 +72,10 @@ var conversions = [...][2]ycbcr{
 		{76309, 1<<15 - 16*76309, 110014, 12277, 42626, 140363},
 		{0x10101, 0, 96639, 10784, 37444, 123299},
 	},
+	Identity: {
+		{luma: 76309, offset: 1<<15 - 16*76309},
+		{luma: 0x10101},
+	},
 }
 
 // jfif is the conversion of JFIF.
@@ -87,6 +92,18 @@ func (c *ycbcr) row(dst []byte, at, step int, rows *[4][]byte, n int) {
 		out[0] = clamp16(yy + k.redCr*r)
 		out[1] = clamp16(yy - k.greenCb*b - k.greenCr*r)
 		out[2] = clamp16(yy + k.blueCb*b)
+		at += step
+	}
+}
+
+// identity is a rowWriter for lanes of green, blue and red.
+func (c *ycbcr) identity(dst []byte, at, step int, rows *[4][]byte, n int) {
+	green, blue, red := rows[0][:n], rows[1][:n], rows[2][:n]
+	for i, v := range red {
+		out := dst[at:][:3]
+		out[0] = clamp16(int32(v)*c.luma + c.offset)
+		out[1] = clamp16(int32(green[i])*c.luma + c.offset)
+		out[2] = clamp16(int32(blue[i])*c.luma + c.offset)
 		at += step
 	}
 }

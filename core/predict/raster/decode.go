@@ -81,6 +81,8 @@ func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) 
 			return d.decodeTIFFPlanes(picture, h, win)
 		}
 		m, err = d.library(picture, tiff.Decode)
+	default:
+		return Image{}, errModule
 	}
 	if err != nil {
 		return Image{}, err

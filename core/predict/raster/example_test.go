@@ -51,9 +51,9 @@ func ExampleDecoder_Frames() {
 func ExampleInspect() {
 	info, err := raster.Inspect(checks())
 	fmt.Printf("%+v %v\n", info, err)
-	_, err = raster.Inspect([]byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
+	_, err = raster.Inspect([]byte("\x00\x00\x00\x18ftypqt  \x00\x00\x00\x00qt  "))
 	fmt.Println(err)
 	// Output:
 	// {Format:png Width:4 Height:2 Orientation:1 Frames:1} <nil>
-	// HEIC: picture format not supported: convert it to JPEG, PNG, GIF, WebP, BMP or TIFF
+	// QuickTime video: picture format not supported: send it as data.video
 }

@@ -17,9 +17,11 @@ const (
 	formatWebP
 	formatBMP
 	formatTIFF
+	formatHEIC
+	formatAVIF
 )
 
-var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff"}
+var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff", "heic", "avif"}
 
 func (f format) String() string { return formatNames[f] }
 
@@ -143,7 +145,7 @@ func (videoFormat) Unwrap() error { return ErrUnsupported }
 // sniff recognises the format of a picture. For other files the error has the name of their type, if it is known, and
 // advice to the user.
 func sniff(b []byte) (format, error) {
-	const advice = "convert it to JPEG, PNG, GIF, WebP, BMP or TIFF"
+	const advice = "convert it to JPEG, PNG, GIF, WebP, BMP, TIFF, HEIC or AVIF"
 	t := Recognise(b)
 	switch {
 	case len(b) == 0:
@@ -188,10 +190,14 @@ func brandType(b []byte) FileType {
 			continue // the minor version
 		}
 		switch brand := string(box[i : i+4]); brand {
-		case "avif", "avis":
-			return FileType{"AVIF", "image/avif", Picture, false}
-		case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1":
-			t = FileType{"HEIC", "image/heic", Picture, false}
+		case "avif":
+			return FileType{"avif", "image/avif", Picture, true}
+		case "avis":
+			return FileType{"avif", "image/avif", Picture | Video, true}
+		case "heic", "heix", "heim", "heis", "mif1":
+			t = FileType{"heic", "image/heic", Picture, true}
+		case "hevc", "hevx", "msf1":
+			t = FileType{"heic", "image/heic", Picture | Video, true}
 		case "crx ":
 			t = FileType{"Canon raw (CR3)", "image/x-canon-cr3", Picture, false}
 		default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sightline-dev/sightline/core/predict/raster/heif"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
 
@@ -18,6 +19,7 @@ type header struct {
 	cut           bool // not all frames of the animation could be counted
 	jpeg          jpg.Config
 	planes        bool // a TIFF of YCbCr or JPEG
+	heif          *heif.Picture
 }
 
 // Inspect reads a picture's headers. It decodes nothing and allocates nothing in proportion to
@@ -64,6 +66,8 @@ func inspect(picture []byte, l Limits) (header, error) {
 		err = h.readBMP(picture, l)
 	case formatTIFF:
 		err = h.readTIFF(picture, l)
+	case formatHEIC, formatAVIF:
+		err = h.readHEIF(picture, l)
 	}
 	if err != nil {
 		return header{}, fmt.Errorf("%s: %w", f, err)

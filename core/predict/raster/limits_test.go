@@ -401,8 +401,8 @@ func TestSniff(t *testing.T) {
 		message string
 		want    error
 	}{
-		{"heic", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEIC", ErrUnsupported},
-		{"avif among others", "\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00mif1avifmiaf", "AVIF", ErrUnsupported},
+		{"heic", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "no pictures as items", ErrCorrupt},
+		{"avif among others", "\x00\x00\x00\x1cftypmif1\x00\x00\x00\x00mif1avifmiaf", "avif: ", ErrCorrupt},
 		{"video", "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2", "MP4 video: picture format not supported: send it as data.video", ErrUnsupported},
 		{"video that we do not read", "OggS", "Ogg video: picture format not supported: convert it to MP4", ErrUnsupported},
 		{"svg", "<?xml version=\"1.0\"?>\n<!-- x --><svg xmlns=\"http://www.w3.org/2000/svg\"/>", "SVG", ErrUnsupported},

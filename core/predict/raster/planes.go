@@ -2,7 +2,8 @@ package raster
 
 import "fmt"
 
-// Planes is a frame of a video as video decoders return it: a plane of luma and two of chroma.
+// Planes is a frame of a video, or a picture, as video decoders return it: a plane of luma and two of chroma. With the matrix Identity they are
+// green, blue and red.
 //
 // Pix has the rows of Y, then those of Cb, then those of Cr, without padding. A sample of 8 bits is one byte. A deeper
 // sample is two bytes, the low byte first. A call borrows Pix until it returns.
@@ -15,8 +16,12 @@ type Planes struct {
 	Matrix   Matrix `wire:"6"`
 	Full     bool   `wire:"7"` // full range; limited or unknown: false
 	Rotation int    `wire:"8"` // orientation 1 to 8 as in EXIF; 0: 1
+	Clip     Clip   // the visible part
 	Pix      []byte
 }
+
+// Clip is the visible part of a frame, in pixels before the rotation. X1 and Y1 are outside it. The zero value selects the whole frame.
+type Clip struct{ X0, Y0, X1, Y1 int }
 
 // NoChroma is the value of SubX and SubY for a frame with Y only.
 const NoChroma = 3
@@ -39,12 +44,23 @@ func (p *Planes) Size() (int, error) {
 	if err := h.checkSides(Limits{Side: maxSide}); err != nil {
 		return 0, err
 	}
+	if c := p.clip(); c.X0 < 0 || c.X0 >= c.X1 || c.X1 > p.Width || c.Y0 < 0 || c.Y0 >= c.Y1 || c.Y1 > p.Height {
+		return 0, fmt.Errorf("%w: its visible part", ErrCorrupt)
+	}
 	n := p.Width * p.Height
 	if !gray {
 		w, h := p.chroma()
 		n += 2 * w * h
 	}
 	return n * p.sampleBytes(), nil
+}
+
+// clip returns the visible part.
+func (p *Planes) clip() Clip {
+	if p.Clip == (Clip{}) {
+		return Clip{X1: p.Width, Y1: p.Height}
+	}
+	return p.Clip
 }
 
 // chroma returns the size of a chroma plane.
@@ -88,13 +104,17 @@ func (d *Decoder) Planes(p Planes, v View) (Image, error) {
 		return Image{}, err
 	}
 	h := header{width: p.Width, height: p.Height}
-	if err := h.check(d.limits, d.limits.Pixels, 8); err != nil {
+	if err := h.checkSides(d.limits); err != nil {
 		return Image{}, err
 	}
+	if limit := d.limits.StillPixels; h.pixels() > limit {
+		return Image{}, fmt.Errorf("%w: %d × %d pixels, at most %d", ErrTooLarge, p.Width, p.Height, limit)
+	}
+	clip := p.clip()
 	if len(p.Pix) != size {
 		return Image{}, fmt.Errorf("%w: frame of %d bytes, not %d", ErrCorrupt, len(p.Pix), size)
 	}
-	if d.win, err = v.window(p.Width, p.Height, max(p.Rotation, upright)); err != nil {
+	if d.win, err = v.window(clip.X1-clip.X0, clip.Y1-clip.Y0, max(p.Rotation, upright)); err != nil {
 		return Image{}, err
 	}
 	defer d.forget()
@@ -107,15 +127,25 @@ func (d *Decoder) Planes(p Planes, v View) (Image, error) {
 	for i := range 2 {
 		d.plane(1+i, &p, w, ht, p.SubX, p.SubY)
 	}
-	if c == jfif {
+	switch {
+	case p.Matrix == Identity:
+		return d.render(3, c.identity, &d.win)
+	case c == jfif:
 		return d.render(3, rowYCbCr, &d.win)
 	}
 	return d.render(3, c.row, &d.win)
 }
 
+// PartOf returns the part of an upright frame that v shows, as [Decoder.Part] does.
+func (d *Decoder) PartOf(p Planes, v View) (Crop, error) {
+	c := p.clip()
+	return v.part(c.X1-c.X0, c.Y1-c.Y0, max(p.Rotation, upright))
+}
+
 // plane makes a source of the plane of w × h samples at the start of p.Pix, and removes the plane from p.Pix.
 func (d *Decoder) plane(i int, p *Planes, w, h, subX, subY int) {
-	s := source{channels: 1, pitchX: 1 << subX, pitchY: 1 << subY, width: w, height: h}
+	c := p.clip()
+	s := source{channels: 1, pitchX: 1 << subX, pitchY: 1 << subY, originX: -c.X0, originY: -c.Y0, width: w, height: h}
 	n := w * h * p.sampleBytes()
 	if p.Depth > 8 {
 		d.deep[i] = deepRows{pix: p.Pix[:n], width: w, shift: uint(p.Depth - 8)}

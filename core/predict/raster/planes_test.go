@@ -283,13 +283,15 @@ func TestPlanesRefused(t *testing.T) {
 		{"no chroma planes", p(func(p *Planes) { p.SubX, p.SubY = NoChroma, NoChroma }), ErrCorrupt},
 		{"too wide", p(func(p *Planes) { p.Width = 30_001 }), ErrTooLarge},
 		{"too high", p(func(p *Planes) { p.Height = math.MaxInt }), ErrTooLarge},
-		{"too many pixels", p(func(p *Planes) { p.Width, p.Height = 8_000, 5_001 }), ErrTooLarge},
-		{"many pixels", p(func(p *Planes) { p.Width, p.Height = 8_000, 5_000 }), ErrCorrupt},
+		{"too many pixels", p(func(p *Planes) { p.Width, p.Height = 10_000, 5_001 }), ErrTooLarge},
+		{"many pixels", p(func(p *Planes) { p.Width, p.Height = 10_000, 5_000 }), ErrCorrupt},
 		{"9 bits", p(func(p *Planes) { p.Depth = 9 }), ErrUnsupported},
 		{"no depth", p(func(p *Planes) { p.Depth = 0 }), ErrUnsupported},
 		{"a negative subsampling", p(func(p *Planes) { p.SubY = -1 }), ErrUnsupported},
 		{"chroma for 8 pixels", p(func(p *Planes) { p.SubX = 3 }), ErrUnsupported},
-		{"an unknown matrix", p(func(p *Planes) { p.Matrix = BT2020 + 1 }), ErrUnsupported},
+		{"an unknown matrix", p(func(p *Planes) { p.Matrix = Identity + 1 }), ErrUnsupported},
+		{"a clip outside", p(func(p *Planes) { p.Clip = Clip{X1: 5, Y1: 2} }), ErrCorrupt},
+		{"an empty clip", p(func(p *Planes) { p.Clip = Clip{X0: 1, X1: 1, Y1: 2} }), ErrCorrupt},
 		{"an unknown orientation", p(func(p *Planes) { p.Rotation = 9 }), ErrUnsupported},
 	}
 	for _, tt := range tests {

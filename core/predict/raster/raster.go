@@ -7,7 +7,7 @@
 //	      ▼
 //	   JPEG: planes at 1/1, 1/2, 1/4 or 1/8 of the part that is wanted   (package jpg)
 //	   TIFF of YCbCr or JPEG: planes
-//	   frame of a video: the planes that a decoder of videos gave   (Decoder.Planes)
+//	   frame of a video, HEIC, AVIF: the planes that a decoder of videos gave   (Decoder.Planes)
 //	   others: the library's picture, read row by row
 //	      │
 //	      ▼
@@ -25,8 +25,9 @@
 // the order of summation, the vector width and the target cannot matter. See resize.go.
 //
 // Transparent pixels are composited over white. GIF and animated WebP give their first frame, or as videos the frame at each time through
-// [Decoder.Frames]. The package recognises HEIC, AVIF, SVG and videos in containers, and refuses each by its name; such videos need a
-// video decoder. [Recognise] distinguishes the formats. No colour management: samples are taken as sRGB.
+// [Decoder.Frames]. HEIC and AVIF need a decoding module, which a host runs: [ReadStill] says with which input, and makes [Planes] of its
+// output. The package recognises SVG and videos in containers, and refuses each by its name; such videos need a video decoder. [Recognise]
+// distinguishes the formats. No colour management: samples are taken as sRGB.
 //
 // The idea of decoding only as much of a JPEG as the result needs is libjpeg's
 // scale_denom and libvips' shrink-on-load.
@@ -111,6 +112,7 @@ type Limits struct {
 	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
 	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
 	TightPixels       int64       // declared pixels of a TIFF, BMP or WebP; default 20 MP
+	StillPixels       int64       // pixels of a HEIC, or of an AVIF or JPEG XL of 8 bits; default 50 MP
 	Side              int         // declared width or height; default 30,000, at most 65,535
 	Scans             int         // scans of a JPEG; default 64
 	ScanBlocks        int64       // scans × 8×8 blocks of a JPEG; default 32 million
@@ -127,6 +129,7 @@ func (l Limits) WithDefaults() Limits {
 	l.BaselinePixels = orDefault(l.BaselinePixels, 200_000_000)
 	l.ProgressivePixels = orDefault(l.ProgressivePixels, 64_000_000)
 	l.TightPixels = orDefault(l.TightPixels, 20_000_000)
+	l.StillPixels = orDefault(l.StillPixels, 50_000_000)
 	l.Side = min(orDefault(l.Side, 30_000), maxSide)
 	l.Scans = orDefault(l.Scans, 64)
 	l.ScanBlocks = orDefault(l.ScanBlocks, 32_000_000)

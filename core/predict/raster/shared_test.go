@@ -49,8 +49,8 @@ func TestRealFormats(t *testing.T) {
 		want Info
 		err  error
 	}{
-		{"8bit-sRGB.avif", Info{}, ErrUnsupported},
-		{"IMG_2682.heic", Info{}, ErrUnsupported},
+		{"8bit-sRGB.avif", Info{"avif", 1617, 1080, 1, 1}, nil},
+		{"IMG_2682.heic", Info{"heic", 4032, 3024, 1, 1}, nil},
 		{"denali.webp", Info{"webp", 600, 315, 1, 1}, nil},
 		{"density_plot.png", Info{"png", 800, 800, 1, 1}, nil},
 		{"book-beside-flowers.jpg", Info{"jpeg", 3024, 4032, 1, 1}, nil},

@@ -91,8 +91,12 @@ func (d *Decoder) Part(picture []byte, v View) (Crop, error) {
 	if err != nil {
 		return Crop{}, err
 	}
-	width, height := info.width, info.height
-	if info.orientation >= 5 {
+	return v.part(info.width, info.height, info.orientation)
+}
+
+// part returns the part of the upright picture of width × height stored pixels that v shows.
+func (v View) part(width, height, orientation int) (Crop, error) {
+	if orientation >= 5 {
 		width, height = height, width
 	}
 	win, err := v.window(width, height, upright)
