@@ -187,6 +187,7 @@ func (o *oracle) has(dot log.Dot) bool {
 // write can be read, deleted things are absent (I4), and listed inputs and versions have their data (I9, I10).
 func (w *world) visible(r *party, seq uint64) error {
 	m := w.log(r).modelAt(seq)
+	m.Activate(r.part.Rules())
 	err := r.part.Pending(0, func(op log.Op) bool {
 		m.Fold(&op)
 		return true

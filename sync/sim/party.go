@@ -126,7 +126,7 @@ func name(random io.Reader) (e log.Epoch) {
 	return e
 }
 
-// Versions of the fold's rules in the simulation. They have the same effect: the simulator checks which party folds which entries.
+// Versions of the fold's rules in the simulation. The simulator checks which party folds which entries.
 const (
 	oldRules = fold.First
 	newRules = fold.First + 1

@@ -274,13 +274,16 @@ func (m *Model) rest(op *log.Op) fold.Code {
 	case *log.Refused:
 		return fold.Refused
 	case *log.Rules:
-		m.rules = max(m.rules, b.Version)
+		m.Activate(b.Version)
 		return fold.OK
 	case *log.ConceptDelete:
 		return m.deleteConcept(b.ID)
 	}
 	return 0
 }
+
+// Activate puts a version of the rules in force. Pending operations are folded by the newest version that their replica knows.
+func (m *Model) Activate(version uint32) { m.rules = max(m.rules, version) }
 
 // deleteConcept deletes a concept unless an input uses it. Models and edits may use it too, which the model does not store.
 func (m *Model) deleteConcept(id string) fold.Code {
