@@ -57,7 +57,7 @@ var codes = []Code{
 	{30001, "Download pending", 0, "The picture is downloaded and analysed in the background."},
 	{30002, "Download failed; check URL", 400, ""},
 	{30100, "Input image duplicate", 400, "The application already has an input with this URL or ID."},
-	{30101, "Input image format unsupported", 400, "Supported formats: JPEG, PNG, TIFF, BMP, WebP and GIF."},
+	{30101, "Input image format unsupported", 400, "Supported formats: JPEG, PNG, TIFF, BMP, WebP, GIF, HEIC, AVIF, JPEG XL and camera raw."},
 	{30102, "Input does not exist", 404, ""},
 	{30104, "Input invalid argument", 400, ""},
 	{30105, "Input image too large", 400, ""},
