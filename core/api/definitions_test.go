@@ -110,8 +110,8 @@ var lenient = []string{
 
 // ours are the calls that only this service has.
 var ours = []string{
-	"POST /models/{model_id}/activations", "GET /inputs/{input_id}/thumbnail", "GET /inputs/{input_id}/source",
-	"GET /inputs/{input_id}/history", "GET /inputs/{input_id}/duplicates", "GET /duplicates", "GET /models/{model_id}/training_set",
+	"POST /models/{model_id}/activations", "GET /inputs/{input_id}/thumbnail", "GET /inputs/{input_id}/rendition",
+	"GET /inputs/{input_id}/source", "GET /inputs/{input_id}/history", "GET /inputs/{input_id}/duplicates", "GET /duplicates", "GET /models/{model_id}/training_set",
 	"GET /models/{model_id}/next", "GET /models/{model_id}/versions/{version_id}/comparison", "GET /concepts/usage",
 	"DELETE /concepts/{concept_id}", "POST /searches/summary",
 	"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/{conflict_id}",

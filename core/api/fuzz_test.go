@@ -39,7 +39,7 @@ var (
 		"/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "//v2/models/eeed0b6733a644cea07cf4c60f87ebb7/versions/dd9458324b4b45c2be1a7ba84d27cd04/outputs/", "/v2/models/bbb5f41425b8468d9b7a554ff10f8581/outputs",
 		"/v2/models/searches", "/v2/concepts/searches/", "/v2/models", "/v2/models/aaa03c23b3724a16a56b629203edc62c/output_info",
 		"/v2/users/u/apps/a/models/aaa03c23b3724a16a56b629203edc62c/version/aa9ca48295b37401f8af92ad1af0d91d/output_info", "/v2/models/a%2Fb", "/v2/concepts/ai_red", "/v2/concepts",
-		"/v2/inputs", "/v2/inputs/a", "/v2/inputs/status", "/v2/inputs/a/data/concepts", "/v2/inputs/a/outputs", "/v2/inputs/b/thumbnail",
+		"/v2/inputs", "/v2/inputs/a", "/v2/inputs/status", "/v2/inputs/a/data/concepts", "/v2/inputs/a/outputs", "/v2/inputs/b/thumbnail", "/v2/inputs/b/rendition",
 		"/v2/searches", "/v2/searches/feedback",
 		"/v2/token", "/v2/login", "/v2/users/me/apps", "/v2/users/me/keys/", "/v2/users/anna/apps/x", "/v2/scopes", "/v2/myscopes",
 		"/v2/models/aaa03c23b3724a16a56b629203edc62c/versions", "/v2/models/%zz", "/", "/v2", "/v2/models/searches/outputs",
@@ -120,7 +120,7 @@ func checkServe(t *testing.T, serve apitest.Server, r api.Request) api.Response 
 	t.Helper()
 	got := serve(r)
 	if got.Status == 200 && got.ContentType == "image/jpeg" {
-		return got // a thumbnail
+		return got // a thumbnail or a rendition
 	}
 	var top map[string]json.RawMessage
 	var status struct {

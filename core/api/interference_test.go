@@ -194,7 +194,7 @@ func (w wanderer) call() api.Request {
 	case 18:
 		return of("POST", w.of("/workflows", "/workflows/flow/results"), fmt.Sprintf(`{"workflows":[{"id":"flow","nodes":[{"model":{"id":%q}}]}],"inputs":[{"id":"a","data":{"image":%s}}]}`, w.of("heat", color), w.image()))
 	}
-	r := of("GET", w.of("/inputs", "/inputs/status", "/inputs/"+w.input(), "/inputs/"+w.input()+"/outputs", "/inputs/"+w.input()+"/thumbnail", "/inputs/"+w.input()+"/source",
+	r := of("GET", w.of("/inputs", "/inputs/status", "/inputs/"+w.input(), "/inputs/"+w.input()+"/outputs", "/inputs/"+w.input()+"/thumbnail", "/inputs/"+w.input()+"/rendition", "/inputs/"+w.input()+"/source",
 		"/concepts", "/concepts/"+w.concept(), "/models", "/models/"+w.own()+"/output_info", "/models/"+w.own()+"/inputs", "/models/"+w.own()+"/versions", "/workflows", "/myscopes"), "")
 	r.Query = w.of("", "page=2&per_page=1", "per_page=1000")
 	return r

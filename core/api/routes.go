@@ -54,6 +54,7 @@ var routes = []route{
 	row("GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, inputs.Outputs),
 	row("PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, inputs.PatchOutputs),
 	row("GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, inputs.Thumbnail).cached(inputs.HasThumbnail),
+	row("GET", "/inputs/{input_id}/rendition", "", auth.NeedInputs, inputs.Rendition).cached(inputs.HasRendition),
 	row("GET", "/inputs/{input_id}/source", "", auth.NeedInputs, inputs.Source),
 	row("GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, inputs.History),
 	row("GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, inputs.Duplicates),

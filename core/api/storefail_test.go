@@ -53,6 +53,7 @@ func TestStoreFails(t *testing.T) {
 		{"GET", "/v2/inputs/status", ""},
 		{"GET", "/v2/inputs/r/outputs", ""},
 		{"GET", "/v2/inputs/r/thumbnail", ""},
+		{"GET", "/v2/inputs/r/rendition", ""},
 		{"PATCH", "/v2/inputs", `{"inputs":[{"id":"r","data":{}}]}`},
 		{"DELETE", "/v2/inputs", `{"ids":["none"]}`},
 	} {

@@ -112,15 +112,15 @@ func (a *Analyser) analyse(
 		}
 		out.Has |= WantThumb
 	}
-	if w&WantPicture != 0 {
-		img, err := image(raster.View{Crop: c, MaxSide: raster.MaxResultSide})
+	if pictures := w & (WantPicture | WantRendition); pictures != 0 {
+		img, err := image(raster.View{Crop: c, MaxSide: pictures.side()})
 		if err != nil {
 			return Analysis{}, err
 		}
 		if out.Picture, err = a.jpeg(img, pictureQuality); err != nil {
 			return Analysis{}, err
 		}
-		out.Has |= WantPicture
+		out.Has |= pictures
 	}
 	return out, nil
 }

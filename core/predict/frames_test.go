@@ -49,7 +49,7 @@ func jpegAndPlanes(t *testing.T) ([]byte, raster.Planes) {
 func TestAnalysePlanes(t *testing.T) {
 	a := tinySet(t).NewAnalyser(raster.Limits{})
 	file, p := jpegAndPlanes(t)
-	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture, WantConcepts | WantColors | WantThumb | WantPicture} {
+	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture, WantRendition, WantConcepts | WantColors | WantThumb | WantPicture} {
 		want, err := a.Analyse(file, raster.Crop{}, w)
 		if err != nil {
 			t.Fatal(err)

@@ -44,11 +44,12 @@ type Want uint8
 
 // The parts of an analysis.
 const (
-	WantConcepts Want = 1 << iota // Embedding, General and Food; costs one run of the network
-	WantColors                    // Colors
-	WantThumb                     // Thumb
-	WantCells                     // Cells; costs one run of the network, and one of its end for each cell
-	WantPicture                   // Picture
+	WantConcepts  Want = 1 << iota // Embedding, General and Food; costs one run of the network
+	WantColors                     // Colors
+	WantThumb                      // Thumb
+	WantCells                      // Cells; costs one run of the network, and one of its end for each cell
+	WantPicture                    // Picture, in full size
+	WantRendition                  // Picture, with sides of at most RenditionSide pixels unless WantPicture is set, too
 )
 
 // Analysis is the result of analysing a picture. The slices belong to the caller.
@@ -60,5 +61,5 @@ type Analysis struct {
 	Colors    []ColorShare
 	Thumb     []byte // JPEG with sides of at most ThumbnailSide pixels, the same bytes on every host
 	Cells     Cells  // cells of the centred square
-	Picture   []byte // JPEG in full size, upright
+	Picture   []byte // JPEG, upright
 }

@@ -11,6 +11,17 @@ import (
 // ThumbnailSide is the longest side of a thumbnail in pixels. A smaller picture keeps its size.
 const ThumbnailSide = 320
 
+// RenditionSide is the longest side in pixels of the JPEG that pages show instead of an original that their browser cannot draw.
+const RenditionSide = 2048
+
+// side returns the longest side of a Picture in pixels.
+func (w Want) side() int {
+	if w == WantRendition {
+		return RenditionSide
+	}
+	return raster.MaxResultSide
+}
+
 // thumbnailQuality is the JPEG quality of a thumbnail, from 1 to 100. A photograph then takes about 12 KB.
 const thumbnailQuality = 80
 

@@ -30,6 +30,7 @@ func gradient(t *testing.T, w, h int) []byte {
 	return b.Bytes()
 }
 
+// TestThumbnail checks the sizes of thumbnails and renditions.
 func TestThumbnail(t *testing.T) {
 	set, err := Load(bundles(t, tinyParts(t), publicManifests(tinySize, 6, 2)))
 	if err != nil {
@@ -70,6 +71,15 @@ func TestThumbnail(t *testing.T) {
 				t.Errorf("bytes have hash %x, want %s", sum, tt.sum)
 			}
 		})
+	}
+	for w, width := range map[Want]int{WantPicture: 2100, WantRendition: RenditionSide, WantPicture | WantRendition: 2100} {
+		out, err := a.Analyse(gradient(t, 2100, 10), raster.Crop{}, w)
+		if err != nil || out.Has != w {
+			t.Fatalf("parts %b: has %b, %v", w, out.Has, err)
+		}
+		if c, err := jpeg.DecodeConfig(bytes.NewReader(out.Picture)); err != nil || c.Width != width {
+			t.Errorf("parts %b: %d pixels wide, %v, want %d", w, c.Width, err, width)
+		}
 	}
 	if _, err := a.Analyse([]byte("no picture"), raster.Crop{}, WantThumb); !errors.Is(err, raster.ErrUnsupported) {
 		t.Errorf("no picture: %v", err)

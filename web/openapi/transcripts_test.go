@@ -93,8 +93,8 @@ func TestTranscripts(t *testing.T) {
 	for key := range oddities {
 		t.Errorf("%s: no such exchange, or it was refused", key)
 	}
-	// Transcripts are text and contain no thumbnail, and the hash of a source depends on its picture. TestExamples makes these two calls.
-	answered["readThumbnail"], answered["readSource"] = true, true
+	// Transcripts are text and contain no JPEG, and the hash of a source depends on its picture. TestExamples makes these calls.
+	answered["readThumbnail"], answered["readRendition"], answered["readSource"] = true, true, true
 	for _, path := range doc.Paths.Map() {
 		for _, op := range path.Operations() {
 			if !answered[op.OperationID] && !protocol(op) && !ofCopy(op) { // TestCopies makes these calls

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -74,9 +75,20 @@ type Host struct {
 	Options
 	networks map[[32]byte]*Network // by base
 	Heads    heads                 // heads of custom models
-	Limiters limiters
-	pictures sync.Pool // *[]byte: buffers of decoded pictures
+	// Renditions are JPEGs of stored pictures, for pages whose browser cannot draw the pictures.
+	Renditions *recent[RenditionKey, []byte]
+	Limiters   limiters
+	pictures   sync.Pool // *[]byte: buffers of decoded pictures
 }
+
+// RenditionKey names the rendition of a picture in an application.
+type RenditionKey struct {
+	App     catalog.AppID
+	Picture blob.Hash
+}
+
+// maxRenditionBytes is the approximate maximum size of the cached renditions. A rendition has about 1 MB, and browsers store it, too.
+const maxRenditionBytes = 16 << 20
 
 // limiters limit the rates of callers.
 type limiters struct {
@@ -151,7 +163,10 @@ func NewHost(o Options) (*Host, error) {
 	case o.KeepPredicted < 0:
 		return nil, fmt.Errorf("%w: KeepPredicted is negative: %v", ErrOptions, o.KeepPredicted)
 	}
-	h := &Host{networks: map[[32]byte]*Network{}, Limiters: newLimiters(&o)}
+	h := &Host{
+		networks: map[[32]byte]*Network{}, Limiters: newLimiters(&o),
+		Heads: heads{newRecent[blob.Hash, *LoadedHead](maxHeadBytes)}, Renditions: newRecent[RenditionKey, []byte](maxRenditionBytes),
+	}
 	h.Options = o
 	for _, m := range append(o.Older[:len(o.Older):len(o.Older)], o.Models) {
 		h.networks[m.Base()] = newNetwork(m)

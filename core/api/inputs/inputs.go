@@ -1,5 +1,5 @@
 // Package inputs has the calls about an application's pictures. They add, list, change and delete inputs, and read their stored outputs,
-// history, thumbnails and duplicates. A call adds or changes many inputs in one write, and each has a separate status.
+// history, thumbnails, renditions and duplicates. A call adds or changes many inputs in one write, and each has a separate status.
 // Package show has the code for inputs that other resources use too.
 package inputs
 

@@ -163,6 +163,13 @@ var operations = []operation{
 			"not count as a call.",
 	},
 	{
+		method: "GET", path: "/inputs/{input_id}/rendition", id: "readRendition", tag: "Inputs", picture: true,
+		summary: "Get a rendition of the picture of an input",
+		note: "Returns a JPEG of the whole picture, upright, with at most 2,048 pixels on the longer side. Show it where a browser cannot draw " +
+			"the original, such as a HEIC or TIFF file. The server makes the JPEG at the first request and caches it. The call fails with 404 until " +
+			"the picture has been analysed. A browser may store the JPEG, as for the thumbnail.",
+	},
+	{
 		method: "GET", path: "/inputs/{input_id}/source", id: "readSource", tag: "Inputs",
 		summary: "Get the source of an input, for exports",
 		note: "Returns what an export needs: the original URL of the input, the URL of its stored picture and the corrections of its " +
