@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,12 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestVideos predicts each film of ../shared/video at an origin, at an edge that has a replica of the application, and at a standalone
-// edge. The status is as in outcomes.tsv. At least 98 % of the frames show a concept that labels.tsv lists. All three answers have the same
-// bytes of status and data.
-func TestVideos(t *testing.T) {
-	testkit.Nightly(t)
-	films := testkit.DataPath(t, "video")
+// threeHosts starts an origin, an edge that has a replica of its application, and a standalone edge.
+func threeHosts(t *testing.T) map[string]*client {
+	t.Helper()
 	process.Make(t, "bin/ffmpreg.wasm.gz")
 	module := filepath.Join(testkit.Root(t), "bin", "ffmpreg.wasm.gz")
 	binary := own(t)
@@ -39,6 +37,84 @@ func TestVideos(t *testing.T) {
 	apart := folder(t, binary)
 	_, ownKey, _ := owner(t, binary, apart, "alone")
 	alone := serve(t, binary, apart, "--video-module", module)
+	return map[string]*client{"origin": hub.as(t, key), "the joined edge": edge.as(t, key), "the edge alone": alone.as(t, ownKey)}
+}
+
+// TestFormats predicts the pictures of ../shared/field in formats that a module decodes, and small files that libheif, libavif and libjxl
+// wrote, at an origin, an edge that has a replica of the application, and a standalone edge. The expected concept has at least its value, and
+// all three answers have the same bytes of status and data.
+func TestFormats(t *testing.T) {
+	testkit.Nightly(t)
+	table, err := os.ReadFile(testkit.DataPath(t, "field", "expected.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]float64{} // least value of the concept insect
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Split(line, "\t"); f[1] == "modern" {
+			if files[testkit.DataPath(t, "field", f[0])], err = strconv.ParseFloat(f[6], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, pattern := range []string{"heif/testdata/*.*", "testdata/jxl/*.*"} {
+		names, err := filepath.Glob(filepath.Join(testkit.Root(t), "core", "predict", "raster", pattern))
+		if err != nil || len(names) == 0 {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			files[name] = 0
+		}
+	}
+	hosts := threeHosts(t)
+	for name, least := range files {
+		picture, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := map[string]string{}
+		for host, c := range hosts {
+			_, answer, err := c.do("POST", "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", object{
+				"inputs": []object{{"data": object{"image": object{"base64": base64.StdEncoding.EncodeToString(picture)}}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := at(t, answer, "outputs", 0).(map[string]any)
+			text, err := json.Marshal([]any{out["status"], out["data"]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers[host] = string(text)
+			if code := fmt.Sprint(at(t, out, "status", "code")); code != "10000" {
+				t.Errorf("%s at %s: status %s, %v", filepath.Base(name), host, code, at(t, out, "status", "details"))
+				continue
+			}
+			var value float64
+			for _, c := range at(t, out, "data", "concepts").([]any) {
+				if c := c.(map[string]any); c["name"] == "insect" {
+					value = c["value"].(float64)
+				}
+			}
+			if value < least {
+				t.Errorf("%s at %s: insect %v, want at least %v", filepath.Base(name), host, value, least)
+			}
+		}
+		for host, answer := range answers {
+			if answer != answers["origin"] {
+				t.Errorf("%s: %s answers\n%s\nthe origin\n%s", filepath.Base(name), host, answer, answers["origin"])
+			}
+		}
+	}
+}
+
+// TestVideos predicts each film of ../shared/video at an origin, at an edge that has a replica of the application, and at a standalone
+// edge. The status is as in outcomes.tsv. At least 98 % of the frames show a concept that labels.tsv lists. All three answers have the same
+// bytes of status and data.
+func TestVideos(t *testing.T) {
+	testkit.Nightly(t)
+	films := testkit.DataPath(t, "video")
+	hosts := threeHosts(t)
 	predict := func(c *client, film string) (code string, frames map[int][]string, compared string) {
 		bytes, err := os.ReadFile(filepath.Join(films, film))
 		if err != nil {
@@ -96,7 +172,7 @@ func TestVideos(t *testing.T) {
 	var expected, missed int // frames with a label
 	for _, row := range rows("outcomes.tsv") {
 		film, want := row[0], row[1]
-		code, frames, answer := predict(hub.as(t, key), film)
+		code, frames, answer := predict(hosts["origin"], film)
 		if code != want {
 			t.Errorf("%s: status %s, want %s", film, code, want)
 		}
@@ -115,7 +191,7 @@ func TestVideos(t *testing.T) {
 				t.Logf("%s at %d ms: %v, want one of %v", film, ms, frames[ms], names)
 			}
 		}
-		for host, c := range map[string]*client{"the joined edge": edge.as(t, key), "the edge alone": alone.as(t, ownKey)} {
+		for host, c := range hosts {
 			if _, _, other := predict(c, film); other != answer {
 				t.Errorf("%s: %s answers\n%s\nthe origin\n%s", film, host, other, answer)
 			}
