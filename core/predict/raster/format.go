@@ -19,9 +19,10 @@ const (
 	formatTIFF
 	formatHEIC
 	formatAVIF
+	formatJXL
 )
 
-var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff", "heic", "avif"}
+var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff", "heic", "avif", "jxl"}
 
 func (f format) String() string { return formatNames[f] }
 
@@ -70,8 +71,8 @@ var signatures = [...]signature{
 	{"OggS", FileType{"Ogg", "video/ogg", Video, false}},
 	{"FLV\x01", FileType{"FLV", "video/x-flv", Video, false}},
 
-	{"\xff\x0a", FileType{"JPEG XL", "image/jxl", Picture, false}},
-	{"????JXL \r\n\x87\n", FileType{"JPEG XL", "image/jxl", Picture, false}},
+	{"\xff\x0a", FileType{"jxl", "image/jxl", Picture | Video, true}},
+	{"????JXL \r\n\x87\n", FileType{"jxl", "image/jxl", Picture | Video, true}},
 	{"????jP  \r\n\x87\n", FileType{"JPEG 2000", "image/jp2", Picture, false}},
 	{"\xff\x4f\xff\x51", FileType{"JPEG 2000", "image/jp2", Picture, false}},
 	{"8BPS", FileType{"Photoshop document", "image/vnd.adobe.photoshop", Picture, false}},
@@ -145,7 +146,7 @@ func (videoFormat) Unwrap() error { return ErrUnsupported }
 // sniff recognises the format of a picture. For other files the error has the name of their type, if it is known, and
 // advice to the user.
 func sniff(b []byte) (format, error) {
-	const advice = "convert it to JPEG, PNG, GIF, WebP, BMP, TIFF, HEIC or AVIF"
+	const advice = "convert it to JPEG, PNG, GIF, WebP, BMP, TIFF, HEIC, AVIF or JPEG XL"
 	t := Recognise(b)
 	switch {
 	case len(b) == 0:

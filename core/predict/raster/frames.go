@@ -70,7 +70,7 @@ func (f *Frames) Len() int {
 	if f.decode == nil {
 		return 1
 	}
-	return int(f.head.last/f.sample) + 1
+	return f.head.pictures(f.sample)
 }
 
 // Next moves to the next picture and returns its time. It returns io.EOF after the last one.
@@ -163,6 +163,9 @@ type timeline struct {
 	end     time.Duration // time at which the last frame's delay ends
 	painted int64         // pixels of all frames
 }
+
+// pictures returns the number of multiples of sample from 0 up to the time at which the last frame appears.
+func (t *timeline) pictures(sample time.Duration) int { return int(t.last/sample) + 1 }
 
 func (t *timeline) add(w, h int, delay time.Duration) {
 	t.frames++

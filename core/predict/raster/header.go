@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict/raster/heif"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+	"github.com/sightline-dev/sightline/core/predict/raster/jxl"
 )
 
 // header holds the declarations of a picture's headers, checked against the limits.
@@ -20,6 +21,7 @@ type header struct {
 	jpeg          jpg.Config
 	planes        bool // a TIFF of YCbCr or JPEG
 	heif          *heif.Picture
+	jxl           jxl.Info
 }
 
 // Inspect reads a picture's headers. It decodes nothing and allocates nothing in proportion to
@@ -68,6 +70,8 @@ func inspect(picture []byte, l Limits) (header, error) {
 		err = h.readTIFF(picture, l)
 	case formatHEIC, formatAVIF:
 		err = h.readHEIF(picture, l)
+	case formatJXL:
+		err = h.readJXL(picture, l)
 	}
 	if err != nil {
 		return header{}, fmt.Errorf("%s: %w", f, err)

@@ -17,35 +17,52 @@ type Module uint8
 // The modules.
 const (
 	FFmpeg Module = iota // one stream of coded tiles, without a container
+	JPEGXL               // a JPEG XL file
 )
 
 // Run is a run of a decoding module.
 type Run struct {
 	Module Module
-	Format string // of Input, as FFmpeg calls it: hevc or obu
+	Format string // of Input, as FFmpeg calls it: hevc or obu; for JPEG XL the output: see jxl.go
 	Input  []byte
-	Bytes  int // size of the output: the planes of each tile, one tile after the other
+	Bytes  int // size of the output; of FFmpeg's: the planes of each tile, one tile after the other
 }
 
-// Still is a picture that a decoding module must decode: a HEIC or an AVIF. A host runs the module for each of [Still.Runs], in
+// Still is a picture that a decoding module must decode: a HEIC, an AVIF or a JPEG XL. A host runs the module for each of [Still.Runs], in
 // another process or a worker, and passes the outputs to [Still.Planes].
-type Still struct{ heif *heif.Picture }
+type Still struct {
+	heif *heif.Picture // nil: a JPEG XL
+	jxl  jxlPicture
+}
+
+// NeedsModule reports whether a file that begins with b is a picture for [ReadStill].
+func NeedsModule(b []byte) bool {
+	switch Recognise(b).Name {
+	case formatHEIC.String(), formatAVIF.String(), formatJXL.String():
+		return true
+	}
+	return false
+}
 
 // ReadStill reads the headers of a picture. It returns nil if this package decodes the picture itself, and for files that are not
 // pictures. The error wraps ErrCorrupt, ErrUnsupported or ErrTooLarge. The Still borrows picture.
 func ReadStill(picture []byte, l Limits) (*Still, error) {
-	if t := Recognise(picture); t.Name != formatHEIC.String() && t.Name != formatAVIF.String() {
+	if !NeedsModule(picture) {
 		return nil, nil
 	}
-	h, err := inspect(picture, l.WithDefaults())
+	l = l.WithDefaults()
+	h, err := inspect(picture, l)
 	if err != nil {
 		return nil, err
 	}
-	return &Still{h.heif}, nil
+	return &Still{h.heif, jxlPicture{h.jxl, picture, l}}, nil
 }
 
 // Runs returns the runs for the picture and, if it has one, for its alpha channel.
 func (s *Still) Runs() ([]Run, error) {
+	if s.heif == nil {
+		return []Run{s.jxl.run("first", s.jxl.bytes())}, nil
+	}
 	var runs []Run
 	for _, p := range s.pictures() {
 		input, err := p.Stream()
@@ -62,6 +79,19 @@ func (s *Still) Runs() ([]Run, error) {
 	return runs, nil
 }
 
+// Decode passes the runs to decode, which returns their outputs, and assembles the outputs.
+func (s *Still) Decode(decode func([]Run) ([][]byte, error)) (Planes, error) {
+	runs, err := s.Runs()
+	if err != nil {
+		return Planes{}, err
+	}
+	outputs, err := decode(runs)
+	if err != nil {
+		return Planes{}, err
+	}
+	return s.Planes(outputs)
+}
+
 func (s *Still) pictures() []*heif.Picture {
 	if s.heif.Alpha == nil {
 		return []*heif.Picture{s.heif}
@@ -72,6 +102,9 @@ func (s *Still) pictures() []*heif.Picture {
 // Planes assembles the outputs of the runs. A picture with an alpha channel is composited over white and gets 8 bits. The result may share
 // the memory of the outputs. The error wraps ErrCorrupt if an output has another size than its run.
 func (s *Still) Planes(outputs [][]byte) (Planes, error) {
+	if s.heif == nil {
+		return s.jxl.planes(outputs)
+	}
 	var all []Planes
 	for i, p := range s.pictures() {
 		tile := tilePlanes(p)
