@@ -91,7 +91,7 @@ shots: build ## pictures of the pages in the states that the design has drawn, i
 # second program is built. Without a folder for the result, the servers compile.
 run demo: export PRECOMPILE := yes
 
-build: web wasm bin/ffmpreg.wasm.gz ## the two programs and the decoder of videos, into bin/
+build: web wasm bin/ffmpreg.wasm.gz bin/jpegxl.wasm.gz ## the two programs and the decoders of videos and pictures, into bin/
 	@echo 'build: bin/sightline'
 	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
 	@if [ -n "$$PRECOMPILE" ]; then bin/sightline precompile >/dev/null & fi; \
@@ -99,7 +99,7 @@ build: web wasm bin/ffmpreg.wasm.gz ## the two programs and the decoder of video
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge && \
 	if [ -n "$$PRECOMPILE" ]; then bin/sightline-edge precompile >/dev/null || echo 'build: the modules are not compiled'; wait; fi
 
-# An archive has both programs, the decoder of videos, the licences, and an SBOM of each program and of the pages.
+# An archive has both programs, the decoders of videos and pictures, the licences, and an SBOM of each program and of the pages.
 release: ## archives of the programs for linux on amd64 and arm64, and their SHA-256 sums, into bin/release
 	@$(MAKE) --no-print-directory RELEASE=1 build
 	@rm -rf bin/release && mkdir -p bin/release
@@ -112,7 +112,7 @@ release: ## archives of the programs for linux on amd64 and arm64, and their SHA
 			bin/cyclonedx-gomod bin -json -licenses -version $(VERSION) -output $$dir/$${program#*:}.cdx.json $$dir/$${program#*:} 2>bin/release/log || { cat bin/release/log; exit 1; }; \
 		done; \
 		(cd web && npm sbom --omit dev --sbom-format cyclonedx) >$$dir/pages.cdx.json || exit 1; \
-		cp bin/ffmpreg.wasm.gz bin/ffmpreg.LICENSE LICENSE NOTICE CHANGELOG.md $$dir && \
+		cp bin/ffmpreg.wasm.gz bin/ffmpreg.LICENSE bin/jpegxl.wasm.gz bin/jpegxl.LICENSE LICENSE NOTICE CHANGELOG.md $$dir && \
 		tar -C bin/release --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$$(git log -1 --format=%ct)" -cf - $$name | gzip -9n >bin/release/$$name.tar.gz && \
 		rm -r $$dir || exit 1; \
 	done
@@ -130,16 +130,25 @@ wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm &: $(shell find wasm/simd 
 	@echo 'build: the modules of its kernels'
 	@$(GO) run ./wasm/simd/cmd wasm/dist/kernels.wasm wasm/dist/kernels-relaxed.wasm
 
-# The decoding module is a program of its own under the GPL-3: it is taken out of its Go module, and never imported.
-bin/ffmpreg.wasm.gz: origin/server/video/module.go
-	@echo 'build: the decoding module of videos'
+# A decoding module is a program of its own, FFmpeg under the GPL-3 and libjxl under the 3-Clause BSD License: it is taken out of its Go
+# module, and never imported. $(call extract,constants in module.go,licence,file)
+define extract
 	@mkdir -p bin
 	@fact() { sed -n 's/^.*'"$$1"' *= "\([^"]*\)".*/\1/p' $<; }; \
-	json=$$($(GO) -C / mod download -json "$$(fact moduleSource)") || { echo "$$json" >&2; exit 1; }; \
+	json=$$($(GO) -C / mod download -json "$$(fact $(1)Source)") || { echo "$$json" >&2; exit 1; }; \
 	dir=$$(sed -n 's/^.*"Dir": "\(.*\)".*/\1/p' <<<"$$json") && \
-	sha256sum --quiet -c <<<"$$(fact moduleSHA256)  $$dir/embed/ffmpreg.wasm.gz" && \
-	install -m 644 "$$dir/LICENSE" bin/ffmpreg.LICENSE && \
-	install -m 644 "$$dir/embed/ffmpreg.wasm.gz" $@
+	sha256sum --quiet -c <<<"$$(fact $(1)SHA256)  $$dir/$(3)" && \
+	install -m 644 "$$dir/$(2)" $(@:.wasm.gz=.LICENSE) && \
+	install -m 644 "$$dir/$(3)" $@
+endef
+
+bin/ffmpreg.wasm.gz: origin/server/video/module.go
+	@echo 'build: the decoding module of videos'
+	$(call extract,module,LICENSE,embed/ffmpreg.wasm.gz)
+
+bin/jpegxl.wasm.gz: origin/server/video/module.go
+	@echo 'build: the decoding module of JPEG XL'
+	$(call extract,jxl,lib/LICENSE.libjxl,lib/decode.wasm.gz)
 
 web: ## the pages and their runtime, into web/dist and web/runtime/served/dist
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -j2 web/dist/index.html web/runtime/served/dist/index.js; \

@@ -1,6 +1,7 @@
-// Package film has the rules for decoding a film by FFmpeg: the two command lines, the limits, and the errors for callers. It starts
-// no program: a server runs FFmpeg in another process, and a page runs it in a worker.
+// Package film has the rules for decoding a film, or the stream of a picture, by FFmpeg: the command lines, the limits, and the errors for
+// callers. It starts no program: a server runs FFmpeg in another process, and a page runs it in a worker.
 //
+//	raster.Run ──▶ StreamArgs ──▶ ffmpeg ──▶ planes of a picture's tiles
 //	ProbeArgs ──▶ ffprobe ──JSON──▶ ReadProbe, Check ──▶ Film, DecodeArgs ──▶ ffmpeg ──▶ planes of Film.Frames frames
 package film
 
@@ -65,6 +66,22 @@ func TooLong(limit time.Duration, frames int, w api.Video) error {
 // TooMuchMemory returns the fault of a film for which FFmpeg asked for more than MaxMemory.
 func TooMuchMemory() error {
 	return TooLarge("video takes more than %d MB of memory to decode", MaxMemory>>20)
+}
+
+// PictureTime is the time limit for decoding a picture.
+const PictureTime = 30 * time.Second
+
+// PictureError returns the fault of a picture that a decoder failed to decode.
+func PictureError() error { return CorruptError("picture damaged: it cannot be decoded") }
+
+// PictureTooLong returns the fault of a picture that took longer to decode than limit.
+func PictureTooLong(limit time.Duration) error {
+	return TooLarge("picture takes more than %v to decode", limit)
+}
+
+// PictureTooMuchMemory returns the fault of a picture for which a decoder asked for more than MaxMemory.
+func PictureTooMuchMemory() error {
+	return TooLarge("picture takes more than %d MB of memory to decode", MaxMemory>>20)
 }
 
 // far returns the time of the last of the given number of frames, as text.

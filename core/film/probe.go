@@ -210,6 +210,14 @@ func (f *Film) DecodeArgs(input string, w api.Video) []string {
 	}
 }
 
+// StreamArgs returns the arguments with which ffmpeg writes the planes of all pictures in a raw stream of a [raster.Run]'s format.
+func StreamArgs(input, format string) []string {
+	return []string{
+		"-hide_banner", "-loglevel", "error", "-xerror", "-err_detect", "explode", "-threads", "1", "-protocol_whitelist", "file,pipe",
+		"-f", format, "-i", input, "-map", "0:v:0", "-fps_mode", "passthrough", "-f", "rawvideo", "pipe:1",
+	}
+}
+
 // orientation returns the EXIF orientation of a stream's display matrix, rounded to the next right angle.
 func orientation(s *stream) int {
 	for _, matrix := range s.Matrices {

@@ -77,7 +77,7 @@ func TestPredictFilm(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the cache folder: %v, %v", info, err)
 	}
-	if _, err := os.Stat(filepath.Join(cache, "sightline", server.DecoderCode, video.CodeName())); err != nil {
+	if _, err := os.Stat(filepath.Join(cache, "sightline", server.DecoderCode, video.CodeNames()[0])); err != nil {
 		t.Errorf("the compiled module: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/origin/server/system"
@@ -77,8 +78,8 @@ func (c CodeCache) Has(name string) bool {
 // otherwise compiles it again.
 const keepCode = 30 * 24 * time.Hour
 
-// Prune deletes old files that are not the compiled form of a module.
-func (c CodeCache) Prune(name string) (err error) {
+// Prune deletes old files except those with these names, the compiled forms of modules.
+func (c CodeCache) Prune(names ...string) (err error) {
 	folder, err := system.OpenFolder(c.Dir)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (c CodeCache) Prune(name string) (err error) {
 	entries, err := fs.ReadDir(folder.FS(), ".")
 	for _, entry := range entries {
 		info, failed := entry.Info()
-		if failed != nil || entry.Name() == name || entry.IsDir() || entry.Name() == "LOCK" || system.Now().Sub(info.ModTime()) < keepCode {
+		if failed != nil || slices.Contains(names, entry.Name()) || entry.IsDir() || entry.Name() == "LOCK" || system.Now().Sub(info.ModTime()) < keepCode {
 			continue
 		}
 		err = errors.Join(err, folder.RemoveAll(entry.Name()))

@@ -36,7 +36,7 @@ func newDecoder(s *Settings, log *slog.Logger) (*video.Decoder, error) {
 		if code.Shared {
 			o.Scratch = os.TempDir()
 		}
-		if err := code.Prune(video.CodeName()); err != nil {
+		if err := code.Prune(video.CodeNames()...); err != nil {
 			log.Warn("cannot remove old compiled decoders of videos", "error", err)
 		}
 	}
@@ -64,7 +64,7 @@ func PrecompileDecoder(ctx context.Context, c DecoderCompilation) (folder string
 		return "", false, err
 	}
 	compiled, err = d.Prepare(ctx)
-	return code.Dir, compiled, errors.Join(err, code.Prune(video.CodeName()))
+	return code.Dir, compiled, errors.Join(err, code.Prune(video.CodeNames()...))
 }
 
 // prepareVideos compiles the decoding module, so that the first video need not wait for it.

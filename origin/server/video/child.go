@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 
 	"github.com/sightline-dev/sightline/core/film"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
@@ -34,7 +35,7 @@ const Command = "decode-video"
 
 // Names and limits that parent and child share.
 const (
-	filmDescriptor = "3"  // descriptor of the film in the child
+	filmDescriptor = "3"  // descriptor of the film, or of a picture, in the child
 	moduleInput    = "in" // name of the film for the module, which has no other file
 
 	messageOutput = 'o'
@@ -46,6 +47,7 @@ const (
 
 // setup has the paths and the limits for the child.
 type setup struct {
+	Which   raster.Module
 	Module  string // path of the module's file
 	Cache   string // folder of compiled modules; empty: no cache
 	Scratch string // temporary folder of this child only
@@ -55,7 +57,7 @@ type setup struct {
 
 // request is the parent's request for one run of the module.
 type request struct {
-	Args []string // arguments, starting with the program's name
+	Args []string // arguments, starting with the program's name; of a reactor: see react
 }
 
 // result is the outcome of a run.
@@ -78,7 +80,7 @@ type child struct {
 
 // startChild starts this program as the child and sends it the setup.
 func (s *session) startChild() (*child, error) {
-	o := setup{Module: s.d.o.Module, Key: s.d.o.Key, Memory: film.MaxMemory}
+	o := setup{Which: s.module, Module: s.d.file(s.module), Key: s.d.o.Key, Memory: film.MaxMemory}
 	clean := func() {}
 	if s.d.o.Cache != "" {
 		scratch, done, err := system.TempFolder(cmp.Or(s.d.o.Scratch, s.d.o.Cache))
@@ -117,7 +119,7 @@ func (c *child) run(args []string, use func(io.Reader) error) error {
 		c.kill(nil)
 		return c.end(err)
 	case o.result.Module != "":
-		c.s.d.o.Log.Warn("videos cannot be decoded", "error", o.result.Module)
+		c.s.d.o.Log.Warn("a decoding module cannot run", "error", o.result.Module)
 		return film.UnsupportedError("%s", o.result.Module)
 	case o.result.Code != 0 || o.result.Memory:
 		return &exitError{o.result.Memory, fmt.Sprintf("exit code %d: %s", o.result.Code, o.result.Text)}
@@ -222,7 +224,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, files oneFile, exit
 			ended.Module = err.Error()
 		} else {
 			log := &tail{}
-			code, err := command.Run(ctx, r.Args, files, messages{out}, log)
+			code, err := o.run(ctx, command, r.Args, files, out, log)
 			ended = result{Code: code, Memory: errors.Is(err, host.ErrMemory), Text: log.String()}
 			if err != nil {
 				ended.Code, ended.Text = max(ended.Code, 1), ended.Text+"\n"+err.Error()
@@ -239,9 +241,17 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, files oneFile, exit
 	return nil
 }
 
+// run runs the module once. The output goes to out.
+func (o *setup) run(ctx context.Context, command *host.Command, args []string, files oneFile, out, log io.Writer) (code uint32, err error) {
+	if o.Which == raster.JPEGXL {
+		return 0, react(ctx, command, args, files.file, messages{out})
+	}
+	return command.Run(ctx, args, files, messages{out}, log)
+}
+
 // compile compiles the module, or loads it from the cache.
 func (o *setup) compile(ctx context.Context) (*host.Command, error) {
-	module, err := readModule(o.Module)
+	module, err := readModule(o.Which, o.Module)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
@@ -79,7 +80,7 @@ func (b *bench) frames(t testing.TB, film []byte, w api.Video, yield func(Frame)
 	t.Helper()
 	if b.left--; b.s == nil || b.s.child.closed || b.left < 0 {
 		b.close(t)
-		s, err := b.d.start(t.Context(), b.file)
+		s, err := b.d.start(t.Context(), raster.FFmpeg, b.file, b.d.o.Time)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ var (
 	errTime   = errors.New("time is up")
 	errStart  = errors.New("start a decoder")
 	errEnough = errors.New("no more output is wanted")
+	errMore   = errors.New("more output than expected")
 )
 
 // exitError is the error of a run of FFmpeg that failed.

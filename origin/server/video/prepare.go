@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
@@ -32,14 +33,47 @@ type preparation struct {
 	percent int           // estimated progress of the running compilation
 }
 
-// Prepare compiles the decoding module unless the cache has it. If a compilation runs already, Prepare waits for it. Without a cache, and for a
-// system's FFmpeg, it does nothing. compiled reports whether this call compiled the module. Its error is that of ctx, or the reason why the
-// module cannot be compiled, which films return too.
+// Prepare compiles the decoding modules unless the cache has them. If a compilation runs already, Prepare waits for it. Without a cache, and for
+// a missing module and a system's FFmpeg, it does nothing. compiled reports whether this call compiled a module. Its error is that of ctx, or
+// the reason why a module cannot be compiled, which films and pictures return too.
 func (d *Decoder) Prepare(ctx context.Context) (compiled bool, err error) {
+	compiled, err = d.prepare(ctx)
+	if ctx.Err() != nil || d.o.Cache == "" || d.isCompiled(raster.JPEGXL) {
+		return compiled, err
+	}
+	failed := d.compileJXL(ctx)
+	return compiled || failed == nil, errors.Join(err, failed)
+}
+
+// compileJXL has a child compile the module of JPEG XL, in half a second, and store it in the cache. Pictures that come meanwhile do not wait:
+// their children compile it, too.
+func (d *Decoder) compileJXL(ctx context.Context) (err error) {
+	nothing, _, err := system.Open(os.DevNull) // instead of a picture
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, nothing.Close()) }()
+	s, err := d.start(ctx, raster.JPEGXL, nothing, compileTime)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	err = s.child.run(nil, func(out io.Reader) error {
+		_, err := io.Copy(io.Discard, out)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("decoder of JPEG XL: %w", err)
+	}
+	return nil
+}
+
+// prepare does what Prepare does for the module of videos.
+func (d *Decoder) prepare(ctx context.Context) (compiled bool, err error) {
 	p := &d.preparation
 	for {
 		p.mu.Lock()
-		if p.done || d.o.System != "" || d.o.Cache == "" || d.isCompiled() {
+		if p.done || d.o.System != "" || d.o.Cache == "" || d.isCompiled(raster.FFmpeg) {
 			p.done = true
 			p.mu.Unlock()
 			return false, nil
@@ -74,19 +108,21 @@ func (d *Decoder) Compiling() (percent int, running bool) {
 	return p.percent, p.running != nil
 }
 
-// isCompiled reports whether the cache has the module, or has nothing because the module is missing. It does not check the file's seal: a film
+// isCompiled reports whether the cache has a module, or has nothing because the module is missing. It does not check the file's seal: a film
 // compiles a damaged module again.
-func (d *Decoder) isCompiled() bool {
-	if _, _, err := system.ModTimeAndSize(filepath.Join(d.o.Cache, CodeName())); err == nil {
+func (d *Decoder) isCompiled(m raster.Module) bool {
+	if _, _, err := system.ModTimeAndSize(filepath.Join(d.o.Cache, codeName(m))); err == nil {
 		return true
 	}
-	_, _, err := system.ModTimeAndSize(d.o.Module)
+	_, _, err := system.ModTimeAndSize(d.file(m))
 	return err != nil
 }
 
-// CodeName returns the name of the file with the compiled module.
-func CodeName() string {
-	hash, err := hex.DecodeString(unpackedSHA256)
+// CodeNames returns the names of the files with the compiled modules. The first is that of the module of videos.
+func CodeNames() []string { return []string{codeName(raster.FFmpeg), codeName(raster.JPEGXL)} }
+
+func codeName(m raster.Module) string {
+	hash, err := hex.DecodeString(moduleInfos[m].unpacked)
 	if err != nil {
 		panic(err)
 	}
@@ -102,7 +138,7 @@ func (d *Decoder) compile(ctx context.Context) (compiled bool, err error) {
 		return false, ctx.Err()
 	case err == nil:
 		defer func() { err = errors.Join(err, release()) }()
-		if d.isCompiled() {
+		if d.isCompiled(raster.FFmpeg) {
 			return false, nil
 		}
 	}
@@ -112,7 +148,7 @@ func (d *Decoder) compile(ctx context.Context) (compiled bool, err error) {
 	}
 	defer nothing.Close()
 	begun := system.Now()
-	s := &session{d: d, ctx: ctx, film: nothing, limit: compileTime, left: compileTime, input: "/" + moduleInput}
+	s := &session{d: d, ctx: ctx, film: nothing, limit: compileTime, left: compileTime, input: "/" + moduleInput} // never a system's FFmpeg
 	if s.child, err = s.startChild(); err != nil {
 		return false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -95,13 +96,16 @@ func TestPrepareNothing(t *testing.T) {
 	}
 }
 
-// TestUnpackedModule compares the content of the module's file with its hash.
+// TestUnpackedModule compares the contents of the modules' files with their hashes.
 func TestUnpackedModule(t *testing.T) {
-	module, err := readModule(decoder(t, Options{}).o.Module)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum := sha256.Sum256(module); hex.EncodeToString(sum[:]) != unpackedSHA256 {
-		t.Errorf("the SHA-256 is %x", sum)
+	d := decoder(t, Options{})
+	for m, info := range moduleInfos {
+		module, err := readModule(raster.Module(m), d.file(raster.Module(m)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(module); hex.EncodeToString(sum[:]) != info.unpacked {
+			t.Errorf("the SHA-256 of module %d is %x", m, sum)
+		}
 	}
 }

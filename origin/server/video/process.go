@@ -17,26 +17,28 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/film"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
 
-// session decodes one film with one run of ffprobe and one of ffmpeg. With the module, one child process executes both runs. With a
-// system's FFmpeg, each run is a process.
+// session decodes one film with one run of ffprobe and one of ffmpeg, or one stream of a picture with one run of a module. With a module, one
+// child process executes all runs. With a system's FFmpeg, each run is a process.
 type session struct {
-	d     *Decoder
-	ctx   context.Context
-	film  *os.File
-	input string        // name of the film in FFmpeg's arguments
-	spent time.Duration // processor time of the processes that have ended
-	limit time.Duration // limit of the processor time
-	left  time.Duration // remaining time for which the host waits for output
-	child *child        // child that runs the module; nil: a system's FFmpeg, or not started
+	d      *Decoder
+	ctx    context.Context
+	module raster.Module
+	film   *os.File      // or the stream
+	input  string        // name of the film in FFmpeg's arguments
+	spent  time.Duration // processor time of the processes that have ended
+	limit  time.Duration // limit of the processor time
+	left   time.Duration // remaining time for which the host waits for output
+	child  *child        // child that runs the module; nil: a system's FFmpeg, or not started
 }
 
-// start begins a session. The caller must close it.
-func (d *Decoder) start(ctx context.Context, film *os.File) (*session, error) {
-	s := &session{d: d, ctx: ctx, film: film, limit: d.o.Time, left: d.o.Time, input: "/" + moduleInput}
-	if d.o.System != "" {
+// start begins a session with a limit of its time. The caller must close it.
+func (d *Decoder) start(ctx context.Context, m raster.Module, film *os.File, limit time.Duration) (*session, error) {
+	s := &session{d: d, ctx: ctx, module: m, film: film, limit: limit, left: limit, input: "/" + moduleInput}
+	if d.o.System != "" && m == raster.FFmpeg {
 		s.input = system.OpenDescriptor(filmDescriptor)
 		return s, nil
 	}

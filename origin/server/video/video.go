@@ -1,7 +1,9 @@
-// Package video extracts pictures from videos. FFmpeg decodes in a separate process. This package reads only the first 4 KiB of a film.
+// Package video extracts pictures from videos, and decodes pictures that package raster does not. FFmpeg and libjxl decode in a separate
+// process. This package reads only the first 4 KiB of a film.
 //
 //	film, a file ──▶ ffprobe ──JSON──▶ limits ──▶ ffmpeg ──planes, one frame at a time──▶ Frames
 //	                 └── the decoding module in a child process, under wazero; or a system's FFmpeg ──┘
+//	picture ──▶ raster.ReadStill ──runs──▶ ffmpeg or the module of JPEG XL, in the same way ──▶ raster.Still.Planes
 //
 // The module is a WASI program. The child that runs it is this program with the command decode-video. The child has the film and its
 // pipes. It has no environment, no data folder and no network. The parent does not trust the child: it checks every number against the
@@ -10,7 +12,7 @@
 //
 // The frame for the time i·SampleMS after the first shown frame is the last frame with a presentation time up to then.
 //
-// The package does not decode still pictures, GIF and animated WebP, and knows nothing of concepts.
+// The package does not decode other pictures and animations, and knows nothing of concepts.
 package video
 
 import (
@@ -64,6 +66,7 @@ type Decoder struct {
 	o       Options
 	slots   *shares.Shares // places for films that are decoded: half of the cores, at least minSlots
 	waiting *shares.Shares // places for films that wait for a slot
+	stills  *shares.Shares // places for pictures that are decoded: half of the cores, at least one
 
 	preparation preparation
 }
@@ -91,7 +94,10 @@ func New(o Options) (*Decoder, error) {
 			return nil, fmt.Errorf("folder of the compiled decoding module: %w", err)
 		}
 	}
-	return &Decoder{o: o, slots: shares.New(max(minSlots, int64(system.Cores())/2), 1), waiting: shares.New(waiting, 1)}, nil
+	half := int64(system.Cores()) / 2
+	return &Decoder{
+		o: o, slots: shares.New(max(minSlots, half), 1), waiting: shares.New(waiting, 1), stills: shares.New(max(1, half), max(1, half)),
+	}, nil
 }
 
 // tidy creates the folder of compiled modules. It deletes temporary folders that remained there when a process was killed.
@@ -148,10 +154,10 @@ func (d *Decoder) frames(ctx context.Context, file *os.File, w api.Video, yield 
 	if err := recognise(file); err != nil {
 		return err
 	}
-	if _, err := d.Prepare(ctx); err != nil && ctx.Err() != nil {
+	if _, err := d.prepare(ctx); err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s, err := d.start(ctx, file)
+	s, err := d.start(ctx, raster.FFmpeg, file, d.o.Time)
 	if err != nil {
 		return err
 	}

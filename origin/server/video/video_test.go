@@ -44,6 +44,7 @@ func decoder(t testing.TB, o Options) *Decoder {
 	t.Helper()
 	if o.System == "" && o.Module == "" {
 		targets.Make(t, "bin/ffmpreg.wasm.gz")
+		targets.Make(t, "bin/jpegxl.wasm.gz")
 		o.Module = filepath.Join(testkit.Root(t), "bin", ModuleFile)
 	}
 	if o.System == "" && o.Cache == "" {

@@ -1,0 +1,303 @@
+package video
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/film"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/testkit"
+)
+
+// jxlFile returns a file of package raster's testdata, which cjxl wrote.
+func jxlFile(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(testkit.Root(t), "core", "predict", "raster", "testdata", "jxl", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func still(t testing.TB, picture []byte) *raster.Still {
+	t.Helper()
+	s, err := raster.ReadStill(picture, raster.Limits{})
+	if err != nil || s == nil {
+		t.Fatalf("ReadStill = %v, %v", s, err)
+	}
+	return s
+}
+
+// uprightPicture decodes a picture and renders it in full size.
+func uprightPicture(t testing.TB, d *Decoder, picture []byte) (raster.Image, error) {
+	t.Helper()
+	planes, err := still(t, picture).Decode(func(runs []raster.Run) ([][]byte, error) { return d.Picture(t.Context(), runs) })
+	if err != nil {
+		return raster.Image{}, err
+	}
+	return raster.NewDecoder(raster.Limits{}).Planes(planes, raster.View{MaxSide: raster.MaxResultSide})
+}
+
+// TestPicture decodes JPEG XL files of a known picture: lossless ones exactly, over white, others nearly.
+func TestPicture(t *testing.T) {
+	d := decoder(t, Options{})
+	over := func(v, alpha int) int { return (v*alpha + 255*(255-alpha) + 127) / 255 }
+	colour := func(x, y int) [3]int { return [3]int{6 * x, 10 * y, x * y % 256} }
+	alpha := func(x int) int {
+		if x < 20 {
+			return 255
+		}
+		return 15 * (x - 20)
+	}
+	mix := func(x, y int) (c [3]int) {
+		for i, v := range colour(x, y) {
+			c[i] = over(v, alpha(x))
+		}
+		return c
+	}
+	srgb := func(linear float64) int {
+		if linear <= 0.0031308 {
+			return int(255*12.92*linear + 0.5)
+		}
+		return int(255*(1.055*math.Pow(linear, 1/2.4)-0.055) + 0.5)
+	}
+	for _, tt := range []struct {
+		name          string
+		width, height int
+		most, mean    float64 // largest and mean difference
+		want          func(x, y int) [3]int
+	}{
+		{"rgba.jxl", 37, 23, 0, 0, mix},
+		{"lossy.jxl", 37, 23, 90, 8, mix},
+		{"icc-lossless.jxl", 37, 23, 0, 0, colour},
+		{"a98.jxl", 37, 23, 130, 20, colour}, // its profile is not that of sRGB
+		{"turned.jxl", 23, 37, 150, 12, func(x, y int) [3]int { return colour(y, 22-x) }},
+		{"grey.jxl", 37, 23, 1, 1, func(x, y int) [3]int {
+			c := colour(x, y)
+			v := (299*c[0] + 587*c[1] + 114*c[2]) / 1000
+			return [3]int{v, v, v}
+		}},
+		{"deep.jxl", 37, 23, 1, 0.1, func(x, y int) (c [3]int) {
+			a := 255
+			if x >= 20 {
+				a = 4000 * (x - 20) >> 8
+			}
+			for i, v := range [3]int{1700 * x, 2800 * y, x * y * 77 % 65536} {
+				c[i] = over(v>>8, a)
+			}
+			return c
+		}},
+		{"linear.jxl", 37, 23, 60, 4, func(x, y int) [3]int { return [3]int{srgb(float64(x) / 36), srgb(float64(22-y) / 22), srgb(0.5)} }},
+	} {
+		img, err := uprightPicture(t, d, jxlFile(t, tt.name))
+		if err != nil || img.Width != tt.width || img.Height != tt.height {
+			t.Errorf("%s: %d × %d, %v", tt.name, img.Width, img.Height, err)
+			continue
+		}
+		most, sum := 0.0, 0.0
+		for y := range img.Height {
+			for x := range img.Width {
+				want := tt.want(x, y)
+				for i := range 3 {
+					diff := math.Abs(float64(img.Pix[3*(y*img.Width+x)+i]) - float64(want[i]))
+					most, sum = max(most, diff), sum+diff
+				}
+			}
+		}
+		if mean := sum / float64(len(img.Pix)); most > tt.most || mean > tt.mean {
+			t.Errorf("%s: differs by up to %v, by %.2f in the mean", tt.name, most, mean)
+		}
+	}
+	noneLeft(t, d)
+}
+
+// TestPictureOfTiles decodes the streams of HEIC and AVIF files with the module of videos.
+func TestPictureOfTiles(t *testing.T) {
+	d := decoder(t, Options{})
+	folder := filepath.Join(testkit.Root(t), "core", "predict", "raster", "heif", "testdata")
+	for _, name := range []string{"alpha.avif", "deep.heic", "grid.avif"} {
+		b, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if img, err := uprightPicture(t, d, b); err != nil || img.Width < 8 {
+			t.Errorf("%s: %d × %d, %v", name, img.Width, img.Height, err)
+		}
+	}
+	noneLeft(t, d)
+}
+
+// TestPictureDamaged decodes a file whose pixels are damaged or missing, and runs that do not fit a file.
+func TestPictureDamaged(t *testing.T) {
+	d := decoder(t, Options{})
+	file := jxlFile(t, "lossy.jxl")
+	damaged := slices.Clone(file)
+	for i := len(damaged) / 3; i < len(damaged); i++ {
+		damaged[i] ^= 0x5a
+	}
+	for name, picture := range map[string][]byte{"cut": file[:len(file)/2], "damaged": damaged} {
+		if _, err := uprightPicture(t, d, picture); !errors.Is(err, raster.ErrCorrupt) || err.Error() != film.PictureError().Error() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	run := raster.Run{Module: raster.JPEGXL, Format: "first", Input: file, Bytes: 4 * 37 * 23}
+	for name, change := range map[string]func(*raster.Run){
+		"too few bytes":  func(r *raster.Run) { r.Bytes-- },
+		"too many bytes": func(r *raster.Run) { r.Bytes++ },
+		"other output":   func(r *raster.Run) { r.Format = "second" },
+		"no file":        func(r *raster.Run) { r.Input = nil },
+	} {
+		r := run
+		change(&r)
+		if _, err := d.Picture(t.Context(), []raster.Run{r}); !errors.Is(err, raster.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	large := run
+	large.Bytes = film.MaxMemory
+	if _, err := d.Picture(t.Context(), []raster.Run{large}); !errors.Is(err, raster.ErrTooLarge) || err.Error() != film.PictureTooMuchMemory().Error() {
+		t.Errorf("too much memory: %v", err)
+	}
+	noneLeft(t, d)
+}
+
+// TestPictureWithoutModule decodes a JPEG XL without the module. The error names the file that is missing.
+func TestPictureWithoutModule(t *testing.T) {
+	d := decoder(t, Options{Module: filepath.Join(t.TempDir(), ModuleFile)})
+	_, err := uprightPicture(t, d, jxlFile(t, "rgba.jxl"))
+	if want := "the decoding module " + filepath.Join(filepath.Dir(d.o.Module), JXLFile) + " is missing: install it there"; !errors.Is(err, raster.ErrUnsupported) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	noneLeft(t, d)
+}
+
+// TestPictureEnds ends the context of a picture whose decoder has started.
+func TestPictureEnds(t *testing.T) {
+	d := decoder(t, fakeSystem(t))
+	stream := orders{"ffmpeg": {PID: true, Hang: true}}.film(t)
+	input, err := io.ReadAll(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := make(chan error, 1)
+	run := raster.Run{Format: "hevc", Input: input, Bytes: 1 << 20}
+	ctx, stop := context.WithCancel(t.Context())
+	_, err = d.decode(ctx, run, film.PictureTime, func(out io.Reader) error {
+		_, err := io.ReadFull(out, make([]byte, 12)) // its process id
+		began <- err
+		stop()
+		_, err = io.Copy(io.Discard, out)
+		return err
+	})
+	if failed := <-began; failed != nil || !errors.Is(err, ctx.Err()) || ctx.Err() == nil {
+		t.Errorf("%v, %v", failed, err)
+	}
+	noneLeft(t, d)
+}
+
+// TestPictureTakesTooLong limits the processor time of a decoder that computes for ever.
+func TestPictureTakesTooLong(t *testing.T) {
+	d := decoder(t, fakeSystem(t))
+	input, err := io.ReadAll(orders{"ffmpeg": {Spin: true}}.film(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.decode(t.Context(), raster.Run{Format: "hevc", Input: input, Bytes: 8}, time.Second, func(out io.Reader) error {
+		_, err := io.ReadFull(out, make([]byte, 8))
+		return err
+	})
+	if !errors.Is(err, raster.ErrTooLarge) || err.Error() != "picture takes more than 1s to decode" {
+		t.Errorf("%v", err)
+	}
+	noneLeft(t, d)
+}
+
+// TestPictureOutput has a decoder of streams write another number of bytes than expected, and fail.
+func TestPictureOutput(t *testing.T) {
+	d := decoder(t, fakeSystem(t))
+	for name, tt := range map[string]struct {
+		order order
+		fails bool
+	}{
+		"right":              {order{Out: "YYYYUV"}, false},
+		"one byte less":      {order{Out: "YYYYU"}, true},
+		"one byte more":      {order{Out: "YYYYUVY"}, true},
+		"failure at the end": {order{Out: "YYYYUV", Code: 1}, true},
+	} {
+		input, err := io.ReadAll(orders{"ffmpeg": tt.order}.film(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := d.Picture(t.Context(), []raster.Run{{Format: "obu", Input: input, Bytes: 6}})
+		if (err != nil) != tt.fails || tt.fails && !errors.Is(err, raster.ErrCorrupt) || !tt.fails && string(out[0]) != "YYYYUV" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+	noneLeft(t, d)
+}
+
+// TestAnimation decodes an animation of three colours, of 1 s, 0.1 s, since the file's 0.01 s is too short, and 1.5 s.
+func TestAnimation(t *testing.T) {
+	d := decoder(t, Options{})
+	s := still(t, jxlFile(t, "anim.jxl"))
+	if !s.IsAnimation() || still(t, jxlFile(t, "rgba.jxl")).IsAnimation() {
+		t.Fatal("the wrong file is an animation")
+	}
+	red, blue, green := [3]byte{255, 0, 0}, [3]byte{0, 0, 255}, [3]byte{0, 255, 0}
+	for ms, want := range map[int][][3]byte{
+		100: append(slices.Repeat([][3]byte{red}, 10), blue, green),
+		550: {red, red, green},
+	} {
+		v := every(ms)
+		var got [][3]byte
+		err := d.Animation(t.Context(), s, v, func(a *raster.Animation, pixels io.Reader) error {
+			frames, err := raster.NewDecoder(raster.Limits{}).Animation(a, pixels, v.Sample())
+			if err != nil {
+				return err
+			}
+			if n := frames.Len(); n != len(want) || a.Len(v.Sample()) != n {
+				t.Errorf("%d ms: Len = %d", ms, n)
+			}
+			for {
+				at, err := frames.Next()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				img, err := frames.Image(raster.View{Width: 1, Height: 1})
+				if err != nil || at != time.Duration(len(got)*ms)*time.Millisecond {
+					t.Errorf("%d ms: %v, %v", ms, at, err)
+				}
+				got = append(got, [3]byte(img.Pix))
+			}
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d ms: %v, %v, want %v", ms, got, err, want)
+		}
+	}
+	failed := errors.New("failed")
+	if err := d.Animation(t.Context(), s, every(100), func(*raster.Animation, io.Reader) error { return failed }); err != failed { //nolint:errorlint // it is returned as it is
+		t.Errorf("%v, want %v", err, failed)
+	}
+	few := api.Video{SampleMS: 100, MaxFrames: 3}
+	if err := d.Animation(t.Context(), s, few, nil); !errors.Is(err, raster.ErrTooLarge) || !strings.Contains(err.Error(), "12 frames") {
+		t.Errorf("too many frames: %v", err)
+	}
+	img, err := uprightPicture(t, d, jxlFile(t, "anim.jxl"))
+	if err != nil || [3]byte(img.Pix) != red || !bytes.Equal(img.Pix[3:6], red[:]) {
+		t.Errorf("the first frame: %v", err)
+	}
+	noneLeft(t, d)
+}
