@@ -244,11 +244,7 @@ export class Application {
   async #picture(copy: Replica, path: string): Promise<Response | undefined> {
     const input = thumbnail.exec(path)?.[1];
     if (!input || !(copy.app.eager || this.offline)) return undefined;
-    const source = await copy.device.ask(`${input}/source`);
-    if (!source.ok) return undefined;
-    const { picture } = ((await source.json()) as { source: { picture?: string } }).source;
-    const answer = picture ? await copy.device.ask(new URL(picture).pathname) : undefined;
-    return answer?.ok ? answer : undefined;
+    return (await import('./drawn.svelte')).pictureOf(copy.device.ask, input);
   }
 
   async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {

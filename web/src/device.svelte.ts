@@ -99,9 +99,14 @@ export class Device {
     await oldClient?.close();
   };
 
-  /** Answers a request of /v2 on this device. */
-  ask: Fetch = async (path, init) => {
+  get #ready(): Client {
     if (!this.#client) throw new DOMException('the recogniser is not open', 'InvalidStateError');
-    return this.#client.fetch(path, init);
-  };
+    return this.#client;
+  }
+
+  /** Answers a request of /v2 on this device. */
+  ask: Fetch = async (path, init) => this.#ready.fetch(path, init);
+
+  /** Returns a JPEG of a picture, which need not be stored. */
+  render = async (picture: Blob): Promise<Blob> => this.#ready.rendition(picture);
 }

@@ -236,6 +236,7 @@ export class Client {
     m:
       | { request: Call; frames?: true; pictures?: Pictures; files?: [string, Blob][] }
       | { ask: string }
+      | { rendition: Blob }
       | { sync: 'status' | 'digest' | 'offline' | 'online' },
     signal?: AbortSignal | null,
     frames?: (p: FilmProgress) => void,
@@ -299,6 +300,15 @@ export class Client {
       ...(files && { files }),
     };
     return response((await this.#send(call, signal, frames)) as Answer);
+  }
+
+  /**
+   * Returns a JPEG of a picture that an img element may not draw: upright, without metadata, of at most 2,048 pixels a side. The picture need
+   * not be stored. It rejects with the reason if the runtime cannot decode the picture.
+   */
+  async rendition(picture: Blob, { signal }: { signal?: AbortSignal } = {}): Promise<Blob> {
+    const jpeg = (await this.#send({ rendition: picture }, signal)) as Uint8Array<ArrayBuffer>;
+    return new Blob([jpeg], { type: 'image/jpeg' });
   }
 
   /** Returns the memory of the engine's instance in bytes: `heap` is in use, and `system` was obtained from the host. */

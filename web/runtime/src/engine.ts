@@ -23,12 +23,15 @@ import {
   encodeRequest,
   encodeResults,
   encodeStep,
+  failure,
   type Job,
   type Pictures,
+  pictureOf,
   type Request,
   type Result,
   type ServeResult,
   type TaskResult,
+  wantRendition,
 } from './messages.ts';
 import type { Pool } from './pool.ts';
 
@@ -269,6 +272,19 @@ export class Engine {
       if (!result.contentType && contentType) result.contentType = contentType;
     }
     return result;
+  }
+
+  /**
+   * Returns a JPEG of a picture that need not be stored: upright, of at most 2,048 pixels a side. It rejects with the reason if the picture
+   * cannot be decoded.
+   */
+  async rendition(picture: Blob, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#closed) throw new Error('the engine is closed');
+    const data = new Uint8Array(await picture.arrayBuffer());
+    const { error, text, analysis } = await this.#o.pool.run({ want: wantRendition }, data, 0, signal);
+    const jpeg = analysis && pictureOf(analysis);
+    if (error || !jpeg) throw failure({ code: error || codes.internal, text: text ?? '' });
+    return jpeg;
   }
 
   /** Returns a picture by its hash. A replica fetches it from the origin if it is not stored here. */

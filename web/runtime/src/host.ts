@@ -50,6 +50,7 @@ export type ToEngine =
   | { start: Start }
   | { id: number; request: Request; frames?: true; pictures?: Pictures; files?: [string, Blob][] }
   | { id: number; ask: string }
+  | { id: number; rendition: Blob }
   | { id: number; sync: 'status' | 'digest' | 'offline' | 'online' }
   | { credential: number; value: string }
   | { credential: number; refused: string }
@@ -469,6 +470,8 @@ export class Desk {
     try {
       if ('ask' in m)
         return this.#post({ id, value: this.#running.engine.ask(m.ask).slice() as Uint8Array<ArrayBuffer> });
+      if ('rendition' in m)
+        return this.#post({ id, value: await this.#running.engine.rendition(m.rendition, stop.signal) });
       if ('sync' in m) return this.#post({ id, told: this.#sync(m.sync) });
       const { request, pictures } = m;
       const frames = m.frames && ((frames: FilmProgress<Answer>) => this.#post({ id, frames }));

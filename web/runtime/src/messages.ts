@@ -185,6 +185,15 @@ export const encodeFrame = (time: number, analysis: Uint8Array | undefined): Uin
 export const pictures = { thumbnail: 4, full: 16 } as const;
 export type Pictures = keyof typeof pictures;
 
+/** The bit of a job's `want` for the rendition of a picture: a JPEG of at most 2,048 pixels a side. */
+export const wantRendition = 32;
+
+/** Returns the JPEG of an analysis; undefined if it has none. */
+export function pictureOf(analysis: Uint8Array): Uint8Array<ArrayBuffer> | undefined {
+  for (const a = Reader.envelope(analysis); a.next(); ) if (a.number === 8) return a.raw().slice();
+  return undefined;
+}
+
 /** Separates a frame from its picture, which the guest does not need to answer the call. */
 export function takePicture(frame: Uint8Array<ArrayBuffer>): {
   frame: Uint8Array<ArrayBuffer>;

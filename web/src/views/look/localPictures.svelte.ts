@@ -1,5 +1,6 @@
 // The pictures that are stored on this device.
 import { revoke } from '../../blobs';
+import { drawable } from '../../drawn.svelte';
 import type { Calls, StoredPicture } from './calls';
 import type { Picture } from './pictures';
 
@@ -10,7 +11,7 @@ export class LocalPictures {
   #urls = new Map<string, Promise<string>>(); // object URLs by the id of the picture
   #bytes: (path: string) => Promise<Blob>;
 
-  /** bytes: reads the file at the path of a stored picture. */
+  /** bytes: reads the file at a path, such as that of a stored picture. */
   constructor(calls: Calls, bytes: (path: string) => Promise<Blob>) {
     this.#calls = calls;
     this.#bytes = bytes;
@@ -46,7 +47,8 @@ export class LocalPictures {
   url(picture: StoredPicture): Promise<string> {
     let url = this.#urls.get(picture.id);
     if (!url) {
-      url = this.#bytes(picture.path).then((blob) => URL.createObjectURL(blob));
+      const rendition = () => this.#bytes(`/v2/inputs/${encodeURIComponent(picture.id)}/rendition`);
+      url = this.#bytes(picture.path).then(async (blob) => (await drawable(blob, rendition)).address);
       this.#urls.set(picture.id, url);
     }
     return url;

@@ -1,6 +1,7 @@
 // Pictures from a file, the clipboard, the camera or the samples.
 import type { Crop, Point } from '../../clauses';
 import { Failure } from '../../console';
+import type { Render } from '../../drawn.svelte';
 import { bytesToHex } from './receipt';
 
 /** A picture to display and to predict. Its bytes are the original ones: nothing is decoded or encoded. */
@@ -47,9 +48,12 @@ export async function placeOf(bytes: ArrayBuffer): Promise<Point | undefined> {
   }
 }
 
-/** Cuts a part out of a picture without loss. The edges are shares of the height and width. */
-export async function cropPicture(p: Picture, [top, left, bottom, right]: Crop): Promise<Picture> {
-  const bitmap = await createImageBitmap(p.blob);
+/** Cuts a part out of a picture, without loss if the browser draws it. The edges are shares of the height and width. */
+export async function cropPicture(p: Picture, [top, left, bottom, right]: Crop, render?: Render): Promise<Picture> {
+  const bitmap = await createImageBitmap(p.blob).catch(async (failure) => {
+    if (!render) throw failure;
+    return createImageBitmap(await render(p.blob));
+  });
   try {
     const [x, y] = [Math.round(left * bitmap.width), Math.round(top * bitmap.height)];
     const width = Math.max(1, Math.round(right * bitmap.width) - x);
