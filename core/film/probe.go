@@ -211,10 +211,11 @@ func (f *Film) DecodeArgs(input string, w api.Video) []string {
 }
 
 // StreamArgs returns the arguments with which ffmpeg writes the planes of all pictures in a raw stream of a [raster.Run]'s format.
+// Without nofind_stream_info, ffmpeg decodes the first picture twice.
 func StreamArgs(input, format string) []string {
 	return []string{
 		"-hide_banner", "-loglevel", "error", "-xerror", "-err_detect", "explode", "-threads", "1", "-protocol_whitelist", "file,pipe",
-		"-f", format, "-i", input, "-map", "0:v:0", "-fps_mode", "passthrough", "-f", "rawvideo", "pipe:1",
+		"-nofind_stream_info", "-f", format, "-i", input, "-map", "0:v:0", "-fps_mode", "passthrough", "-f", "rawvideo", "pipe:1",
 	}
 }
 
