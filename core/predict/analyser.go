@@ -47,22 +47,24 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 	})
 }
 
-// AnalysePlanes computes the parts w of the analysis of a video's frame. It returns an error if w has WantCells. The other errors are
-// those of Analyse. AnalysePlanes borrows p.Pix until it returns.
-func (a *Analyser) AnalysePlanes(p raster.Planes, w Want) (Analysis, error) {
-	return a.analyse(w, raster.Crop{}, func(v raster.View) (raster.Image, error) {
+// AnalysePlanes does what Analyse does for a video's frame, or for a picture that another decoder decoded. AnalysePlanes borrows p.Pix until it
+// returns.
+func (a *Analyser) AnalysePlanes(p raster.Planes, c raster.Crop, w Want) (Analysis, error) {
+	return a.analyse(w, c, func(v raster.View) (raster.Image, error) {
 		return a.decoder.Planes(p, v)
-	}, nil)
+	}, func(v raster.View) (raster.Crop, error) {
+		return a.decoder.PartOf(p, v)
+	})
 }
 
-// AnalyseFrame does what AnalysePlanes does for the picture at the time of f's last Next. f's decoder renders the picture, so that another
-// analyser may analyse the next picture of f.
+// AnalyseFrame does what Analyse does for the picture at the time of f's last Next, without a crop. It returns an error if w has WantCells. f's
+// decoder renders the picture, so that another analyser may analyse the next picture of f.
 func (a *Analyser) AnalyseFrame(f *raster.Frames, w Want) (Analysis, error) {
 	return a.analyse(w, raster.Crop{}, f.Image, nil)
 }
 
-// errCells is returned if a caller requests the cells of a frame.
-var errCells = errors.New("cells are computed for encoded pictures only")
+// errCells is returned if a caller requests the cells of an animation's frame.
+var errCells = errors.New("cells are not computed for animations")
 
 // analyse computes the parts w of the analysis of a picture. image renders a view of the picture. part returns the area that a view shows;
 // if it is nil, w must not have WantCells.

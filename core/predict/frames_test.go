@@ -49,22 +49,22 @@ func jpegAndPlanes(t *testing.T) ([]byte, raster.Planes) {
 func TestAnalysePlanes(t *testing.T) {
 	a := tinySet(t).NewAnalyser(raster.Limits{})
 	file, p := jpegAndPlanes(t)
-	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture, WantRendition, WantConcepts | WantColors | WantThumb | WantPicture} {
-		want, err := a.Analyse(file, raster.Crop{}, w)
-		if err != nil {
-			t.Fatal(err)
+	const all = WantConcepts | WantColors | WantThumb | WantPicture
+	for _, c := range []raster.Crop{{}, {Top: 0.2, Left: 0.1, Bottom: 0.9, Right: 0.8}} {
+		for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture, WantRendition, WantCells, all | WantCells} {
+			want, err := a.Analyse(file, c, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := a.AnalysePlanes(p, c, w)
+			if err != nil || got.Has != w || !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, parts %b: %+v, %v, want %+v", c, w, got, err, want)
+			}
 		}
-		got, err := a.AnalysePlanes(p, w)
-		if err != nil || got.Has != w || !reflect.DeepEqual(got, want) {
-			t.Errorf("parts %b: %+v, %v, want %+v", w, got, err, want)
-		}
-	}
-	if got, err := a.AnalysePlanes(p, WantConcepts|WantCells); !errors.Is(err, errCells) || got.Has != 0 {
-		t.Errorf("cells: has %b, %v, want %v", got.Has, err, errCells)
 	}
 	p.Pix = p.Pix[1:]
 	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture} {
-		if _, err := a.AnalysePlanes(p, w); !errors.Is(err, raster.ErrCorrupt) {
+		if _, err := a.AnalysePlanes(p, raster.Crop{}, w); !errors.Is(err, raster.ErrCorrupt) {
 			t.Errorf("parts %b of a frame without its first byte: %v, want %v", w, err, raster.ErrCorrupt)
 		}
 	}
@@ -80,7 +80,7 @@ func TestPictureOfPlanes(t *testing.T) {
 			p.Pix[y*p.Width+x] = 255
 		}
 	}
-	out, err := a.AnalysePlanes(p, WantPicture)
+	out, err := a.AnalysePlanes(p, raster.Crop{}, WantPicture)
 	if err != nil || out.Has != WantPicture {
 		t.Fatalf("has %b, %v", out.Has, err)
 	}

@@ -19,7 +19,7 @@ import (
 type precompileResult struct {
 	SHA256   string `json:"sha256"`           // of the module
 	Compiled bool   `json:"compiled"`         // the command compiled it now and did not read it from the cache
-	Decoder  bool   `json:"compiled_decoder"` // the command compiled the decoder of videos now
+	Decoder  bool   `json:"compiled_decoder"` // the command compiled a decoder of videos or pictures now
 }
 
 // precompile are the flags of the command precompile.

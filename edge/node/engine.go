@@ -246,8 +246,8 @@ func (a *analyser) Analyse(picture []byte, c raster.Crop, w predict.Want) (predi
 }
 
 // AnalysePlanes implements [jobs.Analyser].
-func (a *analyser) AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error) {
-	return a.with(func(of *predict.Analyser) (predict.Analysis, error) { return of.AnalysePlanes(p, w) })
+func (a *analyser) AnalysePlanes(p raster.Planes, c raster.Crop, w predict.Want) (predict.Analysis, error) {
+	return a.with(func(of *predict.Analyser) (predict.Analysis, error) { return of.AnalysePlanes(p, c, w) })
 }
 
 // AnalyseFrame implements [jobs.Analyser].

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
@@ -152,6 +153,44 @@ func (p *predictor) newDecoder() (*video.Decoder, error) {
 	return video.New(o)
 }
 
+// still decodes a picture that package raster does not decode, and analyses it, or the frames of an animation.
+func (w *worker) still(ctx context.Context, m media, job *api.Job) (r api.Result, err error) {
+	s, err := raster.ReadStill(m.data, raster.Limits{})
+	if err != nil {
+		return r, err
+	}
+	d, err := w.p.decoder()
+	if err != nil {
+		return r, err
+	}
+	leave, err := d.EnterPicture(ctx, "")
+	if err != nil {
+		return r, err
+	}
+	defer leave()
+	if m.video && s.IsAnimation() {
+		err = d.Animation(ctx, s, job.Video, func(a *raster.Animation, pixels io.Reader) error {
+			w.deadline = system.Now().Add(video.DefaultTime)
+			frames, err := w.decoder.Animation(a, pixels, job.Video.Sample())
+			if err == nil {
+				r.Frames, err = job.Video.AnimateFrames(w.analyser, frames, job.Want)
+			}
+			return err
+		})
+		return r, err
+	}
+	planes, err := s.Decode(func(runs []raster.Run) ([][]byte, error) { return d.Picture(ctx, runs) })
+	if err != nil {
+		return r, err
+	}
+	w.deadline = system.Now().Add(pictureTime)
+	r.Analysis, err = w.analyser.AnalysePlanes(planes, job.Crop, job.Want)
+	if m.video {
+		r.Frames, r.Analysis = []api.Frame{{Analysis: r.Analysis}}, predict.Analysis{}
+	}
+	return r, err
+}
+
 // frames decodes a video and analyses its frames.
 func (w *worker) frames(ctx context.Context, name string, film *os.File, job *api.Job) (seen []api.Frame, err error) {
 	d, err := w.p.decoder()
@@ -169,7 +208,7 @@ func (w *worker) frames(ctx context.Context, name string, film *os.File, job *ap
 			return nil, err
 		}
 		w.deadline = system.Now().Add(pictureTime)
-		analysis, err := w.analyser.AnalysePlanes(f.Planes, job.Want)
+		analysis, err := w.analyser.AnalysePlanes(f.Planes, raster.Crop{}, job.Want)
 		if err != nil {
 			return nil, err
 		}

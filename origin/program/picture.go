@@ -166,6 +166,8 @@ func (w *worker) analyse(ctx context.Context, name string, m media, job *api.Job
 	switch {
 	case m.film != nil:
 		r.Frames, err = w.frames(ctx, name, m.film, job)
+	case raster.NeedsModule(m.data):
+		return w.still(ctx, m, job)
 	case m.video:
 		w.deadline = system.Now().Add(video.DefaultTime)
 		r.Frames, err = job.Video.Animate(w.analyser, w.decoder, m.data, job.Want)

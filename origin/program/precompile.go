@@ -14,19 +14,19 @@ import (
 
 // precompileResult is the output of the command precompile.
 type precompileResult struct {
-	Compiled bool   `json:"compiled"` // the command compiled the decoder now
-	Folder   string `json:"folder"`   // folder of the compiled decoder
+	Compiled bool   `json:"compiled"` // the command compiled a decoder now
+	Folder   string `json:"folder"`   // folder of the compiled decoders
 }
 
-// newPrecompile returns the command that compiles the decoder of videos in advance.
+// newPrecompile returns the command that compiles the decoders in advance.
 func newPrecompile(env *server.Env) *cobra.Command {
 	var data, module string
 	asJSON, quiet := false, false
 	cmd := &cobra.Command{
 		Use:   "precompile",
-		Short: "Precompile the decoder of videos",
-		Long: `Compiles the decoder of videos ahead of time, so that the first video need not wait for it. Run it
-after installing or upgrading; servers may be running.
+		Short: "Precompile the decoders of videos and pictures",
+		Long: `Compiles the decoder of videos, HEIC and AVIF and that of JPEG XL ahead of time, so that the first
+file need not wait for it. Run it after installing or upgrading; servers may be running.
 
 The result is in the user's cache folder (CACHE_DIRECTORY or XDG_CACHE_HOME), for all data folders of
 the user. If there is none, or others can write to it, it is in the data folder.`,

@@ -96,6 +96,11 @@ func (v Video) Animate(a *predict.Analyser, d *raster.Decoder, picture []byte, w
 	if err != nil {
 		return nil, err
 	}
+	return v.AnimateFrames(a, frames, w)
+}
+
+// AnimateFrames does what Animate does for frames that the caller has opened.
+func (v Video) AnimateFrames(a *predict.Analyser, frames *raster.Frames, w predict.Want) (seen []Frame, err error) {
 	if err := v.Check(frames.Len()); err != nil {
 		return nil, err
 	}

@@ -42,8 +42,8 @@ func (h *header) readJXL(b []byte, l Limits) error {
 		return err
 	}
 	limit := l.StillPixels
-	if i.Depth > 8 {
-		limit = l.TightPixels
+	if i.Depth == 16 { // the output takes twice the memory
+		limit /= 2
 	}
 	if h.pixels() > limit {
 		return fmt.Errorf("%w: %d × %d pixels, at most %d of this kind", ErrTooLarge, h.width, h.height, limit)

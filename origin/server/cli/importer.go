@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/system"
 )
@@ -21,6 +22,7 @@ import (
 const (
 	batchInputs = 128
 	batchBytes  = 24 << 20 // bytes of pictures, before base64
+	batchSlow   = 4        // pictures that take seconds to decode: HEIC, AVIF and JPEG XL
 )
 
 // importer adds a source's inputs to an application.
@@ -122,7 +124,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 	var todo []collection.Input
 	var b batch
 	var elements [][]byte
-	size := 0
+	size, slow := 0, 0
 	flush := func() error {
 		if len(b.inputs) == 0 {
 			return nil
@@ -130,7 +132,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		b.body = append([]byte(`{"inputs":[`), bytes.Join(elements, []byte{','})...)
 		b.body = append(b.body, "]}"...)
 		full := b
-		b, elements, size = batch{}, nil, 0
+		b, elements, size, slow = batch{}, nil, 0, 0
 		return yield(full)
 	}
 	add := func(in *collection.Input) error {
@@ -139,7 +141,8 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 			im.reportFailure(in, err)
 			return nil
 		}
-		if size+len(data) > batchBytes {
+		isSlow := raster.NeedsModule(data)
+		if size+len(data) > batchBytes || isSlow && slow == batchSlow {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -151,6 +154,9 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		}
 		in.Picture = nil
 		b.inputs, elements, size = append(b.inputs, *in), append(elements, element), size+len(data)
+		if isSlow {
+			slow++
+		}
 		if len(b.inputs) == batchInputs {
 			return flush()
 		}

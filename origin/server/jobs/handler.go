@@ -21,7 +21,7 @@ type Service interface {
 type Handler struct {
 	Service
 	Pool    *Pool
-	Timeout time.Duration // limit of a call without a video; 0, or a call with a video: only the context limits it
+	Timeout time.Duration // limit of a call without long jobs, see isLong; 0, or a call with such a job: only the context limits it
 
 	// Audit records a call's action before the answer. If it fails, the answer is its error. nil: no recording.
 	Audit func(r *api.Request, did api.AuditEvent) error
@@ -68,9 +68,9 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	return res
 }
 
-// work runs jobs. A call with a video may take longer, and ends when the client disconnects.
+// work runs jobs. A call with a video, or with a picture that takes seconds to decode, may take longer, and ends when the client disconnects.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
-	if !slices.ContainsFunc(todo, func(j api.Job) bool { return j.Video.SampleMS > 0 }) {
+	if !slices.ContainsFunc(todo, isLong) {
 		caller := r.Caller
 		if caller == "" && isPause(todo) { // the request has no body, so nobody has asked yet
 			var err error

@@ -49,7 +49,7 @@ import (
 // Analyser turns pictures into analyses, one at a time. *predict.Analyser implements it.
 type Analyser interface {
 	Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error)
-	AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error)
+	AnalysePlanes(p raster.Planes, c raster.Crop, w predict.Want) (predict.Analysis, error)
 	AnalyseFrame(f *raster.Frames, w predict.Want) (predict.Analysis, error)
 }
 
@@ -65,13 +65,13 @@ type Pinner interface {
 var _ Pinner = (*blob.HostedNames)(nil)
 
 // Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required. Pinner is required if a job sets Keep, and
-// Videos if a job has a video.
+// Videos if a job has a video or a picture that package raster does not decode.
 type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of the network base for one thread
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // reads a stored or an origin's picture; api.ErrFetch if unavailable
 	HasPicture  func(h blob.Hash) bool                                 // reports whether Blob needs no download; nil: it never downloads
 	Pinner      Pinner                                                 // keeps the pictures of inputs
-	Videos      Videos                                                 // decodes the videos of calls
+	Videos      Videos                                                 // decodes the videos of calls, and pictures that need a module
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
@@ -317,11 +317,14 @@ func (p *Pool) far(job *api.Job) bool {
 	return job.URL != "" || p.o.HasPicture != nil && !p.o.HasPicture(job.Blob)
 }
 
-// hasPriority reports whether a call with these jobs goes before other work: it has few pictures, no videos, no downloads and
-// no pause.
+// hasPriority reports whether a call with these jobs goes before other work: it has few pictures, none that takes long to decode, no videos,
+// no downloads and no pause.
 func (p *Pool) hasPriority(jobs []api.Job) bool {
-	return !isPause(jobs) && len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return j.Video.SampleMS > 0 || p.far(&j) })
+	return !isPause(jobs) && len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return isLong(j) || p.far(&j) })
 }
+
+// isLong reports whether a job has a video, or a picture that takes seconds to decode.
+func isLong(j api.Job) bool { return j.Video.SampleMS > 0 || raster.NeedsModule(j.Data) }
 
 // wait reserves places for a call that waits for n downloads. leave returns the places.
 func (p *Pool) wait(caller string, n int) (leave func(), err error) {
@@ -413,7 +416,11 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 		p.pictures.Force(job.Caller, 1)
 		defer p.pictures.Give(job.Caller, 1)
 	}
-	r = p.inTurn(ctx, l, picture, job)
+	if raster.NeedsModule(picture) {
+		r = p.still(ctx, l, picture, job)
+	} else {
+		r = p.inTurn(ctx, l, picture, job)
+	}
 	if r.Err == nil && job.Keep {
 		p.keep(ctx, picture, &r)
 	}

@@ -68,7 +68,7 @@ func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.A
 }
 
 // AnalysePlanes returns the width as the value.
-func (f *fake) AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error) {
+func (f *fake) AnalysePlanes(p raster.Planes, _ raster.Crop, w predict.Want) (predict.Analysis, error) {
 	return f.Analyse(make([]byte, p.Width), raster.Crop{}, w)
 }
 

@@ -28,6 +28,9 @@ type Videos interface {
 	Enter(ctx context.Context, caller string) (leave func(), err error)
 	// Frames decodes a video; see [video.Decoder].
 	Frames(ctx context.Context, film *os.File, v api.Video) iter.Seq2[video.Frame, error]
+	// EnterPicture waits until another picture may be decoded. leave returns the place.
+	EnterPicture(ctx context.Context, caller string) (leave func(), err error)
+	Pictures
 }
 
 // video analyses the frames of one video, one at a time as they are decoded. Waiting pictures go first.
@@ -46,8 +49,10 @@ func (p *Pool) video(ctx context.Context, job *api.Job, far bool) api.Result {
 	animation, err := animationOf(film)
 	switch {
 	case err != nil:
+	case raster.NeedsModule(animation):
+		frames, err = p.decodedAnimation(ctx, job, animation)
 	case animation != nil:
-		frames, err = p.animation(ctx, job, animation)
+		frames, err = p.animation(ctx, job, func(d *raster.Decoder) (*raster.Frames, error) { return d.Frames(animation, job.Video.Sample()) })
 	default:
 		frames, err = p.analyseFrames(ctx, job, film)
 	}
@@ -101,7 +106,7 @@ func (s *storing) Write(b []byte) (n int, err error) {
 	return n, s.err
 }
 
-// animationOf returns the bytes of a film that the core decodes itself: a GIF, a WebP or another picture. It returns nil for other videos,
+// animationOf returns the bytes of a film that is a picture or an animation: a GIF, a WebP or another one. It returns nil for other videos,
 // and an error for a file that is not a video.
 func animationOf(film *os.File) ([]byte, error) {
 	head := make([]byte, 4096)
@@ -127,11 +132,11 @@ func animationOf(film *os.File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// animation analyses the visible picture of a GIF or a WebP at each sample time.
-func (p *Pool) animation(ctx context.Context, job *api.Job, picture []byte) (seen []api.Frame, err error) {
+// animation analyses the visible picture of an animation at each sample time.
+func (p *Pool) animation(ctx context.Context, job *api.Job, open func(*raster.Decoder) (*raster.Frames, error)) (seen []api.Frame, err error) {
 	var current *worker // analyses the current frame
 	decoder := raster.NewDecoder(raster.Limits{Expired: func() bool { return current != nil && current.limits.Expired() }})
-	frames, err := decoder.Frames(picture, job.Video.Sample())
+	frames, err := open(decoder)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +169,9 @@ func (p *Pool) analyseFrames(ctx context.Context, job *api.Job, film *os.File) (
 		if err != nil {
 			return nil, p.decodeError(ctx, err)
 		}
-		r := p.analyse(ctx, films, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.AnalysePlanes(f.Planes, job.Want) })
+		r := p.analyse(ctx, films, job, func(_ *worker, a Analyser) (predict.Analysis, error) {
+			return a.AnalysePlanes(f.Planes, raster.Crop{}, job.Want)
+		})
 		if r.Err != nil {
 			return nil, r.Err
 		}
@@ -173,7 +180,7 @@ func (p *Pool) analyseFrames(ctx context.Context, job *api.Job, film *os.File) (
 	return seen, nil
 }
 
-// decodeError returns the API's error for a video that cannot be decoded.
+// decodeError returns the API's error for a video or picture that cannot be decoded.
 func (p *Pool) decodeError(ctx context.Context, err error) error {
 	for _, known := range []error{raster.ErrUnsupported, raster.ErrTooLarge, raster.ErrCorrupt} {
 		if errors.Is(err, known) {
@@ -183,6 +190,6 @@ func (p *Pool) decodeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return gaveUp(ctx)
 	}
-	p.o.Log.Error("cannot decode video", "error", err)
-	return fmt.Errorf("%w: decode video: %w", api.ErrInternal, err)
+	p.o.Log.Error("cannot decode", "error", err)
+	return fmt.Errorf("%w: decode: %w", api.ErrInternal, err)
 }

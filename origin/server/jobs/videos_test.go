@@ -40,8 +40,9 @@ type theater struct {
 	disk      error // error of writes to a file
 
 	mu     sync.Mutex
-	inside int        // films that are being decoded
-	files  []*os.File // files of all films
+	place  chan struct{} // for one picture
+	inside int           // films that are being decoded
+	files  []*os.File    // files of all films
 }
 
 func (v *theater) Fetch(_ context.Context, _ catalog.AppID, url string, to io.Writer) error {

@@ -51,7 +51,7 @@ func (a *analysts) do(j *abi.Job) (r api.Result, err error) {
 	}
 	if j.Planes != nil {
 		j.Planes.Pix = j.Data
-		r.Analysis, err = analyser.AnalysePlanes(*j.Planes, j.Want)
+		r.Analysis, err = analyser.AnalysePlanes(*j.Planes, j.Crop, j.Want)
 		return r, err
 	}
 	if j.Video.SampleMS > 0 {

@@ -47,7 +47,7 @@ func TestFrame(t *testing.T) {
 	}
 	got := analyse(pix)
 	planes.Pix = pix
-	direct, err := set.NewAnalyser(raster.Limits{}).AnalysePlanes(planes, want)
+	direct, err := set.NewAnalyser(raster.Limits{}).AnalysePlanes(planes, raster.Crop{}, want)
 	if err != nil || got.Err != nil || !reflect.DeepEqual(got.Analysis, direct) || got.Analysis.Has != want {
 		t.Errorf("%+v, %v, %v, want %+v", got.Analysis, got.Err, err, direct)
 	}
