@@ -172,7 +172,10 @@ func react(ctx context.Context, command *host.Command, args []string, file *os.F
 		return fmt.Errorf("%d bytes", n)
 	}
 	return command.React(ctx, func(r host.Reactor) error {
-		d := jxlDecode{Reactor: r, size: uint32(info.Size())}
+		d := jxlDecode{Reactor: r, size: uint32(info.Size()), most: maxShown}
+		if args[0] == "times" {
+			d.most = d.size/2 + 1 // a frame takes at least two bytes
+		}
 		if err := d.load(file); err != nil {
 			return err
 		}
@@ -192,9 +195,13 @@ type jxlDecode struct {
 	file, size uint32
 	numbers    uint32 // address of width, height, depth and count
 	durations  uint32 // address of the durations
+	most       uint32 // maximum number of durations
 }
 
-// load copies the file into the instance, and reserves memory for numbers and durations. A frame takes at least two bytes of the file.
+// maxShown is the maximum number of frames whose pixels are decoded. The parent has checked their number, which is far lower.
+const maxShown = 1 << 14
+
+// load copies the file into the instance, and reserves memory for numbers and durations.
 func (d *jxlDecode) load(file io.ReaderAt) (err error) {
 	if d.file, err = d.Reserve(d.size); err != nil {
 		return err
@@ -202,7 +209,7 @@ func (d *jxlDecode) load(file io.ReaderAt) (err error) {
 	if d.numbers, err = d.Reserve(16); err != nil {
 		return err
 	}
-	if d.durations, err = d.Reserve(4 * (d.size/2 + 1)); err != nil {
+	if d.durations, err = d.Reserve(4 * d.most); err != nil {
 		return err
 	}
 	b, err := d.Bytes(d.file, d.size)
@@ -238,7 +245,7 @@ func (d *jxlDecode) times(out io.Writer, size uint32) error {
 	if err != nil {
 		return err
 	}
-	if size < 4 || numbers[3] > uint64(d.size/2+1) {
+	if size < 4 || numbers[3] > uint64(d.most) {
 		return errOutput
 	}
 	n := uint32(numbers[3])
