@@ -252,9 +252,10 @@ func TestCacheIsShared(t *testing.T) {
 	}
 }
 
-// TestPrecompile compiles the decoder of videos in advance, in the user's folder or else in a data folder.
+// TestPrecompile compiles the decoders of videos and of JPEG XL in advance, in the user's folder or else in a data folder.
 func TestPrecompile(t *testing.T) {
 	targets.Make(t, "bin/ffmpreg.wasm.gz")
+	targets.Make(t, "bin/jpegxl.wasm.gz")
 	module := filepath.Join(testkit.Root(t), "bin", video.ModuleFile)
 	cache := filepath.Join(testkit.Root(t), ".cache", "tests")
 	for _, tt := range []struct {
@@ -271,6 +272,11 @@ func TestPrecompile(t *testing.T) {
 		code, stdout, stderr := run(t, nil, append([]string{"precompile"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("%s: %d\n%s%s", tt.name, code, stdout, stderr)
+		}
+	}
+	for _, name := range video.CodeNames() {
+		if _, err := os.Stat(filepath.Join(cache, "sightline", server.DecoderCode, name)); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"testing"
@@ -53,23 +52,6 @@ func TestJXLPlanes(t *testing.T) {
 		}
 		if _, err := s.Planes([][]byte{out[1:]}); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("an output without its first byte: %v", err)
-		}
-	}
-}
-
-// TestEncodings compares the tables of linear samples with the definition in floating point.
-func TestEncodings(t *testing.T) {
-	for _, table := range [][]uint16{linear8(), linear16()} {
-		most := float64(len(table) - 1)
-		for i, v := range table {
-			l := float64(i) / most
-			want := 12.92 * l
-			if l > 0.0031308 {
-				want = 1.055*math.Pow(l, 1/2.4) - 0.055
-			}
-			if diff := math.Abs(float64(v) - most*want); diff > 0.51 {
-				t.Fatalf("%d of %v is %d, want %v", i, most, v, most*want)
-			}
 		}
 	}
 }

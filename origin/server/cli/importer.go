@@ -46,6 +46,7 @@ type importer struct {
 // batch is a call that is ready to send.
 type batch struct {
 	inputs []collection.Input
+	slow   int // pictures that take seconds to decode
 	body   []byte
 }
 
@@ -124,7 +125,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 	var todo []collection.Input
 	var b batch
 	var elements [][]byte
-	size, slow := 0, 0
+	size := 0
 	flush := func() error {
 		if len(b.inputs) == 0 {
 			return nil
@@ -132,7 +133,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		b.body = append([]byte(`{"inputs":[`), bytes.Join(elements, []byte{','})...)
 		b.body = append(b.body, "]}"...)
 		full := b
-		b, elements, size, slow = batch{}, nil, 0, 0
+		b, elements, size = batch{}, nil, 0
 		return yield(full)
 	}
 	add := func(in *collection.Input) error {
@@ -141,8 +142,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 			im.reportFailure(in, err)
 			return nil
 		}
-		isSlow := raster.NeedsModule(data)
-		if size+len(data) > batchBytes || isSlow && slow == batchSlow {
+		if size+len(data) > batchBytes || b.slow+countSlow(data) > batchSlow {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -153,10 +153,7 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 			return nil
 		}
 		in.Picture = nil
-		b.inputs, elements, size = append(b.inputs, *in), append(elements, element), size+len(data)
-		if isSlow {
-			slow++
-		}
+		b.inputs, elements, size, b.slow = append(b.inputs, *in), append(elements, element), size+len(data), b.slow+countSlow(data)
 		if len(b.inputs) == batchInputs {
 			return flush()
 		}
@@ -192,6 +189,14 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		err = flush()
 	}
 	return err
+}
+
+// countSlow returns 1 for a picture that takes seconds to decode, and 0 for others.
+func countSlow(picture []byte) int {
+	if raster.NeedsModule(picture) {
+		return 1
+	}
+	return 0
 }
 
 // inputJSON returns an input in the form that POST /v2/inputs accepts.

@@ -323,9 +323,6 @@ func (p *Pool) hasPriority(jobs []api.Job) bool {
 	return !isPause(jobs) && len(jobs) <= fewPictures && !slices.ContainsFunc(jobs, func(j api.Job) bool { return isLong(j) || p.far(&j) })
 }
 
-// isLong reports whether a job has a video, or a picture that takes seconds to decode.
-func isLong(j api.Job) bool { return j.Video.SampleMS > 0 || raster.NeedsModule(j.Data) }
-
 // wait reserves places for a call that waits for n downloads. leave returns the places.
 func (p *Pool) wait(caller string, n int) (leave func(), err error) {
 	places := int64(max(n, perCall)) // each call holds a connection and goroutines
@@ -416,11 +413,7 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 		p.pictures.Force(job.Caller, 1)
 		defer p.pictures.Give(job.Caller, 1)
 	}
-	if raster.NeedsModule(picture) {
-		r = p.still(ctx, l, picture, job)
-	} else {
-		r = p.inTurn(ctx, l, picture, job)
-	}
+	r = p.picture(ctx, l, picture, job)
 	if r.Err == nil && job.Keep {
 		p.keep(ctx, picture, &r)
 	}

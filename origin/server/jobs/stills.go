@@ -15,6 +15,17 @@ type Pictures interface {
 	Animation(ctx context.Context, s *raster.Still, v api.Video, use func(a *raster.Animation, frames io.Reader) error) error
 }
 
+// isLong reports whether a job has a video, or a picture that takes seconds to decode.
+func isLong(j api.Job) bool { return j.Video.SampleMS > 0 || raster.NeedsModule(j.Data) }
+
+// picture analyses a picture. If package raster does not decode it, another process does.
+func (p *Pool) picture(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
+	if raster.NeedsModule(picture) {
+		return p.still(ctx, l, picture, job)
+	}
+	return p.inTurn(ctx, l, picture, job)
+}
+
 // still decodes a picture in another process and analyses it. No analyser waits for the decoder. The place of the decoder is returned after
 // the analysis, so that decoded pictures do not fill the memory. A call of such pictures does not go first.
 func (p *Pool) still(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {

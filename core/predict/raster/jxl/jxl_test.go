@@ -2,6 +2,7 @@ package jxl
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,6 +145,23 @@ func TestReadCut(t *testing.T) {
 		}
 		if !complete {
 			t.Errorf("%s: a header is never complete", name)
+		}
+	}
+}
+
+// TestEncodings compares the tables of linear samples with the definition in floating point.
+func TestEncodings(t *testing.T) {
+	for _, table := range [][]uint16{linear8(), linear16()} {
+		most := float64(len(table) - 1)
+		for i, v := range table {
+			l := float64(i) / most
+			want := 12.92 * l
+			if l > 0.0031308 {
+				want = 1.055*math.Pow(l, 1/2.4) - 0.055
+			}
+			if diff := math.Abs(float64(v) - most*want); diff > 0.51 {
+				t.Fatalf("%d of %v is %d, want %v", i, most, v, most*want)
+			}
 		}
 	}
 }
