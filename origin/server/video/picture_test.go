@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,6 +169,59 @@ func TestPictureDamaged(t *testing.T) {
 	if _, err := d.Picture(t.Context(), []raster.Run{large}); !errors.Is(err, raster.ErrTooLarge) || err.Error() != film.PictureTooMuchMemory().Error() {
 		t.Errorf("too much memory: %v", err)
 	}
+	noneLeft(t, d)
+}
+
+// TestDamagedPictures decodes damaged copies of JPEG XL files, and of some HEIC and AVIF, whose decoder takes longer to start. Each gives planes
+// of its declared size or an error that users understand. It leaves no process and no folder.
+func TestDamagedPictures(t *testing.T) {
+	d := decoder(t, Options{})
+	folder := filepath.Join(testkit.Root(t), "core", "predict", "raster")
+	read := func(pattern string) (all [][]byte) {
+		names, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %d pictures, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, b)
+		}
+		return all
+	}
+	quick, slow := read("testdata/jxl/*.jxl"), slices.Concat(read("heif/testdata/*.heic"), read("heif/testdata/*.avif"))
+	outcomes := map[string]int{}
+	for seed := range testkit.Seeds(t, 100, 10_000) {
+		draw := rand.New(rand.NewPCG(seed, 54))
+		from := quick
+		if seed%20 == 0 {
+			from = slow
+		}
+		picture := slices.Clone(from[draw.IntN(len(from))])
+		if draw.IntN(2) == 0 {
+			picture = damage(picture, draw)
+		} else {
+			picture[draw.IntN(len(picture))] ^= 1 << draw.IntN(8)
+		}
+		s, err := raster.ReadStill(picture, raster.Limits{StillPixels: 4_000_000, TightPixels: 4_000_000})
+		if s == nil && err == nil {
+			outcomes["another type"]++
+			continue
+		}
+		if err == nil {
+			_, err = s.Decode(func(runs []raster.Run) ([][]byte, error) { return d.Picture(t.Context(), runs) })
+		}
+		if err == nil && s.IsAnimation() {
+			err = d.Animation(t.Context(), s, every(1000), func(*raster.Animation, io.Reader) error { return nil })
+		}
+		got := status(err)
+		if outcomes[got]++; len(got) != 5 {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	t.Log(outcomes)
 	noneLeft(t, d)
 }
 
