@@ -161,7 +161,7 @@ func (o *origin) console(srv *server.Server) (*console.Handler, error) {
 	return srv.Console(console.Options{
 		Stored: engine.StorageUsage, Accounts: srv.Accounts, Models: models, Demo: o.people.demo,
 		Export: func(ctx context.Context, app string, w io.Writer) error { return cli.ExportApp(ctx, srv.Node, app, w) },
-		// One picture. The memory of all answers is 8 × MaxAnswer, so a server with a small MaxAnswer still has room for an export.
+		// One picture, but for the largest of camera raw. The memory of all answers is 8 × MaxAnswer, so a server with a small MaxAnswer still has room for an export.
 		ExportMemory: min(cli.MaxPictureBytes, 2*srv.Settings.MaxAnswer),
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server"
-	"github.com/sightline-dev/sightline/origin/server/cli"
 	"github.com/sightline-dev/sightline/origin/server/fetch"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/video"
@@ -117,8 +116,8 @@ func (i *intake) Write(b []byte) (n int, err error) {
 	case err != nil:
 	case i.film != nil && i.written > i.p.maxVideo:
 		err = fmt.Errorf("video of more than %d bytes: %w", i.p.maxVideo, raster.ErrTooLarge)
-	case i.film == nil && i.written > cli.MaxPictureBytes:
-		err = errRead{fmt.Errorf("more than %d bytes", int64(cli.MaxPictureBytes))}
+	case i.film == nil && i.written > raster.SizeLimit(i.head.Bytes()):
+		err = errRead{fmt.Errorf("more than %d bytes", raster.SizeLimit(i.head.Bytes()))}
 	}
 	if err != nil {
 		i.err = err

@@ -165,8 +165,8 @@ func (n *Node) startPool() {
 		Lower:      n.lowerPriority,
 		Log:        n.Log,
 		Workers:    n.Settings.Workers,
-		Fetches:    int(max(4, min(memory/16/fetch.MaxBytes, 64))),
-		Downloads:  int(max(4, min(memory/8/fetch.MaxBytes, 64))),
+		Fetches:    int(max(4, min(memory/16/fetch.MaxRawBytes, 64))),
+		Downloads:  int(max(4, min(memory/8/fetch.MaxRawBytes, 64))),
 	})
 	n.Handler = &jobs.Handler{Service: n.Engine, Pool: n.Pool, Timeout: callTime, Audit: n.auditCall}
 }

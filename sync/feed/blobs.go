@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -233,6 +234,9 @@ func (c *call) upload() (api.Response, error) {
 	x, err := parseChunk(c.header("Content-Range"), body)
 	if err != nil {
 		return api.Response{}, err
+	}
+	if x.at == 0 { // the rest of an upload follows its start
+		limit = min(limit, uint64(raster.SizeLimit(x.data)))
 	}
 	if x.size > limit {
 		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: "BlobSize", Value: limit}

@@ -18,7 +18,7 @@ type Limits struct {
 	OpsRate     uint64 // operations, or 4 KiB of them, a second of one site, four times as many of one application; 2,000
 	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
 	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB. See also Options.Storage
-	BlobSize    uint64 // bytes of one picture; 20,000,000
+	BlobSize    uint64 // bytes of one picture; 64,000,000, of most kinds at most raster.SizeLimit
 	Snapshots   uint64 // snapshots an hour of one application, and as many digest trees; 120
 	Streams     uint64 // concurrent live streams and polls of one application; 2,000
 	AllStreams  uint64 // concurrent live streams and polls of all applications, which accounts share; 20,000
@@ -51,7 +51,7 @@ func (l *Limits) defaults() {
 	or(&l.OpsRate, 2000)
 	or(&l.FrameRate, 64<<20)
 	or(&l.BlobBytes, 50e9)
-	or(&l.BlobSize, 20e6)
+	or(&l.BlobSize, 64e6)
 	or(&l.Snapshots, 120)
 	or(&l.Streams, 2000)
 	or(&l.AllStreams, 20_000)

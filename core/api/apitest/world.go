@@ -376,9 +376,9 @@ func (w *World) work(server Guest, j api.Job) api.Result {
 	}
 	r := server.Analyse(picture, &j)
 	if r.Err == nil && j.Keep {
-		var info raster.Info
-		if info, r.Err = raster.Inspect(picture); r.Err == nil {
-			r.ContentType = "image/" + info.Format
+		var t raster.FileType
+		if t, r.Err = raster.InspectPicture(picture); r.Err == nil {
+			r.ContentType = t.MediaType
 			r.Blob, r.Err = w.Hosted.Pin(context.Background(), picture)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 
 	MaxFeedbackBytes = form.MaxFeedbackBytes // one piece of feedback
 
-	MaxPictureBytes = 20_000_000 // one picture sent as base64
+	MaxPictureBytes = 64_000_000 // one picture sent as base64; raster.SizeLimit is lower for most kinds
 	MaxVideoBytes   = 10_000_000 // one video sent as base64
 
 	MaxVideos       = 4   // videos of one call

@@ -154,8 +154,11 @@ func DecodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, 
 	if picture, err = decodeMedia(buf, text, path, call.MaxPictureBytes, "image/"); err != nil {
 		return picture, "", err
 	}
-	info, err := raster.Inspect(picture)
-	return picture, "image/" + info.Format, err
+	if limit := raster.SizeLimit(picture); int64(len(picture)) > limit {
+		return picture, "", call.Refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, limit)
+	}
+	t, err := raster.InspectPicture(picture)
+	return picture, t.MediaType, err
 }
 
 // decodeFilm decodes the base64 of a video into buf's memory, and returns its content type.

@@ -68,6 +68,8 @@ func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) 
 	switch h.format {
 	case formatJPEG:
 		return d.decodeJPEG(picture, h, win)
+	case formatRaw:
+		return d.decodeJPEG(h.preview, h, win)
 	case formatGIF:
 		return d.firstFrame(picture, h, win)
 	case formatWebP:

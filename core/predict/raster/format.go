@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/raw"
 )
 
 // format is a kind of picture file, recognised by its content.
@@ -20,9 +22,10 @@ const (
 	formatHEIC
 	formatAVIF
 	formatJXL
+	formatRaw
 )
 
-var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff", "heic", "avif", "jxl"}
+var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff", "heic", "avif", "jxl", "raw"}
 
 func (f format) String() string { return formatNames[f] }
 
@@ -37,7 +40,7 @@ const (
 
 // FileType describes a file, recognised by its first bytes.
 type FileType struct {
-	Name      string // for a supported picture as in Info, for others for example "MP4"; "": unknown
+	Name      string // for a supported picture as in Info, of camera raw for example "Nikon raw (NEF)", for others for example "MP4"; "": unknown
 	MediaType string // for example "video/mp4"; "": unknown
 	Kind      Kind   // 0: neither
 	Supported bool   // this package reads the picture, or the video decoder reads the video
@@ -89,9 +92,12 @@ var (
 	svg       = FileType{"SVG (a drawing, not a picture)", "image/svg+xml", 0, false}
 )
 
-// Recognise returns the type of a file that begins with b. The first 4,096 bytes suffice. A GIF and an animated WebP are both
-// Picture and Video.
+// Recognise returns the type of a file that begins with b. The first 4,096 bytes suffice, but camera raw with the signature of a TIFF may
+// need the whole file: with fewer bytes it counts as a TIFF. A GIF and an animated WebP are both Picture and Video.
 func Recognise(b []byte) FileType {
+	if f, ok := raw.Recognise(b); ok {
+		return FileType{f.Name, f.MediaType, Picture, true}
+	}
 	if has(b, 4, "ftyp") { // first: the length before it may look like another signature
 		return brandType(b)
 	}
@@ -143,6 +149,24 @@ func (videoFormat) Error() string { return "video format not supported" }
 // Unwrap returns ErrUnsupported.
 func (videoFormat) Unwrap() error { return ErrUnsupported }
 
+// InspectPicture returns the type of a picture, whose headers it checks as [Inspect] does.
+func InspectPicture(picture []byte) (FileType, error) {
+	if _, err := Inspect(picture); err != nil {
+		return FileType{}, err
+	}
+	return Recognise(picture), nil
+}
+
+// SizeLimit returns the maximum number of bytes of a picture that begins with start, by the default limits. A TIFF may turn out to be
+// camera raw.
+func SizeLimit(start []byte) int64 {
+	l := Limits{}.WithDefaults()
+	if f, err := sniff(start); err == nil && (f == formatRaw || f == formatTIFF) {
+		return l.RawBytes
+	}
+	return l.Bytes
+}
+
 // sniff recognises the format of a picture. For other files the error has the name of their type, if it is known, and
 // advice to the user.
 func sniff(b []byte) (format, error) {
@@ -152,7 +176,10 @@ func sniff(b []byte) (format, error) {
 	case len(b) == 0:
 		return formatUnknown, fmt.Errorf("no bytes: %w", ErrCorrupt)
 	case t.Supported && t.Kind&Picture != 0:
-		return format(slices.Index(formatNames[:], t.Name)), nil
+		if i := slices.Index(formatNames[:], t.Name); i > 0 {
+			return format(i), nil
+		}
+		return formatRaw, nil
 	case t.Supported:
 		return formatUnknown, fmt.Errorf("%s video: %w: send it as data.video", t.Name, ErrUnsupported)
 	case t.Kind == Video:
@@ -199,8 +226,6 @@ func brandType(b []byte) FileType {
 			t = FileType{"heic", "image/heic", Picture, true}
 		case "hevc", "hevx", "msf1":
 			t = FileType{"heic", "image/heic", Picture | Video, true}
-		case "crx ":
-			t = FileType{"Canon raw (CR3)", "image/x-canon-cr3", Picture, false}
 		default:
 			switch {
 			case i > 0: // only the first brand names the container

@@ -41,7 +41,7 @@ func TestRecognise(t *testing.T) {
 		{"heic", ftyp("heic", "mif1"), FileType{"heic", "image/heic", Picture, true}},
 		{"avif", ftyp("mif1", "avif"), FileType{"avif", "image/avif", Picture, true}},
 		{"avif with frames", ftyp("avis", "avif"), FileType{"avif", "image/avif", Picture | Video, true}},
-		{"cr3", ftyp("crx ", "isom"), FileType{"Canon raw (CR3)", "image/x-canon-cr3", Picture, false}},
+		{"cr3", ftyp("crx ", "isom"), FileType{"Canon raw (CR3)", "image/x-canon-cr3", Picture, true}},
 		{"webm", "\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm", FileType{"WebM", "video/webm", Video, true}},
 		{"mkv", "\x1a\x45\xdf\xa3\xa3\x42\x86\x81\x01\x42\x82\x88matroska", FileType{"Matroska", "video/x-matroska", Video, true}},
 		{"avi", "RIFF\x04\x00\x00\x00AVI LIST", FileType{"AVI", "video/x-msvideo", Video, true}},

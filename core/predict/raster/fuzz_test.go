@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/raw/rawtest"
 )
 
 // fuzzLimits keeps fuzzed pictures small, so that the fuzzer can try many.
@@ -113,6 +115,10 @@ func sameAsLibrary(t *testing.T, b []byte, info Info, got flat) {
 // smallPictures returns seeds of every format, with an orientation if the format has one.
 func smallPictures(t testing.TB) map[string][][]byte {
 	m := noisy(12, 9)
+	var raws [][]byte
+	for _, name := range rawtest.Names() {
+		raws = append(raws, rawtest.Files(asJPEG(t, image.NewGray(image.Rect(0, 0, 640, 8))), 6)[name])
+	}
 	return map[string][][]byte{
 		"jpeg": {
 			asJPEG(t, m), turnJPEG(asJPEG(t, m), 6), asJPEG(t, grey(m)), manyScans(t, 3), progressive(asJPEG(t, grey(m))),
@@ -139,6 +145,7 @@ func smallPictures(t testing.TB) map[string][][]byte {
 			fixture(t, "tiff/lzw-21-tiles.tif"), fixture(t, "tiff/deflate-12-strips.tif"), fixture(t, "tiff/jpeg-41-strips.tif"),
 			fixture(t, "tiff/packbits-41-bt709-range.tif"), fixture(t, "tiff/jpeg-grey-pillow.tif"),
 		},
+		"raw": raws,
 	}
 }
 
@@ -155,6 +162,7 @@ func FuzzGIF(f *testing.F)  { fuzzFormat(f, "gif") }
 func FuzzWebP(f *testing.F) { fuzzFormat(f, "webp") }
 func FuzzBMP(f *testing.F)  { fuzzFormat(f, "bmp") }
 func FuzzTIFF(f *testing.F) { fuzzFormat(f, "tiff") }
+func FuzzRaw(f *testing.F)  { fuzzFormat(f, "raw") }
 
 // FuzzInspect checks the reading of headers: errors of the four kinds only, sizes within the limits, and memory that does not grow with
 // the declared size.

@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster/heif"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 	"github.com/sightline-dev/sightline/core/predict/raster/jxl"
+	"github.com/sightline-dev/sightline/core/predict/raster/raw"
 )
 
 // header holds the declarations of a picture's headers, checked against the limits.
@@ -22,6 +23,7 @@ type header struct {
 	planes        bool // a TIFF of YCbCr or JPEG
 	heif          *heif.Picture
 	jxl           jxl.Info
+	preview       []byte // the picture of camera raw, a JPEG
 }
 
 // Inspect reads a picture's headers. It decodes nothing and allocates nothing in proportion to
@@ -51,8 +53,12 @@ func inspect(picture []byte, l Limits) (header, error) {
 	if err != nil {
 		return header{}, err
 	}
-	if n := int64(len(picture)); n > l.Bytes {
-		return header{}, fmt.Errorf("%s of %d bytes: %w: at most %d", f, n, ErrTooLarge, l.Bytes)
+	most := l.Bytes
+	if f == formatRaw {
+		most = l.RawBytes
+	}
+	if n := int64(len(picture)); n > most {
+		return header{}, fmt.Errorf("%s of %d bytes: %w: at most %d", f, n, ErrTooLarge, most)
 	}
 	h := header{format: f, orientation: upright, timeline: timeline{frames: 1}}
 	switch f {
@@ -72,6 +78,8 @@ func inspect(picture []byte, l Limits) (header, error) {
 		err = h.readHEIF(picture, l)
 	case formatJXL:
 		err = h.readJXL(picture, l)
+	case formatRaw:
+		err = h.readRaw(picture, l)
 	}
 	if err != nil {
 		return header{}, fmt.Errorf("%s: %w", f, err)
@@ -128,6 +136,25 @@ func (h *header) readJPEG(b []byte, l Limits) error {
 	}
 	if n := int64(c.Scans) * jpegBlocks(c); n > l.ScanBlocks {
 		return fmt.Errorf("%w: %d scans of %d × %d pixels take too long to decode", ErrTooLarge, c.Scans, h.width, h.height)
+	}
+	return nil
+}
+
+// minPreviewSide is the minimum longer side of the picture of camera raw. Smaller ones are thumbnails.
+const minPreviewSide = 640
+
+// readRaw looks for the largest JPEG in camera raw.
+func (h *header) readRaw(b []byte, l Limits) error {
+	f, _ := raw.Read(b)
+	if max(f.Width, f.Height) < minPreviewSide {
+		return fmt.Errorf("%s: %w: it contains no JPEG of at least %d pixels; convert it to JPEG", f.Name, ErrUnsupported, minPreviewSide)
+	}
+	if err := h.readJPEG(f.Preview, l); err != nil {
+		return fmt.Errorf("%s: its JPEG: %w", f.Name, err)
+	}
+	h.preview = f.Preview
+	if f.Orientation > 0 {
+		h.orientation = f.Orientation
 	}
 	return nil
 }

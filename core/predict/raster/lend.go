@@ -35,5 +35,5 @@ func ErrorNumber(err error) int {
 }
 
 // FormatNumber returns the number with which a host reports the Format of an [Info] to its guest: 1 jpeg, 2 png, 3 gif, 4 webp, 5 bmp,
-// 6 tiff, 7 heic, 8 avif, 9 jxl.
+// 6 tiff, 7 heic, 8 avif, 9 jxl, 10 raw.
 func FormatNumber(name string) int { return slices.Index(formatNames[:], name) }

@@ -5,7 +5,7 @@
 //	                                                                        │
 //	      ┌──────────────── view mapped into stored coordinates ◀───────────┘
 //	      ▼
-//	   JPEG: planes at 1/1, 1/2, 1/4 or 1/8 of the part that is wanted   (package jpg)
+//	   JPEG, also the largest one in camera raw: planes at 1/1, 1/2, 1/4 or 1/8 of the part that is wanted   (package jpg)
 //	   TIFF of YCbCr or JPEG: planes
 //	   frame of a video, HEIC, AVIF: the planes that a decoder of videos gave   (Decoder.Planes)
 //	   others: the library's picture, read row by row
@@ -99,7 +99,7 @@ type Image struct {
 
 // Info holds the declarations of a picture's headers.
 type Info struct {
-	Format        string // "jpeg", "png", "gif", "webp", "bmp" or "tiff"
+	Format        string // "jpeg", "png", "gif", "webp", "bmp", "tiff" or "raw"
 	Width, Height int    // upright, that is after Orientation
 	Orientation   int    // 1 to 8 as in EXIF
 	Frames        int    // 1, or the frames of a GIF or WebP animation (counted, not decoded)
@@ -108,6 +108,7 @@ type Info struct {
 // Limits bound the cost of a picture. A zero field means its default.
 type Limits struct {
 	Bytes             int64       // encoded size; default 20 MB (20,000,000)
+	RawBytes          int64       // encoded size of camera raw; default 64 MB (64,000,000)
 	Pixels            int64       // pixels in memory when decoded (of a JPEG: after DCT scaling); default 40 MP
 	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
 	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
@@ -125,6 +126,7 @@ type Limits struct {
 // WithDefaults returns l with every zero field replaced by its default.
 func (l Limits) WithDefaults() Limits {
 	l.Bytes = orDefault(l.Bytes, 20_000_000)
+	l.RawBytes = orDefault(l.RawBytes, 64_000_000)
 	l.Pixels = orDefault(l.Pixels, 40_000_000)
 	l.BaselinePixels = orDefault(l.BaselinePixels, 200_000_000)
 	l.ProgressivePixels = orDefault(l.ProgressivePixels, 64_000_000)

@@ -190,8 +190,8 @@ func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// MaxPictureBytes is the largest picture that the API accepts.
-const MaxPictureBytes = 20 << 20
+// MaxPictureBytes is the largest picture that the API accepts, a camera raw file. That of most kinds is lower.
+const MaxPictureBytes = 64 << 20
 
 // IsPicture reports whether a file that begins with b is a picture or a video, supported or not.
 func IsPicture(b []byte) bool { return raster.Recognise(b).Kind != 0 }

@@ -34,6 +34,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Names of an export's files.
@@ -53,8 +54,8 @@ var ErrFormat = errors.New("invalid import source")
 // ErrPicture is returned if a picture's bytes do not match the SHA-256 in the source.
 var ErrPicture = errors.New("the picture does not match its SHA-256")
 
-// MaxPictureBytes is the API's limit for one picture.
-const MaxPictureBytes = 20_000_000
+// maxPictureBytes is the API's limit for one picture of any kind. That of most kinds is lower.
+const maxPictureBytes = 64_000_000
 
 // Concept is a label of an input.
 type Concept struct {
@@ -206,17 +207,22 @@ func (s *Source) Read(in *Input) ([]byte, error) {
 }
 
 func (s *Source) readFile(name string) ([]byte, error) {
+	data, err := s.readAll(name)
+	if limit := raster.SizeLimit(data); err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("more than %d bytes", limit)
+	}
+	return data, err
+}
+
+func (s *Source) readAll(name string) ([]byte, error) {
 	if s.manifest != "" && s.files.ReadFile != nil {
-		return s.files.ReadFile(name, MaxPictureBytes)
+		return s.files.ReadFile(name, maxPictureBytes)
 	}
 	f, err := s.files.FS.Open(path.Clean(name))
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxPictureBytes+1))
-	if err == nil && len(data) > MaxPictureBytes {
-		err = fmt.Errorf("more than %d bytes", MaxPictureBytes)
-	}
+	data, err := io.ReadAll(io.LimitReader(f, maxPictureBytes+1))
 	return data, errors.Join(err, f.Close())
 }
 

@@ -142,6 +142,11 @@ func extension(contentType string) string {
 	case "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff":
 		return "." + strings.TrimPrefix(contentType, "image/")
 	}
+	if _, name, isRaw := strings.Cut(contentType, "image/x-"); isRaw { // for example image/x-nikon-nef
+		if _, name, ok := strings.Cut(name, "-"); ok {
+			return "." + name
+		}
+	}
 	return ""
 }
 

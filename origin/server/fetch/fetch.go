@@ -29,8 +29,12 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// MaxBytes is the maximum number of bytes of a picture.
-const MaxBytes = 20 << 20
+// MaxBytes is the maximum number of bytes of a picture, and MaxRawBytes that of camera raw. A TIFF may turn out to be camera raw, so it may
+// have as many; the decoder checks its size again.
+const (
+	MaxBytes    = 20 << 20
+	MaxRawBytes = 64 << 20
+)
 
 // Other limits of one fetch.
 const (
@@ -163,7 +167,7 @@ type Limits struct {
 func (f *Fetcher) Download(ctx context.Context, rawURL string, w Limits, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
-	if answered, err := f.follow(ctx, rawURL, func(res *http.Response) error { return read(res, w, to) }); err != nil {
+	if answered, err := f.follow(ctx, rawURL, func(res *http.Response) error { return read(res, &w, to) }); err != nil {
 		return &Failure{err, answered, w}
 	}
 	return nil

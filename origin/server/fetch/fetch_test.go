@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -328,6 +329,30 @@ func TestReasonOfPrivate(t *testing.T) {
 			t.Errorf("%s: %v with the reason %q, want %q", address, err, failure.Reason(), want)
 		}
 	}
+}
+
+// TestRawBytes downloads camera raw and a TIFF, which may have more bytes than other pictures.
+func TestRawBytes(t *testing.T) {
+	for start, want := range map[string]bool{"II*\x00": true, "FUJIFILMCCD-RAW ": true, "\xff\xd8\xff\xe0": false} {
+		w := Limits{Kind: raster.Picture, Bytes: MaxBytes}
+		body := io.MultiReader(strings.NewReader(start), io.LimitReader(zeros{}, MaxBytes))
+		err := read(&http.Response{StatusCode: http.StatusOK, ContentLength: -1, Body: io.NopCloser(body)}, &w, io.Discard)
+		if (err == nil) != want || !want && !errors.Is(err, errTooLarge) {
+			t.Errorf("%q: %v", start, err)
+		}
+	}
+	w := Limits{Kind: raster.Picture, Bytes: MaxBytes}
+	body := io.MultiReader(strings.NewReader("II*\x00"), io.LimitReader(zeros{}, MaxRawBytes))
+	if err := read(&http.Response{StatusCode: http.StatusOK, ContentLength: -1, Body: io.NopCloser(body)}, &w, io.Discard); !errors.Is(err, errTooLarge) || w.Bytes != MaxRawBytes {
+		t.Errorf("%d bytes at most: %v", w.Bytes, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 func TestFetchLimits(t *testing.T) {

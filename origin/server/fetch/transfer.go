@@ -135,8 +135,8 @@ func (f *Fetcher) control(_, address string) error {
 	return f.o.port(ap.Port())
 }
 
-// read writes the body of a final response to to, and closes the body.
-func read(res *http.Response, w Limits, to io.Writer) (err error) {
+// read writes the body of a final response to to, and closes the body. It raises w.Bytes for a file that is or may be camera raw.
+func read(res *http.Response, w *Limits, to io.Writer) (err error) {
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if res.StatusCode != http.StatusOK {
 		return &statusError{res.StatusCode}
@@ -144,15 +144,18 @@ func read(res *http.Response, w Limits, to io.Writer) (err error) {
 	if e := res.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return errEncoding
 	}
-	if res.ContentLength > w.Bytes {
-		return errTooLarge
-	}
 	head, err := io.ReadAll(io.LimitReader(res.Body, sniffed))
 	if err != nil {
 		return err
 	}
 	if len(head) == 0 {
 		return errEmpty
+	}
+	if w.Kind == raster.Picture && w.Bytes == MaxBytes && raster.SizeLimit(head) > MaxBytes {
+		w.Bytes = MaxRawBytes
+	}
+	if res.ContentLength > w.Bytes {
+		return errTooLarge
 	}
 	if b, ok := to.(*bytes.Buffer); ok && res.ContentLength > 0 {
 		b.Grow(int(min(res.ContentLength, 1<<20)) + bytes.MinRead) // the declared length may be false

@@ -452,9 +452,9 @@ func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job)
 
 // keep pins an analysed picture. The worker is already free, because keep waits for disks.
 func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
-	info, err := raster.Inspect(picture)
+	t, err := raster.InspectPicture(picture)
 	if err == nil {
-		r.ContentType = "image/" + info.Format
+		r.ContentType = t.MediaType
 		r.Blob, err = p.o.Pinner.Pin(ctx, picture)
 	}
 	switch {
@@ -475,15 +475,15 @@ const (
 )
 
 // weigh returns the number of pixels that picture costs. A heavy picture costs many times as much as a photo: hundreds of megabytes and up
-// to seconds. Heavy pictures use half of the workers, so the others are analysed at once. The decoder reduces a JPEG to an eighth of its
-// size or less and keeps only a few rows. For the other formats libraries keep all pixels.
+// to seconds. Heavy pictures use half of the workers, so the others are analysed at once. The decoder reduces a JPEG, also that of camera raw, to an
+// eighth of its size or less and keeps only a few rows. For the other formats libraries keep all pixels.
 func weigh(picture []byte) int64 {
 	info, err := raster.Inspect(picture)
 	if err != nil {
 		return 0 // the decoder will return an error at once
 	}
 	pixels := int64(info.Width) * int64(info.Height)
-	if info.Format == "jpeg" {
+	if info.Format == "jpeg" || info.Format == "raw" {
 		pixels /= 4
 	}
 	return pixels

@@ -62,11 +62,11 @@ func (a *analysts) do(j *abi.Job) (r api.Result, err error) {
 		return r, err
 	}
 	if j.Keep {
-		info, err := raster.Inspect(j.Data)
+		t, err := raster.InspectPicture(j.Data)
 		if err != nil {
 			return r, err
 		}
-		r.ContentType = "image/" + info.Format
+		r.ContentType = t.MediaType
 	}
 	return r, nil
 }

@@ -77,9 +77,9 @@ func (i *Instance) storePicture(r *abi.Result) api.Result {
 	if i.pictures == nil || r.Err != nil || r.Picture == nil {
 		return r.Result
 	}
-	info, err := raster.Inspect(r.Picture)
+	t, err := raster.InspectPicture(r.Picture)
 	if err == nil {
-		r.ContentType = "image/" + info.Format
+		r.ContentType = t.MediaType
 		r.Blob, err = i.pictures.Pin(context.Background(), r.Picture)
 	}
 	if err != nil {

@@ -147,7 +147,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"MaxMetaBytes": 64 << 10, "MaxMetaDepth": 32, "MaxMetaMembers": 2000, "MaxFeedbackBytes": 64 << 10, "MaxPictureBytes": 20_000_000,
+		"MaxMetaBytes": 64 << 10, "MaxMetaDepth": 32, "MaxMetaMembers": 2000, "MaxFeedbackBytes": 64 << 10, "MaxPictureBytes": 64_000_000,
 		"ShownConcepts": 20, "MaxConcepts": 200, "MaxInputs": 128, "MaxPerPage": 1000, "DefaultPerPage": 20,
 	} {
 		if n, ok := got[name]; !ok || n != want {

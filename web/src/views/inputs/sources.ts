@@ -1,5 +1,6 @@
 // Reads the sources of pictures: files, folders, archives, lists of URLs, and lists of inputs as JSON lines or tables. The formats are
 // those of the import command.
+import { isPicture } from '../../pictureFiles';
 import { fetchSample, parseSamples } from '../look/pictures';
 import type { Input } from './calls';
 
@@ -22,12 +23,9 @@ export interface FoundFile {
   readonly file: File;
 }
 
-const pictures = /\.(jpe?g|png|gif|webp|bmp|tiff?|heic|heif|avif)$/i;
 const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
 
 const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // files that operating systems leave in folders
-
-const isPicture = ({ path, file }: FoundFile) => (file.type ? file.type.startsWith('image/') : pictures.test(path));
 
 /** Returns the pictures in files. It opens archives. A list among the files determines which of the others are added, with their data. */
 export async function* sources(foundFiles: readonly FoundFile[]): AsyncGenerator<Source> {
@@ -53,7 +51,9 @@ export async function* sources(foundFiles: readonly FoundFile[]): AsyncGenerator
   if (listed.length) return; // pictures that the list does not name are left out
   for (const found of files) {
     if (used.has(found) || chosen.includes(found) || hidden.test(found.path)) continue;
-    yield isPicture(found) ? { name: found.path, blob: found.file } : { name: found.path, problem: '' };
+    yield isPicture({ name: found.path, type: found.file.type })
+      ? { name: found.path, blob: found.file }
+      : { name: found.path, problem: '' };
   }
 }
 
@@ -183,7 +183,7 @@ async function* unpack(archive: Blob): AsyncGenerator<FoundFile> {
   const unzip = new Unzip((entry) => {
     if (
       entry.name.endsWith('/') ||
-      !(pictures.test(entry.name) || lists.test(entry.name)) ||
+      !(isPicture({ name: entry.name, type: '' }) || lists.test(entry.name)) ||
       /(^|\/)(\.|__MACOSX\/)/.test(entry.name)
     )
       return;

@@ -5,7 +5,7 @@ import type { Fetch } from '../../apiCall';
 import { Failure } from '../../console';
 import { lately, type ProgressMark, rate, secondsLeft } from '../../progress';
 import { Calls, customModel } from './calls';
-import { fitSize, parseSamples, picturesIn, sampleLessons } from './pictures';
+import { fitSize, parseSamples, sampleLessons } from './pictures';
 import {
   bytesToHex,
   countMatches,
@@ -231,20 +231,6 @@ test('an address means a server of this machine, or none', () => {
     ['127.0.0.1@example.org', undefined],
   ];
   for (const [typed, want] of cases) assert.equal(localOrigin(typed), want, typed);
-});
-
-test('pictures are told by their type, and an unknown type is tried', () => {
-  const file = (name: string, type: string) => new File([], name, { type });
-  const all = [
-    file('a.jpg', 'image/jpeg'),
-    file('b.txt', 'text/plain'),
-    file('c.raw', ''),
-    file('d.svg', 'image/svg+xml'),
-  ];
-  assert.deepEqual(
-    picturesIn(all).map((f) => f.name),
-    ['a.jpg', 'c.raw', 'd.svg'],
-  );
 });
 
 test('a frame keeps its shape and is not made larger', () => {

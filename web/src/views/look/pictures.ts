@@ -71,11 +71,6 @@ export function isUnreadable(failure: unknown): boolean {
   return failure instanceof Failure && [30101, 30105, 30300].includes(failure.code);
 }
 
-/** Returns the pictures among dropped, pasted or chosen files. */
-export function picturesIn(files: Iterable<File>): File[] {
-  return [...files].filter((file) => file.type === '' || file.type.startsWith('image/'));
-}
-
 /** Returns a size of the same shape with no side longer than `maxSide`. Sizes are whole numbers and at least 1. */
 export function fitSize(width: number, height: number, maxSide: number): { width: number; height: number } {
   const scale = Math.min(1, maxSide / Math.max(width, height, 1));

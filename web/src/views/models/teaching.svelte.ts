@@ -3,7 +3,8 @@
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
-import { picturesIn, readPicture } from '../look/pictures';
+import { picturesIn } from '../../pictureFiles';
+import { readPicture } from '../look/pictures';
 import { addExample } from './calls';
 
 export class Teaching {
