@@ -10,8 +10,14 @@ import (
 // Site identifies a writer: an origin node, an edge, or a browser's profile. The origin leases the number.
 type Site uint32
 
-// Origin is the site of a server that has its own log.
-const Origin Site = 1
+// The sites of an origin, a server that has its own log. Leased sites are between them.
+const (
+	Origin        Site = 1       // in the life that created the log
+	RestoredSites Site = 1 << 31 // the first one that it may use in a later life
+)
+
+// IsOrigin reports whether an origin writes as s, in any of its lives.
+func (s Site) IsOrigin() bool { return s == Origin || s >= RestoredSites }
 
 // Dot names an operation permanently: the site that issued it, and its sequence number among that site's operations, which count from 1
 // without gaps. The dot also names the thing that the operation creates. A later thing with the same ID has another dot.
@@ -114,7 +120,8 @@ type (
 		Meta           []byte      `wire:"10"` // JSON as sent; nil: none
 		Geo            *Point      `wire:"11"`
 	}
-	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail.
+	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. An origin that can read a
+	// file which an earlier version could not makes the input ready with it.
 	//
 	//field:kind 17
 	InputFetched struct {

@@ -237,7 +237,7 @@ func (p *Partition) Owns(dot log.Dot) bool {
 // MadeBy reports whether site is the partition's site or, at an origin, the site of one of its earlier lives. Each life of an origin writes
 // as another site.
 func (p *Partition) MadeBy(site log.Site) bool {
-	return site == p.Site() || p.replica == nil && (site == log.Origin || site >= RestoredSites)
+	return site == p.Site() || p.replica == nil && site.IsOrigin()
 }
 
 // Outbox returns the last local operation of a replica, and the last one that was folded from the origin's log. Those between are pending.

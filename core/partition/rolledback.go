@@ -110,7 +110,7 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 	found, renamed = map[log.Dot][]byte{}, map[lostOp]log.Dot{}
 	byClock := map[log.HLC][]int{}
 	for i := range entries {
-		if op := &entries[i].Op; op.Dot.Site == log.Origin || op.Dot.Site >= RestoredSites {
+		if op := &entries[i].Op; op.Dot.Site.IsOrigin() {
 			found[op.Dot] = nil
 			byClock[op.At] = append(byClock[op.At], i)
 		}
@@ -122,7 +122,7 @@ func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, re
 		if _, wanted := found[e.Op.Dot]; wanted {
 			found[e.Op.Dot] = nameless(log.Encode(nil, &e.Op))
 		}
-		if e.Op.Dot.Site < RestoredSites {
+		if e.Op.Dot.Site < log.RestoredSites {
 			return true
 		}
 		for _, i := range byClock[e.Op.At] {

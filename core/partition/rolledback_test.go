@@ -67,7 +67,7 @@ func TestRolledBack(t *testing.T) {
 			if found, err := p.RolledBack(&proof); found || err != nil {
 				t.Errorf("the second time: %v, %v", found, err)
 			}
-			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Site < partition.RestoredSites {
+			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Site < log.RestoredSites {
 				t.Errorf("the log writes as %v", verdict.Dot)
 			}
 			for round := range 2 { // another replica gives back the same

@@ -16,9 +16,6 @@ import (
 //	seal   the key
 const sealName = "seal"
 
-// RestoredSites is the first site that an origin may use in its second and later lives. Leased sites count from 2.
-const RestoredSites = 1 << 31
-
 // openSealed reads or creates the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of
 // an earlier life that the log lacks after a restore or a rollback of its disk. No life may use the names of those operations for others. A
 // log without seals cannot take entries back. It gets its own site only if it was restored.
@@ -41,7 +38,7 @@ func (p *Partition) openSealed() error {
 
 // lifeSite returns the site of an origin's life that begins with an epoch. The life that created the log uses log.Origin instead.
 func lifeSite(epoch log.Epoch) log.Site {
-	return log.Site(binary.BigEndian.Uint32(epoch[:]) | RestoredSites)
+	return log.Site(binary.BigEndian.Uint32(epoch[:])) | log.RestoredSites
 }
 
 // openSeal reads or creates the key of the log's seals.

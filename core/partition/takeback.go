@@ -61,7 +61,7 @@ func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
 		spans[d.Site] = s
 	}
 	for _, site := range sites {
-		if site == log.Origin || site >= RestoredSites {
+		if site.IsOrigin() {
 			continue
 		}
 		of, err := p.Lives(site, spans[site].first, spans[site].last)

@@ -119,7 +119,7 @@ func TestTakeBack(t *testing.T) {
 
 	other := openRestored(t, image, 3)
 	verdict := submit(t, other, create("a"))[0]
-	if verdict.Dot.Site < partition.RestoredSites {
+	if verdict.Dot.Site < log.RestoredSites {
 		t.Errorf("a restored log writes as %v", verdict.Dot)
 	}
 	if err := other.TakeBack(t.Context(), &b, nil); err != nil {

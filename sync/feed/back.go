@@ -235,7 +235,7 @@ func (n *needs) rederive(base [32]byte, wants []want) error {
 // log was restored from a backup that is older than the lease.
 func (c *call) wrote(p *partition.Partition, site log.Site) error {
 	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d was not assigned to this replica", site)}
-	if _, _, restored, err := p.Backup(); err != nil || !restored || site == log.Origin || site >= partition.RestoredSites {
+	if _, _, restored, err := p.Backup(); err != nil || !restored || site.IsOrigin() {
 		if err != nil {
 			return err
 		}

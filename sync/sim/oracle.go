@@ -164,7 +164,7 @@ func (o *oracle) take(e log.Entry) error {
 
 // names checks I3 for an operation of the origin's own sites: the origin never gives its dot to another operation, in any log of the run.
 func (o *oracle) names(op *log.Op, data []byte) error {
-	if op.Dot.Site != log.Origin && op.Dot.Site < partition.RestoredSites {
+	if !op.Dot.Site.IsOrigin() {
 		return nil
 	}
 	if was := o.own[op.Dot]; was != nil {
