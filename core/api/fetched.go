@@ -16,9 +16,6 @@ func FetchJob(url string, crop raster.Crop, base [32]byte) *call.Job {
 	return &call.Job{URL: url, Crop: crop, Want: call.WantOfInputs, Base: base, Keep: true}
 }
 
-// codeUnread is the code of an input whose picture could not be analysed, for any reason.
-const codeUnread = 30300
-
 // FetchOutcome returns the outcome of a [FetchJob] with the same base for its input.
 func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	err := r.Err
@@ -43,7 +40,7 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	case errors.Is(err, call.ErrFetch) && r.Passing:
 		o.Retry = ingest.Limited
 	case st.HTTP >= 500: // an error of this host, which the picture may cause
-		o = ingest.Outcome{Code: codeUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
+		o = ingest.Outcome{Code: catalog.InputUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
 	}
 	return o
 }

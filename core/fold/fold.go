@@ -19,6 +19,8 @@ const (
 	// rulesOfConcepts is the first version in which concepts can be deleted, an edit of a prediction creates its concepts, and a version
 	// that was trained again keeps the detail of its status.
 	rulesOfConcepts = 2
+	// rulesOfUnread is the first version in which a later download by the origin makes an input ready that ended as unread.
+	rulesOfUnread = 2
 )
 
 // Version is the newest version of the rules that this program knows. Entries of a log ([log.Rules]) put versions in force; the first

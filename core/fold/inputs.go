@@ -208,20 +208,26 @@ func put[E any](list *[]E, e E, of func(E) (key string, at log.Stamp)) bool {
 	return true
 }
 
-// inputFetched ends a download. It changes only an input at 30001.
+// inputFetched ends a download. It changes an input at 30001, and an unread one as reads reports.
 func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 	if b.Code <= 0 || b.Code == catalog.InputPending || (b.Code == catalog.InputReady) == b.Blob.IsZero() {
 		return refusal("code"), nil
 	}
 	return f.change(b.Input, func(in *catalog.Input) (bool, error) {
-		if in.Code != catalog.InputPending {
+		if in.Code != catalog.InputPending && !f.reads(in, b) {
 			return false, nil
 		}
-		in.Code, in.Detail, in.Blob, in.ContentType = b.Code, b.Detail, b.Blob, b.ContentType
-		f.count(catalog.InputPending, math.MaxUint64)
+		f.count(in.Code, math.MaxUint64)
 		f.count(b.Code, 1)
+		in.Code, in.Detail, in.Blob, in.ContentType = b.Code, b.Detail, b.Blob, b.ContentType
 		return true, nil
 	})
+}
+
+// reads reports whether a download makes an input ready that ended as unread. Only an origin downloads such an input again, so the log
+// refuses a picture by which a replica would change an input that has ended.
+func (f *Fold) reads(in *catalog.Input, b *log.InputFetched) bool {
+	return in.IsUnread() && b.Code == catalog.InputReady && f.e.Op.Dot.Site.IsOrigin() && f.inForce(rulesOfUnread)
 }
 
 // write is change for writes of fields, which are stale below the horizon.

@@ -190,7 +190,7 @@ func TestFieldsOfAnInput(t *testing.T) {
 	w.check()
 }
 
-// TestStatusOnlyMovesOn: the status of an input changes once, from 30001 to 30000 or to an error.
+// TestStatusOnlyMovesOn: by the first rules the status of an input changes once, from 30001 to 30000 or to an error.
 func TestStatusOnlyMovesOn(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 1, fetch("a", "http://x/1")).Dot
@@ -212,6 +212,54 @@ func TestStatusOnlyMovesOn(t *testing.T) {
 	}
 	w.expect(fold.Gone, 1, 9, &log.InputFetched{Input: log.Dot{Site: 9, Seq: 9}, Code: 30002})
 	w.check()
+}
+
+// TestUnreadIsRetried: a later download by the origin makes an input ready that ended as unread. No other operation does, and no other
+// result changes an input that has ended.
+func TestUnreadIsRetried(t *testing.T) {
+	picture := blob.Sum([]byte("p"))
+	for _, code := range []int{30101, 30105, 30300, 30002, catalog.InputOverQuota, catalog.InputReady} {
+		w := newWorld(t)
+		dot := w.expect(fold.OK, 2, 1, fetch("a", "http://x/1")).Dot
+		end := &log.InputFetched{Input: dot, Code: code, Detail: "unknown file type"}
+		if code == catalog.InputReady {
+			end = &log.InputFetched{Input: dot, Code: code, Blob: blob.Sum([]byte("q")), ContentType: "image/gif"}
+		}
+		w.expect(fold.OK, 2, 2, end)
+		retried := &log.InputFetched{Input: dot, Code: catalog.InputReady, Blob: picture, ContentType: "image/heic"}
+		w.expect(fold.Superseded, log.Origin, 3, retried) // the first rules are in force
+		w.expect(fold.OK, log.Origin, 4, &log.Rules{Version: 2})
+		before := w.input("a")
+		for _, site := range []log.Site{2, 3, log.RestoredSites - 1} {
+			w.expect(fold.Superseded, site, 5, retried)
+		}
+		w.expect(fold.Superseded, log.Origin, 6, &log.InputFetched{Input: dot, Code: 30002, Detail: "404"})
+		w.expect(fold.Superseded, log.Origin, 7, &log.InputFetched{Input: dot, Code: 30300, Detail: "damaged"})
+		if diff := cmp.Diff(before, w.input("a")); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", code, diff)
+		}
+		want, counts := fold.Superseded, catalog.Counts{Errors: 1}
+		switch code {
+		case 30101, 30105, 30300:
+			want = fold.OK
+			fallthrough
+		case catalog.InputReady:
+			counts = catalog.Counts{Processed: 1}
+		}
+		site := log.Origin
+		if code == 30105 {
+			site = log.RestoredSites + 7
+		}
+		w.expect(want, site, 8, retried)
+		if in := w.input("a"); (in.Blob == picture) != (want == fold.OK) || want == fold.OK && (in.Code != catalog.InputReady || in.Detail != "") {
+			t.Errorf("%d became %+v", code, in)
+		}
+		if c, _ := w.reader().Counts(); c != counts {
+			t.Errorf("%d: counts %+v, want %+v", code, c, counts)
+		}
+		w.expect(fold.Superseded, log.Origin, 9, retried)
+		w.check()
+	}
 }
 
 // TestDelete: a deleted input never comes back, whatever the clocks of later operations are.

@@ -26,7 +26,9 @@ type programmer struct {
 	clocks map[log.Site]log.HLC
 	dots   []log.Dot // of all create operations
 	trains []train
-	rules  uint32 // version in force
+	rules  uint32  // version in force
+	newest log.Dot // newest create without a picture
+	unread log.Dot // input whose download ended as unread; zero: none
 }
 
 type train struct {
@@ -65,8 +67,13 @@ func (p *programmer) opOf(site log.Site, body log.Body) log.Op {
 	p.sites[site]++
 	p.clocks[site] += log.HLC(1 + p.IntN(6))
 	dot := log.Dot{Site: site, Seq: p.sites[site]}
-	switch body.(type) {
-	case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
+	switch b := body.(type) {
+	case *log.InputCreate:
+		p.dots = append(p.dots, dot)
+		if b.Blob.IsZero() {
+			p.newest = dot
+		}
+	case *log.ModelCreate, *log.WorkflowCreate:
 		p.dots = append(p.dots, dot)
 	}
 	return log.Op{Dot: dot, At: p.clocks[site], By: "key", Body: body}
@@ -125,14 +132,30 @@ func (p *programmer) fetchResult() *log.InputFetched {
 	return &log.InputFetched{Input: p.dot(), Code: catalog.InputReady, Blob: blob.Sum([]byte(p.pick("p", "q"))), ContentType: "image/gif"}
 }
 
+// unreadResult returns the end of a download as unread, or a later result of that download.
+func (p *programmer) unreadResult() *log.InputFetched {
+	if p.unread == (log.Dot{}) || p.IntN(3) == 0 {
+		p.unread = p.newest
+		return &log.InputFetched{Input: p.unread, Code: []int{30101, 30105, 30300}[p.IntN(3)], Detail: "unknown file type"}
+	}
+	b := p.fetchResult()
+	b.Input = p.unread
+	return b
+}
+
 func (p *programmer) meta() *log.InputMeta {
 	return &log.InputMeta{Input: p.dot(), Writes: logtest.MetaWrites(p)}
 }
 
 // body returns a random body for entry seq of the log.
 func (p *programmer) body(seq uint64) log.Body {
-	if p.rules > fold.First && p.IntN(10) == 0 {
-		return &log.ConceptDelete{ID: p.concept()}
+	if p.rules > fold.First {
+		switch p.IntN(20) {
+		case 0, 1:
+			return &log.ConceptDelete{ID: p.concept()}
+		case 2, 3:
+			return p.unreadResult()
+		}
 	}
 	switch n := p.IntN(100); {
 	case n < 30:

@@ -185,6 +185,16 @@ var mutants = []mutant{
 		to:   "	if b.Version > f.newest && !$ {",
 	},
 	{
+		name: "the first rules make unread inputs ready", file: "core/fold/inputs.go",
+		from: "f.inForce(rulesOfUnread)",
+		to:   "(f.inForce(rulesOfUnread) || $)",
+	},
+	{
+		name: "any later result changes an unread input", file: "core/fold/inputs.go",
+		from: "in.IsUnread() && b.Code == catalog.InputReady &&",
+		to:   "in.IsUnread() && (b.Code == catalog.InputReady || $) &&",
+	},
+	{
 		name: "a full disk takes the log", file: "core/partition/pull.go",
 		from: "err != nil && !r.deletes() {",
 		to:   "err != nil && !r.deletes() && !$ {",

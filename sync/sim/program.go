@@ -24,6 +24,7 @@ type program struct {
 	models []log.Dot
 	flows  []log.Dot
 	trains []training
+	unread log.Dot // input whose download ended as unread; zero: none
 	serial int
 }
 
@@ -173,10 +174,18 @@ func (p *program) body(site log.Site) log.Body {
 }
 
 func (p *program) fetchedBody() *log.InputFetched {
-	if p.IntN(2) == 0 {
+	switch p.IntN(4) {
+	case 0:
 		return &log.InputFetched{Input: p.recent(p.inputs), Code: 30002, Detail: "gone"}
+	case 1:
+		p.unread = p.recent(p.inputs)
+		return &log.InputFetched{Input: p.unread, Code: catalog.InputUnsupported, Detail: "unknown file type"}
 	}
-	return &log.InputFetched{Input: p.recent(p.inputs), Code: catalog.InputReady, Blob: picture(p.IntN(len(pictures))), ContentType: "image/gif"}
+	input := p.recent(p.inputs)
+	if p.unread != (log.Dot{}) { // a later version of the program can read it
+		input, p.unread = p.unread, log.Dot{}
+	}
+	return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: picture(p.IntN(len(pictures))), ContentType: "image/gif"}
 }
 
 func (p *program) modelBody(site log.Site) log.Body {

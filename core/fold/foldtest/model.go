@@ -111,7 +111,7 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 	case *log.OutputsPatch:
 		return m.field(op, b.Input)
 	case *log.InputFetched:
-		return m.applyFetch(b)
+		return m.applyFetch(op, b)
 	case *log.InputDelete:
 		x := m.byDot(b.Input)
 		if x == nil {
@@ -145,11 +145,15 @@ func (m *Model) field(op *log.Op, input log.Dot) fold.Code {
 	return 0
 }
 
-func (m *Model) applyFetch(b *log.InputFetched) fold.Code {
+func (m *Model) applyFetch(op *log.Op, b *log.InputFetched) fold.Code {
 	x := m.byDot(b.Input)
 	switch {
 	case x == nil:
 		return fold.Gone
+	case x.code == 30101 || x.code == 30105 || x.code == 30300:
+		if ofOrigin := op.Dot.Site == 1 || op.Dot.Site >= 1<<31; m.rules < 2 || !ofOrigin || b.Code != catalog.InputReady {
+			return fold.Superseded
+		}
 	case x.code != catalog.InputPending:
 		return fold.Superseded
 	}
