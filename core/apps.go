@@ -181,7 +181,9 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if to.Partition, err = partition.Open(settings); err != nil {
 		return err
 	}
-	to.inputs.Serve(to.Partition)
+	if err = to.inputs.Serve(to.Partition); err != nil {
+		return err
+	}
 	return a.beginRenewal(to, app)
 }
 

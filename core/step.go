@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/register"
 )
 
@@ -58,7 +59,11 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 		return false, err
 	}
 	moved, err := e.stepRenewal(ctx, now, app, !some)
-	return some || purged || moved, err
+	if err != nil || app.isReplica || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
+		return some || purged || moved, err
+	}
+	unread, err := app.inputs.StepUnread()
+	return some || purged || moved || unread, err
 }
 
 // purgeDeleted deletes pictures of deleted inputs, unless another input has them too.

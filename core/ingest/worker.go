@@ -22,6 +22,7 @@ type Partition interface {
 	// Owns reports whether this site must do the work that an operation asks for.
 	Owns(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
+	Tidy(do func(tx *kv.Overlay) error) error
 }
 
 var _ Partition = (*partition.Partition)(nil)
@@ -37,6 +38,7 @@ type Worker struct {
 	tries     map[log.Dot]*retryState // of the pending inputs that were taken
 	dots      map[uint32]log.Dot      // dots of pending inputs by ordinal; the ordinals may change at a replica
 	next      time.Time               // time when the next waiting input is due; zero if none waits
+	unread    unread
 }
 
 // retryState records the tries of one input.
@@ -54,11 +56,13 @@ func New(app catalog.AppID, base [32]byte) *Worker {
 	}
 }
 
-// Serve gives the worker its partition, which was opened with Watch.
-func (w *Worker) Serve(p Partition) {
+// Serve gives the worker its partition, which was opened with Watch. Errors: the store's.
+func (w *Worker) Serve(p Partition) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.partition = p
+	v := p.View()
+	return errors.Join(w.unread.load(v), v.Close())
 }
 
 // Rebase changes the base model that analyses inputs from now on.
@@ -74,6 +78,8 @@ type Task struct {
 	Dot  log.Dot
 	URL  string
 	Crop raster.Crop
+
+	again bool // the input ended as unread
 }
 
 // Outcome is the result of a [Task]. If Code is 30000, it includes the picture and the data derived from it.
@@ -105,12 +111,25 @@ const Tries = 4
 var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 
 // Take hands out at most n pending inputs, the oldest first. They are due, this site must process them, and no task for them is in
-// progress.
+// progress. After them it hands out inputs of StepUnread.
 func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.partition == nil || n <= 0 {
+		return nil, nil
+	}
+	tasks, err := w.takePending(now, n)
+	if err != nil {
+		return tasks, err
+	}
+	unread, err := w.takeUnread(now, n-len(tasks))
+	return append(tasks, unread...), err
+}
+
+// takePending is Take for pending inputs.
+func (w *Worker) takePending(now time.Time, n int) ([]Task, error) {
 	due := !w.next.IsZero() && !now.Before(w.next)
-	if w.partition == nil || n <= 0 || !w.inbox.look() && !due {
+	if !w.inbox.look() && !due {
 		return nil, nil
 	}
 	moved := w.inbox.haveMoved()
@@ -188,10 +207,14 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 	return tasks, nil
 }
 
-// Done takes the outcome of a task. The input reaches its end or waits for another try. Done returns errors of the store; the input then
-// waits too.
+// Done takes the outcome of a task. The input reaches its end or waits for another try. An unread input that fails again keeps its status.
+// Done returns errors of the store; the input then waits too.
 func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) error {
 	if w.waits(t, o.Retry, now) {
+		return nil
+	}
+	if t.again && o.Code != catalog.InputReady {
+		w.forget(t)
 		return nil
 	}
 	body := &log.InputFetched{Input: t.Dot, Code: o.Code}
@@ -210,10 +233,19 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 		w.waits(t, Always, now)
 		return err
 	}
+	w.forget(t)
+	return nil
+}
+
+// forget removes an input that reached its end from the record of tries.
+func (w *Worker) forget(t Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if t.again {
+		w.unread.remove(t.Dot)
+		return
+	}
 	delete(w.tries, t.Dot)
-	return nil
 }
 
 // waits returns an input to the queue if another try is due to it. It reports whether it does.
@@ -221,6 +253,9 @@ func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tried := w.tries[t.Dot]
+	if t.again {
+		tried = w.unread.stateOf(t.Dot)
+	}
 	if r == Never || tried == nil {
 		return false
 	}

@@ -47,7 +47,9 @@ func open(t testing.TB, store *memkv.Store) *shop {
 	if tasks, err := s.worker.Take(s.now, 9); len(tasks) > 0 || err != nil {
 		t.Errorf("a worker without a partition hands out %v, %v", tasks, err)
 	}
-	s.worker.Serve(s.p)
+	if err := s.worker.Serve(s.p); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -219,12 +221,16 @@ func TestAResultThatCannotBeKeptIsWantedAgain(t *testing.T) {
 	s := open(t, memkv.New())
 	s.add("a")
 	tasks, _ := s.take(1)
-	s.worker.Serve(fullPartition{s.p})
+	if err := s.worker.Serve(fullPartition{s.p}); err != nil {
+		t.Fatal(err)
+	}
 	o := good("picture")
 	if err := s.worker.Done(t.Context(), s.now, tasks[0], &o); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("Done = %v, want the store's error", err)
 	}
-	s.worker.Serve(s.p)
+	if err := s.worker.Serve(s.p); err != nil {
+		t.Fatal(err)
+	}
 	s.now = s.now.Add(time.Second)
 	tasks, ids := s.take(1)
 	if ids != "a" {
@@ -293,7 +299,9 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.worker.Serve(s.p)
+	if err := s.worker.Serve(s.p); err != nil {
+		t.Fatal(err)
+	}
 	pull := func() {
 		t.Helper()
 		l := origin.p.Log()
