@@ -241,10 +241,9 @@ export class Application {
    * Returns the picture itself for the path of a thumbnail, since a replica has thumbnails only of pictures that were added here. It
    * returns undefined if the picture is not stored here.
    */
-  async #picture(copy: Replica, path: string): Promise<Response | undefined> {
+  #picture(copy: Replica, path: string): Promise<Response | undefined> | undefined {
     const input = thumbnail.exec(path)?.[1];
-    if (!input || !(copy.app.eager || this.offline)) return undefined;
-    return (await import('./drawn.svelte')).pictureOf(copy.device.ask, input);
+    return input && (copy.app.eager || this.offline) ? copy.pictureOf(input) : undefined;
   }
 
   async #away(path: string, init?: RequestInit): Promise<SourcedAnswer> {

@@ -45,6 +45,8 @@ export async function drawable(picture: Blob, render: () => Promise<Blob>): Prom
 export class Drawn {
   /** The object URL; empty until it is known. */
   address = $state('');
+  /** Whether `address` is the URL of the picture itself. */
+  isOriginal = $state(false);
   /** Whether neither the picture nor a rendition can be drawn now. */
   hasFailed = $state(false);
 }
@@ -64,9 +66,10 @@ export function drawn(picture: () => Blob | undefined, render: () => Render | un
       if (!by) throw new Error('no host renders this picture now');
       return by(blob);
     }).then(
-      ({ address }) => {
-        if (!isCurrent) return revoke(address);
-        own = shown.address = address;
+      (found) => {
+        if (!isCurrent) return revoke(found.address);
+        own = shown.address = found.address;
+        shown.isOriginal = found.blob === blob;
       },
       () => {
         if (isCurrent) shown.hasFailed = true;
@@ -91,19 +94,4 @@ export async function renderHere(picture: Blob): Promise<Blob> {
   } finally {
     void device.close();
   }
-}
-
-/** Returns the answer with an input's picture, or with its rendition if this browser does not draw the picture. `input` is its path. */
-export async function pictureOf(
-  ask: (path: string) => Promise<Response>,
-  input: string,
-): Promise<Response | undefined> {
-  const source = await ask(`${input}/source`);
-  if (!source.ok) return undefined;
-  const { picture, content_type: type = '' } = (
-    (await source.json()) as { source: { picture?: string; content_type?: string } }
-  ).source;
-  if (!picture) return undefined;
-  const answer = await ask((await canDraw(type)) ? new URL(picture).pathname : `${input}/rendition`);
-  return answer.ok ? answer : undefined;
 }

@@ -4,6 +4,7 @@ import type { CopyStatus } from '../runtime/src/index';
 import type { Fetch } from './apiCall';
 import { pageToken } from './console';
 import { Device, runtime } from './device.svelte';
+import { canDraw } from './drawn.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox } from './outbox.svelte';
 import { sessionState } from './session.svelte';
@@ -85,6 +86,21 @@ export class Replica extends Outbox {
   }
 
   readonly ask: Fetch = (path, init) => this.device.ask(path, init);
+
+  /**
+   * Returns the answer with an input's picture, or with its rendition if this browser does not draw the picture. `input` is its path. It
+   * returns undefined if the picture is not stored here.
+   */
+  async pictureOf(input: string): Promise<Response | undefined> {
+    const source = await this.ask(`${input}/source`);
+    if (!source.ok) return undefined;
+    const { picture, content_type: type = '' } = (
+      (await source.json()) as { source: { picture?: string; content_type?: string } }
+    ).source;
+    if (!picture) return undefined;
+    const answer = await this.ask((await canDraw(type)) ? new URL(picture).pathname : `${input}/rendition`);
+    return answer.ok ? answer : undefined;
+  }
 
   protected override async readStatus(): Promise<CopyStatus | undefined> {
     return this.#sync?.status();
