@@ -52,7 +52,7 @@ func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 		return nil, order
 	}
 	at := uint64(order.Uint32(b[4:]))
-	if at+2 > uint64(len(b)) {
+	if at < 8 || at+2 > uint64(len(b)) {
 		return nil, order
 	}
 	n := 12 * uint64(order.Uint16(b[at:]))

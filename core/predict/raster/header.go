@@ -232,8 +232,11 @@ func pngOrientation(b []byte) int {
 		if end > int64(len(b)) {
 			break
 		}
-		if has(b, i+4, "eXIf") {
+		switch string(b[i+4 : i+8]) {
+		case "eXIf":
 			return exifOrientation(b[i+8 : end-4])
+		case "IEND":
+			return upright
 		}
 		i = int(end)
 	}

@@ -44,26 +44,28 @@ func directory(data []byte, order byteOrder, at int64) []byte {
 
 const exifStart = "Exif\x00\x00"
 
-// keepOrientation returns the first bytes of Exif data that only contains the orientation of exif. The other bytes, up to the length of
-// exif, are zeros.
-func keepOrientation(exif []byte) []byte {
-	var head []byte
-	if bytes.HasPrefix(exif, []byte(exifStart)) {
-		head, exif = []byte(exifStart), exif[len(exifStart):]
-	}
-	const bare, full = 14, 14 + entryBytes // sizes of a directory without and with an entry
+// keepOrientation returns the first bytes of Exif data that only contains the orientation of exif, as SHORT, which every reader supports. The
+// other bytes, up to the length room, are zeros.
+func keepOrientation(exif []byte, room int) []byte {
+	const bare, full = 14, 10 + entryBytes // sizes of a directory without an entry, and with one but without the offset of the next directory
 	orientation := orientationOf(exif)
 	switch {
-	case len(exif) < bare:
-		return head
-	case len(exif) < full || orientation < 1 || orientation > 8:
-		return append(head, "II*\x00\x08\x00\x00\x00"...)
+	case room < bare:
+		return nil
+	case room < full || orientation < 1 || orientation > 8:
+		return []byte("II*\x00\x08\x00\x00\x00")
 	}
-	head = append(head, "II*\x00\x08\x00\x00\x00\x01\x00"...)
-	head = binary.LittleEndian.AppendUint16(head, tagOrientation)
-	head = binary.LittleEndian.AppendUint16(head, 3)
-	head = binary.LittleEndian.AppendUint32(head, 1)
-	return binary.LittleEndian.AppendUint16(head, uint16(orientation))
+	b := []byte("II*\x00\x08\x00\x00\x00\x01\x00")
+	b = binary.LittleEndian.AppendUint16(b, tagOrientation)
+	b = binary.LittleEndian.AppendUint16(b, 3)
+	b = binary.LittleEndian.AppendUint32(b, 1)
+	return binary.LittleEndian.AppendUint16(b, uint16(orientation))
+}
+
+// keepChunkOrientation does the same for the body of a chunk. Some programs begin it with exifStart, as in a JPEG, which the formats do not
+// allow and some readers do not support. The result is without it.
+func keepChunkOrientation(body []byte) []byte {
+	return keepOrientation(bytes.TrimPrefix(body, []byte(exifStart)), len(body))
 }
 
 // orientationOf returns the orientation in the first directory of exif, which our decoder uses, or 0. Some programs write it as LONG.

@@ -115,7 +115,8 @@ func (p *plan) segment(marker byte, s span, thumbnails bool) {
 		return
 	case marker == 0xe1 && begins(exifStart):
 		p.step(int64(len(body)))
-		p.replace(s.from, s.to, keepOrientation(body))
+		at := s.from + int64(len(exifStart))
+		p.replace(at, s.to, keepOrientation(p.data[at:s.to], int(s.to-at)))
 		return
 	case marker == 0xe0 && begins("JFIF\x00"):
 		if stays = 14; len(body) >= 14 {

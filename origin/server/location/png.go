@@ -35,7 +35,7 @@ func (p *plan) png() {
 		case string(kind) == "eXIf":
 			body := p.data[from:min(to, p.size())]
 			p.step(int64(len(body)))
-			p.chunk(at, to, kind, keepOrientation(body))
+			p.chunk(at, to, kind, keepChunkOrientation(body))
 		case !stays || to-from > longest:
 			p.chunk(at, to, []byte(unread), nil)
 		}

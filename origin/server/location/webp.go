@@ -34,7 +34,7 @@ func (p *plan) riff(s span, keep map[string]bool) {
 			p.put(body.from, []byte{p.data[body.from] &^ (1 << 2)}) // the flag for XMP
 		case kind == "EXIF":
 			p.step(body.to - body.from)
-			p.replace(body.from, body.to, keepOrientation(p.data[body.from:body.to]))
+			p.replace(body.from, body.to, keepChunkOrientation(p.data[body.from:body.to]))
 		case kind == "ANMF":
 			p.riff(span{min(body.from+16, body.to), body.to}, frameChunks)
 		}

@@ -3,6 +3,7 @@ import type { Crop, Point } from '../../clauses';
 import { Failure } from '../../console';
 import type { Render } from '../../drawn.svelte';
 import { bytesToHex } from './receipt';
+import { upright } from './upright';
 
 /** A picture to display and to predict. Its bytes are the original ones: nothing is decoded or encoded. */
 export interface Picture {
@@ -15,11 +16,12 @@ export interface Picture {
 
 /** Reads a picture's bytes. */
 export async function readPicture(blob: Blob, name: string): Promise<Picture> {
-  const [hash, base64] = await Promise.all([
+  const [shown, hash, base64] = await Promise.all([
+    upright(blob),
     blob.arrayBuffer().then((bytes) => crypto.subtle.digest('SHA-256', bytes)),
     base64Of(blob),
   ]);
-  return { id: bytesToHex(hash).slice(0, 32), name, blob, base64, url: URL.createObjectURL(blob) };
+  return { id: bytesToHex(hash).slice(0, 32), name, blob, base64, url: URL.createObjectURL(shown) };
 }
 
 /** Returns the bytes in base64. FileReader is the fastest encoder that all browsers have. */
@@ -50,7 +52,7 @@ export async function placeOf(bytes: ArrayBuffer): Promise<Point | undefined> {
 
 /** Cuts a part out of a picture, without loss if the browser draws it. The edges are shares of the height and width. */
 export async function cropPicture(p: Picture, [top, left, bottom, right]: Crop, render?: Render): Promise<Picture> {
-  const bitmap = await createImageBitmap(p.blob).catch(async (failure) => {
+  const bitmap = await createImageBitmap(await upright(p.blob)).catch(async (failure) => {
     if (!render) throw failure;
     return createImageBitmap(await render(p.blob));
   });
