@@ -36,9 +36,9 @@ var neededBoxes = map[string][]string{
 // referenceBoxes lists the kinds of references to media data.
 var referenceBoxes = []string{"url ", "urn ", "alis", "rsrc"}
 
-// players lists the handlers of tracks that players show. The samples of other tracks may contain places: cameras write them as data or
-// subtitles.
-var players = []string{"vide", "soun"}
+// players lists the handlers of tracks that players show, among them sequences of pictures and their transparency. The samples of other
+// tracks may contain places: cameras write them as data or subtitles.
+var players = []string{"vide", "soun", "pict", "auxv"}
 
 // box is a box of a film: size and kind, then the body.
 type box struct {
@@ -60,7 +60,7 @@ type film struct {
 }
 
 // film turns boxes that players do not need, and tracks without pictures or sound, into zeroed boxes that players skip. It also zeroes all
-// media data but the samples of the other tracks.
+// media data but the samples of the other tracks and the items that are pictures.
 func (p *plan) film() {
 	f := &film{plan: p, tracks: map[int64]bool{}, hidden: map[uint32]bool{}, sizes: map[uint32]int64{}, rebased: map[int64]uint32{}}
 	fragmented := false
@@ -70,6 +70,10 @@ func (p *plan) film() {
 			f.movie(b)
 		case "moof":
 			fragmented = true
+		case "meta":
+			if f.isPictures(&b) {
+				f.items(b)
+			}
 		}
 	}
 	if fragmented {
@@ -133,10 +137,11 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 		if !isOneOf(b.kind, needed) ||
 			string(b.kind) == "trak" && !f.tracks[b.at] ||
 			string(b.kind) == "traf" && f.hidden[number(f.children(b.body, "tfhd")[0], 4)] {
-			if len(b.kind) > 0 && !isOneOf(b.kind, emptyBoxes) {
-				f.put(b.at+4, []byte("free"))
+			if kind == "" && f.isPictures(&b) {
+				f.reduceItems(b)
+			} else {
+				f.skip(b)
 			}
-			f.zero(from, to)
 			continue
 		}
 		switch string(b.kind) {
@@ -154,6 +159,14 @@ func (f *film) reduce(kind string, body []byte, at int64) {
 			}
 		}
 	}
+}
+
+// skip turns a box into a zeroed box that readers skip.
+func (p *plan) skip(b box) {
+	if len(b.kind) > 0 && !isOneOf(b.kind, emptyBoxes) {
+		p.put(b.at+4, []byte("free"))
+	}
+	p.zero(b.at+b.head, b.at+b.head+int64(len(b.body)))
 }
 
 // isOneOf reports whether a kind of box is in a list.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/raw/rawtest"
 )
 
 // hostileSize is the size of most hostile files in bytes.
@@ -165,6 +167,31 @@ var hostile = map[string]func(size int) []byte{
 	},
 	"film of chunks":             func(size int) []byte { return chunkFilm(size/4, size) },
 	"film of as many as allowed": func(size int) []byte { return chunkFilm(maxSpans, size) },
+	"heic of items": func(size int) []byte {
+		places := atom("iloc", uint32(0), uint16(0x4400), uint16(0xffff), strings.Repeat("\x00\x01\x00\x00\xff\xff", size/6))
+		return slices.Concat(atom("ftyp", "heic"), atom("meta", uint32(0), atom("hdlr", uint64(0), "pict", [3]uint32{}), places))
+	},
+	"heic of empty parts": func(size int) []byte {
+		places := atom("iloc", uint32(0), uint16(0), uint16(0xffff), strings.Repeat("\x00\x01\x00\x00\xff\xff", size/6))
+		return slices.Concat(atom("ftyp", "heic"), atom("meta", uint32(0), atom("hdlr", uint64(0), "pict", [3]uint32{}), places))
+	},
+	"heic of many boxes": func(size int) []byte {
+		return fill(string(atom("ftyp", "heic")), string(atom("meta", uint32(0), atom("hdlr", uint64(0), "pict", [3]uint32{}))), size)
+	},
+	"jxl of empty boxes": func(size int) []byte { return fill("\x00\x00\x00\x0cJXL \r\n\x87\n", string(atom("brob")), size) },
+	"raw of start markers": func(size int) []byte {
+		return fill("FUJIFILMCCD-RAW ", "\xff\xd8\xff\xdb\x00\x02\xff\xc0\x00\x0b\x08\x00\x09\x00\x09\x01\x01\x11\x00\xff\xda\x00\x02ab", size)
+	},
+	"raw of JPEGs": func(size int) []byte {
+		return fill("FUJIFILMCCD-RAW ", "\xff\xd8\xff\xdb\x00\x02\xff\xc0\x00\x0b\x08\x00\x09\x00\x09\x01\x01\x11\x00\xff\xda\x00\x02ab\xff\xd9", size)
+	},
+	"raw of directories": func(size int) []byte {
+		b := fill("IIRO\x08\x00\x00\x00", strings.Repeat("\x4a\x01", 32), size)
+		return b
+	},
+	"raw of boxes": func(size int) []byte {
+		return fill(string(atom("ftyp", "crx ")), string(atom("uuid", "1234567890123456", atom("CMT4", "II*\x00\x08\x00\x00\x00"))), size)
+	},
 	"film of descriptions": func(size int) []byte {
 		describe := atom("stsd", uint64(0), strings.Repeat(string(atom("twos", [4]uint64{})), size/2/40))
 		table := atom("stbl", describe, atom("stsc", uint32(0), uint32(1), [3]uint32{1, 1, 1}), atom("stsz", uint32(0), uint32(1), uint32(1<<30)),
@@ -238,7 +265,8 @@ func FuzzEdits(f *testing.F) {
 	m := newMaker(f, 1)
 	film, _ := m.film("isom", false)
 	fragments, _ := m.film("qt  ", true)
-	for _, s := range [][]byte{m.jpeg(), m.png(), m.webp(), m.gif(), m.tiff(1), m.tiff(3), film, fragments, bmpFile()} {
+	raws := rawtest.Files(photoWithPlace(f), 6)
+	for _, s := range [][]byte{m.jpeg(), m.png(), m.webp(), m.gif(), m.tiff(1), m.tiff(3), film, fragments, bmpFile(), pictureFile(1), raws["cr3"], raws["nef"], raws["mrw"]} {
 		f.Add(s)
 		for range 20 {
 			cut := bytes.Clone(s[:m.IntN(len(s)+1)])

@@ -8,6 +8,10 @@
 //	TIFF   directories keep the entries that a decoder needs; all bytes that no such entry names are zeroed
 //	MP4    also QuickTime and 3GP: user data, metadata, unknown boxes, and tracks without pictures or sound become boxes that
 //	       players skip; their contents, and all media data but the samples of pictures and sound, are zeroed
+//	HEIC   also AVIF: boxes and items that are neither pictures nor their properties likewise; Exif and XMP are items
+//	JXL    boxes that decoders of JPEG XL do not need, compressed ones too, become boxes that decoders skip
+//	raw    of cameras: directories of GPS become empty; XMP, IPTC, descriptions, comments, and places in the notes of makers that document
+//	       them are zeroed; embedded JPEGs as above. All else stays, since programs need it to develop the sensor data
 //	BMP    all after the pixels is zeroed, but for a colour profile
 //
 // Pixels, colour profiles and the number of bytes stay the same. So a reader can pass on any part of a file once it has the list of
@@ -24,6 +28,8 @@ import (
 	"context"
 	"slices"
 	"sort"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/raw"
 )
 
 const (
@@ -51,7 +57,10 @@ func Edits(ctx context.Context, data []byte) ([]Edit, error) {
 func (p *plan) read() {
 	data, size := p.data, p.size()
 	start := string(data[:min(len(data), 12)])
+	_, isRaw := raw.Recognise(data)
 	switch {
+	case isRaw:
+		p.raw()
 	case has(start, 0, "\xff\xd8"):
 		p.jpeg(span{0, size})
 	case has(start, 0, "\x89PNG\r\n\x1a\n"):
@@ -62,6 +71,8 @@ func (p *plan) read() {
 		p.gif()
 	case has(start, 0, "II*\x00"), has(start, 0, "MM\x00*"):
 		p.tiff()
+	case has(start, 4, "JXL \r\n\x87\n"):
+		p.jxl()
 	case len(start) >= 8 && slices.Contains(firstBoxes, start[4:8]):
 		p.film()
 	case has(start, 0, "BM"):
