@@ -3,7 +3,7 @@
 import type { Application } from '../../application.svelte';
 import type { Point } from '../../clauses';
 import { mostInputs, patch } from '../inputs/calls';
-import { placeOf } from './pictures';
+import { placeOf } from './place';
 
 export class FilePlaces {
   /** Whether the saved inputs get their places. */

@@ -1,5 +1,5 @@
 // Pictures from a file, the clipboard, the camera or the samples.
-import type { Crop, Point } from '../../clauses';
+import type { Crop } from '../../clauses';
 import { Failure } from '../../console';
 import type { Render } from '../../drawn.svelte';
 import { bytesToHex } from './receipt';
@@ -35,19 +35,6 @@ export function base64Of(blob: Blob): Promise<string> {
     };
     reader.readAsDataURL(blob);
   });
-}
-
-/** Returns the place in the metadata of a picture's file; undefined if there is none. */
-export async function placeOf(bytes: ArrayBuffer): Promise<Point | undefined> {
-  try {
-    const { gps } = await import('exifr');
-    const at = await gps(bytes);
-    return Number.isFinite(at?.latitude) && Number.isFinite(at?.longitude) && (at.latitude || at.longitude)
-      ? { latitude: at.latitude, longitude: at.longitude }
-      : undefined;
-  } catch {
-    return undefined; // the format has no such metadata, or the file is damaged
-  }
 }
 
 /** Cuts a part out of a picture, without loss if the browser draws it. The edges are shares of the height and width. */
