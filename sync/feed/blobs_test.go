@@ -346,3 +346,19 @@ func TestEdge(t *testing.T) {
 	}
 	e.mustRefuse("GET", e.blob(blob.Sum(apitest.Picture("red.png"))), nil)
 }
+
+// TestUploadOfCameraRaw checks that an upload may have more bytes than most pictures if it begins as camera raw does.
+func TestUploadOfCameraRaw(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	const size = 30_000_000
+	r.headers = contentRange(0, 1000, size)
+	r.must(202, "PUT", r.blob(blob.Sum([]byte("raw"))), append([]byte("FUJIFILMCCD-RAW "), make([]byte, 984)...))
+	if no := r.mustRefuse("PUT", r.blob(blob.Sum([]byte("jpeg"))), append([]byte("\xff\xd8\xff\xe0"), make([]byte, 996)...)); no.Code != wire.RefusedLimit || no.Value != 20_000_000 {
+		t.Errorf("a JPEG of %d bytes: %+v", size, no)
+	}
+	r.headers = contentRange(0, 1000, 64_000_001)
+	if no := r.mustRefuse("PUT", r.blob(blob.Sum([]byte("large"))), append([]byte("FUJIFILMCCD-RAW "), make([]byte, 984)...)); no.Code != wire.RefusedLimit {
+		t.Errorf("camera raw of 64,000,001 bytes: %+v", no)
+	}
+}

@@ -254,3 +254,23 @@ func TestWrongSources(t *testing.T) {
 		t.Error("a path out of the source was read")
 	}
 }
+
+// TestCameraRaw checks that camera raw is imported with more bytes than other pictures, and exported with its extension.
+func TestCameraRaw(t *testing.T) {
+	big := make([]byte, 21_000_000)
+	files := fstest.MapFS{"a.nef": {Data: append([]byte("II*\x00"), big...)}, "b.jpg": {Data: append([]byte("\xff\xd8\xff"), big...)}}
+	s := &Source{files: Files{FS: files}}
+	if data, err := s.Read(&Input{Path: "a.nef"}); err != nil || len(data) != 21_000_004 {
+		t.Errorf("camera raw: %d bytes, %v", len(data), err)
+	}
+	if _, err := s.Read(&Input{Path: "b.jpg"}); err == nil || err.Error() != "more than 20000000 bytes" {
+		t.Errorf("JPEG: %v", err)
+	}
+	for contentType, want := range map[string]string{
+		"image/x-nikon-nef": ".nef", "image/x-canon-cr3": ".cr3", "image/x-fuji-raf": ".raf", "image/x-dcraw": "", "image/png": ".png", "text/x-a-b": "",
+	} {
+		if got := extension(contentType); got != want {
+			t.Errorf("the extension of %s is %q, want %q", contentType, got, want)
+		}
+	}
+}
