@@ -18,7 +18,6 @@ type viewArgs struct {
 	_                                                   structs.HostLayout
 	top, left, bottom, right                            float64
 	bytes, pixels, baseline, progressive, tight, blocks int64
-	raw                                                 int64
 	centre, box, width, height, maxSide                 int32
 	side, scans, frames                                 int32
 }
@@ -82,7 +81,6 @@ func (v *View) args(l *Limits) viewArgs {
 	a := viewArgs{
 		top: v.Crop.Top, left: v.Crop.Left, bottom: v.Crop.Bottom, right: v.Crop.Right,
 		bytes: l.Bytes, pixels: l.Pixels, baseline: l.BaselinePixels, progressive: l.ProgressivePixels, tight: l.TightPixels, blocks: l.ScanBlocks,
-		raw:    l.RawBytes,
 		centre: int32(v.Centre), width: int32(v.Width), height: int32(v.Height), maxSide: int32(v.MaxSide),
 		side: int32(l.Side), scans: int32(l.Scans), frames: int32(l.Frames),
 	}

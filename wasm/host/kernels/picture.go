@@ -8,7 +8,7 @@ import (
 const refused = -2 // result of decode for an error, which is in info
 
 const (
-	viewBytes = 120
+	viewBytes = 112
 	textBytes = 1024 // size of the text in info
 )
 
@@ -52,7 +52,7 @@ func (in *Instance) isExpired() bool { return in.ctx.Err() != nil }
 
 // readView reads a raster.View and Limits. It lowers limits that exceed those of the host's Options.
 func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
-	edges, sizes, words := view[float64](in, at, 4), view[int64](in, at+32, 7), view[int32](in, at+88, 8)
+	edges, sizes, words := view[float64](in, at, 4), view[int64](in, at+32, 6), view[int32](in, at+80, 8)
 	v.Crop = raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}
 	v.Centre, v.Box = int(words[0]), words[1] != 0
 	v.Width, v.Height, v.MaxSide = int(words[2]), int(words[3]), int(words[4])
@@ -61,7 +61,7 @@ func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
 		Bytes: minLimit(sizes[0], o.Bytes), Pixels: minLimit(sizes[1], o.Pixels),
 		BaselinePixels: minLimit(sizes[2], o.BaselinePixels), ProgressivePixels: minLimit(sizes[3], o.ProgressivePixels),
 		TightPixels: minLimit(sizes[4], o.TightPixels), ScanBlocks: minLimit(sizes[5], o.ScanBlocks),
-		RawBytes: minLimit(sizes[6], o.RawBytes),
+		RawBytes: o.RawBytes, // the guest does not limit it
 		Side:     int(minLimit(int64(words[5]), int64(o.Side))), Scans: int(minLimit(int64(words[6]), int64(o.Scans))),
 		Frames: int(minLimit(int64(words[7]), int64(o.Frames))),
 	}
@@ -77,7 +77,7 @@ func minLimit(guest, ours int64) int64 {
 }
 
 func sameLimits(a, b *raster.Limits) bool {
-	return a.Bytes == b.Bytes && a.RawBytes == b.RawBytes && a.Pixels == b.Pixels && a.BaselinePixels == b.BaselinePixels && a.ProgressivePixels == b.ProgressivePixels &&
+	return a.Bytes == b.Bytes && a.Pixels == b.Pixels && a.BaselinePixels == b.BaselinePixels && a.ProgressivePixels == b.ProgressivePixels &&
 		a.TightPixels == b.TightPixels && a.ScanBlocks == b.ScanBlocks && a.Side == b.Side && a.Scans == b.Scans && a.Frames == b.Frames
 }
 
