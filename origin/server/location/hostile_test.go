@@ -175,6 +175,10 @@ var hostile = map[string]func(size int) []byte{
 		places := atom("iloc", uint32(0), uint16(0), uint16(0xffff), strings.Repeat("\x00\x01\x00\x00\xff\xff", size/6))
 		return slices.Concat(atom("ftyp", "heic"), atom("meta", uint32(0), atom("hdlr", uint64(0), "pict", [3]uint32{}), places))
 	},
+	"heic of nested properties": func(size int) []byte {
+		start := string(atom("ftyp", "heic")) + "\x00\x00\x00\x00meta\x00\x00\x00\x00" + string(atom("hdlr", uint64(0), "pict", [3]uint32{}))
+		return fill(start+"\x00\x00\x00\x00iprp", "\x00\x00\x00\x00ipco", size)
+	},
 	"heic of many boxes": func(size int) []byte {
 		return fill(string(atom("ftyp", "heic")), string(atom("meta", uint32(0), atom("hdlr", uint64(0), "pict", [3]uint32{}))), size)
 	},
@@ -188,6 +192,9 @@ var hostile = map[string]func(size int) []byte{
 	"raw of directories": func(size int) []byte {
 		b := fill("IIRO\x08\x00\x00\x00", strings.Repeat("\x4a\x01", 32), size)
 		return b
+	},
+	"raw of nested boxes": func(size int) []byte {
+		return fill(string(atom("ftyp", "crx ")), "\x00\x00\x00\x00uuid1234567890123456", size)
 	},
 	"raw of boxes": func(size int) []byte {
 		return fill(string(atom("ftyp", "crx ")), string(atom("uuid", "1234567890123456", atom("CMT4", "II*\x00\x08\x00\x00\x00"))), size)

@@ -135,12 +135,14 @@ func (f *film) reduceItems(meta box) {
 
 // reduceProperties zeroes descriptions of pictures by a person. Their boxes stay, since other boxes count them.
 func (f *film) reduceProperties(b box) {
-	for c := range f.boxes(b.body, b.at+b.head) {
-		switch string(c.kind) {
-		case "ipco":
-			f.reduceProperties(c)
-		case "udes":
-			f.zero(c.at+c.head+4, c.at+c.head+int64(len(c.body)))
+	for list := range f.boxes(b.body, b.at+b.head) {
+		if string(list.kind) != "ipco" {
+			continue
+		}
+		for c := range f.boxes(list.body, list.at+list.head) {
+			if string(c.kind) == "udes" {
+				f.zero(c.at+c.head+4, c.at+c.head+int64(len(c.body)))
+			}
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (p *plan) raw() {
 	r := &rawFile{plan: p, dirs: map[int64]bool{}}
 	switch {
 	case bytes.HasPrefix(p.data[4:], []byte("ftyp")):
-		r.cr3(p.data, 0)
+		r.cr3(p.data, 0, 0)
 	case bytes.HasPrefix(p.data, []byte("\x00MRM")):
 		r.mrw()
 	default:
@@ -103,17 +103,18 @@ func (r *rawFile) packets() {
 	}
 }
 
-// cr3 reads the boxes in data, which begins at an offset of the file.
-func (r *rawFile) cr3(data []byte, at int64) {
+// cr3 reads the boxes in data, which begins at an offset of the file. depth is the number of boxes around them: the directories are in a box of
+// the movie.
+func (r *rawFile) cr3(data []byte, at int64, depth int) {
 	for b := range r.boxes(data, at) {
 		body := b.at + b.head
 		switch kind := string(b.kind); {
-		case kind == "moov":
-			r.cr3(b.body, body)
+		case kind == "moov" && depth == 0:
+			r.cr3(b.body, body, 1)
 		case kind == "uuid" && bytes.HasPrefix(b.body, []byte(xmpUUID)):
 			r.change(body+int64(len(xmpUUID)), body+int64(len(b.body)), blank)
-		case kind == "uuid" && len(b.body) > len(xmpUUID):
-			r.cr3(b.body[len(xmpUUID):], body+int64(len(xmpUUID)))
+		case kind == "uuid" && depth == 1 && len(b.body) > len(xmpUUID):
+			r.cr3(b.body[len(xmpUUID):], body+int64(len(xmpUUID)), 2)
 		case kind == "CMT1" || kind == "CMT2" || kind == "CMT3":
 			r.structure(body, false)
 		case kind == "CMT4":
