@@ -39,6 +39,7 @@ FIRST := /(web/journeys|edge|origin/program|web/runtime/test|wasm/(host|simd))$$
 # The module's packages that decide instead of computing: their functions are compiled without inlined calls, which makes the module
 # smaller. Predictions and calls take as long as before.
 DECIDE := core core/api/... core/auth core/blob/... core/catalog core/film core/fold core/ingest core/kv core/kv/journal core/lang core/log core/log/form core/partition \
+	core/predict/raster/heif core/predict/raster/jxl core/predict/raster/raw \
 	core/register core/reembed core/search core/training sync/... wasm/abi wasm/guest/...
 SMALL  := $(foreach p,$(DECIDE),-gcflags='./$(p)=-dwarf=false -l')
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/server/httpd"
 	"github.com/sightline-dev/sightline/origin/server/token"
 	"github.com/sightline-dev/sightline/wasm"
+	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/web/openapi"
 	"github.com/sightline-dev/sightline/web/runtime/served"
 )
@@ -52,8 +53,10 @@ func (srv *Server) runtime() httpd.Mount {
 		if err != nil {
 			return nil, err
 		}
-		parts := served.Parts{Guest: guest, Kernels: kernels, Relaxed: relaxed, Bundles: srv.Settings.Bundles, Film: srv.decoder.Module}
-		return served.New(parts)
+		return served.New(served.Parts{
+			Guest: guest, Kernels: kernels, Relaxed: relaxed, Bundles: srv.Settings.Bundles,
+			Decoders: map[string]func() ([]byte, error){abi.FFmpegModule: srv.decoder.Module, abi.JPEGXLModule: srv.decoder.JXLModule},
+		})
 	})
 	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.Handler, files, srv.Log}, Own: true, Static: true}
 }

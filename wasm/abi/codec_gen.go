@@ -302,6 +302,16 @@ func putClaims(e *field.Encoder, x *claims) {
 	e.Text(5, x.Claims.Session)
 }
 
+func putDecoding(e *field.Encoder, x *Decoding) {
+	for i := range x.Runs {
+		at := e.Open(1)
+		putRun(e, &x.Runs[i])
+		e.Close(at)
+	}
+	e.Uint(2, x.Memory)
+	e.Uint(3, uint64(x.Time/time.Millisecond))
+}
+
 func putDigestReply(e *field.Encoder, x *DigestReply) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.Seq)
@@ -420,6 +430,10 @@ func putJob(e *field.Encoder, x *Job) {
 		e.Close(at)
 	}
 	e.Uint(10, uint64(x.Job.Wait/time.Millisecond))
+	for i := range x.Outputs {
+		e.Raw(11, x.Outputs[i])
+	}
+	e.Uint(12, uint64(x.Failure))
 }
 
 func putMemoryReply(e *field.Encoder, x *MemoryReply) {
@@ -544,6 +558,11 @@ func putResult(e *field.Encoder, x *result) {
 		putCallFrame(e, &x.Result.Result.Frames[i])
 		e.Close(at)
 	}
+	if filledDecoding(&x.Result.Decoding) {
+		at := e.Open(9)
+		putDecoding(e, &x.Result.Decoding)
+		e.Close(at)
+	}
 }
 
 func putResults(e *field.Encoder, x *results) {
@@ -553,6 +572,15 @@ func putResults(e *field.Encoder, x *results) {
 		putResult(e, &x.Results[i])
 		e.Close(at)
 	}
+}
+
+func putRun(e *field.Encoder, x *Run) {
+	e.Text(1, x.Module)
+	for i := range x.Args {
+		e.Element(2, x.Args[i])
+	}
+	e.Raw(3, x.Input)
+	e.Uint(4, x.Bytes)
 }
 
 func putServeResult(e *field.Encoder, x *ServeResult) {
@@ -803,6 +831,22 @@ func getClaims(d *field.Decoder, x *claims) {
 	}
 }
 
+func getDecoding(d *field.Decoder, x *Decoding) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Runs = append(x.Runs, Run{})
+			at := d.Open()
+			getRun(d, &x.Runs[len(x.Runs)-1])
+			d.Close(at)
+		case 2:
+			x.Memory = d.Uint()
+		case 3:
+			x.Time = time.Duration(d.Uint32()) * time.Millisecond
+		}
+	}
+}
+
 func getDigestReply(d *field.Decoder, x *DigestReply) {
 	for d.Next() {
 		switch d.Number {
@@ -1003,6 +1047,15 @@ func getJob(d *field.Decoder, x *Job) {
 			d.Close(at)
 		case 10:
 			x.Job.Wait = time.Duration(d.Uint32()) * time.Millisecond
+		case 11:
+			x.Outputs = append(x.Outputs, d.Raw())
+		case 12:
+			n := d.Uint()
+			if n > uint64(FailedMemory) {
+				d.Malformed("failure")
+				break
+			}
+			x.Failure = Failure(n)
 		}
 	}
 }
@@ -1240,6 +1293,11 @@ func getResult(d *field.Decoder, x *result) {
 			at := d.Open()
 			getCallFrame(d, &x.Result.Result.Frames[len(x.Result.Result.Frames)-1])
 			d.Close(at)
+		case 9:
+			x.Result.Decoding = Decoding{}
+			at := d.Open()
+			getDecoding(d, &x.Result.Decoding)
+			d.Close(at)
 		}
 	}
 }
@@ -1254,6 +1312,21 @@ func getResults(d *field.Decoder, x *results) {
 			at := d.Open()
 			getResult(d, &x.Results[len(x.Results)-1])
 			d.Close(at)
+		}
+	}
+}
+
+func getRun(d *field.Decoder, x *Run) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Module = d.Text()
+		case 2:
+			x.Args = append(x.Args, d.Text())
+		case 3:
+			x.Input = d.Raw()
+		case 4:
+			x.Bytes = d.Uint()
 		}
 	}
 }
@@ -1436,11 +1509,21 @@ func getTaskResult(d *field.Decoder, x *taskResult) {
 	}
 }
 
+func filledDecoding(x *Decoding) bool {
+	return x.Runs != nil ||
+		x.Memory != 0 ||
+		x.Time != 0
+}
+
 func filledFilm(x *Film) bool {
 	return x.Output != nil ||
 		x.Video != (api.Video{}) ||
 		x.Failure != 0 ||
 		x.Frames != 0
 }
+
+var _ Decoding // pages alone have its codec
+
+var _ Run // pages alone have its codec
 
 var _ frame // pages alone have its codec

@@ -3,6 +3,7 @@ package abi
 import (
 	"encoding/binary"
 	"math"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -16,7 +17,9 @@ import (
 //field:pages put
 type Job struct {
 	api.Job `wire:"+0"`
-	Planes  *raster.Planes `wire:"9,opaque"` // format of a frame of a video, whose samples are the data; see raster.Planes; without Pix
+	Planes  *raster.Planes `wire:"9,opaque"`            // format of a frame of a video, whose samples are the data; see raster.Planes; without Pix
+	Outputs [][]byte       `wire:"11"`                  // outputs of the runs that earlier results of this job have named, in order
+	Failure Failure        `wire:"12,max=FailedMemory"` // why the last run failed, as for a video; 0: it did not
 }
 
 // putCrop writes four float64, little-endian, unless the crop is the whole picture.
@@ -60,7 +63,33 @@ func ParseJob(data []byte) (Job, error) { return decodeJob(data) }
 // Result is the result of a job.
 type Result struct {
 	api.Result `wire:"+0"`
-	Picture    []byte `wire:"7"` // picture of a job with Keep, if the guest stores the pictures
+	Picture    []byte   `wire:"7"` // picture of a job with Keep, if the guest stores the pictures
+	Decoding   Decoding `wire:"9"` // runs after which the host calls analyse again; see *Jobs and Results*
+}
+
+// Decoding is the part of a picture's analysis that the host does by decoding modules.
+//
+//field:pages put get
+type Decoding struct {
+	Runs   []Run         `wire:"1"`
+	Memory uint64        `wire:"2"`    // maximum memory of each run in bytes
+	Time   time.Duration `wire:"3,ms"` // maximum time of all runs of the picture together, in milliseconds
+}
+
+// Names of the decoding modules, as in the manifest of the pages' runtime.
+const (
+	FFmpegModule = "ffmpreg.wasm" // a WASI command
+	JPEGXLModule = "jpegxl.wasm"  // a WASI reactor
+)
+
+// Run is a run of a decoding module in a fresh instance.
+//
+//field:pages put get
+type Run struct {
+	Module string   `wire:"1"` // ffmpreg.wasm or jpegxl.wasm
+	Args   []string `wire:"2"` // the command line, in which the input is a file with the name FilmName; for jpegxl.wasm the output: first, times or frames
+	Input  []byte   `wire:"3"`
+	Bytes  uint64   `wire:"4"` // size of the output, which is an error if it has another one
 }
 
 // result is the encoded form of a Result, with its error.

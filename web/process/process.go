@@ -42,8 +42,8 @@ const (
 	Edge   = "github.com/sightline-dev/sightline/edge"
 )
 
-// Build returns the path of a copy of a program that make build has built. The module that decodes videos is next to it, and compiled, so that
-// servers do not compile it in the background of a test. Both are deleted when the test ends.
+// Build returns the path of a copy of a program that make build has built. The decoding modules are next to it, and compiled, so that
+// servers do not compile them in the background of a test. All are deleted when the test ends.
 func Build(t testing.TB, program string) string {
 	t.Helper()
 	Make(t, "build")
@@ -53,10 +53,12 @@ func Build(t testing.TB, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const decoder = "ffmpreg.wasm.gz"
 	path := filepath.Join(t.TempDir(), "sightline")
 	err = os.WriteFile(path, data, 0o700)
-	if err = errors.Join(err, os.Symlink(filepath.Join(testkit.Root(t), "bin", decoder), filepath.Join(filepath.Dir(path), decoder))); err != nil {
+	for _, decoder := range []string{"ffmpreg.wasm.gz", "jpegxl.wasm.gz"} {
+		err = errors.Join(err, os.Symlink(filepath.Join(testkit.Root(t), "bin", decoder), filepath.Join(filepath.Dir(path), decoder)))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path

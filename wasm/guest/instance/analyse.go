@@ -21,7 +21,7 @@ type analysts struct {
 
 // Analyse executes a job that has data. The answer is a Result. For a job with Keep, the Result has the content type, and the host stores
 // the picture. As videos, Analyse accepts GIF and WebP files and still pictures. The host decodes other videos, and passes each frame as a
-// job with planes.
+// job with planes. The host also decodes HEIC, AVIF and JPEG XL, as the Result says, and passes the job again with the outputs.
 func (i *Instance) Analyse(data []byte) []byte {
 	var r abi.Result
 	j, err := abi.ParseJob(data)
@@ -29,7 +29,7 @@ func (i *Instance) Analyse(data []byte) []byte {
 		err = errNoAnalyser
 	}
 	if err == nil {
-		i.guard("analysis", func() { r.Result, err = i.analysts.do(&j) }, func() {
+		i.guard("analysis", func() { r, err = i.analysts.do(&j) }, func() {
 			i.analysts.byBase = nil // the panic may have left an analyser in an invalid state
 			err = api.ErrInternal
 		})
@@ -41,7 +41,7 @@ func (i *Instance) Analyse(data []byte) []byte {
 	return i.answer
 }
 
-func (a *analysts) do(j *abi.Job) (r api.Result, err error) {
+func (a *analysts) do(j *abi.Job) (r abi.Result, err error) {
 	analyser, err := a.of(j.Base)
 	if err != nil {
 		return r, err
@@ -54,20 +54,24 @@ func (a *analysts) do(j *abi.Job) (r api.Result, err error) {
 		r.Analysis, err = analyser.AnalysePlanes(*j.Planes, j.Crop, j.Want)
 		return r, err
 	}
-	if j.Video.SampleMS > 0 {
+	s, err := raster.ReadStill(j.Data, raster.Limits{})
+	switch {
+	case err != nil:
+	case s != nil:
+		r, err = still(analyser, s, j)
+	case j.Video.SampleMS > 0:
 		r.Frames, err = j.Video.Animate(analyser, raster.NewDecoder(raster.Limits{}), j.Data, j.Want)
+	default:
+		r.Analysis, err = analyser.Analyse(j.Data, j.Crop, j.Want)
+	}
+	if err != nil || !j.Keep || j.Video.SampleMS > 0 || len(r.Decoding.Runs) > 0 {
 		return r, err
 	}
-	if r.Analysis, err = analyser.Analyse(j.Data, j.Crop, j.Want); err != nil {
+	t, err := raster.InspectPicture(j.Data)
+	if err != nil {
 		return r, err
 	}
-	if j.Keep {
-		t, err := raster.InspectPicture(j.Data)
-		if err != nil {
-			return r, err
-		}
-		r.ContentType = t.MediaType
-	}
+	r.ContentType = t.MediaType
 	return r, nil
 }
 

@@ -9,7 +9,8 @@
 //	/runtime/network-….plan                the network alone
 //	/runtime/background-….f16              the background alone, which only trainings need
 //	/runtime/bundles-….bin                 all other files of the bundles, concatenated
-//	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
+//	/runtime/ffmpreg-….wasm                the module that decodes videos, HEIC and AVIF, if the server has it
+//	/runtime/jpegxl-….wasm                 the module that decodes JPEG XL, if the server has it
 //
 // `npm run build` in the folder above builds the scripts, and a copy of the module that is compressed better than a server has time for.
 // web/runtime/src/load.ts reads the manifest.
@@ -50,9 +51,9 @@ type Parts struct {
 	Guest, Kernels, Relaxed []byte // modules; Relaxed has the same kernels as Kernels, in relaxed instructions
 	Bundles                 fs.FS  // folders of models, in the layout of package models
 
-	// Film reads the module that decodes videos, compressed by gzip. New and each request for the module call it. If it is nil, or returns
-	// an error to New, pages work without the module.
-	Film func() ([]byte, error)
+	// Decoders read the decoding modules, compressed by gzip, by their names in the manifest: ffmpreg.wasm and jpegxl.wasm. New and each
+	// request for a module call them. If one returns an error to New, pages work without that module.
+	Decoders map[string]func() ([]byte, error)
 }
 
 // Files are the files, ready to send. They are safe for concurrent use.
@@ -152,9 +153,9 @@ func (f *Files) parts(p Parts) error {
 		all = append(all, data...)
 	}
 	add(&manifest.Files, "bundles", "bundles", ".bin", all, parts)
-	if p.Film != nil {
-		if film, err := f.film(p.Film); err == nil {
-			manifest.Later = append(manifest.Later, film)
+	for _, name := range slices.Sorted(maps.Keys(p.Decoders)) {
+		if decoder, err := f.decoder(name, p.Decoders[name]); err == nil {
+			manifest.Later = append(manifest.Later, decoder)
 		}
 	}
 	text, err := json.MarshalIndent(manifest, "", " ")
@@ -165,8 +166,8 @@ func (f *Files) parts(p Parts) error {
 	return nil
 }
 
-// film adds the module that decodes videos.
-func (f *Files) film(read func() ([]byte, error)) (entry, error) {
+// decoder adds a decoding module.
+func (f *Files) decoder(name string, read func() ([]byte, error)) (entry, error) {
 	packed, err := read()
 	if err != nil {
 		return entry{}, err
@@ -181,7 +182,8 @@ func (f *Files) film(read func() ([]byte, error)) (entry, error) {
 		return entry{}, err
 	}
 	hash := hex.EncodeToString(sum.Sum(nil))
-	e := entry{Name: "ffmpreg.wasm", URL: "ffmpreg-" + hash[:16] + ".wasm", Size: int(size), SHA256: hash}
+	ending := path.Ext(name)
+	e := entry{Name: name, URL: strings.TrimSuffix(name, ending) + "-" + hash[:16] + ending, Size: int(size), SHA256: hash}
 	f.files[e.URL] = &file{static.File{Tag: `"` + hash[:24] + `"`, Kind: static.KindOf(e.URL), Cache: static.Forever}, read}
 	return e, nil
 }

@@ -168,8 +168,8 @@ func TestGzip(t *testing.T) {
 	}
 }
 
-// TestFilm: the module that decodes videos is in the manifest. The package reads it again for each request.
-func TestFilm(t *testing.T) {
+// TestDecoders: a decoding module is in the manifest. The package reads it again for each request.
+func TestDecoders(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	if _, err := io.WriteString(w, "FFmpeg"); err != nil || w.Close() != nil {
@@ -177,9 +177,10 @@ func TestFilm(t *testing.T) {
 	}
 	reads, missing := 0, error(nil)
 	read := func() ([]byte, error) { reads++; return packed.Bytes(), missing }
+	absent := func() ([]byte, error) { return nil, fs.ErrNotExist }
 	later := func() (*Files, []entry) {
 		t.Helper()
-		f, err := newFiles(scripts, Parts{Bundles: bundles, Film: read})
+		f, err := newFiles(scripts, Parts{Bundles: bundles, Decoders: map[string]func() ([]byte, error){"ffmpreg.wasm": read, "jpegxl.wasm": absent}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func TestFilm(t *testing.T) {
 		if err := json.Unmarshal(get(f, "/runtime/manifest.json").Body, &m); err != nil {
 			t.Fatal(err)
 		}
-		return f, slices.DeleteFunc(m.Later, func(e entry) bool { return e.Name != "ffmpreg.wasm" })
+		return f, slices.DeleteFunc(m.Later, func(e entry) bool { return strings.Contains(e.Name, "/") })
 	}
 	f, films := later()
 	name := "ffmpreg-" + hash("FFmpeg")[:16] + ".wasm"

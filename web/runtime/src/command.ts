@@ -1,4 +1,4 @@
-// Runs a third-party WASI program, such as FFmpeg. The program gets arguments, one file for reading, and two outputs. It gets no
+// Runs a third-party WASI program, such as FFmpeg or libjxl. The program gets arguments, one file for reading, and two outputs. It gets no
 // environment, no network, no real clock and no random numbers. It blocks its thread until it ends.
 
 const [badf, inval, noent, nosys, rofs, spipe] = [8, 28, 44, 52, 69, 70];
@@ -29,17 +29,30 @@ class Stop extends Error {
   override name = 'Stop';
 }
 
+/** The exports of a program, which runs by `_start`, and has `memory`. */
+export type Program = { _start(): void } & Record<string, WebAssembly.ExportValue>;
+
 /**
  * Runs a program. `out` gets each piece of standard output, which is valid until `out` returns. If `out` returns false, the run ends. If
  * the program has more than `maxMemory` bytes of memory, the run ends at its next call of WASI. The maximum in the module must be above
  * `maxMemory`, so that runCommand notices the excess.
  */
-export function runCommand(
+export const runCommand = (
   module: WebAssembly.Module,
   args: string[],
   input: Input,
   out: (p: Uint8Array) => boolean,
   maxMemory: number,
+): RunResult => runProgram(module, args, input, out, maxMemory, (exports) => exports._start());
+
+/** Does what runCommand does for a program that `main` runs. If `main` throws, the exit code is 1. */
+export function runProgram(
+  module: WebAssembly.Module,
+  args: string[],
+  input: Input,
+  out: (p: Uint8Array) => boolean,
+  maxMemory: number,
+  main: (exports: Program) => void,
 ): RunResult {
   const ended: RunResult = { code: 0, text: '', isStopped: false, memory: false };
   let failed: unknown; // what `out` threw
@@ -246,7 +259,7 @@ export function runCommand(
   try {
     const { exports } = new WebAssembly.Instance(module, { wasi_snapshot_preview1: imports });
     memory = exports.memory as WebAssembly.Memory;
-    (exports._start as () => void)();
+    main(exports as Program);
   } catch (failure) {
     if (failed) throw failed;
     if (!stopError) {

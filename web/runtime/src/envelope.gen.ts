@@ -111,6 +111,38 @@ export function getCallJob(r: Reader): CallJob {
   return x;
 }
 
+export interface Decoding {
+  runs?: Run[] | undefined;
+  /** maximum memory of each run in bytes */
+  memory?: number | undefined;
+  /** maximum time of all runs of the picture together, in milliseconds */
+  time?: number | undefined;
+}
+
+export function putDecoding(w: Writer, x: Decoding): Writer {
+  for (const v of x.runs ?? []) w.message(1, putRun(new Writer(), v));
+  w.uint(2, x.memory);
+  w.uint(3, x.time);
+  return w;
+}
+
+export function getDecoding(r: Reader): Decoding {
+  const x: Decoding = {};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        (x.runs ??= []).push(getRun(r.message()));
+        break;
+      case 2:
+        x.memory = r.uint();
+        break;
+      case 3:
+        x.time = r.uint();
+        break;
+    }
+  return x;
+}
+
 export interface DigestReply {
   /** epoch of the log */
   epoch?: Uint8Array<ArrayBuffer>;
@@ -406,6 +438,10 @@ export interface Job {
   planes?: Uint8Array | undefined;
   /** pause of the call, which has no other job; the host may refuse it with an error */
   wait?: number | undefined;
+  /** outputs of the runs that earlier results of this job have named, in order */
+  outputs?: Uint8Array[] | undefined;
+  /** why the last run failed, as for a video; 0: it did not */
+  failure?: number | undefined;
 }
 
 export function putJob(w: Writer, x: Job): Writer {
@@ -419,6 +455,8 @@ export function putJob(w: Writer, x: Job): Writer {
   w.raw(8, x.video);
   w.raw(9, x.planes);
   w.uint(10, x.wait);
+  for (const v of x.outputs ?? []) w.message(11, v);
+  w.uint(12, x.failure);
   return w;
 }
 
@@ -709,6 +747,8 @@ export interface Result {
   picture?: Uint8Array | undefined;
   /** of a video, by time, at least one */
   frames?: Uint8Array[] | undefined;
+  /** runs after which the host calls analyse again; see *Jobs and Results* */
+  decoding?: Decoding | undefined;
 }
 
 export function putResult(w: Writer, x: Result): Writer {
@@ -720,6 +760,7 @@ export function putResult(w: Writer, x: Result): Writer {
   w.text(6, x.contentType);
   w.raw(7, x.picture);
   for (const v of x.frames ?? []) w.message(8, v);
+  if (x.decoding) w.message(9, putDecoding(new Writer(), x.decoding));
   return w;
 }
 
@@ -751,6 +792,9 @@ export function getResult(r: Reader): Result {
       case 8:
         (x.frames ??= []).push(r.raw().slice());
         break;
+      case 9:
+        x.decoding = getDecoding(r.message());
+        break;
     }
   return x;
 }
@@ -766,6 +810,44 @@ export function putResults(w: Writer, x: Results): Writer {
   w.uint(8, x.call);
   for (const v of x.results ?? []) w.message(9, putResult(new Writer(), v));
   return w;
+}
+
+export interface Run {
+  /** ffmpreg.wasm or jpegxl.wasm */
+  module?: string | undefined;
+  /** the command line, in which the input is a file with the name FilmName; for jpegxl.wasm the output: first, times or frames */
+  args?: string[] | undefined;
+  input?: Uint8Array | undefined;
+  /** size of the output, which is an error if it has another one */
+  bytes?: number | undefined;
+}
+
+export function putRun(w: Writer, x: Run): Writer {
+  w.text(1, x.module);
+  for (const v of x.args ?? []) w.element(2, v);
+  w.raw(3, x.input);
+  w.uint(4, x.bytes);
+  return w;
+}
+
+export function getRun(r: Reader): Run {
+  const x: Run = {};
+  while (r.next())
+    switch (r.number) {
+      case 1:
+        x.module = r.text();
+        break;
+      case 2:
+        (x.args ??= []).push(r.text());
+        break;
+      case 3:
+        x.input = r.raw().slice();
+        break;
+      case 4:
+        x.bytes = r.uint();
+        break;
+    }
+  return x;
 }
 
 export interface ServeResult {

@@ -17,6 +17,7 @@ import {
   GuestError,
   type Pictures,
   type Request,
+  type Result,
   refusals,
   type Settings,
 } from './messages.ts';
@@ -24,6 +25,7 @@ import { type Bundles, Networks } from './networks.ts';
 import { JoinError, join, type Register } from './origin.ts';
 import { type Analyser, Pool } from './pool.ts';
 import type { Port } from './port.ts';
+import { analysePicture, type ModuleNeed, missingModule, pictureTooLong, type StillHost } from './still.ts';
 import { decodeDigest, hex } from './sync.ts';
 
 /** The settings of an engine, in a form that can be sent between threads. */
@@ -84,11 +86,15 @@ export interface RuntimeInfo {
 export type ToAnalyser =
   | { analyser: { modules: Modules; bundles: Bundles; older: ReadonlyMap<string, Bundles>; settings: Settings } }
   | { job: Uint8Array<ArrayBuffer> }
-  | { film: FilmTask };
+  | { film: FilmTask }
+  | { module: WebAssembly.Module | Result }; // answer to `need`
 export type FromAnalyser =
   | { alive: true }
   | { ready: true }
   | { result: Uint8Array<ArrayBuffer> }
+  | { error: Result }
+  | { need: ModuleNeed } // a module that the picture needs, before its result
+  | { decoded: true } // the modules have decoded the picture
   | DecoderMessage
   | { failed: string };
 
@@ -115,7 +121,18 @@ function networksOf(
 /** Returns the message handler of an analysing worker. It answers through `port`. */
 export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
   let guest: Guest | undefined;
+  let provide = (_: WebAssembly.Module | Result) => {}; // passes a module to the picture that needs it
+  const host: StillHost = {
+    module: (need) =>
+      new Promise((resolve) => {
+        provide = resolve;
+        port.post({ need } satisfies FromAnalyser);
+      }),
+    onDecoded: () => port.post({ decoded: true } satisfies FromAnalyser),
+    now: () => performance.now(),
+  };
   return async (message) => {
+    if ('module' in message) return provide(message.module);
     try {
       if ('analyser' in message) {
         const { modules, bundles, older, settings } = message.analyser;
@@ -131,8 +148,9 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
         const film = await decodeVideo(guest, message.film, frame);
         return port.post({ film } satisfies FromAnalyser);
       }
-      const result = guest.call('analyse', message.job);
-      port.post({ result } satisfies FromAnalyser, [result.buffer]);
+      const result = await analysePicture(guest, message.job, host);
+      if (result instanceof Uint8Array) port.post({ result } satisfies FromAnalyser, [result.buffer]);
+      else port.post({ error: result } satisfies FromAnalyser);
     } catch (failure) {
       port.post({ failed: String(failure) } satisfies FromAnalyser);
     }
@@ -177,14 +195,67 @@ class Spares {
   }
 }
 
+/** Loads the decoding modules, and holds each until `idle` milliseconds after the last request for any of them. */
+class Decoders {
+  #later: RuntimeFiles['later'];
+  #log: (line: string) => void;
+  #modules = new Map<string, Promise<WebAssembly.Module | undefined>>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(later: RuntimeFiles['later'], log: (line: string) => void) {
+    this.#later = later;
+    this.#log = log;
+  }
+
+  /** Returns a compiled module for runs with at most `memory` bytes. It returns undefined if the server does not have the module. */
+  load(name: string, memory: number): Promise<WebAssembly.Module | undefined> {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#modules.clear(), idle);
+    (this.#timer as { unref?: () => void }).unref?.();
+    let module = this.#modules.get(name);
+    if (!module) {
+      module = this.#compile(name, memory);
+      this.#modules.set(name, module);
+      module.catch(() => this.#modules.delete(name));
+    }
+    return module;
+  }
+
+  /** FFmpeg may have twice its memory, so that runCommand can notice a run above `memory`. libjxl calls no function of WASI meanwhile. */
+  async #compile(name: string, memory: number): Promise<WebAssembly.Module | undefined> {
+    const program = await this.#later(name);
+    return program && WebAssembly.compile(withMemory(program, name === filmModule ? 2 * memory : memory));
+  }
+
+  /** Sends a worker the module that it needs. `allow` gets the time for the load and then for the run, with the result after that time. */
+  async provide(port: Port, { name, memory, left, time }: ModuleNeed, allow: Allow): Promise<void> {
+    allow(loadTimeout, missingModule(name, true));
+    const module = await this.load(name, memory).then(
+      (found) => found ?? missingModule(name, false),
+      (failure) => {
+        this.#log(`the decoding module ${name} cannot be loaded: ${failure}`);
+        return missingModule(name, true);
+      },
+    );
+    allow(left, pictureTooLong(time));
+    port.post({ module } satisfies ToAnalyser);
+  }
+}
+
+/** Replaces the time for the rest of a picture, in milliseconds, and the result after that time. */
+type Allow = Parameters<Analyser['analyse']>[1];
+
 /**
  * Starts an analysing worker behind `port` and returns it once it is ready. The start message copies `bundles` into the worker. If the
  * worker fails or takes longer than `timeout` milliseconds, startAnalyser closes the port and rejects.
  */
-async function startAnalyser(port: Port, start: ToAnalyser, timeout: number): Promise<Analyser> {
+async function startAnalyser(port: Port, start: ToAnalyser, decoders: Decoders, timeout: number): Promise<Analyser> {
   let settle: { resolve: (m: FromAnalyser) => void; reject: (e: Error) => void } | undefined;
+  let allow: Allow = () => {};
   port.onmessage = (m: FromAnalyser) => {
     if ('failed' in m) settle?.reject(new Error(m.failed));
+    else if ('need' in m) void decoders.provide(port, m.need, allow);
+    else if ('decoded' in m) allow(0);
     else if (!('alive' in m)) settle?.resolve(m);
   };
   port.onerror = (failure) => settle?.reject(failure);
@@ -203,14 +274,18 @@ async function startAnalyser(port: Port, start: ToAnalyser, timeout: number): Pr
     clearTimeout(timer);
   }
   return {
-    analyse: async (job) => ((await send({ job }, [job.buffer])) as { result: Uint8Array }).result,
+    async analyse(job, allowed) {
+      allow = allowed;
+      const m = (await send({ job }, [job.buffer])) as { result: Uint8Array } | { error: Result };
+      return 'error' in m ? m.error : m.result;
+    },
     close: () => port.close(),
   };
 }
 
 /** Starts an analysing worker that decodes videos. */
-async function startDecoder(port: Port, start: ToAnalyser, timeout: number): Promise<Decoder> {
-  await startAnalyser(port, start, timeout);
+async function startDecoder(port: Port, start: ToAnalyser, decoders: Decoders, timeout: number): Promise<Decoder> {
+  await startAnalyser(port, start, decoders, timeout);
   return {
     run: (task, onFrame) =>
       new Promise((resolve, reject) => {
@@ -218,6 +293,9 @@ async function startDecoder(port: Port, start: ToAnalyser, timeout: number): Pro
           if ('frame' in m) onFrame(m.frame, m.of);
           else if ('film' in m) resolve(m.film);
           else if ('result' in m) resolve(decodeResult(m.result));
+          else if ('error' in m) resolve(m.error);
+          else if ('need' in m)
+            void decoders.provide(port, m.need, () => {}); // the video's time limit applies
           else if ('failed' in m) reject(new Error(m.failed));
         };
         port.onerror = reject;
@@ -231,6 +309,8 @@ async function startDecoder(port: Port, start: ToAnalyser, timeout: number): Pro
 const engineMemory = 288 << 20;
 const analyserMemory = 128 << 20;
 const startTimeout = 60_000; // ms that a worker's start may take: enough for a slow phone
+const loadTimeout = 300_000; // ms that the download and the compilation of a decoding module may take
+const filmModule = 'ffmpreg.wasm';
 const idle = 60_000; // ms without work after which a worker is closed
 
 /** Called with the replica's new status. `offline`: whether the user has taken the replica offline. */
@@ -427,17 +507,15 @@ function makeAnalysers(
     checked: true,
   };
   const analyser = { modules, bundles, older, settings };
+  const decoders = new Decoders(loaded.later, log);
   const films = new Films({
-    make: async () => startDecoder(await spares.take(), { analyser }, startTimeout),
-    async module(memory) {
-      const program = await loaded.later('ffmpreg.wasm');
-      return program && WebAssembly.compile(withMemory(program, 2 * memory)); // so that runCommand can notice a run above `memory`
-    },
+    make: async () => startDecoder(await spares.take(), { analyser }, decoders, startTimeout),
+    module: (memory) => decoders.load(filmModule, memory),
     idle,
     log,
   });
   const pool = new Pool({
-    make: async () => startAnalyser(await spares.take(), { analyser }, startTimeout),
+    make: async () => startAnalyser(await spares.take(), { analyser }, decoders, startTimeout),
     hasSpare: () => spares.ready(),
     size: start.workers,
     minSize: start.copy ? 0 : 1, // the origin has analysed most pictures of a replica

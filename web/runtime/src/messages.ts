@@ -2,6 +2,7 @@
 
 import {
   type CallField,
+  type Decoding,
   type Fault,
   type Settings as Fields,
   type Film,
@@ -25,11 +26,12 @@ import {
   type Replica as ReplicaFields,
   type Request as RequestFields,
   type Result,
+  type Run,
   type StepResult as StepFields,
 } from './envelope.gen.ts';
 import { EnvelopeError, Reader, Writer } from './envelope.ts';
 
-export type { Film, FilmReply, Job, Result };
+export type { Decoding, Film, FilmReply, Job, Result, Run };
 
 /** The settings with which a host opens a guest. */
 export interface Settings extends Omit<Fields, 'role' | 'store' | 'bundles' | 'replica'> {
@@ -121,6 +123,11 @@ export const pair = ({ name = '', value = '' }: CallField): [name: string, value
 /** Returns the envelope of a job with its data, for `analyse`. */
 export function encodeJob({ crop, want, base, keep, video, planes }: Job, data: Uint8Array): Uint8Array<ArrayBuffer> {
   return putJob(Writer.envelope(), { data, crop, want, base, keep, video, planes }).finish();
+}
+
+/** Returns the envelope of a job that also has the outputs of its runs, or the reason why a run failed. */
+export function withOutputs(job: Uint8Array, outputs: Uint8Array[], failure: number): Uint8Array<ArrayBuffer> {
+  return putJob(new Writer().append(job), { outputs, failure }).finish();
 }
 
 /** Codes of results. */

@@ -33,7 +33,7 @@ let running: EngineHandle | undefined;
 let desk: Desk | undefined;
 
 async function take(m: ToEngine | ToAnalyser): Promise<void> {
-  if ('analyser' in m || 'job' in m || 'film' in m) return analyse(m);
+  if ('analyser' in m || 'job' in m || 'film' in m || 'module' in m) return analyse(m);
   if ('start' in m) {
     running = await run(platform, m.start, (progress) => sendToClient({ progress }), asker);
     desk = new Desk(running, sendToClient);

@@ -5,7 +5,14 @@ import { codes, decodeResult, encodeJob, type Job, type Result } from './message
 
 /** One analyser. It takes one job at a time. */
 export interface Analyser {
-  analyse(job: Uint8Array<ArrayBuffer>): Promise<Uint8Array>;
+  /**
+   * Analyses the picture of an encoded job. It returns the encoded result, or an error. `allow` replaces the time that the rest may take, in
+   * milliseconds, and the result if it takes longer. 0 means the time of a picture.
+   */
+  analyse(
+    job: Uint8Array<ArrayBuffer>,
+    allow: (milliseconds: number, late?: Result) => void,
+  ): Promise<Uint8Array | Result>;
   /** Ends the analyser at once, also during a job. */
   close(): void;
 }
@@ -120,15 +127,21 @@ export class Pool {
   async #work(a: Analyser, w: QueuedJob): Promise<void> {
     this.#busy++;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const timeout = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), this.#o.timeout);
+    let stop = (_: { late: Result }) => {};
+    const timeout = new Promise<{ late: Result }>((resolve) => {
+      stop = resolve;
     });
+    const allow = (milliseconds: number, late: Result = { error: codes.tooLong }) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => stop({ late }), milliseconds || this.#o.timeout);
+    };
+    allow(0);
     let result: Result;
     try {
-      const answer = await Promise.race([a.analyse(encodeJob(w.job, w.data)), timeout]);
-      result = answer ? decodeResult(answer) : { error: codes.tooLong };
-      if (answer) this.#idle.push(a);
-      else this.#closeAnalyser(a);
+      const answer = await Promise.race([a.analyse(encodeJob(w.job, w.data), allow), timeout]);
+      result = answer instanceof Uint8Array ? decodeResult(answer) : 'late' in answer ? answer.late : answer;
+      if ('late' in answer) this.#closeAnalyser(a);
+      else this.#idle.push(a);
     } catch (failure) {
       this.#o.log(`an analyser failed: ${failure}`);
       result = { error: codes.internal };

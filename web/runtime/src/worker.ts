@@ -184,7 +184,7 @@ const analyse = analyser({
 });
 
 self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
-  if ('analyser' in data || 'job' in data || 'film' in data) return void analyse(data);
+  if ('analyser' in data || 'job' in data || 'film' in data || 'module' in data) return void analyse(data);
   if (!('start' in data)) return engine?.take(data);
   engine = new EngineWorker(data.start);
   engine.open().catch((failure: Error) => send({ failed: failure.message, name: failure.name }));

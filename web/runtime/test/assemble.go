@@ -39,13 +39,15 @@ func AssembleRuntime(t *testing.T) string {
 	process.Need(t, "npm")
 	process.Make(t, "web")
 	process.Make(t, "bin/ffmpreg.wasm.gz")
+	process.Make(t, "bin/jpegxl.wasm.gz")
 	dir, err := os.MkdirTemp("", "runtime-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := filepath.Join(testkit.Root(t), "web", "runtime")
-	film := filepath.Join(testkit.Root(t), "bin", "ffmpreg.wasm.gz")
-	if out, err := command("node", web, "tools/assemble.js", filepath.Join(dir, "runtime"), "--video-module", film).CombinedOutput(); err != nil {
+	bin := filepath.Join(testkit.Root(t), "bin")
+	film, jxl := filepath.Join(bin, "ffmpreg.wasm.gz"), filepath.Join(bin, "jpegxl.wasm.gz")
+	if out, err := command("node", web, "tools/assemble.js", filepath.Join(dir, "runtime"), "--video-module", film, "--jxl-module", jxl).CombinedOutput(); err != nil {
 		t.Fatalf("assemble.js: %v\n%s", err, out)
 	}
 	assembly.dir = dir

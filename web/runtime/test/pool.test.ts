@@ -115,3 +115,34 @@ test('a call that ends early gives up all its waiting pictures, by one listener'
   assert.deepEqual(await other, {});
   p.close();
 });
+
+test('an analyser that decodes has its own time, and ends with it', async () => {
+  const late = { error: codes.tooLarge, text: 'picture takes more than 30s to decode' };
+  const closed: number[] = [];
+  let made = 0;
+  const p = new Pool({
+    async make() {
+      const number = made++;
+      return {
+        analyse(_, allow) {
+          allow(1, late);
+          if (number === 0) return new Promise(() => {});
+          allow(0); // the decoding has ended
+          return new Promise((done) => setTimeout(() => done(new Uint8Array([1])), 10));
+        },
+        close: () => closed.push(number),
+      };
+    },
+    hasSpare: async () => true,
+    size: 1,
+    minSize: 0,
+    timeout: idle,
+    idle,
+    later: () => () => {},
+    log: (line) => assert.fail(line),
+  });
+  assert.deepEqual(await p.run({}, picture, 0), late);
+  assert.deepEqual(closed, [0]);
+  assert.deepEqual(await p.run({}, picture, 0), {});
+  p.close();
+});

@@ -5,8 +5,11 @@ import test from 'node:test';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { root } from './root.ts';
 
-/** The maximum size in bytes of the compressed module that `make build` writes. A release compresses it by a further seventh. */
-const maxSize = 2_500_000;
+/**
+ * The maximum size in bytes of the compressed module that `make build` writes. A release compresses it by a further seventh. The headers of
+ * HEIC, AVIF, JPEG XL and camera raw and the planes of their decoders took 54 kB.
+ */
+const maxSize = 2_555_000;
 
 test('the module is small', () => {
   const module = readFileSync(join(root, 'wasm', 'dist', 'guest.wasm'));

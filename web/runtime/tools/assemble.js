@@ -2,9 +2,10 @@
 // bundles, and the manifest that lists them. Go package served provides the same files to the servers of this project.
 //
 //     node tools/assemble.js TO [--scripts FOLDER] [--guest FILE] [--kernels FILE] [--relaxed FILE]
-//         [--bundles FOLDER] [--video-module FILE]
+//         [--bundles FOLDER] [--video-module FILE] [--jxl-module FILE]
 //
-// The runtime can decode videos only if --video-module names ffmpreg.wasm.gz, a separate program under the GPL.
+// The runtime can decode videos, HEIC and AVIF only if --video-module names ffmpreg.wasm.gz, a separate program under the GPL, and JPEG XL only
+// if --jxl-module names jpegxl.wasm.gz.
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
@@ -21,6 +22,7 @@ const { values, positionals } = parseArgs({
     relaxed: { type: 'string', default: resolvePath('../../../wasm/dist/kernels-relaxed.wasm') },
     bundles: { type: 'string', default: resolvePath('../../../models') },
     'video-module': { type: 'string' },
+    'jxl-module': { type: 'string' },
   },
 });
 const [to] = positionals;
@@ -71,7 +73,8 @@ for (const name of names) {
   }
 }
 add('bundles', 'bundles', '.bin', Buffer.concat(pieces), parts);
-const film = values['video-module'];
-if (film) add('ffmpreg.wasm', 'ffmpreg', '.wasm', gunzipSync(readFileSync(film)), undefined, later);
+const decoders = { ffmpreg: values['video-module'], jpegxl: values['jxl-module'] };
+for (const [stem, file] of Object.entries(decoders))
+  if (file) add(`${stem}.wasm`, stem, '.wasm', gunzipSync(readFileSync(file)), undefined, later);
 const manifest = { format: 1, files, ...(later.length && { later }) };
 writeFileSync(join(to, 'manifest.json'), JSON.stringify(manifest, null, 1));

@@ -1,0 +1,81 @@
+// Tests HEIC, AVIF and JPEG XL in Node: their renditions, predictions, an animation as a video, and the errors of damage and of missing modules.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { check, same, way } from '../pages/browser.js';
+import { animation, sha256, stills } from '../stills.js';
+
+const { RUNTIME } = process.env;
+const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
+const general = 'aaa03c23b3724a16a56b629203edc62c';
+
+way(async (step) => {
+  let s = await Sightline.open({ base: RUNTIME, workers: 2 });
+  const predict = async (kind, data) => {
+    const body = JSON.stringify({
+      inputs: [{ data: { [kind]: { base64: Buffer.from(data).toString('base64') } } }],
+      model: { output_info: { output_config: { sample_ms: 100 } } },
+    });
+    const { outputs } = await (await s.fetch(`/v2/models/${general}/outputs`, { method: 'POST', body })).json();
+    return { ...outputs[0].status, ...outputs[0].data };
+  };
+
+  await step('renditions', async () => {
+    const jpegs = await Promise.all(stills.map(({ data }) => s.rendition(new Blob([data]))));
+    for (const [i, { name, rendition }] of stills.entries()) {
+      same(jpegs[i].type, 'image/jpeg', `type of ${name}`);
+      same(await sha256(jpegs[i]), rendition, `rendition of ${name}`);
+    }
+    return `${stills.length} pictures`;
+  });
+
+  await step('predictions', async () => {
+    for (const { name, data } of stills) {
+      const { code, details, concepts } = await predict('image', data);
+      same(code, 10000, `${name}, ${details}`);
+      check(concepts.length > 0, `${name} without concepts`);
+    }
+  });
+
+  await step('an animation, and a picture as a video', async () => {
+    const { code, details, frames } = await predict('video', animation);
+    same(code, 10000, details);
+    same(
+      frames.map((f) => f.frame_info.time),
+      Array.from({ length: 12 }, (_, i) => 100 * i),
+      'times',
+    );
+    same((await predict('video', stills[0].data)).frames.length, 1, 'frames of a picture');
+  });
+
+  await step('a damaged picture', async () => {
+    for (const { name, data } of stills) {
+      const { code } = await predict('image', data.subarray(0, data.length / 2));
+      check([30101, 30300].includes(code), `${name}: ${code}`);
+    }
+    same((await predict('image', stills[0].data)).code, 10000, 'the next picture');
+  });
+  await s.close();
+
+  await step('without the modules', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'runtime-'));
+    try {
+      for (const name of readdirSync(RUNTIME))
+        if (name !== 'manifest.json') symlinkSync(join(RUNTIME, name), join(dir, name));
+      const manifest = JSON.parse(readFileSync(join(RUNTIME, 'manifest.json'), 'utf8'));
+      const later = manifest.later.filter((e) => !/^(ffmpreg|jpegxl)\.wasm$/.test(e.name));
+      writeFileSync(join(dir, 'manifest.json'), JSON.stringify({ ...manifest, later }));
+      s = await Sightline.open({ base: dir, workers: 1 });
+      for (const { name, data } of stills) {
+        const module = name.endsWith('.jxl') ? 'jpegxl.wasm' : 'ffmpreg.wasm';
+        const { code, details } = await predict('image', data);
+        same(code, 30101, name);
+        check(details.endsWith(`has no ${module}`), `${name}: ${details}`);
+      }
+      await s.close();
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+  });
+});

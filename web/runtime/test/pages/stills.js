@@ -1,0 +1,51 @@
+// Tests HEIC, AVIF and JPEG XL in a page: the first picture of a kind loads its decoding module, and no later one loads it again.
+import { stills } from '../stills.js';
+import { Browser, same, serve, way } from './browser.js';
+
+way(async (step) => {
+  const server = await serve();
+  const browser = await Browser.start(server.origin);
+  const page = await browser.page();
+  const requests = (name) =>
+    [...server.requestCounts].filter(([path]) => path.includes(name)).map(([, times]) => times);
+  /** Returns the SHA-256 of the renditions of pictures, made at the same time. */
+  const renditions = (pictures) =>
+    page.evaluate(
+      (all) =>
+        Promise.all(
+          all.map(async (base64) => {
+            const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+            const jpeg = await s.rendition(new Blob([bytes]));
+            const sum = await crypto.subtle.digest('SHA-256', await jpeg.arrayBuffer());
+            return Array.from(new Uint8Array(sum), (b) => b.toString(16).padStart(2, '0')).join('');
+          }),
+        ),
+      pictures.map(({ data }) => data.toString('base64')),
+    );
+  const check = async (pictures) =>
+    same(
+      await renditions(pictures),
+      pictures.map((p) => p.rendition),
+      'renditions',
+    );
+
+  await step('without such a picture there is no decoding module', async () => {
+    await page.evaluate(() => open({ store: 'memory', workers: 2 }));
+    same([requests('ffmpreg'), requests('jpegxl')], [[], []], 'requests for the modules');
+  });
+
+  await step('HEIC and AVIF', async () => {
+    await check(stills.filter(({ name }) => !name.endsWith('.jxl')));
+    same([requests('ffmpreg'), requests('jpegxl')], [[1], []], 'requests for the modules');
+  });
+
+  await step('JPEG XL, and the others again', async () => {
+    await check(stills);
+    same([requests('ffmpreg'), requests('jpegxl')], [[1], [1]], 'requests for the modules');
+  });
+
+  same(browser.faults, [], 'faults');
+  await browser.close();
+  browser.forget();
+  server.close();
+});
