@@ -27,7 +27,8 @@ var internal = []string{
 	"partition.ErrSite", "partition.ErrCursor", "partition.ErrChain", "lang.ErrFormat", "predict.ErrBundle",
 	"predict.ErrEngine", "predict.ErrEmbedding", "predict.ErrNetwork", "nn.ErrUnsupported", "nn.ErrMemory", "nn.ErrInput",
 	"nn.ErrWork", "nn.ErrFormat", "training.ErrNotAnalysed", "train.ErrNoExamples", "train.ErrNoPositives", "train.ErrSingleClass",
-	"train.ErrHead", "train.ErrProblem", "hnsw.ErrCorrupt", "jsonio.ErrUnknown",
+	"train.ErrHead", "train.ErrProblem", "hnsw.ErrCorrupt", "jsonio.ErrUnknown", "heif.ErrCorrupt", "heif.ErrUnsupported", "jxl.ErrCorrupt",
+	"jxl.ErrUnsupported",
 }
 
 // TestEveryErrorHasAStatus checks that every exported Err variable of core is in the table or among the internal errors.

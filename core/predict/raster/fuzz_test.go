@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 
@@ -320,14 +322,14 @@ func FuzzOrientation(f *testing.F) {
 	f.Add(exifBlock(binary.LittleEndian, 6), uint8(3))
 	f.Add(exifBlock(binary.BigEndian, 9), uint8(0))
 	f.Fuzz(func(t *testing.T, b []byte, o uint8) {
-		if got := exifOrientation(b); got < 1 || got > 8 {
-			t.Fatalf("exifOrientation = %d", got)
+		if got := exif.Orientation(b); got < 1 || got > 8 {
+			t.Fatalf("Orientation = %d", got)
 		}
 		// Bytes after the directory do not matter.
 		want := 1 + int(o)%8
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-			if got := exifOrientation(append(exifBlock(order, want), b...)); got != want {
-				t.Fatalf("exifOrientation = %d, want %d", got, want)
+			if got := exif.Orientation(append(exifBlock(order, want), b...)); got != want {
+				t.Fatalf("Orientation = %d, want %d", got, want)
 			}
 		}
 	})

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+
 	"github.com/sightline-dev/sightline/core/predict/raster/heif"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 	"github.com/sightline-dev/sightline/core/predict/raster/jxl"
 	"github.com/sightline-dev/sightline/core/predict/raster/raw"
 )
+
+// upright is the orientation of a picture that needs no rotation or mirroring.
+const upright = exif.Upright
 
 // header holds the declarations of a picture's headers, checked against the limits.
 type header struct {
@@ -120,7 +125,7 @@ func (h *header) readJPEG(b []byte, l Limits) error {
 		return jpegError(err)
 	}
 	h.jpeg, h.width, h.height = c, c.Width, c.Height
-	h.orientation = jpegOrientation(b)
+	h.orientation = exif.OfJPEG(b)
 	if err := h.checkSides(l); err != nil {
 		return err
 	}
@@ -234,7 +239,7 @@ func pngOrientation(b []byte) int {
 		}
 		switch string(b[i+4 : i+8]) {
 		case "eXIf":
-			return exifOrientation(b[i+8 : end-4])
+			return exif.Orientation(b[i+8 : end-4])
 		case "IEND":
 			return upright
 		}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 )
@@ -213,7 +215,7 @@ func exifBlock(order binary.AppendByteOrder, orientation int) []byte {
 	}
 	b := order.AppendUint32([]byte(magic), 8)
 	b = order.AppendUint16(b, 1)
-	b = order.AppendUint16(b, tagOrientation)
+	b = order.AppendUint16(b, exif.TagOrientation)
 	b = order.AppendUint16(b, 3)
 	b = order.AppendUint32(b, 1)
 	b = order.AppendUint16(b, uint16(orientation))
@@ -222,9 +224,9 @@ func exifBlock(order binary.AppendByteOrder, orientation int) []byte {
 
 // turnJPEG inserts an EXIF segment with an orientation after the start marker.
 func turnJPEG(b []byte, orientation int) []byte {
-	exif := append([]byte("Exif\x00\x00"), exifBlock(binary.BigEndian, orientation)...)
-	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(2+len(exif)))
-	return slices.Concat(b[:2], segment, exif, b[2:])
+	data := append([]byte("Exif\x00\x00"), exifBlock(binary.BigEndian, orientation)...)
+	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(2+len(data)))
+	return slices.Concat(b[:2], segment, data, b[2:])
 }
 
 // turnPNG inserts an eXIf chunk with an orientation after the header.
@@ -241,10 +243,10 @@ func pngChunk(kind string, payload []byte) []byte {
 // turnTIFF adds an orientation to the directory of a little-endian TIFF and moves the directory to the end of the file.
 func turnTIFF(b []byte, orientation int) []byte {
 	le := binary.LittleEndian
-	dir, _ := firstDirectory(b)
+	dir, _ := exif.FirstDirectory(b)
 	at := len(dir)
 	for i := 0; i < len(dir); i += 12 {
-		if le.Uint16(dir[i:]) > tagOrientation {
+		if le.Uint16(dir[i:]) > exif.TagOrientation {
 			at = i
 			break
 		}

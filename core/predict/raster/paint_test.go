@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // TestPaint compares every pixel type that a library can return with the definition of over, on a background of all greys.
@@ -153,8 +155,8 @@ func TestJPEGOrientation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := jpegOrientation(tt.picture); got != tt.want {
-				t.Errorf("jpegOrientation = %d, want %d", got, tt.want)
+			if got := exif.OfJPEG(tt.picture); got != tt.want {
+				t.Errorf("OfJPEG = %d, want %d", got, tt.want)
 			}
 		})
 	}

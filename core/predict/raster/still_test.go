@@ -26,7 +26,7 @@ func pixelOf(t *testing.T, p Planes, width, height, x, y int) [3]byte {
 	return [3]byte(img.Pix[3*(y*width+x):])
 }
 
-// TestStillOfTiles fills each tile of a grid with another gray. Each tile is in its place.
+// TestStillOfTiles fills each tile of a grid with another gray, and looks for each gray.
 func TestStillOfTiles(t *testing.T) {
 	s, runs := readStill(t, "grid.avif")
 	if len(runs) != 1 || runs[0].Format != "obu" || runs[0].Bytes != 4*3*64*64 {

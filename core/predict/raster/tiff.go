@@ -3,6 +3,8 @@ package raster
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // Tags of TIFF 6.0, and of its technical note 2 for JPEG.
@@ -92,7 +94,7 @@ func (h *header) readTIFF(b []byte, l Limits) error {
 	if limit := tiffBytes(l); bytes > limit {
 		return fmt.Errorf("%w: needs %d bytes, at most %d; store it in smaller strips", ErrTooLarge, bytes, limit)
 	}
-	h.orientation = exifOrientation(b)
+	h.orientation = exif.Orientation(b)
 	return nil
 }
 
@@ -111,7 +113,7 @@ type tiffFile struct {
 }
 
 func openTIFF(b []byte) tiffFile {
-	dir, order := firstDirectory(b)
+	dir, order := exif.FirstDirectory(b)
 	return tiffFile{b: b, dir: dir, order: order}
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // TestTIFFPlanes compares files with the pixels that libtiff 4.5.0 reads from them (TIFFReadRGBAImageOriented). libtiff wrote most files
@@ -137,7 +139,7 @@ func ycbcrTIFF(m *image.YCbCr, rows, orientation int) []byte {
 	}
 	subX, subY := subsampling(m.SubsampleRatio)
 	return tiffOf(binary.LittleEndian, ycbcrTags(w, h, compressionNone, map[uint16]any{
-		tagRowsPerStrip: rows, tagYCbCrSampling: []uint32{uint32(subX), uint32(subY)}, tagOrientation: orientation,
+		tagRowsPerStrip: rows, tagYCbCrSampling: []uint32{uint32(subX), uint32(subY)}, exif.TagOrientation: orientation,
 	}), strips...)
 }
 

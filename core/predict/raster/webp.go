@@ -7,6 +7,8 @@ import (
 	"image"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+
 	"golang.org/x/image/webp"
 )
 
@@ -187,7 +189,7 @@ func (h *header) readWebP(b []byte, l Limits) error {
 		return err
 	}
 	if f.exif != nil {
-		h.orientation = exifOrientation(f.exif)
+		h.orientation = exif.Orientation(f.exif)
 	}
 	if f.animated {
 		h.timeline = timeline{}

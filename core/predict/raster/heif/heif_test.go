@@ -85,7 +85,7 @@ func pictures(c Codec, stream []byte) (n int) {
 		return n
 	}
 	for _, unit := range bytes.Split(stream, []byte{0, 0, 0, 1})[1:] {
-		const firstSet = 32 // types below are of slices
+		const firstSet = 32 // slices have the types below
 		if unit[0]>>1&0x3f < firstSet {
 			n++
 		}

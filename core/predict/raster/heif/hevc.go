@@ -190,7 +190,7 @@ func skipTools(r *bits, layers int) {
 	for range 6 {
 		r.golomb()
 	}
-	if r.flag() && r.flag() { // scaling lists
+	if lists := r.flag(); lists && r.flag() {
 		skipScaling(r)
 	}
 	r.skip(2)

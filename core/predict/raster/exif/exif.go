@@ -1,4 +1,5 @@
-package raster
+// Package exif reads the orientation of a picture from EXIF data, and finds these data in a JPEG.
+package exif
 
 import (
 	"bytes"
@@ -9,19 +10,20 @@ import (
 // other tag. It visits each entry of the first directory once, allocates nothing and ends
 // for all inputs.
 
-const tagOrientation = 0x0112
+// TagOrientation is the number of the orientation in a TIFF directory.
+const TagOrientation = 0x0112
 
-// upright is the orientation of a picture that needs no rotation or mirroring.
-const upright = 1
+// Upright is the orientation of a picture that needs no rotation or mirroring.
+const Upright = 1
 
-// exifOrientation returns the orientation, 1 to 8, in EXIF data b, which is a TIFF structure.
+// Orientation returns the orientation, 1 to 8, in EXIF data b, which is a TIFF structure.
 // For damaged data or a value out of range it returns 1, because metadata must not make a
 // picture invalid.
-func exifOrientation(b []byte) int {
+func Orientation(b []byte) int {
 	b = bytes.TrimPrefix(b, []byte("Exif\x00\x00"))
-	dir, order := firstDirectory(b)
+	dir, order := FirstDirectory(b)
 	for ; len(dir) >= 12; dir = dir[12:] {
-		if order.Uint16(dir) != tagOrientation {
+		if order.Uint16(dir) != TagOrientation {
 			continue
 		}
 		var v uint32
@@ -34,14 +36,14 @@ func exifOrientation(b []byte) int {
 		if order.Uint32(dir[4:]) == 1 && v >= 1 && v <= 8 {
 			return int(v)
 		}
-		return upright
+		return Upright
 	}
-	return upright
+	return Upright
 }
 
-// firstDirectory returns the entries of the first image file directory of TIFF structure b,
+// FirstDirectory returns the entries of the first image file directory of TIFF structure b,
 // and the byte order. An entry has 12 bytes. The result ends at the end of b.
-func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
+func FirstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {
 	case len(b) < 8:
@@ -60,8 +62,8 @@ func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
 	return dir[:min(n, uint64(len(dir)))], order
 }
 
-// jpegOrientation returns the orientation in the first EXIF segment before the first scan of JPEG b, or 1 without such a segment.
-func jpegOrientation(b []byte) int {
+// OfJPEG returns the orientation in the first EXIF segment before the first scan of JPEG b, or 1 without such a segment.
+func OfJPEG(b []byte) int {
 	for i := 2; i+4 <= len(b); {
 		if b[i] != 0xff {
 			i++ // image/jpeg also tolerates other bytes between segments
@@ -75,17 +77,17 @@ func jpegOrientation(b []byte) int {
 			i += 2
 			continue
 		case m == 0xda || m == 0xd9:
-			return upright
+			return Upright
 		}
 		size := int(binary.BigEndian.Uint16(b[i+2:]))
 		end := i + 2 + size
 		if size < 2 || end > len(b) {
-			return upright
+			return Upright
 		}
 		if body := b[i+4 : end]; b[i+1] == 0xe1 && bytes.HasPrefix(body, []byte("Exif\x00\x00")) {
-			return exifOrientation(body)
+			return Orientation(body)
 		}
 		i = end
 	}
-	return upright
+	return Upright
 }
