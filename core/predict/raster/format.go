@@ -129,14 +129,17 @@ func Recognise(b []byte) FileType {
 	return FileType{}
 }
 
-// InspectVideo returns the type of a file that begins with b, as a video. Still pictures count as videos of one frame. The error
-// wraps ErrUnsupported, or ErrCorrupt if b is empty.
+// InspectVideo returns the type of a file that begins with b, as a video. Still pictures count as videos of one frame. A sequence in HEIC or
+// AVIF is no Picture here, because a video decoder reads its frames. The error wraps ErrUnsupported, or ErrCorrupt if b is empty.
 func InspectVideo(b []byte) (FileType, error) {
 	t := Recognise(b)
 	switch {
 	case len(b) == 0:
 		return t, fmt.Errorf("no bytes: %w", ErrCorrupt)
 	case t.Supported:
+		if t.Kind&Video != 0 && (t.Name == formatHEIC.String() || t.Name == formatAVIF.String()) {
+			t.Kind = Video
+		}
 		return t, nil
 	case t.Name != "":
 		return t, fmt.Errorf("%s: %w: convert it to MP4", t.Name, videoFormat{})
@@ -226,10 +229,12 @@ func brandType(b []byte) FileType {
 			return FileType{"avif", "image/avif", Picture, true}
 		case "avis":
 			return FileType{"avif", "image/avif", Picture | Video, true}
-		case "heic", "heix", "heim", "heis", "mif1":
-			t = FileType{"heic", "image/heic", Picture, true}
-		case "hevc", "hevx", "msf1":
-			t = FileType{"heic", "image/heic", Picture | Video, true}
+		case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1":
+			if i == 0 && (brand[:3] == "hev" || brand == "msf1") {
+				t = FileType{"heic", "image/heic", Picture | Video, true}
+			} else if t.Name != "heic" {
+				t = FileType{"heic", "image/heic", Picture, true}
+			}
 		default:
 			switch {
 			case i > 0: // only the first brand names the container

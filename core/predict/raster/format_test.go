@@ -1,6 +1,7 @@
 package raster
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -97,6 +98,29 @@ func TestErrorNumbers(t *testing.T) {
 	for err, want := range map[error]int{ErrUnsupported: 1, ErrTooLarge: 2, ErrCorrupt: 3, ErrExpired: 4, io.EOF: 5} {
 		if got := ErrorNumber(fmt.Errorf("picture: %w", err)); got != want {
 			t.Errorf("ErrorNumber(%v) = %d, want %d", err, got, want)
+		}
+	}
+}
+
+// TestInspectVideo checks which files a video decoder reads, and which this package or a module of pictures.
+func TestInspectVideo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file string
+		want Kind
+		err  error
+	}{
+		"a film":                {ftyp("isom"), Video, nil},
+		"a sequence in AVIF":    {ftyp("avis", "avif"), Video, nil},
+		"a sequence in HEIC":    {ftyp("hevc", "mif1"), Video, nil},
+		"a picture in AVIF":     {ftyp("avif", "mif1"), Picture, nil},
+		"a GIF":                 {"GIF89a", Picture | Video, nil},
+		"an MPEG program":       {"\x00\x00\x01\xba", 0, ErrUnsupported},
+		"an unknown file":       {"something", 0, ErrUnsupported},
+		"a file without a byte": {"", 0, ErrCorrupt},
+	} {
+		got, err := InspectVideo([]byte(tt.file))
+		if !errors.Is(err, tt.err) || err == nil && got.Kind != tt.want {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }

@@ -14,7 +14,8 @@ export interface Limits {
   tooLarge?: Result;
 }
 
-const pictureLimits: Limits = { bytes: 20 << 20, time: 30_000 };
+/** A camera raw has at most 64 MB. The guest refuses other pictures of more than 20 MB. */
+const pictureLimits: Limits = { bytes: 64_000_000, time: 30_000 };
 
 /** A file, or the result of a job that did not get one. */
 export type Download = { data: Blob; contentType: string } | { failed: Result };
@@ -35,7 +36,7 @@ export function fromFile(file: Blob, limits = pictureLimits): Download {
   return file.size ? { data: file, contentType: file.type } : permanentFailure;
 }
 
-/** Downloads a file without cookies. By default the limits are 20 MiB and 30 seconds. It never rejects. */
+/** Downloads a file without cookies. By default the limits are those of pictures. It never rejects. */
 export async function download(address: string, signal?: AbortSignal, limits = pictureLimits): Promise<Download> {
   if (!URL.canParse(address)) return permanentFailure;
   const url = new URL(address);
