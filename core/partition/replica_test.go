@@ -125,6 +125,11 @@ func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store 
 			t.Fatal(err)
 		}
 	}
+	f.End()
+	f = fold.NewPending(app, of.Rules()) // the newest rules apply to pending operations, also before the log has them
+	if err := f.Begin(tx); err != nil {
+		t.Fatal(err)
+	}
 	for i, op := range pending {
 		apply(log.Entry{Seq: to + 1 + uint64(i), Op: op})
 	}

@@ -135,7 +135,7 @@ func TestRoles(t *testing.T) {
 	if err != nil || !bytes.Equal(abi.AppendAnalysis(nil, &r.Analysis), abi.AppendAnalysis(nil, &want)) {
 		t.Errorf("analysis = %+v, want %+v, %v", r.Analysis, want, err)
 	}
-	for name, want := range map[string]error{"torn.png": raster.ErrCorrupt, "heic.jpg": raster.ErrUnsupported, "huge.png": raster.ErrTooLarge} {
+	for name, want := range map[string]error{"torn.png": raster.ErrCorrupt, "heic.jpg": raster.ErrCorrupt, "text.html": raster.ErrUnsupported, "huge.png": raster.ErrTooLarge} {
 		job := api.Job{Data: apitest.Picture(name), Want: predict.WantConcepts}
 		_, native := apitest.Tiny(t).NewAnalyser(raster.Limits{}).Analyse(job.Data, job.Crop, job.Want)
 		r, err := abi.ParseResult(analyser.Analyse(abi.AppendJob(nil, &job)))
