@@ -84,6 +84,10 @@ func (d *Decoder) Animation(ctx context.Context, s *raster.Still, v api.Video, u
 	return nil
 }
 
+// waitFactor is the number by which the time that the host waits for a picture may exceed the processor's. Decoders have a low priority: with
+// other work that kept both cores busy, a photo that takes a second of processor took half a minute.
+const waitFactor = 10
+
 // decode runs a module. use must read r.Bytes bytes, unless it returns an error.
 func (d *Decoder) decode(ctx context.Context, r raster.Run, limit time.Duration, use func(out io.Reader) error) (spent time.Duration, err error) {
 	if r.Module == raster.FFmpeg {
@@ -103,6 +107,7 @@ func (d *Decoder) decode(ctx context.Context, r raster.Run, limit time.Duration,
 	if err != nil {
 		return 0, err
 	}
+	s.left = waitFactor * limit
 	program, args := "ffmpeg", film.StreamArgs(s.input, r.Format)
 	if r.Module == raster.JPEGXL {
 		program, args = r.Format, []string{strconv.Itoa(r.Bytes)}
