@@ -1,8 +1,11 @@
 package heif
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -355,4 +358,33 @@ func (h *file) isAlpha(it *item) bool {
 		return true
 	}
 	return false
+}
+
+// Exif returns the EXIF data of a file's pictures, each a TIFF structure: those of the main picture first, then by their items' numbers. It
+// returns none for other files. The result shares the file's memory.
+func Exif(b []byte) (list [][]byte) {
+	h, err := readFile(b)
+	if err != nil {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(h.items))
+	ofOthers := func(id uint32) int {
+		if slices.Contains(h.items[id].reference("cdsc"), h.primary) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(ids, func(a, b uint32) int { return cmp.Or(ofOthers(a)-ofOthers(b), cmp.Compare(a, b)) })
+	for _, id := range ids {
+		if h.items[id].kind != "Exif" {
+			continue
+		}
+		data, err := h.content(h.items[id])
+		f := &fields{b: data}
+		at := f.uint(4) // bytes before the header of the structure
+		if err == nil && !f.short && at < uint64(len(f.b)) {
+			list = append(list, bytes.TrimPrefix(f.b[at:], []byte("Exif\x00\x00")))
+		}
+	}
+	return list
 }

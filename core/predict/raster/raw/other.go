@@ -48,22 +48,48 @@ func boxOf(b []byte, kind, start string) []byte {
 }
 
 // cr3Orientation returns the orientation of a CR3, which is in the box CMT1 of its movie, or 0.
-func cr3Orientation(b []byte) int {
+func cr3Orientation(b []byte) int { return tiffOrientation(cr3Box(b, "CMT1"), 0) }
+
+// cr3Box returns a box with a directory of a CR3, or nil.
+func cr3Box(b []byte, kind string) []byte {
 	canon := boxOf(boxOf(b, "moov", ""), "uuid", canonUUID)
-	return tiffOrientation(boxOf(canon[min(len(canon), len(canonUUID)):], "CMT1", ""), 0)
+	return boxOf(canon[min(len(canon), len(canonUUID)):], kind, "")
 }
 
-// mrwOrientation returns the orientation of an MRW, which is in its block TTW, or 0. A block is its kind, its length and its body.
-func mrwOrientation(b []byte) int {
+// mrwOrientation returns the orientation of an MRW, or 0.
+func mrwOrientation(b []byte) int { return tiffOrientation(mrwBlock(b), 0) }
+
+// mrwBlock returns the part of an MRW that begins with the body of its block TTW, which has its directories, or nil. A block is its kind, its length and its body.
+func mrwBlock(b []byte) []byte {
 	at := uint64(8)
 	for n := 0; n < maxBoxes && at+8 <= uint64(len(b)); n++ {
 		body := at + 8
 		if begins(b, int(at), "\x00TTW") {
-			return tiffOrientation(b, int(body))
+			return b[body:]
 		}
 		at = body + uint64(binary.BigEndian.Uint32(b[at+4:]))
 	}
-	return 0
+	return nil
+}
+
+// Structure is a TIFF structure of a file.
+type Structure struct {
+	Bytes  []byte // its header and all that follows, perhaps with further bytes
+	Places bool   // its first directory is that of GPS
+}
+
+// Structures returns the TIFF structures of a file that describe its picture. A TIFF is one itself.
+func Structures(b []byte) []Structure {
+	switch {
+	case isCR3(b):
+		return []Structure{{cr3Box(b, "CMT1"), false}, {cr3Box(b, "CMT2"), false}, {cr3Box(b, "CMT4"), true}}
+	case begins(b, 0, mrwMagic):
+		return []Structure{{mrwBlock(b), false}}
+	}
+	if _, ok := openTIFF(b, 0); ok {
+		return []Structure{{b, false}}
+	}
+	return nil
 }
 
 // x3fOrientation returns the orientation of an X3F, or 0. From version 4 on its header has no rotation.
@@ -87,31 +113,55 @@ func rotation(degrees uint32) int {
 	return 0
 }
 
+// Kinds of the records of a CRW.
+const (
+	sizeRecord = 0x1810 // width, height, aspect, rotation
+	timeRecord = 0x180e // seconds since 1970 as the camera's clock showed them, and two numbers that cameras leave 0
+)
+
 // crwOrientation returns the orientation of a CRW, or 0. It is in the record of the picture's size.
+func crwOrientation(b []byte) int {
+	if v := crwRecord(b, sizeRecord); len(v) >= 16 {
+		return rotation(binary.LittleEndian.Uint32(v[12:]))
+	}
+	return 0
+}
+
+// CRWTime returns the time of a CRW in seconds since 1970, as if the camera's clock showed UTC. It returns 0 for other files.
+func CRWTime(b []byte) int64 {
+	if !begins(b, 0, crwMagic) {
+		return 0
+	}
+	if v := crwRecord(b, timeRecord); len(v) >= 4 {
+		return int64(binary.LittleEndian.Uint32(v))
+	}
+	return 0
+}
+
+// crwRecord returns the value of the first record of a kind, or nil.
 //
 // A heap of records ends with a directory: a number of entries with kind, size and offset, and behind it its own offset. The
 // value of some records is a heap.
-func crwOrientation(b []byte) int {
+func crwRecord(b []byte, kind uint16) []byte {
 	if len(b) < 6 {
-		return 0
+		return nil
 	}
 	budget := maxEntries
-	return heapOrientation(b[min(uint64(binary.LittleEndian.Uint32(b[2:])), uint64(len(b))):], &budget, 0)
+	return heapRecord(b[min(uint64(binary.LittleEndian.Uint32(b[2:])), uint64(len(b))):], kind, &budget, 0)
 }
 
-func heapOrientation(heap []byte, budget *int, depth int) int {
+func heapRecord(heap []byte, wanted uint16, budget *int, depth int) []byte {
 	const (
-		sizeRecord = 0x1810
-		kindMask   = 0x3800
-		maxDepth   = 5
+		kindMask = 0x3800
+		maxDepth = 5
 	)
 	le := binary.LittleEndian
 	if len(heap) < 6 || depth > maxDepth {
-		return 0
+		return nil
 	}
 	at := le.Uint32(heap[len(heap)-4:])
 	if uint64(at)+2 > uint64(len(heap)) || at > math.MaxInt32 {
-		return 0
+		return nil
 	}
 	n, dir := int(le.Uint16(heap[at:])), heap[at+2:]
 	for ; n > 0 && len(dir) >= 10 && *budget > 0; n, dir = n-1, dir[10:] {
@@ -121,14 +171,14 @@ func heapOrientation(heap []byte, budget *int, depth int) int {
 			continue // the value is in the entry
 		}
 		value := heap[offset : offset+size]
-		if kind == sizeRecord && len(value) >= 16 {
-			return rotation(le.Uint32(value[12:]))
+		if kind == wanted {
+			return value
 		}
 		if kind&kindMask == 0x2800 || kind&kindMask == 0x3000 {
-			if o := heapOrientation(value, budget, depth+1); o != 0 {
-				return o
+			if v := heapRecord(value, wanted, budget, depth+1); v != nil {
+				return v
 			}
 		}
 	}
-	return 0
+	return nil
 }

@@ -47,10 +47,15 @@ var signatures = [...]struct {
 	Format
 }{
 	{"FUJIFILMCCD-RAW ", raf},
-	{"\x00MRM", mrw},
+	{mrwMagic, mrw},
 	{"FOVb", x3f},
-	{"II\x1a\x00\x00\x00HEAPCCDR", crw},
+	{crwMagic, crw},
 }
+
+const (
+	mrwMagic = "\x00MRM"
+	crwMagic = "II\x1a\x00\x00\x00HEAPCCDR"
+)
 
 // File is a camera raw file.
 type File struct {
