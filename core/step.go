@@ -62,8 +62,8 @@ func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (
 	if err != nil || app.isReplica || errors.Is(e.apps.o.Store.Room(), kv.ErrFull) {
 		return some || purged || moved, err
 	}
-	unread, err := app.inputs.StepUnread()
-	return some || purged || moved || unread, err
+	left, err := app.inputs.StepBacklog()
+	return some || purged || moved || left, err
 }
 
 // purgeDeleted deletes pictures of deleted inputs, unless another input has them too.

@@ -136,7 +136,11 @@ func (e *Engine) takeOf(app *application, now time.Time, n, out int) (tasks []Ta
 	}
 	inputs, err := app.inputs.Take(now, n)
 	for _, in := range inputs {
-		tasks = append(tasks, Task{Picture: api.FetchJob(in.URL, in.Crop, in.Base), app: app, input: in})
+		job := api.FetchJob(in.URL, in.Crop, in.Base)
+		if in.IsUndated() {
+			job = api.DateJob(in.Blob)
+		}
+		tasks = append(tasks, Task{Picture: job, app: app, input: in})
 	}
 	if err != nil {
 		return tasks, err
@@ -172,7 +176,12 @@ func (e *Engine) finishTask(ctx context.Context, t Task, r Result) error {
 	case t.Picture == nil:
 		return nil
 	}
-	outcome := e.service.FetchOutcome(t.input.Base, &r.Picture)
+	var outcome ingest.Outcome
+	if t.input.IsUndated() {
+		outcome = api.DateOutcome(&r.Picture)
+	} else {
+		outcome = e.service.FetchOutcome(t.input.Base, &r.Picture)
+	}
 	err := t.app.inputs.Done(ctx, e.apps.o.Clock(), t.input, &outcome)
 	if h := r.Picture.Blob; !h.IsZero() {
 		err = errors.Join(err, e.hosted.Unpin(context.WithoutCancel(ctx), h))

@@ -7,6 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/reembed"
 )
@@ -29,7 +30,7 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 	if err == nil {
 		return ingest.Outcome{
 			Code: catalog.InputReady, Blob: r.Blob, ContentType: r.ContentType,
-			Derived: derived, Thumb: r.Analysis.Thumb,
+			Derived: derived, Thumb: r.Analysis.Thumb, Place: call.PointOf(r.Analysis.Exif.Place),
 		}
 	}
 	st := call.StatusOf(err)
@@ -41,6 +42,23 @@ func (s *Service) FetchOutcome(base [32]byte, r *call.Result) ingest.Outcome {
 		o.Retry = ingest.Limited
 	case st.HTTP >= 500: // an error of this host, which the picture may cause
 		o = ingest.Outcome{Code: catalog.InputUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
+	}
+	return o
+}
+
+// DateJob returns the job that reads the metadata of a ready input's file.
+func DateJob(picture blob.Hash) *call.Job { return &call.Job{Blob: picture, Want: predict.WantExif} }
+
+// DateOutcome returns the outcome of a [DateJob] for its input.
+func DateOutcome(r *call.Result) ingest.Outcome {
+	var o ingest.Outcome
+	switch {
+	case errors.Is(r.Err, call.ErrBusy), errors.Is(r.Err, call.ErrTimeout):
+		o.Retry = ingest.Always
+	case r.Err != nil:
+		o.Retry = ingest.Limited
+	case r.Analysis.Has&predict.WantExif != 0:
+		o.Code, o.Derived = catalog.InputReady, &catalog.DerivedData{Taken: r.Analysis.Exif.Taken}
 	}
 	return o
 }

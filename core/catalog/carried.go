@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // DerivedRecord returns the bytes of a derived record, for another replica of the
@@ -31,9 +32,11 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 //
 //field:fields get
 type DerivedContent struct {
-	Embedding []byte `wire:"1"` // predict.EmbeddingBytes
-	Values    []byte `wire:"2"` // values of the general model's concepts, in its order: little-endian float32
-	Print     []byte `wire:"4"` // see [DerivedData]
+	Embedding []byte    `wire:"1"` // predict.EmbeddingBytes
+	Values    []byte    `wire:"2"` // values of the general model's concepts, in its order: little-endian float32
+	Print     []byte    `wire:"4"` // see [DerivedData]
+	Read      uint32    `wire:"5"` // see [DerivedData]
+	Taken     exif.Time `wire:"6"`
 }
 
 // picturesAtOnce is the maximum number of inputs whose pictures EachMade has in memory.

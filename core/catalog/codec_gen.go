@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // encodeApp writes the message into buf's memory.
@@ -351,6 +352,12 @@ func putDerivedData(e *field.Encoder, x *DerivedData) {
 	putFloats(e, 2, x.Values)
 	e.Hash(3, x.Thumb[:])
 	e.Raw(4, x.Print)
+	e.Uint(5, uint64(x.Read))
+	if x.Taken != (exif.Time{}) {
+		at := e.Open(6)
+		putExifTime(e, &x.Taken)
+		e.Close(at)
+	}
 	e.Append(x.Extra)
 }
 
@@ -384,6 +391,13 @@ func putEdit(e *field.Encoder, x *Edit, born log.Stamp) {
 		putLogStamp(e, &x.At)
 		e.Close(at)
 	}
+}
+
+func putExifTime(e *field.Encoder, x *exif.Time) {
+	e.Uint(1, uint64(x.Wall))
+	e.Uint(2, uint64(x.Offset))
+	e.Bool(3, x.HasOffset)
+	e.Bool(4, x.Known)
 }
 
 func putFeedback(e *field.Encoder, x *Feedback) {
@@ -465,6 +479,7 @@ func putInput(e *field.Encoder, x *Input) {
 		putEdit(e, &x.Edits[i], born)
 		e.Close(at)
 	}
+	e.Bool(19, x.ReadEXIF)
 	e.Append(x.Extra)
 }
 
@@ -816,6 +831,13 @@ func getDerivedContent(d *field.Decoder, x *DerivedContent) {
 			x.Values = d.Raw()
 		case 4:
 			x.Print = d.Raw()
+		case 5:
+			x.Read = d.Uint32()
+		case 6:
+			x.Taken = exif.Time{}
+			at := d.Open()
+			getExifTime(d, &x.Taken)
+			d.Close(at)
 		}
 	}
 }
@@ -831,6 +853,13 @@ func getDerivedData(d *field.Decoder, x *DerivedData) {
 			d.Hash(x.Thumb[:])
 		case 4:
 			x.Print = d.Raw()
+		case 5:
+			x.Read = d.Uint32()
+		case 6:
+			x.Taken = exif.Time{}
+			at := d.Open()
+			getExifTime(d, &x.Taken)
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -896,6 +925,21 @@ func getEdit(d *field.Decoder, x *Edit) {
 			at := d.Open()
 			getLogStamp(d, &x.At)
 			d.Close(at)
+		}
+	}
+}
+
+func getExifTime(d *field.Decoder, x *exif.Time) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Wall = int64(d.Uint())
+		case 2:
+			x.Offset = int64(d.Uint())
+		case 3:
+			x.HasOffset = d.Bool()
+		case 4:
+			x.Known = d.Bool()
 		}
 	}
 }
@@ -1021,6 +1065,8 @@ func getInput(d *field.Decoder, x *Input) {
 			at := d.Open()
 			getEdit(d, &x.Edits[len(x.Edits)-1])
 			d.Close(at)
+		case 19:
+			x.ReadEXIF = d.Bool()
 		default:
 			d.Keep()
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // DerivedOfInput returns the result of the network base for an input's picture and crop.
@@ -28,6 +29,33 @@ func (r Reader) Print(base [32]byte, in *Input) ([]byte, error) {
 	}
 	x, err := decodeMade(v)
 	return x.Print, err
+}
+
+// Taken returns the time that the file of an input's picture has. isDue reports whether an older release made the derived record, which did
+// not read it.
+func (r Reader) Taken(base [32]byte, in *Input) (t exif.Time, isDue bool, err error) {
+	v, err := r.DerivedRecord(base, in.Blob, in.Crop)
+	if errors.Is(err, ErrNotFound) {
+		return exif.Time{}, false, nil
+	}
+	if err != nil {
+		return exif.Time{}, false, err
+	}
+	x, err := decodeMade(v)
+	return x.Taken, x.Read < exif.Version, err
+}
+
+// PutTaken adds the time that a picture's file has to the derived record of an input. It changes nothing if the record does not exist.
+func PutTaken(tx *kv.Overlay, app AppID, base [32]byte, in *Input, t exif.Time) error {
+	d, err := Read(tx, app).DerivedOfInput(base, in)
+	if errors.Is(err, ErrNotFound) || err == nil && d.Read >= exif.Version {
+		return nil
+	}
+	if err == nil {
+		d.Read, d.Taken = exif.Version, t
+		PutDerived(tx, app, base, in.Blob, in.Crop, d)
+	}
+	return err
 }
 
 func derivedKey(app AppID, base [32]byte, picture blob.Hash, crop raster.Crop) []byte {

@@ -11,7 +11,7 @@ import (
 // overwritten writes and the download. The operation that created the input is complete, except for later changes of its metadata and
 // labels. The other operations have sequence number 0 and no author.
 func (in *Input) Past() []log.Op {
-	creation := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop}
+	creation := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop, ReadEXIF: in.ReadEXIF}
 	if in.URL == "" {
 		creation.Blob, creation.ContentType, creation.Hosted = in.Blob, in.ContentType, in.Hosted
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // Status codes of inputs and versions.
@@ -44,6 +45,7 @@ type Input struct {
 	Geo         *log.Point  `wire:"16"`
 	GeoAt       log.Stamp   `wire:"17"`
 	Edits       []Edit      `wire:"18"` // edits of predictions, by concept id
+	ReadEXIF    bool        `wire:"19"` // see log.InputCreate
 	Extra       Extra       `wire:"*"`
 }
 
@@ -214,6 +216,8 @@ type DerivedData struct {
 	Values    []float32 `wire:"2,func=Floats"` // values of the general model's concepts, in the model's order
 	Thumb     blob.Hash `wire:"3"`             // hash of the 320 px JPEG; zero if there is no thumbnail
 	Print     []byte    `wire:"4"`             // fingerprint of that JPEG, see search.Fingerprint; empty in records of older releases
+	Read      uint32    `wire:"5"`             // exif.Version that has read Taken; 0 in records of older releases
+	Taken     exif.Time `wire:"6"`             // time that the picture's file has
 	Extra     Extra     `wire:"*"`
 }
 

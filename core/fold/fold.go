@@ -21,6 +21,8 @@ const (
 	rulesOfConcepts = 2
 	// rulesOfUnread is the first version in which a later download by the origin makes an input ready that ended as unread.
 	rulesOfUnread = 2
+	// rulesOfEXIF is the first version in which inputs have ReadEXIF.
+	rulesOfEXIF = 2
 )
 
 // Version is the newest version of the rules that this program knows. Entries of a log ([log.Rules]) put versions in force; the first

@@ -154,7 +154,7 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	in := &catalog.Input{
 		Dot: op.Dot, ID: id, Created: op.At, Modified: op.At, By: op.By,
 		URL: b.URL, Blob: b.Blob, ContentType: b.ContentType, Hosted: b.Hosted, Crop: b.Crop,
-		Code: catalog.InputPending, Geo: b.Geo,
+		Code: catalog.InputPending, Geo: b.Geo, ReadEXIF: b.ReadEXIF && f.inForce(rulesOfEXIF),
 	}
 	if !b.Blob.IsZero() {
 		in.Code = catalog.InputReady

@@ -10,8 +10,8 @@
 // the input ends as an error too, so that it blocks no other input.
 //
 // The worker of a replica takes the inputs that its own site created. The worker of a partition that has the log takes all inputs. The
-// first result of a download counts. A later version of the program may read a file that an earlier one could not: [Worker.StepUnread] finds
-// such inputs, and each is downloaded once more.
+// first result of a download counts. A later version of the program may read a file that an earlier one could not, or further dates:
+// [Worker.StepBacklog] finds such inputs. An unread one is downloaded once more. The stored picture of an undated one is read once.
 //
 // [Worker.Watch] gets every change of the inputs. So the worker notices at once new inputs, and pictures that may have lost their last
 // input.

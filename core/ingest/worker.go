@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // Partition is the part of the application's partition that a worker uses.
@@ -38,7 +39,8 @@ type Worker struct {
 	tries     map[log.Dot]*retryState // of the pending inputs that were taken
 	dots      map[uint32]log.Dot      // dots of pending inputs by ordinal; the ordinals may change at a replica
 	next      time.Time               // time when the next waiting input is due; zero if none waits
-	unread    unread
+	unread    backlog
+	undated   backlog
 }
 
 // retryState records the tries of one input.
@@ -51,9 +53,11 @@ type retryState struct {
 
 // New returns a worker of app. base identifies the network and tables from which embeddings and values derive.
 func New(app catalog.AppID, base [32]byte) *Worker {
-	return &Worker{
+	w := &Worker{
 		app: app, base: base, tries: map[log.Dot]*retryState{}, dots: map[uint32]log.Dot{}, inbox: inbox{downloadEvent: downloadEvent{pending: true}},
 	}
+	w.backlogs()
+	return w
 }
 
 // Serve gives the worker its partition, which was opened with Watch. Errors: the store's.
@@ -62,7 +66,7 @@ func (w *Worker) Serve(p Partition) error {
 	defer w.mu.Unlock()
 	w.partition = p
 	v := p.View()
-	return errors.Join(w.unread.load(v), v.Close())
+	return errors.Join(w.unread.load(v), w.undated.load(v), v.Close())
 }
 
 // Rebase changes the base model that analyses inputs from now on.
@@ -72,17 +76,29 @@ func (w *Worker) Rebase(base [32]byte) {
 	w.base = base
 }
 
-// Task is a pending input. The host fetches the picture at URL and analyses it with the base model.
+// Task is a pending input. The host fetches the picture at URL and analyses it with the base model. If IsUndated, it is a ready input, and
+// the host reads the metadata of the picture Blob.
 type Task struct {
 	Base [32]byte
 	Dot  log.Dot
 	URL  string
 	Crop raster.Crop
+	Blob blob.Hash
 
-	again bool // the input ended as unread
+	from     *backlog // queue that has the input; nil: it is pending
+	readEXIF bool     // the input gets the place that its picture's file has
 }
 
-// Outcome is the result of a [Task]. If Code is 30000, it includes the picture and the data derived from it.
+// readsEXIF reports whether an input gets the place that its picture's file has. Any write of its place counts more.
+func readsEXIF(in *catalog.Input) bool {
+	return in.ReadEXIF && in.Geo == nil && in.GeoAt == (log.Stamp{})
+}
+
+// IsUndated reports whether the task reads the date of a ready input.
+func (t *Task) IsUndated() bool { return t.from != nil && t.from.name == undatedName }
+
+// Outcome is the result of a [Task]. If Code is 30000, it includes the picture and the data derived from it; of an undated input only
+// Derived.Taken.
 type Outcome struct {
 	Code   int
 	Detail string // of an error
@@ -91,7 +107,8 @@ type Outcome struct {
 	Blob        blob.Hash
 	ContentType string
 	Derived     *catalog.DerivedData
-	Thumb       []byte // JPEG
+	Thumb       []byte     // JPEG
+	Place       *log.Point // place that the picture's file has; nil: none
 }
 
 // Retry selects whether an input with an error is tried again.
@@ -111,7 +128,7 @@ const Tries = 4
 var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 
 // Take hands out at most n pending inputs, the oldest first. They are due, this site must process them, and no task for them is in
-// progress. After them it hands out inputs of StepUnread.
+// progress. After them it hands out inputs of StepBacklog.
 func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +139,13 @@ func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	if err != nil {
 		return tasks, err
 	}
-	unread, err := w.takeUnread(now, n-len(tasks))
-	return append(tasks, unread...), err
+	for _, b := range []*backlog{&w.unread, &w.undated} {
+		some, err := w.takeBacklog(b, now, n-len(tasks))
+		if tasks = append(tasks, some...); err != nil {
+			return tasks, err
+		}
+	}
+	return tasks, nil
 }
 
 // takePending is Take for pending inputs.
@@ -192,7 +214,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			w.tries[dot] = t
 		}
 		t.handedOut = true
-		tasks = append(tasks, Task{Base: w.base, Dot: dot, URL: in.URL, Crop: in.Crop})
+		tasks = append(tasks, Task{Base: w.base, Dot: dot, URL: in.URL, Crop: in.Crop, readEXIF: readsEXIF(&in)})
 		return true
 	})
 	if err = errors.Join(err, failed); err != nil || full {
@@ -213,9 +235,12 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 	if w.waits(t, o.Retry, now) {
 		return nil
 	}
-	if t.again && o.Code != catalog.InputReady {
+	if t.from != nil && o.Code != catalog.InputReady {
 		w.forget(t)
 		return nil
+	}
+	if t.IsUndated() {
+		return w.date(now, t, o.Derived.Taken)
 	}
 	body := &log.InputFetched{Input: t.Dot, Code: o.Code}
 	var also func(*kv.Batch)
@@ -228,7 +253,24 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 	} else {
 		body.Detail = form.Line(o.Detail, form.MaxDetailBytes)
 	}
-	_, err := w.partition.Submit(ctx, "", []log.Body{body}, also) // any verdict will do: a deleted input is at its end, too
+	bodies := []log.Body{body}
+	if t.readEXIF && o.Code == catalog.InputReady && o.Place != nil {
+		bodies = append(bodies, &log.InputGeo{Input: t.Dot, Geo: o.Place})
+	}
+	_, err := w.partition.Submit(ctx, "", bodies, also) // any verdict will do: a deleted input is at its end, too
+	if err != nil {
+		w.waits(t, Always, now)
+		return err
+	}
+	w.forget(t)
+	return nil
+}
+
+// date stores the date of a ready input.
+func (w *Worker) date(now time.Time, t Task, taken exif.Time) error {
+	err := w.partition.Tidy(func(tx *kv.Overlay) error {
+		return catalog.PutTaken(tx, w.app, t.Base, &catalog.Input{Blob: t.Blob, Crop: t.Crop}, taken)
+	})
 	if err != nil {
 		w.waits(t, Always, now)
 		return err
@@ -241,8 +283,8 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 func (w *Worker) forget(t Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.again {
-		w.unread.remove(t.Dot)
+	if t.from != nil {
+		t.from.remove(t.Dot)
 		return
 	}
 	delete(w.tries, t.Dot)
@@ -253,8 +295,8 @@ func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tried := w.tries[t.Dot]
-	if t.again {
-		tried = w.unread.stateOf(t.Dot)
+	if t.from != nil {
+		tried = t.from.stateOf(t.Dot)
 	}
 	if r == Never || tried == nil {
 		return false

@@ -521,6 +521,7 @@ func putInputCreate(e *field.Encoder, x *InputCreate) {
 		putPoint(e, x.Geo)
 		e.Close(at)
 	}
+	e.Bool(12, x.ReadEXIF)
 }
 
 func putInputDelete(e *field.Encoder, x *InputDelete) {
@@ -1060,6 +1061,8 @@ func getInputCreate(d *field.Decoder, x *InputCreate) {
 			at := d.Open()
 			getPoint(d, x.Geo)
 			d.Close(at)
+		case 12:
+			x.ReadEXIF = d.Bool()
 		default:
 			d.Keep()
 		}

@@ -119,6 +119,7 @@ type (
 		Labels         []Label     `wire:"9"`
 		Meta           []byte      `wire:"10"` // JSON as sent; nil: none
 		Geo            *Point      `wire:"11"`
+		ReadEXIF       bool        `wire:"12"` // the site that downloads the picture sets the place that its file has, with InputGeo
 	}
 	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. An origin that can read a
 	// file which an earlier version could not makes the input ready with it.

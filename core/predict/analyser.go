@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // Analyser analyses pictures on one thread and holds the memory for it: a decoder, a recogniser and scratch. It is not safe for
@@ -40,21 +41,31 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 // Errors: raster.ErrUnsupported, ErrTooLarge, ErrCorrupt and ErrExpired for a bad picture, and ErrNetwork. Analyse borrows picture until
 // it returns.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
-	return a.analyse(w, c, func(v raster.View) (raster.Image, error) {
+	out, err := a.analyse(w, c, func(v raster.View) (raster.Image, error) {
 		return a.decoder.Decode(picture, v)
 	}, func(v raster.View) (raster.Crop, error) {
 		return a.decoder.Part(picture, v)
 	})
+	if err == nil && w&WantExif != 0 {
+		out.Exif = exif.Read(picture)
+		out.Has |= WantExif
+	}
+	return out, err
 }
 
 // AnalysePlanes does what Analyse does for a video's frame, or for a picture that another decoder decoded. AnalysePlanes borrows p.Pix until it
 // returns.
 func (a *Analyser) AnalysePlanes(p raster.Planes, c raster.Crop, w Want) (Analysis, error) {
-	return a.analyse(w, c, func(v raster.View) (raster.Image, error) {
+	out, err := a.analyse(w, c, func(v raster.View) (raster.Image, error) {
 		return a.decoder.Planes(p, v)
 	}, func(v raster.View) (raster.Crop, error) {
 		return a.decoder.PartOf(p, v)
 	})
+	if err == nil && w&WantExif != 0 {
+		out.Exif = p.Exif
+		out.Has |= WantExif
+	}
+	return out, err
 }
 
 // AnalyseFrame does what Analyse does for the picture at the time of f's last Next, without a crop. It returns an error if w has WantCells. f's

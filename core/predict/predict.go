@@ -20,7 +20,11 @@
 // The package writes no JSON, fetches nothing, and trains nothing.
 package predict
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+)
 
 // ErrBundle is returned by Load for a bundle that is incomplete, damaged or inconsistent.
 // The message names the bundle, the file and what is wrong with it.
@@ -50,7 +54,11 @@ const (
 	WantCells                      // Cells; costs one run of the network, and one of its end for each cell
 	WantPicture                    // Picture, in full size
 	WantRendition                  // Picture, with sides of at most RenditionSide pixels unless WantPicture is set, too
+	WantExif                       // Exif; reads the file's metadata and decodes nothing
 )
+
+// NeedsPixels reports whether the parts need a decoded picture.
+func (w Want) NeedsPixels() bool { return w&^WantExif != 0 }
 
 // Analysis is the result of analysing a picture. The slices belong to the caller.
 type Analysis struct {
@@ -62,4 +70,5 @@ type Analysis struct {
 	Thumb     []byte // JPEG with sides of at most ThumbnailSide pixels, the same bytes on every host
 	Cells     Cells  // cells of the centred square
 	Picture   []byte // JPEG, upright
+	Exif      exif.Data
 }

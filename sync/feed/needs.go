@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/core/training"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -123,7 +124,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	}
 	d, err := r.DerivedOf(base, pic.hash, crop)
 	switch {
-	case err == nil && len(d.Print) > 0:
+	case err == nil && len(d.Print) > 0 && (d.Read >= exif.Version || n.c.f.o.Run == nil):
 		thumb, err := r.Thumb(pic.hash, crop)
 		if err == nil {
 			n.derived = append(n.derived, pushedDerived{i, base, pic.hash, crop, d, thumb})

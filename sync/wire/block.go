@@ -251,7 +251,7 @@ func formOf(o *log.Op) int {
 	}
 	switch body := o.Body.(type) {
 	case *log.InputCreate:
-		if plainLabels(body.Labels) {
+		if plainLabels(body.Labels) && !body.ReadEXIF { // no flag has this field
 			return formCreate
 		}
 	case *log.InputLabels:

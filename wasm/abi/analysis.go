@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // analysis is the result of analysing a picture. Without the part WantConcepts it has no embedding and no values. Without WantCells it has
@@ -23,6 +24,8 @@ type analysis struct {
 	Thumb     []byte               `wire:"6,copy"` // JPEG
 	Cells     predict.Cells        `wire:"7,func=ValidCells,type={Cells}"`
 	Picture   []byte               `wire:"8,copy"` // JPEG in full size
+	Taken     exif.Time            `wire:"9"`      // of the picture's file
+	Place     exif.Place           `wire:"10"`     // of the picture's file
 }
 
 // cells are the cells of an analysis.
@@ -53,7 +56,7 @@ func getValidCells(d *field.Decoder) predict.Cells {
 
 // AppendAnalysis returns an analysis as an envelope. The envelope reuses the memory of buf and overwrites its content.
 func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
-	x := analysis{Has: a.Has, Colors: a.Colors}
+	x := analysis{Has: a.Has, Colors: a.Colors, Taken: a.Exif.Taken, Place: a.Exif.Place}
 	if a.Has&predict.WantConcepts != 0 {
 		x.Embedding, _ = a.Embedding.MarshalBinary() // never returns an error
 		x.General, x.Food = set(a.General), set(a.Food)
@@ -86,7 +89,10 @@ func ParseAnalysis(data []byte) (predict.Analysis, error) {
 	var x analysis
 	d := field.Decode(data)
 	getAnalysis(d, &x)
-	a := predict.Analysis{Has: x.Has, General: x.General, Food: x.Food, Colors: x.Colors, Thumb: x.Thumb, Cells: x.Cells, Picture: x.Picture}
+	a := predict.Analysis{
+		Has: x.Has, General: x.General, Food: x.Food, Colors: x.Colors, Thumb: x.Thumb, Cells: x.Cells, Picture: x.Picture,
+		Exif: exif.Data{Taken: x.Taken, Place: x.Place},
+	}
 	if x.Embedding != nil && a.Embedding.UnmarshalBinary(x.Embedding) != nil {
 		d.Malformed("embedding")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -247,6 +248,16 @@ func putAnalysis(e *field.Encoder, x *analysis) {
 	e.Raw(6, x.Thumb)
 	putValidCells(e, 7, &x.Cells)
 	e.Raw(8, x.Picture)
+	if x.Taken != (exif.Time{}) {
+		at := e.Open(9)
+		putExifTime(e, &x.Taken)
+		e.Close(at)
+	}
+	if x.Place != (exif.Place{}) {
+		at := e.Open(10)
+		putExifPlace(e, &x.Place)
+		e.Close(at)
+	}
 }
 
 func putCallAuditEvent(e *field.Encoder, x *call.AuditEvent) {
@@ -369,6 +380,18 @@ func putEvent(e *field.Encoder, x *event) {
 	e.Hash(7, x.Blob[:])
 	e.Bool(8, x.Placed)
 	e.Raw(15, x.Body)
+}
+
+func putExifPlace(e *field.Encoder, x *exif.Place) {
+	e.Float(1, x.Longitude)
+	e.Float(2, x.Latitude)
+}
+
+func putExifTime(e *field.Encoder, x *exif.Time) {
+	e.Uint(1, uint64(x.Wall))
+	e.Uint(2, uint64(x.Offset))
+	e.Bool(3, x.HasOffset)
+	e.Bool(4, x.Known)
 }
 
 func putFault(e *field.Encoder, x *fault) {
@@ -714,6 +737,16 @@ func getAnalysis(d *field.Decoder, x *analysis) {
 			x.Cells = getValidCells(d)
 		case 8:
 			x.Picture = bytes.Clone(d.Raw())
+		case 9:
+			x.Taken = exif.Time{}
+			at := d.Open()
+			getExifTime(d, &x.Taken)
+			d.Close(at)
+		case 10:
+			x.Place = exif.Place{}
+			at := d.Open()
+			getExifPlace(d, &x.Place)
+			d.Close(at)
 		}
 	}
 }
@@ -938,6 +971,32 @@ func getEvent(d *field.Decoder, x *event) {
 			x.Placed = d.Bool()
 		case 15:
 			x.Body = d.Raw()
+		}
+	}
+}
+
+func getExifPlace(d *field.Decoder, x *exif.Place) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Longitude = d.Float()
+		case 2:
+			x.Latitude = d.Float()
+		}
+	}
+}
+
+func getExifTime(d *field.Decoder, x *exif.Time) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Wall = int64(d.Uint())
+		case 2:
+			x.Offset = int64(d.Uint())
+		case 3:
+			x.HasOffset = d.Bool()
+		case 4:
+			x.Known = d.Bool()
 		}
 	}
 }

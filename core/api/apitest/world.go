@@ -30,6 +30,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif/exiftest"
 	"github.com/sightline-dev/sightline/core/register"
 )
 
@@ -440,6 +441,12 @@ var pictures = func() map[string][]byte {
 	p["film.gif"] = film(red, blue, red)
 	p["torn.gif"] = p["film.gif"][:len(p["film.gif"])-30]
 	p["torn.png"] = p["red.png"][:60]
+	p["dated.png"] = exiftest.PNG(p["red.png"], exiftest.Chunk("eXIf", exiftest.EXIF(binary.BigEndian, exiftest.Tags{
+		Original: "2019:07:21 23:06:38", OriginalOffset: "-09:00", Place: []float64{47.5, -12.25},
+	})))
+	p["day.png"] = exiftest.PNG(p["blue.png"], exiftest.Chunk("iTXt", append([]byte("XML:com.adobe.xmp\x00\x00\x00\x00\x00"),
+		exiftest.XMP("photoshop:DateCreated", "1935-05-04")...)))
+	p["undated.png"] = exiftest.PNG(p["half.png"], exiftest.Chunk("eXIf", exiftest.EXIF(binary.LittleEndian, exiftest.Tags{Original: "0000:00:00 00:00:00"})))
 	p["huge.png"] = bytes.Clone(p["red.png"])
 	binary.BigEndian.PutUint32(p["huge.png"][16:], 65535)
 	binary.BigEndian.PutUint32(p["huge.png"][20:], 65535)

@@ -7,8 +7,10 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/core/search"
 )
 
@@ -100,13 +102,22 @@ func (h *Host) NetworkOf(r catalog.Reader) (*Network, error) {
 }
 
 // WantOfInputs are the parts of an analysis that are stored for every input.
-const WantOfInputs = predict.WantConcepts | predict.WantThumb
+const WantOfInputs = predict.WantConcepts | predict.WantThumb | predict.WantExif
 
-// Derive returns the stored part of an analysis. If the analysis lacks a part of WantOfInputs, the error is ErrNoResult.
+// PointOf returns the place that the file of a picture has, or nil for an unknown one.
+func PointOf(p exif.Place) *log.Point {
+	if p == (exif.Place{}) {
+		return nil
+	}
+	return &log.Point{Longitude: p.Longitude, Latitude: p.Latitude}
+}
+
+// Derive returns the stored part of an analysis. If the analysis lacks a part of WantOfInputs, the error is ErrNoResult. A host of an older
+// release returns no metadata of the file. Then the record has no date until one of this release reads the file.
 func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	general := n.Models.General()
 	values := general.Values(a)
-	if a.Has&WantOfInputs != WantOfInputs || len(values) != len(general.Concepts) {
+	if want := WantOfInputs &^ predict.WantExif; a.Has&want != want || len(values) != len(general.Concepts) {
 		return nil, ErrNoResult
 	}
 	embedding, err := a.Embedding.MarshalBinary()
@@ -117,5 +128,9 @@ func (n *Network) Derive(a *predict.Analysis) (*catalog.DerivedData, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: thumbnail: %v", ErrNoResult, err) // the picture itself was readable
 	}
-	return &catalog.DerivedData{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}, nil
+	d := &catalog.DerivedData{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}
+	if a.Has&predict.WantExif != 0 {
+		d.Read, d.Taken = exif.Version, a.Exif.Taken
+	}
+	return d, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // addition is one input of a call that adds inputs. It owns its memory.
@@ -85,7 +86,7 @@ func (a *addition) read(x *call.Call, v *partition.View, o call.Object, malforme
 	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
 	d, err := v.DerivedOfInput(x.Net.Base, &in)
 	switch {
-	case err == nil && !d.Thumb.IsZero() && len(d.Print) > 0:
+	case err == nil && !d.Thumb.IsZero() && len(d.Print) > 0 && d.Read >= exif.Version:
 		a.thumb, err = v.Thumb(in.Blob, in.Crop)
 		if err == nil {
 			a.derived, a.known = &d, true
@@ -141,12 +142,27 @@ func (a *addition) decode(x *call.Call, o call.Object) error {
 	if a.create.Meta, err = readMetadata(data); err != nil {
 		return err
 	}
-	if a.create.Geo, err = readGeo(data); err != nil || !inline {
+	if a.create.Geo, err = readGeo(data); err != nil {
 		return err
 	}
+	if a.create.ReadEXIF, err = image.Flag("read_exif"); err != nil {
+		return err
+	}
+	a.create.ReadEXIF = a.create.ReadEXIF && a.create.Geo == nil
+	if inline {
+		return a.decodePicture(image)
+	}
+	return nil
+}
+
+// decodePicture reads the picture of an image in base64. With ReadEXIF the input gets the place of the picture's file.
+func (a *addition) decodePicture(image call.Object) error {
 	picture, contentType, err := show.DecodeImage(image, nil)
 	if err != nil {
 		return err
+	}
+	if a.create.ReadEXIF {
+		a.create.ReadEXIF, a.create.Geo = false, call.PointOf(exif.Read(picture).Place)
 	}
 	a.data, a.create.Blob, a.create.ContentType = picture, blob.Sum(picture), contentType
 	return nil

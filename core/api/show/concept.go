@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // Concept is a public or custom concept as answers show it.
@@ -131,9 +132,10 @@ func LanguageOf(x *call.Call, m *predict.Model) string {
 }
 
 // ConceptNames caches the names of the concepts that label an answer's inputs, so that each is read
-// once.
+// once. It also has the dates of these inputs.
 type ConceptNames struct {
 	known map[string]conceptLine
+	taken map[uint32]exif.Time // dates of inputs by ordinal, if the request asks for them
 	X     *call.Call
 }
 
@@ -142,9 +144,19 @@ type conceptLine struct {
 	public bool
 }
 
-// Read looks up the concepts of an input's labels.
+// Read looks up the concepts of an input's labels, and its date if the request asks for it.
 func (l *ConceptNames) Read(x *call.Call, v *partition.View, in *catalog.Input) error {
 	l.X = x
+	if x.AsksFor(call.ShowTaken) && in.Code == catalog.InputReady {
+		t, _, err := v.Taken(x.Net.Base, in)
+		if err != nil {
+			return err
+		}
+		if l.taken == nil {
+			l.taken = map[uint32]exif.Time{}
+		}
+		l.taken[in.Ord] = t
+	}
 	for i := range in.Labels {
 		if in.Labels[i].Value == log.Removed {
 			continue
@@ -202,6 +214,22 @@ func (l *ConceptNames) write(w *jsonio.Writer, in *catalog.Input) {
 		}
 	}
 	w.End(']')
+}
+
+// writeTaken writes data.taken of an input whose file has a date.
+func (l *ConceptNames) writeTaken(w *jsonio.Writer, in *catalog.Input) {
+	t := l.taken[in.Ord]
+	if !t.Known {
+		return
+	}
+	w.Begin("taken")
+	w.Text("local", time.Unix(t.Wall, 0).UTC().Format("2006-01-02T15:04:05"))
+	if t.HasOffset {
+		w.Name("offset")
+		w.Int(t.Offset)
+	}
+	w.Text("source", "exif")
+	w.End('}')
 }
 
 // Start writes a concept's id, name and app_id.

@@ -111,6 +111,7 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 	if in.Geo != nil {
 		writeGeo(w, in.Geo)
 	}
+	lines.writeTaken(w, in)
 	w.End('}')
 	w.Text("created_at", Timestamp(in.Created.Time()))
 	if status != nil {

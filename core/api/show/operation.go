@@ -196,6 +196,7 @@ func (t *OpWriter) newInput(w *jsonio.Writer, b *log.InputCreate) {
 		writeGeo(w, b.Geo)
 	}
 	Flag(w, "allow_duplicate_url", b.AllowDuplicate)
+	Flag(w, "read_exif", b.ReadEXIF)
 	Flag(w, "merge_if_equal", b.MergeIfEqual)
 }
 

@@ -71,6 +71,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		v.SetBool(rapid.Bool().Draw(t, "bool"))
 	case reflect.Int:
 		v.SetInt(rapid.Int64Range(0, 1<<31-1).Draw(t, "int"))
+	case reflect.Int64:
+		v.SetInt(rapid.Int64().Draw(t, "int"))
 	case reflect.Uint32, reflect.Uint64:
 		v.SetUint(rapid.Uint64Max(1<<v.Type().Bits()-1).Draw(t, "uint"))
 	case reflect.Float64:

@@ -1,6 +1,10 @@
 package raster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+)
 
 // Planes is a frame of a video, or a picture, as video decoders return it: a plane of luma and two of chroma. With the matrix Identity they are
 // green, blue and red.
@@ -18,6 +22,7 @@ type Planes struct {
 	Rotation int    `wire:"8"` // orientation 1 to 8 as in EXIF; 0: 1
 	Clip     Clip   // the visible part
 	Pix      []byte
+	Exif     exif.Data // of the picture's file; zero for a frame of a video
 }
 
 // Clip is the visible part of a frame, in pixels before the rotation. X1 and Y1 are outside it. The zero value selects the whole frame.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/core/predict/raster/heif"
 )
 
@@ -31,6 +32,7 @@ type Run struct {
 // Still is a picture that a decoding module must decode: a HEIC, an AVIF or a JPEG XL. A host runs the module for each of [Still.Runs], in
 // another process or a worker, and passes the outputs to [Still.Planes].
 type Still struct {
+	file []byte
 	heif *heif.Picture // nil: a JPEG XL
 	jxl  jxlPicture
 }
@@ -55,7 +57,7 @@ func ReadStill(picture []byte, l Limits) (*Still, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Still{h.heif, jxlPicture{h.jxl, picture, l}}, nil
+	return &Still{picture, h.heif, jxlPicture{h.jxl, picture, l}}, nil
 }
 
 // Runs returns the runs for the picture and, if it has one, for its alpha channel.
@@ -102,6 +104,12 @@ func (s *Still) pictures() []*heif.Picture {
 // Planes assembles the outputs of the runs. A picture with an alpha channel is composited over white and gets 8 bits. The result may share
 // the memory of the outputs. The error wraps ErrCorrupt if an output has another size than its run.
 func (s *Still) Planes(outputs [][]byte) (Planes, error) {
+	p, err := s.planes(outputs)
+	p.Exif = exif.Read(s.file)
+	return p, err
+}
+
+func (s *Still) planes(outputs [][]byte) (Planes, error) {
 	if s.heif == nil {
 		return s.jxl.planes(outputs)
 	}

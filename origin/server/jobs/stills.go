@@ -20,7 +20,7 @@ func isLong(j api.Job) bool { return j.Video.SampleMS > 0 || raster.NeedsModule(
 
 // picture analyses a picture. If package raster does not decode it, another process does.
 func (p *Pool) picture(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
-	if raster.NeedsModule(picture) {
+	if job.Want.NeedsPixels() && raster.NeedsModule(picture) {
 		return p.still(ctx, l, picture, job)
 	}
 	return p.inTurn(ctx, l, picture, job)

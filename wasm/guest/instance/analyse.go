@@ -54,7 +54,10 @@ func (a *analysts) do(j *abi.Job) (r abi.Result, err error) {
 		r.Analysis, err = analyser.AnalysePlanes(*j.Planes, j.Crop, j.Want)
 		return r, err
 	}
-	s, err := raster.ReadStill(j.Data, raster.Limits{})
+	var s *raster.Still
+	if j.Want.NeedsPixels() {
+		s, err = raster.ReadStill(j.Data, raster.Limits{})
+	}
 	switch {
 	case err != nil:
 	case s != nil:

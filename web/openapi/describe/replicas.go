@@ -65,6 +65,7 @@ var copies = []member{
 			"New input: its metadata. Change of metadata: a list of changes, each with path, action (`set`, `remove` or `append`) and value."),
 		maybe("geo", object{{"anyOf", []object{ref("Geo"), {{"type", "null"}}}}}, "null: the location was removed."),
 		maybe("allow_duplicate_url", boolean, ""),
+		maybe("read_exif", boolean, "New input: it gets the place that its picture's file has."),
 		maybe("merge_if_equal", boolean, ""),
 		maybe("barrier", boolean, "Deletion of all inputs: also deletes inputs that were created elsewhere before it and arrive later."),
 		maybe("status", ref("Status"), "Status of a download or a training."),

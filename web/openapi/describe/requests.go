@@ -78,6 +78,8 @@ var requests = []member{
 		always("data", record("",
 			always("image", object{{"allOf", []object{ref("PictureSource"), record("",
 				maybe("allow_duplicate_url", truth(), "Add the input even if the application already has one with this URL."),
+				maybe("read_exif", truth(), "An extension: the input gets the place that the EXIF or XMP of the picture's file has, unless the request has a geo. "+
+					"For a URL it gets the place once the picture has been downloaded."),
 				maybe("downloaded", truth(), "base64 is the picture at url, so the server does not download it again. For imports."))}}}, ""),
 			maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 			maybe("metadata", anything, "Any JSON of up to 64 KiB, 32 levels and 2000 fields and list elements. Searches can use it."),

@@ -13,13 +13,15 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
-// update opens the store of a program that knew fewer formats, and so wrote another note, or none.
+// update opens the store of a program that knew fewer formats and dates, and so wrote other notes, or none.
 func update(t testing.TB, store *memkv.Store) *shop {
 	t.Helper()
 	var b kv.Batch
 	b.Delete(app.LocalKey("unread"))
+	b.Delete(app.LocalKey("undated"))
 	if err := store.Apply(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func update(t testing.TB, store *memkv.Store) *shop {
 func (s *shop) step() {
 	s.Helper()
 	for range 1000 {
-		more, err := s.worker.StepUnread()
+		more, err := s.worker.StepBacklog()
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -222,5 +224,83 @@ func TestUnreadWithoutRoom(t *testing.T) {
 	s.finishTask(tasks[0], o)
 	if in := s.input("a"); in.Code != catalog.InputReady {
 		t.Errorf("a is at %d", in.Code)
+	}
+}
+
+// dated returns the outcome for a file with a date.
+func dated(wall int64) ingest.Outcome {
+	return ingest.Outcome{Code: catalog.InputReady, Derived: &catalog.DerivedData{Taken: exif.Time{Wall: wall, Known: true}}}
+}
+
+// TestUndatedOnce: after an update the stored picture of each input without a date is read once, and the date is in its derived record. No
+// operation is written, and nothing else changes.
+func TestUndatedOnce(t *testing.T) {
+	s := open(t, memkv.New())
+	s.add("a", "b", "c", "d", "e")
+	tasks, _ := s.take(9)
+	for i, task := range tasks[:4] {
+		s.finishTask(task, good(string("aabc"[i])))
+	}
+	s.fail(30300, "f")
+	s = update(t, s.store)
+	s.step()
+	head := s.p.Log().Head()
+	before := s.input("a")
+	s.take(1) // e, which is pending
+	tasks, ids := s.take(9)
+	if tasks = tasks[1:]; ids != "fabcd" {
+		t.Fatalf("after the update %q, want f and abcd", ids)
+	}
+	for _, task := range tasks {
+		if !task.IsUndated() || task.Blob.IsZero() {
+			t.Errorf("a task is %+v", task)
+		}
+	}
+	s.finishTask(tasks[0], dated(-1))
+	s.finishTask(tasks[1], dated(-1))
+	s.finishTask(tasks[2], dated(0))
+	s.finishTask(tasks[3], ingest.Outcome{}) // unreadable
+	r := catalog.Read(s.store, app)
+	for id, want := range map[string]exif.Time{"a": {Wall: -1, Known: true}, "b": {Wall: -1, Known: true}, "c": {Known: true}, "d": {}} {
+		in := s.input(id)
+		if got, isDue, err := r.Taken(base, &in); got != want || isDue != (id == "d") || err != nil {
+			t.Errorf("%s is of %+v, due %v, %v", id, got, isDue, err)
+		}
+		if d, err := r.DerivedOfInput(base, &in); err != nil || d.Values[0] != 0.5 || len(d.Embedding) != 516 {
+			t.Errorf("%s: derived %+v, %v", id, d, err)
+		}
+	}
+	if got := s.p.Log().Head(); got != head || s.input("a").Modified != before.Modified {
+		t.Errorf("%d operations", got-head)
+	}
+	s.step()
+	s = open(t, s.store)
+	s.step()
+	if _, ids := s.take(9); ids != "ef" { // e is pending, and f was in progress
+		t.Errorf("once more: %q", ids)
+	}
+}
+
+// TestReadEXIF: an input that asks for it gets the place of its picture's file after the download. Every write of its place counts more.
+func TestReadEXIF(t *testing.T) {
+	s := open(t, memkv.New())
+	file, person := &log.Point{Longitude: 1, Latitude: 2}, &log.Point{Longitude: 3, Latitude: 4}
+	for id, asks := range map[string]bool{"asks": true, "not": false, "set": true, "removed": true, "none": true} {
+		s.submit(&log.InputCreate{ID: id, URL: "http://x/" + id, ReadEXIF: asks})
+	}
+	s.submit(&log.InputGeo{Input: s.input("set").Dot, Geo: person})
+	s.submit(&log.InputGeo{Input: s.input("removed").Dot, Geo: person}, &log.InputGeo{Input: s.input("removed").Dot})
+	tasks, _ := s.take(9)
+	for _, task := range tasks {
+		o := good(task.URL)
+		if o.Place = file; task.URL == "http://x/none" {
+			o.Place = nil
+		}
+		s.finishTask(task, o)
+	}
+	for id, want := range map[string]*log.Point{"asks": file, "not": nil, "set": person, "removed": nil, "none": nil} {
+		if got := s.input(id).Geo; (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s is at %v, want %v", id, got, want)
+		}
 	}
 }
