@@ -11,11 +11,12 @@ import (
 const (
 	ShowDigest    = "digest"    // of a model version
 	ShowProgress  = "progress"  // of a model version
+	ShowSHA256    = "sha256"    // of an input
 	ShowSightline = "sightline" // of the metrics of a model version
 )
 
 // ShowWords are the words of show, for documentation.
-var ShowWords = []string{ShowDigest, ShowProgress, ShowSightline}
+var ShowWords = []string{ShowDigest, ShowProgress, ShowSHA256, ShowSightline}
 
 // AsksFor reports whether the request asks for a member with a word of show.
 func (x *Call) AsksFor(word string) bool { return slices.Contains(x.extras, word) }
