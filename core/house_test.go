@@ -188,7 +188,7 @@ var larger = map[string]int{
 	"core/partition/takeback.go sort":                76,
 	"core/predict/raster/jpg/sequential.go meanRow":  96,
 	"core/predict/raster/jpg/sequential.go valueRow": 95,
-	"origin/server/cli/importer.go batches":          69,
+	"origin/server/cli/importer.go batches":          67,
 	"origin/server/data/check.go inputs":             67,
 	"origin/server/httpd/httpd.go route":             74,
 	"origin/server/settings.go parseSettings":        66,

@@ -118,7 +118,10 @@ var ours = []string{
 }
 
 // shown are the members that only this service has, by the word of show that asks for them.
-var shown = map[string]string{"digest": "ModelVersion.digest", "progress": "ModelVersion.progress", "sightline": "EvalMetrics.sightline", "taken": "Data.taken"}
+var shown = map[string]string{
+	"digest": "ModelVersion.digest", "progress": "ModelVersion.progress", "sha256": "Image.sha256", "sightline": "EvalMetrics.sightline",
+	"taken": "Data.taken",
+}
 
 // settings are the members that strict clients do not know and that other clients of the interface store with a model and read back.
 var settings = []string{"OutputConfig.hyper_params", "OutputConfig.sample_ms"}

@@ -54,7 +54,7 @@ func (w *worker) read(ctx context.Context, pic picture) (m media, err error) {
 	case pic.kind == isStdin:
 		_, err = io.Copy(to, w.stdin)
 	default:
-		err = w.p.readFile(pic.name, to)
+		err = w.p.readFile(pic.path, to)
 	}
 	switch {
 	case to.err != nil:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/video"
 )
@@ -23,6 +25,7 @@ import (
 // picture is one picture or video named by the arguments.
 type picture struct {
 	name string // as the user entered it, or the path below an entered folder
+	path string // of a file, to open it
 	kind kind
 	err  error // error while finding it
 }
@@ -35,9 +38,9 @@ const (
 	isStdin
 )
 
-// expand returns the pictures and videos that the arguments name. It recognises files of a folder by their first bytes.
-func expand(args []string) []picture {
-	var out []picture
+// expand returns the pictures and videos that the arguments name, and the numbers of files in folders that it leaves out.
+func expand(args []string, o collection.Options) (out []picture, leftOut map[collection.Reason]int) {
+	leftOut = map[collection.Reason]int{}
 	for _, arg := range args {
 		lower := strings.ToLower(arg)
 		switch {
@@ -46,16 +49,31 @@ func expand(args []string) []picture {
 		case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
 			out = append(out, picture{name: arg, kind: isURL})
 		case system.IsDir(arg):
-			system.Files(arg, func(name string, start []byte) {
-				if cli.IsPicture(start) {
-					out = append(out, picture{name: name})
-				}
-			}, func(err error) { out = append(out, picture{name: arg, err: err}) })
+			listing, err := walk(arg, o)
+			if err != nil {
+				out = append(out, picture{name: arg, err: err})
+				continue
+			}
+			for _, f := range listing.Found {
+				out = append(out, picture{name: filepath.Join(arg, collection.Shown(f.Name)), path: filepath.Join(arg, f.Path), err: f.Err})
+			}
+			for reason, n := range listing.LeftOut {
+				leftOut[reason] += n
+			}
 		default:
-			out = append(out, picture{name: arg})
+			out = append(out, picture{name: arg, path: arg})
 		}
 	}
-	return out
+	return out, leftOut
+}
+
+// walk finds the pictures and videos in a folder, as an import does.
+func walk(dir string, o collection.Options) (*collection.Listing, error) {
+	tree, err := system.OpenTree(dir)
+	if err != nil {
+		return nil, err
+	}
+	return collection.Walk(collection.Files{FS: tree, IsPicture: cli.IsPicture}, o), tree.Close()
 }
 
 // worker predicts one picture or video at a time.

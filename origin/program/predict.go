@@ -23,6 +23,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/server"
 	"github.com/sightline-dev/sightline/origin/server/cli"
+	"github.com/sightline-dev/sightline/origin/server/collection"
 	"github.com/sightline-dev/sightline/origin/server/fetch"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/origin/server/video"
@@ -38,6 +39,7 @@ type predictFlags struct {
 	workers      int
 	allowPrivate bool
 	quiet        bool
+	hidden       bool
 	every        time.Duration // time from one analysed frame of a video to the next
 	animations   bool          // GIF and animated WebP count as videos
 	videoModule  string
@@ -52,7 +54,8 @@ func newPredict(env *server.Env) *cobra.Command {
 		Long: `Recognises what is in pictures and videos: files, folders, URLs, or "-" for standard input.
 
 Runs locally without a server. Only URLs are downloaded. A folder means all pictures and videos
-below it, recognised by their content and sorted by name.
+below it, recognised by their content and sorted by name. It leaves out the same files as
+'{prog} import'; --hidden reads hidden files, too.
 
 Prints a table, and for a video a line per frame with its time. --every sets the time from one
 frame to the next; with it, GIF and animated WebP files count as videos. With --json, prints one
@@ -97,6 +100,7 @@ pictures failed.`,
 	flags.IntVar(&f.workers, "workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
 	flags.BoolVar(&f.allowPrivate, "allow-private-fetch", false, "allow downloads from private networks and any port")
 	flags.DurationVar(&f.every, "every", time.Second, "`time` from one frame of a video to the next, 100ms to 10m")
+	flags.BoolVar(&f.hidden, "hidden", false, "read hidden files in folders, too")
 	flags.StringVar(&f.videoModule, "video-module", "", server.VideoModuleHelp)
 	flags.StringVar(&f.videoDecoder, "video-decoder", "", server.VideoDecoderHelp)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
@@ -189,9 +193,9 @@ func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
 
 // run predicts the arguments and writes the answers in their order.
 func (p *predictor) run(ctx context.Context, args []string, env *server.Env) error {
-	pictures := expand(args)
+	pictures, leftOut := expand(args, collection.Options{Hidden: p.flags.hidden})
 	if len(pictures) == 0 {
-		return fmt.Errorf("no pictures in %s", strings.Join(args, ", "))
+		return fmt.Errorf("no pictures in %s%s", strings.Join(args, ", "), cli.LeftOutText(leftOut))
 	}
 	p.cache, _ = system.CacheFolder(env.Lookup) // without one, each video compiles the decoder
 	if !p.flags.quiet {
@@ -209,6 +213,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *server.Env) err
 	if system.IsBrokenPipe(err) {
 		return err // the reader has closed the output, which is not an error
 	}
+	progress.LeftOut = cli.LeftOutText(leftOut)
 	progress.Finish()
 	switch {
 	case err != nil:

@@ -5,6 +5,9 @@ package program
 // importOutput is the output of import --json.
 type importOutput struct {
 	Inputs, Added, There, Failed, Pending, Concepts, Models, Workflows, Renamed int
+
+	OtherIDs int            `json:"other_ids"`
+	LeftOut  map[string]int `json:"left_out"`
 }
 
 // inputCounts are the counts of /v2/inputs/status.

@@ -11,12 +11,13 @@ import (
 const (
 	ShowDigest    = "digest"    // of a model version
 	ShowProgress  = "progress"  // of a model version
+	ShowSHA256    = "sha256"    // of an input
 	ShowSightline = "sightline" // of the metrics of a model version
 	ShowTaken     = "taken"     // of the data of an input
 )
 
 // ShowWords are the words of show, for documentation.
-var ShowWords = []string{ShowDigest, ShowProgress, ShowSightline, ShowTaken}
+var ShowWords = []string{ShowDigest, ShowProgress, ShowSHA256, ShowSightline, ShowTaken}
 
 // AsksFor reports whether the request asks for a member with a word of show.
 func (x *Call) AsksFor(word string) bool { return slices.Contains(x.extras, word) }

@@ -100,7 +100,13 @@ func WriteInputMembers(x *call.Call, w *jsonio.Writer, lines *ConceptNames, in *
 		return
 	}
 	w.Begin("data")
-	WriteImage(w, AddressOf(x, in), in.Crop)
+	w.Begin("image")
+	Member(w, "url", AddressOf(x, in))
+	writeCrop(w, in.Crop)
+	if x.AsksFor(call.ShowSHA256) && in.Code == catalog.InputReady {
+		w.Text("sha256", in.Blob.String())
+	}
+	w.End('}')
 	if x.Shows(auth.ConceptsGet) {
 		lines.write(w, in)
 	}

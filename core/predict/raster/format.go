@@ -56,7 +56,7 @@ type signature struct {
 	FileType
 }
 
-// Recognise tries the signatures in order. It has more code for ftyp, MPEG-TS and SVG.
+// Recognise tries the signatures in order. It has more code for ftyp, BMP, MPEG-TS and SVG.
 var signatures = [...]signature{
 	{"\xff\xd8\xff", FileType{"jpeg", "image/jpeg", Picture, true}},
 	{"\x89PNG\r\n\x1a\n", FileType{"png", "image/png", Picture, true}},
@@ -111,6 +111,8 @@ func Recognise(b []byte) FileType {
 			continue
 		}
 		switch {
+		case s.Name == "bmp" && !isBMP(b):
+			return FileType{}
 		case s.Name == "webp" && has(b, 12, "VP8X") && len(b) > 20 && b[20]&webpAnimated != 0:
 			t := s.FileType
 			t.Kind |= Video
@@ -248,6 +250,11 @@ func brandType(b []byte) FileType {
 		}
 	}
 	return t
+}
+
+// isBMP reports whether the size of a header follows BM, which also begins texts.
+func isBMP(b []byte) bool {
+	return len(b) == 2 || len(b) >= 18 && slices.Contains([]byte{12, 16, 40, 52, 56, 64, 108, 124}, b[14]) && string(b[15:18]) == "\x00\x00\x00"
 }
 
 // isMPEGTS reports whether b begins with three packets of an MPEG transport stream: of 188 bytes, or of 192 with a

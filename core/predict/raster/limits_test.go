@@ -424,6 +424,8 @@ func TestSniff(t *testing.T) {
 		{"gif and nothing", "GIF89a", "gif", ErrCorrupt},
 		{"webp and nothing", "RIFF\x04\x00\x00\x00WEBP", "webp", ErrCorrupt},
 		{"bmp and nothing", "BM", "bmp", ErrCorrupt},
+		{"text like a bmp", "BMW 320d, oil in March", "unknown file type", ErrUnsupported},
+		{"short text like a bmp", "BMW 320d\n", "unknown file type", ErrUnsupported},
 		{"tiff and nothing", "MM\x00*\x00\x00\x00\x08", "tiff", ErrCorrupt},
 	}
 	for _, tt := range tests {

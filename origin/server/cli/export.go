@@ -152,9 +152,14 @@ func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 // Pages calls visit with the elements of all pages of a list, in order. If a page is larger than an answer of the server may be, the rest of
 // the list has pages of half the size.
 func Pages[T any](ctx context.Context, s Session, path, list string, visit func(*T) error) error {
-	for n, rows := 1, exportRows; ; n++ {
+	return pages(ctx, s, path+"?", list, exportRows, visit)
+}
+
+// pages does what Pages does, with a number of rows and a path with a query.
+func pages[T any](ctx context.Context, s Session, path, list string, rows int, visit func(*T) error) error {
+	for n := 1; ; n++ {
 		var answer map[string]json.RawMessage
-		err := Ask(ctx, s, "GET", path+"?"+page(n, rows), nil, &answer)
+		err := Ask(ctx, s, "GET", path+page(n, rows), nil, &answer)
 		var refusal *StatusError
 		switch {
 		case err == nil || !errors.As(err, &refusal):

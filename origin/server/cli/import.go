@@ -2,6 +2,7 @@ package cli
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type importFlags struct {
 	target
 	parallel int
 	folders  bool
+	hidden   bool
 	noWait   bool
 	asJSON   bool
 	quiet    bool
@@ -37,6 +39,7 @@ its concepts, models and workflows.
   DIR      all pictures below it, recognised by their content; the ID of each is its path below
            DIR. With --label-by-folder the first folder of the path is a label of the picture.
            If the folder has an inputs.jsonl or inputs.csv, only the inputs in that file are read.
+           Links are followed within DIR, to each file once.
   .jsonl   one input per line, in the form of POST /v2/inputs, or flat:
              {"id":"a","url":"https://…"}          or "path", below the file's folder, or "base64"
              {"id":"b","path":"b.jpg","concepts":["cat",{"id":"dog","value":false}],
@@ -46,13 +49,19 @@ its concepts, models and workflows.
            Numbers, true and false are read as such, everything else as text.
   .zip     a zipped folder
 
-Inputs without an ID get one derived from the source. Inputs whose ID already exists are
-skipped, so you can rerun an interrupted import. The server downloads pictures given by URL;
-the command waits for these downloads unless --no-wait is given. Control characters in the
+Files and folders that cannot be read are named, and all others are imported. Sidecars (.xmp,
+.aae, .json), thumbnails of a NAS, hidden files, files of operating systems and files of unknown
+formats are left out and counted. --hidden imports hidden files.
+
+Inputs without an ID get one derived from the source. Inputs whose ID already exists with the
+same picture are skipped, so you can rerun an import. If the ID belongs to another picture, the
+new one gets the ID, "~" and the first eight digits of its SHA-256. The metadata get the path of
+each file as "file", unless the list has that member. The server downloads pictures given by
+URL; the command waits for these downloads unless --no-wait is given. Control characters in the
 names of an export's concepts and models become spaces.
 
 Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
-error; 3 some inputs failed.` + targetHelp,
+error; 3 some inputs failed, or some files could not be read.` + targetHelp,
 		Example: `  {prog} import photos/ --data ./data
   {prog} import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
   {prog} import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
@@ -68,6 +77,7 @@ error; 3 some inputs failed.` + targetHelp,
 	flags := cmd.Flags()
 	flags.IntVar(&f.parallel, "parallel", 0, "parallel `calls` (default: 2; 1 for an export, to keep the order)")
 	flags.BoolVar(&f.folders, "label-by-folder", false, "use the top-level folder name as a label")
+	flags.BoolVar(&f.hidden, "hidden", false, "import hidden files, too")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait for the server's downloads")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
@@ -80,14 +90,24 @@ func openSource(name string, o collection.Options) (s *collection.Source, done f
 	done = func() error { return nil }
 	switch ext := strings.ToLower(filepath.Ext(name)); {
 	case system.IsDir(name):
-		files.FS = system.DirFS(name)
-		name = ""
+		tree, err := system.OpenTree(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		dir := name
+		files.FS, name, done = tree, "", tree.Close
+		files.ReadFile = func(path string, limit int64) ([]byte, error) { // a list may name files behind links out of the folder
+			if !filepath.IsLocal(path) {
+				return nil, fmt.Errorf("%s: not below the folder", path)
+			}
+			return system.ReadFile(filepath.Join(dir, path), limit)
+		}
 	case ext == ".zip":
 		archive, err := zip.OpenReader(name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
-		files.FS, name, done = archive, "", archive.Close
+		files.FS, name, done = collection.OpenZip(&archive.Reader), "", archive.Close
 	default:
 		dir := filepath.Dir(name)
 		files.FS = system.DirFS(dir)
@@ -106,7 +126,7 @@ func openSource(name string, o collection.Options) (s *collection.Source, done f
 }
 
 func runImport(ctx context.Context, f *importFlags, name string, env *server.Env) (err error) {
-	source, done, err := openSource(name, collection.Options{FolderConcepts: f.folders})
+	source, done, err := openSource(name, collection.Options{FolderConcepts: f.folders, Hidden: f.hidden})
 	if err != nil {
 		return err
 	}
@@ -124,13 +144,12 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	im := &importer{session: s, source: source, parallel: f.parallel}
-	if im.parallel == 0 {
-		im.parallel = 2
-		if isExport {
-			im.parallel = 1
-		}
+	im := newImporter(s, source, total)
+	im.keepPaths = !isExport
+	if isExport {
+		im.parallel = 1
 	}
+	im.parallel = cmp.Or(f.parallel, im.parallel)
 	im.progress = NewProgress(env.Stderr, ProgressOptions{Verb: "importing", Noun: "inputs", Total: total, Quiet: f.quiet, Shared: server.IsTerminal(env.Stdout)})
 	err = im.run(ctx, !f.noWait)
 	im.progress.Finish()
@@ -154,13 +173,16 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 type importSummary struct {
 	Inputs    int `json:"inputs"`  // number of inputs in the source that were handled
 	Added     int `json:"added"`   // added by this import
-	Existing  int `json:"there"`   // already in the application
+	Existing  int `json:"there"`   // already in the application, with the same picture
 	Failed    int `json:"failed"`  // failed; each failure is reported
 	Pending   int `json:"pending"` // added inputs that are not downloaded yet
 	Concepts  int `json:"concepts,omitempty"`
 	Models    int `json:"models,omitempty"`
 	Workflows int `json:"workflows,omitempty"`
 	Renamed   int `json:"renamed,omitempty"` // created with another name: control characters became spaces
+
+	OtherIDs int                       `json:"other_ids,omitempty"` // added with another ID, since theirs belongs to another picture
+	LeftOut  map[collection.Reason]int `json:"left_out,omitempty"`  // number of files left out on purpose
 }
 
 // printSummary prints the result of the import.
@@ -186,8 +208,31 @@ func (im *importer) printSummary(w io.Writer, asJSON bool) error {
 	if im.sum.Renamed > 0 {
 		text += fmt.Sprintf(", control characters replaced in %d names", im.sum.Renamed)
 	}
-	_, err := fmt.Fprintln(w, text)
+	if im.sum.OtherIDs > 0 {
+		text += fmt.Sprintf(", %d with another ID because theirs belongs to another picture", im.sum.OtherIDs)
+	}
+	_, err := fmt.Fprintln(w, text+LeftOutText(im.sum.LeftOut))
 	return err
+}
+
+// reasonTexts name the files that a walk leaves out.
+var reasonTexts = map[collection.Reason]string{
+	collection.Sidecars: "sidecars", collection.Thumbnails: "thumbnails of a NAS", collection.Hidden: "hidden", collection.System: "system files",
+	collection.Unknown: "of unknown formats",
+}
+
+// LeftOutText returns the end of a summary about files that were left out on purpose, or "" if there are none.
+func LeftOutText(leftOut map[collection.Reason]int) string {
+	var parts []string
+	for _, reason := range collection.Reasons {
+		if n := leftOut[reason]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, reasonTexts[reason]))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "; left out: " + strings.Join(parts, ", ")
 }
 
 // MaxPictureBytes is the largest picture that the API accepts, a camera raw file. That of most kinds is lower.

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"sync"
@@ -27,20 +25,31 @@ const (
 
 // importer adds a source's inputs to an application.
 //
-//	source ─▶ batches ─▶ existing ones? ─▶ read pictures ─▶ POST /v2/inputs ─▶ results
+//	source ─▶ batches ─▶ read pictures ─▶ existing ones? ─▶ POST /v2/inputs ─▶ results
 //	          one goroutine, one batch ahead                parallel senders
 //
 // The importer asks the application for its existing inputs, so it stores nothing between runs.
 type importer struct {
-	session  Session
-	source   *collection.Source
-	parallel int
-	fresh    bool // the application had no inputs at the start
+	session   Session
+	source    *collection.Source
+	parallel  int
+	total     int               // number of inputs in the source
+	keepPaths bool              // metadata get the paths of files
+	taken     map[string]stored // known inputs of the application and of this import, by ID
+	allTaken  bool              // taken had all inputs of the application at the start
 
 	mu       sync.Mutex // guards the fields below
 	progress *Progress
 	sum      importSummary
-	waiting  []string // ids of added inputs whose pictures are being downloaded
+	otherIDs map[string]bool // IDs that place changed
+	waiting  []string        // ids of added inputs whose pictures are being downloaded
+}
+
+// newImporter returns an importer of a source with a number of inputs.
+func newImporter(s Session, source *collection.Source, total int) *importer {
+	im := &importer{session: s, source: source, parallel: 2, total: total, taken: map[string]stored{}, otherIDs: map[string]bool{}}
+	im.sum.LeftOut = source.LeftOut()
+	return im
 }
 
 // batch is a call that is ready to send.
@@ -59,7 +68,9 @@ func (im *importer) run(ctx context.Context, wait bool) error {
 	if err != nil {
 		return err
 	}
-	im.fresh = n == counts{}
+	if err := im.listTaken(ctx, n.Processed+n.ToProcess+n.Errors); err != nil {
+		return err
+	}
 	if err := im.inputs(ctx); err != nil {
 		return err
 	}
@@ -137,17 +148,16 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		return yield(full)
 	}
 	add := func(in *collection.Input) error {
-		data, err := im.source.Read(in)
-		if err != nil {
-			im.reportFailure(in, err)
-			return nil
+		data, isNew, err := im.place(ctx, in)
+		if err != nil || !isNew {
+			return err
 		}
 		if size+len(data) > batchBytes || b.slow+countSlow(data) > batchSlow {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
-		element, err := inputJSON(in, data)
+		element, err := im.inputJSON(in, data)
 		if err != nil {
 			im.reportFailure(in, err)
 			return nil
@@ -160,12 +170,11 @@ func (im *importer) batches(ctx context.Context, yield func(batch) error) error 
 		return nil
 	}
 	some := func() error {
-		missing, err := im.missing(ctx, todo)
-		if err != nil {
+		if err := im.lookUpAll(ctx, todo); err != nil {
 			return err
 		}
-		for i := range missing {
-			if err := add(&missing[i]); err != nil {
+		for i := range todo {
+			if err := add(&todo[i]); err != nil {
 				return err
 			}
 		}
@@ -200,7 +209,7 @@ func countSlow(picture []byte) int {
 }
 
 // inputJSON returns an input in the form that POST /v2/inputs accepts.
-func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
+func (im *importer) inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 	image := Object{}
 	if in.URL != "" {
 		image["url"] = in.URL
@@ -224,26 +233,17 @@ func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 	if in.Geo != nil {
 		d["geo"] = in.Geo
 	}
+	metadata := in.Metadata
+	if im.keepPaths && in.Path != "" {
+		metadata = withFile(metadata, in.Name)
+	}
 	b, err := collection.Marshal(Object{"data": d, "id": in.ID})
-	if err != nil || in.Metadata == nil {
+	if err != nil || metadata == nil {
 		return b, err
 	}
 	// Send the metadata byte for byte: an encoder would remove its spaces.
 	rest := bytes.TrimPrefix(b, []byte(`{"data":{`))
-	return slices.Concat([]byte(`{"data":{"metadata":`), in.Metadata, []byte{','}, rest), nil
-}
-
-// inputAnswer is an input in an answer.
-type inputAnswer struct{ Status Status }
-
-// lookUp returns the status of an input of the application. For a missing input it returns the zero status.
-func (im *importer) lookUp(ctx context.Context, id string) (Status, error) {
-	var answer struct{ Input inputAnswer }
-	err := Ask(ctx, im.session, "GET", "/v2/inputs/"+url.PathEscape(id), nil, &answer)
-	if refusal := new(StatusError); errors.As(err, &refusal) && refusal.HTTP == http.StatusNotFound {
-		return Status{}, nil
-	}
-	return answer.Input.Status, err
+	return slices.Concat([]byte(`{"data":{"metadata":`), metadata, []byte{','}, rest), nil
 }
 
 // Statuses of existing inputs.
@@ -256,42 +256,6 @@ const (
 // isThere reports whether the application already has an input with this status. An input whose download failed is sent again.
 func isThere(s Status) bool {
 	return s.Code == downloaded || s.Code == downloadPending || s.Code == downloading
-}
-
-// askers is the number of parallel look-ups of inputs.
-const askers = 8
-
-// missing returns the inputs that the application lacks.
-func (im *importer) missing(ctx context.Context, inputs []collection.Input) ([]collection.Input, error) {
-	if im.fresh {
-		return inputs, nil
-	}
-	states := make([]Status, len(inputs))
-	errs := make([]error, len(inputs))
-	var asking sync.WaitGroup
-	for first := range askers {
-		asking.Go(func() {
-			for i := first; i < len(inputs); i += askers {
-				states[i], errs[i] = im.lookUp(ctx, inputs[i].ID)
-			}
-		})
-	}
-	asking.Wait()
-	var out []collection.Input
-	for i := range inputs {
-		switch {
-		case errs[i] != nil:
-			return nil, errs[i]
-		case isThere(states[i]):
-			if err := im.edit(ctx, &inputs[i]); err != nil {
-				return nil, err
-			}
-			im.countInput(&im.sum.Existing)
-		default:
-			out = append(out, inputs[i])
-		}
-	}
-	return out, nil
 }
 
 // countInput counts an input in *counter, a field of im.sum.
@@ -321,7 +285,7 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 	}
 	var answer struct {
 		Status Status
-		Inputs []inputAnswer
+		Inputs []struct{ Status Status }
 	}
 	if err := json.Unmarshal(got.body, &answer); err != nil {
 		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", got.status)
@@ -337,22 +301,25 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 			}
 		}
 		switch {
-		case got.Code == downloaded:
-			im.countInput(&im.sum.Added)
 		case isThere(got):
 			im.countInput(&im.sum.Added)
 			im.mu.Lock()
-			im.waiting = append(im.waiting, in.ID)
+			if got.Code != downloaded {
+				im.waiting = append(im.waiting, in.ID)
+			}
+			if im.otherIDs[in.ID] {
+				im.sum.OtherIDs++
+			}
 			im.mu.Unlock()
 		default:
 			// The input may exist: an earlier attempt may have succeeded although its answer was lost.
 			now, err := im.lookUp(ctx, in.ID)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if isThere(now) {
+			case isThere(now.Status) && (in.Hash.IsZero() || now.hash == in.Hash):
 				im.countInput(&im.sum.Existing)
-			} else {
+			default:
 				im.reportFailure(in, got.Err())
 			}
 		}
@@ -414,11 +381,11 @@ func (im *importer) downloads(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if got.Code != downloaded {
+		if got.Status.Code != downloaded {
 			im.sum.Added--
 			im.sum.Failed++
 			im.progress.errors++
-			im.progress.Failure(id, got.Err())
+			im.progress.Failure(id, got.Status.Err())
 		}
 	}
 	return nil

@@ -42,7 +42,8 @@ func TestSlowPicturesInBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im := &importer{session: emptyApp{}, source: source, fresh: true, progress: NewProgress(&bytes.Buffer{}, ProgressOptions{Quiet: true})}
+	im := newImporter(emptyApp{}, source, 20)
+	im.progress = NewProgress(&bytes.Buffer{}, ProgressOptions{Quiet: true})
 	var got [][2]int // inputs, and slow ones
 	err = im.batches(t.Context(), func(b batch) error {
 		var call struct {

@@ -26,11 +26,12 @@ type Progress struct {
 
 // ProgressOptions describe the counted items.
 type ProgressOptions struct {
-	Verb   string // such as "predicting"
-	Noun   string // in the plural, such as "pictures"
-	Total  int
-	Quiet  bool // report only failures
-	Shared bool // the answers go to the same terminal, so Clear removes the bar before each
+	Verb    string // such as "predicting"
+	Noun    string // in the plural, such as "pictures"
+	Total   int
+	Quiet   bool   // report only failures
+	LeftOut string // end of the summary line, see LeftOutText
+	Shared  bool   // the answers go to the same terminal, so Clear removes the bar before each
 }
 
 func NewProgress(w io.Writer, o ProgressOptions) *Progress {
@@ -93,7 +94,7 @@ func (p *Progress) Finish() {
 		return
 	}
 	took := system.Now().Sub(p.start)
-	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f per second\n", p.Done, p.Noun, p.errors, took.Seconds(), float64(p.Done)/max(took.Seconds(), 1e-3))
+	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f per second%s\n", p.Done, p.Noun, p.errors, took.Seconds(), float64(p.Done)/max(took.Seconds(), 1e-3), p.LeftOut)
 }
 
 // Frame reports progress in the frames of a video. If the video is the only file, the bar shows its frames. The worker of a video may call

@@ -30,7 +30,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -94,14 +93,15 @@ type Files struct {
 // Source is a collection to read.
 type Source struct {
 	files    Files
-	manifest string   // the file that lists the inputs; empty: each picture is an input
-	pictures []string // paths of the pictures, if no manifest exists
+	manifest string  // the file that lists the inputs; empty: each picture is an input
+	listing  Listing // the pictures, if no manifest exists
 	options  Options
 }
 
 // Options are the user's options for a source.
 type Options struct {
 	FolderConcepts bool // the first folder below the source names a concept of the pictures in it
+	Hidden         bool // hidden files are not left out
 }
 
 // Open detects the format of files. name is the path of a manifest in files. If name is empty, Open looks for one.
@@ -114,36 +114,21 @@ func Open(files Files, name string, o Options) (*Source, error) {
 		return s, nil
 	}
 	for _, name := range []string{InputsFile, TableFile} {
-		if info, err := fs.Stat(files.FS, name); err == nil && info.Mode().IsRegular() {
+		info, err := fs.Stat(files.FS, name)
+		if err == nil && info.Mode().IsRegular() {
 			s.manifest = name
 			return s, nil
 		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // without the list, its labels would be missing
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	err := fs.WalkDir(files.FS, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		start, err := firstBytes(files.FS, name)
-		if err != nil {
-			return err
-		}
-		if files.IsPicture(start) {
-			s.pictures = append(s.pictures, name)
-		}
-		return nil
-	})
-	slices.Sort(s.pictures)
-	return s, err
+	s.listing = *Walk(files, o)
+	return s, nil
 }
 
-func firstBytes(fsys fs.FS, name string) (start []byte, err error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	start, err = io.ReadAll(io.LimitReader(f, 1<<10))
-	return start, errors.Join(err, f.Close())
-}
+// LeftOut returns the numbers of files that were left out on purpose, by reason.
+func (s *Source) LeftOut() map[Reason]int { return s.listing.LeftOut }
 
 // Inputs calls yield with every input in the source's order. If yield returns an error, Inputs stops and returns it. A malformed input has
 // Err set.
@@ -172,16 +157,19 @@ func (s *Source) Inputs(yield func(Input) error) error {
 // Count returns the number of inputs in the source.
 func (s *Source) Count() (n int, err error) {
 	if s.manifest == "" {
-		return len(s.pictures), nil
+		return len(s.listing.Found), nil
 	}
 	err = s.Inputs(func(Input) error { n++; return nil })
 	return n, err
 }
 
 func (s *Source) folder(yield func(Input) error) error {
-	for _, name := range s.pictures {
-		in := Input{ID: pathID(name), Name: name, Path: name}
-		if first, _, ok := strings.Cut(name, "/"); ok && s.options.FolderConcepts {
+	for _, found := range s.listing.Found {
+		in := Input{Name: Shown(found.Name), Err: found.Err}
+		if found.Err == nil {
+			in.ID, in.Path = pathID(found.Name), found.Path
+		}
+		if first, _, ok := strings.Cut(in.Name, "/"); ok && s.options.FolderConcepts {
 			in.Concepts = []Concept{{ID: first}}
 		}
 		if err := yield(in); err != nil {
@@ -218,7 +206,10 @@ func (s *Source) readAll(name string) ([]byte, error) {
 	if s.manifest != "" && s.files.ReadFile != nil {
 		return s.files.ReadFile(name, maxPictureBytes)
 	}
-	f, err := s.files.FS.Open(path.Clean(name))
+	if s.manifest != "" {
+		name = path.Clean(name)
+	}
+	f, err := s.files.FS.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -51,39 +51,6 @@ func IsDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Files calls yield with every regular file below dir, in the order of names, and with the first bytes of each (at most 1 KB). It does
-// not follow links. If it cannot read a file or folder, it calls failed and continues with the next.
-func Files(dir string, yield func(name string, start []byte), failed func(error)) {
-	_ = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			failed(err)
-			if entry != nil && entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !entry.Type().IsRegular() {
-			return nil
-		}
-		start, err := firstBytes(name)
-		if err != nil {
-			failed(err)
-			return nil
-		}
-		yield(name, start)
-		return nil
-	})
-}
-
-func firstBytes(name string) (start []byte, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, 1<<10))
-}
-
 // IsBrokenPipe reports whether err means that the reader of a pipe or socket has closed it.
 func IsBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
@@ -99,7 +66,7 @@ func Spool() (*os.File, error) {
 	return f, nil
 }
 
-// DirFS returns the folder dir as a read-only file system.
+// DirFS returns the folder dir as a read-only file system. It follows links out of dir.
 func DirFS(dir string) fs.FS { return os.DirFS(dir) }
 
 // CreateFile creates a file that gets its name when it is complete. Until then its name ends in ".part". The caller closes f and then calls

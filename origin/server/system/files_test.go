@@ -4,46 +4,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-func TestFilesInOrder(t *testing.T) {
+func TestIsDir(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"b.jpg", "a/2.jpg", "a/1.jpg", "a.txt"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("start of "+name+strings.Repeat(".", 2000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(filepath.Join(dir, "b.jpg"), filepath.Join(dir, "link.jpg")); err != nil {
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	var errs []error
-	Files(dir, func(name string, start []byte) {
-		rel, _ := filepath.Rel(dir, name)
-		if len(start) != 1<<10 || !strings.HasPrefix(string(start), "start of "+rel) {
-			t.Errorf("%s starts with %d bytes, %.30q", rel, len(start), start)
-		}
-		got = append(got, rel)
-	}, func(err error) { errs = append(errs, err) })
-	if want := []string{"a/1.jpg", "a/2.jpg", "a.txt", "b.jpg"}; !slices.Equal(got, want) || len(errs) != 0 {
-		t.Errorf("Files = %q, %v; want %q", got, errs, want)
-	}
-	Files(filepath.Join(dir, "missing"), func(name string, _ []byte) { t.Errorf("found %s", name) }, func(err error) { errs = append(errs, err) })
-	if len(errs) != 1 {
-		t.Errorf("a missing folder: %v, want one error", errs)
-	}
-	if !IsDir(dir) || IsDir(filepath.Join(dir, "b.jpg")) || IsDir(filepath.Join(dir, "missing")) {
+	if !IsDir(dir) || IsDir(file) || IsDir(filepath.Join(dir, "missing")) {
 		t.Error("IsDir is wrong")
+	}
+}
+
+func TestTree(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	for _, name := range []string{filepath.Join(dir, "caf\xe9.jpg"), filepath.Join(outside, "b.jpg")} {
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"absolute": filepath.Join(dir, "caf\xe9.jpg"), "relative": "./absolute", "out": filepath.Join(outside, "b.jpg"), "missing": "nothing", "cycle": "cycle",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := OpenTree(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	entries, err := fs.ReadDir(tree, ".")
+	if err != nil || len(entries) != 6 {
+		t.Fatalf("ReadDir = %v, %v", entries, err)
+	}
+	for _, name := range []string{"absolute", "relative"} {
+		if target, err := tree.Follow(name); target != "caf\xe9.jpg" || err != nil {
+			t.Errorf("Follow(%s) = %q, %v", name, target, err)
+		}
+	}
+	if b, err := fs.ReadFile(tree, "caf\xe9.jpg"); string(b) != "x" || err != nil {
+		t.Errorf("ReadFile = %q, %v", b, err)
+	}
+	for _, name := range []string{"out", "missing", "cycle"} {
+		if _, err := tree.Follow(name); err == nil || name == "out" && !errors.Is(err, ErrOutside) {
+			t.Errorf("Follow(%s) = %v", name, err)
+		}
+		if _, err := tree.Open(name); err == nil {
+			t.Errorf("Open(%s) succeeded", name)
+		}
+	}
+	if _, err := OpenTree(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a missing folder was opened")
 	}
 }
 

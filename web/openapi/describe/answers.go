@@ -31,7 +31,8 @@ const public = "ID of the application. For public resources `null`, or `main` fo
 var pictures = []member{
 	{"Image", closedRecord("A picture.",
 		maybe("url", address, "The URL from the request. A picture sent as base64 has a URL on this server that cannot be guessed."),
-		maybe("crop", crop, "The edges top, left, bottom, right, as fractions of the picture from its top left corner."))},
+		maybe("crop", crop, "The edges top, left, bottom, right, as fractions of the picture from its top left corner."),
+		maybe("sha256", text(member{"pattern", "^[0-9a-f]{64}$"}), "SHA-256 of the bytes of the stored picture, if `show` has `sha256` and the status is 30000."))},
 	{"Video", closedRecord("A video.",
 		maybe("url", text(eg("https://pictures.example/pond.mp4")), "The URL from the request. A video sent as base64 has a URL on this server that cannot be guessed."))},
 	{"GeoPoint", closedRecord("A location in degrees (SRID 4326).",

@@ -96,7 +96,7 @@ var operations = []operation{
 		summary: "List inputs",
 		note: "Lists the inputs of the application in order of creation. If the download of an input on the page failed, the response " +
 			"has HTTP 207.",
-		answer: "InputsAnswer", items: "InputsAnswer",
+		answer: "InputsAnswer", items: "InputsAnswer", query: []object{show},
 	},
 	{
 		method: "PATCH", path: "/inputs", id: "patchInputs", tag: "Inputs", writes: true,
@@ -127,7 +127,7 @@ var operations = []operation{
 		method: "GET", path: "/inputs/{input_id}", id: "readInput", tag: "Inputs",
 		summary: "Get an input",
 		note: "Returns an input with its labels, metadata, location and status. The status is 30000 once the picture has been " +
-			"analysed, and 30001 before.", answer: "InputAnswer",
+			"analysed, and 30001 before.", answer: "InputAnswer", query: []object{show},
 	},
 	{
 		method: "DELETE", path: "/inputs/{input_id}", id: "deleteInput", tag: "Inputs", writes: true,
