@@ -1,13 +1,18 @@
 package api_test
 
 import (
+	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif/exiftest"
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
@@ -28,6 +33,41 @@ func TestTranscripts(t *testing.T) {
 		return
 	}
 	apitest.RunForms(t, h)
+}
+
+// TestDatesInZones replays the transcripts with dates at servers in three zones. The date of each photo is the one that its camera showed.
+func TestDatesInZones(t *testing.T) {
+	set := apitest.Tiny(t)
+	files := fstest.MapFS{}
+	for _, name := range []string{"photos.txt", "taken.txt"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	local := time.Local
+	defer func() { time.Local = local }()
+	for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 14*3600), time.FixedZone("west", -12*3600)} {
+		time.Local = zone
+		apitest.Run(t, apitest.Host{Files: files, Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			return apitest.NewServer(t, set, nil, settings)
+		}})
+	}
+	for _, p := range exiftest.Photos() {
+		want := `photos/` + p.Name + `"}`
+		switch {
+		case p.Local == "":
+			want += `},"created_at":"2026-11-21T18:00:00.000000Z","status":{"code":30000,`
+		case p.Offset == exiftest.NoOffset:
+			want += `,"taken":{"local":"` + p.Local + `","source":"exif"}}`
+		default:
+			want += fmt.Sprintf(`,"taken":{"local":"%s","offset":%d,"source":"exif"}}`, p.Local, p.Offset)
+		}
+		if !bytes.Contains(files["photos.txt"].Data, []byte(want)) {
+			t.Errorf("the transcript lacks %s", want)
+		}
+	}
 }
 
 // TestTranscriptsAtCopy replays testdata at the replica of an enrolled edge.

@@ -447,6 +447,9 @@ var pictures = func() map[string][]byte {
 	p["day.png"] = exiftest.PNG(p["blue.png"], exiftest.Chunk("iTXt", append([]byte("XML:com.adobe.xmp\x00\x00\x00\x00\x00"),
 		exiftest.XMP("photoshop:DateCreated", "1935-05-04")...)))
 	p["undated.png"] = exiftest.PNG(p["half.png"], exiftest.Chunk("eXIf", exiftest.EXIF(binary.LittleEndian, exiftest.Tags{Original: "0000:00:00 00:00:00"})))
+	for _, photo := range exiftest.Photos() {
+		p["photos/"+photo.Name] = photo.File
+	}
 	p["huge.png"] = bytes.Clone(p["red.png"])
 	binary.BigEndian.PutUint32(p["huge.png"][16:], 65535)
 	binary.BigEndian.PutUint32(p["huge.png"][20:], 65535)

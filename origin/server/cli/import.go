@@ -23,6 +23,7 @@ type importFlags struct {
 	parallel int
 	folders  bool
 	hidden   bool
+	noPlaces bool
 	noWait   bool
 	asJSON   bool
 	quiet    bool
@@ -48,6 +49,9 @@ its concepts, models and workflows.
            (separated by semicolons), lat, lon, and metadata.NAME for members of the metadata.
            Numbers, true and false are read as such, everything else as text.
   .zip     a zipped folder
+
+An input gets the location that the EXIF or XMP of its file has, unless the list has one or
+--no-location is given. An export keeps its own locations. The date of a file is always read.
 
 Files and folders that cannot be read are named, and all others are imported. Sidecars (.xmp,
 .aae, .json), thumbnails of a NAS, hidden files, files of operating systems and files of unknown
@@ -78,6 +82,7 @@ error; 3 some inputs failed, or some files could not be read.` + targetHelp,
 	flags.IntVar(&f.parallel, "parallel", 0, "parallel `calls` (default: 2; 1 for an export, to keep the order)")
 	flags.BoolVar(&f.folders, "label-by-folder", false, "use the top-level folder name as a label")
 	flags.BoolVar(&f.hidden, "hidden", false, "import hidden files, too")
+	flags.BoolVar(&f.noPlaces, "no-location", false, "do not read locations from the files of pictures")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait for the server's downloads")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
@@ -145,7 +150,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *server.Env
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	im := newImporter(s, source, total)
-	im.keepPaths = !isExport
+	im.keepPaths, im.readPlaces = !isExport, !isExport && !f.noPlaces
 	if isExport {
 		im.parallel = 1
 	}

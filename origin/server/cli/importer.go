@@ -30,13 +30,14 @@ const (
 //
 // The importer asks the application for its existing inputs, so it stores nothing between runs.
 type importer struct {
-	session   Session
-	source    *collection.Source
-	parallel  int
-	total     int               // number of inputs in the source
-	keepPaths bool              // metadata get the paths of files
-	taken     map[string]stored // known inputs of the application and of this import, by ID
-	allTaken  bool              // taken had all inputs of the application at the start
+	session    Session
+	source     *collection.Source
+	parallel   int
+	total      int               // number of inputs in the source
+	keepPaths  bool              // metadata get the paths of files
+	readPlaces bool              // inputs get the places of their files
+	taken      map[string]stored // known inputs of the application and of this import, by ID
+	allTaken   bool              // taken had all inputs of the application at the start
 
 	mu       sync.Mutex // guards the fields below
 	progress *Progress
@@ -232,6 +233,8 @@ func (im *importer) inputJSON(in *collection.Input, data []byte) ([]byte, error)
 	}
 	if in.Geo != nil {
 		d["geo"] = in.Geo
+	} else if im.readPlaces {
+		image["read_exif"] = true
 	}
 	metadata := in.Metadata
 	if im.keepPaths && in.Path != "" {

@@ -85,6 +85,24 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// TestPhotos reads photos with dates of every kind in several zones of the host.
+func TestPhotos(t *testing.T) {
+	local := time.Local
+	defer func() { time.Local = local }()
+	for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 14*3600), time.FixedZone("west", -12*3600)} {
+		time.Local = zone
+		for _, p := range exiftest.Photos() {
+			want := p.Local
+			if p.Offset != exiftest.NoOffset {
+				want += fmt.Sprintf(" %+d", p.Offset)
+			}
+			if got := text(exif.Read(p.File).Taken); got != want {
+				t.Errorf("%s in %v: date %q, want %q", p.Name, zone, got, want)
+			}
+		}
+	}
+}
+
 // TestFormats checks the date and the place in each format.
 func TestFormats(t *testing.T) {
 	tags := exiftest.Tags{Original: "2019:07:21 23:06:38", OriginalOffset: "-09:00", Changed: "2022:01:01 00:00:00", Place: []float64{47.5, -12.25}}
