@@ -47,8 +47,11 @@ its concepts, models and workflows.
               "metadata":{"shelf":7},"geo":{"longitude":11.6,"latitude":48.1},"crop":[0,0,1,0.5]}
   .csv     a header and one row per input; columns are id, url or path, concepts and not_concepts
            (separated by semicolons), lat, lon, and metadata.NAME for members of the metadata.
-           Numbers, true and false are read as such, everything else as text.
+           Numbers, true and false are read as such, everything else as text. Commas, semicolons
+           or tabs separate the cells. Where commas do not, lat and lon may have decimal commas.
   .zip     a zipped folder
+
+Lists are UTF-8, or UTF-16 with a byte order mark. They may also be named .ndjson and .tsv.
 
 An input gets the location that the EXIF or XMP of its file has, unless the list has one or
 --no-location is given. An export keeps its own locations. The date of a file is always read.

@@ -30,6 +30,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -108,7 +109,7 @@ type Options struct {
 func Open(files Files, name string, o Options) (*Source, error) {
 	s := &Source{files: files, manifest: name, options: o}
 	if name != "" {
-		if !strings.EqualFold(path.Ext(name), ".jsonl") && !strings.EqualFold(path.Ext(name), ".csv") {
+		if !slices.Contains(listEndings, strings.ToLower(path.Ext(name))) {
 			return nil, fmt.Errorf("%s: %w: expected a folder, or a .jsonl, .csv or .zip file", name, ErrFormat)
 		}
 		return s, nil
@@ -148,7 +149,7 @@ func (s *Source) Inputs(yield func(Input) error) error {
 		return err
 	}
 	read := readLines
-	if strings.EqualFold(path.Ext(s.manifest), ".csv") {
+	if isTable(s.manifest) {
 		read = readTable
 	}
 	return errors.Join(read(f, path.Base(s.manifest), yieldNamed), f.Close())

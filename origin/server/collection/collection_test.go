@@ -3,6 +3,7 @@ package collection
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -164,6 +166,51 @@ func TestTable(t *testing.T) {
 	for i, line := range []int{4, 5, 6, 7, 8} {
 		if got := in[2+i]; got.Err == nil || got.Path == "" && got.Name != fmt.Sprintf("t.csv:%d", line) {
 			t.Errorf("row %d = %+v, want an error", line, got)
+		}
+	}
+}
+
+// utf16File returns a text in UTF-16 with a byte order mark.
+func utf16File(order binary.AppendByteOrder, text string) (b []byte) {
+	for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return b
+}
+
+// TestSpreadsheets reads tables and lines as spreadsheets and editors write them: with semicolons or tabs, decimal commas, byte order marks and
+// in UTF-16.
+func TestSpreadsheets(t *testing.T) {
+	const semicolons = "id;path;concepts;lat;lon;metadata.note\r\na;a.jpg;\"cat;dog\";47,5;-12.25;\"Größe, 1,5\"\r\n"
+	tabs := strings.NewReplacer("\";", "\"\t", ";path", "\tpath", ";concepts", "\tconcepts", ";l", "\tl", ";m", "\tm", "a;a.jpg;", "a\ta.jpg\t", "5;", "5\t").Replace(semicolons)
+	commas := "id,path,concepts,lat,lon,metadata.note\na,a.jpg,cat;dog,47.5,-12.25,\"Größe, 1,5\"\n"
+	line := `{"id":"a","path":"a.jpg","concepts":["cat","dog"],"geo":{"geo_point":{"latitude":47.5,"longitude":-12.25}},"metadata":{"note":"Größe, 1,5"}}`
+	for name, list := range map[string][]byte{
+		"semicolons.csv": []byte(semicolons), "tabs.tsv": []byte(tabs), "tabs.csv": []byte(tabs), "commas.csv": []byte(commas),
+		"mark.csv": []byte("\ufeff" + semicolons), "mark.jsonl": []byte("\ufeff" + line), "LINES.NDJSON": []byte(line + "\r\n"),
+		"little.csv": utf16File(binary.LittleEndian, semicolons), "big.csv": utf16File(binary.BigEndian, commas), "little.tsv": utf16File(binary.LittleEndian, tabs),
+		"little.jsonl": utf16File(binary.LittleEndian, line+"\r\n"),
+	} {
+		s := open(t, fstest.MapFS{name: {Data: list}, "a.jpg": {Data: []byte("picture")}}, name, Options{})
+		in := all(t, s)
+		if len(in) != 1 || in[0].Err != nil {
+			t.Errorf("%s: %+v", name, in)
+			continue
+		}
+		want := []Concept{{ID: "cat"}, {ID: "dog"}}
+		if in[0].ID != "a" || in[0].Path != "a.jpg" || !slices.Equal(in[0].Concepts, want) ||
+			string(in[0].Geo) != `{"geo_point":{"latitude":47.5,"longitude":-12.25}}` || string(in[0].Metadata) != `{"note":"Größe, 1,5"}` {
+			t.Errorf("%s: %s %s %+v", name, in[0].Geo, in[0].Metadata, in[0])
+		}
+	}
+	for name, list := range map[string]string{
+		"decimal comma between commas": "path,lat,lon\na.jpg,\"47,5\",1\n",
+		"two commas":                   "path;lat;lon\na.jpg;1,047,5;1\n",
+		"comma and point":              "path;lat;lon\na.jpg;1,047.5;1\n",
+		"Windows-1252":                 "path;concepts\na.jpg;Stra\xdfe\n",
+	} {
+		if in := all(t, open(t, fstest.MapFS{"a.csv": {Data: []byte(list)}}, "a.csv", Options{})); len(in) != 1 || in[0].Err == nil {
+			t.Errorf("%s: %+v", name, in)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/sightline-dev/sightline/core/blob"
 )
@@ -17,7 +18,7 @@ const maxLine = 32 << 20
 
 // lines calls yield with every non-blank line and its number, counted from 1.
 func lines(r io.Reader, yield func(n int, line []byte) error) error {
-	s := bufio.NewScanner(r)
+	s := bufio.NewScanner(decoded(r))
 	s.Buffer(nil, maxLine)
 	n := 1
 	for ; s.Scan(); n++ {
@@ -122,6 +123,9 @@ func readLines(r io.Reader, name string, yield func(Input) error) error {
 }
 
 func parseLine(line []byte) (Input, error) {
+	if !utf8.Valid(line) {
+		return Input{}, errNotUTF8
+	}
 	var rec record
 	if err := json.Unmarshal(line, &rec); err != nil {
 		return Input{}, err

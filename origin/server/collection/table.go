@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // column sets an input's data from a cell of one column.
@@ -17,6 +18,7 @@ type column func(in *row, cell string) error
 // row is an input while its row is read.
 type row struct {
 	Input
+	separator rune // that of the table's cells
 	lat, lon string
 	meta     map[string]any
 }
@@ -86,8 +88,10 @@ func scalar(cell string) any {
 
 // readTable reads inputs from the rows of a table with a header.
 func readTable(r io.Reader, name string, yield func(Input) error) error {
-	table := csv.NewReader(skipMark(r))
+	text := bufio.NewReaderSize(decoded(r), maxHeader)
+	table := csv.NewReader(text)
 	table.FieldsPerRecord = -1
+	table.Comma = separator(text)
 	header, err := table.Read()
 	if err != nil {
 		return fmt.Errorf("%s: header: %w: %w", name, ErrFormat, err)
@@ -110,7 +114,7 @@ func readTable(r io.Reader, name string, yield func(Input) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		in := row{}
+		in := row{separator: table.Comma}
 		if err == nil {
 			err = in.fill(set, cells)
 		}
@@ -140,6 +144,9 @@ func (in *row) fill(set []column, cells []string) error {
 		if cell = strings.TrimSpace(cell); cell == "" {
 			continue
 		}
+		if !utf8.ValidString(cell) {
+			return errNotUTF8
+		}
 		if err := set[i](in, cell); err != nil {
 			return err
 		}
@@ -154,8 +161,8 @@ func (in *row) fill(set []column, cells []string) error {
 		return errors.New("lat and lon must be set together")
 	}
 	if in.lat != "" {
-		lat, err1 := strconv.ParseFloat(in.lat, 64)
-		lon, err2 := strconv.ParseFloat(in.lon, 64)
+		lat, err1 := in.degrees(in.lat)
+		lon, err2 := in.degrees(in.lon)
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
@@ -171,11 +178,10 @@ func (in *row) fill(set []column, cells []string) error {
 	return nil
 }
 
-// skipMark skips the byte order mark that spreadsheets write first.
-func skipMark(r io.Reader) io.Reader {
-	b := bufio.NewReader(r)
-	if start, _ := b.Peek(3); string(start) == "\xef\xbb\xbf" { // reading the rest returns the error again
-		_, _ = b.Discard(3)
+// degrees reads a number of a place. It may have a decimal comma where commas do not separate cells.
+func (in *row) degrees(cell string) (float64, error) {
+	if in.separator != ',' && !strings.Contains(cell, ".") {
+		cell = strings.Replace(cell, ",", ".", 1)
 	}
-	return b
+	return strconv.ParseFloat(cell, 64)
 }

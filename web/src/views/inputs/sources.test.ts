@@ -79,6 +79,52 @@ test('rows of a table are inputs, with columns as the import of the command line
   ]);
 });
 
+test('spreadsheets write semicolons, tabs, decimal commas, byte order marks and UTF-16', async () => {
+  const cells = ['id', 'url', 'concepts', 'lat', 'lon', 'metadata.note'];
+  const values = ['a', 'https://x/a.jpg', '"cat;dog"', '47,5', '-12.25', '"Größe, 1,5"'];
+  const table = (separator: string) => `${cells.join(separator)}\r\n${values.join(separator)}\r\n`;
+  const utf16 = (text: string, littleEndian: boolean) => {
+    const view = new DataView(new ArrayBuffer(2 * text.length + 2));
+    for (const [i, unit] of [...`\ufeff${text}`].entries()) view.setUint16(2 * i, unit.charCodeAt(0), littleEndian);
+    return new Uint8Array(view.buffer);
+  };
+  const lists = [
+    file('semicolons.csv', table(';')),
+    file('mark.csv', `\ufeff${table(';')}`),
+    file('tabs.tsv', table('\t')),
+    file('commas.csv', table(',').replace('47,5', '47.5')),
+    file('little.csv', utf16(table(';'), true)),
+    file('big.csv', utf16(table('\t'), false)),
+    file(
+      'mark.jsonl',
+      '\ufeff{"id":"a","url":"https://x/a.jpg","concepts":["cat","dog"],"geo":{"latitude":47.5,"longitude":-12.25},"metadata":{"note":"Größe, 1,5"}}',
+    ),
+  ];
+  for (const list of lists)
+    assert.deepEqual(
+      await all(list),
+      [
+        {
+          name: 'https://x/a.jpg',
+          id: 'a',
+          url: 'https://x/a.jpg',
+          concepts: [
+            { id: 'cat', value: 1 },
+            { id: 'dog', value: 1 },
+          ],
+          metadata: { note: 'Größe, 1,5' },
+          geo: { geo_point: { latitude: 47.5, longitude: -12.25 } },
+        },
+      ],
+      list.path,
+    );
+  const bad = [
+    file('comma.csv', 'url,lat,lon\nhttps://x/a.jpg,"47,5",1\n'),
+    file('windows.csv', new Uint8Array([...strToU8('url;concepts\nhttps://x/a.jpg;Stra'), 0xdf, 0x65])),
+  ];
+  for (const list of bad) assert.ok((await all(list))[0]?.problem, list.path);
+});
+
 test('an archive is a folder, packed; a text is addresses', async () => {
   const packed = zipSync({
     'p/1.jpg': strToU8('one'),

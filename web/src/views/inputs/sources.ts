@@ -3,6 +3,7 @@
 import { isPicture } from '../../pictureFiles';
 import { fetchSample, parseSamples } from '../look/pictures';
 import type { Input } from './calls';
+import { degrees, separatorOf, textOf } from './lists';
 
 /** One picture to add: its bytes or its URL, and its data. */
 export interface Source {
@@ -62,7 +63,13 @@ export async function* read(
   { path, file }: FoundFile,
   find: (path: string) => File | undefined,
 ): AsyncGenerator<Source> {
-  const text = (await file.text()).replace(/^\ufeff/, '');
+  let text: string;
+  try {
+    text = await textOf(file);
+  } catch (failure) {
+    yield { name: path, problem: (failure as Error).message };
+    return;
+  }
   if (/\.(jsonl|ndjson)$/i.test(path)) yield* lines(text, path, find);
   else if (/\.(csv|tsv)$/i.test(path)) yield* rows(text, path, find);
   else yield* addresses(text);
@@ -125,15 +132,17 @@ function decode(base64: string): Blob {
 
 async function* rows(text: string, path: string, find: (path: string) => File | undefined): AsyncGenerator<Source> {
   const { default: Papa } = await import('papaparse');
+  const separator = separatorOf(text);
   const { data } = Papa.parse<Record<string, string>>(text, {
     header: true,
     skipEmptyLines: 'greedy',
+    delimiter: separator,
     transformHeader: (h) => h.trim(),
   });
   for (const [n, row] of data.entries()) {
     const name = `${path}:${n + 2}`;
     try {
-      yield sourceOf(flat(row), name, find);
+      yield sourceOf(flat(row, separator), name, find);
     } catch (failure) {
       yield { name, problem: (failure as Error).message };
     }
@@ -141,7 +150,7 @@ async function* rows(text: string, path: string, find: (path: string) => File | 
 }
 
 /** Converts a row of a table into the flat form of a JSON line. */
-function flat(row: Record<string, string>): Json {
+function flat(row: Record<string, string>, separator: string): Json {
   const entry: Json = {};
   const split = (cell: string) =>
     cell
@@ -156,7 +165,8 @@ function flat(row: Record<string, string>): Json {
     else if (['id', 'url', 'path'].includes(key)) entry[key] = cell;
   }
   const [latitude, longitude] = [row.lat, row.lon];
-  if (latitude && longitude) entry.geo = { latitude: Number(latitude), longitude: Number(longitude) };
+  if (latitude && longitude)
+    entry.geo = { latitude: degrees(latitude, separator), longitude: degrees(longitude, separator) };
   return entry;
 }
 
