@@ -32,7 +32,7 @@ type Listing struct {
 
 // Follower is a file system with symbolic links.
 type Follower interface {
-	// Follow returns the path of what a link leads to, without links in it. If the path is not below the root, it returns an error.
+	// Follow returns the path of the target of a link, without links in it. If the path is not below the root, it returns an error.
 	Follow(name string) (string, error)
 }
 

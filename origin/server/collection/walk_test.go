@@ -206,32 +206,35 @@ func zipOf(t *testing.T, entries []zipEntry) fs.FS {
 	return OpenZip(z)
 }
 
+// zipCases are entries with their names after reading. want has the error after the name, and is "" for an entry that is not a file.
+var zipCases = []struct {
+	entry zipEntry
+	want  string
+}{
+	{zipEntry{name: "Sommer/M\x81nchen.jpg"}, "Sommer/München.jpg"},
+	{zipEntry{name: "Sommer/M\x81nchen.jpg", madeBy: madeByUnix}, "Sommer/München.jpg"},
+	{zipEntry{name: "\x80\xff\xe1.jpg"}, "Ç\u00a0ß.jpg"},
+	{zipEntry{name: "München.jpg", utf8: true}, "München.jpg"},
+	{zipEntry{name: "München.jpg", madeBy: madeByUnix}, "München.jpg"},
+	{zipEntry{name: "München.jpg", madeBy: madeByMac}, "München.jpg"},
+	{zipEntry{name: "München.jpg"}, "M├╝nchen.jpg"},
+	{zipEntry{name: "M\x81nchen.jpg", utf8: true}, `M\x81nchen.jpg`},
+	{zipEntry{name: "M_nchen.jpg", unicode: "München.jpg"}, "München.jpg"},
+	{zipEntry{name: "M\x81nchen.jpg", unicode: "Zürich.jpg", wrong: true}, "München.jpg"},
+	{zipEntry{name: "M\x81nchen.jpg", unicode: "\xff"}, "München.jpg"},
+	{zipEntry{name: `Fotos\Urlaub 2019\1.jpg`}, "Fotos/Urlaub 2019/1.jpg"},
+	{zipEntry{name: `C:\Users\me\1.jpg`}, "Users/me/1.jpg"},
+	{zipEntry{name: "d:/1.jpg"}, "1.jpg"},
+	{zipEntry{name: `\\server\share\1.jpg`}, "server/share/1.jpg"},
+	{zipEntry{name: "../../etc/./1.jpg"}, "etc/1.jpg"},
+	{zipEntry{name: "/abs//1.jpg"}, "abs/1.jpg"},
+	{zipEntry{name: "link.jpg", mode: fs.ModeSymlink | 0o777, madeBy: madeByUnix}, "link.jpg: " + errZipLink.Error()},
+	{zipEntry{name: "secret.jpg", secret: true}, "secret.jpg: " + errEncrypted.Error()},
+	{zipEntry{name: ".."}, ""},
+}
+
 func TestZipNames(t *testing.T) {
-	for _, tt := range []struct {
-		entry zipEntry
-		want  string
-	}{
-		{zipEntry{name: "Sommer/M\x81nchen.jpg"}, "Sommer/München.jpg"},
-		{zipEntry{name: "Sommer/M\x81nchen.jpg", madeBy: madeByUnix}, "Sommer/München.jpg"},
-		{zipEntry{name: "\x80\xff\xe1.jpg"}, "Ç\u00a0ß.jpg"},
-		{zipEntry{name: "München.jpg", utf8: true}, "München.jpg"},
-		{zipEntry{name: "München.jpg", madeBy: madeByUnix}, "München.jpg"},
-		{zipEntry{name: "München.jpg", madeBy: madeByMac}, "München.jpg"},
-		{zipEntry{name: "München.jpg"}, "M├╝nchen.jpg"},
-		{zipEntry{name: "M\x81nchen.jpg", utf8: true}, `M\x81nchen.jpg`},
-		{zipEntry{name: "M_nchen.jpg", unicode: "München.jpg"}, "München.jpg"},
-		{zipEntry{name: "M\x81nchen.jpg", unicode: "Zürich.jpg", wrong: true}, "München.jpg"},
-		{zipEntry{name: "M\x81nchen.jpg", unicode: "\xff"}, "München.jpg"},
-		{zipEntry{name: `Fotos\Urlaub 2019\1.jpg`}, "Fotos/Urlaub 2019/1.jpg"},
-		{zipEntry{name: `C:\Users\me\1.jpg`}, "Users/me/1.jpg"},
-		{zipEntry{name: "d:/1.jpg"}, "1.jpg"},
-		{zipEntry{name: `\\server\share\1.jpg`}, "server/share/1.jpg"},
-		{zipEntry{name: "../../etc/./1.jpg"}, "etc/1.jpg"},
-		{zipEntry{name: "/abs//1.jpg"}, "abs/1.jpg"},
-		{zipEntry{name: "link.jpg", mode: fs.ModeSymlink | 0o777, madeBy: madeByUnix}, "link.jpg: " + errZipLink.Error()},
-		{zipEntry{name: "secret.jpg", secret: true}, "secret.jpg: " + errEncrypted.Error()},
-		{zipEntry{name: ".."}, ""},
-	} {
+	for _, tt := range zipCases {
 		var want []string
 		if tt.want != "" {
 			want = []string{tt.want}
