@@ -24,17 +24,13 @@ type importFlags struct {
 	folders  bool
 	hidden   bool
 	noPlaces bool
+	sidecars bool
 	noWait   bool
 	asJSON   bool
 	quiet    bool
 }
 
-func newImport(env *server.Env) *cobra.Command {
-	var f importFlags
-	cmd := &cobra.Command{
-		Use:   "import DIR|FILE.jsonl|FILE.csv|FILE.zip",
-		Short: "Import pictures with labels and metadata",
-		Long: `Imports pictures from a folder, a .jsonl or .csv file, or a .zip of these. An export also brings
+const importHelp = `Imports pictures from a folder, a .jsonl or .csv file, or a .zip of these. An export also brings
 its concepts, models and workflows.
 
   DIR      all pictures below it, recognised by their content; the ID of each is its path below
@@ -60,6 +56,11 @@ Files and folders that cannot be read are named, and all others are imported. Si
 .aae, .json), thumbnails of a NAS, hidden files, files of operating systems and files of unknown
 formats are left out and counted. --hidden imports hidden files.
 
+--sidecars reads the XMP (IMG_1.xmp, IMG_1.jpg.xmp) and the JSON of Google Takeout
+(IMG_1.jpg.json, IMG_1.jpg.supplemental-metadata.json) next to a picture: keywords become labels,
+the date and the description the members "taken" and "description" of the metadata, the place
+the location. The date of Google's JSON is in UTC.
+
 Inputs without an ID get one derived from the source. Inputs whose ID already exists with the
 same picture are skipped, so you can rerun an import. If the ID belongs to another picture, the
 new one gets the ID, "~" and the first eight digits of its SHA-256. The metadata get the path of
@@ -68,7 +69,14 @@ URL; the command waits for these downloads unless --no-wait is given. Control ch
 names of an export's concepts and models become spaces.
 
 Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
-error; 3 some inputs failed, or some files could not be read.` + targetHelp,
+error; 3 some inputs failed, or some files could not be read.`
+
+func newImport(env *server.Env) *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import DIR|FILE.jsonl|FILE.csv|FILE.zip",
+		Short: "Import pictures with labels and metadata",
+		Long:  importHelp + targetHelp,
 		Example: `  {prog} import photos/ --data ./data
   {prog} import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
   {prog} import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
@@ -85,6 +93,7 @@ error; 3 some inputs failed, or some files could not be read.` + targetHelp,
 	flags.IntVar(&f.parallel, "parallel", 0, "parallel `calls` (default: 2; 1 for an export, to keep the order)")
 	flags.BoolVar(&f.folders, "label-by-folder", false, "use the top-level folder name as a label")
 	flags.BoolVar(&f.hidden, "hidden", false, "import hidden files, too")
+	flags.BoolVar(&f.sidecars, "sidecars", false, "read dates, places, descriptions and keywords from .xmp and .json files")
 	flags.BoolVar(&f.noPlaces, "no-location", false, "do not read locations from the files of pictures")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait for the server's downloads")
 	flags.BoolVar(&f.asJSON, "json", false, "print the summary as a JSON object")
@@ -134,7 +143,7 @@ func openSource(name string, o collection.Options) (s *collection.Source, done f
 }
 
 func runImport(ctx context.Context, f *importFlags, name string, env *server.Env) (err error) {
-	source, done, err := openSource(name, collection.Options{FolderConcepts: f.folders, Hidden: f.hidden})
+	source, done, err := openSource(name, collection.Options{FolderConcepts: f.folders, Hidden: f.hidden, Sidecars: f.sidecars, NoPlaces: f.noPlaces})
 	if err != nil {
 		return err
 	}

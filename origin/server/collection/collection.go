@@ -103,6 +103,8 @@ type Source struct {
 type Options struct {
 	FolderConcepts bool // the first folder below the source names a concept of the pictures in it
 	Hidden         bool // hidden files are not left out
+	Sidecars       bool // XMP and the JSON of Google Takeout next to a picture count
+	NoPlaces       bool // sidecars give no place
 }
 
 // Open detects the format of files. name is the path of a manifest in files. If name is empty, Open looks for one.
@@ -172,6 +174,9 @@ func (s *Source) folder(yield func(Input) error) error {
 		}
 		if first, _, ok := strings.Cut(in.Name, "/"); ok && s.options.FolderConcepts {
 			in.Concepts = []Concept{{ID: first}}
+		}
+		if said := s.listing.Sidecars[found.Name]; said != nil && found.Err == nil {
+			in.Err = said.fill(&in, s.options)
 		}
 		if err := yield(in); err != nil {
 			return err

@@ -2,6 +2,7 @@ package collection
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -13,7 +14,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
@@ -28,15 +32,26 @@ type Sidecar struct {
 	Place       exif.Place
 }
 
-// metadata returns the date and the description as metadata, or nil if there are none.
-func (s *Sidecar) metadata() (json.RawMessage, error) {
-	if s.Taken == "" && s.Description == "" {
-		return nil, nil
+// fill adds what the sidecars of a picture say to its input.
+func (s *Sidecar) fill(in *Input, o Options) (err error) {
+	for _, keyword := range s.Keywords {
+		if c := (Concept{ID: keyword}); !slices.Contains(in.Concepts, c) {
+			in.Concepts = append(in.Concepts, c)
+		}
 	}
-	return Marshal(struct {
+	if s.Place != (exif.Place{}) && !o.NoPlaces {
+		if in.Geo, err = geoPoint(s.Place.Latitude, s.Place.Longitude); err != nil {
+			return err
+		}
+	}
+	if s.Taken == "" && s.Description == "" {
+		return nil
+	}
+	in.Metadata, err = Marshal(struct {
 		Taken       string `json:"taken,omitempty"`
 		Description string `json:"description,omitempty"`
 	}{s.Taken, s.Description})
+	return err
 }
 
 // add fills the gaps of s with what another sidecar says.
@@ -55,6 +70,61 @@ func (s *Sidecar) add(other Sidecar) {
 			s.Keywords = append(s.Keywords, keyword)
 		}
 	}
+}
+
+// isRead reports whether this package reads a sidecar with this name.
+func isRead(name string) bool {
+	ending := strings.ToLower(path.Ext(name))
+	return ending == ".xmp" || ending == ".json"
+}
+
+// attach reads the sidecars whose names are those of pictures. XMP wins over JSON. An edited copy of Google's has what its original has. A
+// sidecar that cannot be read is listed; the others are left out.
+func (w *walk) attach() {
+	w.Sidecars = map[string]*Sidecar{}
+	n := newNeighbours(w.Found)
+	slices.SortFunc(w.beside, func(a, b Found) int {
+		return cmp.Or(strings.Compare(strings.ToLower(path.Ext(b.Name)), strings.ToLower(path.Ext(a.Name))), strings.Compare(a.Name, b.Name))
+	})
+	for _, file := range w.beside {
+		pictures := n.of(file.Name)
+		if pictures == nil {
+			w.LeftOut[Sidecars]++
+			continue
+		}
+		said, err := readSidecar(w.files.FS, file.Path)
+		if err != nil {
+			w.Found = append(w.Found, Found{Name: file.Name, Err: err})
+			continue
+		}
+		for _, picture := range pictures {
+			if w.Sidecars[picture] == nil {
+				w.Sidecars[picture] = &Sidecar{}
+			}
+			w.Sidecars[picture].add(said)
+		}
+	}
+	for _, picture := range n.names {
+		ending := path.Ext(picture)
+		if original, ok := strings.CutSuffix(strings.TrimSuffix(picture, ending), "-edited"); ok && w.Sidecars[picture] == nil {
+			w.Sidecars[picture] = w.Sidecars[original+ending]
+		}
+	}
+}
+
+// keywordID returns a keyword as the id of a concept: without control characters, and cut to the length of an id.
+func keywordID(keyword string) string {
+	keyword = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(keyword, ""))
+	for len(keyword) > form.MaxIDBytes {
+		_, n := utf8.DecodeLastRuneInString(keyword)
+		keyword = keyword[:len(keyword)-n]
+	}
+	return strings.TrimSpace(keyword)
 }
 
 // readSidecar reads a sidecar by the ending of its name.
@@ -106,7 +176,7 @@ func parseXMP(b []byte) (s Sidecar, err error) {
 			switch text = strings.TrimSpace(text); {
 			case text == "":
 			case property == "subject":
-				s.add(Sidecar{Keywords: []string{text}})
+				s.add(Sidecar{Keywords: []string{keywordID(text)}})
 			case s.Description == "":
 				s.Description = text
 			}
@@ -173,6 +243,9 @@ type neighbours struct {
 func newNeighbours(pictures []Found) *neighbours {
 	n := &neighbours{byName: map[string][]string{}, byStem: map[string][]string{}}
 	for _, p := range pictures {
+		if p.Err != nil {
+			continue
+		}
 		lower := strings.ToLower(p.Name)
 		n.names = append(n.names, p.Name)
 		n.byName[lower] = append(n.byName[lower], p.Name)

@@ -85,3 +85,47 @@ func TestSidecarContents(t *testing.T) {
 		}
 	}
 }
+
+// TestSidecars reads a folder with sidecars, with and without them. A sidecar that cannot be read is named, and its picture is read.
+func TestSidecars(t *testing.T) {
+	picture := &fstest.MapFile{Data: []byte("picture")}
+	files := fstest.MapFS{
+		"bird/a.jpg": picture, "bird/a.xmp": {Data: []byte(xmpSidecar)}, "bird/a.jpg.json": {Data: []byte(`{"description":"another","photoTakenTime":{"timestamp":"0"}}`)},
+		"b.jpg": picture, "b-edited.jpg": picture, "b.jpg.supplemental-meta.json": {Data: []byte(`{"description":"b","photoTakenTime":{"timestamp":"0"}}`)},
+		"c.jpg": picture, "c.jpg.xmp": {Data: []byte("<x>")},
+		"metadata.json": {Data: []byte("{}")}, "d.aae": {Data: []byte("x")},
+	}
+	type seen struct{ Concepts, Metadata, Geo, Err string }
+	read := func(o Options) (map[string]seen, int) {
+		s := open(t, files, "", o)
+		got := map[string]seen{}
+		for _, in := range all(t, s) {
+			var ids []string
+			for _, c := range in.Concepts {
+				ids = append(ids, c.ID)
+			}
+			one := seen{Concepts: strings.Join(ids, " "), Metadata: string(in.Metadata), Geo: string(in.Geo)}
+			if in.Err != nil {
+				one.Err = in.Err.Error()
+			}
+			got[in.Name] = one
+		}
+		return got, s.LeftOut()[Sidecars]
+	}
+	none := map[string]seen{"bird/a.jpg": {}, "b.jpg": {}, "b-edited.jpg": {}, "c.jpg": {}}
+	got, leftOut := read(Options{})
+	if d := cmp.Diff(none, got); d != "" || leftOut != 6 {
+		t.Errorf("%d left out (-want +got):\n%s", leftOut, d)
+	}
+	b := seen{Metadata: `{"taken":"1970-01-01T00:00:00+00:00","description":"b"}`}
+	want := map[string]seen{
+		"bird/a.jpg": {Concepts: "bird sea", Metadata: `{"taken":"2019-07-21T23:06:38-09:00","description":"A boat & a bird"}`, Geo: `{"geo_point":{"latitude":47.5,"longitude":-12.25}}`},
+		"b.jpg":      b, "b-edited.jpg": b, "c.jpg": {}, "c.jpg.xmp": {Err: "XMP: XML syntax error on line 1: unexpected EOF"},
+	}
+	if got, leftOut = read(Options{Sidecars: true, FolderConcepts: true}); !cmp.Equal(want, got) || leftOut != 2 {
+		t.Errorf("%d left out (-want +got):\n%s", leftOut, cmp.Diff(want, got))
+	}
+	if got, _ = read(Options{Sidecars: true, NoPlaces: true}); got["bird/a.jpg"].Geo != "" || got["bird/a.jpg"].Concepts != "bird sea" {
+		t.Errorf("without places: %+v", got["bird/a.jpg"])
+	}
+}

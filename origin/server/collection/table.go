@@ -19,8 +19,8 @@ type column func(in *row, cell string) error
 type row struct {
 	Input
 	separator rune // that of the table's cells
-	lat, lon string
-	meta     map[string]any
+	lat, lon  string
+	meta      map[string]any
 }
 
 // columns maps the fixed column names to their columns.
@@ -166,11 +166,9 @@ func (in *row) fill(set []column, cells []string) error {
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		geo, err := json.Marshal(map[string]any{"geo_point": map[string]any{"longitude": lon, "latitude": lat}})
-		if err != nil {
-			return err // NaN or infinity
+		if in.Geo, err1 = geoPoint(lat, lon); err1 != nil {
+			return err1
 		}
-		in.Geo = geo
 	}
 	if in.URL == "" && in.Path == "" {
 		return errors.New("url or path is required")
@@ -184,4 +182,9 @@ func (in *row) degrees(cell string) (float64, error) {
 		cell = strings.Replace(cell, ",", ".", 1)
 	}
 	return strconv.ParseFloat(cell, 64)
+}
+
+// geoPoint returns a place as in /v2. It returns an error for NaN and infinity.
+func geoPoint(latitude, longitude float64) (json.RawMessage, error) {
+	return json.Marshal(map[string]any{"geo_point": map[string]any{"longitude": longitude, "latitude": latitude}})
 }

@@ -26,8 +26,9 @@ type Found struct {
 
 // Listing is the result of a walk.
 type Listing struct {
-	Found   []Found        // pictures, videos, and files and folders that cannot be read, in the order of their names
-	LeftOut map[Reason]int // number of files that were left out on purpose
+	Found    []Found             // pictures, videos, and files and folders that cannot be read, in the order of their names
+	LeftOut  map[Reason]int      // number of files that were left out on purpose
+	Sidecars map[string]*Sidecar // what sidecars say, by the name of the picture; only with Options.Sidecars
 }
 
 // Follower is a file system with symbolic links.
@@ -52,6 +53,7 @@ type walk struct {
 	files   *Files
 	options *Options
 	links   []Found
+	beside  []Found         // sidecars
 	seen    map[string]bool // paths of folders, and of files behind links
 }
 
@@ -69,6 +71,9 @@ func Walk(files Files, o Options) *Listing {
 		if err := w.follow(link); err != nil {
 			w.fail(link.Name, err)
 		}
+	}
+	if o.Sidecars {
+		w.attach()
 	}
 	slices.SortFunc(w.Found, func(a, b Found) int { return strings.Compare(a.Name, b.Name) })
 	return &w.Listing
@@ -112,6 +117,10 @@ func (w *walk) dir(name, path string) {
 // file lists a file if it is a picture or a video.
 func (w *walk) file(name, path string) {
 	if reason := w.options.reasonFor(name); reason != "" {
+		if reason == Sidecars && w.options.Sidecars && isRead(name) {
+			w.beside = append(w.beside, Found{Name: name, Path: path})
+			return
+		}
 		w.LeftOut[reason]++
 		return
 	}
