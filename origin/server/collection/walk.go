@@ -153,6 +153,10 @@ func (w *walk) follow(link Found) error {
 	if err != nil {
 		return err
 	}
+	if reason := (&Options{Hidden: true}).reasonFor(target); reason != "" { // a link may lead to a hidden file, as those of git-annex do
+		w.LeftOut[reason]++
+		return nil
+	}
 	folder, base := ".", target
 	if i := strings.LastIndexByte(target, '/'); i >= 0 {
 		folder, base = target[:i], target[i+1:]

@@ -69,7 +69,7 @@ func walkFolder(t *testing.T, dir string, o Options) *Listing {
 func TestWalkContinues(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	writeTree(t, outside, "far.jpg")
-	writeTree(t, dir, "a.jpg", "latin1-caf\xe9.jpg", "\xff\xfe/\xe9.jpg", "z/last.jpg", ".store/1/key.jpg", ".store/2/x.jpg", ".one.jpg", "loop/b.jpg")
+	writeTree(t, dir, "a.jpg", "latin1-caf\xe9.jpg", "\xff\xfe/\xe9.jpg", "z/last.jpg", ".store/1/key.jpg", ".store/2/x.jpg", ".one.jpg", "loop/b.jpg", "@eaDir/t.jpg")
 	if err := os.WriteFile(filepath.Join(dir, "empty.JPG"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,7 @@ func TestWalkContinues(t *testing.T) {
 		"out":             outside,
 		".hidden-link":    "a.jpg",
 		"link.xmp":        "a.jpg",
+		"thumbnails":      "@eaDir",
 	} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -106,7 +107,7 @@ func TestWalkContinues(t *testing.T) {
 		"z/last.jpg", "z/to-a.jpg: " + errRepeat.Error(),
 		`\xff\xfe/\xe9.jpg`,
 	})
-	if want := map[Reason]int{Hidden: 4, Sidecars: 1}; !maps.Equal(got.LeftOut, want) {
+	if want := map[Reason]int{Hidden: 4, Sidecars: 1, Thumbnails: 2}; !maps.Equal(got.LeftOut, want) {
 		t.Errorf("left out %v, want %v", got.LeftOut, want)
 	}
 }

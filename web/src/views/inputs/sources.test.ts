@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { Failure } from '../../console';
@@ -250,4 +251,24 @@ test('the samples bring whose they are and where they lie, and end where one is 
     (failure) => failure instanceof Failure && failure.status === 0,
   );
   assert.equal(result.length, 2);
+});
+
+test('the archives of the field test are read', async (t) => {
+  const field = '../../shared/field/import';
+  if (!existsSync(field)) return t.skip('its files are not here');
+  const expected = {
+    'windows-cp437.zip': ['Sommer/München Olympiastadion.jpg', 'Sommer/second picture in it.jpg'],
+    'backslash.zip': ['Fotos/Urlaub 2019/first-picture.jpg', 'second-picture-of-three.jpg'],
+    'same-name-twice.zip': ['pictures/IMG_0001-copy.jpg', 'pictures/IMG_0001-copy.jpg'],
+    'two-cameras.zip': ['camera A/IMG_0001.JPG', 'camera B/IMG_0001.JPG'],
+    'BMW service history.txt': [],
+  };
+  for (const [name, want] of Object.entries(expected)) {
+    const result = await all(file(name, new Uint8Array(await readFile(`${field}/${name}`))));
+    assert.deepEqual(
+      result.flatMap((source) => (source.blob ? [source.name] : [])),
+      want,
+    );
+    assert.ok(result.every(({ problem, unread }) => problem === undefined && !unread));
+  }
 });
