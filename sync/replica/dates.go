@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -29,6 +30,11 @@ type dates struct {
 	lacking bool     // the origin has not read all dates yet
 	pauses  int      // looks that ended so
 	due     time.Duration
+}
+
+// hasDates reports whether an origin answers dates.
+func hasDates(o *wire.SessionReply) bool {
+	return slices.ContainsFunc(o.Links, func(l wire.Link) bool { return l.Name == wire.LinkDates })
 }
 
 // startDates asks for the next dates. It looks at some records in each step, because other lanes wait.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -143,8 +142,7 @@ func plain(secret []byte) bool {
 func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	l.succeeded()
 	m.origin.denied = ""
-	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
-	s.dates = slices.ContainsFunc(o.Links, func(l wire.Link) bool { return l.Name == wire.LinkDates })
+	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase, dates: hasDates(o)}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
 	}
