@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -43,6 +44,53 @@ func (r Reader) Taken(base [32]byte, in *Input) (t exif.Time, isDue bool, err er
 	}
 	x, err := decodeMade(v)
 	return x.Taken, x.Read < exif.Version, err
+}
+
+// DerivedNameBytes is the length of the name of a derived record in its application: picture, crop and base.
+const DerivedNameBytes = pictureBytes + len([32]byte{})
+
+// Undated returns the names of the derived records of older releases, whose dates are not read, among the next reads records. from is nil or
+// the result next of the last call. next is nil at the end.
+func (r Reader) Undated(from []byte, reads int) (names [][]byte, next []byte, err error) {
+	table := r.app.key(tableDerived, 0)
+	for key, value := range kv.Range(r.kv, append(bytes.Clone(table), from...), kv.After(table), &err) {
+		if name := key[len(table):]; reads == 0 {
+			next = bytes.Clone(name)
+			break
+		} else if x, err := decodeMade(value); err != nil {
+			return nil, nil, err
+		} else if x.Read < exif.Version && len(name) == DerivedNameBytes {
+			names = append(names, bytes.Clone(name))
+		}
+		reads--
+	}
+	return names, next, err
+}
+
+// TakenOf returns the time in the derived record with a name, and the exif.Version that has read it. It returns 0 without such a record.
+func (r Reader) TakenOf(name []byte) (t exif.Time, read uint32, err error) {
+	v, err := kv.Find(r.kv, append(r.app.key(tableDerived, len(name)), name...))
+	if v == nil || err != nil {
+		return exif.Time{}, 0, err
+	}
+	x, err := decodeMade(v)
+	return x.Taken, x.Read, err
+}
+
+// CarryTaken adds the time that another replica has read to the derived record with a name. It changes nothing if the record does not
+// exist, or has a date of the same or a later exif.Version.
+func CarryTaken(r kv.Reader, w kv.Writer, app AppID, name []byte, t exif.Time, read uint32) error {
+	key := append(app.key(tableDerived, len(name)), name...)
+	v, err := kv.Find(r, key)
+	if v == nil || err != nil {
+		return err
+	}
+	d, err := decodeDerivedData(bytes.Clone(v))
+	if err == nil && d.Read < read {
+		d.Read, d.Taken = read, t
+		w.Put(key, encodeDerivedData(nil, &d))
+	}
+	return err
 }
 
 // PutTaken adds the time that a picture's file has to the derived record of an input. It changes nothing if the record does not exist.

@@ -214,6 +214,20 @@ func TestStatusOnlyMovesOn(t *testing.T) {
 	w.check()
 }
 
+// TestReadEXIF: an input notes that it gets the place of its picture's file, once the rules for it are in force.
+func TestReadEXIF(t *testing.T) {
+	w := newWorld(t)
+	for at, id := range []string{"before", "after"} {
+		create := fetch(id, "http://x/"+id)
+		create.ReadEXIF = true
+		w.expect(fold.OK, 2, log.HLC(2*at+1), create)
+		if got := w.input(id).ReadEXIF; got != (id == "after") {
+			t.Errorf("%s the rules: %v", id, got)
+		}
+		w.expect(fold.OK, log.Origin, log.HLC(2*at+2), &log.Rules{Version: 2})
+	}
+}
+
 // TestUnreadIsRetried: a later download by the origin makes an input ready that ended as unread. No other operation does, and no other
 // result changes an input that has ended.
 func TestUnreadIsRetried(t *testing.T) {

@@ -7,6 +7,7 @@
 //	GET  snapshot[/HASH]     manifest, chunks
 //	GET  digest              nodes of the tree of digests
 //	POST back                entries that a restored log lost ──▶ the last one that it took back
+//	POST dates               dates of pictures, for derived records of an earlier release
 //	POST blobs/have          pictures and objects that the origin has, and partial uploads
 //	GET, HEAD, PUT blobs/HASH    a picture or an object, any part of it
 //	GET  keys                the app record

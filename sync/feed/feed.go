@@ -151,6 +151,7 @@ var routes = []route{
 	{"GET", "/snapshot", (*call).snapshot, sends},
 	{"GET", "/snapshot/", (*call).chunk, sends},
 	{"GET", "/digest", (*call).digest, sends},
+	{"POST", "/dates", (*call).dates, sends},
 	{"POST", "/blobs/have", (*call).have, receives},
 	{"GET", "/blobs/", (*call).blob, sends},
 	{"PUT", "/blobs/", (*call).upload, receives},

@@ -73,6 +73,7 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	}
 
 	r := w.join(w.App, w.Key)
+	base := apitest.Tiny(t).Base()
 	push := func(body func(h blob.Hash) log.Body) func(h blob.Hash) api.Response {
 		return func(h blob.Hash) api.Response {
 			m := r.push([]log.Op{{Dot: log.Dot{Site: r.site, Seq: r.seq + 1}, At: 1, Body: body(h)}})
@@ -85,6 +86,10 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	requests := map[string]func(h blob.Hash) api.Response{
 		"have": func(h blob.Hash) api.Response {
 			return r.ask("POST", "/v2/sync/blobs/have", (&wire.HaveRequest{App: w.App, Hashes: []blob.Hash{h}}).Encode())
+		},
+		"dates": func(h blob.Hash) api.Response {
+			names := slices.Concat(h[:], make([]byte, 16), base[:])
+			return r.ask("POST", "/v2/sync/dates", (&wire.DatesRequest{App: w.App, Names: names}).Encode())
 		},
 		"GET":            get("GET", "/v2/sync/blobs/"),
 		"HEAD":           get("HEAD", "/v2/sync/blobs/"),

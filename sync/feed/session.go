@@ -47,7 +47,7 @@ func (c *call) session() (api.Response, error) {
 	}
 	out := wire.SessionReply{
 		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.wireLimits(), Expires: wire.MillisOf(c.until),
-		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}},
+		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}, {Name: wire.LinkDates, Path: Prefix + "/dates"}},
 	}
 	if c.until.IsZero() {
 		out.Expires = 0

@@ -35,6 +35,7 @@ func putPersistedState(e *field.Encoder, x *persistedState) {
 	for i := range x.left {
 		e.Hash(5, x.left[i][:])
 	}
+	e.Uint(6, uint64(x.dated))
 }
 
 func getPersistedState(d *field.Decoder, x *persistedState) {
@@ -51,6 +52,8 @@ func getPersistedState(d *field.Decoder, x *persistedState) {
 		case 5:
 			x.left = append(x.left, log.Epoch{})
 			d.Hash(x.left[len(x.left)-1][:])
+		case 6:
+			x.dated = d.Uint32()
 		}
 	}
 }

@@ -111,11 +111,12 @@ const (
 	laneUpload
 	lanePush
 	laneAudit
+	laneDates
 	laneDownload
 	lanes
 )
 
-var laneNames = [lanes]string{"session", "back", "rebase", "ahead", "pull", "upload", "push", "audit", "download"}
+var laneNames = [lanes]string{"session", "back", "rebase", "ahead", "pull", "upload", "push", "audit", "dates", "download"}
 
 // Machine is one replica's side of the protocol. It is not safe for concurrent use.
 type Machine struct {
@@ -143,6 +144,7 @@ type Machine struct {
 	upload  upload
 	rebase  rebase
 	audit   audit
+	dates   dates
 	load    download
 	origin  originState
 	durable durableCursor
@@ -321,6 +323,8 @@ func (m *Machine) start(i int, l *lane) error {
 		return m.startPush(l)
 	case laneAudit:
 		return m.startAudit(l)
+	case laneDates:
+		return m.startDates(l)
 	}
 	return m.startDownload(l)
 }

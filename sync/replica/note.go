@@ -20,6 +20,8 @@ type persistedState struct {
 
 	left []log.Epoch `wire:"5"` // epochs of logs that the replica left for a newer one, oldest first; at most maxLeftEpochs
 
+	dated uint32 `wire:"6"` // exif.Version with which no derived record lacks a date
+
 	renewed string `wire:"4"` // time and description of the last restored older copy, here or at the origin, for people; empty: none
 }
 

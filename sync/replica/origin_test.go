@@ -61,6 +61,7 @@ type origin struct {
 	got      map[string]int // number of requests by name
 	putBytes int
 	sent     int // bytes in answers
+	dated bool // it answers dates
 }
 
 func newOrigin(t testing.TB, now func() time.Time) *origin {
@@ -176,6 +177,8 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		body, err = o.snapshot(rest, query)
 	case name == "digest":
 		body, err = o.digest(query)
+	case name == "dates":
+		body, err = o.dates(a.Body)
 	case name == "blobs" && rest == "have":
 		body, err = o.have(a.Body)
 	case name == "blobs" && a.Method == "PUT":
@@ -214,6 +217,9 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	at := s.Partitions[0]
 	now := wire.MillisOf(o.now())
 	out := wire.SessionReply{Protocol: 1, Fold: fold.Version, Now: now, Site: s.Site, Until: now + 1000*3600*24*30}
+	if o.dated {
+		out.Links = []wire.Link{{Name: wire.LinkDates, Path: "/v2/sync/dates"}}
+	}
 	if s.Site == 0 {
 		o.sites++
 		out.Site, out.Secret = o.sites, []byte(fmt.Sprintf("secret%d", o.sites))
@@ -247,6 +253,18 @@ func (o *origin) session(body []byte) ([]byte, error) {
 		g.Backup, g.BackupChain, g.Restored, err = o.part.Backup()
 	}
 	out.Grants = []wire.Grant{g}
+	return out.Encode(), err
+}
+
+// dates answers as package feed does.
+func (o *origin) dates(body []byte) ([]byte, error) {
+	m, err := wire.DecodeDatesRequest(body)
+	out := wire.Dates{}
+	for names := m.Names; len(names) > 0 && err == nil; names = names[catalog.DerivedNameBytes:] {
+		var d wire.Date
+		d.Taken, d.Read, err = catalog.Read(o.store, app).TakenOf(names[:catalog.DerivedNameBytes])
+		out.Dates = append(out.Dates, d)
+	}
 	return out.Encode(), err
 }
 

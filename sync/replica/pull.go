@@ -158,11 +158,9 @@ func (m *Machine) writeDerived() error {
 	if err := m.o.Store.Room(); err != nil {
 		return err
 	}
-	records, c := m.pull.records, m.p.Cursor()
+	records := m.pull.records
 	m.pull.records, m.pull.derived = kv.Batch{}, 0
-	_, err := m.p.Pull(context.Background(), partition.Run{
-		Epoch: m.session.epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, m.session.epoch), Attach: func(b *kv.Batch) { b.Append(&records) },
-	})
+	err := m.attach(&records)
 	if errors.Is(err, partition.ErrChain) {
 		m.diverged(&m.lane[lanePull], err)
 		return nil

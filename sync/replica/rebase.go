@@ -372,6 +372,9 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	m.push.accepted = max(m.push.accepted, confirmed)
 	m.lane[lanePull].succeeded()
 	m.load.rescan()
+	if err := m.forgetDates(); err != nil {
+		return err
+	}
 	l.succeeded()
 	m.lane[laneAhead].succeeded()
 	return m.sweep()

@@ -33,6 +33,7 @@ type session struct {
 	rebase bool   // the log does not continue from the cursor: a snapshot is needed
 	paused string // reason why pulling is not possible; empty: it is
 	drains bool   // the origin denies access, but still accepts operations of this replica
+	dates  bool   // the origin answers dates
 }
 
 // startSession requests a session if there is none or the current one is old.
@@ -112,7 +113,7 @@ func (m *Machine) lease(o *wire.SessionReply) error {
 		return fmt.Errorf("%w: malformed secret", errAnswer)
 	}
 	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secretOf(o.Site)) && (o.Site == m.p.Site() || m.p.Site() == 0) {
-		if err := m.writeNote(persistedState{secret: bytes.Clone(o.Secret), left: m.note.left, renewed: m.note.renewed}); err != nil {
+		if err := m.writeNote(persistedState{secret: bytes.Clone(o.Secret), left: m.note.left, renewed: m.note.renewed, dated: m.note.dated}); err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func plain(secret []byte) bool {
 func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	l.succeeded()
 	m.origin.denied = ""
-	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
+	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase, dates: hasDates(o)}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/core/train"
 )
 
@@ -278,7 +279,7 @@ var derivedOf = func() map[blob.Hash]catalog.DerivedData {
 		if err != nil {
 			panic(err)
 		}
-		out[picture(i)] = catalog.DerivedData{Embedding: data, Values: []float32{rng.Float32(), rng.Float32(), rng.Float32()}}
+		out[picture(i)] = catalog.DerivedData{Embedding: data, Values: []float32{rng.Float32(), rng.Float32(), rng.Float32()}, Read: exif.Version}
 	}
 	return out
 }()

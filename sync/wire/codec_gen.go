@@ -6,6 +6,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // encodeAppRecord writes the message into buf's memory.
@@ -50,6 +51,36 @@ func encodeCheckpoint(buf []byte, x *Checkpoint) []byte {
 func decodeCheckpoint(data []byte) (x Checkpoint, err error) {
 	d := field.Decode(data)
 	getCheckpoint(d, &x)
+	return x, d.Err()
+}
+
+// encodeDates writes the message into buf's memory.
+func encodeDates(buf []byte, x *Dates) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putDates(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeDates reads the message. Errors: field.ErrFormat.
+func decodeDates(data []byte) (x Dates, err error) {
+	d := field.Decode(data)
+	getDates(d, &x)
+	return x, d.Err()
+}
+
+// encodeDatesRequest writes the message into buf's memory.
+func encodeDatesRequest(buf []byte, x *DatesRequest) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putDatesRequest(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeDatesRequest reads the message. Errors: field.ErrFormat.
+func decodeDatesRequest(data []byte) (x DatesRequest, err error) {
+	d := field.Decode(data)
+	getDatesRequest(d, &x)
 	return x, d.Err()
 }
 
@@ -319,6 +350,30 @@ func putChunk(e *field.Encoder, x *Chunk) {
 	e.Uint(2, x.Size)
 }
 
+func putDate(e *field.Encoder, x *Date) {
+	e.Uint(1, uint64(x.Read))
+	if x.Taken != (exif.Time{}) {
+		at := e.Open(2)
+		putExifTime(e, &x.Taken)
+		e.Close(at)
+	}
+}
+
+func putDates(e *field.Encoder, x *Dates) {
+	for i := range x.Dates {
+		at := e.Open(1)
+		putDate(e, &x.Dates[i])
+		e.Close(at)
+	}
+	e.Append(x.Extra)
+}
+
+func putDatesRequest(e *field.Encoder, x *DatesRequest) {
+	e.Text(1, x.App)
+	e.Raw(2, x.Names)
+	e.Append(x.Extra)
+}
+
 func putDelegation(e *field.Encoder, x *Delegation) {
 	e.Uint(1, x.First)
 	e.Uint(2, x.Last)
@@ -394,6 +449,13 @@ func putEntries(e *field.Encoder, x *Entries) {
 	e.Raw(7, x.Seal)
 	e.Hash(8, x.Before[:])
 	e.Append(x.Extra)
+}
+
+func putExifTime(e *field.Encoder, x *exif.Time) {
+	e.Uint(1, uint64(x.Wall))
+	e.Uint(2, uint64(x.Offset))
+	e.Bool(3, x.HasOffset)
+	e.Bool(4, x.Known)
 }
 
 func putGrant(e *field.Encoder, x *Grant) {
@@ -797,6 +859,53 @@ func getColumnar(d *field.Decoder, x *columnar) {
 	}
 }
 
+func getDate(d *field.Decoder, x *Date) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Read = d.Uint32()
+		case 2:
+			x.Taken = exif.Time{}
+			at := d.Open()
+			getExifTime(d, &x.Taken)
+			d.Close(at)
+		}
+	}
+}
+
+func getDates(d *field.Decoder, x *Dates) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			if len(x.Dates) >= MaxDates {
+				d.Malformed("list too long")
+				break
+			}
+			x.Dates = append(x.Dates, Date{})
+			at := d.Open()
+			getDate(d, &x.Dates[len(x.Dates)-1])
+			d.Close(at)
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
+func getDatesRequest(d *field.Decoder, x *DatesRequest) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.App = d.Text()
+		case 2:
+			x.Names = d.Raw()
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+}
+
 func getDelegation(d *field.Decoder, x *Delegation) {
 	for d.Next() {
 		switch d.Number {
@@ -951,6 +1060,21 @@ func getEntries(d *field.Decoder, x *Entries) {
 		}
 	}
 	x.Extra = d.Extra()
+}
+
+func getExifTime(d *field.Decoder, x *exif.Time) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Wall = int64(d.Uint())
+		case 2:
+			x.Offset = int64(d.Uint())
+		case 3:
+			x.HasOffset = d.Bool()
+		case 4:
+			x.Known = d.Bool()
+		}
+	}
 }
 
 func getGrant(d *field.Decoder, x *Grant) {

@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -100,6 +101,8 @@ func goldenMessages() []message {
 		&wire.HaveRequest{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
 		&wire.HaveReply{Hashes: []blob.Hash{hash}, Partial: []wire.PartialBlob{{Hash: blob.Hash{1}, Size: 4096}}, Extra: unknown},
 		&wire.Refusal{Code: wire.RefusedFeatures, Detail: "features are not known here", Features: []string{"later"}, Min: 1, Max: 2, Limit: "push_ops", Value: 512, WaitMillis: 1000, Epoch: epoch, Accepted: 12, Blobs: []blob.Hash{hash}, Extra: unknown},
+		&wire.DatesRequest{App: "app", Names: bytes.Repeat([]byte{7}, 160), Extra: unknown},
+		&wire.Dates{Dates: []wire.Date{{Read: 1, Taken: exif.Time{Wall: -1, Offset: -540, HasOffset: true, Known: true}}, {}}, Extra: unknown},
 	}
 }
 

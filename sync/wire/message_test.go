@@ -63,6 +63,8 @@ var codecs = []codec{
 	codecOf("have", wire.DecodeHaveRequest),
 	codecOf("had", wire.DecodeHaveReply),
 	codecOf("refusal", wire.DecodeRefusal),
+	codecOf("dates request", wire.DecodeDatesRequest),
+	codecOf("dates", wire.DecodeDates),
 }
 
 // fill sets the fields of a message to random values. It adds fields of a later version to each

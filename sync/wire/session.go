@@ -118,7 +118,7 @@ type SessionReply struct {
 	Grants  []Grant `wire:"8,max=MaxPositions"` // one grant for each position, in the order of the positions
 	Limits  Limits  `wire:"9,once"`             // see *Limits*
 	Expires Millis  `wire:"10"`                 // time at which the presented token expires; absent: never
-	Links   []Link  `wire:"11,max=maxFeatures"` // paths of other calls: `keys`
+	Links   []Link  `wire:"11,max=maxFeatures"` // paths of other calls: `keys`, `dates`
 	Extra   []byte  `wire:"*"`
 }
 
@@ -186,6 +186,7 @@ type Life struct {
 // its bytes.
 const (
 	MaxPositions = 4096    // applications of one session
+	MaxDates     = 512     // dates of one request
 	maxFeatures  = 256     // features, and links
 	maxRecords   = 1 << 13 // records of one derived message
 	maxChunks    = 1 << 16 // chunks of one snapshot

@@ -4,6 +4,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
 )
 
 // Manifest lists the parts of a snapshot of an application's state. Its name is the SHA-256 of its encoding.
@@ -105,6 +106,46 @@ func (m *HaveReply) Encode() []byte { return encodeHaveReply(nil, m) }
 
 // DecodeHaveReply reads a HaveReply. Errors: ErrFormat.
 func DecodeHaveReply(data []byte) (HaveReply, error) { return decodeHaveReply(data) }
+
+// LinkDates is the link of an origin that answers a DatesRequest.
+const LinkDates = "dates"
+
+// DatesRequest asks for the dates of pictures whose derived records the replica has from an earlier release.
+//
+//field:message
+type DatesRequest struct {
+	App string `wire:"1"` // id of the application
+	// names of derived records, 80 bytes each, at most 512: the picture's hash, the first 16 bytes of SHA-256 of its crop, or zeros for
+	// the whole picture, and the base
+	Names []byte `wire:"2"`
+	Extra []byte `wire:"*"`
+}
+
+// Encode returns the message.
+func (m *DatesRequest) Encode() []byte { return encodeDatesRequest(nil, m) }
+
+// DecodeDatesRequest reads a DatesRequest, whose Names borrow data. Errors: ErrFormat.
+func DecodeDatesRequest(data []byte) (DatesRequest, error) { return decodeDatesRequest(data) }
+
+// Dates answers a DatesRequest, in its order.
+//
+//field:message
+type Dates struct {
+	Dates []Date `wire:"1,max=MaxDates"` // a date for each name
+	Extra []byte `wire:"*"`
+}
+
+// Date is the date of a picture's file.
+type Date struct {
+	Read  uint32    `wire:"1"` // version of the reader of the file; absent: the origin has not read it yet, or lacks the record
+	Taken exif.Time `wire:"2"` // absent: the file has no date
+}
+
+// Encode returns the message.
+func (m *Dates) Encode() []byte { return encodeDates(nil, m) }
+
+// DecodeDates reads a Dates. Errors: ErrFormat.
+func DecodeDates(data []byte) (Dates, error) { return decodeDates(data) }
 
 func putHashes(e *field.Encoder, number int, list []blob.Hash) {
 	var b []byte

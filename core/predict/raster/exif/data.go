@@ -3,7 +3,6 @@ package exif
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/predict/raster/heif"
@@ -90,7 +89,7 @@ func (s *sources) data() (d Data) {
 
 // isComplete reports whether no other part of the file matters.
 func (s *sources) isComplete() bool {
-	return s.place != Place{} && slices.ContainsFunc(s.dates[:other], func(text string) bool { return parse(text).Known })
+	return s.place != Place{} && s.data().Taken.Known
 }
 
 // add fills a date that no earlier part of the file has.
@@ -135,9 +134,6 @@ func (s *sources) webp(b []byte) {
 	s.xmp(packet)
 }
 
-// maxJPEGs is the maximum number of JPEGs in camera raw whose EXIF counts.
-const maxJPEGs = 4
-
 // other reads the files of all other formats. Their XMP is found by its text, wherever it is.
 func (s *sources) other(b []byte) {
 	switch {
@@ -148,14 +144,16 @@ func (s *sources) other(b []byte) {
 			s.tiff(part.Bytes, part.Places)
 		}
 		for _, item := range heif.Exif(b) {
-			s.tiff(item, false)
+			s.tiff(trimStart(item), false)
 		}
 	default:
 		for _, part := range raw.Structures(b) {
 			s.tiff(part.Bytes, part.Places)
 		}
-		if _, ok := raw.Recognise(b); ok {
-			s.previews(b)
+		if !s.isComplete() {
+			if f, ok := raw.Read(b); ok && f.Preview != nil {
+				s.jpeg(f.Preview)
+			}
 		}
 		if t := raw.CRWTime(b); t != 0 {
 			s.add(other, format(t))
@@ -163,17 +161,6 @@ func (s *sources) other(b []byte) {
 	}
 	if !s.isComplete() {
 		s.packets(b)
-	}
-}
-
-// previews reads the EXIF of the first JPEGs in camera raw if its directories do not have all.
-func (s *sources) previews(b []byte) {
-	n := 0
-	for from, to := range raw.JPEGs(b) {
-		if n++; s.isComplete() || n > maxJPEGs {
-			return
-		}
-		s.jpeg(b[from:to])
 	}
 }
 
@@ -227,36 +214,38 @@ func (s *sources) tiff(b []byte, places bool) {
 		s.gps(&t, at)
 		return
 	}
-	var exifs, gps []uint32
-	read := func(at uint32) {
-		for e := range t.entries(at) {
-			switch tag := t.order.Uint16(e); tag {
-			case tagDateTime:
-				s.add(changed, t.text(e))
-			case tagOriginal:
-				s.add(original, t.text(e))
-			case tagDigitized:
-				s.add(digitized, t.text(e))
-			case tagOffset:
-				s.offset(changed, t.text(e))
-			case tagOffsetOriginal:
-				s.offset(original, t.text(e))
-			case tagOffsetDigit:
-				s.offset(digitized, t.text(e))
-			case tagExif:
-				exifs = append(exifs, t.order.Uint32(e[8:]))
-			case tagGPS:
-				gps = append(gps, t.order.Uint32(e[8:]))
-			}
+	sub, gps := s.directory(&t, at)
+	if sub > 0 {
+		if _, more := s.directory(&t, sub); gps == 0 {
+			gps = more
 		}
 	}
-	read(at)
-	if len(exifs) > 0 {
-		read(exifs[0])
+	s.gps(&t, gps)
+}
+
+// directory reads the dates in the directory at an offset. It returns the offsets of the directories of EXIF and GPS, or 0.
+func (s *sources) directory(t *structure, at uint32) (sub, gps uint32) {
+	for e := t.entries(at); len(e) >= entryBytes; e = e[entryBytes:] {
+		switch t.order.Uint16(e) {
+		case tagDateTime:
+			s.add(changed, t.text(e))
+		case tagOriginal:
+			s.add(original, t.text(e))
+		case tagDigitized:
+			s.add(digitized, t.text(e))
+		case tagOffset:
+			s.offset(changed, t.text(e))
+		case tagOffsetOriginal:
+			s.offset(original, t.text(e))
+		case tagOffsetDigit:
+			s.offset(digitized, t.text(e))
+		case tagExif:
+			sub = t.order.Uint32(e[8:])
+		case tagGPS:
+			gps = t.order.Uint32(e[8:])
+		}
 	}
-	if len(gps) > 0 {
-		s.gps(&t, gps[0])
-	}
+	return sub, gps
 }
 
 func (s *sources) offset(i int, text string) {
@@ -269,7 +258,7 @@ func (s *sources) offset(i int, text string) {
 func (s *sources) gps(t *structure, at uint32) {
 	latitude, longitude := math.NaN(), math.NaN() // missing
 	var south, west bool
-	for e := range t.entries(at) {
+	for e := t.entries(at); len(e) >= entryBytes; e = e[entryBytes:] {
 		switch t.order.Uint16(e) {
 		case tagLatitudeRef:
 			south = strings.HasPrefix(strings.ToUpper(t.text(e)), "S")

@@ -51,18 +51,9 @@ func Orientation(b []byte) int {
 // FirstDirectory returns the entries of the first image file directory of TIFF structure b,
 // and the byte order. An entry has 12 bytes. The result ends at the end of b.
 func FirstDirectory(b []byte) ([]byte, binary.ByteOrder) {
-	var order binary.ByteOrder = binary.LittleEndian
-	switch {
-	case len(b) < 8:
-		return nil, order
-	case string(b[:4]) == "MM\x00*":
-		order = binary.BigEndian
-	case string(b[:4]) != "II*\x00":
-		return nil, order
-	}
-	at := uint64(order.Uint32(b[4:]))
-	if at < 8 || at+2 > uint64(len(b)) {
-		return nil, order
+	order, at := header(b)
+	if order == nil || order.Uint16(b[2:]) != 42 || at < 8 || uint64(at)+2 > uint64(len(b)) {
+		return nil, binary.LittleEndian
 	}
 	n := 12 * uint64(order.Uint16(b[at:]))
 	dir := b[at+2:]

@@ -3,7 +3,6 @@ package exif
 import (
 	"bytes"
 	"encoding/binary"
-	"iter"
 	"math"
 )
 
@@ -38,17 +37,16 @@ func header(b []byte) (binary.ByteOrder, uint32) {
 	return nil, 0
 }
 
-// entries yields the entries of the directory at an offset that are in the structure. An entry has 12 bytes.
-func (t *structure) entries(at uint32) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		if at < 8 || uint64(at)+2 > uint64(len(t.b)) {
-			return
-		}
-		n, dir := min(int(t.order.Uint16(t.b[at:])), maxEntries), t.b[at+2:]
-		for ; n > 0 && len(dir) >= 12 && yield(dir[:12]); n-- {
-			dir = dir[12:]
-		}
+// entryBytes is the size of an entry of a directory.
+const entryBytes = 12
+
+// entries returns the entries of the directory at an offset, as far as they are in the structure.
+func (t *structure) entries(at uint32) []byte {
+	if at < 8 || uint64(at)+2 > uint64(len(t.b)) {
+		return nil
 	}
+	n, dir := min(int(t.order.Uint16(t.b[at:])), maxEntries), t.b[at+2:]
+	return dir[:min(entryBytes*n, len(dir))]
 }
 
 // value returns the bytes of an entry's value, for values of size bytes, as far as they are in the structure, at most limit values.

@@ -152,25 +152,26 @@ func (s *sources) png(b []byte) {
 
 // addCreated adds the creation time of a PNG, for which its specification suggests the form of RFC 1123.
 func (s *sources) addCreated(text string) {
-	text = strings.TrimSpace(text)
-	for _, layout := range [...]string{time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			text = t.Format("2006-01-02T15:04:05-07:00")
-			break
-		}
+	words := strings.Fields(text)
+	if len(words) > 0 && strings.HasSuffix(words[0], ",") {
+		words = words[1:] // the day of the week
 	}
-	for _, layout := range [...]string{time.RFC1123, "Mon, 2 Jan 2006 15:04:05 MST", time.ANSIC} {
-		if t, err := time.Parse(layout, text); err == nil {
-			zone, _ := t.Zone()
-			text = t.Format("2006-01-02T15:04:05") // the letters of other zones are ambiguous
-			if strings.HasSuffix(zone, "GMT") && layout != time.ANSIC {
+	if len(words) >= 4 && len(words[1]) >= 3 {
+		if i := strings.Index(months, words[1][:3]); i >= 0 && i%3 == 0 {
+			text = words[2] + "-" + strconv.Itoa(i/3+1) + "-" + words[0] + "T" + words[3]
+			switch zone := strings.Join(words[4:], ""); zone {
+			case "GMT", "UT", "UTC":
 				text += "Z"
+			default: // parse ignores the letters of other zones, which are ambiguous
+				text += zone
 			}
-			break
 		}
 	}
 	s.add(other, text)
 }
+
+// months has the names of the months in the form of RFC 1123.
+const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 // pngText returns the keyword and the text of a chunk of text.
 func pngText(kind string, body []byte) (key string, text []byte) {
@@ -209,11 +210,11 @@ func inflate(b []byte) []byte {
 
 // profile returns the bytes of a profile that ImageMagick stored as text: a name, a length, and hexadecimal digits in lines.
 func profile(text []byte) []byte {
-	lines := bytes.Fields(text)
+	lines := strings.Fields(string(text))
 	if len(lines) < 3 {
 		return nil
 	}
-	out, err := hex.DecodeString(string(bytes.Join(lines[2:], nil)))
+	out, err := hex.DecodeString(strings.Join(lines[2:], ""))
 	if err != nil {
 		return nil
 	}

@@ -1,11 +1,8 @@
 package heif
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -367,24 +364,29 @@ func Exif(b []byte) (list [][]byte) {
 	if err != nil {
 		return nil
 	}
-	ids := slices.Collect(maps.Keys(h.items))
-	ofOthers := func(id uint32) int {
-		if slices.Contains(h.items[id].reference("cdsc"), h.primary) {
-			return 0
+	for done := uint32(0); ; {
+		next := uint32(0) // the lowest number that is not done
+		for id, it := range h.items {
+			if it.kind == "Exif" && id > done && (next == 0 || id < next) {
+				next = id
+			}
 		}
-		return 1
-	}
-	slices.SortFunc(ids, func(a, b uint32) int { return cmp.Or(ofOthers(a)-ofOthers(b), cmp.Compare(a, b)) })
-	for _, id := range ids {
-		if h.items[id].kind != "Exif" {
-			continue
+		if next == 0 || len(list) == maxExif {
+			return list
 		}
-		data, err := h.content(h.items[id])
+		done = next
+		data, err := h.content(h.items[next])
 		f := &fields{b: data}
 		at := f.uint(4) // bytes before the header of the structure
-		if err == nil && !f.short && at < uint64(len(f.b)) {
-			list = append(list, bytes.TrimPrefix(f.b[at:], []byte("Exif\x00\x00")))
+		if err != nil || f.short || at >= uint64(len(f.b)) {
+			continue
+		}
+		if list = append(list, f.b[at:]); slices.Contains(h.items[next].reference("cdsc"), h.primary) {
+			last := len(list) - 1
+			list[0], list[last] = list[last], list[0]
 		}
 	}
-	return list
 }
+
+// maxExif is the maximum number of items with EXIF data that are read. Files have one or two.
+const maxExif = 8
