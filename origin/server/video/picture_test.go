@@ -157,6 +157,31 @@ func TestPictureOutputs(t *testing.T) {
 	noneLeft(t, d)
 }
 
+// TestLargestPictures decodes pictures of one colour with nearly as many pixels as README allows for their kinds, within the decoder's memory.
+func TestLargestPictures(t *testing.T) {
+	testkit.Nightly(t)
+	d := decoder(t, Options{})
+	for name, picture := range testFiles(t, filepath.Join(testkit.Root(t), "core", "predict", "raster", "testdata", "large", "*.*")) {
+		planes, err := still(t, picture).Decode(func(runs []raster.Run) ([][]byte, error) { return d.Picture(t.Context(), runs) })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		img, err := raster.NewDecoder(raster.Limits{}).Planes(planes, raster.View{Width: 1, Height: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, want := range []byte{0x3a, 0x6e, 0xa5} {
+			if diff := int(img.Pix[i]) - int(want); diff < -3 || diff > 3 {
+				t.Errorf("%s has the colour %x, want 3a6ea5", name, img.Pix[:3])
+				break
+			}
+		}
+	}
+	noneLeft(t, d)
+}
+
 // testFiles returns the files that match a pattern, by their names.
 func testFiles(t testing.TB, pattern string) map[string][]byte {
 	t.Helper()
@@ -233,7 +258,7 @@ func TestDamagedPictures(t *testing.T) {
 		} else {
 			picture[draw.IntN(len(picture))] ^= 1 << draw.IntN(8)
 		}
-		s, err := raster.ReadStill(picture, raster.Limits{StillPixels: 4_000_000, TightPixels: 4_000_000})
+		s, err := raster.ReadStill(picture, raster.Limits{StillPixels: 4_000_000})
 		if s == nil && err == nil {
 			outcomes["another type"]++
 			continue
