@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,9 +23,9 @@ var update = flag.Bool("update", false, "rewrite testdata/golden.tsv from what t
 
 const goldenFile = "testdata/golden.tsv"
 
-// TestGoldenOutputs compares the analysis of every sample and of every photo of the test data with the hashes in testdata/golden.tsv:
-// embedding, values of general and food, colours. All targets share this file, so amd64 at each kernel level, arm64 and wasip1 must all
-// give the same bytes.
+// TestGoldenOutputs compares the analysis of every sample, of every photo of the test data and of small HEIC, AVIF and JPEG XL files with the
+// hashes in testdata/golden.tsv: embedding, values of general and food, colours. All targets share this file, so amd64 at each kernel level,
+// arm64 and wasip1 must all give the same bytes.
 func TestGoldenOutputs(t *testing.T) {
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -55,18 +56,25 @@ func TestGoldenOutputs(t *testing.T) {
 	}
 }
 
-// goldenPictures lists the samples and the photos of the test data. Only make nightly uses all of them; other runs use every third.
+// goldenPictures lists the samples, the photos of the test data and the files of package raster whose decoding module's output is stored. Only
+// make nightly uses all of them; other runs use every third.
 func goldenPictures(t *testing.T) []string {
 	t.Helper()
 	root := testkit.Root(t)
 	var pictures []string
-	for _, dir := range []string{filepath.Join(root, "web", "samples"), filepath.Join(filepath.Dir(root), "shared", "photos")} {
-		found, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
+	folder := filepath.Join(root, "core", "predict", "raster")
+	for _, pattern := range []string{
+		filepath.Join(root, "web", "samples", "*.jpg"),
+		filepath.Join(filepath.Dir(root), "shared", "photos", "*.jpg"),
+		filepath.Join(folder, "heif", "testdata", "*.*"),
+		filepath.Join(folder, "testdata", "jxl", "*.jxl"),
+	} {
+		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(found) == 0 {
-			t.Logf("no pictures in %s", dir)
+			t.Logf("no pictures %s", pattern)
 		}
 		pictures = append(pictures, found...)
 	}
@@ -87,7 +95,16 @@ func goldenRow(a *predict.Analyser, picture string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := a.Analyse(b, raster.Crop{}, predict.WantConcepts|predict.WantColors)
+	const want = predict.WantConcepts | predict.WantColors
+	analyse := func() (predict.Analysis, error) { return a.Analyse(b, raster.Crop{}, want) }
+	if raster.NeedsModule(b) {
+		planes, err := storedPlanes(b, filepath.Base(picture))
+		if err != nil {
+			return "", err
+		}
+		analyse = func() (predict.Analysis, error) { return a.AnalysePlanes(planes, raster.Crop{}, want) }
+	}
+	out, err := analyse()
 	if err != nil {
 		return "", err
 	}
@@ -97,6 +114,25 @@ func goldenRow(a *predict.Analyser, picture string) (string, error) {
 	}
 	values := fmt.Appendf(nil, "%b %b", out.General, out.Food)
 	return short(embedding) + "\t" + short(values) + "\t" + short(fmt.Appendf(nil, "%v", out.Colors)), nil
+}
+
+// storedPlanes assembles the planes of a picture from the outputs of its decoding module, which package video stores and compares.
+func storedPlanes(picture []byte, name string) (raster.Planes, error) {
+	s, err := raster.ReadStill(picture, raster.Limits{})
+	if err != nil {
+		return raster.Planes{}, err
+	}
+	stored, err := os.ReadFile(filepath.Join("..", "core", "predict", "raster", "testdata", "outputs", name))
+	if err != nil {
+		return raster.Planes{}, err
+	}
+	return s.Decode(func(runs []raster.Run) (outputs [][]byte, err error) {
+		for _, r := range runs {
+			outputs = append(outputs, slices.Clone(stored[:min(r.Bytes, len(stored))])) // assembling may change it
+			stored = stored[len(outputs[len(outputs)-1]):]
+		}
+		return outputs, nil
+	})
 }
 
 func short(b []byte) string {

@@ -150,6 +150,7 @@ export async function journey(scenario, args = []) {
   } catch (failure) {
     console.log(`${activeTraveller?.currentStep ?? 'before the first step'}: ${failure?.stack ?? failure}`);
     for (const fault of faults) console.log(`  ${fault}`);
+    for (const request of activeTraveller?.openRequests ?? []) console.log(`  no answer yet: ${request.url()}`);
     if (activeTraveller && process.env.SHOTS) {
       await mkdir(process.env.SHOTS, { recursive: true });
       const path = join(process.env.SHOTS, `${process.argv[1]?.split('/').at(-1)}.png`);
@@ -239,6 +240,10 @@ export class Traveller {
       const session = await this.context.newCDPSession(this.page);
       await session.send('Emulation.setCPUThrottlingRate', { rate: throttle });
     }
+    const open = new Set();
+    this.openRequests = open;
+    this.page.on('request', (request) => open.add(request));
+    for (const end of ['requestfinished', 'requestfailed']) this.page.on(end, (request) => open.delete(request));
     this.page.on('console', (message) => this.#onConsole(message));
     this.page.on('pageerror', (failure) => this.#faults.push(`${this.currentStep}: ${failure.stack ?? failure}`));
     this.page.on('dialog', (dialog) => {

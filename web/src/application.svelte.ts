@@ -15,7 +15,7 @@ import { isDeclined, isForeign, type OfflineApp, offlineApp, ownOfflineApps, set
 import type { Outbox } from './outbox.svelte';
 import { pastedKeyFor, refuseKey } from './pastedKeys.svelte';
 import type { Replica } from './replica.svelte';
-import { withRetry } from './retry';
+import { pause, withRetry } from './retry';
 import { edge, isUnknown, sessionState, waitForSession } from './session.svelte';
 import type { MarkKind, Truth } from './syncMarks';
 import { Token } from './token';
@@ -37,7 +37,6 @@ const mostAddresses = 600; // maximum number of pictures in memory: a few screen
 const thumbnail = /^(\/v2\/inputs\/[^/]+)\/thumbnail$/;
 const mostEager = 500; // maximum number of pictures that the automatic replica of a demonstration downloads at once
 const patience = 2000; // ms to wait until the replica can answer or has received a write that the origin answered
-const pause = 5000; // ms between two attempts to open a replica, or to reach an unreachable origin
 
 export class Application {
   readonly id: string;
@@ -228,7 +227,7 @@ export class Application {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
     if (copy.isOfflineByChoice) return true;
     if (copy.isComplete && (copy.offline || (this.#isUnreachable && !copy.has(0)))) return true; // no other host can answer
-    return copy.has(this.#lastWrite) && (copy.offline || !fetches(path, init));
+    return copy.creates(path) || (copy.has(this.#lastWrite) && (copy.offline || !fetches(path, init)));
   }
 
   async #askReplica(copy: Replica, path: string, init?: RequestInit): Promise<SourcedAnswer> {
@@ -373,19 +372,11 @@ export class Application {
     else void this.#openAgain(copy, lasting);
   }
 
-  /** Opens a replica again that failed or ended because the origin was unreachable. It tries every 5 seconds until the replica is open. */
+  /** Opens a replica again that failed or ended because the origin was unreachable, once the origin is reachable. */
   async #openAgain(copy: Replica, lasting: boolean): Promise<void> {
-    const isUnreached = () => {
-      const { state } = copy.device;
-      const failure = this.copy === copy && state.is === 'failed' ? state.failure : undefined;
-      return failure instanceof Failure && failure.status === 0;
-    };
-    while (isUnreached()) {
-      await new Promise((resolve) => setTimeout(resolve, pause));
-      if (!isUnreached() || !(await copy.open())) continue;
-      await this.#rememberCopy(copy, lasting);
-      this.changes++;
-    }
+    if (!(await copy.openWhenReachable(() => this.copy === copy))) return;
+    await this.#rememberCopy(copy, lasting);
+    this.changes++;
   }
 
   /** Records an open replica on this device. With `lasting` it closes the replica instead if its store does not outlive the page. */

@@ -14,7 +14,7 @@ export async function canDraw(type: string): Promise<boolean> {
 }
 
 /** Reports whether an img element draws the picture at an address. */
-function draws(address: string): Promise<boolean> {
+export function draws(address: string): Promise<boolean> {
   return new Promise((resolve) => {
     const img = new Image();
     img.onload = () => resolve(true);

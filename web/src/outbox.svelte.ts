@@ -56,6 +56,12 @@ export abstract class Outbox {
     reached: this.reached,
   }));
 
+  /** Whether a path is that of an input whose creation is pending. The origin may not have the input yet. */
+  creates(path: string): boolean {
+    const id = /^\/v2\/inputs\/([^/?]+)/.exec(path)?.[1];
+    return this.pending.some(({ kind, input_id }) => kind === 'input_create' && input_id === id);
+  }
+
   /** Stores a status of the host. The next refresh reports its progress, no matter which answer or message contained the status. */
   protected setStatus(status: CopyStatus): void {
     if (JSON.stringify(status) === JSON.stringify(this.status)) return; // an equal status must not notify readers

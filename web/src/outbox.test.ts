@@ -99,3 +99,18 @@ test('a copy that the origin took away is told of, though nobody says any more w
   await other.reportStatus(at(1, { phase: 'purged' }));
   assert.equal(other.notices, 1, 'and of one that was taken before it was first asked');
 });
+
+test('the host answers for an input whose creation is pending, and not for others', async () => {
+  const place = new Place();
+  const operations = [
+    { kind: 'input_create', input_id: 'new', state: 'sent' },
+    { kind: 'label_put', input_id: 'old', state: 'queued' },
+  ];
+  place.ask = async () => Response.json({ status: { code: 10000 }, operations });
+  place.now = at(1, { queued: 1, sent: 1 });
+  await place.refresh();
+  const paths = ['/v2/inputs/new', '/v2/inputs/new/duplicates?per_page=1', '/v2/inputs/new?show=taken'];
+  const others = ['/v2/inputs/old', '/v2/inputs/newer', '/v2/inputs', '/v2/inputs?page=1', '/v2/models/new'];
+  for (const path of paths) assert.ok(place.creates(path), path);
+  for (const path of others) assert.ok(!place.creates(path), path);
+});

@@ -2,11 +2,12 @@
 // replica. All displayed facts are read from the replica, and none is derived from a person's actions.
 import type { CopyStatus } from '../runtime/src/index';
 import type { Fetch } from './apiCall';
-import { pageToken } from './console';
+import { Failure, pageToken } from './console';
 import { Device, runtime } from './device.svelte';
 import { canDraw } from './drawn.svelte';
 import { type OfflineApp, offlineApp, removeOfflineApp, saveOfflineApp } from './offlineApps';
 import { Outbox } from './outbox.svelte';
+import { pause } from './retry';
 import { sessionState } from './session.svelte';
 import { readChoice } from './storage';
 
@@ -48,6 +49,23 @@ export class Replica extends Outbox {
     this.setStatus(await sync.status());
     await this.refresh();
     return this.#sync !== undefined;
+  }
+
+  /**
+   * Opens a replica that could not be opened, or that ended, because the origin was unreachable. It tries every 5 seconds while `isWanted`
+   * returns true, and reports whether the replica is open.
+   */
+  async openWhenReachable(isWanted: () => boolean): Promise<boolean> {
+    const isUnreached = () => {
+      const { state } = this.device;
+      const failure = isWanted() && state.is === 'failed' ? state.failure : undefined;
+      return failure instanceof Failure && failure.status === 0;
+    };
+    while (isUnreached()) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (isUnreached() && (await this.open())) return true;
+    }
+    return false;
   }
 
   /** Stores the replica in the browser's list of offline applications, unless its account has signed out here, perhaps in another tab. */

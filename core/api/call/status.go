@@ -88,7 +88,7 @@ var (
 	ErrAnswered = fmt.Errorf("the server of the URL has answered: %w", ErrFetch)
 	// ErrFetch wraps every failure of a host to get the bytes of a URL. A caller gets only the text of ErrFetch, so that answers reveal
 	// nothing about internal networks.
-	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return less than 20 MB")
+	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return at most 20 MB (camera raw: 64 MB)")
 )
 
 // Status is the form of an error, or of a success, in an answer.

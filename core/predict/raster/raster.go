@@ -113,7 +113,7 @@ type Limits struct {
 	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
 	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
 	TightPixels       int64       // declared pixels of a TIFF, BMP or WebP; default 20 MP
-	StillPixels       int64       // pixels of a HEIC, or of an AVIF or JPEG XL of 8 bits; default 50 MP
+	StillPixels       int64       // pixels of a HEIC, AVIF or JPEG XL; default 50 MP
 	Side              int         // declared width or height; default 30,000, at most 65,535
 	Scans             int         // scans of a JPEG; default 64
 	ScanBlocks        int64       // scans × 8×8 blocks of a JPEG; default 32 million

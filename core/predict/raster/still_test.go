@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -124,5 +125,24 @@ func TestStillOfOthers(t *testing.T) {
 	}
 	if _, err := ReadStill(b, Limits{StillPixels: 100}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("ReadStill of a large picture = %v", err)
+	}
+}
+
+// TestStillLimits reads pictures with nearly as many pixels as their kinds may have, and others with a few more.
+func TestStillLimits(t *testing.T) {
+	for pattern, want := range map[string]error{"testdata/large/*.*": nil, "testdata/larger/*.*": ErrTooLarge} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) < 8 {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := ReadStill(b, Limits{}); !errors.Is(err, want) || (s == nil) != (want != nil) {
+				t.Errorf("%s: %v, want %v", name, err, want)
+			}
+		}
 	}
 }

@@ -37,12 +37,8 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		}
 		defer leave()
 	}
-	short := ctx
-	if h.Timeout > 0 {
-		var cancel context.CancelFunc
-		short, cancel = context.WithTimeout(ctx, h.Timeout)
-		defer cancel()
-	}
+	short, end := withLimit(ctx, h.Timeout)
+	defer end()
 	call := h.Begin(ctx, r)
 	first := false
 	for !call.Done() {
@@ -69,21 +65,43 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 }
 
 // work runs jobs. A call with a video, or with a picture that takes seconds to decode, may take longer, and ends when the client disconnects.
+// Whether a downloaded or stored picture is one, the pool sees later; it calls lift then.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
-	if !slices.ContainsFunc(todo, isLong) {
-		caller := r.Caller
-		if caller == "" && isPause(todo) { // the request has no body, so nobody has asked yet
-			var err error
-			if caller, err = h.Caller(ctx, r); err != nil {
-				return nil, err
-			}
+	caller := r.Caller
+	if slices.ContainsFunc(todo, isLong) {
+		short = ctx
+	} else if caller == "" && isPause(todo) { // the request has no body, so nobody has asked yet
+		var err error
+		if caller, err = h.Caller(ctx, r); err != nil {
+			return nil, err
 		}
-		return h.Pool.run(short, caller, todo, entered)
 	}
-	if r.Watch != nil {
-		watched, stop := r.Watch(ctx)
+	if r.Watch != nil && !isPause(todo) && slices.ContainsFunc(todo, func(j api.Job) bool { return isLong(j) || j.Data == nil }) {
+		watched, stop := r.Watch(short)
 		defer stop()
-		ctx = watched
+		short = watched
 	}
-	return h.Pool.run(ctx, r.Caller, todo, entered)
+	return h.Pool.run(short, caller, todo, entered)
+}
+
+type limitKey struct{}
+
+// withLimit returns a context that ends after a time, unless lift is called before. Zero is no limit.
+func withLimit(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	if after == 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(after, func() { cancel(context.DeadlineExceeded) })
+	return context.WithValue(ctx, limitKey{}, timer), func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// lift removes the limit of withLimit from ctx.
+func lift(ctx context.Context) {
+	if timer, ok := ctx.Value(limitKey{}).(*time.Timer); ok {
+		timer.Stop()
+	}
 }

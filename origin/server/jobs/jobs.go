@@ -348,7 +348,7 @@ func (p *Pool) release(ctx context.Context, results []api.Result) {
 
 // gaveUp returns an API error with the reason why ctx has ended, or nil if it has not.
 func gaveUp(ctx context.Context) error {
-	switch err := ctx.Err(); {
+	switch err := context.Cause(ctx); {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: send fewer pictures at once", api.ErrTimeout)
 	case err != nil:

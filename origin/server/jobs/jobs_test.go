@@ -214,6 +214,9 @@ func TestResultsOfFailures(t *testing.T) {
 		if text := results[2].Err.Error(); text != api.ErrFetch.Error() {
 			t.Errorf("a failed fetch tells %q", text)
 		}
+		if _, err := p.Run(t.Context(), urls(8)); err != nil { // the last job before may have panicked
+			t.Fatal(err)
+		}
 		if panics.n.Load() != 2 || g.analysers.Load() != 4 { // one analyser is for small calls
 			t.Errorf("%d panics and %d analysers made, want 2 and 4", panics.n.Load(), g.analysers.Load())
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/film"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -133,13 +134,29 @@ func TestStills(t *testing.T) {
 }
 
 // TestStillsHoldNoAnalyser decodes pictures one after the other, for a minute each. JPEGs and films are analysed meanwhile, and the call of such
-// pictures has the time of a call with a video.
+// pictures has the time of a call with a video, also if they are downloaded or stored.
 func TestStillsHoldNoAnalyser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		still := jxlFile(t, "rgba.jxl")
 		v := &theater{t: t, frameTime: time.Minute}
-		w := newWaitWorld(func(o *Options) { o.Workers, o.Videos = 1, v })
+		w := newWaitWorld(func(o *Options) {
+			o.Workers, o.Videos = 1, v
+			fetch, stored := o.Fetch, o.Blob
+			o.Fetch = func(ctx context.Context, app catalog.AppID, url string) ([]byte, error) {
+				if url == "http://still" {
+					return still, nil
+				}
+				return fetch(ctx, app, url)
+			}
+			o.Blob = func(ctx context.Context, h blob.Hash) ([]byte, error) {
+				if h == blob.Sum(still) {
+					return still, nil
+				}
+				return stored(ctx, h)
+			}
+		})
 		w.Timeout = 10 * time.Second
+		w.plan["downloaded"], w.plan["stored"] = []api.Job{{URL: "http://still"}}, []api.Job{{Blob: blob.Sum(still)}}
 		w.plan["stills"], w.plan["picture"] = []api.Job{{Data: still}, {Data: still}, {Data: still}}, blobs(1)
 		if w.Pool.hasPriority(w.plan["stills"]) || !w.Pool.hasPriority(w.plan["picture"]) {
 			t.Error("the wrong call goes first")
@@ -164,6 +181,12 @@ func TestStillsHoldNoAnalyser(t *testing.T) {
 			t.Errorf("a picture that waits for a place longer than its context: %v", r.Err)
 		}
 		calls.Wait()
+		for _, name := range []string{"downloaded", "stored"} {
+			start := time.Now()
+			if got := w.call(t.Context(), "a", name); got != 200 || time.Since(start) != time.Minute {
+				t.Errorf("a %s picture: %d after %v, want 200 after 1m", name, got, time.Since(start))
+			}
+		}
 		v.checkClosed()
 	})
 }

@@ -3,8 +3,11 @@ package video
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"flag"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -19,6 +22,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/testkit"
 )
+
+var update = flag.Bool("update", false, "store the outputs of the decoding modules instead of comparing them")
 
 // jxlFile returns a file of package raster's testdata, which cjxl wrote.
 func jxlFile(t testing.TB, name string) []byte {
@@ -122,20 +127,75 @@ func TestPicture(t *testing.T) {
 	noneLeft(t, d)
 }
 
-// TestPictureOfTiles decodes the streams of HEIC and AVIF files with the module of videos.
-func TestPictureOfTiles(t *testing.T) {
+// TestPictureOutputs compares the outputs of the decoding modules for the HEIC, AVIF and JPEG XL files of package raster with the stored ones,
+// from which package models computes golden values at all targets.
+func TestPictureOutputs(t *testing.T) {
 	d := decoder(t, Options{})
-	folder := filepath.Join(testkit.Root(t), "core", "predict", "raster", "heif", "testdata")
-	for _, name := range []string{"alpha.avif", "deep.heic", "grid.avif"} {
-		b, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if img, err := uprightPicture(t, d, b); err != nil || img.Width < 8 {
-			t.Errorf("%s: %d × %d, %v", name, img.Width, img.Height, err)
+	folder := filepath.Join(testkit.Root(t), "core", "predict", "raster")
+	for _, pattern := range []string{"heif/testdata/*.*", "testdata/jxl/*.jxl"} {
+		for name, picture := range testFiles(t, filepath.Join(folder, pattern)) {
+			runs, err := still(t, picture).Runs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			outputs, err := d.Picture(t.Context(), runs)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			got, stored := slices.Concat(outputs...), filepath.Join(folder, "testdata", "outputs", name)
+			if *update {
+				if err := os.WriteFile(stored, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(stored); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s: the output has %d bytes, SHA-256 %x; the stored one has %d, %v", name, len(got), sha256.Sum256(got), len(want), err)
+			}
 		}
 	}
 	noneLeft(t, d)
+}
+
+// TestLargestPictures decodes pictures of one colour with nearly as many pixels as README allows for their kinds, within the decoder's memory.
+func TestLargestPictures(t *testing.T) {
+	testkit.Nightly(t)
+	d := decoder(t, Options{})
+	for name, picture := range testFiles(t, filepath.Join(testkit.Root(t), "core", "predict", "raster", "testdata", "large", "*.*")) {
+		planes, err := still(t, picture).Decode(func(runs []raster.Run) ([][]byte, error) { return d.Picture(t.Context(), runs) })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		img, err := raster.NewDecoder(raster.Limits{}).Planes(planes, raster.View{Width: 1, Height: 1})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, want := range []byte{0x3a, 0x6e, 0xa5} {
+			if diff := int(img.Pix[i]) - int(want); diff < -3 || diff > 3 {
+				t.Errorf("%s has the colour %x, want 3a6ea5", name, img.Pix[:3])
+				break
+			}
+		}
+	}
+	noneLeft(t, d)
+}
+
+// testFiles returns the files that match a pattern, by their names.
+func testFiles(t testing.TB, pattern string) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+	}
+	files := map[string][]byte{}
+	for _, path := range paths {
+		if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
 }
 
 // TestPictureDamaged decodes a file whose pixels are damaged or missing, and runs that do not fit a file.
@@ -178,16 +238,9 @@ func TestDamagedPictures(t *testing.T) {
 	d := decoder(t, Options{})
 	folder := filepath.Join(testkit.Root(t), "core", "predict", "raster")
 	read := func(pattern string) (all [][]byte) {
-		names, err := filepath.Glob(filepath.Join(folder, pattern))
-		if err != nil || len(names) == 0 {
-			t.Fatalf("%s: %d pictures, %v", pattern, len(names), err)
-		}
-		for _, name := range names {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, b)
+		files := testFiles(t, filepath.Join(folder, pattern))
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			all = append(all, files[name])
 		}
 		return all
 	}
@@ -205,7 +258,7 @@ func TestDamagedPictures(t *testing.T) {
 		} else {
 			picture[draw.IntN(len(picture))] ^= 1 << draw.IntN(8)
 		}
-		s, err := raster.ReadStill(picture, raster.Limits{StillPixels: 4_000_000, TightPixels: 4_000_000})
+		s, err := raster.ReadStill(picture, raster.Limits{StillPixels: 4_000_000})
 		if s == nil && err == nil {
 			outcomes["another type"]++
 			continue

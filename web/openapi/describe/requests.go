@@ -39,9 +39,9 @@ var requests = []member{
 		maybe("value", truth(), "true (default): the picture shows the concept; false: it does not."))},
 	{"PictureSource", record("Exactly one of url and base64.",
 		maybe("url", text(member{"maxLength", call.MaxURLBytes}, eg("https://pictures.example/dragonfly.jpg")),
-			"A public http or https URL. It must respond in time with a picture of less than 20 MB, or 64 MB of camera raw."),
+			"A public http or https URL. It must respond in time with a picture of at most 20 MB, or 64 MB of camera raw."),
 		maybe("base64", text(),
-			"The bytes of a picture of less than 20 MB: JPEG, PNG, TIFF, BMP, WebP, GIF, HEIC, AVIF or JPEG XL; or of a camera raw of less than 64 MB. A command line can hold about 195 KB of "+
+			"The bytes of a picture of at most 20 MB: JPEG, PNG, TIFF, BMP, WebP, GIF, HEIC, AVIF or JPEG XL; or of a camera raw of at most 64 MB. A command line can hold about 195 KB of "+
 				"base64; send larger pictures from a file."),
 		maybe("crop", cropAsked,
 			"The edges top, left, bottom, right, as fractions of the picture from its top left corner. Only the part inside is used. "+

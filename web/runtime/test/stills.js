@@ -26,6 +26,32 @@ export const stills = Object.entries(renditions).map(([name, rendition]) => ({ n
 /** A JPEG XL of several frames, which takes 1.1 s. */
 export const animation = read('testdata/jxl/anim.jxl');
 
+/**
+ * Yields damaged copies of the pictures, the same ones each time: of a run of `count`, one byte in most, the end in some, and a zeroed part in
+ * the others. Most are JPEG XL, whose decoder starts faster.
+ */
+export function* damagedStills(count) {
+  let state = 54;
+  const draw = (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+  const [quick, slow] = [true, false].map((isJXL) => stills.filter(({ name }) => name.endsWith('.jxl') === isJXL));
+  for (let i = 0; i < count; i++) {
+    const from = i % 10 ? quick : slow;
+    const { name, data } = from[draw(from.length)];
+    const copy = Buffer.from(data);
+    const at = draw(copy.length);
+    const kind = draw(8);
+    if (kind > 1) copy[at] ^= 1 << draw(8);
+    else if (kind) copy.subarray(at, at + draw(40)).fill(0);
+    yield { name, data: kind ? copy : copy.subarray(0, at) };
+  }
+}
+
+/** The status codes of damaged pictures: success, another type, too large, damaged. */
+export const damagedCodes = [10000, 30101, 30105, 30300];
+
 /** Returns the SHA-256 of a blob in hex. */
 export async function sha256(blob) {
   return createHash('sha256')

@@ -1,6 +1,6 @@
 // Tests HEIC, AVIF and JPEG XL in a page: the first picture of a kind loads its decoding module, and no later one loads it again.
-import { stills } from '../stills.js';
-import { Browser, same, serve, way } from './browser.js';
+import { damagedCodes, damagedStills, stills } from '../stills.js';
+import { Browser, check, same, serve, way } from './browser.js';
 
 way(async (step) => {
   const server = await serve();
@@ -22,7 +22,7 @@ way(async (step) => {
         ),
       pictures.map(({ data }) => data.toString('base64')),
     );
-  const check = async (pictures) =>
+  const checkRenditions = async (pictures) =>
     same(
       await renditions(pictures),
       pictures.map((p) => p.rendition),
@@ -35,13 +35,28 @@ way(async (step) => {
   });
 
   await step('HEIC and AVIF', async () => {
-    await check(stills.filter(({ name }) => !name.endsWith('.jxl')));
+    await checkRenditions(stills.filter(({ name }) => !name.endsWith('.jxl')));
     same([requests('ffmpreg'), requests('jpegxl')], [[1], []], 'requests for the modules');
   });
 
   await step('JPEG XL, and the others again', async () => {
-    await check(stills);
+    await checkRenditions(stills);
     same([requests('ffmpreg'), requests('jpegxl')], [[1], [1]], 'requests for the modules');
+  });
+
+  await step('damaged pictures', async () => {
+    const seen = {};
+    for (const { name, data } of damagedStills(1000)) {
+      const body = JSON.stringify({ inputs: [{ data: { image: { base64: data.toString('base64') } } }] });
+      const { code, details } = await page.evaluate(async (body) => {
+        const answer = await s.fetch('/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs', { method: 'POST', body });
+        return (await answer.json()).outputs[0].status;
+      }, body);
+      check(damagedCodes.includes(code), `${name}: ${code}, ${details}`);
+      seen[code] = (seen[code] ?? 0) + 1;
+    }
+    await checkRenditions(stills);
+    return JSON.stringify(seen);
   });
 
   same(browser.faults, [], 'faults');

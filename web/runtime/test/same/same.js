@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { Browser, check, same, serve, way } from '../pages/browser.js';
+import { stills } from '../stills.js';
 import { copies } from './copy/copy.js';
 
 const { RUNTIME, PICTURES, SHARED, ORIGIN, ORIGIN_KEY, EDGE, EDGE_KEY } = process.env;
@@ -16,7 +17,17 @@ const models = {
   color: 'eeed0b6733a644cea07cf4c60f87ebb7',
   embed: 'bbb5f41425b8468d9b7a554ff10f8581',
 };
-const pictures = readdirSync(PICTURES).filter((n) => n.endsWith('.jpg'));
+const files = (folder, kinds) =>
+  existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => kinds.test(name))
+        .map((name) => ({ name, data: readFileSync(join(folder, name)) }))
+    : [];
+const pictures = [
+  ...files(PICTURES, /\.jpg$/),
+  ...stills,
+  ...files(join(SHARED, 'field', 'pictures'), /\.(avif|heic|jxl)$/),
+];
 
 way(async (step) => {
   const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
@@ -44,9 +55,8 @@ way(async (step) => {
   const all = createHash('sha256');
   for (const [name, model] of Object.entries(models))
     await step(`${name}: ${pictures.length} pictures`, async () => {
-      for (const picture of pictures) {
-        const base64 = readFileSync(join(PICTURES, picture)).toString('base64');
-        const body = JSON.stringify({ inputs: [{ data: { image: { base64 } } }] });
+      for (const { name: picture, data: bytes } of pictures) {
+        const body = JSON.stringify({ inputs: [{ data: { image: { base64: bytes.toString('base64') } } }] });
         const answers = await Promise.all(Object.values(hosts).map((ask) => ask(`/v2/models/${model}/outputs`, body)));
         const data = answers.map((a) => a.slice(a.lastIndexOf('"data":')));
         check(JSON.parse(answers[0]).status.code === 10000, `${picture} at the origin: ${answers[0].slice(0, 300)}`);

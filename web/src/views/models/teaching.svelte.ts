@@ -3,8 +3,9 @@
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
 import { revoke } from '../../blobs';
+import { draws, withAddress } from '../../drawn.svelte';
 import { picturesIn } from '../../pictureFiles';
-import { readPicture } from '../look/pictures';
+import { type Picture, readPicture } from '../look/pictures';
 import { addExample } from './calls';
 
 export class Teaching {
@@ -60,12 +61,21 @@ export class Teaching {
       }
       this.#storedPairs.add(pair);
       this.counts.set(concept, (this.counts.get(concept) ?? 0) + 1);
-      if (thumb) thumb(p.url);
+      if (thumb) thumb(await this.#thumb(p));
       else revoke(p.url);
     } catch (failure) {
       this.failures = [...this.failures, { name, failure }];
     } finally {
       this.pending--;
     }
+  }
+
+  /** Returns the address of a stored picture, or of its rendition if this browser does not draw the picture. */
+  async #thumb(p: Picture): Promise<string> {
+    if (await draws(p.url)) return p.url;
+    const answer = await this.#app.ask(`/v2/inputs/${p.id}/rendition`);
+    if (!answer.ok) return p.url;
+    revoke(p.url);
+    return withAddress(await answer.blob()).address;
   }
 }
