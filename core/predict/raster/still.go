@@ -3,7 +3,6 @@ package raster
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
@@ -158,7 +157,7 @@ func (h *header) readHEIF(b []byte, l Limits) error {
 	if max(h.pixels(), piece*int64(p.Columns*p.Rows)/2) > l.StillPixels {
 		return fmt.Errorf("%w: %d × %d pixels, at most %d of this kind", ErrTooLarge, h.width, h.height, l.StillPixels)
 	}
-	if limit := min(piecePixels(p), l.StillPixels); piece > limit {
+	if limit := min(p.MaxTile(), l.StillPixels); piece > limit {
 		return fmt.Errorf("%w: %d × %d pixels in one piece, at most %d of this kind", ErrTooLarge, p.Tile.Width, p.Tile.Height, limit)
 	}
 	if _, known := matrices[p.Tile.Matrix]; !known && p.Tile.SubX != NoChroma {
@@ -167,23 +166,6 @@ func (h *header) readHEIF(b []byte, l Limits) error {
 	h.heif, h.orientation = p, p.Orientation
 	h.width, h.height = p.Clip.X1-p.Clip.X0, p.Clip.Y1-p.Clip.Y0
 	return nil
-}
-
-// piecePixels returns the number of pixels of a tile, or of a picture without tiles, whose decoding fits into the decoder's memory. That of
-// AV1 needs 11 bytes a pixel and a few for each sample.
-func piecePixels(p *heif.Picture) int64 {
-	full, deep := p.Tile.SubX+p.Tile.SubY == 0, p.Tile.Depth > 8
-	switch {
-	case p.Codec == heif.HEVC && full && deep:
-		return 25_000_000
-	case p.Codec == heif.HEVC:
-		return math.MaxInt64
-	case full && deep:
-		return 16_000_000
-	case full || deep:
-		return 22_000_000
-	}
-	return 25_000_000
 }
 
 // heifError converts an error of package heif to an error of this package.

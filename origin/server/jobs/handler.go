@@ -91,17 +91,19 @@ func withLimit(ctx context.Context, after time.Duration) (context.Context, conte
 	if after == 0 {
 		return ctx, func() {}
 	}
+	timer, stop := context.WithTimeout(context.WithoutCancel(ctx), after)
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(after, func() { cancel(context.DeadlineExceeded) })
-	return context.WithValue(ctx, limitKey{}, timer), func() {
-		timer.Stop()
+	keep := context.AfterFunc(timer, func() { cancel(timer.Err()) })
+	return context.WithValue(ctx, limitKey{}, keep), func() {
+		keep()
+		stop()
 		cancel(nil)
 	}
 }
 
 // lift removes the limit of withLimit from ctx.
 func lift(ctx context.Context) {
-	if timer, ok := ctx.Value(limitKey{}).(*time.Timer); ok {
-		timer.Stop()
+	if keep, ok := ctx.Value(limitKey{}).(func() bool); ok {
+		keep()
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Errors of Read.
@@ -61,6 +62,23 @@ type Picture struct {
 
 	file  *file
 	tiles []*item
+}
+
+// MaxTile returns the number of pixels of a tile whose decoding by FFmpeg fits into 512 MB. That of AV1 needs 11 bytes a pixel and a few for each
+// sample.
+func (p *Picture) MaxTile() int64 {
+	full, deep := p.Tile.SubX+p.Tile.SubY == 0, p.Tile.Depth > 8
+	switch {
+	case p.Codec == HEVC && full && deep:
+		return 25_000_000
+	case p.Codec == HEVC:
+		return math.MaxInt64
+	case full && deep:
+		return 16_000_000
+	case full || deep:
+		return 22_000_000
+	}
+	return 25_000_000
 }
 
 // Read reads a file's main picture. Errors wrap ErrCorrupt or ErrUnsupported. The Picture borrows b.
