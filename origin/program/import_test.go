@@ -142,7 +142,7 @@ func TestImportZipNames(t *testing.T) {
 	}
 }
 
-// TestImportField imports the archives, and the folder of the script, of the field test.
+// TestImportField imports the archives, the lists, and the folder of the script, of the field test.
 func TestImportField(t *testing.T) {
 	field := func(name string) string { return testkit.DataPath(t, "field", "import", name) }
 	ids := func(data string) string {
@@ -164,6 +164,9 @@ func TestImportField(t *testing.T) {
 		"windows-cp437.zip":   `"Sommer/München Olympiastadion.jpg" "Sommer/second picture in it.jpg"`,
 		"backslash.zip":       `"Fotos/Urlaub 2019/first-picture.jpg" "second-picture-of-three.jpg"`,
 		"same-name-twice.zip": `"pictures/IMG_0001-copy.jpg" "pictures/IMG_0001-copy.jpg~`,
+		"with-bom.jsonl":      `"bom-1" "bom-2"`,
+		"semicolons.csv":      `"semi-1" "semi-2"`,
+		"utf16.csv":           `"u16-1" "u16-2"`,
 	} {
 		data := newFolder(t)
 		if got := importSum(t, 0, field(name), "--data", data); got.Added != 2 || !strings.HasPrefix(ids(data), want) {
