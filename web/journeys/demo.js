@@ -1,5 +1,8 @@
 // Tests the demonstration: signed in at once, in any language, by keyboard alone, and on a narrow page. Also tests the API reference and a
 // replica.
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { check, checkEqual, journey, origin, words } from './browser.js';
 import { testCopy } from './copies.js';
 import { caller, newApp, newKey, pollUntil } from './demonstration.js';
@@ -16,6 +19,7 @@ await journey(async (arrive) => {
   });
   const home = new URL(guest.page.url()).pathname;
   await guest.step('an empty application takes the samples', () => addSamples(guest));
+  await guest.step('a folder is added, and the files that cannot be read are named', () => addFolder(guest));
   await guest.step('what must not happen would be told', () => checkFaultReports(guest));
   await guest.step('the page changes its language at once', () => changeLanguages(guest));
   await checkDialogs(guest, await words('ar'), 'ar', home);
@@ -57,6 +61,45 @@ async function addSamples(t) {
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('inputs_map')).click();
   await t.waitFor(t.page.locator('.pins .pin'));
+  await t.page.goto(url);
+  await t.waitFor(t.heading(en('keys')));
+}
+
+/** Adds a folder with pictures, a damaged archive, an empty picture, and files that an import leaves out. Then adds it again. */
+async function addFolder(t) {
+  const app = await newApp(t);
+  const url = t.page.url();
+  const call = caller(origin, await newKey(t, app));
+  const folder = await mkdtemp(join(tmpdir(), 'journey-'));
+  const write = async (path, content) => {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content);
+  };
+  await write('a/IMG_1.JPG', await sample(lighthouse, 'camera A'));
+  await write('b/IMG_1.JPG', await sample(lighthouse, 'camera B'));
+  await write('@eaDir/a.jpg/SYNOPHOTO_THUMB_M.jpg', await sample(lighthouse, 'thumbnail'));
+  for (const path of ['a/.hidden.jpg', 'a/IMG_1.xmp', 'Thumbs.db', 'BMW.txt'])
+    await write(path, 'BMW 320d, oil in March');
+  await write('empty.jpg', '');
+  await write('damaged.zip', 'PK');
+  for (const stored of [2, 0]) {
+    await t.page.goto(`/${app}/inputs`);
+    await t.page.goto(`/${app}/inputs#upload`);
+    await t.page.locator('input[webkitdirectory]').setInputFiles(folder);
+    await t.waitFor(t.page.getByText(en('inputs_count_stored', { count: String(stored) })));
+    await t.waitFor(t.page.getByText(en('inputs_file_empty')));
+    await t.waitFor(t.page.getByText(en('inputs_file_damaged')));
+    const reasons = { thumbnails: '1', sidecars: '1', hidden: '1', system: '1', unknown: '1' };
+    for (const [reason, count] of Object.entries(reasons))
+      await t.waitFor(t.page.getByText(en(`inputs_left_out_${reason}`, { count })));
+  }
+  const { inputs } = await call('GET', '/inputs?per_page=100');
+  checkEqual(
+    inputs.map(({ data }) => data.metadata.file.replace(/^[^/]*/, '')).sort(),
+    ['/a/IMG_1.JPG', '/b/IMG_1.JPG'],
+    'the paths in the metadata',
+  );
+  await rm(folder, { recursive: true });
   await t.page.goto(url);
   await t.waitFor(t.heading(en('keys')));
 }

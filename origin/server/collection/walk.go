@@ -32,7 +32,7 @@ type Listing struct {
 
 // Follower is a file system with symbolic links.
 type Follower interface {
-	// Follow returns the path of what a link leads to, without links in it. If the path is not below the root, it returns an error.
+	// Follow returns the path of the target of a link, without links in it. If the path is not below the root, it returns an error.
 	Follow(name string) (string, error)
 }
 
@@ -143,6 +143,10 @@ func (w *walk) follow(link Found) error {
 	info, err := fs.Stat(w.files.FS, target)
 	if err != nil {
 		return err
+	}
+	if reason := (&Options{Hidden: true}).reasonFor(target); reason != "" { // a link may lead to a hidden file, as those of git-annex do
+		w.LeftOut[reason]++
+		return nil
 	}
 	folder, base := ".", target
 	if i := strings.LastIndexByte(target, '/'); i >= 0 {

@@ -69,7 +69,7 @@ func walkFolder(t *testing.T, dir string, o Options) *Listing {
 func TestWalkContinues(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	writeTree(t, outside, "far.jpg")
-	writeTree(t, dir, "a.jpg", "latin1-caf\xe9.jpg", "\xff\xfe/\xe9.jpg", "z/last.jpg", ".store/1/key.jpg", ".store/2/x.jpg", ".one.jpg", "loop/b.jpg")
+	writeTree(t, dir, "a.jpg", "latin1-caf\xe9.jpg", "\xff\xfe/\xe9.jpg", "z/last.jpg", ".store/1/key.jpg", ".store/2/x.jpg", ".one.jpg", "loop/b.jpg", "@eaDir/t.jpg")
 	if err := os.WriteFile(filepath.Join(dir, "empty.JPG"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,7 @@ func TestWalkContinues(t *testing.T) {
 		"out":             outside,
 		".hidden-link":    "a.jpg",
 		"link.xmp":        "a.jpg",
+		"thumbnails":      "@eaDir",
 	} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -106,7 +107,7 @@ func TestWalkContinues(t *testing.T) {
 		"z/last.jpg", "z/to-a.jpg: " + errRepeat.Error(),
 		`\xff\xfe/\xe9.jpg`,
 	})
-	if want := map[Reason]int{Hidden: 4, Sidecars: 1}; !maps.Equal(got.LeftOut, want) {
+	if want := map[Reason]int{Hidden: 4, Sidecars: 1, Thumbnails: 2}; !maps.Equal(got.LeftOut, want) {
 		t.Errorf("left out %v, want %v", got.LeftOut, want)
 	}
 }
@@ -206,32 +207,35 @@ func zipOf(t *testing.T, entries []zipEntry) fs.FS {
 	return OpenZip(z)
 }
 
+// zipCases are entries with their names after reading. want has the error after the name, and is "" for an entry that is not a file.
+var zipCases = []struct {
+	entry zipEntry
+	want  string
+}{
+	{zipEntry{name: "Sommer/M\x81nchen.jpg"}, "Sommer/München.jpg"},
+	{zipEntry{name: "Sommer/M\x81nchen.jpg", madeBy: madeByUnix}, "Sommer/München.jpg"},
+	{zipEntry{name: "\x80\xff\xe1.jpg"}, "Ç\u00a0ß.jpg"},
+	{zipEntry{name: "München.jpg", utf8: true}, "München.jpg"},
+	{zipEntry{name: "München.jpg", madeBy: madeByUnix}, "München.jpg"},
+	{zipEntry{name: "München.jpg", madeBy: madeByMac}, "München.jpg"},
+	{zipEntry{name: "München.jpg"}, "M├╝nchen.jpg"},
+	{zipEntry{name: "M\x81nchen.jpg", utf8: true}, `M\x81nchen.jpg`},
+	{zipEntry{name: "M_nchen.jpg", unicode: "München.jpg"}, "München.jpg"},
+	{zipEntry{name: "M\x81nchen.jpg", unicode: "Zürich.jpg", wrong: true}, "München.jpg"},
+	{zipEntry{name: "M\x81nchen.jpg", unicode: "\xff"}, "München.jpg"},
+	{zipEntry{name: `Fotos\Urlaub 2019\1.jpg`}, "Fotos/Urlaub 2019/1.jpg"},
+	{zipEntry{name: `C:\Users\me\1.jpg`}, "Users/me/1.jpg"},
+	{zipEntry{name: "d:/1.jpg"}, "1.jpg"},
+	{zipEntry{name: `\\server\share\1.jpg`}, "server/share/1.jpg"},
+	{zipEntry{name: "../../etc/./1.jpg"}, "etc/1.jpg"},
+	{zipEntry{name: "/abs//1.jpg"}, "abs/1.jpg"},
+	{zipEntry{name: "link.jpg", mode: fs.ModeSymlink | 0o777, madeBy: madeByUnix}, "link.jpg: " + errZipLink.Error()},
+	{zipEntry{name: "secret.jpg", secret: true}, "secret.jpg: " + errEncrypted.Error()},
+	{zipEntry{name: ".."}, ""},
+}
+
 func TestZipNames(t *testing.T) {
-	for _, tt := range []struct {
-		entry zipEntry
-		want  string
-	}{
-		{zipEntry{name: "Sommer/M\x81nchen.jpg"}, "Sommer/München.jpg"},
-		{zipEntry{name: "Sommer/M\x81nchen.jpg", madeBy: madeByUnix}, "Sommer/München.jpg"},
-		{zipEntry{name: "\x80\xff\xe1.jpg"}, "Ç\u00a0ß.jpg"},
-		{zipEntry{name: "München.jpg", utf8: true}, "München.jpg"},
-		{zipEntry{name: "München.jpg", madeBy: madeByUnix}, "München.jpg"},
-		{zipEntry{name: "München.jpg", madeBy: madeByMac}, "München.jpg"},
-		{zipEntry{name: "München.jpg"}, "M├╝nchen.jpg"},
-		{zipEntry{name: "M\x81nchen.jpg", utf8: true}, `M\x81nchen.jpg`},
-		{zipEntry{name: "M_nchen.jpg", unicode: "München.jpg"}, "München.jpg"},
-		{zipEntry{name: "M\x81nchen.jpg", unicode: "Zürich.jpg", wrong: true}, "München.jpg"},
-		{zipEntry{name: "M\x81nchen.jpg", unicode: "\xff"}, "München.jpg"},
-		{zipEntry{name: `Fotos\Urlaub 2019\1.jpg`}, "Fotos/Urlaub 2019/1.jpg"},
-		{zipEntry{name: `C:\Users\me\1.jpg`}, "Users/me/1.jpg"},
-		{zipEntry{name: "d:/1.jpg"}, "1.jpg"},
-		{zipEntry{name: `\\server\share\1.jpg`}, "server/share/1.jpg"},
-		{zipEntry{name: "../../etc/./1.jpg"}, "etc/1.jpg"},
-		{zipEntry{name: "/abs//1.jpg"}, "abs/1.jpg"},
-		{zipEntry{name: "link.jpg", mode: fs.ModeSymlink | 0o777, madeBy: madeByUnix}, "link.jpg: " + errZipLink.Error()},
-		{zipEntry{name: "secret.jpg", secret: true}, "secret.jpg: " + errEncrypted.Error()},
-		{zipEntry{name: ".."}, ""},
-	} {
+	for _, tt := range zipCases {
 		var want []string
 		if tt.want != "" {
 			want = []string{tt.want}

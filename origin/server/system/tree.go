@@ -43,7 +43,7 @@ func (t *Tree) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// Follow returns the path of what a link leads to, without links in it.
+// Follow returns the path of the target of a link, without links in it.
 func (t *Tree) Follow(name string) (string, error) {
 	path, err := filepath.EvalSymlinks(filepath.Join(t.path, name))
 	if wrong := new(fs.PathError); errors.As(err, &wrong) {

@@ -35,8 +35,8 @@ export async function readPicture(app: Application, id: string): Promise<Picture
   };
   const { input } = await call<Schemas['InputAnswer']>(listen, 'GET', path(id));
   const { data, created_at: created, status } = input;
-  const metadata = data.metadata as { name?: unknown; filename?: unknown } | undefined | null;
-  const name = [metadata?.name, metadata?.filename].find((n) => typeof n === 'string' && n !== '') as
+  const metadata = data.metadata as { name?: unknown; file?: unknown; filename?: unknown } | undefined | null;
+  const name = [metadata?.name, metadata?.file, metadata?.filename].find((n) => typeof n === 'string' && n !== '') as
     | string
     | undefined;
   return {

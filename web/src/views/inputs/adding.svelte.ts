@@ -7,7 +7,8 @@ import { memoByKey } from '../../memo';
 import { base64Of } from '../look/pictures';
 import { placeOf } from '../look/place';
 import { bytesToHex } from '../look/receipt';
-import { add, type Item, isDone, mostInputs, patch } from './calls';
+import { add, counts as countInputs, hashes, hashOf, type Item, isDone, mostInputs, patch } from './calls';
+import type { Reason } from './leftOut';
 import type { Source } from './sources';
 
 const together = 16; // maximum pictures of one call; few, so that progress is visible soon
@@ -32,6 +33,8 @@ export class Entry {
   place = $state.raw<{ latitude: number; longitude: number }>(); // place in the metadata of the file
   twin = $state.raw<Twin>();
   isPlaceWritten = false; // the stored input has the place
+  hash = ''; // SHA-256 of the file
+  isOtherId = $state(false); // its ID belongs to another picture, so it has another one
 
   constructor(source: Source) {
     this.source = source;
@@ -50,6 +53,8 @@ export class Adding {
   paused = $state(false);
   failure = $state.raw<unknown>(); // the failure that paused the addition
   gathering = $state(0); // sources that are still being opened
+  leftOut = $state<Partial<Record<Reason, number>>>({}); // numbers of files that were left out on purpose
+  otherIds = $state(0); // number of stored pictures with another ID
   #queue: Entry[] = []; // waiting entries
   #running = $state(0);
   #startedAt = 0;
@@ -57,6 +62,9 @@ export class Adding {
   #now = $state(0);
   #done = $state(0); // number of entries finished in that time
   #twinSearch: Promise<void> = Promise.resolve();
+  #stored: Map<string, string> | undefined; // hashes of the inputs of the application, by ID; undefined: not listed
+  #listing: Promise<Map<string, string>> | undefined;
+  #storedCount: Promise<number> | undefined; // number of inputs of the application
 
   constructor(app: Application) {
     this.app = app;
@@ -94,11 +102,16 @@ export class Adding {
     };
     try {
       for await (const source of brought) {
+        if (source.leftOut) {
+          this.leftOut[source.leftOut] = (this.leftOut[source.leftOut] ?? 0) + 1;
+          continue;
+        }
         const entry = new Entry(source);
         this.counts.waiting++;
         this.bytes.all += source.blob?.size ?? 0;
         batch.push(entry);
-        if (source.problem !== undefined) this.#fail(entry, { code: 0, description: source.problem, details: '' });
+        if (source.problem !== undefined || source.unread)
+          this.#fail(entry, { code: 0, description: source.problem ?? unreadText(source), details: '' });
         if (batch.length >= 256) flush();
       }
     } catch (failure) {
@@ -134,7 +147,9 @@ export class Adding {
     this.entries = this.entries.filter(({ is }) => is === 'waiting' || is === 'reading');
     this.counts = { ...this.counts, stored: 0, skipped: 0, failed: 0 };
     this.bytes = { done: 0, all: this.entries.reduce((sum, { source }) => sum + (source.blob?.size ?? 0), 0) };
-    [this.places, this.#done, this.#spent] = [0, 0, 0];
+    [this.places, this.#done, this.#spent, this.otherIds] = [0, 0, 0, 0];
+    this.leftOut = {};
+    [this.#stored, this.#listing, this.#storedCount] = [undefined, undefined, undefined];
   };
 
   retry(entry: Entry): void {
@@ -195,13 +210,18 @@ export class Adding {
   }
 
   async #send(batch: readonly Entry[]): Promise<void> {
+    try {
+      await this.#list();
+    } catch {
+      // Without the list, the host refuses the inputs that exist.
+    }
     const read = await Promise.all(batch.map((entry) => this.#body(entry)));
     const sent = batch.filter((_, i) => read[i]);
     const bodies = read.filter((body): body is object => body !== undefined);
     if (!sent.length) return;
     try {
       const items = await add(this.app, bodies);
-      for (const [i, item] of items.entries()) this.#settle(sent[i] as Entry, item);
+      for (const [i, item] of items.entries()) await this.#settle(sent[i] as Entry, item);
       this.#done += items.length;
       this.#seek(sent);
     } catch (failure) {
@@ -223,9 +243,22 @@ export class Adding {
     }
   }
 
-  /** Returns the request for a picture. The id is the first half of the SHA-256 of the bytes, so the same file is the same input. */
+  /** Lists the inputs of the application once that takes at most one call for 100 entries. */
+  async #list(): Promise<void> {
+    if (this.#stored) return;
+    this.#storedCount ??= countInputs(this.app).then((n) => n.processed + n.to_process + n.errors);
+    const calls = Math.ceil((await this.#storedCount) / hashes.rows);
+    if (calls > Math.max(1, this.entries.length / 100)) return;
+    this.#listing ??= hashes.list(this.app);
+    this.#stored = await this.#listing;
+  }
+
+  /**
+   * Returns the request for a picture, or undefined if it fails or exists. Without an ID of a list, the ID is the first half of the SHA-256 of
+   * the bytes, so the same file is the same input. An ID that belongs to another picture gets the start of the SHA-256.
+   */
   async #body(entry: Entry): Promise<object | undefined> {
-    const { blob, url, id, crop, concepts, metadata, geo, name } = entry.source;
+    const { blob, url, id, crop, concepts, metadata, geo, file } = entry.source;
     const rest = { ...(concepts && { concepts }), ...(geo && { geo }) };
     if (!blob) {
       entry.id = id ?? '';
@@ -241,7 +274,9 @@ export class Adding {
         base64Of(blob),
         placeOf(bytes),
       ]);
-      entry.id = id ?? bytesToHex(hash).slice(0, 32);
+      entry.hash = bytesToHex(hash);
+      if (!entry.isOtherId) entry.id = id ?? entry.hash.slice(0, 32);
+      if (this.#isOther(entry)) return undefined;
       if (place && !geo) {
         if (!entry.place) this.places++;
         entry.place = place;
@@ -251,7 +286,7 @@ export class Adding {
         id: entry.id,
         data: {
           image: { base64, ...(crop && { crop }) },
-          metadata: metadata ?? { name },
+          ...(file ? { metadata: withFile(metadata, file) } : metadata && { metadata }),
           ...rest,
           ...(entry.place && entry.isPlaceWritten && { geo: { geo_point: entry.place } }),
         },
@@ -262,18 +297,53 @@ export class Adding {
     }
   }
 
-  #settle(entry: Entry, item: Item): void {
+  /** Finishes an entry whose picture is stored with its ID. If the ID belongs to another picture, the entry gets another one. */
+  #isOther(entry: Entry): boolean {
+    for (;;) {
+      const stored = this.#stored?.get(entry.id);
+      if (stored === undefined) return false;
+      if (stored === entry.hash) {
+        entry.twin = { tier: 'same_file', id: entry.id };
+        this.#finish(entry, 'skipped');
+        return true;
+      }
+      if (entry.isOtherId) return false; // the host refuses it
+      [entry.id, entry.isOtherId] = [otherId(entry.id, entry.hash), true];
+    }
+  }
+
+  async #settle(entry: Entry, item: Item): Promise<void> {
     const { code, description, details = '' } = item.status;
     if (isDone(item)) {
       entry.id = item.id;
+      if (entry.hash) this.#stored?.set(entry.id, entry.hash);
+      if (entry.isOtherId) this.otherIds++;
       this.#finish(entry, 'stored');
       if (entry.place && entry.isPlaceWritten !== this.usePlaces) void this.setPlaces(this.usePlaces); // the choice changed meanwhile
     } else if (existsCodes.includes(code)) {
-      const same = entry.source.blob && !entry.source.id;
-      if (same) entry.twin = { tier: 'same_file', id: item.id };
+      let same: boolean | undefined;
+      try {
+        same = entry.source.blob && (await this.#isSame(entry));
+      } catch (failure) {
+        this.#fail(entry, { code: 0, description: (failure as Error).message, details: '' });
+        return;
+      }
+      if (same === false && !entry.isOtherId) {
+        [entry.id, entry.isOtherId] = [otherId(entry.id, entry.hash), true];
+        this.#move(entry, 'waiting');
+        this.#queue.unshift(entry);
+        return;
+      }
+      if (same) entry.twin = { tier: 'same_file', id: entry.id };
       entry.failure = { code, description, details };
-      this.#finish(entry, 'skipped');
+      if (same === false) this.#fail(entry, entry.failure);
+      else this.#finish(entry, 'skipped');
     } else this.#fail(entry, { code, description, details });
+  }
+
+  /** Reports whether the stored input with the entry's ID has its picture. An input without a picture yet has another one. */
+  async #isSame(entry: Entry): Promise<boolean> {
+    return (!entry.source.id && !entry.isOtherId) || (await hashOf(this.app, entry.id)) === entry.hash;
   }
 
   #fail(entry: Entry, failure: { code: number; description: string; details: string }): void {
@@ -316,6 +386,32 @@ export class Adding {
       });
     }
   }
+}
+
+const maxIdBytes = 128;
+const maxFileBytes = 4096;
+const maxMetadataBytes = 65_536;
+
+const unreadText = ({ unread }: Source) => (typeof unread === 'object' ? unread.why : (unread ?? ''));
+
+/** Returns the start of a text, at most n bytes of UTF-8, without a part of a character at the end. */
+function cut(text: string, n: number): string {
+  const bytes = new Uint8Array(n);
+  return text.slice(0, new TextEncoder().encodeInto(text, bytes).read);
+}
+
+/** Returns the ID of a picture whose ID belongs to another one. */
+function otherId(id: string, hash: string): string {
+  const end = `~${hash.slice(0, 8)}`;
+  return cut(id, maxIdBytes - end.length) + end;
+}
+
+/** Returns metadata with the path of a file. A member `file` of a list counts before it. */
+function withFile(metadata: unknown, file: string): unknown {
+  if (metadata === undefined || metadata === null) return { file: cut(file, maxFileBytes) };
+  if (typeof metadata !== 'object' || Array.isArray(metadata)) return metadata;
+  const all = { file: cut(file, maxFileBytes), ...metadata };
+  return new TextEncoder().encode(JSON.stringify(all)).length > maxMetadataBytes ? metadata : all;
 }
 
 /** Returns the addition to an application. It exists as long as the pages are open. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { Application } from '../../application.svelte';
 import { Adding } from './adding.svelte';
@@ -68,4 +69,109 @@ test('the answer of the copy stays where the origin is out of reach', async () =
   app.arrive(false);
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
   assert.deepEqual([app.requestCount, entry.twin?.tier], [0, 'similar']);
+});
+
+/** Returns an application that stores hashes and metadata by ID, and refuses an ID that exists. */
+function storeOf(stored: Record<string, string>) {
+  const app = {
+    by: 'origin',
+    calls: 0,
+    metadata: {} as Record<string, unknown>,
+    waitUntilSent: async () => true,
+    send: async (_: string, init: RequestInit) => {
+      app.calls++;
+      type Sent = { id: string; data: { image: { base64: string }; metadata?: unknown } };
+      const { inputs } = JSON.parse(init.body as string) as { inputs: Sent[] };
+      const items = inputs.map(({ id, data }) => {
+        const isTaken = stored[id] !== undefined;
+        if (!isTaken) {
+          stored[id] = createHash('sha256').update(Buffer.from(data.image.base64, 'base64')).digest('hex');
+          app.metadata[id] = data.metadata;
+        }
+        return { id, status: { code: isTaken ? 30100 : 30000, description: '' } };
+      });
+      return answer({ inputs: items });
+    },
+    ask: async (address: string) => {
+      const url = new URL(address, 'http://here');
+      if (url.pathname.endsWith('/duplicates')) return answer({ duplicates: [] });
+      app.calls++;
+      const [page, rows] = [Number(url.searchParams.get('page')), Number(url.searchParams.get('per_page'))];
+      const input = ([id, sha256]: [string, string]) => ({ id, data: { image: { sha256 } }, status: { code: 30000 } });
+      return answer({
+        inputs: Object.entries(stored)
+          .map(input)
+          .slice((page - 1) * rows, page * rows),
+      });
+    },
+    call: async (_: string, path: string) => {
+      app.calls++;
+      if (path === '/inputs/status')
+        return { counts: { processed: Object.keys(stored).length, to_process: 0, errors: 0 } };
+      const id = decodeURIComponent(path.replace('/inputs/', '').replace(/\?.*$/, ''));
+      return { input: { data: { image: { sha256: stored[id] } } } };
+    },
+  };
+  return app;
+}
+
+async function addAll(app: ReturnType<typeof storeOf>, found: readonly Source[]) {
+  const adding = new Adding(app as unknown as Application);
+  const before = app.calls;
+  await adding.take(found);
+  while (adding.busy) await new Promise(setImmediate);
+  return { adding, calls: app.calls - before };
+}
+
+const source = (file: string, text = file, more: Partial<Source> = {}): Source => ({
+  name: file,
+  file,
+  blob: new Blob([text]),
+  ...more,
+});
+
+test('a second addition of 10,000 pictures in another order sends only the new ones, with at most one call for 100', async () => {
+  const app = storeOf({});
+  const old = Array.from({ length: 10_000 }, (_, n) => source(`f/${n}.jpg`));
+  const first = await addAll(app, old);
+  assert.deepEqual(first.adding.counts, { waiting: 0, reading: 0, stored: 10_000, skipped: 0, failed: 0 });
+  const fresh = Array.from({ length: 100 }, (_, n) => source(`f/new ${n}.jpg`));
+  const { adding, calls } = await addAll(app, [...fresh, ...old.reverse()]);
+  assert.deepEqual(adding.counts, { waiting: 0, reading: 0, stored: 100, skipped: 10_000, failed: 0 });
+  assert.ok(calls <= 101, `${calls} calls`);
+  assert.deepEqual(Object.values(app.metadata)[0], { file: 'f/0.jpg' });
+});
+
+test('a picture whose ID belongs to another picture gets another ID, also if the inputs are not listed', async () => {
+  for (const others of [0, 5000]) {
+    const app = storeOf(Object.fromEntries(Array.from({ length: others }, (_, n) => [`other ${n}`, 'x'])));
+    const found = [
+      source('1.jpg', 'one', { id: 'a' }),
+      source('2.jpg', 'two', { id: 'a', metadata: { file: 'mine' } }),
+      source('3.jpg', 'one', { id: 'a' }),
+      source('4.jpg', 'two', { id: 'ä'.repeat(64) }),
+      source('5.jpg', 'one', { id: 'ä'.repeat(64) }),
+    ];
+    const first = await addAll(app, found);
+    assert.deepEqual([first.adding.counts.stored, first.adding.counts.skipped, first.adding.otherIds], [4, 1, 2]);
+    const ids = Object.keys(app.metadata);
+    const two = createHash('sha256').update('two').digest('hex').slice(0, 8);
+    const one = createHash('sha256').update('one').digest('hex').slice(0, 8);
+    assert.deepEqual(ids.sort(), ['a', `a~${two}`, `${'ä'.repeat(59)}~${one}`, 'ä'.repeat(64)].sort());
+    assert.deepEqual(app.metadata[`a~${two}`], { file: 'mine' });
+    const second = await addAll(app, found.reverse());
+    assert.deepEqual([second.adding.counts.stored, second.adding.counts.skipped], [0, 5]);
+  }
+});
+
+test('files that are left out are counted by reason, and unreadable ones fail', async () => {
+  const { adding } = await addAll(storeOf({}), [
+    { name: 'a', leftOut: 'hidden' },
+    { name: 'b', leftOut: 'hidden' },
+    { name: 'c', leftOut: 'unknown' },
+    { name: 'd', unread: { why: 'denied' } },
+    source('e'),
+  ]);
+  assert.deepEqual({ ...adding.leftOut }, { hidden: 2, unknown: 1 });
+  assert.deepEqual([adding.counts.failed, adding.counts.stored], [1, 1]);
 });

@@ -123,6 +123,36 @@ export async function add(app: Application, inputs: readonly object[]): Promise<
   return items;
 }
 
+/** Lists the SHA-256 of each stored picture by the ID of its input, with a number of inputs a call. */
+export const hashes = {
+  rows: 1000,
+  async list(app: Application): Promise<Map<string, string>> {
+    const all = new Map<string, string>();
+    for (let [n, rows] = [1, hashes.rows]; ; n++) {
+      let inputs: Input[];
+      try {
+        ({ inputs = [] } = await tolerant<{ inputs: Input[] }>(
+          app.ask,
+          'GET',
+          `/inputs?show=sha256&page=${n}&per_page=${rows}`,
+        ));
+      } catch (failure) {
+        if (!(failure instanceof Failure) || failure.status !== 400 || rows % 2) throw failure;
+        [n, rows] = [2 * (n - 1), rows / 2]; // the answer would be too large
+        continue;
+      }
+      for (const input of inputs) if (input.status.code === ready) all.set(input.id, input.data?.image.sha256 ?? '');
+      if (inputs.length < rows) return all;
+    }
+  },
+};
+
+/** Returns the SHA-256 of the stored picture of an input, or "" if it has none. */
+export async function hashOf(app: Application, id: string): Promise<string> {
+  const { input } = await app.call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}?show=sha256`);
+  return input.data.image.sha256 ?? '';
+}
+
 /** Deletes up to 128 inputs permanently. */
 export async function remove(app: Application, ids: readonly string[]): Promise<void> {
   await app.write('DELETE', '/inputs', { ids });

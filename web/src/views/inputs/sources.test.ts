@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { strToU8, zipSync } from 'fflate';
 import { Failure } from '../../console';
-import { type FoundFile, type Source, samples, sources } from './sources';
+import { type FoundFile, filesOfDrop, type Source, samples, sources } from './sources';
+import { zipOf } from './zip.testkit';
 
 const file = (path: string, text: string | Uint8Array<ArrayBuffer>, type = ''): FoundFile => ({
   path,
@@ -14,20 +15,79 @@ const all = async (...found: FoundFile[]) => {
   for await (const source of sources(found)) result.push(source);
   return result;
 };
+const picture = (content = '') => `GIF89a${content}`;
 const plain = ({ blob, ...rest }: Source) => ({ ...rest, ...(blob && { bytes: blob.size }) });
 
-test('pictures are taken, what is no picture is told, what systems leave is passed over', async () => {
+test('pictures are recognised by their content, and each other file is reported or left out', async () => {
   const result = await all(
-    file('a/1.jpg', 'xx'),
+    file('a/1.jpg', picture()),
+    file('a/notes.jpg', 'no picture at all', 'image/jpeg'),
+    file('a/film.mp4', '\0\0\0\x18ftypisom\0\0\0\0isom'),
+    file('a/empty.jpg', ''),
     file('a/.DS_Store', 'x'),
-    file('a/notes.pdf', 'x'),
-    file('2', 'x', 'image/png'),
+    file('a/.hidden.jpg', picture()),
+    file('a/@eaDir/1.jpg/SYNOPHOTO_THUMB_XL.jpg', picture()),
+    file('a/1.jpg.json', '{}'),
+    file('a/BMW service history.txt', 'BMW 320d, oil in March'),
+    file('.chosen.gif', picture()),
+    file('.folder/2.gif', picture()),
+    { path: 'a/locked', failure: new DOMException('not allowed', 'NotReadableError') },
+    { path: 'a/.locked', failure: new Error('not allowed') },
   );
   assert.deepEqual(result.map(plain), [
-    { name: 'a/1.jpg', bytes: 2 },
-    { name: 'a/notes.pdf', problem: '' },
-    { name: '2', bytes: 1 },
+    { name: 'a/1.jpg', file: 'a/1.jpg', bytes: 6 },
+    { name: 'a/notes.jpg', leftOut: 'unknown' },
+    { name: 'a/film.mp4', problem: '' },
+    { name: 'a/empty.jpg', unread: 'empty' },
+    { name: 'a/.DS_Store', leftOut: 'system' },
+    { name: 'a/.hidden.jpg', leftOut: 'hidden' },
+    { name: 'a/@eaDir/1.jpg/SYNOPHOTO_THUMB_XL.jpg', leftOut: 'thumbnails' },
+    { name: 'a/1.jpg.json', leftOut: 'sidecars' },
+    { name: 'a/BMW service history.txt', leftOut: 'unknown' },
+    { name: '.chosen.gif', file: '.chosen.gif', bytes: 6 },
+    { name: '.folder/2.gif', file: '.folder/2.gif', bytes: 6 },
+    { name: 'a/locked', unread: { why: 'not allowed' } },
+    { name: 'a/.locked', leftOut: 'hidden' },
   ]);
+});
+
+test('a file or folder of a drop that the browser cannot read does not end the walk', async () => {
+  const fileEntry = (path: string, text?: string) => ({
+    isFile: true,
+    fullPath: path,
+    file: (resolve: (file: File) => void, reject: (failure: Error) => void) =>
+      text === undefined ? reject(new Error('gone')) : resolve(new File([text], path)),
+  });
+  const folder = (path: string, ...batches: (object[] | Error)[]) => ({
+    isFile: false,
+    fullPath: path,
+    createReader: () => ({
+      readEntries: (resolve: (entries: object[]) => void, reject: (failure: Error) => void) => {
+        const batch = batches.shift() ?? [];
+        if (batch instanceof Error) reject(batch);
+        else resolve(batch);
+      },
+    }),
+  });
+  const root = folder(
+    '/f',
+    [fileEntry('/f/1.gif', picture()), folder('/f/locked', new Error('denied')), fileEntry('/f/2.gif')],
+    [folder('/f/changing', [fileEntry('/f/changing/3.gif', picture())], new Error('changed'))],
+    [fileEntry('/f/4.gif', picture())],
+  );
+  const items = [{ kind: 'file', webkitGetAsEntry: () => root }];
+  const result = await all(...(await filesOfDrop({ items } as unknown as DataTransfer)));
+  assert.deepEqual(
+    result.map(({ name, unread }) => [name, unread]),
+    [
+      ['f/1.gif', undefined],
+      ['f/locked', { why: 'denied' }],
+      ['f/2.gif', { why: 'gone' }],
+      ['f/changing/3.gif', undefined],
+      ['f/changing', { why: 'changed' }],
+      ['f/4.gif', undefined],
+    ],
+  );
 });
 
 test('lines are inputs as the interface takes them, or flat', async () => {
@@ -52,7 +112,7 @@ test('lines are inputs as the interface takes them, or flat', async () => {
       ],
       metadata: { n: 7 },
     },
-    { name: 'c.jpg', bytes: 3, geo: { geo_point: { longitude: 11.6, latitude: 48.1 } } },
+    { name: 'c.jpg', file: 'in/c.jpg', bytes: 3, geo: { geo_point: { longitude: 11.6, latitude: 48.1 } } },
   ]);
   assert.equal(result.length, 5); // a picture that the list does not name is left out
   assert.ok(result[3]?.problem && result[4]?.problem);
@@ -80,16 +140,33 @@ test('rows of a table are inputs, with columns as the import of the command line
 });
 
 test('an archive is a folder, packed; a text is addresses', async () => {
-  const packed = zipSync({
-    'p/1.jpg': strToU8('one'),
-    '__MACOSX/p/1.jpg': strToU8('x'),
-    'urls.txt': strToU8('https://x/1.jpg\n# not this\nhttps://x/2.jpg'),
-  });
-  const result = await all(file('all.zip', packed as Uint8Array<ArrayBuffer>));
+  const packed = zipOf([
+    { name: 'p/1.jpg', text: picture() },
+    { name: 'p/1.jpg', text: picture('other') },
+    { name: 'p/2.bin', text: 'x' },
+    { name: 'p/link.jpg', text: '1.jpg', madeBy: 3, mode: 0o120777 },
+    { name: 'p/secret.jpg', text: picture(), flags: 1 },
+    { name: 'p/damaged.jpg', text: picture(), crc: 1 },
+    { name: '__MACOSX/p/1.jpg', text: 'x' },
+    { name: 'urls.txt', text: 'https://x/1.jpg\n# not this\nhttps://x/2.jpg' },
+  ]);
+  const result = await all(
+    { path: 'all.zip', file: new File([packed], 'all.zip') },
+    file('bad.zip', 'no zip'),
+    file('3.gif', picture()),
+  );
   assert.deepEqual(result.map(plain), [
+    { name: 'bad.zip', unread: 'damaged' },
     { name: 'https://x/1.jpg', url: 'https://x/1.jpg' },
     { name: 'https://x/2.jpg', url: 'https://x/2.jpg' },
-    { name: 'p/1.jpg', bytes: 3 },
+    { name: 'p/1.jpg', file: 'p/1.jpg', bytes: 6 },
+    { name: 'p/1.jpg', file: 'p/1.jpg', bytes: 11 },
+    { name: 'p/2.bin', leftOut: 'unknown' },
+    { name: 'p/link.jpg', unread: 'link' },
+    { name: 'p/secret.jpg', unread: 'encrypted' },
+    { name: 'p/damaged.jpg', unread: 'damaged' },
+    { name: '__MACOSX/p/1.jpg', leftOut: 'system' },
+    { name: '3.gif', file: '3.gif', bytes: 6 },
   ]);
 });
 
@@ -122,4 +199,24 @@ test('the samples bring whose they are and where they lie, and end where one is 
     (failure) => failure instanceof Failure && failure.status === 0,
   );
   assert.equal(result.length, 2);
+});
+
+test('the archives of the field test are read', async (t) => {
+  const field = '../../shared/field/import';
+  if (!existsSync(field)) return t.skip('its files are not here');
+  const expected = {
+    'windows-cp437.zip': ['Sommer/München Olympiastadion.jpg', 'Sommer/second picture in it.jpg'],
+    'backslash.zip': ['Fotos/Urlaub 2019/first-picture.jpg', 'second-picture-of-three.jpg'],
+    'same-name-twice.zip': ['pictures/IMG_0001-copy.jpg', 'pictures/IMG_0001-copy.jpg'],
+    'two-cameras.zip': ['camera A/IMG_0001.JPG', 'camera B/IMG_0001.JPG'],
+    'BMW service history.txt': [],
+  };
+  for (const [name, want] of Object.entries(expected)) {
+    const result = await all(file(name, new Uint8Array(await readFile(`${field}/${name}`))));
+    assert.deepEqual(
+      result.flatMap((source) => (source.blob ? [source.name] : [])),
+      want,
+    );
+    assert.ok(result.every(({ problem, unread }) => problem === undefined && !unread));
+  }
 });

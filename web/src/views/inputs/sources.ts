@@ -1,8 +1,10 @@
 // Reads the sources of pictures: files, folders, archives, lists of URLs, and lists of inputs as JSON lines or tables. The formats are
 // those of the import command.
-import { isPicture } from '../../pictureFiles';
+
 import { fetchSample, parseSamples } from '../look/pictures';
 import type { Input } from './calls';
+import { isNamedPicture, kindOf, type Reason, reasonFor, startBytes } from './leftOut';
+import { unzip, ZipError, type ZipFile, type ZipProblem } from './zip';
 
 /** One picture to add: its bytes or its URL, and its data. */
 export interface Source {
@@ -14,55 +16,124 @@ export interface Source {
   readonly concepts?: readonly { readonly id: string; readonly value: 0 | 1 }[];
   readonly metadata?: Record<string, unknown>;
   readonly geo?: Input['data']['geo'];
+  readonly file?: string; // path of its file, for the metadata
   readonly problem?: string; // the reason why it cannot be added; empty if it is not a picture
+  readonly unread?: Unread; // the reason why its file cannot be read
+  readonly leftOut?: Reason; // the reason why it is left out on purpose
 }
 
-/** A file with its path in the selection. */
+/** Why a file cannot be read: a known reason, or the browser's text. */
+export type Unread = ZipProblem | 'empty' | { readonly why: string };
+
+/** A file or folder with its path in the selection. */
 export interface FoundFile {
   readonly path: string;
-  readonly file: File;
+  readonly file?: File; // absent if it could not be read
+  readonly packed?: ZipFile; // a file of a zip
+  readonly failure?: unknown; // the reason why it could not be read
 }
 
-const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
+/** The maximum number of bytes of a picture of any kind. */
+const maxBytes = 64_000_000;
 
-const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // files that operating systems leave in folders
+const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
 
 /** Returns the pictures in files. It opens archives. A list among the files determines which of the others are added, with their data. */
 export async function* sources(foundFiles: readonly FoundFile[]): AsyncGenerator<Source> {
   const files: FoundFile[] = [];
   for (const found of foundFiles) {
-    if (/\.zip$/i.test(found.path)) {
-      for await (const packed of unpack(found.file)) files.push(packed);
-    } else files.push(found);
+    if (!/\.zip$/i.test(found.path) || !found.file || reasonOf(found)) files.push(found);
+    else {
+      try {
+        for (const packed of await unzip(found.file)) files.push({ path: packed.name, packed });
+      } catch (failure) {
+        yield { name: found.path, unread: unreadOf(failure) };
+      }
+    }
   }
-  const manifests = files.filter(({ path }) => lists.test(path) && !hidden.test(path));
+  const manifests: FoundFile[] = [];
+  for (const found of files)
+    if (lists.test(found.path) && !reasonOf(found) && (await isList(found))) manifests.push(found);
   const listed = manifests.filter(({ path }) => /(^|\/)inputs\.(jsonl|csv)$/i.test(path));
   const chosen = listed.length ? listed : manifests;
   const used = new Set<FoundFile>();
   for (const manifest of chosen) {
     const folder = manifest.path.replace(/[^/]*$/, '');
     const find = (path: string) => {
-      const found = files.find((one) => one.path === folder + path) ?? files.find((one) => one.file.name === path);
+      const found = files.find((one) => one.path === folder + path) ?? files.find((one) => baseOf(one) === path);
       if (found) used.add(found);
-      return found?.file;
+      return found;
     };
     yield* read(manifest, find);
   }
   if (listed.length) return; // pictures that the list does not name are left out
-  for (const found of files) {
-    if (used.has(found) || chosen.includes(found) || hidden.test(found.path)) continue;
-    yield isPicture({ name: found.path, type: found.file.type })
-      ? { name: found.path, blob: found.file }
-      : { name: found.path, problem: '' };
+  for (const found of files) if (!used.has(found) && !chosen.includes(found)) yield sourceOfFile(found);
+}
+
+const baseOf = ({ path }: FoundFile) => path.replace(/^.*\//, '');
+
+/** Returns why an import leaves out a file. The rules apply below the chosen folder or archive. A chosen file may be hidden. */
+function reasonOf({ path, packed }: FoundFile): Reason | undefined {
+  if (packed) return reasonFor(path);
+  if (path.includes('/')) return reasonFor(path.replace(/^[^/]*\//, ''));
+  const reason = reasonFor(path);
+  return reason === 'hidden' ? undefined : reason;
+}
+
+async function startOf({ file, packed, failure }: FoundFile): Promise<Uint8Array> {
+  if (packed) return packed.start(startBytes);
+  if (file) return new Uint8Array(await file.slice(0, startBytes).arrayBuffer());
+  throw failure;
+}
+
+async function fileOf(found: FoundFile): Promise<File> {
+  if (found.packed) return new File([await found.packed.bytes(maxBytes)], baseOf(found));
+  if (found.file) return found.file;
+  throw found.failure;
+}
+
+function unreadOf(failure: unknown): Unread {
+  return failure instanceof ZipError
+    ? failure.problem
+    : { why: failure instanceof Error ? failure.message : String(failure) };
+}
+
+/** Returns the source of a file that no list names. */
+async function sourceOfFile(found: FoundFile): Promise<Source> {
+  const name = found.path;
+  const leftOut = reasonOf(found);
+  if (leftOut) return { name, leftOut };
+  try {
+    const start = await startOf(found);
+    const kind = kindOf(start);
+    if (kind === 'picture') return { name, file: name, blob: await fileOf(found) };
+    if (kind === 'video') return { name, problem: '' };
+    return start.length === 0 && isNamedPicture(name) ? { name, unread: 'empty' } : { name, leftOut: 'unknown' };
+  } catch (failure) {
+    return { name, unread: unreadOf(failure) };
   }
 }
 
+/** Reports whether a text file is a list. A text without a URL in its first line is not. */
+async function isList(found: FoundFile): Promise<boolean> {
+  if (!/\.txt$/i.test(found.path)) return true;
+  const start = new TextDecoder().decode(await startOf(found).catch(() => new Uint8Array()));
+  const [first] = start.split(/\r?\n/).filter((line) => line.trim() && !line.startsWith('#'));
+  return /^\ufeff?\s*https?:\/\//i.test(first ?? '');
+}
+
+type Find = (path: string) => FoundFile | undefined;
+
 /** Returns the inputs of a list. find: returns a file by its path relative to the list. */
-export async function* read(
-  { path, file }: FoundFile,
-  find: (path: string) => File | undefined,
-): AsyncGenerator<Source> {
-  const text = (await file.text()).replace(/^\ufeff/, '');
+export async function* read(manifest: FoundFile, find: Find): AsyncGenerator<Source> {
+  const { path } = manifest;
+  let text: string;
+  try {
+    text = (await (await fileOf(manifest)).text()).replace(/^\ufeff/, '');
+  } catch (failure) {
+    yield { name: path, unread: unreadOf(failure) };
+    return;
+  }
   if (/\.(jsonl|ndjson)$/i.test(path)) yield* lines(text, path, find);
   else if (/\.(csv|tsv)$/i.test(path)) yield* rows(text, path, find);
   else yield* addresses(text);
@@ -76,29 +147,36 @@ export function* addresses(text: string): Generator<Source> {
   }
 }
 
-function* lines(text: string, path: string, find: (path: string) => File | undefined): Generator<Source> {
+async function* lines(text: string, path: string, find: Find): AsyncGenerator<Source> {
   let n = 0;
   for (const line of text.split(/\r?\n/)) {
     n++;
     if (!line.trim()) continue;
     const name = `${path}:${n}`;
     try {
-      yield sourceOf(JSON.parse(line), name, find);
+      yield await sourceOf(JSON.parse(line), name, find);
     } catch (failure) {
-      yield { name, problem: (failure as Error).message };
+      yield failed(name, failure);
     }
   }
+}
+
+/** Returns the source of a line that is wrong, or whose file cannot be read. */
+function failed(name: string, failure: unknown): Source {
+  if (failure instanceof ZipError) return { name, unread: failure.problem };
+  return { name, problem: (failure as Error).message };
 }
 
 type Json = Record<string, unknown>;
 
 /** Converts a JSON line into a source. The line has the form of the API, or the same members without nesting. */
-function sourceOf(entry: Json, name: string, find: (path: string) => File | undefined): Source {
+async function sourceOf(entry: Json, name: string, find: Find): Promise<Source> {
   const data = (entry.data ?? entry) as Json;
   const image = (data.image ?? data) as Json;
   const { url, base64, crop } = image as { url?: string; base64?: string; crop?: number[] };
   const path = (entry.path ?? image.path) as string | undefined;
-  const blob = base64 ? decode(base64) : path ? find(path) : undefined;
+  const found = base64 || !path ? undefined : find(path);
+  const blob = base64 ? decode(base64) : found && (await fileOf(found));
   if (!blob && !url) throw new Error(path ?? 'url, path, base64');
   const concepts = ((data.concepts ?? []) as (string | Json)[]).map(conceptOf);
   const not = ((data.not_concepts ?? []) as string[]).map((id) => ({ id, value: 0 }) as const);
@@ -107,6 +185,7 @@ function sourceOf(entry: Json, name: string, find: (path: string) => File | unde
     name: path ?? url ?? (entry.id as string) ?? name,
     ...(entry.id !== undefined && { id: String(entry.id) }),
     ...(blob ? { blob } : { url: url as string }),
+    ...(found && { file: found.path }),
     ...(crop && { crop }),
     ...(concepts.length + not.length > 0 && { concepts: [...concepts, ...not] }),
     ...(data.metadata !== undefined && { metadata: data.metadata as Json }),
@@ -123,7 +202,7 @@ function decode(base64: string): Blob {
   return new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
 }
 
-async function* rows(text: string, path: string, find: (path: string) => File | undefined): AsyncGenerator<Source> {
+async function* rows(text: string, path: string, find: Find): AsyncGenerator<Source> {
   const { default: Papa } = await import('papaparse');
   const { data } = Papa.parse<Record<string, string>>(text, {
     header: true,
@@ -133,9 +212,9 @@ async function* rows(text: string, path: string, find: (path: string) => File | 
   for (const [n, row] of data.entries()) {
     const name = `${path}:${n + 2}`;
     try {
-      yield sourceOf(flat(row), name, find);
+      yield await sourceOf(flat(row), name, find);
     } catch (failure) {
-      yield { name, problem: (failure as Error).message };
+      yield failed(name, failure);
     }
   }
 }
@@ -175,38 +254,6 @@ function scalar(cell: string): unknown {
   return /^-?\d/.test(cell) && Number.isFinite(Number(cell)) ? Number(cell) : cell;
 }
 
-/** Returns the files of an archive. It reads the archive in parts, so the whole is never in memory. */
-async function* unpack(archive: Blob): AsyncGenerator<FoundFile> {
-  const { Unzip, UnzipInflate, UnzipPassThrough } = await import('fflate');
-  const ended: FoundFile[] = [];
-  let failure: Error | undefined;
-  const unzip = new Unzip((entry) => {
-    if (
-      entry.name.endsWith('/') ||
-      !(isPicture({ name: entry.name, type: '' }) || lists.test(entry.name)) ||
-      /(^|\/)(\.|__MACOSX\/)/.test(entry.name)
-    )
-      return;
-    const parts: Uint8Array<ArrayBuffer>[] = [];
-    entry.ondata = (error, part, last) => {
-      if (error) failure = error;
-      parts.push(new Uint8Array(part)); // copied, because fflate reuses the memory
-      if (last) ended.push({ path: entry.name, file: new File(parts, entry.name.replace(/^.*\//, '')) });
-    };
-    entry.start();
-  });
-  unzip.register(UnzipInflate);
-  unzip.register(UnzipPassThrough);
-  const reader = archive.stream().getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    unzip.push(value ?? new Uint8Array(0), done);
-    if (failure) throw failure;
-    yield* ended.splice(0);
-    if (done) return;
-  }
-}
-
 /** Returns the files of a drop, including those in folders. */
 export async function filesOfDrop(transfer: DataTransfer): Promise<FoundFile[]> {
   // Read at once, because the browser empties the list after the event.
@@ -221,17 +268,23 @@ export async function filesOfDrop(transfer: DataTransfer): Promise<FoundFile[]> 
   return found;
 }
 
+/** Walks a dropped file or folder. It continues after those that the browser cannot read. */
 async function* walk(entry: FileSystemEntry): AsyncGenerator<FoundFile> {
-  if (entry.isFile) {
-    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
-    yield { path: entry.fullPath.replace(/^\//, ''), file };
-    return;
-  }
-  const reader = (entry as FileSystemDirectoryEntry).createReader();
-  for (;;) {
-    const batch = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
-    if (!batch.length) return;
-    for (const one of batch) yield* walk(one);
+  const path = entry.fullPath.replace(/^\//, '');
+  try {
+    if (entry.isFile) {
+      const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+      yield { path, file };
+      return;
+    }
+    const reader = (entry as FileSystemDirectoryEntry).createReader();
+    for (;;) {
+      const batch = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+      if (!batch.length) return;
+      for (const one of batch) yield* walk(one);
+    }
+  } catch (failure) {
+    yield { path, failure };
   }
 }
 

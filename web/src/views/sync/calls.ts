@@ -194,7 +194,8 @@ export class Calls {
 
 function inputOf(input: Schemas['Input'] | undefined): Input {
   const { id = '', data } = input ?? {};
-  const name = (data?.metadata as { name?: unknown } | undefined)?.name;
+  const metadata = data?.metadata as { name?: unknown; file?: unknown } | undefined;
+  const name = metadata?.name ?? metadata?.file;
   const url = data?.image?.url ?? '';
   return {
     id,
