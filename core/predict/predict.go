@@ -57,8 +57,8 @@ const (
 	WantExif                       // Exif; reads the file's metadata and decodes nothing
 )
 
-// NeedsPixels reports whether the parts need a decoded picture.
-func (w Want) NeedsPixels() bool { return w&^WantExif != 0 }
+// NeedsPixels reports whether a picture must be decoded. It is false for its metadata alone, which any file has.
+func (w Want) NeedsPixels() bool { return w != WantExif }
 
 // Analysis is the result of analysing a picture. The slices belong to the caller.
 type Analysis struct {

@@ -60,8 +60,8 @@ type origin struct {
 
 	got      map[string]int // number of requests by name
 	putBytes int
-	sent     int // bytes in answers
-	dated bool // it answers dates
+	sent     int  // bytes in answers
+	dated    bool // it answers dates
 }
 
 func newOrigin(t testing.TB, now func() time.Time) *origin {

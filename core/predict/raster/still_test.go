@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/exif"
+	"github.com/sightline-dev/sightline/core/predict/raster/exif/exiftest"
 )
 
 func readStill(t *testing.T, name string) (*Still, []Run) {
@@ -143,6 +146,30 @@ func TestStillLimits(t *testing.T) {
 			if s, err := ReadStill(b, Limits{}); !errors.Is(err, want) || (s == nil) != (want != nil) {
 				t.Errorf("%s: %v, want %v", name, err, want)
 			}
+		}
+	}
+}
+
+// TestStillDate: the planes of a picture that a module decodes have the metadata of its file.
+func TestStillDate(t *testing.T) {
+	for _, name := range []string{"heif/testdata/plain.heic", "heif/testdata/alpha.avif", "testdata/jxl/lossy.jxl"} {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = append(file, exiftest.Box("free", exiftest.XMP("exif:DateTimeOriginal", "2019-07-21T23:06:38"))...)
+		s, err := ReadStill(file, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Decode(func(runs []Run) (outputs [][]byte, err error) {
+			for _, run := range runs {
+				outputs = append(outputs, make([]byte, run.Bytes))
+			}
+			return outputs, nil
+		})
+		if want := (exif.Time{Wall: 1563750398, Known: true}); err != nil || p.Exif.Taken != want {
+			t.Errorf("%s: %+v, %v", name, p.Exif, err)
 		}
 	}
 }

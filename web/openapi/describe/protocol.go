@@ -81,6 +81,11 @@ var calls = []syncCall{
 		query: []string{"sync_app", "sync_partition", "sync_at", "sync_prefix", "sync_values"}, answers: []reply{{200, "Success.", message("Digests")}},
 	},
 	{
+		method: "POST", path: "/sync/dates", id: "readSyncDates", summary: "Get dates of pictures",
+		note:  "For derived records of an earlier release, at most 512.",
+		query: partitionQuery, request: message("DatesRequest"), answers: []reply{{200, "Success.", message("Dates")}},
+	},
+	{
 		method: "POST", path: "/sync/blobs/have", id: "haveSyncBlobs", summary: "Check which pictures are stored",
 		note:  "Pictures of an application, by hash. A hash gives no access: pictures of other applications count as missing.",
 		query: partitionQuery, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},

@@ -27,11 +27,14 @@ var pagination = maybe("pagination", ref("Pagination"), "Takes precedence over `
 
 var atMostVideos = fmt.Sprintf("At most %d of them videos, which have at most %d frames in equal parts.", call.MaxVideos, call.MaxFrames)
 
+// extras is the member of requests that asks for members that the interface does not define.
+var extras = maybe("show", list(text(oneOf(call.ShowWords...))), "Members that the answer has in addition: *Members on request*.")
+
 var requests = []member{
 	{"Pagination", record("",
 		maybe("page", whole(), "Page number, starting at 1. Omitted or 0: the first page."),
 		maybe("per_page", whole(), "Omitted or 0: 20. Values above 1000 count as 1000."))},
-	{"EvaluateRequest", record("", maybe("show", list(text(oneOf(call.ShowWords...))), "Members that the answer has in addition: *Members on request*."))},
+	{"EvaluateRequest", record("", extras)},
 	{"ConceptRef", record("A concept by ID or, without an ID, by name.", maybe("id", text(), ""), maybe("name", text(), ""))},
 	{"Label", record("A concept that a picture shows or does not show.",
 		maybe("id", id, "A custom concept is created when it is first used. Public concept IDs start with `ai_`; they must exist."),
@@ -84,7 +87,7 @@ var requests = []member{
 			maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 			maybe("metadata", anything, "Any JSON of up to 64 KiB, 32 levels and 2000 fields and list elements. Searches can use it."),
 			maybe("geo", ref("GeoAsked"), "")), ""))},
-	{"AddInputs", record("", always("inputs", items("NewInput", 1, call.MaxInputs, ""), ""))},
+	{"AddInputs", record("", always("inputs", items("NewInput", 1, call.MaxInputs, ""), ""), extras)},
 	{"PatchInputs", record("",
 		always("inputs", list(record("",
 			always("id", id, ""),
@@ -92,7 +95,7 @@ var requests = []member{
 				maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 				maybe("metadata", anything, ""),
 				maybe("geo", ref("GeoAsked"), "")), "")), size(1, call.MaxInputs)...), ""),
-		action(threeActions, "merge", "remove", "overwrite"))},
+		action(threeActions, "merge", "remove", "overwrite"), extras)},
 	{"PatchConcepts", record("", maybe("concepts", items("Label", 0, call.MaxLabels, ""), ""),
 		action(firstActions, "merge_concepts", "delete_concepts", "merge", "remove", "overwrite"))},
 	{"DeleteInputs", record("Either ids or delete_all.",
@@ -176,7 +179,7 @@ var requests = []member{
 		maybe("min_score", share, "Minimum score. Hits with a lower score are omitted, on every page and in the summary. Default: 0."))},
 	{"SearchRequest", record("",
 		maybe("query", ref("Query"), ""),
-		pagination)},
+		pagination, extras)},
 
 	{"NewWorkflows", record("", always("workflows", list(record("",
 		maybe("id", id, "Omitted: generated."),

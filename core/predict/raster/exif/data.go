@@ -150,7 +150,7 @@ func (s *sources) other(b []byte) {
 		for _, part := range raw.Structures(b) {
 			s.tiff(part.Bytes, part.Places)
 		}
-		if !s.isComplete() {
+		if !s.data().Taken.Known {
 			if f, ok := raw.Read(b); ok && f.Preview != nil {
 				s.jpeg(f.Preview)
 			}
