@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -124,6 +125,15 @@ func TestJXLAnimation(t *testing.T) {
 	}
 }
 
+// checkModuleIsMissing checks that Decode refuses a picture for which the decoder's host lacks a module.
+func checkModuleIsMissing(t *testing.T, picture []byte) {
+	t.Helper()
+	_, err := NewDecoder(Limits{}).Decode(picture, View{MaxSide: 64})
+	if !errors.Is(err, ErrUnsupported) || !strings.HasSuffix(err.Error(), errModule.Error()) { // a guest's host returns only class and text
+		t.Errorf("Decode = %v", err)
+	}
+}
+
 // TestJXLLimits checks the limits of the headers.
 func TestJXLLimits(t *testing.T) {
 	for name, l := range map[string]Limits{"rgba.jxl": {StillPixels: 850}, "deep.jxl": {StillPixels: 1700}, "grey.jxl": {Side: 36}} {
@@ -135,8 +145,6 @@ func TestJXLLimits(t *testing.T) {
 		if _, err := ReadStill(b[:2], Limits{}); name != "deep.jxl" && !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s, two bytes: %v", name, err)
 		}
-		if _, err := NewDecoder(Limits{}).Decode(b, View{MaxSide: 64}); !errors.Is(err, errModule) {
-			t.Errorf("%s: Decode = %v", name, err)
-		}
+		checkModuleIsMissing(t, b)
 	}
 }
