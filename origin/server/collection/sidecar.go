@@ -24,7 +24,7 @@ import (
 // maxSidecar is the maximum size of a sidecar in bytes.
 const maxSidecar = 1 << 20
 
-// Sidecar is what a file next to a picture says about the picture: XMP, which photo programs write, or the JSON of Google Takeout.
+// Sidecar has the data of a file next to a picture: XMP, which photo programs write, or the JSON of Google Takeout.
 type Sidecar struct {
 	Taken       string // date and time, with an offset if it is known: "2019-07-21T23:06:38-09:00"
 	Description string
@@ -54,7 +54,7 @@ func (s *Sidecar) fill(in *Input, o Options) (err error) {
 	return err
 }
 
-// add fills the gaps of s with what another sidecar says.
+// add fills the gaps of s with the data of another sidecar.
 func (s *Sidecar) add(other Sidecar) {
 	if s.Taken == "" {
 		s.Taken = other.Taken

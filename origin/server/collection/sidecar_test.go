@@ -57,7 +57,7 @@ const xmpSidecar = `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
 </rdf:Description></rdf:RDF></x:xmpmeta>
 <?xpacket end="w"?>`
 
-// TestSidecarContents reads XMP and the JSON of Google Takeout, whole and damaged.
+// TestSidecarContents reads XMP and the JSON of Google Takeout, complete and damaged.
 func TestSidecarContents(t *testing.T) {
 	place := exif.Place{Latitude: 47.5, Longitude: -12.25}
 	all := Sidecar{Taken: "2019-07-21T23:06:38-09:00", Description: "A boat & a bird", Keywords: []string{"bird", "sea"}, Place: place}

@@ -16,7 +16,7 @@ export function separatorOf(table: string): string {
   return [',', ';', '\t'].reduce((most, one) => (count(one) > count(most) ? one : most));
 }
 
-/** Converts a number of a place. It may have a decimal comma where commas do not separate cells. It throws if the cell is no number. */
+/** Converts a number of a place. It may have a decimal comma where commas do not separate cells. It throws if the cell is not a number. */
 export function degrees(cell: string, separator: string): number {
   const text = separator === ',' || cell.includes('.') ? cell : cell.replace(',', '.');
   const value = Number(text);
