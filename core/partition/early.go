@@ -44,7 +44,7 @@ func (p *Partition) early(op *log.Op, existed bool) (e earlier, err error) {
 	value, err := p.o.Store.Get(earlyKey(p.o.App, op.Dot))
 	switch {
 	case err == nil:
-		met, err := readEarly(value)
+		met, err := log.Decode(bytes.Clone(value))
 		if err != nil {
 			return e, err
 		}
@@ -60,14 +60,6 @@ func (p *Partition) early(op *log.Op, existed bool) (e earlier, err error) {
 	}
 	e.kill = &log.Op{At: p.clock.Next(), Body: body}
 	return e, nil
-}
-
-// readEarly reads the record of a deletion; the operation is empty in records of programs before November 2026.
-func readEarly(value []byte) (op log.Op, err error) {
-	if len(value) == 1 {
-		return op, nil
-	}
-	return log.Decode(bytes.Clone(value))
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already. It adds records of early
@@ -199,8 +191,7 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 	if err != nil || dot.Seq <= h.seq {
 		return err
 	}
-	value, err := p.o.Store.Get(earlyKey(p.o.App, dot))
-	if err == nil && len(value) > 1 {
+	if _, err = p.o.Store.Get(earlyKey(p.o.App, dot)); err == nil {
 		return nil
 	}
 	b.Put(earlyKey(p.o.App, dot), log.Encode(nil, op))

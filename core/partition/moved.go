@@ -46,7 +46,7 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	var failed error
 	err = p.o.Store.Scan(earlyKey(p.o.App, log.Dot{Site: site, Seq: last + 1}), earlyKey(p.o.App, log.Dot{Site: site + 1}), func(_, value []byte) bool {
 		var op log.Op
-		if op, failed = readEarly(value); failed == nil && op.Body != nil {
+		if op, failed = log.Decode(bytes.Clone(value)); failed == nil {
 			failed = p.listDeletion(&b, &op)
 		}
 		return failed == nil
@@ -161,7 +161,7 @@ func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
 	if err != nil || !found {
 		return e, err
 	}
-	putRenamed(b, p.o.App, lostOp{was.Dot, was.At}, op.Dot)
+	putRenamed(b, p.o.App, &was, op.Dot)
 	b.Delete(conflictKey(p.o.App, was.Dot))
 	return p.earlyAs(&was, op.Dot)
 }

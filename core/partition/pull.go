@@ -320,7 +320,7 @@ func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 }
 
 // sameOp reports whether an entry of the log may be the local operation own. The origin may have set its clock back, removed an author that
-// it does not know, or refused it. After a rollback of its disk it may have renamed the dots in the body.
+// it does not know, or refused it. It may have renamed the dots in the body that their replica sends again as another site.
 func sameOp(entry, own *log.Op) bool {
 	if _, refused := entry.Body.(*log.Refused); refused {
 		return true

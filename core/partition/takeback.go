@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"errors"
@@ -102,7 +101,7 @@ type StoredRun struct {
 }
 
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists the others as conflicts. When it returns
-// no error, all of that survives a crash and is visible. An entry that was taken back before under another name keeps that name. also is as
+// no error, all of that survives a crash and is visible. also is as
 // in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
 func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
@@ -187,10 +186,14 @@ type taking struct {
 	taken map[log.Dot]bool
 	lost  []Conflict
 
-	rolled  reusedNames
-	same    map[log.Dot][]byte // operations of the log with the names of entries that the origin made
-	renamed map[lostOp]log.Dot // lost operations that get another name, or have it in the log
-	moved   map[lostOp]log.Dot // lost operations that the log has by the names of another site
+	rolled newNames
+	moved  []movedOp // lost operations that the log has by the names of another site
+}
+
+// movedOp is an operation, with its name in the log.
+type movedOp struct {
+	op *log.Op
+	as log.Dot
 }
 
 // noSeal is the reason for not taking back an entry that may never have been in the log.
@@ -204,7 +207,7 @@ const lostFor = "restore: "
 
 // sort finds the entries that the log lacks. The caller holds appending, and the whole log is folded.
 func (p *Partition) sort(b *StoredRun) (*taking, error) {
-	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
+	t := &taking{p: p, taken: map[log.Dot]bool{}}
 	lives := bySite(b.Lives)
 	sealed, exact, err := p.recognize(b)
 	if err == nil {
@@ -213,14 +216,7 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.exact = exact; !exact {
-		if t.same, t.renamed, err = p.sameNames(b.Entries); err != nil {
-			return nil, err
-		}
-		for lost, name := range t.renamed {
-			t.rolled.names[lost.dot], t.rolled.seen[lost] = name, name
-		}
-	}
+	t.exact = exact
 	had := map[log.Site]uint64{}
 	var creations madeByEntries
 	for i := range b.Entries {
@@ -233,25 +229,12 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 		}
 		life := lifeOf(lives[d.Site], d.Seq)
 		known := d.Seq <= had[d.Site]
-		used := t.same[d] != nil && !bytes.Equal(t.same[d], nameless(log.Encode(nil, op)))
 		as, moved, err := p.sentAgain(op)
 		switch {
 		case err != nil:
 		case moved:
 			t.exact = false // what follows may name it
 			err = t.meets(op, as, &creations)
-		case used && !sealed:
-			t.lose(op, noSeal)
-		case used:
-			if name, taken := t.rolled.seen[lostOp{d, op.At}]; !taken {
-				t.ops, t.own = append(t.ops, *op), append(t.own, true)
-				t.exact = false
-				if b.Missing[d] != "" {
-					t.lose(op, b.Missing[d])
-				}
-			} else if op.Dot = name; b.Missing[d] == "" {
-				err = t.clearConflict(op)
-			}
 		case d.Seq <= had[d.Site]:
 			if err = t.compare(op, life); err == nil && b.Missing[d] == "" {
 				err = t.clearConflict(op)
@@ -286,7 +269,7 @@ func (t *taking) meets(op *log.Op, as log.Dot, creations *madeByEntries) error {
 		t.lose(op, "its replica sends it again as another site")
 		return nil
 	}
-	t.rolled.names[op.Dot], t.moved[lostOp{op.Dot, op.At}] = as, as
+	t.rolled[op.Dot], t.moved = as, append(t.moved, movedOp{op, as})
 	e, err := t.p.earlyAs(op, as)
 	if e.kill != nil {
 		creations.deleted = append(creations.deleted, entryDeletion{body: e.kill.Body})
@@ -397,7 +380,7 @@ func (t *taking) take(op *log.Op, lives []Life, reason string) error {
 		t.lose(op, otherLife)
 		return err
 	}
-	t.ops, t.own = append(t.ops, *op), append(t.own, false)
+	t.ops = append(t.ops, *op)
 	t.taken[op.Dot] = true
 	if reason != "" {
 		t.lose(op, reason)
@@ -476,10 +459,10 @@ func (t *taking) lose(op *log.Op, why string) {
 
 // try folds the operations over a copy of the state. It finds operations that end in a conflict, and things that were deleted before.
 func (t *taking) try(doomed []log.Body) error {
-	p, ops, own := t.p, t.ops, t.own
-	t.ops, t.own = nil, nil
+	p, ops := t.p, t.ops
+	t.ops = nil
 	for i := range ops {
-		t.ops, t.own = append(t.ops, ops[i]), append(t.own, own[i])
+		t.ops, t.own = append(t.ops, ops[i]), append(t.own, false)
 		e, err := p.early(&ops[i], true)
 		if err != nil {
 			return err
@@ -495,7 +478,7 @@ func (t *taking) try(doomed []log.Body) error {
 	for _, body := range doomed {
 		t.ops, t.own = append(t.ops, log.Op{At: p.clock.Next(), Body: body}), append(t.own, true)
 	}
-	entries, renamed := t.entries()
+	entries := t.entries()
 	if len(entries) == 0 {
 		return nil
 	}
@@ -505,7 +488,7 @@ func (t *taking) try(doomed []log.Body) error {
 		return err
 	}
 	for i := range entries {
-		if c := verdicts[i]; (!t.own[i] || renamed[i]) && isConflict(c.Code) {
+		if c := verdicts[i]; !t.own[i] && isConflict(c.Code) {
 			if _, refused := entries[i].Op.Body.(*log.Refused); !refused {
 				t.lost = append(t.lost, Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: c})
 			}
@@ -514,30 +497,19 @@ func (t *taking) try(doomed []log.Body) error {
 	return nil
 }
 
-// entries names this log's own operations, and returns all operations as the next entries. renamed has the indexes of those that had
-// another name. They are listed by the new name, since the old one belongs to another operation.
-func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
+// entries names this log's own operations, and returns all operations as the next entries.
+func (t *taking) entries() (entries []log.Entry) {
 	p, last := t.p, t.p.last
-	renamed = map[int]bool{}
 	for i := range t.ops {
 		op := &t.ops[i]
 		if t.own[i] {
 			last++
-			name := log.Dot{Site: p.o.Site, Seq: last}
-			if op.Dot != (log.Dot{}) {
-				renamed[i], t.renamed[lostOp{op.Dot, op.At}], t.rolled.names[op.Dot] = true, name, name
-			}
-			op.Dot = name
+			op.Dot = log.Dot{Site: p.o.Site, Seq: last}
 		}
 		t.rolled.rename(op)
 		entries = append(entries, log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: *op})
 	}
-	for i, c := range t.lost {
-		if name, ok := t.renamed[lostOp{c.Op.Dot, c.Op.At}]; ok {
-			t.lost[i].Op.Dot = name
-		}
-	}
-	return entries, renamed
+	return entries
 }
 
 // note adds to b the records that belong to the operations: lives, early deletions and conflicts.
@@ -549,10 +521,8 @@ func (t *taking) note(b *kv.Batch) error {
 	for dot := range t.taken {
 		b.Delete(conflictKey(p.o.App, dot))
 	}
-	for _, names := range []map[lostOp]log.Dot{t.renamed, t.moved} {
-		for from, to := range names {
-			putRenamed(b, p.o.App, from, to)
-		}
+	for _, m := range t.moved {
+		putRenamed(b, p.o.App, m.op, m.as)
 	}
 	for i := range t.lost {
 		c := &t.lost[i]
