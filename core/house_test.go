@@ -191,7 +191,6 @@ var larger = map[string]int{
 	"origin/server/data/check.go inputs":             67,
 	"origin/server/httpd/httpd.go route":             74,
 	"origin/server/settings.go parseSettings":        66,
-	"sync/feed/back.go back":                         63,
 	"sync/replica/session.go beginSession":           61,
 	"sync/sim/rollback.go followMove":                68,
 	"web/runtime/test/guest/main.go do":              77,

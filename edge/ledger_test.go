@@ -111,7 +111,7 @@ func (r *round) look(h *host) *view {
 // readLog reads the deletions of the origin's log.
 func (r *round) readLog(v *view) {
 	r.t.Helper()
-	body, ok := r.witness().get("/v2/sync/changes?p=0&since=0&live=0&app=" + r.app)
+	body, ok := r.witness().get("/v2/sync/changes?since=0&live=0&app=" + r.app)
 	if !ok {
 		r.t.Fatal("the origin's log cannot be read")
 	}

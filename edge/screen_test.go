@@ -309,7 +309,7 @@ func (w *witness) settle() bool {
 // log returns the operations of the origin's log. It returns false if the origin does not answer.
 func (w *witness) log() (map[log.Dot]bool, bool) {
 	w.t.Helper()
-	body, ok := w.get("/v2/sync/changes?p=0&since=0&live=0&app=" + w.app)
+	body, ok := w.get("/v2/sync/changes?since=0&live=0&app=" + w.app)
 	if !ok {
 		return nil, false
 	}
@@ -346,7 +346,7 @@ func (w *witness) root() (seq uint64, root string) {
 	w.t.Helper()
 	var body []byte
 	until(w.t, "the origin has a place for a digest tree", func() (ok bool) { // it is busy if the state changes often within a minute
-		body, ok = w.get("/v2/sync/digest?p=0&prefix=&app=" + w.app)
+		body, ok = w.get("/v2/sync/digest?prefix=&app=" + w.app)
 		return ok
 	})
 	m, err := wire.DecodeDigests(body)

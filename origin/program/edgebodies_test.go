@@ -121,7 +121,7 @@ func (e *signingEdge) upload(n int) []log.Op {
 	for i := range ops {
 		data := dots(e.t, uint64(i+1), 16)
 		h := blob.Sum(data)
-		if status, answer := e.send("PUT", "/v2/sync/blobs/"+h.String(), "app="+e.app+"&p=0", data); status != 201 {
+		if status, answer := e.send("PUT", "/v2/sync/blobs/"+h.String(), "app="+e.app+"", data); status != 201 {
 			e.t.Fatalf("picture %d: %d %q", i, status, answer)
 		}
 		ops[i] = log.Op{
@@ -148,7 +148,7 @@ func TestEdgesThatSignAsBefore(t *testing.T) {
 		t.Errorf("4 MB with Sync-Head: %d %.300q", status, answer)
 	}
 	e = enrolSigner(t, base, s.Data)
-	if status, answer := e.send("PUT", "/v2/sync/blobs/"+blob.Sum(part).String(), "app="+e.app+"&p=0", part); status != 201 {
+	if status, answer := e.send("PUT", "/v2/sync/blobs/"+blob.Sum(part).String(), "app="+e.app+"", part); status != 201 {
 		t.Errorf("a part of a picture before a session: %d %q", status, answer)
 	}
 

@@ -285,25 +285,9 @@ func malformedError(format string, args ...any) error {
 // unknown returns the refusal for something that does not exist or belongs to another application.
 func unknown(detail string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: detail} }
 
-// partOf refuses every partition except 0, the only one of an application.
-func partOf(n uint64) error {
-	if n != 0 {
-		return unknown("an application has only partition 0")
-	}
-	return nil
-}
-
 // target opens the application that the query names.
 func (c *call) target() (*partition.Partition, error) {
-	n, err := c.query.number("p")
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.open(c.query.Get("app"))
-	if err != nil {
-		return nil, err
-	}
-	return p, partOf(n)
+	return c.open(c.query.Get("app"))
 }
 
 // body returns the body of the request, or a refusal if it is longer than limit.

@@ -26,9 +26,6 @@ func (c *call) back() (api.Response, error) {
 		return api.Response{}, malformedError("back: %v", err)
 	}
 	p, err := c.open(m.App)
-	if err == nil {
-		err = partOf(uint64(m.Partition))
-	}
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -160,7 +160,7 @@ func TestSnapshot(t *testing.T) {
 		w.input(fmt.Sprint("i", i), "red.png")
 	}
 	r := w.join(w.App, w.Key)
-	manifest := r.must(200, "GET", "/v2/sync/snapshot?app="+r.app+"&p=0&vectors=q16", nil).Body
+	manifest := r.must(200, "GET", "/v2/sync/snapshot?app="+r.app+"&vectors=q16", nil).Body
 	m, err := wire.DecodeManifest(manifest)
 	if err != nil || m.App != r.app || m.Seq != w.partition(r.app).Log().Head() || len(m.Chunks) == 0 {
 		t.Fatalf("manifest %+v, %v", m, err)
@@ -172,7 +172,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	keys := 0
 	for _, c := range m.Chunks {
-		data := r.must(200, "GET", "/v2/sync/snapshot/"+c.Hash.String()+"?app="+r.app+"&p=0", nil).Body
+		data := r.must(200, "GET", "/v2/sync/snapshot/"+c.Hash.String()+"?app="+r.app+"", nil).Body
 		if blob.Sum(data) != c.Hash || uint64(len(data)) != c.Size {
 			t.Fatalf("a chunk of %d bytes is not the one listed", len(data))
 		}
@@ -193,13 +193,12 @@ func TestSnapshot(t *testing.T) {
 		{App: r.app, Epoch: m.Epoch, Seq: m.Seq},
 		{App: r.app, Epoch: m.Epoch, Seq: m.Seq + 99, Chain: m.Chain},
 		{App: other.App},
-		{App: r.app, Partition: 3},
 	}}
 	var got []wire.Do
 	for _, g := range r.session(&s).Grants {
 		got = append(got, g.Do)
 	}
-	if want := []wire.Do{wire.DoTail, wire.DoRebase, wire.DoRebase, wire.DoRefused, wire.DoRefused}; fmt.Sprint(got) != fmt.Sprint(want) {
+	if want := []wire.Do{wire.DoTail, wire.DoRebase, wire.DoRebase, wire.DoRefused}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("grants %v, want %v", got, want)
 	}
 }
@@ -210,7 +209,7 @@ func TestDigest(t *testing.T) {
 	w.input("a", "red.png")
 	r := w.join(w.App, w.Key)
 	at := func(prefix, more string) wire.Digests {
-		m, err := wire.DecodeDigests(r.must(200, "GET", "/v2/sync/digest?app="+r.app+"&p=0&prefix="+prefix+more, nil).Body)
+		m, err := wire.DecodeDigests(r.must(200, "GET", "/v2/sync/digest?app="+r.app+"&prefix="+prefix+more, nil).Body)
 		if err != nil || m.Prefix != prefix || m.Seq != w.partition(r.app).Log().Head() {
 			t.Fatalf("digest of %q: %+v, %v", prefix, m, err)
 		}

@@ -100,7 +100,6 @@ func TestHostileReplica(t *testing.T) {
 		{"a gap", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq += 7 })},
 		{"the last sequence of all", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = 1<<64 - 1 })},
 		{"sequence 0", 400, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = 0 })},
-		{"another partition", 404, as(func(x *replica, m *wire.Push, op *log.Op) { m.Partition = 1 })},
 		{"another's picture by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Body = &log.InputCreate{ID: "stolen", Blob: secret, ContentType: "image/png"}
 		})},
@@ -380,7 +379,7 @@ func FuzzServe(f *testing.F) {
 	f.Add("GET", "/changes", "since=0&live=poll&vectors=q16", []byte(nil))
 	f.Add("GET", "/snapshot", "vectors=q16", []byte(nil))
 	f.Add("GET", "/digest", "prefix=00&at=1&values=1", []byte(nil))
-	f.Add("PUT", "/blobs/"+blob.Sum([]byte("x")).String(), "p=0", []byte("x"))
+	f.Add("PUT", "/blobs/"+blob.Sum([]byte("x")).String(), "app=x", []byte("x"))
 	f.Fuzz(func(t *testing.T, method, path, query string, body []byte) {
 		r.w.t = t
 		res := r.ask(method, "/v2/sync"+path+"?app="+w.App+"&"+query, body)

@@ -31,9 +31,6 @@ func (c *call) push() (api.Response, error) {
 		return api.Response{}, malformedError("push: %v", err)
 	}
 	p, err := c.open(m.App)
-	if err == nil {
-		err = partOf(uint64(m.Partition))
-	}
 	if err == nil && m.Again {
 		err = c.wrote(p, m.Site)
 	} else if err == nil {

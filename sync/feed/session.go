@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -200,12 +199,8 @@ func (c *call) roomForSite() error {
 
 // grant returns the answer for one application.
 func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Grant, error) {
-	g := wire.Grant{App: at.App, Partition: at.Partition}
-	var p *partition.Partition
-	err := partOf(uint64(at.Partition))
-	if err == nil {
-		p, err = c.reach(at.App)
-	}
+	g := wire.Grant{App: at.App}
+	p, err := c.reach(at.App)
 	var refused *wire.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:

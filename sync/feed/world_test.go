@@ -173,7 +173,7 @@ func frames(t testing.TB, stream []byte) []wire.Frame {
 // pull requests changes and returns their frames.
 func (r *replica) pull(query string) []wire.Frame {
 	r.w.t.Helper()
-	return frames(r.w.t, r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&p=0&"+query, nil).Body)
+	return frames(r.w.t, r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&"+query, nil).Body)
 }
 
 // next returns bodies as the replica's next operations.

@@ -155,7 +155,7 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 	case r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
 		m.back = back{}
 		return false, nil
-	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedFormat, status == 404, status == 405: // an origin of an earlier version
+	case r.Code == wire.RefusedEpoch: // the log was never restored
 		m.endProof()
 		return true, nil
 	}
@@ -514,9 +514,6 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 	case endsBack(r, status):
 		m.back = back{}
 		return false, nil
-	case status == 404, status == 405, r.Code == wire.RefusedFormat: // an origin of an earlier version
-		m.gave(0)
-		return true, nil
 	}
 	return false, nil
 }

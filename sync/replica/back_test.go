@@ -2,7 +2,6 @@ package replica_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -74,31 +73,6 @@ func TestSameBackupTwice(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestJoinOlderOrigin: an origin of an earlier version sends no chain before the first entries of a snapshot. The replica keeps the entries
-// behind the first run, or all of them if they begin with the log.
-func TestJoinOlderOrigin(t *testing.T) {
-	for stable, want := range map[uint64]uint64{1: 5, 0: 1} {
-		r := newRig(t, replica.Options{})
-		r.origin.seals, r.origin.older, r.origin.do = true, true, wire.DoRebase
-		r.origin.stable, r.origin.unstable = stable, stable == 0
-		for i := range 7 {
-			r.origin.submit(create(fmt.Sprint(i)))
-		}
-		r.settle()
-		r.agree()
-		var stored []uint64
-		if err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-			stored = append(stored, k.At.Seq)
-			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if len(stored) == 0 || stored[0] != want || uint64(len(stored)) != 8-want {
-			t.Errorf("the replica has kept the entries %v, want those from %d to 7", stored, want)
-		}
 	}
 }
 

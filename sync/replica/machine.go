@@ -353,7 +353,7 @@ func (m *Machine) ask(l *lane, a Ask, query ...string) {
 
 // where returns query parameters that identify the application, followed by more.
 func (m *Machine) where(more ...string) []string {
-	return append([]string{"app", m.o.App.String(), "p", "0"}, more...)
+	return append([]string{"app", m.o.App.String()}, more...)
 }
 
 // timer asks the host for a Wake when the next timeout or pause ends.

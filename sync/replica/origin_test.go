@@ -46,7 +46,6 @@ type origin struct {
 	lives        bool    // the origin records the lives of replicas
 	seals        bool    // entries have seals, and a restored log accepts them back from replicas
 	runs         int     // maximum number of entries in a frame
-	older        bool    // the origin's version ignores only=entries
 	base         [32]byte
 
 	refuse map[string]int // by request name: status of an answer without a body; 0: connection lost
@@ -150,7 +149,7 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 	}
 	name, rest, _ := strings.Cut(strings.TrimPrefix(a.Path, "/v2/sync/"), "/")
 	o.got[name]++
-	if name != "session" && (query.Get("app") != app.String() || query.Get("p") != "0") {
+	if name != "session" && query.Get("app") != app.String() {
 		o.Fatalf("%s %s?%s names no application", a.Method, a.Path, a.Query)
 	}
 	var body []byte
@@ -344,7 +343,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	epoch, bare := l.Epoch(), q.Get("only") == "entries" && !o.older
+	epoch, bare := l.Epoch(), q.Get("only") == "entries"
 	if bare {
 		since = max(since, l.Floor()-1)
 	}
@@ -353,7 +352,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 		return wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), nil
 	}
 	var out []byte
-	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have {
+	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have && !bare {
 		r := wire.AppRecord{App: app.String(), Seq: o.reg, Data: []byte(o.registerData)}
 		out = wire.AppendFrame(out, wire.TypeRegister, r.Encode())
 	}

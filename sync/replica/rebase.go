@@ -317,7 +317,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		return err
 	}
 	switch {
-	case f.App != m.o.App.String() || f.Partition != 0:
+	case f.App != m.o.App.String():
 		return fmt.Errorf("%w: snapshot of another application", errAnswer)
 	case f.Epoch != m.session.epoch:
 		m.end()

@@ -5,9 +5,9 @@ import "github.com/sightline-dev/sightline/core/log"
 // Back offers log entries to an origin that was restored from a backup. The replica stored the entries when it pulled them.
 //
 //field:message
+//field:reserved 2
 type Back struct {
 	App       string     `wire:"1"`              // id of the application
-	Partition uint32     `wire:"2"`              // 0: an application has one
 	Epoch     log.Epoch  `wire:"3"`              // epoch of the current log
 	From      uint64     `wire:"4"`              // position before the first entry, in the earlier log
 	Chain     log.Chain  `wire:"5"`              // chain of the earlier log at `from`

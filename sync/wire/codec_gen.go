@@ -318,7 +318,6 @@ func putAppRecord(e *field.Encoder, x *AppRecord) {
 
 func putBack(e *field.Encoder, x *Back) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.From)
 	e.Hash(5, x.Chain[:])
@@ -460,7 +459,6 @@ func putExifTime(e *field.Encoder, x *exif.Time) {
 
 func putGrant(e *field.Encoder, x *Grant) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Uint(3, uint64(x.Do))
 	e.Text(4, x.Detail)
 	e.Hash(5, x.Epoch[:])
@@ -535,7 +533,6 @@ func putLogDot(e *field.Encoder, x *log.Dot) {
 
 func putManifest(e *field.Encoder, x *Manifest) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Seq)
 	e.Hash(5, x.Chain[:])
@@ -577,7 +574,6 @@ func putPartialBlob(e *field.Encoder, x *PartialBlob) {
 
 func putPosition(e *field.Encoder, x *Position) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Seq)
 	e.Hash(5, x.Chain[:])
@@ -590,7 +586,6 @@ func putPosition(e *field.Encoder, x *Position) {
 
 func putPush(e *field.Encoder, x *Push) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Base)
 	e.Uint(5, uint64(x.Site))
@@ -685,8 +680,7 @@ func putSession(e *field.Encoder, x *Session) {
 		putPosition(e, &x.Partitions[i])
 		e.Close(at)
 	}
-	e.Uint(11, uint64(x.Wants.Vectors))
-	e.Uint(12, uint64(x.Wants.Blobs))
+	e.Uint(11, uint64(x.Vectors))
 	e.Uint(14, uint64(x.Leaves))
 	e.Fixed64(15, x.Life)
 	e.Append(x.Extra)
@@ -779,8 +773,6 @@ func getBack(d *field.Decoder, x *Back) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1082,8 +1074,6 @@ func getGrant(d *field.Decoder, x *Grant) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			x.Do = Do(d.Uint32())
 		case 4:
@@ -1243,8 +1233,6 @@ func getManifest(d *field.Decoder, x *Manifest) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1331,8 +1319,6 @@ func getPosition(d *field.Decoder, x *Position) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1359,8 +1345,6 @@ func getPush(d *field.Decoder, x *Push) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1552,9 +1536,7 @@ func getSession(d *field.Decoder, x *Session) {
 			getPosition(d, &x.Partitions[len(x.Partitions)-1])
 			d.Close(at)
 		case 11:
-			x.Wants.Vectors = Vectors(d.Uint32())
-		case 12:
-			x.Wants.Blobs = Blobs(d.Uint32())
+			x.Vectors = Vectors(d.Uint32())
 		case 14:
 			x.Leaves = log.Site(d.Uint32())
 		case 15:

@@ -67,12 +67,12 @@ func goldenMessages() []message {
 	return []message{
 		&wire.Session{
 			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Site: 3, Secret: []byte("secret"), Name: "Anna's laptop",
-			Partitions: []wire.Position{{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Issued: 12, Calls: 55, Extra: unknown}},
-			Wants:      wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsThumb}, Extra: append(earlier, unknown...),
+			Partitions: []wire.Position{{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Issued: 12, Calls: 55, Extra: unknown}},
+			Vectors:    wire.VectorsQ16, Extra: append(earlier, unknown...),
 		},
 		&wire.SessionReply{
 			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Site: 3, Secret: []byte("secret"), Until: 1_790_100_000_000, Expires: 1_790_000_900_000,
-			Grants: []wire.Grant{{App: "app", Partition: 1, Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
+			Grants: []wire.Grant{{App: "app", Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
 			Limits: wire.Limits{PushOps: 512, PushBytes: 1 << 20, OpsRate: 100, FrameRate: 1 << 20, BlobBytes: 1 << 30, BlobSize: 20_000_000, Snapshots: 6, Streams: 4, PollMillis: 25_000, AliveMillis: 15_000, Extra: unknown},
 			Links:  []wire.Link{{Name: "keys", Path: "/v2/sync/keys"}}, Extra: unknown,
 		},
@@ -84,7 +84,7 @@ func goldenMessages() []message {
 		&wire.Keepalive{Now: 1_790_000_000_000, ExpiresIn: 600, Extra: unknown},
 		&wire.End{Why: wire.WhyShutdown, Detail: "restarting", WaitMillis: 2000, Extra: unknown},
 		&wire.Push{
-			App: "app", Partition: 1, Epoch: epoch, Base: 1200, Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+			App: "app", Epoch: epoch, Base: 1200, Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
 			For: []wire.Delegation{{First: 41, Last: 41, Subject: "client", Token: "jti", Issued: 1_790_000_000_000, Scopes: []string{"Inputs:Add"}}},
 		},
 		&wire.Pushed{
@@ -92,11 +92,11 @@ func goldenMessages() []message {
 			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Site: 1, Seq: 5}, ID: "mine"}},
 		},
 		&wire.Back{
-			App: "app", Partition: 1, Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,
+			App: "app", Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,
 			Lives: []wire.SiteLife{{Site: 2, Life: wire.Life{First: 41, ID: 5}}}, Extra: unknown,
 		},
 		&wire.TakenBack{Epoch: epoch, To: 1208, Confirmed: 10, Lives: []wire.Life{{First: 9, ID: 5}}, Extra: unknown},
-		&wire.Manifest{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
+		&wire.Manifest{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
 		&wire.Digests{Epoch: epoch, Seq: 1200, Prefix: "0a", Nodes: []wire.Node{{Keys: 3, Digest: hash}, {}}, Leaves: []wire.Digest{{Key: []byte("key"), Hash: hash, Value: []byte("value")}}, Extra: unknown},
 		&wire.HaveRequest{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
 		&wire.HaveReply{Hashes: []blob.Hash{hash}, Partial: []wire.PartialBlob{{Hash: blob.Hash{1}, Size: 4096}}, Extra: unknown},

@@ -10,20 +10,20 @@ import (
 // Manifest lists the parts of a snapshot of an application's state. Its name is the SHA-256 of its encoding.
 //
 //field:message
+//field:reserved 2
 type Manifest struct {
-	App       string    `wire:"1"`                // id of the application
-	Partition uint32    `wire:"2"`                // 0, because an application has one partition
-	Epoch     log.Epoch `wire:"3"`                // epoch of the state's cursor
-	Seq       uint64    `wire:"4"`                // log entry of the cursor: the last one that the state contains
-	Chain     log.Chain `wire:"5"`                // chain at that entry
-	Fold      uint32    `wire:"6"`                // rules with which the origin folded the state
-	Digest    [32]byte  `wire:"7"`                // SHA-256 of the keys in order, each followed by its value, both after their varint length
-	Stable    uint64    `wire:"8"`                // last stable entry
-	Horizon   log.HLC   `wire:"9,fixed"`          // clock; the origin refuses older writes of fields
-	Chunks    []Chunk   `wire:"10,max=maxChunks"` // chunks in the order of their keys
-	Objects   []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions refer to; no chunk contains them
-	Seal      []byte    `wire:"12"`               // seal of the log up to `seq`, as in Entries
-	Extra     []byte    `wire:"*"`
+	App     string    `wire:"1"`                // id of the application
+	Epoch   log.Epoch `wire:"3"`                // epoch of the state's cursor
+	Seq     uint64    `wire:"4"`                // log entry of the cursor: the last one that the state contains
+	Chain   log.Chain `wire:"5"`                // chain at that entry
+	Fold    uint32    `wire:"6"`                // rules with which the origin folded the state
+	Digest  [32]byte  `wire:"7"`                // SHA-256 of the keys in order, each followed by its value, both after their varint length
+	Stable  uint64    `wire:"8"`                // last stable entry
+	Horizon log.HLC   `wire:"9,fixed"`          // clock; the origin refuses older writes of fields
+	Chunks  []Chunk   `wire:"10,max=maxChunks"` // chunks in the order of their keys
+	Objects []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions refer to; no chunk contains them
+	Seal    []byte    `wire:"12"`               // seal of the log up to `seq`, as in Entries
+	Extra   []byte    `wire:"*"`
 }
 
 // Chunk is an object of a snapshot: the hash that names it, and its length in bytes.

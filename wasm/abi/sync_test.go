@@ -79,7 +79,7 @@ func fullSyncResult() abi.SyncResult {
 		Err: kv.ErrFailed,
 		Effects: []replica.Effect{
 			replica.Ask{
-				ID: 3, Method: "POST", Path: "/v2/sync/push", Query: "app=a&p=0", Header: []api.Field{{Name: "Sync-Site", Value: "2 00"}},
+				ID: 3, Method: "POST", Path: "/v2/sync/push", Query: "app=a", Header: []api.Field{{Name: "Sync-Site", Value: "2 00"}},
 				Body: []byte("operations"), Stream: true,
 			},
 			replica.Cancel{ID: 2},
@@ -127,7 +127,7 @@ func syncVectors() []vector {
 		"error": fields{"code": float64(abi.StoreFailed), "text": kv.ErrFailed.Error()},
 		"effect": []any{
 			fields{
-				"kind": 1., "id": 3., "method": "POST", "path": "/v2/sync/push", "query": "app=a&p=0",
+				"kind": 1., "id": 3., "method": "POST", "path": "/v2/sync/push", "query": "app=a",
 				"header": []any{fields{"name": "Sync-Site", "value": "2 00"}}, "body": hex.EncodeToString([]byte("operations")), "stream": true,
 			},
 			fields{"kind": 2., "id": 2.},
