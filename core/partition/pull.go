@@ -20,6 +20,7 @@ type Run struct {
 	From, To uint64
 	Chain    log.Chain // chain of the log up to To
 	Entries  []log.Entry
+	Rows     [][]byte        // encoded operations of the entries, as the origin sent them; nil: Entries has them
 	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
 	Lives    []SiteLife      // lives that made the entries, as far as the origin recorded them
 	Seal     []byte          // seal by which the origin recognizes the log up to To; nil: none
@@ -103,19 +104,25 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 	case r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From:
 		return at, fmt.Errorf("%d entries from %d to %d with the cursor at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
 	}
-	var data []byte
 	for i := range r.Entries {
 		if at.Seq++; r.Entries[i].Seq != at.Seq {
 			return at, fmt.Errorf("entry %d, want %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
 		}
-		data = log.Encode(data[:0], &r.Entries[i].Op)
-		at.Chain = at.Chain.Next(data)
+		at.Chain = at.Chain.Next(r.row(i))
 	}
 	if at.Chain != r.Chain {
 		return at, fmt.Errorf("entry %d: %w", at.Seq, ErrChain)
 	}
 	at.Stable = max(at.Stable, r.Stable)
 	return at, nil
+}
+
+// row returns the encoded operation of an entry.
+func (r *Run) row(i int) []byte {
+	if r.Rows != nil {
+		return r.Rows[i]
+	}
+	return log.Encode(nil, &r.Entries[i].Op)
 }
 
 // deletes reports whether all the entries free space.

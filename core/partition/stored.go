@@ -138,7 +138,7 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	lives := bySite(r.Lives)
 	for i := range r.Entries {
 		x := &r.Entries[i]
-		data := log.Encode(nil, &x.Op)
+		data := r.row(i)
 		entry := entryRecord{before: before, life: lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq), op: data}
 		if x.Seq == r.To {
 			entry.seal = r.Seal

@@ -187,13 +187,7 @@ type taking struct {
 	lost  []Conflict
 
 	rolled newNames
-	moved  []movedOp // lost operations that the log has by the names of another site
-}
-
-// movedOp is an operation, with its name in the log.
-type movedOp struct {
-	op *log.Op
-	as log.Dot
+	moved  map[*log.Op]log.Dot // lost operations that the log has by the names of another site
 }
 
 // noSeal is the reason for not taking back an entry that may never have been in the log.
@@ -207,16 +201,15 @@ const lostFor = "restore: "
 
 // sort finds the entries that the log lacks. The caller holds appending, and the whole log is folded.
 func (p *Partition) sort(b *StoredRun) (*taking, error) {
-	t := &taking{p: p, taken: map[log.Dot]bool{}}
 	lives := bySite(b.Lives)
 	sealed, exact, err := p.recognize(b)
+	t := &taking{p: p, exact: exact, taken: map[log.Dot]bool{}, moved: map[*log.Op]log.Dot{}}
 	if err == nil {
 		t.rolled, err = p.rolledBack()
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.exact = exact
 	had := map[log.Site]uint64{}
 	var creations madeByEntries
 	for i := range b.Entries {
@@ -269,7 +262,7 @@ func (t *taking) meets(op *log.Op, as log.Dot, creations *madeByEntries) error {
 		t.lose(op, "its replica sends it again as another site")
 		return nil
 	}
-	t.rolled[op.Dot], t.moved = as, append(t.moved, movedOp{op, as})
+	t.rolled[op.Dot], t.moved[op] = as, as
 	e, err := t.p.earlyAs(op, as)
 	if e.kill != nil {
 		creations.deleted = append(creations.deleted, entryDeletion{body: e.kill.Body})
@@ -521,8 +514,8 @@ func (t *taking) note(b *kv.Batch) error {
 	for dot := range t.taken {
 		b.Delete(conflictKey(p.o.App, dot))
 	}
-	for _, m := range t.moved {
-		putRenamed(b, p.o.App, m.op, m.as)
+	for op, as := range t.moved {
+		putRenamed(b, p.o.App, op, as)
 	}
 	for i := range t.lost {
 		c := &t.lost[i]

@@ -128,15 +128,15 @@ func TestHostileReplica(t *testing.T) {
 		{"something else under a dot that the log has", 200, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Dot.Seq, op.Body = 1, &log.InputDeleteAll{Barrier: true}
 		})},
-		{"no operations", 200, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = wire.EncodeOps(nil) })},
-		{"a count of operations that nothing has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = []byte{1, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+		{"no operations", 200, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{} })},
+		{"a length that nothing has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Block = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
 		})},
-		{"more operations than a block has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = []byte{1, 8, 0x81, 4} // 513 operations
+		{"more operations than a block has", 413, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Block = bytes.Repeat(wire.EncodeOps([]log.Op{*op}), wire.MaxOps+1)
 		})},
 		{"a length beyond the body", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Block = []byte{1, 18, 0xff, 0xff, 0xff, 0x7f}
+			m.Block = []byte{0xff, 0xff, 0xff, 0x7f}
 		})},
 		{"no block", 400, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{9, 9, 9} })},
 		{"an oversized body", 413, func() api.Response { return r.ask("POST", "/v2/sync/push", make([]byte, 8<<20+1)) }},

@@ -121,11 +121,10 @@ func (m *Machine) fillEntries(l *lane, body []byte) error {
 	case e.From < f.at, before == (log.Chain{}):
 		return fmt.Errorf("%w: entries start after %d instead of %d", errAnswer, e.From, f.at)
 	}
-	entries, err := entriesOf(&e)
+	r, err := runOf(&e)
 	if err != nil {
 		return err
 	}
-	r := runOf(&e, entries)
 	r.Stable = f.stable
 	err = m.p.StoreEntries(&r, before, f.to)
 	switch {

@@ -838,19 +838,6 @@ func getChunk(d *field.Decoder, x *Chunk) {
 	}
 }
 
-func getColumnar(d *field.Decoder, x *columnar) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.count = d.Int()
-		case 63:
-			x.end = d.Uint()
-		default:
-			getColumn(d, x)
-		}
-	}
-}
-
 func getDate(d *field.Decoder, x *Date) {
 	for d.Next() {
 		switch d.Number {

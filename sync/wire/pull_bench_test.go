@@ -133,6 +133,10 @@ func pullFrame(p *partition.Partition, body []byte) error {
 	if err != nil {
 		return err
 	}
+	rows, err := wire.Rows(e.Block)
+	if err != nil {
+		return err
+	}
 	entries, err := wire.DecodeEntries(e.Block, e.From)
 	if err != nil {
 		return err
@@ -140,6 +144,6 @@ func pullFrame(p *partition.Partition, body []byte) error {
 	if uint64(len(entries)) != e.To-e.From {
 		return fmt.Errorf("%d entries from %d to %d", len(entries), e.From, e.To)
 	}
-	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries})
+	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Rows: rows})
 	return err
 }
