@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { check, checkEqual, closePages, journey, setOrigin, words } from './browser.js';
 import { caller, pollUntil } from './demonstration.js';
-import { dropFiles, lighthouse, tiles, waitForCount } from './pictures.js';
+import { dropFiles, lighthouse, nameOf, tiles, waitForCount } from './pictures.js';
 import { collectStatusTexts } from './screens.js';
 
 const m = await words('en');
@@ -189,7 +189,7 @@ async function addLabel(s, picture, concept) {
 async function listInputs(callApi) {
   return (await callApi('GET', '/inputs?per_page=100')).inputs ?? [];
 }
-const findByName = (inputs, name) => inputs.find((input) => input.data.metadata?.name === name);
+const findByName = (inputs, name) => inputs.find((input) => nameOf(input) === name);
 const hasLabel = (input, concept) => input?.data.concepts?.some((c) => c.name === concept && c.value === 1) ?? false;
 
 async function addLabelAndPicture(s) {

@@ -5,6 +5,9 @@ import { check } from './browser.js';
 export const samples = new URL('../samples/', import.meta.url);
 export const lighthouse = '42-lighthouse-in-the-sea.jpg';
 
+/** Returns the name of an input, or the path of the file that a person added. */
+export const nameOf = ({ data: { metadata } }) => metadata?.name ?? metadata?.file;
+
 /** Returns the bytes of a sample. If `suffix` is given, it follows at the end, which makes the sample another file. */
 export async function sample(name, suffix = '') {
   return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(suffix)]);

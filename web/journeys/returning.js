@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { check, checkEqual } from './browser.js';
 import { caller, pollUntil } from './demonstration.js';
 import { syncStatus, testPicture } from './offline.js';
-import { lighthouse, sample } from './pictures.js';
+import { lighthouse, nameOf, sample } from './pictures.js';
 import { collectStatusTexts } from './screens.js';
 
 export async function goOnline(s) {
@@ -65,7 +65,7 @@ async function dismissConflict(s) {
  */
 async function checkPlace(s, place) {
   const callApi = caller(place, s.key);
-  const findByName = (inputs, name) => inputs?.find((input) => input.data.metadata?.name === name);
+  const findByName = (inputs, name) => inputs?.find((input) => nameOf(input) === name);
   const hasTower = (input) => input?.data.concepts?.some((c) => c.name === 'tower' && c.value === 1);
   await pollUntil(
     () => callApi('GET', '/inputs?per_page=100'),

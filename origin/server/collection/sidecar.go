@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/sightline-dev/sightline/core/log/form"
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
@@ -112,21 +110,6 @@ func (w *walk) attach() {
 	}
 }
 
-// keywordID returns a keyword as the id of a concept: without control characters, and cut to the length of an id.
-func keywordID(keyword string) string {
-	keyword = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(keyword, ""))
-	for len(keyword) > form.MaxIDBytes {
-		_, n := utf8.DecodeLastRuneInString(keyword)
-		keyword = keyword[:len(keyword)-n]
-	}
-	return strings.TrimSpace(keyword)
-}
-
 // readSidecar reads a sidecar by the ending of its name.
 func readSidecar(fsys fs.FS, name string) (Sidecar, error) {
 	f, err := fsys.Open(name)
@@ -176,7 +159,7 @@ func parseXMP(b []byte) (s Sidecar, err error) {
 			switch text = strings.TrimSpace(text); {
 			case text == "":
 			case property == "subject":
-				s.add(Sidecar{Keywords: []string{keywordID(text)}})
+				s.add(Sidecar{Keywords: []string{strings.TrimSpace(form.Line(text, form.MaxIDBytes))}})
 			case s.Description == "":
 				s.Description = text
 			}

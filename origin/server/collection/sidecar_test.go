@@ -68,6 +68,7 @@ func TestSidecarContents(t *testing.T) {
 	}{
 		"all.xmp":      {xmpSidecar, all, false},
 		"cut.xmp":      {xmpSidecar[:len(xmpSidecar)-120], Sidecar{}, true},
+		"long.xmp":     {strings.Replace(xmpSidecar, " sea ", strings.Repeat("é", 70), 1), Sidecar{Taken: all.Taken, Description: all.Description, Keywords: []string{"bird", strings.Repeat("é", 64)}, Place: place}, false},
 		"empty.xmp":    {"", Sidecar{}, false},
 		"large.xmp":    {xmpSidecar + strings.Repeat(" ", maxSidecar), Sidecar{}, true},
 		"all.json":     {`{"title":"x.jpg","description":" A boat ","photoTakenTime":{"timestamp":"1563782798","formatted":"x"},"geoData":{"latitude":47.5,"longitude":-12.25,"altitude":0.0}}`, Sidecar{Taken: "2019-07-22T08:06:38+00:00", Description: "A boat", Place: place}, false},

@@ -356,7 +356,7 @@ func (zeros) Read(p []byte) (int, error) {
 }
 
 func TestFetchLimits(t *testing.T) {
-	exact := append([]byte("BM"), make([]byte, 9998)...)
+	exact := append([]byte("GIF89a"), make([]byte, 9994)...)
 	for _, tt := range []struct {
 		name string
 		body []byte

@@ -65,7 +65,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 }
 
 // work runs jobs. A call with a video, or with a picture that takes seconds to decode, may take longer, and ends when the client disconnects.
-// Whether a downloaded or stored picture is one, the pool sees later; it calls lift then.
+// For a downloaded or stored picture, the pool calls lift once it has the bytes and the picture takes long.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
 	caller := r.Caller
 	if slices.ContainsFunc(todo, isLong) {
