@@ -24,7 +24,7 @@ func TestStepTrimsLogs(t *testing.T) {
 	}
 	var bodies []log.Body
 	for range 10 * maxEntries {
-		bodies = append(bodies, &log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}})
+		bodies = append(bodies, &log.InputDelete{Input: log.Dot{Writer: 9, Seq: 9}})
 	}
 	if _, err := p.Submit(t.Context(), "key", bodies, nil); err != nil {
 		t.Fatal(err)

@@ -173,7 +173,7 @@ type screen struct {
 	link *link
 	ask  func(method, path string, body any) (int, http.Header, object, error)
 
-	site   log.Site
+	site   log.Writer
 	issued uint64 // newest of its operations that an answer has named
 }
 
@@ -211,7 +211,7 @@ func (x *screen) note(t testing.TB, h http.Header) {
 // claim is the sync status that a screen shows at one moment.
 type claim struct {
 	name      string
-	site      log.Site
+	site      log.Writer
 	issued    uint64 // last operation that had been created
 	confirmed uint64 // last operation before the first one in the outbox
 	pending   uint64 // displayed number of pending operations
@@ -226,7 +226,7 @@ func (x *screen) look() (c claim, ok bool) {
 	}
 	var box struct {
 		Operations []struct {
-			Site  log.Site
+			Site  log.Writer
 			Seq   uint64
 			State string
 		}
@@ -288,7 +288,7 @@ func (w *witness) settle() bool {
 		missing := uint64(0)
 		for seq := uint64(1); seq <= c.issued; seq++ {
 			switch {
-			case has[log.Dot{Site: c.site, Seq: seq}]:
+			case has[log.Dot{Writer: c.site, Seq: seq}]:
 			case seq <= c.confirmed:
 				w.t.Fatalf("%s said that operation %d was confirmed (%+v), and the origin does not have it", c.name, seq, c)
 			default:

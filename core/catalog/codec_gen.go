@@ -506,7 +506,7 @@ func putLabel(e *field.Encoder, x *Label, born log.Stamp) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -527,7 +527,7 @@ func putLogPublicKey(e *field.Encoder, x *log.PublicKey) {
 
 func putLogStamp(e *field.Encoder, x *log.Stamp) {
 	e.Fixed64(1, uint64(x.At))
-	e.Uint(2, uint64(x.Site))
+	e.Uint(2, uint64(x.Writer))
 }
 
 func putLogWorkflowNode(e *field.Encoder, x *log.WorkflowNode) {
@@ -892,7 +892,7 @@ func getEdge(d *field.Decoder, x *Edge) {
 		case 6:
 			d.Hash(x.Key[:])
 		case 7:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 8:
 			x.Created = log.HLC(d.Fixed64())
 		case 9:
@@ -1137,9 +1137,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -1188,7 +1193,7 @@ func getLogStamp(d *field.Decoder, x *log.Stamp) {
 		case 1:
 			x.At = log.HLC(d.Fixed64())
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		}
 	}
 }
@@ -1329,7 +1334,7 @@ func getNewer(d *field.Decoder, x *Newer) {
 		case 1:
 			x.App = d.Text()
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 3:
 			x.Life = d.Fixed64()
 		}
@@ -1397,7 +1402,7 @@ func getSite(d *field.Decoder, x *Site) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 2:
 			x.Edge = d.Text()
 		case 3:

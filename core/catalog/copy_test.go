@@ -404,7 +404,7 @@ func TestLeases(t *testing.T) {
 	}
 	var all []Site
 	var edges []Edge
-	var writers []log.Site
+	var writers []log.Writer
 	if err := errors.Join(
 		r.Sites(func(s Site) bool { all = append(all, s); return true }),
 		r.Edges(func(e Edge) bool { edges = append(edges, e); return true }),
@@ -415,7 +415,7 @@ func TestLeases(t *testing.T) {
 		w.PutSiteSeq(7, 1)
 		w.PutSiteSeq(1, 4)
 	})
-	if err := r.Writers(func(s log.Site) bool { writers = append(writers, s); return true }); err != nil || !slices.Equal(writers, []log.Site{1, 7}) {
+	if err := r.Writers(func(s log.Writer) bool { writers = append(writers, s); return true }); err != nil || !slices.Equal(writers, []log.Writer{1, 7}) {
 		t.Errorf("writers %v, %v", writers, err)
 	}
 	edge.Revoked = 5

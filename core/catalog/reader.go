@@ -83,13 +83,14 @@ func (r Reader) Counts() (Counts, error) {
 }
 
 // SiteSeq returns the sequence number of the last folded operation of a site, 0 for a new site.
-func (r Reader) SiteSeq(s log.Site) (uint64, error) {
-	return orZero(r, r.app.uint32Key(tableSite, uint32(s)), number8)
+func (r Reader) SiteSeq(s log.Writer) (uint64, error) {
+	return orZero(r, r.app.writerKey(s), number8)
 }
 
-// Writers yields the sites that have folded operations, by number.
-func (r Reader) Writers(yield func(log.Site) bool) error {
-	return r.ords(r.app.key(tableSite, 0), func(site uint32) bool { return yield(log.Site(site)) })
+// Writers yields the writers that have folded operations.
+func (r Reader) Writers(yield func(log.Writer) bool) error {
+	prefix := r.app.key(tableSite, 0)
+	return r.kv.Scan(prefix, kv.After(prefix), func(key, _ []byte) bool { return yield(writerOf(key[len(prefix):])) })
 }
 
 // Input returns the live input with an ordinal.

@@ -2,7 +2,6 @@ package fold
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -49,10 +48,10 @@ type Fold struct {
 	pending    bool   // the operations are not in the log yet
 	w          *catalog.Writer
 	h          catalog.Header
-	sites      map[log.Site]uint64 // last sequence numbers of the sites met in this run
-	concepts   map[string]bool     // ids known to be concepts
-	nameFilter *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
-	uses       map[string]int      // number of labels and edits of inputs by concept, see uses.go; nil: it is not known
+	sites      map[log.Writer]uint64 // last sequence numbers of the sites met in this run
+	concepts   map[string]bool       // ids known to be concepts
+	nameFilter *kv.Filter            // what inputs have had since there were none, see known.go; nil: it is not known
+	uses       map[string]int        // number of labels and edits of inputs by concept, see uses.go; nil: it is not known
 	out        Outcome
 
 	e       *log.Entry // entry that is being folded
@@ -73,7 +72,7 @@ func NewUpTo(app catalog.AppID, version uint32) *Fold {
 // Begin starts a run, whose entries write their changes into tx. It returns ErrNewer for a state made by newer rules.
 func (f *Fold) Begin(tx *kv.Overlay) error {
 	f.w = catalog.Write(tx, f.app)
-	f.sites = map[log.Site]uint64{}
+	f.sites = map[log.Writer]uint64{}
 	f.out = Outcome{}
 	if len(f.concepts) > maxKnown {
 		clear(f.concepts)
@@ -108,7 +107,7 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	f.e, f.stamp = e, e.Op.Stamp()
 	f.h.Seq = e.Seq
 	f.h.Clock = max(f.h.Clock, e.Op.At)
-	last, err := f.siteSeq(e.Op.Dot.Site)
+	last, err := f.siteSeq(e.Op.Dot.Writer)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("fold: entry %d: %w", e.Seq, err)
 	}
@@ -118,7 +117,7 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	case e.Op.Dot.Seq != last+1:
 		return refusal("sequence"), nil
 	}
-	f.sites[e.Op.Dot.Site] = e.Op.Dot.Seq
+	f.sites[e.Op.Dot.Writer] = e.Op.Dot.Seq
 	v, err := f.body()
 	if err != nil {
 		return Verdict{}, fmt.Errorf("fold: entry %d: %w", e.Seq, err)
@@ -126,7 +125,7 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	return v, nil
 }
 
-func (f *Fold) siteSeq(s log.Site) (uint64, error) {
+func (f *Fold) siteSeq(s log.Writer) (uint64, error) {
 	if last, ok := f.sites[s]; ok {
 		return last, nil
 	}
@@ -245,8 +244,6 @@ func (f *Fold) idOr(id, kind string) string {
 		return id
 	}
 	b := append([]byte(kind), f.app[:]...)
-	b = binary.BigEndian.AppendUint32(b, uint32(f.e.Op.Dot.Site))
-	b = binary.BigEndian.AppendUint64(b, f.e.Op.Dot.Seq)
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(f.e.Op.Dot.AppendKey(b))
 	return hex.EncodeToString(sum[:16])
 }

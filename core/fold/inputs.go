@@ -227,7 +227,7 @@ func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 // reads reports whether a download makes an input ready that ended as unread. Only an origin downloads such an input again, so the log
 // refuses a picture by which a replica would change an input that has ended.
 func (f *Fold) reads(in *catalog.Input, b *log.InputFetched) bool {
-	return in.IsUnread() && b.Code == catalog.InputReady && f.e.Op.Dot.Site.IsOrigin() && f.inForce(rulesOfUnread)
+	return in.IsUnread() && b.Code == catalog.InputReady && f.e.Op.Dot.Writer.IsOrigin() && f.inForce(rulesOfUnread)
 }
 
 // write is change for writes of fields, which are stale below the horizon.

@@ -24,9 +24,9 @@ func TestCreate(t *testing.T) {
 		Labels: []log.Label{{Concept: "dog", Value: log.False}, {Concept: "cat", Value: log.True}, {Concept: "none", Value: log.Removed}},
 	}
 	v := w.expect(fold.OK, 1, 5, body)
-	at := log.Stamp{At: 5, Site: 1}
+	at := log.Stamp{At: 5, Writer: 1}
 	want := catalog.Input{
-		Dot: log.Dot{Site: 1, Seq: 1}, ID: "a", Created: 5, Modified: 5, By: "key", URL: body.URL, Blob: body.Blob,
+		Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a", Created: 5, Modified: 5, By: "key", URL: body.URL, Blob: body.Blob,
 		ContentType: body.ContentType, Hosted: body.Hosted, Crop: body.Crop, Code: catalog.InputReady,
 		Labels: []catalog.Label{{Label: body.Labels[1], At: at}, {Label: body.Labels[0], At: at}},
 		Meta:   catalog.Meta{{JSON: body.Meta, At: at}}, Geo: body.Geo, GeoAt: at,
@@ -119,7 +119,7 @@ func TestLabels(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 10, create("a")).Dot
 	steps := []struct {
-		site log.Site
+		site log.Writer
 		at   log.HLC
 		v    log.Value
 		code fold.Code
@@ -148,7 +148,7 @@ func TestLabels(t *testing.T) {
 	if in := w.input("a"); len(in.Labels) != 2 || in.Labels[0].Value != log.True || in.Modified != 40 {
 		t.Errorf("labels %+v, modified %d", in.Labels, in.Modified)
 	}
-	w.expect(fold.Gone, 1, 50, labels(log.Dot{Site: 1, Seq: 2}, "x", log.True))
+	w.expect(fold.Gone, 1, 50, labels(log.Dot{Writer: 1, Seq: 2}, "x", log.True))
 	w.expect(fold.Superseded, 1, 51, labels(a))
 }
 
@@ -173,7 +173,7 @@ func TestFieldsOfAnInput(t *testing.T) {
 	w.expect(fold.Superseded, 2, 19, &log.InputGeo{Input: a})
 	w.expect(fold.OK, 2, 21, &log.InputGeo{Input: a})
 	w.expect(fold.Superseded, 1, 20, &log.InputGeo{Input: a, Geo: &log.Point{Longitude: 1}})
-	if in := w.input("a"); in.Geo != nil || in.GeoAt != (log.Stamp{At: 21, Site: 2}) {
+	if in := w.input("a"); in.Geo != nil || in.GeoAt != (log.Stamp{At: 21, Writer: 2}) {
 		t.Errorf("place %v at %v", in.Geo, in.GeoAt)
 	}
 
@@ -210,7 +210,7 @@ func TestStatusOnlyMovesOn(t *testing.T) {
 	if c, _ := w.reader().Counts(); c != (catalog.Counts{Processed: 1, Errors: 1}) {
 		t.Errorf("counts %+v", c)
 	}
-	w.expect(fold.Gone, 1, 9, &log.InputFetched{Input: log.Dot{Site: 9, Seq: 9}, Code: 30002})
+	w.expect(fold.Gone, 1, 9, &log.InputFetched{Input: log.Dot{Writer: 9, Seq: 9}, Code: 30002})
 	w.check()
 }
 
@@ -244,7 +244,7 @@ func TestUnreadIsRetried(t *testing.T) {
 		w.expect(fold.Superseded, log.Origin, 3, retried) // the first rules are in force
 		w.expect(fold.OK, log.Origin, 4, &log.Rules{Version: 2})
 		before := w.input("a")
-		for _, site := range []log.Site{2, 3, log.RestoredSites - 1} {
+		for _, site := range []log.Writer{2, 3, log.RestoredSites - 1} {
 			w.expect(fold.Superseded, site, 5, retried)
 		}
 		w.expect(fold.Superseded, log.Origin, 6, &log.InputFetched{Input: dot, Code: 30002, Detail: "404"})
@@ -385,7 +385,7 @@ func TestHorizon(t *testing.T) {
 	} {
 		w.expect(fold.Stale, 2, 24, body)
 	}
-	w.expect(fold.Gone, 2, 24, labels(log.Dot{Site: 7, Seq: 7}, "w", log.True))
+	w.expect(fold.Gone, 2, 24, labels(log.Dot{Writer: 7, Seq: 7}, "w", log.True))
 	w.expect(fold.OK, 2, 24, create("offline")) // creates and deletes ignore the horizon
 
 	w.expect(fold.OK, 2, 25, labels(a, "y", log.True))
@@ -461,7 +461,7 @@ func TestRefused(t *testing.T) {
 		t.Error("refused operations have no place in the state")
 	}
 	w.app = catalog.Control
-	w.entries, w.folded, w.sites = nil, 0, map[log.Site]uint64{}
+	w.entries, w.folded, w.sites = nil, 0, map[log.Writer]uint64{}
 	for _, body := range []log.Body{create("a"), &log.AppCreate{ID: "x"}, &log.Unknown{Kind: 77}} {
 		w.expect(fold.Refused, 1, 1, body)
 	}
@@ -471,7 +471,7 @@ func TestRefused(t *testing.T) {
 func TestSequence(t *testing.T) {
 	w := newWorld(t)
 	op := func(seq uint64, body log.Body) fold.Verdict {
-		w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: seq}, At: log.HLC(10 * seq), Body: body})
+		w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: seq}, At: log.HLC(10 * seq), Body: body})
 		return w.fold(1)[0]
 	}
 	a := op(1, create("a"))
@@ -486,9 +486,9 @@ func TestSequence(t *testing.T) {
 		t.Errorf("the one that was missing: %+v", v)
 	}
 	// The rules are the same for operations in one run.
-	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 4}, At: 50, Body: create("d")})
-	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 4}, At: 50, Body: create("d")})
-	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 6}, At: 50, Body: create("e")})
+	w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: 4}, At: 50, Body: create("d")})
+	w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: 4}, At: 50, Body: create("d")})
+	w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: 6}, At: 50, Body: create("e")})
 	var codes []fold.Code
 	for _, v := range w.fold(3) {
 		codes = append(codes, v.Code)

@@ -22,8 +22,8 @@ func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, 
 // programmer returns random operations of a few sites on few objects, so that they conflict.
 type programmer struct {
 	chooser
-	sites  map[log.Site]uint64
-	clocks map[log.Site]log.HLC
+	sites  map[log.Writer]uint64
+	clocks map[log.Writer]log.HLC
 	dots   []log.Dot // of all create operations
 	trains []train
 	rules  uint32  // version in force
@@ -38,7 +38,7 @@ type train struct {
 }
 
 func newProgrammer(c chooser) *programmer {
-	return &programmer{chooser: c, sites: map[log.Site]uint64{}, clocks: map[log.Site]log.HLC{}}
+	return &programmer{chooser: c, sites: map[log.Writer]uint64{}, clocks: map[log.Writer]log.HLC{}}
 }
 
 // program returns n operations in the order of a log, by the first rules.
@@ -60,13 +60,13 @@ func programOf(c chooser, n int, rules uint32) []log.Op {
 
 // op returns an operation with the body, by one of three sites whose clocks differ.
 func (p *programmer) op(body log.Body) log.Op {
-	return p.opOf(log.Site(1+p.IntN(3)), body)
+	return p.opOf(log.Writer(1+p.IntN(3)), body)
 }
 
-func (p *programmer) opOf(site log.Site, body log.Body) log.Op {
+func (p *programmer) opOf(site log.Writer, body log.Body) log.Op {
 	p.sites[site]++
 	p.clocks[site] += log.HLC(1 + p.IntN(6))
-	dot := log.Dot{Site: site, Seq: p.sites[site]}
+	dot := log.Dot{Writer: site, Seq: p.sites[site]}
 	switch b := body.(type) {
 	case *log.InputCreate:
 		p.dots = append(p.dots, dot)
@@ -81,7 +81,7 @@ func (p *programmer) opOf(site log.Site, body log.Body) log.Op {
 
 func (p *programmer) dot() log.Dot {
 	if len(p.dots) == 0 || p.IntN(20) == 0 {
-		return log.Dot{Site: 9, Seq: 9}
+		return log.Dot{Writer: 9, Seq: 9}
 	}
 	// Prefer young objects, which are rarely deleted.
 	return p.dots[len(p.dots)-1-p.IntN(min(len(p.dots), 8))]

@@ -14,7 +14,7 @@ import (
 // can name it. found is false if the log was trimmed beyond the operation, or yield ended the search.
 func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	var e field.Encoder
-	e.Uint(1, uint64(dot.Site))
+	e.Uint(1, uint64(dot.Writer))
 	e.Uint(2, dot.Seq)
 	name := e.Bytes(nil)[1:] // without the version that begins a whole message
 	err = l.back(func(data []byte) bool { return bytes.Contains(data, name) }, func(e Entry) bool {

@@ -464,7 +464,7 @@ func putConceptName(e *field.Encoder, x *ConceptName) {
 }
 
 func putDot(e *field.Encoder, x *Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -682,7 +682,7 @@ func putNetworkSwitch(e *field.Encoder, x *NetworkSwitch) {
 }
 
 func putOp(e *field.Encoder, x *Op) {
-	e.Uint(1, uint64(x.Dot.Site))
+	e.Uint(1, uint64(x.Dot.Writer))
 	e.Uint(2, x.Dot.Seq)
 	e.Fixed64(3, uint64(x.At))
 	e.Text(4, x.By)
@@ -767,7 +767,7 @@ func putSitesSkip(e *field.Encoder, x *SitesSkip) {
 
 func putStamp(e *field.Encoder, x *Stamp) {
 	e.Fixed64(1, uint64(x.At))
-	e.Uint(2, uint64(x.Site))
+	e.Uint(2, uint64(x.Writer))
 }
 
 func putTokenKeys(e *field.Encoder, x *TokenKeys) {
@@ -951,9 +951,14 @@ func getDot(d *field.Decoder, x *Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = Site(d.Uint32())
+			x.Writer = Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -1346,9 +1351,14 @@ func getOp(d *field.Decoder, x *Op) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Dot.Site = Site(d.Uint32())
+			x.Dot.Writer = Writer(d.Uint())
 		case 2:
-			x.Dot.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Dot.Seq = n
 		case 3:
 			x.At = HLC(d.Fixed64())
 		case 4:
@@ -1486,7 +1496,7 @@ func getSiteLease(d *field.Decoder, x *SiteLease) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = Site(d.Uint32())
+			x.Site = Writer(d.Uint())
 		case 2:
 			x.App = d.Text()
 		case 3:
@@ -1509,7 +1519,7 @@ func getSitesSkip(d *field.Decoder, x *SitesSkip) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.To = Site(d.Uint32())
+			x.To = Writer(d.Uint())
 		default:
 			d.Keep()
 		}
@@ -1522,7 +1532,7 @@ func getStamp(d *field.Decoder, x *Stamp) {
 		case 1:
 			x.At = HLC(d.Fixed64())
 		case 2:
-			x.Site = Site(d.Uint32())
+			x.Writer = Writer(d.Uint())
 		}
 	}
 }

@@ -40,7 +40,7 @@ func BenchmarkAccept(b *testing.B) {
 					if i%2 == 0 {
 						bodies[i] = create(fmt.Sprint(seq + uint64(i)))
 					} else {
-						bodies[i] = &log.InputLabels{Input: log.Dot{Site: edge, Seq: seq + uint64(i) - 1}, Labels: []log.Label{{Concept: "cat", Value: log.True}}}
+						bodies[i] = &log.InputLabels{Input: log.Dot{Writer: edge, Seq: seq + uint64(i) - 1}, Labels: []log.Label{{Concept: "cat", Value: log.True}}}
 					}
 				}
 				accept(b, p, siteOps(edge, seq, bodies...))

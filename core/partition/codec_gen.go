@@ -151,7 +151,7 @@ func putLifeBytes(e *field.Encoder, x *lifeBytes) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -163,7 +163,7 @@ func putMark(e *field.Encoder, x *mark) {
 }
 
 func putRenamedTo(e *field.Encoder, x *renamedTo) {
-	e.Uint(1, uint64(x.to.Site))
+	e.Uint(1, uint64(x.to.Writer))
 	e.Uint(2, x.to.Seq)
 }
 
@@ -269,9 +269,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -291,9 +296,14 @@ func getRenamedTo(d *field.Decoder, x *renamedTo) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.to.Site = log.Site(d.Uint32())
+			x.to.Writer = log.Writer(d.Uint())
 		case 2:
-			x.to.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.to.Seq = n
 		}
 	}
 }
@@ -310,7 +320,7 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 		case 4:
 			x.cursor.Stable = d.Uint()
 		case 5:
-			x.site = log.Site(d.Uint32())
+			x.site = log.Writer(d.Uint())
 		case 6:
 			x.acked = append(x.acked, acknowledgement{})
 			at := d.Open()

@@ -93,7 +93,7 @@ func (p *Partition) deletedEarly(ops, had []log.Op, batch **kv.Batch) (kills []l
 		}
 		if e.kill != nil {
 			(*batch).Delete(conflictKey(p.o.App, e.met))
-			e.kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
+			e.kill.Dot = log.Dot{Writer: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
 			kills = append(kills, *e.kill)
 		}
 	}
@@ -175,7 +175,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 				return err
 			}
 		}
-		if dot == (log.Dot{}) || dots[dot] || dot.Site == p.o.Site {
+		if dot == (log.Dot{}) || dots[dot] || dot.Writer == p.o.Site {
 			continue
 		}
 		if err := p.noteOne(b, dot, &ops[i]); err != nil {
@@ -187,7 +187,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 
 // noteOne records the deletion of a thing that the log may lack, unless one is recorded already.
 func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
-	h, err := p.siteProgress(dot.Site)
+	h, err := p.siteProgress(dot.Writer)
 	if err != nil || dot.Seq <= h.seq {
 		return err
 	}
@@ -195,7 +195,7 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 		return nil
 	}
 	b.Put(earlyKey(p.o.App, dot), log.Encode(nil, op))
-	last, moved, failed := p.lastBeforeMove(dot.Site)
+	last, moved, failed := p.lastBeforeMove(dot.Writer)
 	if moved && dot.Seq > last {
 		failed = p.listDeletion(b, op)
 	}

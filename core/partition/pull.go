@@ -254,14 +254,14 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	var own []int // indexes of our operations among the entries
 	for i := range entries {
 		dot := entries[i].Op.Dot
-		if m.note.site == 0 || dot != (log.Dot{Site: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
+		if m.note.site == 0 || dot != (log.Dot{Writer: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
 			continue
 		}
 		if dot.Seq > p.replica.lastLocal(dot.Seq) { // another life of the replica made it
 			continue
 		}
 		if dot.Seq > p.seq {
-			return fmt.Errorf("operation %d of site %d was not created here: %w", dot.Seq, dot.Site, ErrSite)
+			return fmt.Errorf("operation %d of writer %v was not created here: %w", dot.Seq, dot.Writer, ErrSite)
 		}
 		own = append(own, i)
 	}
@@ -313,7 +313,7 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 // may differ: the origin may have set the clock back and renamed them.
 func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p
-	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
+	ours, err := p.lifeAt(own.Dot.Writer, own.Dot.Seq)
 	expected := *own
 	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
 		expected.At = entry.At
@@ -323,7 +323,7 @@ func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	}
 	defer p.locks.take(showing).unlock()
 	p.replica.parted = own.Dot.Seq
-	return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", own.Dot.Seq, own.Dot.Site, ErrSite)
+	return fmt.Errorf("operation %d of writer %v is not the one that was created here: %w", own.Dot.Seq, own.Dot.Writer, ErrSite)
 }
 
 // sameOp reports whether an entry of the log may be the local operation own. The origin may have set its clock back, removed an author that

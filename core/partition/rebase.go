@@ -297,7 +297,7 @@ func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
 	own = m.p.replica.lastLocal(own) // another life of the replica made the later ones
 	if err == nil && own > m.p.seq {
-		err = fmt.Errorf("operation %d of site %d was not created here: %w", own, m.note.site, ErrSite)
+		err = fmt.Errorf("operation %d of writer %v was not created here: %w", own, m.note.site, ErrSite)
 	}
 	return own, err
 }
@@ -312,7 +312,7 @@ func (m *pullBatch) findSkipped(foreign uint64) error {
 		return err
 	}
 	if m.p.replica.renewal == nil && foreign > before && m.confirmed >= foreign {
-		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", foreign, m.note.site, ErrSite)
+		return fmt.Errorf("operation %d of writer %v may be another one than was created here: %w", foreign, m.note.site, ErrSite)
 	}
 	if m.confirmed < before {
 		m.note.acked = nil // the disk of the origin was rolled back: the acknowledgements name entries that the log lacks
@@ -341,7 +341,7 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
-	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Site, op.Dot.Seq-1)
+	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Writer, op.Dot.Seq-1)
 	verdicts, _, err := p.foldLocal(p.replica.pending, tx, []log.Entry{{Op: op}})
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {

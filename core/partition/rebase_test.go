@@ -63,7 +63,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 		"our own site": {partition.ErrSite, func(r *partition.Run) {
 			other := open(t, memkv.New())
 			submit(t, other, create("a"))
-			ops := []log.Op{{Dot: log.Dot{Site: 2, Seq: 1}, Body: create("x")}, {Dot: log.Dot{Site: 2, Seq: 2}, Body: create("y")}}
+			ops := []log.Op{{Dot: log.Dot{Writer: 2, Seq: 1}, Body: create("x")}, {Dot: log.Dot{Writer: 2, Seq: 2}, Body: create("y")}}
 			if _, _, err := other.Accept(context.Background(), ops, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -153,10 +153,10 @@ func TestPassedOver(t *testing.T) {
 	c.pull(t, origin, 9)
 	name := "renamed"
 	submit(t, c.Partition,
-		create("mine"), create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: log.Dot{Site: 1, Seq: 2}},
-		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: log.Dot{Site: 2, Seq: 6}, Name: &name}, &log.Feedback{JSON: []byte("1")},
+		create("mine"), create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 2}},
+		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: log.Dot{Writer: 2, Seq: 6}, Name: &name}, &log.Feedback{JSON: []byte("1")},
 		&log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"a"}, Action: log.MetaAppend, JSON: []byte("[1]")}}},
-		&log.VersionTrain{Model: log.Dot{Site: 2, Seq: 6}, Version: "w"}, isTrue(log.Dot{Site: 7, Seq: 7}, "gone"), create("last"))
+		&log.VersionTrain{Model: log.Dot{Writer: 2, Seq: 6}, Version: "w"}, isTrue(log.Dot{Writer: 7, Seq: 7}, "gone"), create("last"))
 	submit(t, origin, create("theirs"))
 	ops := c.waiting(t, 0, 11)
 	partition.Refuse(&ops[3], "scope: role")
@@ -286,7 +286,7 @@ func TestRepair(t *testing.T) {
 	}
 	c := openReplica(t, memkv.New(), 2)
 	c.pull(t, origin, 99)
-	submit(t, c.Partition, isTrue(log.Dot{Site: 1, Seq: 3}, "x"))
+	submit(t, c.Partition, isTrue(log.Dot{Writer: 1, Seq: 3}, "x"))
 	view := origin.View()
 	defer view.Close()
 	have := map[string][]byte{}

@@ -46,7 +46,7 @@ func (p *Partition) rolledBack() (r newNames, err error) {
 	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
 		var x renamedTo
 		x, failed = decodeRenamedTo(value)
-		r[dotOf(key[:len(key)-8])] = x.to
+		r[log.KeyDot(key[:len(key)-8])] = x.to
 		return failed == nil
 	})
 	return r, errors.Join(err, failed)
@@ -131,7 +131,7 @@ func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 func (p *Partition) lacks(entries []log.Entry) (bool, error) {
 	for i := range entries {
 		d := entries[i].Op.Dot
-		if last, err := p.lastOf(d.Site); err != nil || d.Seq > last {
+		if last, err := p.lastOf(d.Writer); err != nil || d.Seq > last {
 			return err == nil, err
 		}
 	}

@@ -25,7 +25,7 @@ func TestRolledBack(t *testing.T) {
 	pullSealed(t, r, origin)
 	old := lastStored(t, r)
 	a := submit(t, origin, create("a"), create("b"))[0].Dot
-	label := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
+	label := []log.Op{{Dot: log.Dot{Writer: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
 	if _, _, err := origin.Accept(t.Context(), label, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRolledBack(t *testing.T) {
 			if found, err := p.RolledBack(&proof); found || err != nil {
 				t.Errorf("the second time: %v, %v", found, err)
 			}
-			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Site < log.RestoredSites {
+			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Writer < log.RestoredSites {
 				t.Errorf("the log writes as %v", verdict.Dot)
 			}
 			for round := range 2 { // another replica gives back the same
@@ -91,7 +91,7 @@ func TestRolledBack(t *testing.T) {
 				}
 				_ = v.Close()
 			}
-			pending := []log.Op{{Dot: log.Dot{Site: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
+			pending := []log.Op{{Dot: log.Dot{Writer: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
 			if err := p.ResolveNames(pending); err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestRolledBackNames(t *testing.T) {
 
 	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
 	newer := submit(t, p, create("newer"))[0].Dot
-	sent := []log.Op{{Dot: log.Dot{Site: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // the replica does not name its place in the log
+	sent := []log.Op{{Dot: log.Dot{Writer: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // the replica does not name its place in the log
 	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +135,8 @@ func TestRolledBackNames(t *testing.T) {
 	if err := p.TakeBack(t.Context(), &stored, nil); err != nil {
 		t.Fatal(err)
 	}
-	for site, input := range map[log.Site]log.Dot{8: lost, 9: newer} {
-		ops := []log.Op{{Dot: log.Dot{Site: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
+	for site, input := range map[log.Writer]log.Dot{8: lost, 9: newer} {
+		ops := []log.Op{{Dot: log.Dot{Writer: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
 		if err := p.ResolveNames(ops); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestRolledBackTrimmed(t *testing.T) {
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
-	sent := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: create("sent")}}
+	sent := []log.Op{{Dot: log.Dot{Writer: 9, Seq: 1}, Body: create("sent")}}
 	accept := func(p *partition.Partition) {
 		t.Helper()
 		if _, _, err := p.Accept(t.Context(), slices.Clone(sent), nil); err != nil {

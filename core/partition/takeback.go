@@ -47,17 +47,17 @@ func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refu
 // LivesOf returns the recorded lives that made entries of the log.
 func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
 	type span struct{ first, last uint64 }
-	spans := map[log.Site]span{}
-	var sites []log.Site
+	spans := map[log.Writer]span{}
+	var sites []log.Writer
 	for i := range entries {
 		d := entries[i].Op.Dot
-		s, known := spans[d.Site]
+		s, known := spans[d.Writer]
 		if !known {
-			sites = append(sites, d.Site)
+			sites = append(sites, d.Writer)
 			s.first = d.Seq
 		}
 		s.last = d.Seq
-		spans[d.Site] = s
+		spans[d.Writer] = s
 	}
 	for _, site := range sites {
 		if site.IsOrigin() {
@@ -168,11 +168,11 @@ func (p *Partition) hear(ops []log.Op) {
 	defer p.locks.take(hearing).unlock()
 	for i := range ops {
 		d := ops[i].Dot
-		if d.Site == p.o.Site {
+		if d.Writer == p.o.Site {
 			p.last = d.Seq
 			continue
 		}
-		p.remoteSites[d.Site] = siteProgress{seq: d.Seq, at: ops[i].At}
+		p.remoteSites[d.Writer] = siteProgress{seq: d.Seq, at: ops[i].At}
 	}
 }
 
@@ -210,35 +210,35 @@ func (p *Partition) sort(b *StoredRun) (*taking, error) {
 	if err != nil {
 		return nil, err
 	}
-	had := map[log.Site]uint64{}
+	had := map[log.Writer]uint64{}
 	var creations madeByEntries
 	for i := range b.Entries {
 		op := &b.Entries[i].Op
 		d := op.Dot
-		if _, known := had[d.Site]; !known {
-			if had[d.Site], err = p.lastOf(d.Site); err != nil {
+		if _, known := had[d.Writer]; !known {
+			if had[d.Writer], err = p.lastOf(d.Writer); err != nil {
 				return nil, err
 			}
 		}
-		life := lifeOf(lives[d.Site], d.Seq)
-		known := d.Seq <= had[d.Site]
+		life := lifeOf(lives[d.Writer], d.Seq)
+		known := d.Seq <= had[d.Writer]
 		as, moved, err := p.sentAgain(op)
 		switch {
 		case err != nil:
 		case moved:
 			t.exact = false // what follows may name it
 			err = t.meets(op, as, &creations)
-		case d.Seq <= had[d.Site]:
+		case d.Seq <= had[d.Writer]:
 			if err = t.compare(op, life); err == nil && b.Missing[d] == "" {
 				err = t.clearConflict(op)
 			}
 		case !sealed:
 			t.lose(op, noSeal)
-		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:
+		case d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site:
 			t.lose(op, "operations before it are lost")
 		default:
-			if err = t.take(op, lives[d.Site], b.Missing[d]); t.taken[d] {
-				had[d.Site] = d.Seq
+			if err = t.take(op, lives[d.Writer], b.Missing[d]); t.taken[d] {
+				had[d.Writer] = d.Seq
 			}
 		}
 		if err != nil {
@@ -317,7 +317,7 @@ func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) 
 		dot, name := subject(body)
 		if _, err = name(r, dot); errors.Is(err, catalog.ErrNotFound) {
 			var h siteProgress
-			if h, err = p.siteProgress(dot.Site); err == nil && dot.Seq > h.seq {
+			if h, err = p.siteProgress(dot.Writer); err == nil && dot.Seq > h.seq {
 				out = append(out, body)
 			}
 		} else if err == nil {
@@ -331,7 +331,7 @@ func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) 
 }
 
 // lastOf returns the sequence number of the last operation of a site in the log.
-func (p *Partition) lastOf(site log.Site) (uint64, error) {
+func (p *Partition) lastOf(site log.Writer) (uint64, error) {
 	if site == p.o.Site {
 		return p.last, nil
 	}
@@ -363,9 +363,9 @@ func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 // its site comes from a different life than in this log: two replicas have used the site, or the disk of one was rolled back.
 func (t *taking) take(op *log.Op, lives []Life, reason string) error {
 	life, followed := lifeOf(lives, op.Dot.Seq), lifeOf(lives, op.Dot.Seq-1)
-	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)
+	before, err := t.p.lifeAt(op.Dot.Writer, op.Dot.Seq-1)
 	for _, l := range t.lives {
-		if l.Site == op.Dot.Site {
+		if l.Site == op.Dot.Writer {
 			before = l.Life
 		}
 	}
@@ -379,14 +379,14 @@ func (t *taking) take(op *log.Op, lives []Life, reason string) error {
 		t.lose(op, reason)
 	}
 	if before.ID != life {
-		t.lives = append(t.lives, SiteLife{op.Dot.Site, Life{First: op.Dot.Seq, ID: life}})
+		t.lives = append(t.lives, SiteLife{op.Dot.Writer, Life{First: op.Dot.Seq, ID: life}})
 	}
 	return err
 }
 
 // compare lists an operation if another life has made its sequence number, or if the origin has refused it since.
 func (t *taking) compare(op *log.Op, life uint64) error {
-	have, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq)
+	have, err := t.p.lifeAt(op.Dot.Writer, op.Dot.Seq)
 	if err != nil {
 		return err
 	}
@@ -497,7 +497,7 @@ func (t *taking) entries() (entries []log.Entry) {
 		op := &t.ops[i]
 		if t.own[i] {
 			last++
-			op.Dot = log.Dot{Site: p.o.Site, Seq: last}
+			op.Dot = log.Dot{Writer: p.o.Site, Seq: last}
 		}
 		t.rolled.rename(op)
 		entries = append(entries, log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: *op})

@@ -224,7 +224,7 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 // began before to.
 func (p *Partition) horizonAdvances(to time.Time) (bool, error) {
 	others := false
-	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
+	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Writer) bool {
 		others = !p.MadeBy(s)
 		return !others
 	})

@@ -71,7 +71,7 @@ func TestTrimmedLog(t *testing.T) {
 	store, untrimmed := memkv.New(), memkv.New()
 	p := openRetaining(t, store, c, partition.Retention{Entries: maxEntries})
 	q := openRetaining(t, untrimmed, c, partition.Retention{})
-	ours := log.Dot{Site: log.Origin, Seq: 1}
+	ours := log.Dot{Writer: log.Origin, Seq: 1}
 	sentOnce := siteOps(edge, 1, flip(ours, 3)...)
 	for _, x := range []*partition.Partition{p, q} {
 		submit(t, x, create("a"))
@@ -124,7 +124,7 @@ func TestTrimmedByAge(t *testing.T) {
 	store := memkv.New()
 	p := openRetaining(t, store, c, retention)
 	submit(t, p, create("a"))
-	input := log.Dot{Site: log.Origin, Seq: 1}
+	input := log.Dot{Writer: log.Origin, Seq: 1}
 	write := func(n int) {
 		for ; n > 0; n -= 500 {
 			submit(t, p, flip(input, min(n, 500))...)
@@ -181,7 +181,7 @@ func TestHorizonMoves(t *testing.T) {
 	c := &ticking{at: clock()}
 	p := openRetaining(t, memkv.New(), c, retention)
 	submit(t, p, create("a"))
-	input := log.Dot{Site: log.Origin, Seq: 1}
+	input := log.Dot{Writer: log.Origin, Seq: 1}
 	pass := func(days int) {
 		for range days {
 			c.at = c.at.Add(day)
@@ -236,7 +236,7 @@ func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
 	p := openRetaining(t, memkv.New(), c, partition.Retention{})
 	submit(t, p, create("a"))
-	accept(t, p, siteOps(edge, 1, flip(log.Dot{Site: log.Origin, Seq: 1}, 1)...))
+	accept(t, p, siteOps(edge, 1, flip(log.Dot{Writer: log.Origin, Seq: 1}, 1)...))
 	c.at = c.at.AddDate(20, 0, 0)
 	step(t, p, c.at)
 	if got := horizons(t, p); len(got) > 0 {

@@ -407,7 +407,7 @@ func TestPushesCount(t *testing.T) {
 	left(96, "129 operations")
 	r.mustPush(r.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/red.png"}))
 	left(95, "an input")
-	input := log.Dot{Site: r.site, Seq: r.seq}
+	input := log.Dot{Writer: r.site, Seq: r.seq}
 	h := r.upload(apitest.Picture("red.png"))
 	r.mustPush(r.next(&log.InputFetched{Input: input, Blob: h, ContentType: "image/png"}, &log.VersionResult{Version: "v", Code: 21111}))
 	left(95, "results")
@@ -457,7 +457,7 @@ func TestResultOfEndedDownload(t *testing.T) {
 	})
 	r := w.join(w.App, w.Key)
 	r.mustPush(r.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/red.png"}))
-	input := log.Dot{Site: r.site, Seq: r.seq}
+	input := log.Dot{Writer: r.site, Seq: r.seq}
 	for i, name := range []string{"red.png", "blue.png", "red.png"} {
 		h := r.upload(apitest.Picture(name))
 		out := r.mustPush(r.next(&log.InputFetched{Input: input, Code: catalog.InputReady, Blob: h, ContentType: "image/png"}))
@@ -474,7 +474,7 @@ func TestResultOfEndedDownload(t *testing.T) {
 	}
 	for _, code := range []int{30002, catalog.InputUnsupported, catalog.InputTooLarge, catalog.InputUnread} { // only an origin tries again
 		r.mustPush(r.next(&log.InputCreate{ID: fmt.Sprint(code), URL: fmt.Sprint("http://pictures.test/red.png?", code)}))
-		input := log.Dot{Site: r.site, Seq: r.seq}
+		input := log.Dot{Writer: r.site, Seq: r.seq}
 		r.mustPush(r.next(&log.InputFetched{Input: input, Code: code}))
 		h := r.upload(apitest.Picture("red.png"))
 		out := r.mustPush(r.next(&log.InputFetched{Input: input, Code: catalog.InputReady, Blob: h, ContentType: "image/png"}))

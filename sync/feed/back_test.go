@@ -163,7 +163,7 @@ func TestBackMoved(t *testing.T) {
 			v := p.View()
 			defer v.Close()
 			in, err := v.InputByID("a")
-			if err != nil || in.Dot.Site != as.site || in.Blob != fetched.Blob {
+			if err != nil || in.Dot.Writer != as.site || in.Blob != fetched.Blob {
 				t.Fatalf("input %+v, %v", in, err)
 			}
 			base, err := w.Engine.Serving(v.Reader)
@@ -239,7 +239,7 @@ func TestRolledBackPlace(t *testing.T) {
 			r := w.join(w.App, w.Key)
 			ask := func(chain, seal []byte) api.Response {
 				if call == "push" {
-					m := r.push([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+					m := r.push([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 					m.Base, m.Chain, m.Seal = head, log.Chain(chain), seal
 					return r.ask("POST", "/v2/sync/push", m.Encode())
 				}
@@ -268,7 +268,7 @@ func TestBackRefused(t *testing.T) {
 	w, open := newSealedWorld(t)
 	p := open(w.Store)
 	r := w.join(w.App, w.Key)
-	r.mustPush([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+	r.mustPush([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 	good := backOf(t, w, p, 0, p.Log().Head())
 	good.Epoch = p.Log().Epoch()
 	for name, x := range map[string]struct {

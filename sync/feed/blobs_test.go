@@ -266,7 +266,7 @@ func TestEdge(t *testing.T) {
 	if res := e.ask("POST", "/v2/sync/enrol", feed.Enrolment(ed25519.NewKeyFromSeed(make([]byte, 32)), token)); res.Status != 401 {
 		t.Errorf("another key enrols with the token: %d %s", res.Status, res.Body)
 	}
-	e.site = log.Site(first.Edge.Site)
+	e.site = log.Writer(first.Edge.Site)
 	skew := time.Duration(0)
 	e.sign = func(method, path, query string, body []byte) string {
 		return feed.Sign(key, first.Edge.ID, w.Now.Add(skew), method, path, query, body)
@@ -312,8 +312,8 @@ func TestEdge(t *testing.T) {
 	}
 	w.Now = w.Now.Add(time.Hour)
 	late := e.push([]log.Op{
-		{Dot: log.Dot{Site: e.site, Seq: 2}, At: 1, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "before", Name: "n", Language: "en"}},
-		{Dot: log.Dot{Site: e.site, Seq: 3}, At: 2, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "after", Name: "n", Language: "en"}},
+		{Dot: log.Dot{Writer: e.site, Seq: 2}, At: 1, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "before", Name: "n", Language: "en"}},
+		{Dot: log.Dot{Writer: e.site, Seq: 3}, At: 2, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "after", Name: "n", Language: "en"}},
 	})
 	for i, op := range []time.Duration{-time.Minute, time.Minute} {
 		late.For = append(late.For, wire.Delegation{

@@ -56,7 +56,7 @@ func TestHostileReplica(t *testing.T) {
 	as := func(change func(x *replica, m *wire.Push, op *log.Op)) func() api.Response {
 		return func() api.Response {
 			x := *r
-			op := log.Op{Dot: log.Dot{Site: r.site, Seq: r.seq + 1}, At: 1, Body: concept}
+			op := log.Op{Dot: log.Dot{Writer: r.site, Seq: r.seq + 1}, At: 1, Body: concept}
 			m := wire.Push{App: x.app, Epoch: w.partition(x.app).Log().Epoch(), Site: x.site}
 			change(&x, &m, &op)
 			if m.Block == nil {
@@ -81,16 +81,16 @@ func TestHostileReplica(t *testing.T) {
 		{"the control partition", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("0", 32) })},
 		{"a wrong secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.secret = strings.Repeat("0", 64) })},
 		{"another's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Site, op.Dot.Site, op.Dot.Seq = friend.site, friend.site, 2
+			m.Site, op.Dot.Writer, op.Dot.Seq = friend.site, friend.site, 2
 		})},
 		{"another's site with one's own secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			x.site, m.Site, op.Dot.Site, op.Dot.Seq = friend.site, friend.site, friend.site, 2
+			x.site, m.Site, op.Dot.Writer, op.Dot.Seq = friend.site, friend.site, friend.site, 2
 		})},
 		{"a site of another application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			x.site, x.secret, m.Site, op.Dot.Site = owner.site, owner.secret, owner.site, owner.site
+			x.site, x.secret, m.Site, op.Dot.Writer = owner.site, owner.secret, owner.site, owner.site
 		})},
-		{"operations of another site in one's own push", 403, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Site = friend.site })},
-		{"the origin's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site, m.Site, op.Dot.Site = 1, 1, 1 })},
+		{"operations of another site in one's own push", 403, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Writer = friend.site })},
+		{"the origin's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site, m.Site, op.Dot.Writer = 1, 1, 1 })},
 		{"no site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site = 0 })},
 		{"a key without every scope", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = narrow })},
 		{"a key that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Key " + strings.Repeat("0", 32) })},

@@ -311,4 +311,4 @@ func (n *needs) release() {
 	}
 }
 
-func dotText(site log.Site) string { return strconv.FormatUint(uint64(site), 10) }
+func dotText(site log.Writer) string { return strconv.FormatUint(uint64(site), 10) }

@@ -164,7 +164,7 @@ func (w *world) enrolEdge(seed byte) *replica {
 	if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil {
 		w.t.Fatal(err)
 	}
-	e.site = log.Site(got.Edge.Site)
+	e.site = log.Writer(got.Edge.Site)
 	e.sign = func(method, path, query string, body []byte) string {
 		return feed.Sign(key, got.Edge.ID, w.Now, method, path, query, body)
 	}
@@ -261,7 +261,7 @@ func TestSitesOfOneApplication(t *testing.T) {
 	session := func(app string) wire.Session {
 		return wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: app}}}
 	}
-	seen := map[log.Site]bool{}
+	seen := map[log.Writer]bool{}
 	var first *replica
 	for round := range 3 {
 		for range 5 {

@@ -60,7 +60,7 @@ type replica struct {
 	w             *world
 	app           string
 	authorization string
-	site          log.Site
+	site          log.Writer
 	secret        string
 	seq           uint64 // sequence number of its newest operation
 	headers       map[string]string
@@ -181,7 +181,7 @@ func (r *replica) next(bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, b := range bodies {
 		r.seq++
-		ops[i] = log.Op{Dot: log.Dot{Site: r.site, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
+		ops[i] = log.Op{Dot: log.Dot{Writer: r.site, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
 	}
 	return ops
 }

@@ -50,7 +50,7 @@ func TestSameBackupTwice(t *testing.T) {
 			for _, id := range []string{"a", "b", "c", "d", "e"} {
 				doomed = &log.InputDelete{Input: r.origin.submit(create(id))[0].Dot}
 			}
-			r.origin.submit(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 1}})
+			r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 1}})
 			r.step(replica.Online{})
 			r.settle()
 			r.agree()
@@ -87,7 +87,7 @@ func TestBackSaysLives(t *testing.T) {
 		ops := make([]log.Op, n)
 		for i := range ops {
 			at := log.HLC(r.now().UnixMilli())<<16 + log.HLC(i)
-			ops[i] = log.Op{Dot: log.Dot{Site: 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
+			ops[i] = log.Op{Dot: log.Dot{Writer: 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
 		}
 		if _, _, err := r.origin.part.AcceptOf(t.Context(), ops, []partition.Life{{First: 1, ID: life}}, nil); err != nil {
 			t.Fatal(err)

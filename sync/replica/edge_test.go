@@ -128,8 +128,8 @@ func TestLowDeletes(t *testing.T) {
 	r.origin.submit(create("a"), create("b"))
 	r.settle()
 	f.low = true
-	r.origin.submit(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 1}})
-	r.write(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 2}})
+	r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 1}})
+	r.write(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 2}})
 	r.settle()
 	r.agree()
 }
@@ -324,11 +324,11 @@ func TestSnapshotSuperseded(t *testing.T) {
 	r.origin.submit(create("a"), &log.ModelCreate{ID: "m", Version: "v"})
 	data := bytes.Repeat([]byte("manifest"), 10)
 	hash := blob.Sum(data)
-	dot := log.Dot{Site: 1, Seq: 2}
+	dot := log.Dot{Writer: 1, Seq: 2}
 	train := []log.Body{&log.VersionTrain{Model: dot, Version: "t"}}
 	r.origin.submit(train...)
 	_, err := r.origin.part.Submit(t.Context(), "", []log.Body{
-		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Site: 1, Seq: 3}, Code: 21100, Manifest: hash},
+		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Writer: 1, Seq: 3}, Code: 21100, Manifest: hash},
 	}, func(b *kv.Batch) { catalog.PutObject(b, app, data) })
 	if err != nil {
 		t.Fatal(err)

@@ -36,10 +36,10 @@ type origin struct {
 	now          func() time.Time
 	blobs        map[blob.Hash][]byte
 	begun        map[blob.Hash][]byte
-	sites        log.Site // newest leased site
-	stable       uint64   // newest stable entry; 0: the head
-	unstable     bool     // no entry is stable; stable is ignored
-	reg          uint64   // sequence number of the app record; 0: no app record
+	sites        log.Writer // newest leased site
+	stable       uint64     // newest stable entry; 0: the head
+	unstable     bool       // no entry is stable; stable is ignored
+	reg          uint64     // sequence number of the app record; 0: no app record
 	registerData string
 	do           wire.Do // instruction in the answer to a session; 0: the normal one
 	local        bool    // the application is local only
@@ -268,7 +268,7 @@ func (o *origin) dates(body []byte) ([]byte, error) {
 }
 
 // livesOf returns the lives that issued the operations 1 to to of a site.
-func (o *origin) livesOf(site log.Site, to uint64) (out []wire.Life, err error) {
+func (o *origin) livesOf(site log.Writer, to uint64) (out []wire.Life, err error) {
 	lives, err := o.part.Lives(site, 1, to)
 	for _, l := range lives {
 		out = append(out, wire.Life(l))
@@ -467,8 +467,8 @@ func (o *origin) push(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	for i := range ops {
-		if ops[i].Dot.Site != p.Site {
-			o.Fatalf("site %d pushes for site %d", p.Site, ops[i].Dot.Site)
+		if ops[i].Dot.Writer != p.Site {
+			o.Fatalf("site %d pushes for site %d", p.Site, ops[i].Dot.Writer)
 		}
 		for _, h := range needs(&ops[i]) {
 			if _, ok := o.blobs[h]; !ok && !o.lax {

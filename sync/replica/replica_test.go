@@ -185,10 +185,10 @@ func TestPushAgain(t *testing.T) {
 		r.write(create(fmt.Sprint("m", i)))
 	}
 	r.settle()
-	next := map[log.Site]uint64{}
+	next := map[log.Writer]uint64{}
 	err := r.origin.part.Log().Read(1, func(e log.Entry) bool {
-		if next[e.Op.Dot.Site]++; next[e.Op.Dot.Site] != e.Op.Dot.Seq {
-			t.Errorf("entry %d is operation %v, want %d", e.Seq, e.Op.Dot, next[e.Op.Dot.Site])
+		if next[e.Op.Dot.Writer]++; next[e.Op.Dot.Writer] != e.Op.Dot.Seq {
+			t.Errorf("entry %d is operation %v, want %d", e.Seq, e.Op.Dot, next[e.Op.Dot.Writer])
 		}
 		return true
 	})
@@ -490,11 +490,11 @@ func TestObjects(t *testing.T) {
 		if _, err := r.origin.part.Submit(t.Context(), "", bodies, also); err != nil {
 			t.Fatal(err)
 		}
-	}, log.Dot{Site: 1, Seq: 1})
+	}, log.Dot{Writer: 1, Seq: 1})
 	r.settle()
 	trained("r", func(also func(*kv.Batch), bodies ...log.Body) {
 		r.writeWith(also, bodies...)
-	}, log.Dot{Site: r.status().Site, Seq: 1})
+	}, log.Dot{Writer: r.status().Site, Seq: 1})
 	r.step(replica.Local{})
 	r.settle()
 	r.agree()

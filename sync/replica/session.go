@@ -25,7 +25,7 @@ const versionPause = 10 * time.Minute
 // session is the origin's grant for the application.
 type session struct {
 	active bool
-	site   log.Site // site in the request
+	site   log.Writer // site in the request
 	epoch  log.Epoch
 	stable uint64
 	limits wire.Limits

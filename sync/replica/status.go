@@ -57,17 +57,17 @@ func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 
 // Status is the state of the replica and the last known state of the origin.
 type Status struct {
-	Phase    Phase     `wire:"1,max=Purged"`
-	Site     log.Site  `wire:"2"`     // own site; 0: none was leased yet
-	Epoch    log.Epoch `wire:"3"`     // epoch of the log
-	Cursor   uint64    `wire:"4"`     // last folded entry
-	Head     uint64    `wire:"5"`     // last entry of the origin's log at Contact, or later
-	Contact  time.Time `wire:"24,ns"` // last time when the origin answered; zero: never
-	AsOf     time.Time `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
-	Heard    time.Time `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
-	Issued   uint64    `wire:"6"`     // last own operation
-	Accepted uint64    `wire:"7"`     // last own operation that the log has, as the origin reports
-	Folded   uint64    `wire:"8"`     // last own operation that was pulled and folded
+	Phase    Phase      `wire:"1,max=Purged"`
+	Site     log.Writer `wire:"2"`     // own site; 0: none was leased yet
+	Epoch    log.Epoch  `wire:"3"`     // epoch of the log
+	Cursor   uint64     `wire:"4"`     // last folded entry
+	Head     uint64     `wire:"5"`     // last entry of the origin's log at Contact, or later
+	Contact  time.Time  `wire:"24,ns"` // last time when the origin answered; zero: never
+	AsOf     time.Time  `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
+	Heard    time.Time  `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
+	Issued   uint64     `wire:"6"`     // last own operation
+	Accepted uint64     `wire:"7"`     // last own operation that the log has, as the origin reports
+	Folded   uint64     `wire:"8"`     // last own operation that was pulled and folded
 
 	Chunks     int `wire:"16"` // parts of the snapshot in transfer
 	ChunksDone int `wire:"17"` // parts of it that arrived, without a gap

@@ -231,8 +231,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "operations at another site name what they named at the old one", file: "core/partition/lives.go",
-		from: "if d.Site == old && d.Seq > after {",
-		to:   "if d.Site == old && d.Seq > after && !$ {",
+		from: "if d.Writer == old && d.Seq > after {",
+		to:   "if d.Writer == old && d.Seq > after && !$ {",
 	},
 	{
 		name: "what came back is sent again from another site", file: "core/partition/lives.go",

@@ -160,7 +160,7 @@ func checkBlock(t *testing.T, data []byte) {
 
 // TestForgedBlock decodes blocks that no encoder writes.
 func TestForgedBlock(t *testing.T) {
-	good := wire.EncodeOps([]log.Op{{Dot: log.Dot{Site: 2, Seq: 1}, At: 3 << 16, Body: &log.InputDelete{}}})
+	good := wire.EncodeOps([]log.Op{{Dot: log.Dot{Writer: 2, Seq: 1}, At: 3 << 16, Body: &log.InputDelete{}}})
 	for name, tt := range map[string]struct {
 		data []byte
 		want error
@@ -184,7 +184,7 @@ func TestForgedBlock(t *testing.T) {
 
 // TestBlockMemory: the largest block of a frame takes a bounded amount of memory, also if it decodes to many labels.
 func TestBlockMemory(t *testing.T) {
-	op := log.Op{Dot: log.Dot{Site: 1, Seq: 1}, Body: &log.InputLabels{Labels: make([]log.Label, wire.MaxBody/2/wire.MaxOps-8)}}
+	op := log.Op{Dot: log.Dot{Writer: 1, Seq: 1}, Body: &log.InputLabels{Labels: make([]log.Label, wire.MaxBody/2/wire.MaxOps-8)}}
 	block := bytes.Repeat(wire.EncodeOps([]log.Op{op}), wire.MaxOps)
 	if len(block) > wire.MaxBody {
 		t.Fatalf("block of %d bytes, want at most %d", len(block), wire.MaxBody)
@@ -204,7 +204,7 @@ func TestBlockMemory(t *testing.T) {
 func FuzzDecodeOps(f *testing.F) {
 	tr := newTraffic(9)
 	for _, body := range logtest.Bodies() {
-		f.Add(wire.EncodeOps([]log.Op{{Dot: log.Dot{Site: 1, Seq: 1}, At: 1 << 16, By: "key", Body: body}}))
+		f.Add(wire.EncodeOps([]log.Op{{Dot: log.Dot{Writer: 1, Seq: 1}, At: 1 << 16, By: "key", Body: body}}))
 	}
 	ops := []log.Op{tr.patch(), tr.create(), tr.fetch(), tr.remove()}
 	ops[1].Extra.Op = protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300)

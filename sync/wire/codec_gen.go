@@ -527,7 +527,7 @@ func putLink(e *field.Encoder, x *Link) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -793,7 +793,7 @@ func getBack(d *field.Decoder, x *Back) {
 		case 8:
 			x.Seal = d.Raw()
 		case 9:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 10:
 			x.Confirmed = d.Uint()
 		case 11:
@@ -1208,9 +1208,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -1337,7 +1342,7 @@ func getPush(d *field.Decoder, x *Push) {
 		case 4:
 			x.Base = d.Uint()
 		case 5:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 6:
 			x.Block = d.Raw()
 		case 7:
@@ -1508,7 +1513,7 @@ func getSession(d *field.Decoder, x *Session) {
 			}
 			x.Features = append(x.Features, d.Text())
 		case 7:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 8:
 			x.Secret = d.Raw()
 		case 9:
@@ -1525,7 +1530,7 @@ func getSession(d *field.Decoder, x *Session) {
 		case 11:
 			x.Vectors = Vectors(d.Uint32())
 		case 14:
-			x.Leaves = log.Site(d.Uint32())
+			x.Leaves = log.Writer(d.Uint())
 		case 15:
 			x.Life = d.Fixed64()
 		default:
@@ -1552,7 +1557,7 @@ func getSessionReply(d *field.Decoder, x *SessionReply) {
 			}
 			x.Features = append(x.Features, d.Text())
 		case 5:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 6:
 			x.Secret = d.Raw()
 		case 7:
@@ -1597,7 +1602,7 @@ func getSiteLife(d *field.Decoder, x *SiteLife) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 2:
 			x.Life.First = d.Uint()
 		case 3:

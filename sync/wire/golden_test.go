@@ -40,7 +40,7 @@ var unknown = protowire.AppendVarint(protowire.AppendTag(nil, 100, protowire.Var
 // goldenOps returns operations with each form of body.
 func goldenOps() []log.Op {
 	at := func(millis, tick uint64) log.HLC { return log.HLC(1_790_000_000_000+millis)<<16 | log.HLC(tick) }
-	first := log.Dot{Site: 2, Seq: 41}
+	first := log.Dot{Writer: 2, Seq: 41}
 	return []log.Op{
 		{Dot: first, At: at(0, 0), By: "key-a", Body: &log.InputCreate{
 			ID: hex.EncodeToString(count(16, 0)), URL: "https://example.com/a.jpg", AllowDuplicate: true,
@@ -49,13 +49,13 @@ func goldenOps() []log.Op {
 			Labels: []log.Label{{Concept: "cat", Value: log.True}, {Concept: "dog", Value: log.False}},
 			Meta:   []byte(`{"a":1}`), Geo: &log.Point{Longitude: 13.404954, Latitude: 52.520008},
 		}},
-		{Dot: log.Dot{Site: 2, Seq: 42}, At: at(0, 1), By: "key-a", Body: &log.InputCreate{ID: "mine", MergeIfEqual: true, Geo: &log.Point{Longitude: 1e-7}}},
-		{Dot: log.Dot{Site: 3, Seq: 7}, At: at(5, 0), By: "key-b", Body: &log.InputLabels{Input: first, Labels: []log.Label{{Concept: "dog", Value: log.Removed}}}},
-		{Dot: log.Dot{Site: 1, Seq: 900}, At: at(6, 3), Body: &log.InputFetched{Input: log.Dot{Site: 2, Seq: 42}, Code: 30000, Blob: blob.Hash(count(32, 0x60)), ContentType: "image/png"}},
-		{Dot: log.Dot{Site: 1, Seq: 901}, At: at(6, 4), Body: &log.InputFetched{Input: log.Dot{Site: 2, Seq: 40}, Code: 30002, Detail: "Download failed"}},
-		{Dot: log.Dot{Site: 3, Seq: 8}, At: at(1000, 0), By: "key-b", Body: &log.InputDelete{Input: first}},
-		{Dot: log.Dot{Site: 3, Seq: 9}, At: at(1001, 0), By: "key-b", Body: &log.ConceptName{ID: "cat", Name: "Cat"}, Extra: log.Extra{Op: protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300), Body: unknown}},
-		{Dot: log.Dot{Site: 3, Seq: 10}, At: at(1002, 0), By: "key-b", Body: &log.Unknown{Kind: 999, Data: []byte{1, 2, 3}}},
+		{Dot: log.Dot{Writer: 2, Seq: 42}, At: at(0, 1), By: "key-a", Body: &log.InputCreate{ID: "mine", MergeIfEqual: true, Geo: &log.Point{Longitude: 1e-7}}},
+		{Dot: log.Dot{Writer: 3, Seq: 7}, At: at(5, 0), By: "key-b", Body: &log.InputLabels{Input: first, Labels: []log.Label{{Concept: "dog", Value: log.Removed}}}},
+		{Dot: log.Dot{Writer: 1, Seq: 900}, At: at(6, 3), Body: &log.InputFetched{Input: log.Dot{Writer: 2, Seq: 42}, Code: 30000, Blob: blob.Hash(count(32, 0x60)), ContentType: "image/png"}},
+		{Dot: log.Dot{Writer: 1, Seq: 901}, At: at(6, 4), Body: &log.InputFetched{Input: log.Dot{Writer: 2, Seq: 40}, Code: 30002, Detail: "Download failed"}},
+		{Dot: log.Dot{Writer: 3, Seq: 8}, At: at(1000, 0), By: "key-b", Body: &log.InputDelete{Input: first}},
+		{Dot: log.Dot{Writer: 3, Seq: 9}, At: at(1001, 0), By: "key-b", Body: &log.ConceptName{ID: "cat", Name: "Cat"}, Extra: log.Extra{Op: protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300), Body: unknown}},
+		{Dot: log.Dot{Writer: 3, Seq: 10}, At: at(1002, 0), By: "key-b", Body: &log.Unknown{Kind: 999, Data: []byte{1, 2, 3}}},
 	}
 }
 
@@ -89,7 +89,7 @@ func goldenMessages() []message {
 		},
 		&wire.Pushed{
 			Epoch: epoch, Accepted: 12, Runs: []wire.Run{{First: 11, Seq: 1301, Count: 2}}, Head: 1302, Stable: 1290, WaitMillis: 100, Extra: unknown,
-			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Site: 1, Seq: 5}, ID: "mine"}},
+			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Writer: 1, Seq: 5}, ID: "mine"}},
 		},
 		&wire.Back{
 			App: "app", Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,

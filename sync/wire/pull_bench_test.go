@@ -85,13 +85,13 @@ func newReplica(b *testing.B, store kv.Store) *partition.Partition {
 func framesOf(n int, op func() log.Op) (stream []byte) {
 	epoch := log.Epoch{3}
 	chain := log.Chain(epoch)
-	next := map[log.Site]uint64{}
+	next := map[log.Writer]uint64{}
 	for from := 0; from < n; from += wire.MaxOps {
 		entries := make([]log.Entry, wire.MaxOps)
 		for i := range entries {
 			o := op()
-			next[o.Dot.Site]++
-			o.Dot.Seq = next[o.Dot.Site]
+			next[o.Dot.Writer]++
+			o.Dot.Seq = next[o.Dot.Writer]
 			entries[i] = log.Entry{Seq: uint64(from + i + 1), Op: o}
 			chain = chain.Next(log.Encode(nil, &o))
 		}

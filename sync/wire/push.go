@@ -10,7 +10,7 @@ type Push struct {
 	App    string       `wire:"1"`              // id of the application
 	Epoch  log.Epoch    `wire:"3"`              // epoch of the log that the replica knows
 	Base   uint64       `wire:"4"`              // the replica's cursor
-	Site   log.Site     `wire:"5"`              // site that made the operations
+	Site   log.Writer   `wire:"5"`              // site that made the operations
 	Block  []byte       `wire:"6"`              // block of the operations; see *Blocks*
 	For    []Delegation `wire:"7,max=MaxOps"`   // callers for which an edge made some of them; the rest are the replica's own
 	Tokens []Tokens     `wire:"8,max=MaxOps"`   // access tokens that callers of an edge used for some of the operations

@@ -57,11 +57,11 @@ type Session struct {
 	Require  []string `wire:"5,max=maxFeatures"` // features that the replica cannot do without
 	Features []string `wire:"6,max=maxFeatures"` // features that the replica knows
 
-	Site   log.Site `wire:"7"` // the replica's site; 0: the replica requests one
-	Secret []byte   `wire:"8"` // secret of the site's lease. The lease of an edge has none
-	Name   string   `wire:"9"` // name of the replica, for people
+	Site   log.Writer `wire:"7"` // the replica's site; 0: the replica requests one
+	Secret []byte     `wire:"8"` // secret of the site's lease. The lease of an edge has none
+	Name   string     `wire:"9"` // name of the replica, for people
 
-	Leaves     log.Site   `wire:"14"`                  // old site that the replica gives up, if it sends no `site`; see *Lives*
+	Leaves     log.Writer `wire:"14"`                  // old site that the replica gives up, if it sends no `site`; see *Lives*
 	Life       uint64     `wire:"15,fixed"`            // with `leaves`: a random number. A request with the same number gets the same site
 	Partitions []Position `wire:"10,max=MaxPositions"` // one position for each application that the replica wants
 	Vectors    Vectors    `wire:"11"`                  // 0 none, 1 q16: derived records come with entries and snapshots
@@ -110,9 +110,9 @@ type SessionReply struct {
 	Now      Millis   `wire:"3"`                 // time of the origin's clock. All times are milliseconds since 1970
 	Features []string `wire:"4,max=maxFeatures"` // features in use
 
-	Site   log.Site `wire:"5"` // the replica's site, leased until `until`
-	Secret []byte   `wire:"6"` // secret of a lease that begins now: printable ASCII, at most 256 bytes
-	Until  Millis   `wire:"7"` // end of the lease
+	Site   log.Writer `wire:"5"` // the replica's site, leased until `until`
+	Secret []byte     `wire:"6"` // secret of a lease that begins now: printable ASCII, at most 256 bytes
+	Until  Millis     `wire:"7"` // end of the lease
 
 	Grants  []Grant `wire:"8,max=MaxPositions"` // one grant for each position, in the order of the positions
 	Limits  Limits  `wire:"9,once"`             // see *Limits*

@@ -49,7 +49,7 @@ func (t *traffic) op(body log.Body) log.Op {
 	t.next[site]++
 	t.at += uint64(t.rng.ExpFloat64() * 40)
 	return log.Op{
-		Dot: log.Dot{Site: log.Site(site), Seq: t.next[site]}, At: log.HLC(t.at << 16), Body: body,
+		Dot: log.Dot{Writer: log.Writer(site), Seq: t.next[site]}, At: log.HLC(t.at << 16), Body: body,
 		By: t.keys[t.rng.IntN(4)],
 	}
 }
@@ -68,7 +68,7 @@ func (t *traffic) labels() []log.Label {
 // input returns a random input that was created long ago.
 func (t *traffic) input() log.Dot {
 	site := 1 + t.rng.IntN(3)
-	return log.Dot{Site: log.Site(site), Seq: 1 + t.rng.Uint64N(t.next[site])}
+	return log.Dot{Writer: log.Writer(site), Seq: 1 + t.rng.Uint64N(t.next[site])}
 }
 
 func (t *traffic) patch() log.Op {

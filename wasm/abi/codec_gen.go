@@ -1232,7 +1232,7 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 			}
 			x.Phase = replica.Phase(n)
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:

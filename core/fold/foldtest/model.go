@@ -20,7 +20,7 @@ import (
 type Model struct {
 	app      catalog.AppID
 	inputs   []*being // in the order of creation, dead ones too
-	sites    map[log.Site]uint64
+	sites    map[log.Writer]uint64
 	horizon  log.HLC
 	barrier  log.HLC
 	concepts map[string]bool // existing ones, among them all that live inputs have as labels
@@ -56,11 +56,11 @@ type entity struct {
 
 // NewModel returns the model of an application's empty log.
 func NewModel(app catalog.AppID) *Model {
-	return &Model{app: app, sites: map[log.Site]uint64{}, concepts: map[string]bool{}}
+	return &Model{app: app, sites: map[log.Writer]uint64{}, concepts: map[string]bool{}}
 }
 
 // SiteSeq returns the number of a site's last operation.
-func (m *Model) SiteSeq(s log.Site) uint64 { return m.sites[s] }
+func (m *Model) SiteSeq(s log.Writer) uint64 { return m.sites[s] }
 
 // Inputs returns the live inputs in the order of their creation.
 func (m *Model) Inputs() (out []log.Dot) {
@@ -92,13 +92,13 @@ func (m *Model) byDot(dot log.Dot) *being {
 
 // Fold folds the next operation. It returns the verdict's code, 0 for an operation that it does not judge.
 func (m *Model) Fold(op *log.Op) fold.Code {
-	switch last := m.sites[op.Dot.Site]; {
+	switch last := m.sites[op.Dot.Writer]; {
 	case op.Dot.Seq <= last:
 		return fold.Duplicate
 	case op.Dot.Seq > last+1:
 		return fold.Refused
 	}
-	m.sites[op.Dot.Site] = op.Dot.Seq
+	m.sites[op.Dot.Writer] = op.Dot.Seq
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		return m.create(op, b)
@@ -151,7 +151,7 @@ func (m *Model) applyFetch(op *log.Op, b *log.InputFetched) fold.Code {
 	case x == nil:
 		return fold.Gone
 	case x.code == 30101 || x.code == 30105 || x.code == 30300:
-		if ofOrigin := op.Dot.Site == 1 || op.Dot.Site >= 1<<31; m.rules < 2 || !ofOrigin || b.Code != catalog.InputReady {
+		if ofOrigin := op.Dot.Writer == 1 || op.Dot.Writer >= 1<<31; m.rules < 2 || !ofOrigin || b.Code != catalog.InputReady {
 			return fold.Superseded
 		}
 	case x.code != catalog.InputPending:
@@ -216,10 +216,7 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 func (m *Model) defaultID(kind string, dot log.Dot) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s%s", kind, m.app[:])
-	_ = binary.Write(sum, binary.BigEndian, struct {
-		Site uint32
-		Seq  uint64
-	}{uint32(dot.Site), dot.Seq})
+	_ = binary.Write(sum, binary.BigEndian, [...]uint32{uint32(dot.Writer), uint32(dot.Writer >> 32), uint32(dot.Seq)})
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
 

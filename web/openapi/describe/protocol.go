@@ -180,7 +180,7 @@ var syncParameters = object{
 	inQuery("sync_prefix", "prefix", false, "The node: 0 to 4 hexadecimal digits.", text(member{"pattern", "^[0-9a-f]{0,4}$"})),
 	inQuery("sync_values", "values", false, "`1`: include the values of a node of 4 digits.", text(oneOf("0", "1"))),
 	inPath("hash", "SHA-256 in hexadecimal digits.", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
-	inPath("conflict_id", "ID of the conflict: site and sequence number of the operation.", "2-17"),
+	inPath("conflict_id", "ID of the conflict: writer and sequence number of the operation.", "2-17"),
 }
 
 func inQuery(key, name string, required bool, note string, schema object) member {
