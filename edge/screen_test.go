@@ -1,9 +1,7 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -341,24 +339,19 @@ func (w *witness) log() (map[log.Dot]bool, bool) {
 	}
 }
 
-// root returns the root of the origin's digest tree in hexadecimal digits, and the number of the log entry that the tree describes.
-func (w *witness) root() (seq uint64, root string) {
+// digest returns the last entry of the origin's log, and the digest of the state in hexadecimal digits.
+func (w *witness) digest() (seq uint64, digest string) {
 	w.t.Helper()
 	var body []byte
-	until(w.t, "the origin has a place for a digest tree", func() (ok bool) { // it is busy if the state changes often within a minute
-		body, ok = w.get("/v2/sync/digest?prefix=&app=" + w.app)
+	until(w.t, "the origin answers with a digest", func() (ok bool) { // it refuses more than two states a minute after the first 120
+		body, ok = w.get("/v2/sync/digest?app=" + w.app)
 		return ok
 	})
-	m, err := wire.DecodeDigests(body)
-	if err != nil || len(m.Nodes) != 16 {
-		w.t.Fatalf("the origin's digest: %d nodes, %v", len(m.Nodes), err)
+	m, err := wire.DecodeDigest(body)
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	var all bytes.Buffer
-	for _, n := range m.Nodes {
-		all.Write(n.Digest[:])
-	}
-	digest := sha256.Sum256(all.Bytes())
-	return m.Seq, hex.EncodeToString(digest[:])
+	return m.Seq, hex.EncodeToString(m.Digest[:])
 }
 
 // get sends a GET request of the sync protocol to the origin.

@@ -221,7 +221,7 @@ func copyPairs(t require, r Reader, from []byte) (pairs []Pair) {
 	return pairs
 }
 
-// TestAdopt replaces a state by another one in parts of random sizes, and repairs a state with its differences.
+// TestAdopt replaces a state by another one in parts of random sizes.
 func TestAdopt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs, ours := someState(t), someState(t)
@@ -242,37 +242,15 @@ func TestAdopt(t *testing.T) {
 		changed := map[uint32]bool{}
 		tx := kv.NewOverlay(ours)
 		a := Adopt(tx, testApp, func(ord uint32, _ *Input) { changed[ord] = true })
-		if rapid.Bool().Draw(t, "repair") {
-			var pairs []Pair
-			have := map[string][]byte{}
-			for _, p := range copyPairs(t, Read(ours, testApp), nil) {
-				have[string(p.Key)] = p.Value
-			}
-			for _, p := range want {
-				if was, ok := have[string(p.Key)]; StateTable(p.Key) && (!ok || !bytes.Equal(was, p.Value)) || rapid.Bool().Draw(t, "same") && StateTable(p.Key) {
-					pairs = append(pairs, p)
-				}
-				delete(have, string(p.Key))
-			}
-			for key := range have {
-				if StateTable([]byte(key)) {
-					pairs = append(pairs, Pair{Key: []byte(key)})
-				}
-			}
-			if err := a.Repair(rapid.Permutation(pairs).Draw(t, "order")); err != nil {
+		for rest := want; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			if err := a.Keys(rest[:n]); err != nil {
 				t.Fatal(err)
 			}
-		} else {
-			for rest := want; len(rest) > 0; {
-				n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
-				if err := a.Keys(rest[:n]); err != nil {
-					t.Fatal(err)
-				}
-				rest = rest[n:]
-			}
-			if err := a.End(); err != nil {
-				t.Fatal(err)
-			}
+			rest = rest[n:]
+		}
+		if err := a.End(); err != nil {
+			t.Fatal(err)
 		}
 		if err := ours.Apply(tx.Batch()); err != nil {
 			t.Fatal(err)
@@ -312,11 +290,8 @@ func TestAdoptRefuses(t *testing.T) {
 		}
 	}
 	a := Adopt(kv.NewOverlay(store), testApp, func(uint32, *Input) {})
-	if err := a.Repair([]Pair{{Key: []byte{tableLog, 1}}}); !errors.Is(err, ErrOrder) {
-		t.Errorf("repaired a key of the log: %v", err)
-	}
 	wrong := encodeInput(nil, input(3, "p"))
-	if err := a.Repair([]Pair{{Key: []byte{tableInput, 0, 0, 0, 4}, Value: wrong}}); !errors.Is(err, kv.ErrCorrupt) {
+	if err := a.Keys([]Pair{{Key: []byte{tableInput, 0, 0, 0, 4}, Value: wrong}}); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("an input under another's ordinal: %v", err)
 	}
 }

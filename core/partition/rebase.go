@@ -28,50 +28,6 @@ import (
 // Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
 // those of kv. Except after errors of kv, the state is unchanged then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
-	return p.replace(ctx, "rebase", func(m *pullBatch) error {
-		if err := m.adopt(ctx, &s); err != nil {
-			return err
-		}
-		at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain, Stable: s.Stable}
-		if m.note.cursor.Epoch == s.Epoch {
-			at.Stable = max(at.Stable, m.note.cursor.Stable)
-		} else {
-			m.note.acked, m.other = nil, true
-			if m.note.cursor.Epoch != (log.Epoch{}) {
-				m.note.older = m.p.seq
-			}
-			if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
-				return err
-			}
-		}
-		m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-		return m.findSkipped(s.FirstForeign)
-	})
-}
-
-// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be the cursor's entry. Keys lack the
-// application's ID; a nil value deletes the key. Errors: ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
-func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
-	return p.replace(ctx, "repair", func(m *pullBatch) error {
-		if m.note.cursor.Seq != seq {
-			return fmt.Errorf("repair of entry %d with the cursor at %d: %w", seq, m.note.cursor.Seq, ErrCursor)
-		}
-		if err := m.adopter().Repair(keys); err != nil {
-			return err
-		}
-		h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
-		if err == nil && h.Seq != seq {
-			err = fmt.Errorf("repaired to entry %d, want %d: %w", h.Seq, seq, kv.ErrCorrupt)
-		}
-		if err == nil {
-			m.confirmed, err = m.confirmedUpTo()
-		}
-		return err
-	})
-}
-
-// replace makes a batch in which do changes the confirmed state, like Pull does with entries.
-func (p *Partition) replace(ctx context.Context, action string, do func(m *pullBatch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -83,16 +39,16 @@ func (p *Partition) replace(ctx context.Context, action string, do func(m *pullB
 		return err
 	}
 	if err := p.o.Store.Room(); err != nil {
-		return fmt.Errorf("%s: %w", action, err)
+		return fmt.Errorf("rebase: %w", err)
 	}
 	if err := p.foldAll(); err != nil {
-		return fmt.Errorf("%s: %w", action, err)
+		return fmt.Errorf("rebase: %w", err)
 	}
 	m := p.newMix()
 	m.rewritten = true
 	err := m.undo()
 	if err == nil {
-		err = do(m)
+		err = m.install(ctx, &s)
 	}
 	if err == nil {
 		catalog.OweDerived(p.tx, p.o.App)
@@ -103,14 +59,35 @@ func (p *Partition) replace(ctx context.Context, action string, do func(m *pullB
 	}
 	p.forget() // cached facts of the previous state are invalid
 	if err != nil {
-		return fmt.Errorf("%s: %w", action, errors.Join(err, m.rollBack()))
+		return fmt.Errorf("rebase: %w", errors.Join(err, m.rollBack()))
 	}
 	return nil
 }
 
+// install adopts a snapshot and moves the cursor to it.
+func (m *pullBatch) install(ctx context.Context, s *Snapshot) error {
+	if err := m.adopt(ctx, s); err != nil {
+		return err
+	}
+	at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain, Stable: s.Stable}
+	if m.note.cursor.Epoch == s.Epoch {
+		at.Stable = max(at.Stable, m.note.cursor.Stable)
+	} else {
+		m.note.acked, m.other = nil, true
+		if m.note.cursor.Epoch != (log.Epoch{}) {
+			m.note.older = m.p.seq
+		}
+		if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
+			return err
+		}
+	}
+	m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
+	return m.findSkipped(s.FirstForeign)
+}
+
 func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
 
-// record records the change of an input by a snapshot or repair.
+// record records the change of an input by a snapshot.
 func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	if m.blank {
 		m.adopted = append(m.adopted, fold.Change{After: after})

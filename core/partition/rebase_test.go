@@ -80,7 +80,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	c.pull(t, origin, 9)
 	c.check(t, origin)
 	for _, err := range []error{
-		origin.Rebase(context.Background(), partition.Snapshot{}), origin.Repair(context.Background(), 1, nil),
+		origin.Rebase(context.Background(), partition.Snapshot{}),
 		origin.Pending(0, func(log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
 	} {
 		if !errors.Is(err, partition.ErrReplica) {
@@ -274,52 +274,4 @@ func TestDamagedSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.check(t, origin)
-}
-
-// TestRepair replaces single keys of a replica's damaged state with the origin's.
-func TestRepair(t *testing.T) {
-	origin := open(t, memkv.New())
-	for i := range 9 {
-		in := create(fmt.Sprint(i))
-		in.Hosted = [16]byte{1, byte(i)}
-		submit(t, origin, in)
-	}
-	c := openReplica(t, memkv.New(), 2)
-	c.pull(t, origin, 99)
-	submit(t, c.Partition, isTrue(log.Dot{Writer: 1, Seq: 3}, "x"))
-	view := origin.View()
-	defer view.Close()
-	have := map[string][]byte{}
-	var wrong []catalog.Pair
-	err := view.StateTables(func(key, value []byte) bool {
-		have[string(key)] = append([]byte{}, value...)
-		if key[0] == 'i' && len(wrong) < 5 {
-			in := append([]byte{}, key...)
-			wrong = append(wrong, catalog.Pair{Key: in})
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	extraKey := append([]byte("n"), "stray"...)
-	wrong = append(wrong, catalog.Pair{Key: extraKey, Value: []byte{1}})
-	if err := c.Repair(context.Background(), 8, nil); !errors.Is(err, partition.ErrCursor) {
-		t.Errorf("repair of another place: %v", err)
-	}
-	if err := c.Repair(context.Background(), 9, []catalog.Pair{{Key: []byte("X"), Value: []byte{1}}}); !errors.Is(err, catalog.ErrOrder) {
-		t.Errorf("repair of the index: %v", err)
-	}
-	if err := c.Repair(context.Background(), 9, wrong); err != nil {
-		t.Fatal(err)
-	}
-	var repair []catalog.Pair
-	for _, p := range wrong {
-		repair = append(repair, catalog.Pair{Key: p.Key, Value: have[string(p.Key)]})
-	}
-	if err := c.Repair(context.Background(), 9, repair); err != nil {
-		t.Fatal(err)
-	}
-	c.check(t, origin)
-	newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false).names(c)
 }

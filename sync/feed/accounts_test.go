@@ -246,34 +246,6 @@ func TestChunksAreNotStored(t *testing.T) {
 	}
 }
 
-// TestTreesOfAccounts grows a digest tree for each of twelve applications of an account. It has half of the places, and an audit of another
-// account finishes with the tree that it began with.
-func TestTreesOfAccounts(t *testing.T) {
-	w := newWorld(t, nil)
-	friend := w.account("anna", 1)[0]
-	digest := func(r *replica, query string) api.Response {
-		return r.ask("GET", "/v2/sync/digest?app="+r.app+query, nil)
-	}
-	d, err := wire.DecodeDigests(digest(friend, "").Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	grown := 0
-	for _, r := range w.account("mallory", 12) {
-		if res := digest(r, ""); res.Status == 200 {
-			grown++
-		}
-	}
-	if grown != 7 { // half of the rest of 16
-		t.Errorf("%d trees, want 7", grown)
-	}
-	friend.mustPush(friend.next(&log.ConceptCreate{ID: "c", Name: "n", Language: "en"}))
-	next, err := wire.DecodeDigests(digest(friend, fmt.Sprintf("&at=%d&prefix=7", d.Seq)).Body)
-	if err != nil || next.Seq != d.Seq {
-		t.Errorf("the audit continues at entry %d, %v; want %d", next.Seq, err, d.Seq)
-	}
-}
-
 // TestOneSnapshotForManyReaders asks for a snapshot of an application eight times at once. The origin makes one.
 func TestOneSnapshotForManyReaders(t *testing.T) {
 	w := newWorld(t, func(o *feed.Options) { o.Limits.Snapshots = 2 })

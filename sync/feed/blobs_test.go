@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -203,39 +204,31 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestDigest descends the digest tree to one key.
+// TestDigest: the digest is that of the state. The answer to a request for another entry has no digest. The origin reads a state once.
 func TestDigest(t *testing.T) {
-	w := newWorld(t, nil)
-	w.input("a", "red.png")
+	w := newWorld(t, func(o *feed.Options) { o.Limits.Snapshots = 2 })
 	r := w.join(w.App, w.Key)
-	at := func(prefix, more string) wire.Digests {
-		m, err := wire.DecodeDigests(r.must(200, "GET", "/v2/sync/digest?app="+r.app+"&prefix="+prefix+more, nil).Body)
-		if err != nil || m.Prefix != prefix || m.Seq != w.partition(r.app).Log().Head() {
-			t.Fatalf("digest of %q: %+v, %v", prefix, m, err)
-		}
-		return m
+	app, err := catalog.ParseAppID(w.App)
+	if err != nil {
+		t.Fatal(err)
 	}
-	prefix := ""
-	for len(prefix) < 4 {
-		m := at(prefix, "")
-		if len(m.Nodes) != 16 {
-			t.Fatalf("%d nodes below %q", len(m.Nodes), prefix)
+	for i := range 3 { // the quota's bucket may be overdrawn once
+		w.input(fmt.Sprint("i", i), "red.png")
+		l := w.partition(r.app).Log()
+		state, err := fold.Digest(w.Store, app)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i, n := range m.Nodes {
-			if n.Keys > 0 {
-				prefix += fmt.Sprintf("%x", i)
-				break
+		for at, want := range map[uint64][32]byte{0: state, l.Head(): state, l.Head() - 1: {}, l.Head() + 1: {}} {
+			m, err := wire.DecodeDigest(r.must(200, "GET", fmt.Sprintf("/v2/sync/digest?app=%s&at=%d", r.app, at), nil).Body)
+			if err != nil || m.Epoch != l.Epoch() || m.Seq != l.Head() || m.Digest != want {
+				t.Errorf("digest at %d: %+v, %v", at, m, err)
 			}
 		}
 	}
-	with, without := at(prefix, "&values=1"), at(prefix, "")
-	if len(with.Leaves) == 0 || len(with.Leaves) != len(without.Leaves) || without.Leaves[0].Value != nil {
-		t.Fatalf("leaves %+v and %+v", with.Leaves, without.Leaves)
-	}
-	for _, l := range with.Leaves {
-		if sha256.Sum256(l.Value) != l.Hash || !strings.HasPrefix(fmt.Sprintf("%x", sha256.Sum256(l.Key)), prefix) {
-			t.Errorf("leaf %+v", l)
-		}
+	w.input("last", "red.png")
+	if no := r.mustRefuse("GET", "/v2/sync/digest?app="+r.app, nil); no.Code != wire.RefusedQuota || no.Limit != "Snapshots" {
+		t.Errorf("the fourth state: %+v", no)
 	}
 }
 

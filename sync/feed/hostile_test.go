@@ -202,7 +202,7 @@ func TestHostileReplica(t *testing.T) {
 		{"a method that is none", 405, get("DELETE", "/v2/sync/push", nil)},
 		{"a cursor that is none", 400, get("GET", "/v2/sync/changes?app="+w.App+"&since=-1", nil)},
 		{"an epoch that is none", 400, get("GET", "/v2/sync/changes?app="+w.App+"&epoch=zz", nil)},
-		{"a prefix that is none", 400, get("GET", "/v2/sync/digest?app="+w.App+"&prefix=../..", nil)},
+		{"an entry that is none", 400, get("GET", "/v2/sync/digest?app="+w.App+"&at=../..", nil)},
 		{"an enrolment without a token", 400, get("POST", "/v2/sync/enrol", []byte(`{}`))},
 		{"an enrolment with a token that is none", 401, get("POST", "/v2/sync/enrol", feed.Enrolment(ed25519.NewKeyFromSeed(make([]byte, 32)), "guess"))},
 	}
@@ -378,7 +378,7 @@ func FuzzServe(f *testing.F) {
 	f.Add("POST", "/blobs/have", "", have.Encode())
 	f.Add("GET", "/changes", "since=0&live=poll&vectors=q16", []byte(nil))
 	f.Add("GET", "/snapshot", "vectors=q16", []byte(nil))
-	f.Add("GET", "/digest", "prefix=00&at=1&values=1", []byte(nil))
+	f.Add("GET", "/digest", "at=1", []byte(nil))
 	f.Add("PUT", "/blobs/"+blob.Sum([]byte("x")).String(), "app=x", []byte("x"))
 	f.Fuzz(func(t *testing.T, method, path, query string, body []byte) {
 		r.w.t = t

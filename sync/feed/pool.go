@@ -10,8 +10,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// pool contains values of one kind that are expensive to make and that many calls read: the open snapshots, or the digest trees. Accounts
-// share its places.
+// pool contains values of one kind that are expensive to make and that many calls read: the open snapshots. Accounts share its
+// places.
 //
 //	call ──▶ a value that fits? ──yes──▶ read, release
 //	            │ no

@@ -49,7 +49,6 @@ type Partition interface {
 	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
 	StoreEntries(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
-	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
 	ReadConfirmed(do func(r kv.Reader) error) error
 	Shut(why error)
 }

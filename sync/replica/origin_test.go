@@ -55,11 +55,9 @@ type origin struct {
 
 	export *partition.Export
 	old    bool // the origin answers with its last snapshot, not a new one
-	trees  map[uint64]*fold.Tree
 
 	got      map[string]int // number of requests by name
 	putBytes int
-	sent     int  // bytes in answers
 	dated    bool // it answers dates
 }
 
@@ -91,14 +89,14 @@ func (o *origin) restore(store kv.Store, e log.Epoch) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.store, o.trees, o.export = store, nil, nil
+	o.store, o.export = store, nil
 	o.open(log.Epoch{})
 }
 
 // rollBack replaces the origin's store with store, which a process with another life opens.
 func (o *origin) rollBack(store kv.Store, life log.Epoch) {
 	o.Helper()
-	o.store, o.trees, o.export = store, nil, nil
+	o.store, o.export = store, nil
 	o.open(life)
 }
 
@@ -175,7 +173,7 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 	case name == "snapshot":
 		body, err = o.snapshot(rest, query)
 	case name == "digest":
-		body, err = o.digest(query)
+		body, err = o.digest()
 	case name == "dates":
 		body, err = o.dates(a.Body)
 	case name == "blobs" && rest == "have":
@@ -199,7 +197,6 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		from := len(o.blobs[hashOf(rest)]) - len(body)
 		head = append(head, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", from, from+len(body)-1, from+len(body))})
 	}
-	o.sent += len(body)
 	return replica.Answer{ID: a.ID, Status: status, Header: head, Body: body}
 }
 

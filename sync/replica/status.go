@@ -40,7 +40,7 @@ type originState struct {
 	sentBlobs   uint64
 	gotBlobs    uint64
 	rebases     uint64
-	repairs     uint64
+	differences uint64
 	audited     time.Time
 	purged      bool
 	unreachable bool // a request was lost, and no answer arrived since
@@ -74,12 +74,12 @@ type Status struct {
 	Uploads    int `wire:"18"` // pictures and objects that the origin is known to lack
 	Downloads  int `wire:"19"` // wanted pictures that the replica is known to lack
 
-	BlobsSent uint64    `wire:"9"`  // pictures uploaded since New
-	BlobsGot  uint64    `wire:"10"` // pictures downloaded since New
-	Rebases   uint64    `wire:"11"` // snapshots installed since New
-	Repairs   uint64    `wire:"12"` // keys repaired by audits since New
-	Audited   time.Time `wire:"26,ns"`
-	Refused   uint64    `wire:"13"` // own operations since New whose verdict is a conflict
+	BlobsSent   uint64    `wire:"9"`     // pictures uploaded since New
+	BlobsGot    uint64    `wire:"10"`    // pictures downloaded since New
+	Rebases     uint64    `wire:"11"`    // snapshots installed since New
+	Differences uint64    `wire:"12"`    // audits since New that found a difference
+	Audited     time.Time `wire:"26,ns"` // last audit; zero: none since New
+	Refused     uint64    `wire:"13"`    // own operations since New whose verdict is a conflict
 
 	Denied  string    `wire:"33"`    // reason why the origin refused this replica a session; empty: it did not
 	Problem string    `wire:"32"`    // current problem, for people; empty: none
@@ -106,7 +106,7 @@ func (m *Machine) Status() Status {
 		Contact: t.contact, AsOf: t.current, Heard: t.streamedAt, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
 		Chunks: len(m.rebase.parts), ChunksDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
-		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
+		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Differences: t.differences, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over, Renewed: m.note.renewed,
 	}
 	if m.session.active && !m.sameLog() { // the log that confirmed the operations no longer exists

@@ -69,7 +69,7 @@ func (w *world) inspect(r *party) error {
 	}
 	err = r.part.ReadConfirmed(func(s kv.Reader) error {
 		got, err := fold.Digest(s, w.app)
-		if err == nil && got != want {
+		if err == nil && got != want && !isSpoiled(s, w.app) {
 			err = w.log(r).explain(s, c.Seq)
 		}
 		return err

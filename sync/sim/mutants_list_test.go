@@ -165,6 +165,16 @@ var mutants = []mutant{
 		to:   "(runs[n].Generation == t.Generation || $) &&",
 	},
 	{
+		name: "an audit does not compare digests", file: "sync/replica/audit.go",
+		from: "	if theirs.Digest != ours.Digest {",
+		to:   "	if theirs.Digest != ours.Digest && !$ {",
+	},
+	{
+		name: "a snapshot after an audit may be of an earlier entry", file: "sync/replica/rebase.go",
+		from: "		} else if r.force {",
+		to:   "		} else if r.force && !$ {",
+	},
+	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
 		from: "m.where(\"vectors\", m.vectors())",
 		to:   "m.where()\n		if !$ {\n			query = m.where(\"vectors\", m.vectors())\n		}",

@@ -99,18 +99,18 @@ func decodeDerived(data []byte) (x Derived, err error) {
 	return x, d.Err()
 }
 
-// encodeDigests writes the message into buf's memory.
-func encodeDigests(buf []byte, x *Digests) []byte {
+// encodeDigest writes the message into buf's memory.
+func encodeDigest(buf []byte, x *Digest) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putDigests(&e, x)
+	putDigest(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeDigests reads the message. Errors: field.ErrFormat.
-func decodeDigests(data []byte) (x Digests, err error) {
+// decodeDigest reads the message. Errors: field.ErrFormat.
+func decodeDigest(data []byte) (x Digest, err error) {
 	d := field.Decode(data)
-	getDigests(d, &x)
+	getDigest(d, &x)
 	return x, d.Err()
 }
 
@@ -405,25 +405,9 @@ func putDerivedRecord(e *field.Encoder, x *DerivedRecord) {
 }
 
 func putDigest(e *field.Encoder, x *Digest) {
-	e.Raw(1, x.Key)
-	e.Hash(2, x.Hash[:])
-	e.Raw(3, x.Value)
-}
-
-func putDigests(e *field.Encoder, x *Digests) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.Seq)
-	e.Text(3, x.Prefix)
-	for i := range x.Nodes {
-		at := e.Open(4)
-		putNode(e, &x.Nodes[i])
-		e.Close(at)
-	}
-	for i := range x.Leaves {
-		at := e.Open(5)
-		putDigest(e, &x.Leaves[i])
-		e.Close(at)
-	}
+	e.Hash(3, x.Digest[:])
 	e.Append(x.Extra)
 }
 
@@ -552,11 +536,6 @@ func putManifest(e *field.Encoder, x *Manifest) {
 	}
 	e.Raw(12, x.Seal)
 	e.Append(x.Extra)
-}
-
-func putNode(e *field.Encoder, x *Node) {
-	e.Uint(1, x.Keys)
-	e.Hash(2, x.Digest[:])
 }
 
 func putObject(e *field.Encoder, x *Object) {
@@ -949,42 +928,11 @@ func getDigest(d *field.Decoder, x *Digest) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Key = d.Raw()
-		case 2:
-			d.Hash(x.Hash[:])
-		case 3:
-			x.Value = d.Raw()
-		}
-	}
-}
-
-func getDigests(d *field.Decoder, x *Digests) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
 			d.Hash(x.Epoch[:])
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
-			x.Prefix = d.Text()
-		case 4:
-			if len(x.Nodes) >= 16 {
-				d.Malformed("list too long")
-				break
-			}
-			x.Nodes = append(x.Nodes, Node{})
-			at := d.Open()
-			getNode(d, &x.Nodes[len(x.Nodes)-1])
-			d.Close(at)
-		case 5:
-			if len(x.Leaves) >= maxLeaves {
-				d.Malformed("list too long")
-				break
-			}
-			x.Leaves = append(x.Leaves, Digest{})
-			at := d.Open()
-			getDigest(d, &x.Leaves[len(x.Leaves)-1])
-			d.Close(at)
+			d.Hash(x.Digest[:])
 		default:
 			d.Keep()
 		}
@@ -1264,17 +1212,6 @@ func getManifest(d *field.Decoder, x *Manifest) {
 		}
 	}
 	x.Extra = d.Extra()
-}
-
-func getNode(d *field.Decoder, x *Node) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Keys = d.Uint()
-		case 2:
-			d.Hash(x.Digest[:])
-		}
-	}
 }
 
 func getObject(d *field.Decoder, x *Object) {

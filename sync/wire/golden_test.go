@@ -97,7 +97,7 @@ func goldenMessages() []message {
 		},
 		&wire.TakenBack{Epoch: epoch, To: 1208, Confirmed: 10, Lives: []wire.Life{{First: 9, ID: 5}}, Extra: unknown},
 		&wire.Manifest{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
-		&wire.Digests{Epoch: epoch, Seq: 1200, Prefix: "0a", Nodes: []wire.Node{{Keys: 3, Digest: hash}, {}}, Leaves: []wire.Digest{{Key: []byte("key"), Hash: hash, Value: []byte("value")}}, Extra: unknown},
+		&wire.Digest{Epoch: epoch, Seq: 1200, Digest: hash, Extra: unknown},
 		&wire.HaveRequest{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
 		&wire.HaveReply{Hashes: []blob.Hash{hash}, Partial: []wire.PartialBlob{{Hash: blob.Hash{1}, Size: 4096}}, Extra: unknown},
 		&wire.Refusal{Code: wire.RefusedFeatures, Detail: "features are not known here", Features: []string{"later"}, Min: 1, Max: 2, Limit: "push_ops", Value: 512, WaitMillis: 1000, Epoch: epoch, Accepted: 12, Blobs: []blob.Hash{hash}, Extra: unknown},

@@ -188,7 +188,6 @@ const (
 	maxFeatures  = 256     // features, and links
 	maxRecords   = 1 << 13 // records of one derived message
 	maxChunks    = 1 << 16 // chunks of one snapshot
-	maxLeaves    = 1 << 15 // leaves of one node of digests
 	maxBegun     = 1 << 14 // partial pictures of one HaveReply
 	maxScopes    = 256
 	maxLives     = 1 << 14 // more than the operations of an outbox

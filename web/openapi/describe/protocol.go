@@ -76,9 +76,9 @@ var calls = []syncCall{
 		query: appQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
-		method: "GET", path: "/sync/digest", id: "readSyncDigest", summary: "Get a node of the tree of digests",
-		note:  "For comparing states and repairing differences.",
-		query: []string{"sync_app", "sync_at", "sync_prefix", "sync_values"}, answers: []reply{{200, "Success.", message("Digests")}},
+		method: "GET", path: "/sync/digest", id: "readSyncDigest", summary: "Get the digest of the state",
+		note:  "For comparing states.",
+		query: []string{"sync_app", "sync_at"}, answers: []reply{{200, "Success.", message("Digest")}},
 	},
 	{
 		method: "POST", path: "/sync/dates", id: "readSyncDates", summary: "Get dates of pictures",
@@ -176,9 +176,7 @@ var syncParameters = object{
 	inQuery("sync_vectors", "vectors", false, "`q16`: include the results of analysing pictures.", text(oneOf("none", "q16"))),
 	inQuery("sync_name", "name", false, "Name of the snapshot.", text(member{"pattern", "^[0-9a-f]{64}$"})),
 	inQuery("sync_at", "at", false,
-		"Entry of the log at which to read the state, while the origin stores that tree. Otherwise: the current state.", whole()),
-	inQuery("sync_prefix", "prefix", false, "The node: 0 to 4 hexadecimal digits.", text(member{"pattern", "^[0-9a-f]{0,4}$"})),
-	inQuery("sync_values", "values", false, "`1`: include the values of a node of 4 digits.", text(oneOf("0", "1"))),
+		"Entry of the log. If the state is at another entry, the answer has no digest. Omitted: the current entry.", whole()),
 	inPath("hash", "SHA-256 in hexadecimal digits.", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
 	inPath("conflict_id", "ID of the conflict: writer and sequence number of the operation.", "2-17"),
 }
