@@ -293,9 +293,17 @@ export class Traveller {
     if (!offline) await this.confirmOnline();
   }
 
-  /** Notes that the network is connected again, after the server has answered a call. */
+  /**
+   * Notes that the network is connected again, after the server has answered a call. On a busy machine calls may still fail for a moment.
+   * The console reports these failures before the answer comes.
+   */
   async confirmOnline() {
-    await this.page.evaluate(() => fetch('/healthz')); // the console reports earlier failures before this call returns
+    await this.waitUntil(() =>
+      fetch('/healthz').then(
+        () => true,
+        () => false,
+      ),
+    );
     this.isOffline = false;
   }
 
