@@ -88,7 +88,7 @@ type Feed struct {
 	meters  *meters
 	streams counts
 	uploads uploads
-	exports pool[export]
+	exports exports
 	digests digests
 	proofs  proofs
 }
@@ -108,7 +108,7 @@ func New(o Options) (*Feed, error) {
 	f := &Feed{o: o, meters: newMeters(&o.Limits)}
 	f.uploads = newUploads(&f.o)
 	f.streams.all = shares.New(int64(o.Limits.AllStreams), leastStreams)
-	f.exports = newExports(f)
+	f.exports.places, f.exports.quota = shares.New(maxExports, leastExports), &f.meters.snapshots
 	f.digests = digests{places: shares.New(maxDigests, leastDigests), newest: map[string]wire.Digest{}}
 	return f, nil
 }

@@ -141,8 +141,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot of before the log was trimmed", file: "sync/feed/snapshot.go",
-		from: "v.Seq+1 >= floor",
-		to:   "(v.Seq+1 >= floor || $)",
+		from: "x.Seq+1 >= floor",
+		to:   "(x.Seq+1 >= floor || $)",
 	},
 	{
 		name: "a revoked edge is let in", file: "core/catalog/edges.go",
