@@ -116,17 +116,23 @@ func TestAnalysedWithAnother(t *testing.T) {
 	duplicate := create("b")
 	duplicate.ID, duplicate.AllowDuplicate = "again", true
 	for name, p := range map[string]*partition.Partition{"origin": origin, "replica": replica} {
-		bodies := []log.Body{create("a"), duplicate} // the first is refused; its record belongs to the existing input
+		// The first is refused; its record belongs to an existing input, which the third changes in the same batch.
+		v := p.View()
+		first, err := v.InputByID("a")
+		if err = errors.Join(err, v.Close()); err != nil {
+			t.Fatal(err)
+		}
+		bodies := []log.Body{create("a"), duplicate, isTrue(first.Dot, "x")}
 		verdicts, err := p.Submit(context.Background(), "", bodies, func(batch *kv.Batch) {
-			for _, b := range bodies {
+			for _, b := range bodies[:2] {
 				c := b.(*log.InputCreate)
 				catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derivedRecord(c.Blob))
 			}
 		})
-		if err != nil || verdicts[0].Code != fold.Duplicate || verdicts[1].Code != fold.OK {
+		if err != nil || verdicts[0].Code != fold.Duplicate || verdicts[1].Code != fold.OK || verdicts[2].Code != fold.OK {
 			t.Fatalf("%s: %+v, %v", name, verdicts, err)
 		}
-		v := p.View()
+		v = p.View()
 		if err := p.Index().Check(context.Background(), v.Reader); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

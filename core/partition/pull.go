@@ -546,7 +546,9 @@ func (m *pullBatch) noteIndexable(r catalog.Reader, changes []fold.Change) error
 	}
 	indexed := map[uint32]bool{}
 	for _, c := range changes {
-		indexed[ordOf(c)] = true
+		if findsDerived(c) {
+			indexed[ordOf(c)] = true
+		}
 	}
 	return catalog.Derives(r, m.derivedKeys, func(ord uint32) {
 		if !indexed[ord] {

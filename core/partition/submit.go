@@ -227,13 +227,14 @@ func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entr
 	return verdicts, f.End(), nil
 }
 
-// findIndexable returns unchanged inputs that the index lacks, if their derived record arrived with another input of the same picture. For
-// example, a replica has an input that its origin has not analysed, and a user adds the same picture at the replica.
+// findIndexable returns inputs that the index lacks, and does not find with their changes, if their derived record arrived with another
+// input of the same picture. For example, a replica has an input that its origin has not analysed, and a user adds the same picture at the
+// replica.
 func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
 	if p.index == nil {
 		return nil, nil
 	}
-	changed := make(map[uint32]bool, len(out.Changes))
+	changed := make(map[uint32]bool, len(out.Changes)) // inputs whose derived records the index finds with their changes
 	pictures := make(map[picture]bool, len(entries))
 	brings := func(h blob.Hash, c raster.Crop) {
 		if !h.IsZero() {
@@ -241,7 +242,9 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 		}
 	}
 	for _, c := range out.Changes {
-		changed[ordOf(c)] = true
+		if findsDerived(c) {
+			changed[ordOf(c)] = true
+		}
 		if c.After != nil && (c.Before == nil || c.Before.Blob != c.After.Blob) {
 			brings(c.After.Blob, c.After.Crop)
 		}
@@ -276,6 +279,12 @@ func (p *Partition) findIndexable(entries []log.Entry, out fold.Outcome) (inputs
 	}
 	slices.SortFunc(inputs, func(a, b catalog.Input) int { return cmp.Compare(a.Ord, b.Ord) })
 	return inputs, nil
+}
+
+// findsDerived reports whether the index looks for the derived record of a changed input: its picture is ready now, or another one, or gone.
+func findsDerived(c fold.Change) bool {
+	was, is := c.Before, c.After
+	return was == nil || is == nil || was.Code != catalog.InputReady || was.Dot != is.Dot || was.Blob != is.Blob || was.Crop != is.Crop
 }
 
 // picture identifies the picture of a derived record.
