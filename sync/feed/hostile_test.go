@@ -98,7 +98,8 @@ func TestHostileReplica(t *testing.T) {
 		{"an edge that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Edge x 0 00" })},
 		{"another epoch", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Epoch[3]++ })},
 		{"a gap", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq += 7 })},
-		{"the last sequence of all", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = 1<<64 - 1 })},
+		{"the last sequence of all", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = log.MaxSeq })},
+		{"a sequence of more than 32 bits", 400, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = log.MaxSeq + 1 })},
 		{"sequence 0", 400, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = 0 })},
 		{"another's picture by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Body = &log.InputCreate{ID: "stolen", Blob: secret, ContentType: "image/png"}
