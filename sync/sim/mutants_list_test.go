@@ -321,8 +321,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "an operation is taken back that does not follow", file: "core/partition/takeback.go",
-		from: "		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:",
-		to:   "		case (d.Seq != had[d.Site]+1 || d.Site == p.o.Site) && !$:",
+		from: "		case d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site:",
+		to:   "		case (d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site) && !$:",
 	},
 	{
 		name: "deletions that came early are not noted", file: "core/partition/early.go",
@@ -336,8 +336,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "taken back entries come without their lives", file: "sync/replica/back.go",
-		from: "lives[d.Site] != k.Life {",
-		to:   "lives[d.Site] != k.Life && !$ {",
+		from: "lives[d.Writer] != k.Life {",
+		to:   "lives[d.Writer] != k.Life && !$ {",
 	},
 	{
 		name: "own operations are not given back", file: "sync/replica/back.go",

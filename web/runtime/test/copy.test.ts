@@ -174,7 +174,7 @@ const baseStatus: CopyStatus = {
   app_id: app,
   origin: 'http://127.0.0.1:1',
   phase: 'current',
-  site: 3,
+  writer: '3',
   cursor: 8,
   head: 9,
   queued: 0,
