@@ -686,6 +686,7 @@ func putOp(e *field.Encoder, x *Op) {
 	e.Uint(2, x.Dot.Seq)
 	e.Fixed64(3, uint64(x.At))
 	e.Text(4, x.By)
+	e.Fixed64(5, uint64(x.Made))
 	putBody(e, x)
 	e.Append(x.Extra.Op)
 }
@@ -1353,6 +1354,8 @@ func getOp(d *field.Decoder, x *Op) {
 			x.At = HLC(d.Fixed64())
 		case 4:
 			x.By = d.Text()
+		case 5:
+			x.Made = HLC(d.Fixed64())
 		default:
 			getBody(d, x)
 		}

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -46,6 +47,16 @@ func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site
 // Stamp returns the stamp of the fields that the operation writes.
 func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Site: o.Dot.Site} }
 
+// MadeAt returns the clock that the operation's maker gave it. Together with the dot it identifies the operation.
+func (o *Op) MadeAt() HLC { return cmp.Or(o.Made, o.At) }
+
+// SetAt sets At. The operation keeps the clock that its maker gave it.
+func (o *Op) SetAt(at HLC) {
+	if o.At, o.Made = at, o.MadeAt(); o.Made == at {
+		o.Made = 0
+	}
+}
+
 // Op is one operation: a single write by one site.
 //
 //field:message
@@ -56,6 +67,7 @@ type Op struct {
 	By    string `wire:"4"` // ID of the key or account that requested it; empty for our own
 	Body  Body
 	Extra Extra `wire:"+0"`
+	Made  HLC   `wire:"5,fixed"` // clock that its maker gave it, if the origin has set At to another one; 0: At
 }
 
 // Extra is the fields in an operation that later versions added, in the protobuf wire format. They are stored and sent unchanged.

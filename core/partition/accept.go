@@ -258,8 +258,8 @@ func (p *Partition) vet(ops []log.Op, had siteProgress, again bool) ([]log.Op, e
 	at := had.at
 	for i := range ops {
 		op := ops[i]
-		if op.At = p.clock.Accept(op.At); op.At <= at {
-			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
+		if op.SetAt(p.clock.Accept(op.At)); op.At <= at {
+			op.SetAt(p.clock.Next()) // the site's clock went back, or was set to ours a moment ago
 		}
 		at = op.At
 		why := rule(&op)

@@ -115,7 +115,7 @@ func isMoved(was, now *log.Op, last uint64) bool {
 	if err != nil {
 		return false
 	}
-	same.Dot, same.At = now.Dot, now.At
+	same.Dot, same.At, same.Made = now.Dot, now.At, now.Made
 	log.Rename(same.Body, func(d log.Dot) log.Dot {
 		if d.Site == was.Dot.Site && d.Seq > last {
 			return log.Dot{Site: now.Dot.Site, Seq: d.Seq - last}

@@ -316,7 +316,7 @@ func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
 	expected := *own
 	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
-		expected.At = entry.At
+		expected.At, expected.Made = entry.At, entry.Made
 	}
 	if err != nil || sameOp(entry, &expected) {
 		return err
@@ -333,7 +333,7 @@ func sameOp(entry, own *log.Op) bool {
 		return true
 	}
 	expected := *own
-	expected.At, expected.By = entry.At, entry.By
+	expected.At, expected.By, expected.Made = entry.At, entry.By, entry.Made
 	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &expected)
 	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
 }

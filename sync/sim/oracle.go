@@ -251,7 +251,10 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if err != nil {
 		return err
 	}
-	op.At = e.Op.At // the origin may have set the clock back
+	if op.MadeAt() != e.Op.MadeAt() {
+		return fmt.Errorf("I3: entry %d is operation %v of clock %x, issued at %x", e.Seq, op.Dot, e.Op.MadeAt(), op.MadeAt())
+	}
+	op.At, op.Made = e.Op.At, e.Op.Made // the origin may have set another clock
 	if o.moved != nil && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)) {
 		log.Rename(op.Body, o.moved) // it may name things that its replica sent again from another site
 	}

@@ -186,7 +186,7 @@ func (w *world) movedName(d log.Dot) log.Dot {
 	return d
 }
 
-// same reports whether two operations are equal except for At and By. A replica may have sent things again from another site; an operation
+// same reports whether two operations are equal except for their clocks and By. A replica may have sent things again from another site; an operation
 // may name these by their old or new dots.
 func (o *oracle) same(a, b *log.Op) bool {
 	if sameBody(a, b) || o.moved == nil {
@@ -203,10 +203,10 @@ func (o *oracle) same(a, b *log.Op) bool {
 	return errX == nil && errY == nil && sameBody(&x, &y)
 }
 
-// sameBody reports whether two operations are equal except for At and By.
+// sameBody reports whether two operations are equal except for their clocks and By.
 func sameBody(a, b *log.Op) bool {
 	x := *a
-	x.At, x.By = b.At, b.By
+	x.At, x.By, x.Made = b.At, b.By, b.Made
 	return bytes.Equal(log.Encode(nil, &x), log.Encode(nil, b))
 }
 
