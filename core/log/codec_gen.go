@@ -534,6 +534,11 @@ func putInputDelete(e *field.Encoder, x *InputDelete) {
 
 func putInputDeleteAll(e *field.Encoder, x *InputDeleteAll) {
 	e.Bool(1, x.Barrier)
+	for i := range x.Upto {
+		at := e.Open(2)
+		putDot(e, &x.Upto[i])
+		e.Close(at)
+	}
 }
 
 func putInputFetched(e *field.Encoder, x *InputFetched) {
@@ -1089,6 +1094,11 @@ func getInputDeleteAll(d *field.Decoder, x *InputDeleteAll) {
 		switch d.Number {
 		case 1:
 			x.Barrier = d.Bool()
+		case 2:
+			x.Upto = append(x.Upto, Dot{})
+			at := d.Open()
+			getDot(d, &x.Upto[len(x.Upto)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}

@@ -2,6 +2,7 @@ package log
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -16,6 +17,10 @@ const (
 	Origin        Site = 1       // in the life that created the log
 	RestoredSites Site = 1 << 31 // the first one that it may use in a later life
 )
+
+// Drawn is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower numbers are
+// those of sites, which continue.
+const Drawn Site = 1<<32 - 256
 
 // IsOrigin reports whether an origin writes as s, in any of its lives.
 func (s Site) IsOrigin() bool { return s == Origin || s >= RestoredSites }
@@ -133,7 +138,7 @@ type (
 		Geo            *Point      `wire:"11"`
 		ReadEXIF       bool        `wire:"12"` // the site that downloads the picture sets the place that its file has, with InputGeo
 	}
-	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. An origin that can read a
+	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. A program that can read a
 	// file which an earlier version could not makes the input ready with it.
 	//
 	//field:kind 17
@@ -171,11 +176,13 @@ type (
 	InputDelete struct {
 		Input Dot `wire:"1"`
 	}
-	// InputDeleteAll deletes every input that was created before it.
+	// InputDeleteAll deletes the inputs that Upto covers, also those that come after it. Without Upto it deletes every input that was created
+	// before it, as in logs of earlier rules; then Barrier also keeps out inputs with an older clock.
 	//
 	//field:kind 22
 	InputDeleteAll struct {
-		Barrier bool `wire:"1"`
+		Barrier bool  `wire:"1"`
+		Upto    []Dot `wire:"2"` // for each writer the newest input that its maker saw; a dot with sequence number 0 covers none
 	}
 	// OutputsPatch edits the stored predictions of an input.
 	//
@@ -185,6 +192,11 @@ type (
 		Edits []OutputEdit `wire:"2"`
 	}
 )
+
+// Covers reports whether the operation deletes the input dot by its name.
+func (b *InputDeleteAll) Covers(dot Dot) bool {
+	return slices.ContainsFunc(b.Upto, func(d Dot) bool { return d.Site == dot.Site && dot.Seq <= d.Seq })
+}
 
 // MetaWrite is a write to one path of a metadata document.
 type MetaWrite struct {
@@ -260,7 +272,7 @@ type (
 	ModelDelete struct {
 		Model Dot `wire:"1"`
 	}
-	// ModelDeleteAll deletes every model that was created before it.
+	// ModelDeleteAll deletes every model that was created before it, in logs of earlier programs.
 	//
 	//field:kind 37
 	ModelDeleteAll struct{}
@@ -343,7 +355,7 @@ type (
 		Base     [32]byte           `wire:"1"` // see predict.Set.Base
 		Versions []RetrainedVersion `wire:"2"`
 	}
-	// Horizon sets the clock below which field writes are refused after this entry.
+	// Horizon sets the clock below which writes are refused after this entry. By earlier rules it is the limit of writes of fields only.
 	//
 	//field:kind 51
 	Horizon struct {

@@ -237,10 +237,10 @@ func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life,
 	return born, nil
 }
 
-// roomy returns the operations before the first one that does not free space.
+// roomy returns the operations before the first one that does not free space. A refused deletion frees none.
 func roomy(ops []log.Op) []log.Op {
 	for i := range ops {
-		if !deletes([]log.Body{ops[i].Body}) {
+		if !log.Deletes(ops[i].Body) || Admit(&ops[i]) != "" {
 			return ops[:i]
 		}
 	}

@@ -125,23 +125,13 @@ func (r *Run) row(i int) []byte {
 	return log.Encode(nil, &r.Entries[i].Op)
 }
 
-// deletes reports whether all the entries free space.
-func (r *Run) deletes() bool {
-	for i := range r.Entries {
-		if !deletes([]log.Body{r.Entries[i].Op.Body}) {
-			return false
-		}
-	}
-	return true
-}
-
 // pull is Pull under its lock.
 func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	cursor, err := r.check(p.replica.cursor)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && !r.deletes() {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(r.Entries, func(e log.Entry) bool { return !log.Deletes(e.Op.Body) }) {
 		return nil, err
 	}
 	m := p.newMix()

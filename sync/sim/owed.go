@@ -200,6 +200,11 @@ func (o *oracle) same(a, b *log.Op) bool {
 	}
 	x, errX := newest(a)
 	y, errY := newest(b)
+	for _, op := range []*log.Op{&x, &y} {
+		if all, ok := op.Body.(*log.InputDeleteAll); ok { // each move adds the new name of an input to the old one
+			all.Upto = nil
+		}
+	}
 	return errX == nil && errY == nil && sameBody(&x, &y)
 }
 
@@ -229,7 +234,7 @@ func (w *world) checkResurrections(old *oracle) error {
 		if x == nil || !x.entry {
 			continue // no replica has pulled the deletion
 		}
-		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || creation == nil || !creation.entry || w.follows(dot, by.Dot) ||
+		if all, ok := by.Body.(*log.InputDeleteAll); ok && all.Upto == nil && (!x.logs[old.epoch] || creation == nil || !creation.entry || w.follows(dot, by.Dot) ||
 			by.At < old.entries[old.at[dot]-1].Op.At && !x.together(creation)) {
 			continue // no replica can know that the input was created before the deletion of all
 		}
