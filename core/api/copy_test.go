@@ -396,7 +396,7 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 		{&log.InputMeta{Input: in, Writes: []log.MetaWrite{{JSON: []byte("{")}}}, `"kind":"input_meta","input_id":"pond","content":{"metadata":[{"action":"set","path":[],"value":"{"}]}`},
 		{&log.InputGeo{Input: in}, `"kind":"input_geo","input_id":"pond","content":{"geo":null}`},
 		{&log.InputDelete{Input: log.Dot{Writer: 9, Seq: 9}}, `"kind":"input_delete","content":{}`},
-		{&log.InputDeleteAll{Barrier: true}, `"kind":"input_delete_all","content":{"barrier":true}`},
+		{&log.InputDeleteAll{Barrier: true, Upto: []log.Dot{{Writer: 9}}}, `"kind":"input_delete_all","content":{"barrier":true}`},
 		{
 			&log.OutputsPatch{Input: log.Dot{}, Edits: []log.OutputEdit{{Concept: "b", Value: 0.25}, {Concept: "c", Removed: true}}},
 			`"kind":"outputs_patch","content":{"concepts":[{"id":"b","name":"b","value":0.25},{"id":"c","name":"c","value":null}]}`,

@@ -209,6 +209,24 @@ func decodeModel(data []byte) (x Model, err error) {
 	return x, nil
 }
 
+// encodeNames writes the message into buf's memory.
+func encodeNames(buf []byte, x *Names) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putNames(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeNames reads the message. Errors: field.ErrFormat.
+func decodeNames(data []byte) (x Names, err error) {
+	d := field.Decode(data)
+	getNames(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("names: %w", err)
+	}
+	return x, nil
+}
+
 // encodeSite writes the message into buf's memory.
 func encodeSite(buf []byte, x *Site) []byte {
 	var e field.Encoder
@@ -603,6 +621,22 @@ func putModel(e *field.Encoder, x *Model) {
 	}
 	e.Text(9, x.Newest)
 	e.Append(x.Extra)
+}
+
+func putNameRange(e *field.Encoder, x *NameRange) {
+	e.Uint(1, x.First)
+	e.Uint(2, x.Last)
+}
+
+func putNames(e *field.Encoder, x *Names) {
+	for i := range x.Ranges {
+		at := e.Open(1)
+		putNameRange(e, &x.Ranges[i])
+		e.Close(at)
+	}
+	e.Fixed64(2, uint64(x.Newest))
+	e.Uint(3, x.Dead)
+	e.Fixed64(4, uint64(x.Until))
 }
 
 func putNewer(e *field.Encoder, x *Newer) {
@@ -1324,6 +1358,35 @@ func getModel(d *field.Decoder, x *Model) {
 	for i := range x.Concepts {
 		if x.Concepts[i].At == (log.Stamp{}) {
 			x.Concepts[i].At = born
+		}
+	}
+}
+
+func getNameRange(d *field.Decoder, x *NameRange) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.First = d.Uint()
+		case 2:
+			x.Last = d.Uint()
+		}
+	}
+}
+
+func getNames(d *field.Decoder, x *Names) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Ranges = append(x.Ranges, NameRange{})
+			at := d.Open()
+			getNameRange(d, &x.Ranges[len(x.Ranges)-1])
+			d.Close(at)
+		case 2:
+			x.Newest = log.HLC(d.Fixed64())
+		case 3:
+			x.Dead = d.Uint()
+		case 4:
+			x.Until = log.HLC(d.Fixed64())
 		}
 	}
 }

@@ -25,8 +25,8 @@ import (
 //	a app …
 //	  l …                                        its log, see package log
 //	  c                       → header           cursor of the fold, counts, horizon
-//	  s site n                → N                last sequence number of the site that was folded
-//	  s writer                → N                likewise, of a writer that is no site
+//	  s site n                → N or Names       the writer's operations that were folded
+//	  G dot                   → clock N          deletions that were folded before their things came
 //	  i ord n                 → Input            in the order of creation
 //	  I id                    → ord n
 //	  d dot                   → ord n            inputs by incarnation
@@ -71,6 +71,7 @@ const (
 	tableLog         = 'l'
 	tableHeader      = 'c'
 	tableSite        = 's'
+	tableDeletion    = 'G'
 	tableInput       = 'i'
 	tableInputID     = 'I'
 	tableInputDot    = 'd'

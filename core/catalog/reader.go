@@ -82,17 +82,6 @@ func (r Reader) Counts() (Counts, error) {
 	return h.Counts, err
 }
 
-// SiteSeq returns the sequence number of the last folded operation of a site, 0 for a new site.
-func (r Reader) SiteSeq(s log.Writer) (uint64, error) {
-	return orZero(r, r.app.writerKey(s), number8)
-}
-
-// Writers yields the writers that have folded operations.
-func (r Reader) Writers(yield func(log.Writer) bool) error {
-	prefix := r.app.key(tableSite, 0)
-	return r.kv.Scan(prefix, kv.After(prefix), func(key, _ []byte) bool { return yield(writerOf(key[len(prefix):])) })
-}
-
 // Input returns the live input with an ordinal.
 func (r Reader) Input(ord uint32) (Input, error) {
 	return lookup(r, r.app.uint32Key(tableInput, ord), "input of ordinal", ord, decodeInput)

@@ -321,6 +321,8 @@ func TestDamagedRecords(t *testing.T) {
 		{"header", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { _, err := r.Counts(); return err }},
 		{"state", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { return r.StateTables(nil) }},
 		{"site", [][]byte{a.uint32Key(tableSite, 1)}, func(r Reader) error { _, err := r.SiteSeq(1); return err }},
+		{"writers", [][]byte{a.uint32Key(tableSite, 1)}, func(r Reader) error { return r.Writers(nil) }},
+		{"deletion", [][]byte{a.dotKey(tableDeletion, dot, 0)}, func(r Reader) error { _, err := r.Deletion(dot); return err }},
 		{"input", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { _, err := r.Input(1); return err }},
 		{"inputs", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
 		{"id", [][]byte{a.stringKey(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
@@ -382,8 +384,7 @@ func TestStateTables(t *testing.T) {
 	store := memkv.New()
 	write(t, store, func(w *Writer) {
 		w.PutHeader(&Header{Seq: 3})
-		w.PutSiteSeq(1, 3)
-		if err := w.InsertInput(input(0, "p")); err != nil {
+		if err := errors.Join(w.PutSiteSeq(1, 3), w.InsertInput(input(0, "p"))); err != nil {
 			t.Error(err)
 		}
 		w.PutConcept(&Concept{ID: "c", Seq: 1})

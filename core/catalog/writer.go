@@ -24,11 +24,6 @@ func Write(tx *kv.Overlay, app AppID) *Writer { return &Writer{Reader: Read(tx, 
 // PutHeader writes the header.
 func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), encodeHeader(nil, h)) }
 
-// PutSiteSeq writes the sequence number of a site's last folded operation.
-func (w *Writer) PutSiteSeq(s log.Writer, seq uint64) {
-	w.tx.Put(w.app.writerKey(s), appendUint64(nil, seq))
-}
-
 // key begins a key in a table. It is valid until the next call.
 func (w *Writer) key(table byte) []byte {
 	w.scratch = append(append(append(w.scratch[:0], tableApp), w.app[:]...), table)

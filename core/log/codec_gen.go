@@ -534,6 +534,11 @@ func putInputDelete(e *field.Encoder, x *InputDelete) {
 
 func putInputDeleteAll(e *field.Encoder, x *InputDeleteAll) {
 	e.Bool(1, x.Barrier)
+	for i := range x.Upto {
+		at := e.Open(2)
+		putDot(e, &x.Upto[i])
+		e.Close(at)
+	}
 }
 
 func putInputFetched(e *field.Encoder, x *InputFetched) {
@@ -686,6 +691,7 @@ func putOp(e *field.Encoder, x *Op) {
 	e.Uint(2, x.Dot.Seq)
 	e.Fixed64(3, uint64(x.At))
 	e.Text(4, x.By)
+	e.Fixed64(5, uint64(x.Made))
 	putBody(e, x)
 	e.Append(x.Extra.Op)
 }
@@ -1093,6 +1099,11 @@ func getInputDeleteAll(d *field.Decoder, x *InputDeleteAll) {
 		switch d.Number {
 		case 1:
 			x.Barrier = d.Bool()
+		case 2:
+			x.Upto = append(x.Upto, Dot{})
+			at := d.Open()
+			getDot(d, &x.Upto[len(x.Upto)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1363,6 +1374,8 @@ func getOp(d *field.Decoder, x *Op) {
 			x.At = HLC(d.Fixed64())
 		case 4:
 			x.By = d.Text()
+		case 5:
+			x.Made = HLC(d.Fixed64())
 		default:
 			getBody(d, x)
 		}

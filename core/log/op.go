@@ -1,9 +1,11 @@
 package log
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,8 +22,12 @@ const (
 	RestoredSites Writer = 1 << 31 // the first one that it may use in a later life
 )
 
+// Drawn is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower numbers are
+// those of sites, which continue.
+const Drawn Writer = 1 << 32
+
 // IsSite reports whether w is a site.
-func (w Writer) IsSite() bool { return w < 1<<32 }
+func (w Writer) IsSite() bool { return w < Drawn }
 
 // IsOrigin reports whether w is a site of an origin, in any of its lives.
 func (w Writer) IsOrigin() bool { return w == Origin || w >= RestoredSites && w.IsSite() }
@@ -94,6 +100,16 @@ func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Writ
 // Stamp returns the stamp of the fields that the operation writes.
 func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Writer: o.Dot.Writer} }
 
+// MadeAt returns the clock that the operation's maker gave it. Together with the dot it identifies the operation.
+func (o *Op) MadeAt() HLC { return cmp.Or(o.Made, o.At) }
+
+// SetAt sets At. The operation keeps the clock that its maker gave it.
+func (o *Op) SetAt(at HLC) {
+	if o.At, o.Made = at, o.MadeAt(); o.Made == at {
+		o.Made = 0
+	}
+}
+
 // Op is one operation: a single write by one writer.
 //
 //field:message
@@ -104,6 +120,7 @@ type Op struct {
 	By    string `wire:"4"` // ID of the key or account that requested it; empty for our own
 	Body  Body
 	Extra Extra `wire:"+0"`
+	Made  HLC   `wire:"5,fixed"` // clock that its maker gave it, if the origin has set At to another one; 0: At
 }
 
 // Extra is the fields in an operation that later versions added, in the protobuf wire format. They are stored and sent unchanged.
@@ -169,7 +186,7 @@ type (
 		Geo            *Point      `wire:"11"`
 		ReadEXIF       bool        `wire:"12"` // the site that downloads the picture sets the place that its file has, with InputGeo
 	}
-	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. An origin that can read a
+	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. A program that can read a
 	// file which an earlier version could not makes the input ready with it.
 	//
 	//field:kind 17
@@ -207,11 +224,13 @@ type (
 	InputDelete struct {
 		Input Dot `wire:"1"`
 	}
-	// InputDeleteAll deletes every input that was created before it.
+	// InputDeleteAll deletes the inputs that Upto covers, also those that come after it. Without Upto it deletes every input that was created
+	// before it, as in logs of earlier rules; then Barrier also keeps out inputs with an older clock.
 	//
 	//field:kind 22
 	InputDeleteAll struct {
-		Barrier bool `wire:"1"`
+		Barrier bool  `wire:"1"`
+		Upto    []Dot `wire:"2"` // for each writer the newest input that its maker saw; a dot with sequence number 0 covers none
 	}
 	// OutputsPatch edits the stored predictions of an input.
 	//
@@ -221,6 +240,11 @@ type (
 		Edits []OutputEdit `wire:"2"`
 	}
 )
+
+// Covers reports whether the operation deletes the input dot by its name.
+func (b *InputDeleteAll) Covers(dot Dot) bool {
+	return slices.ContainsFunc(b.Upto, func(d Dot) bool { return d.Writer == dot.Writer && dot.Seq <= d.Seq })
+}
 
 // MetaWrite is a write to one path of a metadata document.
 type MetaWrite struct {
@@ -296,7 +320,7 @@ type (
 	ModelDelete struct {
 		Model Dot `wire:"1"`
 	}
-	// ModelDeleteAll deletes every model that was created before it.
+	// ModelDeleteAll deletes every model that was created before it, in logs of earlier programs.
 	//
 	//field:kind 37
 	ModelDeleteAll struct{}
@@ -379,7 +403,7 @@ type (
 		Base     [32]byte           `wire:"1"` // see predict.Set.Base
 		Versions []RetrainedVersion `wire:"2"`
 	}
-	// Horizon sets the clock below which field writes are refused after this entry.
+	// Horizon sets the clock below which writes are refused after this entry. By earlier rules it is the limit of writes of fields only.
 	//
 	//field:kind 51
 	Horizon struct {

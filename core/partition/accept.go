@@ -237,10 +237,10 @@ func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life,
 	return born, nil
 }
 
-// roomy returns the operations before the first one that does not free space.
+// roomy returns the operations before the first one that does not free space. A refused deletion frees none.
 func roomy(ops []log.Op) []log.Op {
 	for i := range ops {
-		if !deletes([]log.Body{ops[i].Body}) {
+		if !log.Deletes(ops[i].Body) || Admit(&ops[i]) != "" {
 			return ops[:i]
 		}
 	}
@@ -258,8 +258,8 @@ func (p *Partition) vet(ops []log.Op, had siteProgress, again bool) ([]log.Op, e
 	at := had.at
 	for i := range ops {
 		op := ops[i]
-		if op.At = p.clock.Accept(op.At); op.At <= at {
-			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
+		if op.SetAt(p.clock.Accept(op.At)); op.At <= at {
+			op.SetAt(p.clock.Next()) // the site's clock went back, or was set to ours a moment ago
 		}
 		at = op.At
 		why := rule(&op)

@@ -311,7 +311,8 @@ func TestAcceptKinds(t *testing.T) {
 	}
 }
 
-// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one site still rise.
+// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one site still rise. A
+// changed operation keeps the clock of its maker, also if it is refused.
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
 	store := memkv.New()
@@ -320,7 +321,7 @@ func TestAcceptClamps(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(ms int64, tick log.HLC) log.HLC { return log.HLC(wall.UnixMilli()+ms)<<16 + tick }
-	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), create("f"))
+	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), &log.Horizon{At: 1})
 	clocks := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
 	for i := range ops {
 		ops[i].At = clocks[i]
@@ -334,6 +335,9 @@ func TestAcceptClamps(t *testing.T) {
 		}
 		if i < 2 && e.Op.At != clocks[i] {
 			t.Errorf("entry %d is at %v, want %v, as it was sent", e.Seq, e.Op.At, clocks[i])
+		}
+		if e.Op.MadeAt() != clocks[i] || (e.Op.Made != 0) != (i >= 2) {
+			t.Errorf("entry %d was made at %v, %v, want %v", e.Seq, e.Op.MadeAt(), e.Op.Made, clocks[i])
 		}
 		before = e.Op.At
 	}

@@ -186,6 +186,7 @@ func putReplicaState(e *field.Encoder, x *replicaState) {
 	e.Uint(12, x.older)
 	e.Uint(13, x.kept.to)
 	e.Raw(14, x.seal)
+	e.Uint(15, uint64(x.rules))
 }
 
 func putToken(e *field.Encoder, x *Token) {
@@ -342,6 +343,8 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 			x.kept.to = d.Uint()
 		case 14:
 			x.seal = d.Raw()
+		case 15:
+			x.rules = d.Uint32()
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 		case *log.WorkflowDelete:
 			dot = x.Workflow
 		case *log.InputDeleteAll:
-			if exact {
+			if exact || x.Upto != nil { // the fold deletes by names
 				break
 			}
 			if err := p.noteAll(b, allInputs, clock(&ops[i])); err != nil {
@@ -202,23 +202,15 @@ func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
 	return errors.Join(ignoreMissing(err), failed)
 }
 
-// deletesAll records this log's operations that delete all, while the log may still take back things that they should delete.
+// deletesAll records this log's operations that delete, while the log may still take back things that they should delete.
 func (p *Partition) deletesAll(ops []log.Op, batch **kv.Batch) error {
 	if _, restored := p.log.BackupHead(); !restored || p.replica != nil {
 		return nil
 	}
-	for i := range ops {
-		switch ops[i].Body.(type) {
-		case *log.InputDeleteAll, *log.ModelDeleteAll:
-			if *batch == nil {
-				*batch = &kv.Batch{}
-			}
-			if err := p.noteEarly(*batch, ops[i:i+1], false, false); err != nil {
-				return err
-			}
-		}
+	if *batch == nil {
+		*batch = &kv.Batch{}
 	}
-	return nil
+	return p.noteEarly(*batch, ops, false, false)
 }
 
 // noteAll records the clock of an operation that deletes all.

@@ -195,10 +195,7 @@ func (p *Partition) Renew(site log.Writer, last uint64, epoch log.Epoch) error {
 	lock.unlock()
 	err := p.foldAll()
 	if err == nil {
-		m := p.newMix()
-		if err = m.undo(); err == nil {
-			err = m.finish()
-		}
+		err = p.refold()
 	}
 	if err != nil {
 		p.forget()

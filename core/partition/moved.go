@@ -115,7 +115,7 @@ func isMoved(was, now *log.Op, last uint64) bool {
 	if err != nil {
 		return false
 	}
-	same.Dot, same.At = now.Dot, now.At
+	same.Dot, same.At, same.Made = now.Dot, now.At, now.Made
 	log.Rename(same.Body, func(d log.Dot) log.Dot {
 		if d.Writer == was.Dot.Writer && d.Seq > last {
 			return log.Dot{Writer: now.Dot.Writer, Seq: d.Seq - last}

@@ -108,6 +108,10 @@ func Open(o Options) (*Partition, error) {
 	if err == nil && p.replica != nil && p.replica.torn {
 		err = p.wipe()
 	}
+	if err == nil && p.replica != nil && p.replica.rules != p.o.Rules {
+		p.replica.rules = p.o.Rules
+		err = p.refold()
+	}
 	if err == nil {
 		err = p.foldTo(p.log.Head())
 	}

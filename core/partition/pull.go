@@ -125,23 +125,13 @@ func (r *Run) row(i int) []byte {
 	return log.Encode(nil, &r.Entries[i].Op)
 }
 
-// deletes reports whether all the entries free space.
-func (r *Run) deletes() bool {
-	for i := range r.Entries {
-		if !deletes([]log.Body{r.Entries[i].Op.Body}) {
-			return false
-		}
-	}
-	return true
-}
-
 // pull is Pull under its lock.
 func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	cursor, err := r.check(p.replica.cursor)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && !r.deletes() {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(r.Entries, func(e log.Entry) bool { return !log.Deletes(e.Op.Body) }) {
 		return nil, err
 	}
 	m := p.newMix()
@@ -316,7 +306,7 @@ func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	ours, err := p.lifeAt(own.Dot.Writer, own.Dot.Seq)
 	expected := *own
 	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
-		expected.At = entry.At
+		expected.At, expected.Made = entry.At, entry.Made
 	}
 	if err != nil || sameOp(entry, &expected) {
 		return err
@@ -333,7 +323,7 @@ func sameOp(entry, own *log.Op) bool {
 		return true
 	}
 	expected := *own
-	expected.At, expected.By = entry.At, entry.By
+	expected.At, expected.By, expected.Made = entry.At, entry.By, entry.Made
 	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &expected)
 	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
 }

@@ -313,12 +313,14 @@ func (m *pullBatch) findSkipped(foreign uint64) error {
 // refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
 // intended effect.
 func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
-	if _, feedback := op.Body.(*log.Feedback); feedback || deletes([]log.Body{op.Body}) {
+	if _, feedback := op.Body.(*log.Feedback); feedback || log.Deletes(op.Body) {
 		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
-	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Writer, op.Dot.Seq-1)
+	if err := catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Writer, op.Dot.Seq-1); err != nil {
+		return c, false, err
+	}
 	verdicts, _, err := p.foldLocal(p.replica.pending, tx, []log.Entry{{Op: op}})
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
@@ -329,14 +331,25 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	switch {
 	case v.Code == fold.Duplicate:
 		return c, v.Detail != "version" && v.Dot != op.Dot, nil
-	case v.Code != fold.OK:
-		return c, isConflict(v.Code), nil
+	case v.Code != fold.OK: // a creation that had its effect may be stale by now
+		lives, err := madeLive(catalog.Read(p.tx, p.o.App), op.Dot)
+		return c, isConflict(v.Code) && !lives, err
 	case appends(op.Body):
 		return c, false, nil // folding it again adds the item again, in any case
 	}
 	changed, err := m.changes(tx.Batch())
 	c.Verdict = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
 	return c, changed, err
+}
+
+// madeLive reports whether a live thing was made by an operation.
+func madeLive(r catalog.Reader, dot log.Dot) (bool, error) {
+	for _, name := range []func(catalog.Reader, log.Dot) (string, error){inputName, modelName, workflowName} {
+		if _, err := name(r, dot); !errors.Is(err, catalog.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // appends reports whether an operation adds to a list.

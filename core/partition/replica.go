@@ -88,6 +88,7 @@ type replicaState struct {
 	kept   storedState       `wire:"+7"`
 	older  uint64            `wire:"12"` // last local operation that was made on a log of another epoch
 	seal   []byte            `wire:"14"` // seal of the log up to the cursor; nil: none came
+	rules  uint32            `wire:"15"` // version of the rules by which the pending operations were folded; 0: 2 or an earlier one
 }
 
 // acknowledgement records that the log up to entry seq has the local operations up to local.

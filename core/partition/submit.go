@@ -50,13 +50,23 @@ func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.
 	}
 	err = wait()
 	if err == nil {
-		err = p.foldOf(span.Writer, first+uint64(len(bodies))-1)
+		err = p.foldOf(span.Writer, first+uint64(len(t.verdicts))-1)
 	}
 	p.drop(first, t)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
-	return t.verdicts, span, nil
+	return t.verdicts[:len(bodies)], span, nil
+}
+
+// addNames is [fold.AddNames] for the current view.
+func (p *Partition) addNames(bodies []log.Body) ([]log.Body, error) {
+	if !slices.ContainsFunc(bodies, fold.LacksNames) {
+		return bodies, nil
+	}
+	v := p.View()
+	named, err := fold.AddNames(v.Reader, p.Site(), bodies)
+	return named, errors.Join(err, v.Close())
 }
 
 // append numbers the operations and appends them. first is the entry of the first operation.
@@ -68,7 +78,10 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if err := p.whyClosed(); err != nil {
 		return 0, span, nil, nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(bodies, func(b log.Body) bool { return !log.Deletes(b) }) {
+		return 0, span, nil, nil, err
+	}
+	if bodies, err = p.addNames(bodies); err != nil {
 		return 0, span, nil, nil, err
 	}
 	site := p.Site()
@@ -114,19 +127,6 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 		p.replica.noted = site
 	}
 	return first, span, t, wait, nil
-}
-
-// deletes reports whether all the bodies free space.
-func deletes(bodies []log.Body) bool {
-	for _, body := range bodies {
-		switch body.(type) {
-		case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll,
-			*log.VersionDelete, *log.WorkflowDelete, *log.ConceptDelete, *log.KeyDelete, *log.AppDelete, *log.TokensRevoke, *log.EdgeRevoke:
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // foldTo folds at least the entries up to seq, which are durable, and further entries of the same runs. So the first Submit that gets the

@@ -284,13 +284,14 @@ type entryDeletion struct {
 
 // add adds an entry. known reports whether the log had it before, and taken whether the log takes it now.
 func (m *madeByEntries) add(dot log.Dot, body log.Body, known, taken bool) {
-	switch body.(type) {
+	switch b := body.(type) {
 	case *log.InputCreate:
 		m.inputs = append(m.inputs, entryDeletion{&log.InputDelete{Input: dot}, known || taken})
 	case *log.ModelCreate:
 		m.models = append(m.models, entryDeletion{&log.ModelDelete{Model: dot}, known || taken})
 	case *log.InputDeleteAll:
-		m.inputs = m.all(m.inputs, known, taken)
+		byOrder := b.Upto == nil
+		m.inputs = m.all(m.inputs, known && byOrder, taken && byOrder)
 	case *log.ModelDeleteAll:
 		m.models = m.all(m.models, known, taken)
 	}

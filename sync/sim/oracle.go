@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,21 +130,19 @@ func (o *oracle) take(e log.Entry) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range o.fold.End().Changes {
-		if c.After == nil {
-			o.killed[c.Before.Dot] = e.Seq
-		}
-	}
-	if _, ok := e.Op.Body.(*log.InputDeleteAll); ok {
-		for _, dot := range o.model.Inputs() {
-			o.killed[dot] = e.Seq
-		}
-	}
+	o.fold.End()
 	if err := o.store.Apply(tx.Batch()); err != nil {
 		return err
 	}
+	lived := o.model.Inputs()
 	if code := o.model.Fold(&e.Op); code != 0 && code != v.Code {
 		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, dot, e.Op.Body, v.Code, v.Detail, code)
+	}
+	lives := o.model.Inputs()
+	for _, dot := range lived {
+		if !slices.Contains(lives, dot) {
+			o.killed[dot] = e.Seq
+		}
 	}
 	o.entries = append(o.entries, e)
 	if _, ok := e.Op.Body.(*log.Rules); ok && o.ruled == 0 {
@@ -251,7 +250,10 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if err != nil {
 		return err
 	}
-	op.At = e.Op.At // the origin may have set the clock back
+	if op.MadeAt() != e.Op.MadeAt() {
+		return fmt.Errorf("I3: entry %d is operation %v of clock %x, issued at %x", e.Seq, op.Dot, e.Op.MadeAt(), op.MadeAt())
+	}
+	op.At, op.Made = e.Op.At, e.Op.Made // the origin may have set another clock
 	if o.moved != nil && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)) {
 		log.Rename(op.Body, o.moved) // it may name things that its replica sent again from another site
 	}

@@ -129,7 +129,7 @@ func name(random io.Reader) (e log.Epoch) {
 // Versions of the fold's rules in the simulation. The simulator checks which party folds which entries.
 const (
 	oldRules = fold.First
-	newRules = fold.First + 1
+	newRules = fold.Version
 )
 
 // rules returns the newest version of the fold's rules that the replica knows.

@@ -111,7 +111,7 @@ func (w *world) close() (err error) {
 
 // open creates and starts all parties.
 func (w *world) open() error {
-	w.origin = &origin{node: w.node(), rules: oldRules + uint32(w.rng.IntN(2))}
+	w.origin = &origin{node: w.node(), rules: oldRules + uint32(w.rng.IntN(newRules-oldRules+1))}
 	if err := w.origin.start(); err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}

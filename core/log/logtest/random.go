@@ -31,6 +31,9 @@ func OpOf(t *rapid.T, body log.Body) log.Op {
 	Fill(t, &op.Dot)
 	op.At = log.HLC(rapid.Uint64().Draw(t, "at"))
 	Fill(t, op.Body)
+	if rapid.Bool().Draw(t, "changed clock") {
+		op.Made = log.HLC(rapid.Uint64().Draw(t, "made"))
+	}
 	return op
 }
 
