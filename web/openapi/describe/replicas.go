@@ -3,7 +3,7 @@ package describe
 // operationFields returns the fields of an operation, followed by more. seq is the field of the sequence number; some answers may omit it.
 func operationFields(seq field, more ...field) []field {
 	return append([]field{
-		always("writer", text(eg("41a0c8e2b7d93f50")), "Who made it: a replica or the origin. 16 hexadecimal digits, or a decimal number below 4294967296."),
+		always("writer", text(eg("41a0c8e2b7d93f50")), "Its maker, a replica or the origin: 16 hexadecimal digits, or a decimal number below 4294967296."),
 		seq,
 		always("at", when, "Time at which it was made, by the clock of the writer."),
 		maybe("by", text(), "Author: the start of the API key's hash, `token` or `session`. Omitted if the writer made the operation by itself."),
