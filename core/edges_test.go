@@ -168,7 +168,7 @@ func TestSites(t *testing.T) {
 		t.Fatalf("site %+v, %v", s, err)
 	}
 	for name, attempt := range map[string]struct {
-		site   log.Site
+		site   log.Writer
 		secret string
 	}{
 		"another's secret": {one, other}, "no secret": {one, ""}, "no site": {0, secret},
@@ -230,7 +230,7 @@ func TestSitesAreDifferent(t *testing.T) {
 	e := l.open(t)
 	app := newApp(t, e)
 	var mu sync.Mutex
-	seen := map[log.Site]bool{}
+	seen := map[log.Writer]bool{}
 	lease := func(e *core.Engine) {
 		site, _, err := e.Register.LeaseSite(t.Context(), app, "key")
 		mu.Lock()
@@ -271,7 +271,7 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 	l.o.Store = disk
 	e := l.open(t)
 	app := newApp(t, e)
-	seen := map[log.Site]bool{}
+	seen := map[log.Writer]bool{}
 	lease := func(n int) {
 		t.Helper()
 		for range n {
@@ -350,7 +350,7 @@ func TestRestoredTwiceLeasesOthers(t *testing.T) {
 	l.o.Store = disk
 	e := l.open(t)
 	app := newApp(t, e)
-	seen := map[log.Site]bool{}
+	seen := map[log.Writer]bool{}
 	lease := func() {
 		t.Helper()
 		site, _, err := e.Register.LeaseSite(t.Context(), app, "key")
@@ -392,10 +392,10 @@ func TestKillEnrolments(t *testing.T) {
 		type edge struct {
 			token string
 			key   [32]byte
-			site  log.Site
+			site  log.Writer
 		}
 		var edges []*edge
-		sites := map[log.Site]*edge{}
+		sites := map[log.Writer]*edge{}
 		for range 12 {
 			switch r.IntN(4) {
 			case 0:

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -12,7 +13,7 @@ import (
 func TestStepTrimsLogs(t *testing.T) {
 	const maxEntries = 20
 	l := newFixture(t)
-	l.o.Retention = partition.Retention{Entries: maxEntries}
+	l.o.Retention = partition.Retention{Entries: maxEntries, MaxOffline: 100 * 365 * 24 * time.Hour} // no horizon
 	e := l.open(t)
 	apps, err := e.Register.Apps()
 	if err != nil {
@@ -24,7 +25,7 @@ func TestStepTrimsLogs(t *testing.T) {
 	}
 	var bodies []log.Body
 	for range 10 * maxEntries {
-		bodies = append(bodies, &log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}})
+		bodies = append(bodies, &log.InputDelete{Input: log.Dot{Writer: 9, Seq: 9}})
 	}
 	if _, err := p.Submit(t.Context(), "key", bodies, nil); err != nil {
 		t.Fatal(err)

@@ -254,7 +254,7 @@ func (c *appReplica) fillStore(t testing.TB, stays catalog.AppID) {
 		tx := kv.NewOverlay(c.store)
 		w := catalog.Write(tx, app)
 		for i := range 5000 {
-			in := &catalog.Input{Ord: uint32(i), Dot: log.Dot{Site: 2, Seq: uint64(i + 1)}, ID: fmt.Sprint(i), Hosted: [16]byte{byte(i), byte(i >> 8), 1}}
+			in := &catalog.Input{Ord: uint32(i), Dot: log.Dot{Writer: 2, Seq: uint64(i + 1)}, ID: fmt.Sprint(i), Hosted: [16]byte{byte(i), byte(i >> 8), 1}}
 			if err := w.InsertInput(in); err != nil {
 				t.Fatal(err)
 			}

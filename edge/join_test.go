@@ -416,18 +416,18 @@ func (j *joining) checkAcknowledged() {
 // digests holds the state of each copy to the origin's, byte by byte.
 func (j *joining) digests() {
 	t := j.t
-	seq, want := j.witness.root()
+	seq, want := j.witness.digest()
 	if j.tab != nil {
 		var got struct {
-			Seq  uint64
-			Root string
+			Seq    uint64
+			Digest string
 		}
 		j.until("the tab is where the origin is", func() bool {
 			j.tab.do("digest", nil, &got)
 			return got.Seq == seq
 		})
-		if got.Root != want {
-			t.Errorf("the tab's digest is %s, the origin's %s", got.Root, want)
+		if got.Digest != want {
+			t.Errorf("the tab's digest is %s, the origin's %s", got.Digest, want)
 		}
 	}
 	for i, folder := range j.folders {
@@ -436,8 +436,8 @@ func (j *joining) digests() {
 			return c[0].Cursor == seq
 		})
 		j.edges[i].terminate(t)
-		if root := digestOf(t, folder, j.app); root != want {
-			t.Errorf("the digest of edge %d is %s, the origin's %s", i, root, want)
+		if got := digestOf(t, folder, j.app); got != want {
+			t.Errorf("the digest of edge %d is %s, the origin's %s", i, got, want)
 		}
 		j.edges[i] = serve(t, j.binary, folder)
 	}
@@ -454,15 +454,11 @@ func digestOf(t testing.TB, folder, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := fold.DigestTree(store, app)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := tree.Node("")
+	digest, err := fold.Digest(store, app)
 	if err := errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return hex.EncodeToString(root.Digest[:])
+	return hex.EncodeToString(digest[:])
 }
 
 // checkAppDeletion deletes the application at the origin: at their next contact nothing of it is left at the copies.

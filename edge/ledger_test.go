@@ -42,7 +42,7 @@ func (r *round) place(h *host) place {
 
 // idle reports whether all connected replicas are in sync with the origin.
 func (r *round) idle() bool {
-	seq, _ := r.root()
+	seq, _ := r.witness().digest()
 	for _, h := range r.hosts[1:] {
 		if h.way.cuts() {
 			continue
@@ -52,11 +52,6 @@ func (r *round) idle() bool {
 		}
 	}
 	return true
-}
-
-// root returns the last entry of the origin's log and the digest of the state at it.
-func (r *round) root() (seq uint64, root string) {
-	return r.witness().root()
 }
 
 func (r *round) witness() *witness {
@@ -111,7 +106,7 @@ func (r *round) look(h *host) *view {
 // readLog reads the deletions of the origin's log.
 func (r *round) readLog(v *view) {
 	r.t.Helper()
-	body, ok := r.witness().get("/v2/sync/changes?p=0&since=0&live=0&app=" + r.app)
+	body, ok := r.witness().get("/v2/sync/changes?since=0&live=0&app=" + r.app)
 	if !ok {
 		r.t.Fatal("the origin's log cannot be read")
 	}
@@ -190,21 +185,21 @@ func (r *round) has(h *host, v *view, w *write) bool {
 // agree compares the digests of all hosts, which must be in sync. It stops the edges.
 func (r *round) agree() {
 	t := r.t
-	seq, want := r.root()
+	seq, want := r.witness().digest()
 	for _, h := range r.hosts[1:] {
 		if h.page != nil {
 			var got struct {
-				Seq  uint64
-				Root string
+				Seq    uint64
+				Digest string
 			}
-			if h.page.do("digest", nil, &got); got.Seq != seq || got.Root != want {
-				t.Errorf("the page is at %d with digest %s, the origin at %d with %s", got.Seq, got.Root, seq, want)
+			if h.page.do("digest", nil, &got); got.Seq != seq || got.Digest != want {
+				t.Errorf("the page is at %d with digest %s, the origin at %d with %s", got.Seq, got.Digest, seq, want)
 			}
 			continue
 		}
 		r.stop(h)
-		if root := digestOf(t, h.data, r.app); root != want {
-			t.Errorf("the digest of %s is %s, the origin's %s", h.name, root, want)
+		if got := digestOf(t, h.data, r.app); got != want {
+			t.Errorf("the digest of %s is %s, the origin's %s", h.name, got, want)
 		}
 	}
 }

@@ -10,10 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 )
 
 // living is an origin and an edge of it, which a link connects.
@@ -304,32 +300,10 @@ func (l *living) picture(srv *server, id string) string {
 // sameDigests compares the states of the origin and the edge, which stop for it.
 func (l *living) sameDigests() {
 	l.t.Helper()
-	app, err := catalog.ParseAppID(l.app)
-	if err != nil {
-		l.t.Fatal(err)
-	}
 	l.edge.terminate(l.t)
 	l.hub.terminate(l.t)
-	var roots [2][32]byte
-	for i, folder := range []string{l.data, l.folder} {
-		store, err := pebblekv.Open(filepath.Join(folder, "store"), pebblekv.Options{})
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		tree, err := fold.DigestTree(store, app)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		root, err := tree.Node("")
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		if roots[i] = root.Digest; store.Close() != nil {
-			l.t.Fatal("the store does not close")
-		}
-	}
-	if roots[0] != roots[1] {
-		l.t.Errorf("digests %x of the origin and %x of the edge", roots[0], roots[1])
+	if origin, edge := digestOf(l.t, l.data, l.app), digestOf(l.t, l.folder, l.app); origin != edge {
+		l.t.Errorf("digests %s of the origin and %s of the edge", origin, edge)
 	}
 	l.hub = serve(l.t, hubOf(l.t, l.binary), l.data, "--listen", strings.TrimPrefix(l.hub.base, "http://"))
 	l.edge = serve(l.t, l.binary, l.folder)

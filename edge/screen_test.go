@@ -1,9 +1,7 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -173,7 +171,7 @@ type screen struct {
 	link *link
 	ask  func(method, path string, body any) (int, http.Header, object, error)
 
-	site   log.Site
+	site   log.Writer
 	issued uint64 // newest of its operations that an answer has named
 }
 
@@ -211,7 +209,7 @@ func (x *screen) note(t testing.TB, h http.Header) {
 // claim is the sync status that a screen shows at one moment.
 type claim struct {
 	name      string
-	site      log.Site
+	site      log.Writer
 	issued    uint64 // last operation that had been created
 	confirmed uint64 // last operation before the first one in the outbox
 	pending   uint64 // displayed number of pending operations
@@ -226,7 +224,7 @@ func (x *screen) look() (c claim, ok bool) {
 	}
 	var box struct {
 		Operations []struct {
-			Site  log.Site
+			Site  log.Writer
 			Seq   uint64
 			State string
 		}
@@ -288,7 +286,7 @@ func (w *witness) settle() bool {
 		missing := uint64(0)
 		for seq := uint64(1); seq <= c.issued; seq++ {
 			switch {
-			case has[log.Dot{Site: c.site, Seq: seq}]:
+			case has[log.Dot{Writer: c.site, Seq: seq}]:
 			case seq <= c.confirmed:
 				w.t.Fatalf("%s said that operation %d was confirmed (%+v), and the origin does not have it", c.name, seq, c)
 			default:
@@ -309,7 +307,7 @@ func (w *witness) settle() bool {
 // log returns the operations of the origin's log. It returns false if the origin does not answer.
 func (w *witness) log() (map[log.Dot]bool, bool) {
 	w.t.Helper()
-	body, ok := w.get("/v2/sync/changes?p=0&since=0&live=0&app=" + w.app)
+	body, ok := w.get("/v2/sync/changes?since=0&live=0&app=" + w.app)
 	if !ok {
 		return nil, false
 	}
@@ -341,24 +339,19 @@ func (w *witness) log() (map[log.Dot]bool, bool) {
 	}
 }
 
-// root returns the root of the origin's digest tree in hexadecimal digits, and the number of the log entry that the tree describes.
-func (w *witness) root() (seq uint64, root string) {
+// digest returns the last entry of the origin's log, and the digest of the state in hexadecimal digits.
+func (w *witness) digest() (seq uint64, digest string) {
 	w.t.Helper()
 	var body []byte
-	until(w.t, "the origin has a place for a digest tree", func() (ok bool) { // it is busy if the state changes often within a minute
-		body, ok = w.get("/v2/sync/digest?p=0&prefix=&app=" + w.app)
+	until(w.t, "the origin answers with a digest", func() (ok bool) { // it refuses more than two states a minute after the first 120
+		body, ok = w.get("/v2/sync/digest?app=" + w.app)
 		return ok
 	})
-	m, err := wire.DecodeDigests(body)
-	if err != nil || len(m.Nodes) != 16 {
-		w.t.Fatalf("the origin's digest: %d nodes, %v", len(m.Nodes), err)
+	m, err := wire.DecodeDigest(body)
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	var all bytes.Buffer
-	for _, n := range m.Nodes {
-		all.Write(n.Digest[:])
-	}
-	digest := sha256.Sum256(all.Bytes())
-	return m.Seq, hex.EncodeToString(digest[:])
+	return m.Seq, hex.EncodeToString(m.Digest[:])
 }
 
 // get sends a GET request of the sync protocol to the origin.

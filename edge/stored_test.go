@@ -185,7 +185,7 @@ func getPaths(t *testing.T, hub *server, app, key string) []string {
 		}
 		query := ""
 		if strings.HasPrefix(path, "/sync/") {
-			query = "?app=" + app + "&p=0&since=0&live=0"
+			query = "?app=" + app + "&since=0&live=0"
 		}
 		paths = append(paths, ids.Replace("/v2"+path)+query)
 		if strings.HasSuffix(path, "/thumbnail") {
@@ -221,12 +221,12 @@ func getPaths(t *testing.T, hub *server, app, key string) []string {
 	for _, f := range runtime.Files {
 		paths = append(paths, "/runtime/"+f.URL)
 	}
-	manifest := hub.fetch(t, "/v2/sync/snapshot?app="+app+"&p=0", key, "")
+	manifest := hub.fetch(t, "/v2/sync/snapshot?app="+app+"", key, "")
 	snapshot, err := wire.DecodeManifest(manifest.body)
 	if err != nil || len(snapshot.Chunks) == 0 {
 		t.Fatalf("snapshot = %d with %d chunks, %v", manifest.status, len(snapshot.Chunks), err)
 	}
-	paths = append(paths, "/v2/sync/snapshot/"+snapshot.Chunks[0].Hash.String()+"?app="+app+"&p=0", picture[strings.Index(picture, "/hosted/"):], "/", "/"+app+"/inputs", "/samples/credits.tsv", "/runtime/manifest.json", "/runtime/index.js",
+	paths = append(paths, "/v2/sync/snapshot/"+snapshot.Chunks[0].Hash.String()+"?app="+app+"", picture[strings.Index(picture, "/hosted/"):], "/", "/"+app+"/inputs", "/samples/credits.tsv", "/runtime/manifest.json", "/runtime/index.js",
 		"/openapi.json", "/.well-known/jwks.json", "/healthz", "/readyz", "/metrics", "/version", "/v2/nothing", "/v2", "/console")
 	unique := map[string]bool{}
 	for _, path := range paths {

@@ -34,7 +34,7 @@ func TestAsks(t *testing.T) {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
 		issued, _ := p.Outbox()
-		noted, err := p.TokenOf(log.Dot{Site: p.Site(), Seq: issued})
+		noted, err := p.TokenOf(log.Dot{Writer: p.Site(), Seq: issued})
 		if err != nil || issued != uint64(i+1) || noted != tt.want {
 			t.Errorf("operation %d is noted as %+v, %v, want %+v", issued, noted, err, tt.want)
 		}

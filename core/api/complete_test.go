@@ -69,7 +69,7 @@ func TestCompleteVersion(t *testing.T) {
 	seq, failed := p.SiteSeq(log.Origin)
 	if err = errors.Join(err, failed); err == nil {
 		_, err = p.Submit(t.Context(), "key", []log.Body{
-			&log.VersionResult{Model: model.Dot, Version: next, Train: log.Dot{Site: log.Origin, Seq: seq}, Code: 21100, Manifest: blob.Sum([]byte("elsewhere"))},
+			&log.VersionResult{Model: model.Dot, Version: next, Train: log.Dot{Writer: log.Origin, Seq: seq}, Code: 21100, Manifest: blob.Sum([]byte("elsewhere"))},
 		}, nil)
 	}
 	if err != nil {

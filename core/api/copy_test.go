@@ -110,9 +110,9 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("the answer to a prediction says %q", wrote)
 	}
 	want := `,"operations":[` +
-		`{"site":2,"seq":1,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"concept_create","concept_id":"water","content":{"name":"water"},"state":"queued"},` +
-		`{"site":2,"seq":2,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","concepts":[{"id":"water","name":"water","value":1}]},"state":"queued"},` +
-		`{"site":2,"seq":3,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_labels","input_id":"pond","content":{"concepts":[{"id":"water","name":"water","value":0}]},"state":"queued"}]}`
+		`{"writer":"2","seq":1,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"concept_create","concept_id":"water","content":{"name":"water"},"state":"queued"},` +
+		`{"writer":"2","seq":2,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","concepts":[{"id":"water","name":"water","value":1}]},"state":"queued"},` +
+		`{"writer":"2","seq":3,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_labels","input_id":"pond","content":{"concepts":[{"id":"water","name":"water","value":0}]},"state":"queued"}]}`
 	want = strings.ReplaceAll(want, "BY", auth.By(auth.HashKey(a.Key)))
 	if got, _ := a.do("GET /sync/outbox", ""); got != want {
 		t.Errorf("outbox:\n%s\nwant\n%s", got, want)
@@ -204,7 +204,7 @@ func (a *replicaCalls) stands(sent, queued, conflicts int) {
 func TestCopyStatus(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
-	want := `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"current","site":2,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}}`
+	want := `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"current","writer":"2","cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status %s, want %s", got, want)
 	}
@@ -213,14 +213,14 @@ func TestCopyStatus(t *testing.T) {
 	a.SyncStatus = api.SyncStatus{
 		Origin: "https://origin.test", Phase: "connecting", Head: 7, Contact: at, AsOf: at.Add(time.Second), Denied: "the key was deleted", Problem: "no route", Limit: "Calls", Retry: at.Add(time.Minute),
 	}
-	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","site":2,"cursor":3,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
+	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","writer":"2","cursor":3,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
 		`"as_of":"2026-01-02T03:04:06.000006Z","queued":0,"sent":0,"conflicts":0,"denied":"the key was deleted","problem":"no route","limit":"Calls","retry":"2026-01-02T03:05:05.000006Z"}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status %s, want %s", got, want)
 	}
 	a.do("POST /concepts", `{"concepts":[{"id":"a","name":"a"}]}`)
 	a.Kept = false
-	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","site":2,"cursor":3,"head":3,"queued":1,"sent":0,"conflicts":0}}`
+	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","writer":"2","cursor":3,"head":3,"queued":1,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status of a copy that nobody keeps %s, want %s", got, want)
 	}
@@ -289,7 +289,7 @@ func TestConflicts(t *testing.T) {
 	a.Pull(t)
 	by := auth.By(auth.HashKey(a.Key))
 	row := func(seq int, rest string) string {
-		return fmt.Sprintf(`{"id":"2-%d","site":2,"seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
+		return fmt.Sprintf(`{"id":"2-%d","writer":"2","seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
 	}
 	want := []string{
 		row(1, `"kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","metadata":{"depth":3}},"verdict":"duplicate","reason":"Another input with this ID already existed.","position":10`),
@@ -395,8 +395,8 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 		},
 		{&log.InputMeta{Input: in, Writes: []log.MetaWrite{{JSON: []byte("{")}}}, `"kind":"input_meta","input_id":"pond","content":{"metadata":[{"action":"set","path":[],"value":"{"}]}`},
 		{&log.InputGeo{Input: in}, `"kind":"input_geo","input_id":"pond","content":{"geo":null}`},
-		{&log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}}, `"kind":"input_delete","content":{}`},
-		{&log.InputDeleteAll{Barrier: true}, `"kind":"input_delete_all","content":{"barrier":true}`},
+		{&log.InputDelete{Input: log.Dot{Writer: 9, Seq: 9}}, `"kind":"input_delete","content":{}`},
+		{&log.InputDeleteAll{Barrier: true, Upto: []log.Dot{{Writer: 9}}}, `"kind":"input_delete_all","content":{"barrier":true}`},
 		{
 			&log.OutputsPatch{Input: log.Dot{}, Edits: []log.OutputEdit{{Concept: "b", Value: 0.25}, {Concept: "c", Removed: true}}},
 			`"kind":"outputs_patch","content":{"concepts":[{"id":"b","name":"b","value":0.25},{"id":"c","name":"c","value":null}]}`,

@@ -220,7 +220,7 @@ func TestMetricsOfOlderVersions(t *testing.T) {
 		seq, failed := p.SiteSeq(log.Origin)
 		if err = errors.Join(err, failed); err == nil {
 			_, err = p.Submit(t.Context(), "key", []log.Body{&log.VersionResult{
-				Model: model.Dot, Version: manifest.Version, Train: log.Dot{Site: log.Origin, Seq: seq}, Code: 21100, Manifest: blob.Sum(stored),
+				Model: model.Dot, Version: manifest.Version, Train: log.Dot{Writer: log.Origin, Seq: seq}, Code: 21100, Manifest: blob.Sum(stored),
 			}}, func(b *kv.Batch) { catalog.PutObject(b, app, stored) })
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // none of its tables.
 var ErrOrder = errors.New("keys out of order")
 
-// Pair is a key, without the application's id, and its value. A nil value deletes the key.
+// Pair is a key, without the application's id, and its value.
 type Pair struct{ Key, Value []byte }
 
 // Adopter replaces an application's state by the state of another replica. It writes only the differences:
@@ -211,27 +211,6 @@ func (a *Adopter) addDerived(pairs []Pair) {
 			a.w.Put(a.fullKey(p.Key), p.Value)
 		}
 	}
-}
-
-// Repair sets some keys of the state, in any order, to their values in another replica. A nil Value
-// deletes a key. Otherwise Repair is like Keys.
-func (a *Adopter) Repair(pairs []Pair) error {
-	for _, p := range pairs {
-		if !StateTable(p.Key) {
-			return fmt.Errorf("key %x: %w", p.Key, ErrOrder)
-		}
-		was, err := kv.Find(a.r, a.fullKey(p.Key))
-		if err != nil {
-			return err
-		}
-		if (was == nil) == (p.Value == nil) && bytes.Equal(was, p.Value) {
-			continue
-		}
-		if a.set(p.Key, was, p.Value); a.failed != nil {
-			return a.failed
-		}
-	}
-	return a.failed
 }
 
 // Derives yields the inputs whose picture has a derived record among pairs.

@@ -209,6 +209,24 @@ func decodeModel(data []byte) (x Model, err error) {
 	return x, nil
 }
 
+// encodeNames writes the message into buf's memory.
+func encodeNames(buf []byte, x *Names) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putNames(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeNames reads the message. Errors: field.ErrFormat.
+func decodeNames(data []byte) (x Names, err error) {
+	d := field.Decode(data)
+	getNames(d, &x)
+	if err := d.Err(); err != nil {
+		return x, fmt.Errorf("names: %w", err)
+	}
+	return x, nil
+}
+
 // encodeSite writes the message into buf's memory.
 func encodeSite(buf []byte, x *Site) []byte {
 	var e field.Encoder
@@ -506,7 +524,7 @@ func putLabel(e *field.Encoder, x *Label, born log.Stamp) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -527,7 +545,7 @@ func putLogPublicKey(e *field.Encoder, x *log.PublicKey) {
 
 func putLogStamp(e *field.Encoder, x *log.Stamp) {
 	e.Fixed64(1, uint64(x.At))
-	e.Uint(2, uint64(x.Site))
+	e.Uint(2, uint64(x.Writer))
 }
 
 func putLogWorkflowNode(e *field.Encoder, x *log.WorkflowNode) {
@@ -603,6 +621,22 @@ func putModel(e *field.Encoder, x *Model) {
 	}
 	e.Text(9, x.Newest)
 	e.Append(x.Extra)
+}
+
+func putNameRange(e *field.Encoder, x *NameRange) {
+	e.Uint(1, x.First)
+	e.Uint(2, x.Last)
+}
+
+func putNames(e *field.Encoder, x *Names) {
+	for i := range x.Ranges {
+		at := e.Open(1)
+		putNameRange(e, &x.Ranges[i])
+		e.Close(at)
+	}
+	e.Fixed64(2, uint64(x.Newest))
+	e.Uint(3, x.Dead)
+	e.Fixed64(4, uint64(x.Until))
 }
 
 func putNewer(e *field.Encoder, x *Newer) {
@@ -892,7 +926,7 @@ func getEdge(d *field.Decoder, x *Edge) {
 		case 6:
 			d.Hash(x.Key[:])
 		case 7:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 8:
 			x.Created = log.HLC(d.Fixed64())
 		case 9:
@@ -1137,9 +1171,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -1188,7 +1227,7 @@ func getLogStamp(d *field.Decoder, x *log.Stamp) {
 		case 1:
 			x.At = log.HLC(d.Fixed64())
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		}
 	}
 }
@@ -1323,13 +1362,42 @@ func getModel(d *field.Decoder, x *Model) {
 	}
 }
 
+func getNameRange(d *field.Decoder, x *NameRange) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.First = d.Uint()
+		case 2:
+			x.Last = d.Uint()
+		}
+	}
+}
+
+func getNames(d *field.Decoder, x *Names) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.Ranges = append(x.Ranges, NameRange{})
+			at := d.Open()
+			getNameRange(d, &x.Ranges[len(x.Ranges)-1])
+			d.Close(at)
+		case 2:
+			x.Newest = log.HLC(d.Fixed64())
+		case 3:
+			x.Dead = d.Uint()
+		case 4:
+			x.Until = log.HLC(d.Fixed64())
+		}
+	}
+}
+
 func getNewer(d *field.Decoder, x *Newer) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 3:
 			x.Life = d.Fixed64()
 		}
@@ -1397,7 +1465,7 @@ func getSite(d *field.Decoder, x *Site) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 2:
 			x.Edge = d.Text()
 		case 3:

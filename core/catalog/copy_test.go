@@ -13,7 +13,6 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -190,7 +189,9 @@ func someState(t *rapid.T) *memkv.Store {
 	tx := kv.NewOverlay(store)
 	w := Write(tx, testApp)
 	w.PutHeader(&Header{Seq: rapid.Uint64Range(1, 9).Draw(t, "seq")})
-	w.PutSiteSeq(1, 2)
+	if err := w.PutSiteSeq(1, 2); err != nil {
+		t.Fatal(err)
+	}
 	for ord := range uint32(6) {
 		if rapid.Bool().Draw(t, "input") {
 			in := input(ord, rapid.SampledFrom([]string{"p", "q"}).Draw(t, "picture"))
@@ -221,7 +222,7 @@ func copyPairs(t require, r Reader, from []byte) (pairs []Pair) {
 	return pairs
 }
 
-// TestAdopt replaces a state by another one in parts of random sizes, and repairs a state with its differences.
+// TestAdopt replaces a state by another one in parts of random sizes.
 func TestAdopt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		theirs, ours := someState(t), someState(t)
@@ -242,37 +243,15 @@ func TestAdopt(t *testing.T) {
 		changed := map[uint32]bool{}
 		tx := kv.NewOverlay(ours)
 		a := Adopt(tx, testApp, func(ord uint32, _ *Input) { changed[ord] = true })
-		if rapid.Bool().Draw(t, "repair") {
-			var pairs []Pair
-			have := map[string][]byte{}
-			for _, p := range copyPairs(t, Read(ours, testApp), nil) {
-				have[string(p.Key)] = p.Value
-			}
-			for _, p := range want {
-				if was, ok := have[string(p.Key)]; StateTable(p.Key) && (!ok || !bytes.Equal(was, p.Value)) || rapid.Bool().Draw(t, "same") && StateTable(p.Key) {
-					pairs = append(pairs, p)
-				}
-				delete(have, string(p.Key))
-			}
-			for key := range have {
-				if StateTable([]byte(key)) {
-					pairs = append(pairs, Pair{Key: []byte(key)})
-				}
-			}
-			if err := a.Repair(rapid.Permutation(pairs).Draw(t, "order")); err != nil {
+		for rest := want; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			if err := a.Keys(rest[:n]); err != nil {
 				t.Fatal(err)
 			}
-		} else {
-			for rest := want; len(rest) > 0; {
-				n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
-				if err := a.Keys(rest[:n]); err != nil {
-					t.Fatal(err)
-				}
-				rest = rest[n:]
-			}
-			if err := a.End(); err != nil {
-				t.Fatal(err)
-			}
+			rest = rest[n:]
+		}
+		if err := a.End(); err != nil {
+			t.Fatal(err)
 		}
 		if err := ours.Apply(tx.Batch()); err != nil {
 			t.Fatal(err)
@@ -312,11 +291,8 @@ func TestAdoptRefuses(t *testing.T) {
 		}
 	}
 	a := Adopt(kv.NewOverlay(store), testApp, func(uint32, *Input) {})
-	if err := a.Repair([]Pair{{Key: []byte{tableLog, 1}}}); !errors.Is(err, ErrOrder) {
-		t.Errorf("repaired a key of the log: %v", err)
-	}
 	wrong := encodeInput(nil, input(3, "p"))
-	if err := a.Repair([]Pair{{Key: []byte{tableInput, 0, 0, 0, 4}, Value: wrong}}); !errors.Is(err, kv.ErrCorrupt) {
+	if err := a.Keys([]Pair{{Key: []byte{tableInput, 0, 0, 0, 4}, Value: wrong}}); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("an input under another's ordinal: %v", err)
 	}
 }
@@ -404,19 +380,11 @@ func TestLeases(t *testing.T) {
 	}
 	var all []Site
 	var edges []Edge
-	var writers []log.Site
 	if err := errors.Join(
 		r.Sites(func(s Site) bool { all = append(all, s); return true }),
 		r.Edges(func(e Edge) bool { edges = append(edges, e); return true }),
 	); err != nil || !cmp.Equal(all, sites) || !cmp.Equal(edges, []Edge{edge}) {
 		t.Errorf("sites %+v, edges %+v, %v", all, edges, err)
-	}
-	write(t, store, func(w *Writer) {
-		w.PutSiteSeq(7, 1)
-		w.PutSiteSeq(1, 4)
-	})
-	if err := r.Writers(func(s log.Site) bool { writers = append(writers, s); return true }); err != nil || !slices.Equal(writers, []log.Site{1, 7}) {
-		t.Errorf("writers %v, %v", writers, err)
 	}
 	edge.Revoked = 5
 	write(t, store, func(w *Writer) { w.PutEdge(&edge) })

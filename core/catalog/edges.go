@@ -14,30 +14,30 @@ import (
 //
 //field:message edge
 type Edge struct {
-	ID       string   `wire:"1"`
-	Name     string   `wire:"2"`
-	Apps     []string `wire:"3"`  // applications that it may replicate, including deleted ones
-	Owner    string   `wire:"4"`  // id of the owner's account; empty if the operator owns it
-	Token    [32]byte `wire:"5"`  // SHA-256 of the text of its enrolment token
-	Key      [32]byte `wire:"6"`  // public key, Ed25519; zero: not enrolled yet
-	Site     log.Site `wire:"7"`  // site that it writes as, unless Newer has another; 0: not enrolled yet
-	Newer    []Newer  `wire:"11"` // sites of later lives, by application
-	Created  log.HLC  `wire:"8,fixed"`
-	Enrolled log.HLC  `wire:"9,fixed"`  // 0: not enrolled yet
-	Revoked  log.HLC  `wire:"10,fixed"` // 0: not revoked
-	Extra    Extra    `wire:"*"`
+	ID       string     `wire:"1"`
+	Name     string     `wire:"2"`
+	Apps     []string   `wire:"3"`  // applications that it may replicate, including deleted ones
+	Owner    string     `wire:"4"`  // id of the owner's account; empty if the operator owns it
+	Token    [32]byte   `wire:"5"`  // SHA-256 of the text of its enrolment token
+	Key      [32]byte   `wire:"6"`  // public key, Ed25519; zero: not enrolled yet
+	Site     log.Writer `wire:"7"`  // site that it writes as, unless Newer has another; 0: not enrolled yet
+	Newer    []Newer    `wire:"11"` // sites of later lives, by application
+	Created  log.HLC    `wire:"8,fixed"`
+	Enrolled log.HLC    `wire:"9,fixed"`  // 0: not enrolled yet
+	Revoked  log.HLC    `wire:"10,fixed"` // 0: not revoked
+	Extra    Extra      `wire:"*"`
 }
 
 // Newer is the site as which the newest life of an edge writes in an application. An edge begins another life after a rollback of its
 // disk or a restore from a backup.
 type Newer struct {
-	App  string   `wire:"1"`
-	Site log.Site `wire:"2"`
-	Life uint64   `wire:"3,fixed"` // id of the request for which the site was leased
+	App  string     `wire:"1"`
+	Site log.Writer `wire:"2"`
+	Life uint64     `wire:"3,fixed"` // id of the request for which the site was leased
 }
 
 // SiteIn returns the site as which the newest life of an edge writes in an application.
-func (e *Edge) SiteIn(app string) log.Site {
+func (e *Edge) SiteIn(app string) log.Writer {
 	for _, n := range e.Newer {
 		if n.App == app {
 			return n.Site
@@ -47,7 +47,7 @@ func (e *Edge) SiteIn(app string) log.Site {
 }
 
 // LeasedFor returns the site of the newest life in an application if the origin leased it for the request life. Otherwise it returns 0.
-func (e *Edge) LeasedFor(app string, life uint64) log.Site {
+func (e *Edge) LeasedFor(app string, life uint64) log.Writer {
 	for _, n := range e.Newer {
 		if n.App == app && n.Life == life && life != 0 {
 			return n.Site
@@ -79,14 +79,14 @@ func (e *Edge) Replicates(app string) bool {
 //
 //field:message site
 type Site struct {
-	Site    log.Site `wire:"1"`
-	Edge    string   `wire:"2"` // id; empty if the site is not an edge
-	App     string   `wire:"3"` // empty for an edge
-	Holder  string   `wire:"4"` // key, account or client that requested the lease
-	Secret  [32]byte `wire:"5"` // SHA-256 of the secret text of the site; zero for an edge
-	Created log.HLC  `wire:"6,fixed"`
-	Until   log.HLC  `wire:"7,fixed"` // end of the lease; 0 for an edge, whose lease does not end
-	Extra   Extra    `wire:"*"`
+	Site    log.Writer `wire:"1"`
+	Edge    string     `wire:"2"` // id; empty if the site is not an edge
+	App     string     `wire:"3"` // empty for an edge
+	Holder  string     `wire:"4"` // key, account or client that requested the lease
+	Secret  [32]byte   `wire:"5"` // SHA-256 of the secret text of the site; zero for an edge
+	Created log.HLC    `wire:"6,fixed"`
+	Until   log.HLC    `wire:"7,fixed"` // end of the lease; 0 for an edge, whose lease does not end
+	Extra   Extra      `wire:"*"`
 }
 
 // Edge returns the edge with an id, from the control partition.
@@ -109,7 +109,7 @@ func (r Reader) Edges(yield func(Edge) bool) error {
 }
 
 // Site returns a leased site, from the control partition.
-func (r Reader) Site(site log.Site) (Site, error) {
+func (r Reader) Site(site log.Writer) (Site, error) {
 	return lookup(r, r.app.uint32Key(tableLease, uint32(site)), "site", site, decodeSite)
 }
 
@@ -120,7 +120,7 @@ func (r Reader) Sites(yield func(Site) bool) error {
 
 // SitesOf yields the sites that were leased for an application, by number, from the control partition.
 func (r Reader) SitesOf(app string, yield func(Site) bool) error {
-	return each(r, appSites(r.app, app), func(key, _ []byte) (Site, error) { return r.Site(log.Site(ordAt(key))) }, yield)
+	return each(r, appSites(r.app, app), func(key, _ []byte) (Site, error) { return r.Site(log.Writer(ordAt(key))) }, yield)
 }
 
 // PutEdge writes an edge. It deletes the token index entry of a revoked edge.

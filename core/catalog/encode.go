@@ -13,9 +13,9 @@ func (in *Input) RecordSize() int { return len(encodeInput(nil, in)) }
 
 // born returns the stamp of the record's creation. Encoding omits stamps that equal it.
 
-func (in *Input) born() log.Stamp  { return log.Stamp{At: in.Created, Site: in.Dot.Site} }
-func (c *Concept) born() log.Stamp { return log.Stamp{At: c.Created, Site: c.Dot.Site} }
-func (m *Model) born() log.Stamp   { return log.Stamp{At: m.Created, Site: m.Dot.Site} }
+func (in *Input) born() log.Stamp  { return log.Stamp{At: in.Created, Writer: in.Dot.Writer} }
+func (c *Concept) born() log.Stamp { return log.Stamp{At: c.Created, Writer: c.Dot.Writer} }
+func (m *Model) born() log.Stamp   { return log.Stamp{At: m.Created, Writer: m.Dot.Writer} }
 
 // born returns zero, since a version keeps the stamps of its model's settings.
 func (v *Version) born() log.Stamp { return log.Stamp{} }

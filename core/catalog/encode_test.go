@@ -116,9 +116,9 @@ func TestRecords(t *testing.T) {
 
 // TestCompact: a common record is small, because fields that were written at its creation have no separate stamps.
 func TestCompact(t *testing.T) {
-	born := log.Stamp{At: 1_700_000_000_000 << 16, Site: 1}
+	born := log.Stamp{At: 1_700_000_000_000 << 16, Writer: 1}
 	in := Input{
-		Ord: 1000, Dot: log.Dot{Site: 1, Seq: 5000}, ID: "0123456789abcdef0123456789abcdef", Created: born.At, Modified: born.At,
+		Ord: 1000, Dot: log.Dot{Writer: 1, Seq: 5000}, ID: "0123456789abcdef0123456789abcdef", Created: born.At, Modified: born.At,
 		By: "key", Blob: blob.Sum(nil), ContentType: "image/jpeg", Hosted: [16]byte{1}, Code: InputReady,
 		Labels: []Label{{Label: log.Label{Concept: "cat", Value: log.True}, At: born}},
 		Meta:   Meta{{JSON: []byte(`{"a":1}`), At: born}},
@@ -172,9 +172,9 @@ func TestMalformedRecords(t *testing.T) {
 }
 
 func FuzzRecords(f *testing.F) {
-	f.Add(encodeInput(nil, &Input{Ord: 1, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a", Created: 1, Code: InputReady, Crop: raster.Crop{Bottom: 1, Right: 1}}))
-	f.Add(encodeModel(nil, &Model{Dot: log.Dot{Site: 1, Seq: 1}, ID: "m", Concepts: []Member{{Concept: "c", In: true}}}))
-	f.Add(encodeVersion(nil, &Version{Model: log.Dot{Site: 1, Seq: 1}, ID: "v", Code: VersionQueued}))
+	f.Add(encodeInput(nil, &Input{Ord: 1, Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a", Created: 1, Code: InputReady, Crop: raster.Crop{Bottom: 1, Right: 1}}))
+	f.Add(encodeModel(nil, &Model{Dot: log.Dot{Writer: 1, Seq: 1}, ID: "m", Concepts: []Member{{Concept: "c", In: true}}}))
+	f.Add(encodeVersion(nil, &Version{Model: log.Dot{Writer: 1, Seq: 1}, ID: "v", Code: VersionQueued}))
 	f.Add((&Manifest{Version: "v", Inputs: []TrainingInput{{Ord: 1, Labels: []log.Label{{Concept: "c", Value: log.True}}, ID: "i", Created: 1}}}).Marshal())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for name, decode := range decoders() {
@@ -214,8 +214,8 @@ func FuzzKeys(f *testing.F) {
 		if inside != (x == y) {
 			t.Errorf("a key of %v lies in the range of %v: %v", y, x, inside)
 		}
-		dot := log.Dot{Site: log.Site(n), Seq: uint64(m)}
-		if got, err := dotOf(appendDot(nil, dot)); err != nil || got != dot {
+		dot := log.Dot{Writer: log.Writer(n), Seq: uint64(m)}
+		if got, err := dotOf(dot.AppendKey(nil)); err != nil || got != dot {
 			t.Errorf("dot %v comes back as %v, %v", dot, got, err)
 		}
 		if parsed, err := ParseAppID(x.String()); (err == nil) != (x != Control) || err == nil && parsed != x {

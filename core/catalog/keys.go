@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -15,7 +16,7 @@ import (
 )
 
 // The layout of a store. Numbers are big-endian, so that keys are in numeric order; n is a
-// number of 4 bytes, N one of 8, dot is n N. All keys of an application begin with a and the 16 bytes of its id,
+// number of 4 bytes, N one of 8. [log.Dot] defines writer and dot, of 8 and 12 bytes. All keys of an application begin with a and the 16 bytes of its id,
 // those of the control partition with a and 16 zero bytes. So a range of keys is one application, and no
 // read within it returns keys of another.
 //
@@ -24,7 +25,8 @@ import (
 //	a app …
 //	  l …                                        its log, see package log
 //	  c                       → header           cursor of the fold, counts, horizon
-//	  s site n                → N                last sequence number of the site that was folded
+//	  s site n                → N or Names       the writer's operations that were folded
+//	  G dot                   → clock N          deletions that were folded before their things came
 //	  i ord n                 → Input            in the order of creation
 //	  I id                    → ord n
 //	  d dot                   → ord n            inputs by incarnation
@@ -69,6 +71,7 @@ const (
 	tableLog         = 'l'
 	tableHeader      = 'c'
 	tableSite        = 's'
+	tableDeletion    = 'G'
 	tableInput       = 'i'
 	tableInputID     = 'I'
 	tableInputDot    = 'd'
@@ -170,12 +173,23 @@ func (a AppID) uint64Key(table byte, n uint64) []byte {
 func (a AppID) stringKey(table byte, id string) []byte { return append(a.key(table, len(id)), id...) }
 
 func (a AppID) dotKey(table byte, d log.Dot, room int) []byte {
-	return appendDot(a.key(table, 12+room), d)
+	return d.AppendKey(a.key(table, 12+room))
 }
 
-func appendDot(k []byte, d log.Dot) []byte {
-	k = binary.BigEndian.AppendUint32(k, uint32(d.Site))
-	return binary.BigEndian.AppendUint64(k, d.Seq)
+// writerKey returns the key of a writer in tableSite: 4 bytes for a site, 8 for any other.
+func (a AppID) writerKey(w log.Writer) []byte {
+	if w.IsSite() {
+		return a.uint32Key(tableSite, uint32(w))
+	}
+	return w.AppendKey(a.key(tableSite, 8))
+}
+
+// writerOf reads the writer at the end of a writerKey.
+func writerOf(k []byte) log.Writer {
+	if len(k) == 4 {
+		return log.Writer(binary.BigEndian.Uint32(k))
+	}
+	return log.KeyDot(append(slices.Clone(k), 0, 0, 0, 0)).Writer
 }
 
 func (a AppID) url(url string) []byte { return appendURL(a.key(tableURL, 20), url) }
@@ -209,7 +223,7 @@ func dotOf(v []byte) (log.Dot, error) {
 	if len(v) != 12 {
 		return log.Dot{}, fmt.Errorf("%w: %d bytes for a dot", field.ErrFormat, len(v))
 	}
-	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(v)), Seq: binary.BigEndian.Uint64(v[4:])}, nil
+	return log.KeyDot(v), nil
 }
 
 // ordAt decodes the ordinal at the end of a key.

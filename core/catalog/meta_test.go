@@ -31,7 +31,7 @@ type stampedWrite struct {
 
 func parseWrite(t testing.TB, s string) stampedWrite {
 	t.Helper()
-	at := log.Stamp{At: log.HLC(s[0] - '0'), Site: 1}
+	at := log.Stamp{At: log.HLC(s[0] - '0'), Writer: 1}
 	s = s[2:]
 	i := strings.IndexAny(s, "=-+")
 	w := log.MetaWrite{Path: path(s[:i])}
@@ -152,7 +152,7 @@ func TestMetaOrder(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "set") > 0 {
 				w.Action, w.JSON = log.MetaSet, []byte(values.Draw(t, "value"))
 			}
-			writes[i] = stampedWrite{log.Stamp{At: log.HLC(i + 1), Site: 1}, w}
+			writes[i] = stampedWrite{log.Stamp{At: log.HLC(i + 1), Writer: 1}, w}
 		}
 		var want Meta
 		for _, x := range writes {

@@ -15,7 +15,7 @@ func (in *Input) Past() []log.Op {
 	if in.URL == "" {
 		creation.Blob, creation.ContentType, creation.Hosted = in.Blob, in.ContentType, in.Hosted
 	}
-	p := past{in: in, creation: creation, at: log.Stamp{At: in.Created, Site: in.Dot.Site}}
+	p := past{in: in, creation: creation, at: log.Stamp{At: in.Created, Writer: in.Dot.Writer}}
 	p.labels()
 	p.meta()
 	p.edits()
@@ -25,7 +25,7 @@ func (in *Input) Past() []log.Op {
 		p.add(in.GeoAt, &log.InputGeo{Input: in.Dot, Geo: in.Geo})
 	}
 	slices.SortStableFunc(p.ops, func(a, b log.Op) int {
-		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Dot.Site, a.Dot.Site))
+		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Dot.Writer, a.Dot.Writer))
 	})
 	return append(p.ops, log.Op{Dot: in.Dot, At: in.Created, By: in.By, Body: creation})
 }
@@ -39,7 +39,7 @@ type past struct {
 }
 
 func (p *past) add(at log.Stamp, body log.Body) {
-	p.ops = append(p.ops, log.Op{Dot: log.Dot{Site: at.Site}, At: at.At, Body: body})
+	p.ops = append(p.ops, log.Op{Dot: log.Dot{Writer: at.Writer}, At: at.At, Body: body})
 }
 
 // bodyAt returns the body of the operation with a stamp. If there is none, it adds an operation with the body empty and returns that.

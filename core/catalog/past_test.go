@@ -19,9 +19,9 @@ func TestPast(t *testing.T) {
 	for seed := range testkit.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		at := func() log.Stamp {
-			return log.Stamp{At: log.HLC(10 + random.IntN(4)), Site: log.Site(1 + random.IntN(2))}
+			return log.Stamp{At: log.HLC(10 + random.IntN(4)), Writer: log.Writer(1 + random.IntN(2))}
 		}
-		in := Input{ID: "in", Dot: log.Dot{Site: 1, Seq: 7}, Created: 10, By: "anna", URL: "http://pictures.test/1"}
+		in := Input{ID: "in", Dot: log.Dot{Writer: 1, Seq: 7}, Created: 10, By: "anna", URL: "http://pictures.test/1"}
 		for i := range random.IntN(5) {
 			in.Labels = append(in.Labels, Label{log.Label{Concept: fmt.Sprint("c", i), Value: log.Value(random.IntN(3))}, at()})
 			in.Meta = append(in.Meta, MetaPart{Path: []string{fmt.Sprint("m", i)}, JSON: []byte("1"), Removed: i%2 == 0, At: at()})
@@ -31,7 +31,7 @@ func TestPast(t *testing.T) {
 			in.Geo, in.GeoAt = &log.Point{Longitude: 1, Latitude: 2}, at()
 		}
 		if random.IntN(2) == 0 {
-			in.Meta = append(in.Meta, MetaPart{JSON: []byte(`{"whole":1}`), At: log.Stamp{At: 10, Site: 1}})
+			in.Meta = append(in.Meta, MetaPart{JSON: []byte(`{"whole":1}`), At: log.Stamp{At: 10, Writer: 1}})
 		}
 		ops := in.Past()
 		last := len(ops) - 1

@@ -82,16 +82,6 @@ func (r Reader) Counts() (Counts, error) {
 	return h.Counts, err
 }
 
-// SiteSeq returns the sequence number of the last folded operation of a site, 0 for a new site.
-func (r Reader) SiteSeq(s log.Site) (uint64, error) {
-	return orZero(r, r.app.uint32Key(tableSite, uint32(s)), number8)
-}
-
-// Writers yields the sites that have folded operations, by number.
-func (r Reader) Writers(yield func(log.Site) bool) error {
-	return r.ords(r.app.key(tableSite, 0), func(site uint32) bool { return yield(log.Site(site)) })
-}
-
 // Input returns the live input with an ordinal.
 func (r Reader) Input(ord uint32) (Input, error) {
 	return lookup(r, r.app.uint32Key(tableInput, ord), "input of ordinal", ord, decodeInput)

@@ -18,7 +18,7 @@ func aRegister() catalog.AppRecord {
 	id := catalog.AppID{1}.String()
 	return catalog.AppRecord{
 		Epoch: log.Epoch{9}, App: id,
-		Record: catalog.App{Dot: log.Dot{Site: 1, Seq: 1}, Seq: 1, ID: id, Name: "n", Language: "en", Owner: "o", Created: 3},
+		Record: catalog.App{Dot: log.Dot{Writer: 1, Seq: 1}, Seq: 1, ID: id, Name: "n", Language: "en", Owner: "o", Created: 3},
 		Keys:   []catalog.Key{{Hash: [32]byte{1}, App: id, Scopes: []string{"All"}}, {Hash: [32]byte{2}, App: id, Description: "d"}},
 		Client: catalog.Client{ID: "c", App: id, Secret: [32]byte{3}, Generation: 7},
 		Edge:   catalog.Edge{ID: "e", Name: "attic", Apps: []string{id}, Key: [32]byte{4}, Site: 2, Created: 1, Enrolled: 2},

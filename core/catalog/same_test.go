@@ -22,7 +22,7 @@ func TestSamePictures(t *testing.T) {
 		picture string
 		crop    raster.Crop
 	}{{"a", raster.Crop{}}, {"b", raster.Crop{}}, {"a", half}, {"a", raster.Crop{}}, {"", raster.Crop{}}, {"", raster.Crop{}}, {"a", half}, {"a", raster.Crop{}}} {
-		in := &catalog.Input{Ord: uint32(i), Dot: log.Dot{Site: 1, Seq: uint64(i) + 1}, ID: string(rune('k' + i)), Created: log.HLC(i) << 20, Code: catalog.InputReady, Crop: p.crop}
+		in := &catalog.Input{Ord: uint32(i), Dot: log.Dot{Writer: 1, Seq: uint64(i) + 1}, ID: string(rune('k' + i)), Created: log.HLC(i) << 20, Code: catalog.InputReady, Crop: p.crop}
 		if p.picture != "" {
 			in.Blob = blob.Sum([]byte(p.picture))
 		}

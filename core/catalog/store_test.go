@@ -42,7 +42,7 @@ func batch(t testing.TB, store kv.Store, do func(b *kv.Batch)) {
 
 func input(ord uint32, picture string) *Input {
 	return &Input{
-		Ord: ord, Dot: log.Dot{Site: 1, Seq: uint64(ord) + 1}, ID: fmt.Sprint("i", ord), Created: 5, Modified: 5,
+		Ord: ord, Dot: log.Dot{Writer: 1, Seq: uint64(ord) + 1}, ID: fmt.Sprint("i", ord), Created: 5, Modified: 5,
 		URL: "http://x/" + picture, Blob: blob.Sum([]byte(picture)), Code: InputReady, Hosted: [16]byte{1, byte(ord)},
 	}
 }
@@ -69,12 +69,12 @@ func TestNothingIsLeft(t *testing.T) {
 	pending := input(2, "q")
 	pending.Blob, pending.Code = blob.Hash{}, InputPending
 	inputs := []*Input{input(0, "p"), cropped, pending}
-	m := &Model{Dot: log.Dot{Site: 1, Seq: 9}, Seq: 9, ID: "m"}
+	m := &Model{Dot: log.Dot{Writer: 1, Seq: 9}, Seq: 9, ID: "m"}
 	versions := []*Version{
 		{Model: m.Dot, Seq: 9, ID: "v1", Code: VersionTrained, Manifest: blob.Sum(nil)},
 		{Model: m.Dot, Seq: 10, ID: "v2", Code: VersionQueued},
 	}
-	f := &Workflow{Dot: log.Dot{Site: 1, Seq: 11}, Seq: 11, ID: "w"}
+	f := &Workflow{Dot: log.Dot{Writer: 1, Seq: 11}, Seq: 11, ID: "w"}
 	k := &Key{Hash: [32]byte{1}}
 	insert := func() {
 		write(t, store, func(w *Writer) {
@@ -272,7 +272,7 @@ func TestObjects(t *testing.T) {
 		hash = PutObject(b, testApp, m.Marshal())
 		other = PutObject(b, testApp, []byte("other"))
 	})
-	dot := log.Dot{Site: 1, Seq: 1}
+	dot := log.Dot{Writer: 1, Seq: 1}
 	v := &Version{Model: dot, Seq: 1, ID: "v1", Code: VersionTrained, Manifest: hash}
 	deletedVersion := &Version{Model: dot, Seq: 2, ID: "v2", Code: VersionTrained, Manifest: other}
 	write(t, store, func(w *Writer) {
@@ -311,7 +311,7 @@ func TestObjects(t *testing.T) {
 
 // TestDamagedRecords: every method that reads a damaged record returns an error.
 func TestDamagedRecords(t *testing.T) {
-	dot := log.Dot{Site: 1, Seq: 1}
+	dot := log.Dot{Writer: 1, Seq: 1}
 	a := testApp
 	tests := []struct {
 		name string
@@ -321,6 +321,8 @@ func TestDamagedRecords(t *testing.T) {
 		{"header", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { _, err := r.Counts(); return err }},
 		{"state", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { return r.StateTables(nil) }},
 		{"site", [][]byte{a.uint32Key(tableSite, 1)}, func(r Reader) error { _, err := r.SiteSeq(1); return err }},
+		{"writers", [][]byte{a.uint32Key(tableSite, 1)}, func(r Reader) error { return r.Writers(nil) }},
+		{"deletion", [][]byte{a.dotKey(tableDeletion, dot, 0)}, func(r Reader) error { _, err := r.Deletion(dot); return err }},
 		{"input", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { _, err := r.Input(1); return err }},
 		{"inputs", [][]byte{a.uint32Key(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
 		{"id", [][]byte{a.stringKey(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
@@ -382,8 +384,7 @@ func TestStateTables(t *testing.T) {
 	store := memkv.New()
 	write(t, store, func(w *Writer) {
 		w.PutHeader(&Header{Seq: 3})
-		w.PutSiteSeq(1, 3)
-		if err := w.InsertInput(input(0, "p")); err != nil {
+		if err := errors.Join(w.PutSiteSeq(1, 3), w.InsertInput(input(0, "p"))); err != nil {
 			t.Error(err)
 		}
 		w.PutConcept(&Concept{ID: "c", Seq: 1})
@@ -446,7 +447,7 @@ func dump(t testing.TB, r Reader) (out []string) {
 // TestYieldStops: every list ends when yield returns false.
 func TestYieldStops(t *testing.T) {
 	store := memkv.New()
-	dot := log.Dot{Site: 1, Seq: 1}
+	dot := log.Dot{Writer: 1, Seq: 1}
 	write(t, store, func(w *Writer) {
 		for i := range 3 {
 			n := uint64(i + 1)
@@ -456,9 +457,9 @@ func TestYieldStops(t *testing.T) {
 				t.Error(err)
 			}
 			w.PutConcept(&Concept{Seq: n, ID: fmt.Sprint(n)})
-			w.PutModel(&Model{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Site: 2, Seq: n}})
+			w.PutModel(&Model{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Writer: 2, Seq: n}})
 			w.PutVersion(&Version{Model: dot, Seq: n, ID: fmt.Sprint(n), Code: VersionQueued})
-			w.PutWorkflow(&Workflow{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Site: 3, Seq: n}})
+			w.PutWorkflow(&Workflow{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Writer: 3, Seq: n}})
 			w.PutFeedback(&Feedback{Seq: n})
 			w.PutApp(&App{ID: fmt.Sprint(n)})
 			w.PutKey(&Key{Hash: [32]byte{byte(n)}})
@@ -497,7 +498,7 @@ func TestYieldStops(t *testing.T) {
 	}); err != nil || !slices.Equal(versions, []string{"3", "2", "1"}) {
 		t.Errorf("versions %v, %v, want the newest first", versions, err)
 	}
-	if f, err := r.WorkflowByDot(log.Dot{Site: 3, Seq: 2}); err != nil || f.ID != "2" {
+	if f, err := r.WorkflowByDot(log.Dot{Writer: 3, Seq: 2}); err != nil || f.ID != "2" {
 		t.Errorf("by its dot the workflow is %q, %v", f.ID, err)
 	}
 	if _, err := r.WorkflowByDot(dot); !errors.Is(err, ErrNotFound) {

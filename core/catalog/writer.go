@@ -24,11 +24,6 @@ func Write(tx *kv.Overlay, app AppID) *Writer { return &Writer{Reader: Read(tx, 
 // PutHeader writes the header.
 func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), encodeHeader(nil, h)) }
 
-// PutSiteSeq writes the sequence number of a site's last folded operation.
-func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
-	w.tx.Put(w.app.uint32Key(tableSite, uint32(s)), appendUint64(nil, seq))
-}
-
 // key begins a key in a table. It is valid until the next call.
 func (w *Writer) key(table byte) []byte {
 	w.scratch = append(append(append(w.scratch[:0], tableApp), w.app[:]...), table)
@@ -40,7 +35,7 @@ func (w *Writer) InsertInput(in *Input) error {
 	ord := binary.BigEndian.AppendUint32(make([]byte, 0, 4), in.Ord)
 	w.putInput(in)
 	w.tx.Put(append(w.key(tableInputID), in.ID...), ord)
-	w.tx.Put(appendDot(w.key(tableInputDot), in.Dot), ord)
+	w.tx.Put(in.Dot.AppendKey(w.key(tableInputDot)), ord)
 	if !in.Blob.IsZero() {
 		w.tx.Put(append(appendPicture(w.key(tableBlob), in.Blob, in.Crop), ord...), nil)
 	}
@@ -228,9 +223,9 @@ func (w *Writer) PutVersion(v *Version) {
 
 // appendRequest returns the entry by which a version at 21103 is found: its model and, if known, the operation that requested it.
 func appendRequest(v *Version) []byte {
-	value := appendDot(make([]byte, 0, 24), v.Model)
+	value := v.Model.AppendKey(make([]byte, 0, 24))
 	if v.RequestedAt != (log.Dot{}) {
-		value = appendDot(value, v.RequestedAt)
+		value = v.RequestedAt.AppendKey(value)
 	}
 	return value
 }

@@ -101,8 +101,8 @@ func (r *register) clients() map[string]catalog.Client {
 }
 
 // edges returns the edges by id and the leased sites by number, as the operations create them.
-func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Site]catalog.Site) {
-	edges, sites = map[string]catalog.Edge{}, map[log.Site]catalog.Site{}
+func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Writer]catalog.Site) {
+	edges, sites = map[string]catalog.Edge{}, map[log.Writer]catalog.Site{}
 	next := log.Origin
 	for _, op := range r.ops {
 		switch b := op.Body.(type) {
@@ -130,7 +130,7 @@ func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Site]ca
 		case *log.SitesSkip:
 			next = max(next, b.To)
 		case *log.AppDelete:
-			maps.DeleteFunc(sites, func(_ log.Site, s catalog.Site) bool { return s.App == b.ID })
+			maps.DeleteFunc(sites, func(_ log.Writer, s catalog.Site) bool { return s.App == b.ID })
 		}
 	}
 	return edges, sites
@@ -362,7 +362,7 @@ func drawControlBody(p *programmer, ids []string) log.Body {
 	case 25:
 		return &log.TokenKeys{Issuer: p.pick("a", "b"), Keys: []log.PublicKey{{ID: p.pick("1", "2"), Key: hash()}}[:p.IntN(2)]}
 	case 24:
-		return &log.SitesSkip{To: log.Site(p.IntN(12))}
+		return &log.SitesSkip{To: log.Writer(p.IntN(12))}
 	case 16, 17:
 		return &log.EdgeCreate{ID: p.pick("e1", "e2", "e3"), Name: p.pick("", "n"), Token: hash(), Apps: ids[:1+p.IntN(2)], Owner: p.pick("", "account")}
 	case 18, 19:
@@ -372,7 +372,7 @@ func drawControlBody(p *programmer, ids []string) log.Body {
 	case 21, 22:
 		return &log.SiteLease{App: app, Holder: p.pick("", "key"), Secret: hash(), Until: log.HLC(p.IntN(3))}
 	case 23:
-		return &log.SiteLease{Site: log.Site(2 + p.IntN(12)), Until: log.HLC(p.IntN(5))}
+		return &log.SiteLease{Site: log.Writer(2 + p.IntN(12)), Until: log.HLC(p.IntN(5))}
 	case 0, 1, 2:
 		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account"), LocalOnly: p.IntN(4) == 0}
 	case 3, 4:

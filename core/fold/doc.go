@@ -8,15 +8,15 @@
 //
 // The rules, in short:
 //
-//   - A site's operations count from 1 without gaps. An operation that was folded before does nothing.
+//   - An operation whose name, its dot, was folded before does nothing. Names may have gaps, see [RulesOfNames].
 //   - The order of the log decides which input gets an id or a URL. A new input replaces one that failed.
-//   - An input's incarnation is the dot that created it. Deleting ends it for ever: the verdict on a
-//     later write to it is gone, whatever its clock, and the write never creates anything.
+//   - An input's incarnation is the dot that created it. Deleting ends it for ever, also if the deletion comes first: the verdict
+//     on a later write to it is gone, whatever its clock, and the write never creates anything.
 //   - Labels, paths of metadata, place, names, settings, memberships and edited outputs are
 //     LWW registers: the write with the highest (clock, site) wins, in any order of the log.
 //   - A status only changes from 30001 or from 21103. The result of a training must hold its lease.
 //   - A concept exists from its first use. It can be deleted while nothing uses it, and its next use creates it again.
-//   - A horizon drops removals below it, and refuses writes of fields below it: stale.
+//   - A horizon drops removals below it, and refuses writes below it: stale.
 //
 // The same rules fold a replica's operations that are not in the log yet over its state ([NewPending]). When more of the log comes, the
 // replica undoes them. Only the ordinals of their inputs differ from those that the log will give.

@@ -79,13 +79,13 @@ func (f *Fold) edgeRevoke(b *log.EdgeRevoke) (Verdict, error) {
 }
 
 // nextSite returns the next site to lease. It never returns a number twice, and the origin has the first one.
-func (f *Fold) nextSite() (log.Site, bool) {
+func (f *Fold) nextSite() (log.Writer, bool) {
 	last := max(f.h.Sites, uint32(log.Origin))
 	if last == math.MaxUint32 {
 		return 0, false
 	}
 	f.h.Sites = last + 1
-	return log.Site(f.h.Sites), true
+	return log.Writer(f.h.Sites), true
 }
 
 // siteLease leases a site, or prolongs a lease to the latest end that was requested.

@@ -2,12 +2,9 @@ package fold
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -23,11 +20,15 @@ const (
 	rulesOfUnread = 2
 	// rulesOfEXIF is the first version in which inputs have ReadEXIF.
 	rulesOfEXIF = 2
+	// RulesOfNames is the first version in which the names in the log decide, and not their order, which things live: a set of names for
+	// each writer, deletions before their things, and [log.InputDeleteAll] by Upto. Every operation but a deletion can be stale. A later
+	// download by anyone makes an unread input ready.
+	RulesOfNames = 3
 )
 
 // Version is the newest version of the rules that this program knows. Entries of a log ([log.Rules]) put versions in force; the first
 // version is in force before any. Rules of a later version apply only after its entry, wherever the log is folded.
-const Version = 2
+const Version = RulesOfNames
 
 // First is the version in force in a log without [log.Rules].
 const First = 1
@@ -49,10 +50,11 @@ type Fold struct {
 	pending    bool   // the operations are not in the log yet
 	w          *catalog.Writer
 	h          catalog.Header
-	sites      map[log.Site]uint64 // last sequence numbers of the sites met in this run
-	concepts   map[string]bool     // ids known to be concepts
-	nameFilter *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
-	uses       map[string]int      // number of labels and edits of inputs by concept, see uses.go; nil: it is not known
+	names      map[log.Writer]*catalog.Names // records of the writers met in this run
+	deletions  bool                          // the state may have deletions whose things have not come
+	concepts   map[string]bool               // ids known to be concepts
+	nameFilter *kv.Filter                    // what inputs have had since there were none, see known.go; nil: it is not known
+	uses       map[string]int                // number of labels and edits of inputs by concept, see uses.go; nil: it is not known
 	out        Outcome
 
 	e       *log.Entry // entry that is being folded
@@ -73,7 +75,7 @@ func NewUpTo(app catalog.AppID, version uint32) *Fold {
 // Begin starts a run, whose entries write their changes into tx. It returns ErrNewer for a state made by newer rules.
 func (f *Fold) Begin(tx *kv.Overlay) error {
 	f.w = catalog.Write(tx, f.app)
-	f.sites = map[log.Site]uint64{}
+	f.names = map[log.Writer]*catalog.Names{}
 	f.out = Outcome{}
 	if len(f.concepts) > maxKnown {
 		clear(f.concepts)
@@ -90,7 +92,8 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 	}
 	f.h.Fold = max(f.h.Fold, First)
 	f.know()
-	return nil
+	f.deletions, err = f.w.SomeDeletion()
+	return err
 }
 
 // maxKnown is the number of known or used concepts above which a Fold forgets them, which bounds its memory.
@@ -108,36 +111,19 @@ func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	f.e, f.stamp = e, e.Op.Stamp()
 	f.h.Seq = e.Seq
 	f.h.Clock = max(f.h.Clock, e.Op.At)
-	last, err := f.siteSeq(e.Op.Dot.Site)
-	if err != nil {
-		return Verdict{}, fmt.Errorf("fold: entry %d: %w", e.Seq, err)
+	v, err := f.meet()
+	if err == nil && v.Code == 0 {
+		v, err = f.body()
 	}
-	switch {
-	case e.Op.Dot.Seq <= last:
-		return Verdict{Code: Duplicate, Detail: "operation"}, nil
-	case e.Op.Dot.Seq != last+1:
-		return refusal("sequence"), nil
-	}
-	f.sites[e.Op.Dot.Site] = e.Op.Dot.Seq
-	v, err := f.body()
 	if err != nil {
 		return Verdict{}, fmt.Errorf("fold: entry %d: %w", e.Seq, err)
 	}
 	return v, nil
 }
 
-func (f *Fold) siteSeq(s log.Site) (uint64, error) {
-	if last, ok := f.sites[s]; ok {
-		return last, nil
-	}
-	return f.w.SiteSeq(s)
-}
-
 // End ends the run: it writes the header and returns the changes of the inputs.
 func (f *Fold) End() Outcome {
-	for _, s := range slices.Sorted(maps.Keys(f.sites)) {
-		f.w.PutSiteSeq(s, f.sites[s])
-	}
+	f.putNames()
 	f.w.PutHeader(&f.h)
 	return f.out
 }
@@ -165,8 +151,7 @@ func (f *Fold) body() (Verdict, error) {
 	case *log.InputDeleteAll:
 		return f.inputDeleteAll(b)
 	case *log.Horizon:
-		f.h.Horizon = max(f.h.Horizon, b.At)
-		return Verdict{Code: OK}, nil
+		return f.horizon(b)
 	case *log.Rules:
 		return f.rules(b)
 	case *log.Refused:
@@ -245,8 +230,6 @@ func (f *Fold) idOr(id, kind string) string {
 		return id
 	}
 	b := append([]byte(kind), f.app[:]...)
-	b = binary.BigEndian.AppendUint32(b, uint32(f.e.Op.Dot.Site))
-	b = binary.BigEndian.AppendUint64(b, f.e.Op.Dot.Seq)
-	sum := sha256.Sum256(b)
+	sum := sha256.Sum256(f.e.Op.Dot.AppendKey(b))
 	return hex.EncodeToString(sum[:16])
 }

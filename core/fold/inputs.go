@@ -41,8 +41,8 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	if why := createFault(b); why != "" {
 		return refusal(why), nil
 	}
-	if f.stamp.At < f.h.Barrier {
-		return Verdict{Code: Gone}, nil
+	if v, err := f.deadInput(); err != nil || v.Code != 0 {
+		return v, err
 	}
 	id := f.idOr(b.ID, "input")
 	replaced, v, err := f.inTheWay(id, b)
@@ -75,6 +75,23 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 		}
 	}
 	return Verdict{Code: OK, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
+}
+
+// deadInput returns the verdict on the creation of an input that a deletion has named already.
+func (f *Fold) deadInput() (Verdict, error) {
+	switch deleted, err := f.wasDeleted(); {
+	case err != nil:
+		return Verdict{}, err
+	case deleted:
+		return Verdict{Code: Superseded}, nil
+	case f.stamp.At < f.h.Barrier:
+		return Verdict{Code: Gone}, nil
+	}
+	n, err := f.namesOf(f.e.Op.Dot.Writer)
+	if err != nil || f.e.Op.Dot.Seq > n.Dead {
+		return Verdict{}, err
+	}
+	return Verdict{Code: Gone}, nil
 }
 
 // createFault returns the reason why a create is invalid, or "".
@@ -224,10 +241,13 @@ func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
 	})
 }
 
-// reads reports whether a download makes an input ready that ended as unread. Only an origin downloads such an input again, so the log
-// refuses a picture by which a replica would change an input that has ended.
+// reads reports whether a download makes an input ready that ended as unread. It does so once, so anyone may try again. By rules before
+// [RulesOfNames] only an origin may.
 func (f *Fold) reads(in *catalog.Input, b *log.InputFetched) bool {
-	return in.IsUnread() && b.Code == catalog.InputReady && f.e.Op.Dot.Site.IsOrigin() && f.inForce(rulesOfUnread)
+	if !in.IsUnread() || b.Code != catalog.InputReady {
+		return false
+	}
+	return f.inForce(RulesOfNames) || f.e.Op.Dot.Writer.IsOrigin() && f.inForce(rulesOfUnread)
 }
 
 // write is change for writes of fields, which are stale below the horizon.
@@ -346,18 +366,17 @@ func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
 func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
 	in, err := f.live(b.Input)
 	if err != nil {
-		return missingVerdict(err)
+		return f.deleteMissing(b.Input, err)
 	}
 	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)
 }
 
 func (f *Fold) inputDeleteAll(b *log.InputDeleteAll) (Verdict, error) {
-	f.w.DeleteInputs()
-	f.h.Counts = catalog.Counts{}
-	f.out = Outcome{DeletedAll: true}
-	clear(f.uses)
+	if f.inForce(RulesOfNames) && len(b.Upto) > 0 {
+		return f.deleteAll(b)
+	}
 	if b.Barrier {
 		f.h.Barrier = max(f.h.Barrier, f.stamp.At)
 	}
-	return Verdict{Code: OK}, nil
+	return Verdict{Code: OK}, f.deleteOthers(nil)
 }

@@ -24,9 +24,9 @@ func TestCreate(t *testing.T) {
 		Labels: []log.Label{{Concept: "dog", Value: log.False}, {Concept: "cat", Value: log.True}, {Concept: "none", Value: log.Removed}},
 	}
 	v := w.expect(fold.OK, 1, 5, body)
-	at := log.Stamp{At: 5, Site: 1}
+	at := log.Stamp{At: 5, Writer: 1}
 	want := catalog.Input{
-		Dot: log.Dot{Site: 1, Seq: 1}, ID: "a", Created: 5, Modified: 5, By: "key", URL: body.URL, Blob: body.Blob,
+		Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a", Created: 5, Modified: 5, By: "key", URL: body.URL, Blob: body.Blob,
 		ContentType: body.ContentType, Hosted: body.Hosted, Crop: body.Crop, Code: catalog.InputReady,
 		Labels: []catalog.Label{{Label: body.Labels[1], At: at}, {Label: body.Labels[0], At: at}},
 		Meta:   catalog.Meta{{JSON: body.Meta, At: at}}, Geo: body.Geo, GeoAt: at,
@@ -119,7 +119,7 @@ func TestLabels(t *testing.T) {
 	w := newWorld(t)
 	a := w.expect(fold.OK, 1, 10, create("a")).Dot
 	steps := []struct {
-		site log.Site
+		site log.Writer
 		at   log.HLC
 		v    log.Value
 		code fold.Code
@@ -148,7 +148,7 @@ func TestLabels(t *testing.T) {
 	if in := w.input("a"); len(in.Labels) != 2 || in.Labels[0].Value != log.True || in.Modified != 40 {
 		t.Errorf("labels %+v, modified %d", in.Labels, in.Modified)
 	}
-	w.expect(fold.Gone, 1, 50, labels(log.Dot{Site: 1, Seq: 2}, "x", log.True))
+	w.expect(fold.Gone, 1, 50, labels(log.Dot{Writer: 1, Seq: 2}, "x", log.True))
 	w.expect(fold.Superseded, 1, 51, labels(a))
 }
 
@@ -173,7 +173,7 @@ func TestFieldsOfAnInput(t *testing.T) {
 	w.expect(fold.Superseded, 2, 19, &log.InputGeo{Input: a})
 	w.expect(fold.OK, 2, 21, &log.InputGeo{Input: a})
 	w.expect(fold.Superseded, 1, 20, &log.InputGeo{Input: a, Geo: &log.Point{Longitude: 1}})
-	if in := w.input("a"); in.Geo != nil || in.GeoAt != (log.Stamp{At: 21, Site: 2}) {
+	if in := w.input("a"); in.Geo != nil || in.GeoAt != (log.Stamp{At: 21, Writer: 2}) {
 		t.Errorf("place %v at %v", in.Geo, in.GeoAt)
 	}
 
@@ -210,7 +210,7 @@ func TestStatusOnlyMovesOn(t *testing.T) {
 	if c, _ := w.reader().Counts(); c != (catalog.Counts{Processed: 1, Errors: 1}) {
 		t.Errorf("counts %+v", c)
 	}
-	w.expect(fold.Gone, 1, 9, &log.InputFetched{Input: log.Dot{Site: 9, Seq: 9}, Code: 30002})
+	w.expect(fold.Gone, 1, 9, &log.InputFetched{Input: log.Dot{Writer: 9, Seq: 9}, Code: 30002})
 	w.check()
 }
 
@@ -228,8 +228,8 @@ func TestReadEXIF(t *testing.T) {
 	}
 }
 
-// TestUnreadIsRetried: a later download by the origin makes an input ready that ended as unread. No other operation does, and no other
-// result changes an input that has ended.
+// TestUnreadIsRetried: by the second rules a later download by the origin makes an input ready that ended as unread. No other operation does,
+// and no other result changes an input that has ended.
 func TestUnreadIsRetried(t *testing.T) {
 	picture := blob.Sum([]byte("p"))
 	for _, code := range []int{30101, 30105, 30300, 30002, catalog.InputOverQuota, catalog.InputReady} {
@@ -244,7 +244,7 @@ func TestUnreadIsRetried(t *testing.T) {
 		w.expect(fold.Superseded, log.Origin, 3, retried) // the first rules are in force
 		w.expect(fold.OK, log.Origin, 4, &log.Rules{Version: 2})
 		before := w.input("a")
-		for _, site := range []log.Site{2, 3, log.RestoredSites - 1} {
+		for _, site := range []log.Writer{2, 3, log.RestoredSites - 1} {
 			w.expect(fold.Superseded, site, 5, retried)
 		}
 		w.expect(fold.Superseded, log.Origin, 6, &log.InputFetched{Input: dot, Code: 30002, Detail: "404"})
@@ -274,6 +274,23 @@ func TestUnreadIsRetried(t *testing.T) {
 		w.expect(fold.Superseded, log.Origin, 9, retried)
 		w.check()
 	}
+}
+
+// TestUnreadByAnyone: by the rules of names anyone's later download makes an unread input ready, once.
+func TestUnreadByAnyone(t *testing.T) {
+	w := newNamesWorld(t)
+	dot := w.expect(fold.OK, 2, 10, fetch("a", "http://x/1")).Dot
+	w.expect(fold.OK, 2, 11, &log.InputFetched{Input: dot, Code: 30105, Detail: "too large"})
+	ready := func(name string) *log.InputFetched {
+		return &log.InputFetched{Input: dot, Code: catalog.InputReady, Blob: blob.Sum([]byte(name)), ContentType: "image/heic"}
+	}
+	w.expect(fold.Superseded, 3, 12, &log.InputFetched{Input: dot, Code: 30300, Detail: "damaged"})
+	w.expect(fold.OK, 3, 13, ready("p"))
+	w.expect(fold.Superseded, 2, 14, ready("q"))
+	if in := w.input("a"); in.Code != catalog.InputReady || in.Blob != blob.Sum([]byte("p")) {
+		t.Errorf("the input is %+v", in)
+	}
+	w.check()
 }
 
 // TestDelete: a deleted input never comes back, whatever the clocks of later operations are.
@@ -335,30 +352,71 @@ func TestDeleteAll(t *testing.T) {
 	w.check()
 }
 
-// TestDeleteAllIsCheap: DeleteAll writes as much for a thousand inputs as for one.
+// TestDeleteAllIsCheap: DeleteAll writes as much for a thousand inputs as for one, also by names, and also if it spares one.
 func TestDeleteAllIsCheap(t *testing.T) {
-	sizes := map[int]int{}
-	for _, n := range []int{1, 1000} {
-		w := newWorld(t)
-		for range n {
-			w.entry(1, 10, create(""))
+	for name, upto := range map[string]func(n int) []log.Dot{
+		"order of the log": func(int) []log.Dot { return nil },
+		"all names":        func(n int) []log.Dot { return []log.Dot{{Writer: 2, Seq: uint64(n)}, {Writer: 3, Seq: 1}} },
+		"all but one":      func(n int) []log.Dot { return []log.Dot{{Writer: 2, Seq: uint64(n)}} },
+	} {
+		sizes := map[int]int{}
+		for _, n := range []int{2, 1000} {
+			w := newNamesWorld(t)
+			for range n {
+				w.entry(2, 10, create(""))
+			}
+			w.entry(3, 10, create("other"))
+			w.fold(1000)
+			w.entry(1, 11, &log.InputDeleteAll{Upto: upto(n)})
+			f := fold.New(app)
+			tx := kv.NewOverlay(w.store)
+			if err := f.Begin(tx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Apply(&w.entries[len(w.entries)-1]); err != nil {
+				t.Fatal(err)
+			}
+			f.End()
+			sizes[n] = tx.Batch().Len()
+			if err := w.store.Apply(tx.Batch()); err != nil {
+				t.Fatal(err)
+			}
+			w.folded = len(w.entries)
+			if _, err := w.reader().InputByID("other"); (err == nil) != (name == "all but one") {
+				t.Errorf("by %s: the other input: %v", name, err)
+			}
+			w.check()
 		}
-		w.fold(1000)
-		w.entry(1, 11, &log.InputDeleteAll{})
-		f := fold.New(app)
-		tx := kv.NewOverlay(w.store)
-		if err := f.Begin(tx); err != nil {
-			t.Fatal(err)
+		if sizes[2] != sizes[1000] {
+			t.Errorf("by %s, deleting takes %d operations for two inputs and %d for a thousand", name, sizes[2], sizes[1000])
 		}
-		if _, err := f.Apply(&w.entries[n]); err != nil {
-			t.Fatal(err)
-		}
-		f.End()
-		sizes[n] = tx.Batch().Len()
 	}
-	if sizes[1] != sizes[1000] {
-		t.Errorf("deleting takes %d operations for one input and %d for a thousand", sizes[1], sizes[1000])
+}
+
+// TestDeleteAllByNames: a deletion of all spares the inputs that its maker did not see, and deletes those that it saw and that come later.
+func TestDeleteAllByNames(t *testing.T) {
+	w := newNamesWorld(t)
+	body := fetch("a", "http://x/1")
+	body.Hosted = [16]byte{1}
+	w.expect(fold.OK, 2, 10, body)
+	spared := fetch("b", "http://x/1")
+	spared.AllowDuplicate, spared.Hosted = true, [16]byte{2}
+	v := w.expect(fold.OK, 3, 10, spared)
+	w.expect(fold.OK, 2, 11, create("c"))
+	w.expect(fold.OK, 4, 12, &log.InputDeleteAll{Barrier: true, Upto: []log.Dot{{Writer: 2, Seq: 3}, {Writer: 4}}})
+	if in := w.input("b"); !w.out.DeletedAll || len(w.out.Changes) != 1 || w.out.Changes[0].After.ID != "b" || in.Ord != v.Ord {
+		t.Errorf("outcome %+v, the other input has ordinal %d, want %d", w.out, in.Ord, v.Ord)
 	}
+	w.expect(fold.Gone, 2, 9, create("late")) // its maker had seen it
+	w.expect(fold.OK, 2, 9, create("unseen")) // operation 4, which it had not seen; there is no barrier
+	w.expect(fold.Duplicate, 3, 13, fetch("d", "http://x/1"))
+	w.check()
+	w.expect(fold.OK, 2, 10, create("third"))
+	w.expect(fold.OK, 4, 14, &log.InputDeleteAll{Upto: []log.Dot{{Writer: 3, Seq: 9}}})
+	if w.out.DeletedAll || len(w.out.Changes) != 1 || w.out.Changes[0].Before.ID != "b" {
+		t.Errorf("outcome %+v, want one of three deleted", w.out)
+	}
+	w.check()
 }
 
 func TestHorizon(t *testing.T) {
@@ -385,8 +443,8 @@ func TestHorizon(t *testing.T) {
 	} {
 		w.expect(fold.Stale, 2, 24, body)
 	}
-	w.expect(fold.Gone, 2, 24, labels(log.Dot{Site: 7, Seq: 7}, "w", log.True))
-	w.expect(fold.OK, 2, 24, create("offline")) // creates and deletes ignore the horizon
+	w.expect(fold.Gone, 2, 24, labels(log.Dot{Writer: 7, Seq: 7}, "w", log.True))
+	w.expect(fold.OK, 2, 24, create("offline")) // by the first rules, creates ignore the horizon, and deletes do by all
 
 	w.expect(fold.OK, 2, 25, labels(a, "y", log.True))
 	in := w.input("a")
@@ -461,7 +519,7 @@ func TestRefused(t *testing.T) {
 		t.Error("refused operations have no place in the state")
 	}
 	w.app = catalog.Control
-	w.entries, w.folded, w.sites = nil, 0, map[log.Site]uint64{}
+	w.entries, w.folded, w.sites = nil, 0, map[log.Writer]uint64{}
 	for _, body := range []log.Body{create("a"), &log.AppCreate{ID: "x"}, &log.Unknown{Kind: 77}} {
 		w.expect(fold.Refused, 1, 1, body)
 	}
@@ -471,7 +529,7 @@ func TestRefused(t *testing.T) {
 func TestSequence(t *testing.T) {
 	w := newWorld(t)
 	op := func(seq uint64, body log.Body) fold.Verdict {
-		w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: seq}, At: log.HLC(10 * seq), Body: body})
+		w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: seq}, At: log.HLC(10 * seq), Body: body})
 		return w.fold(1)[0]
 	}
 	a := op(1, create("a"))
@@ -486,9 +544,9 @@ func TestSequence(t *testing.T) {
 		t.Errorf("the one that was missing: %+v", v)
 	}
 	// The rules are the same for operations in one run.
-	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 4}, At: 50, Body: create("d")})
-	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 4}, At: 50, Body: create("d")})
-	w.raw(log.Op{Dot: log.Dot{Site: 1, Seq: 6}, At: 50, Body: create("e")})
+	w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: 4}, At: 50, Body: create("d")})
+	w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: 4}, At: 50, Body: create("d")})
+	w.raw(log.Op{Dot: log.Dot{Writer: 1, Seq: 6}, At: 50, Body: create("e")})
 	var codes []fold.Code
 	for _, v := range w.fold(3) {
 		codes = append(codes, v.Code)

@@ -135,10 +135,10 @@ func TestOrderOfRegisters(t *testing.T) {
 		for _, id := range []string{"x", "y", "z"} {
 			before = append(before, p.opOf(1, &log.ConceptCreate{ID: id}))
 		}
-		writes := map[log.Site][]log.Op{}
+		writes := map[log.Writer][]log.Op{}
 		for range rapid.IntRange(1, 30).Draw(t, "writes") {
 			op := p.op(p.register())
-			writes[op.Dot.Site] = append(writes[op.Dot.Site], op)
+			writes[op.Dot.Writer] = append(writes[op.Dot.Writer], op)
 		}
 		a, b := newWorld(t), newWorld(t)
 		for _, w := range []*world{a, b} {
@@ -176,13 +176,13 @@ func (p *programmer) register() log.Body {
 	}
 	name := p.pick("N", "O")
 	return &log.ModelPatch{
-		Model: log.Dot{Site: 1, Seq: 5}, Name: &name, Add: []string{p.concept()}, Remove: []string{p.concept()},
+		Model: log.Dot{Writer: 1, Seq: 5}, Name: &name, Add: []string{p.concept()}, Remove: []string{p.concept()},
 		Config: []log.Setting{{Name: p.pick("s", "t"), JSON: []byte(p.pick("1", "2"))}},
 	}
 }
 
 // interleave merges the sites' operations at random. Each site's operations keep their order.
-func interleave(t *rapid.T, writes map[log.Site][]log.Op) (out []log.Op) {
+func interleave(t *rapid.T, writes map[log.Writer][]log.Op) (out []log.Op) {
 	rest := [][]log.Op{writes[1], writes[2], writes[3]}
 	for {
 		rest = slices.DeleteFunc(slices.Clone(rest), func(ops []log.Op) bool { return len(ops) == 0 })
@@ -230,7 +230,7 @@ func registers(t tb, w *world) map[string]any {
 
 // TestContentDigest: the digest ignores authors, sites, positions and times, and nothing else.
 func TestContentDigest(t *testing.T) {
-	build := func(app catalog.AppID, site log.Site, from log.HLC, edit func(w *world, a log.Dot)) [32]byte {
+	build := func(app catalog.AppID, site log.Writer, from log.HLC, edit func(w *world, a log.Dot)) [32]byte {
 		w := newWorld(t)
 		w.app = app
 		body := create("a")

@@ -108,6 +108,9 @@ func (f *Fold) modelCreate(b *log.ModelCreate) (Verdict, error) {
 	if !orNone(b.ID) || !orNone(b.Version) || !areIDs(b.Concepts) || !areSettings(b.Config) {
 		return refusal("model"), nil
 	}
+	if deleted, err := f.wasDeleted(); deleted || err != nil {
+		return Verdict{Code: Superseded}, err
+	}
 	id := f.idOr(b.ID, "model")
 	other, err := f.w.Model(id)
 	if err == nil {
@@ -231,7 +234,7 @@ func (f *Fold) hasVersion(model log.Dot, id string) (bool, error) {
 func (f *Fold) modelDelete(b *log.ModelDelete) (Verdict, error) {
 	m, err := f.w.ModelByDot(b.Model)
 	if err != nil {
-		return missingVerdict(err)
+		return f.deleteMissing(b.Model, err)
 	}
 	return Verdict{Code: OK, Dot: m.Dot, ID: m.ID}, f.w.DeleteModel(&m)
 }

@@ -67,7 +67,7 @@ func TestConcepts(t *testing.T) {
 		t.Errorf("concepts %v, want %v", got, want)
 	}
 	c, err := w.reader().Concept("first")
-	want := catalog.Concept{Dot: a.Dot, Seq: 2, ID: "first", Name: "first", NameAt: log.Stamp{At: 11, Site: 1}, Created: 11, Updated: 11}
+	want := catalog.Concept{Dot: a.Dot, Seq: 2, ID: "first", Name: "first", NameAt: log.Stamp{At: 11, Writer: 1}, Created: 11, Updated: 11}
 	if diff := cmp.Diff(want, c); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -170,7 +170,7 @@ func TestModels(t *testing.T) {
 	v := w.expect(fold.OK, 1, 10, &log.ModelCreate{
 		ID: "m", Name: "M", Version: "v1", Concepts: []string{"b", "a", "b"}, Config: []log.Setting{closed},
 	})
-	at := log.Stamp{At: 10, Site: 1}
+	at := log.Stamp{At: 10, Writer: 1}
 	want := catalog.Model{
 		Dot: v.Dot, Seq: 1, ID: "m", Name: "M", NameAt: at, Created: 10, Newest: "v1",
 		Config:   []catalog.Setting{{Setting: closed, At: at}},
@@ -218,7 +218,7 @@ func TestModelPatch(t *testing.T) {
 		{22, fold.Duplicate, &log.ModelPatch{Model: m, Add: []string{"e"}, Version: "v2"}},
 		{23, fold.OK, &log.ModelPatch{Model: m, Add: []string{"a"}, Version: "v4"}},
 		{24, fold.Superseded, &log.ModelPatch{Model: m}},
-		{24, fold.Gone, &log.ModelPatch{Model: log.Dot{Site: 5, Seq: 5}, Name: name("x")}},
+		{24, fold.Gone, &log.ModelPatch{Model: log.Dot{Writer: 5, Seq: 5}, Name: name("x")}},
 	}
 	for i, s := range steps {
 		if v := w.do(1, s.at, s.body); v.Code != s.code {
@@ -304,7 +304,7 @@ func TestTraining(t *testing.T) {
 	if got := w.model("m"); got.Newest != "" || len(w.versions(m)) != 0 {
 		t.Errorf("a model without versions: newest %q", got.Newest)
 	}
-	w.expect(fold.Gone, 1, 34, &log.VersionTrain{Model: log.Dot{Site: 9, Seq: 1}})
+	w.expect(fold.Gone, 1, 34, &log.VersionTrain{Model: log.Dot{Writer: 9, Seq: 1}})
 	if v := w.expect(fold.OK, 1, 35, &log.VersionTrain{Model: m}); len(v.ID) != 32 {
 		t.Errorf("a generated version id %q", v.ID)
 	}

@@ -22,13 +22,14 @@ func (d rapidChooser) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, 
 // programmer returns random operations of a few sites on few objects, so that they conflict.
 type programmer struct {
 	chooser
-	sites  map[log.Site]uint64
-	clocks map[log.Site]log.HLC
+	sites  map[log.Writer]uint64
+	clocks map[log.Writer]log.HLC
 	dots   []log.Dot // of all create operations
 	trains []train
 	rules  uint32  // version in force
 	newest log.Dot // newest create without a picture
 	unread log.Dot // input whose download ended as unread; zero: none
+	ops    []log.Op
 }
 
 type train struct {
@@ -38,7 +39,7 @@ type train struct {
 }
 
 func newProgrammer(c chooser) *programmer {
-	return &programmer{chooser: c, sites: map[log.Site]uint64{}, clocks: map[log.Site]log.HLC{}}
+	return &programmer{chooser: c, sites: map[log.Writer]uint64{}, clocks: map[log.Writer]log.HLC{}}
 }
 
 // program returns n operations in the order of a log, by the first rules.
@@ -53,20 +54,38 @@ func programOf(c chooser, n int, rules uint32) []log.Op {
 		ops = append(ops, p.opOf(1, &log.Rules{Version: rules}))
 	}
 	for len(ops) < n {
-		ops = append(ops, p.op(p.body(uint64(len(ops)+1))))
+		ops = append(ops, p.next(p.op(p.body(uint64(len(ops)+1)))))
 	}
 	return ops
 }
 
-// op returns an operation with the body, by one of three sites whose clocks differ.
-func (p *programmer) op(body log.Body) log.Op {
-	return p.opOf(log.Site(1+p.IntN(3)), body)
+// next returns the next operation of the log. By the rules of names it may come later, or again, or never.
+func (p *programmer) next(op log.Op) log.Op {
+	if p.rules < fold.RulesOfNames {
+		return op
+	}
+	p.ops = append(p.ops, op)
+	i := len(p.ops) - 1
+	if p.IntN(4) == 0 {
+		i -= p.IntN(min(len(p.ops), 10))
+	}
+	return p.ops[i]
 }
 
-func (p *programmer) opOf(site log.Site, body log.Body) log.Op {
+// op returns an operation with the body, by one of three sites whose clocks differ, or by a writer that draws its number.
+func (p *programmer) op(body log.Body) log.Op {
+	site := log.Writer(1 + p.IntN(3))
+	if p.rules >= fold.RulesOfNames && p.IntN(2) == 0 {
+		site = log.Drawn + log.Writer(len(p.ops)/16+p.IntN(2))
+		p.clocks[site] = max(p.clocks[site], p.clocks[1])
+	}
+	return p.opOf(site, body)
+}
+
+func (p *programmer) opOf(site log.Writer, body log.Body) log.Op {
 	p.sites[site]++
 	p.clocks[site] += log.HLC(1 + p.IntN(6))
-	dot := log.Dot{Site: site, Seq: p.sites[site]}
+	dot := log.Dot{Writer: site, Seq: p.sites[site]}
 	switch b := body.(type) {
 	case *log.InputCreate:
 		p.dots = append(p.dots, dot)
@@ -76,12 +95,16 @@ func (p *programmer) opOf(site log.Site, body log.Body) log.Op {
 	case *log.ModelCreate, *log.WorkflowCreate:
 		p.dots = append(p.dots, dot)
 	}
-	return log.Op{Dot: dot, At: p.clocks[site], By: "key", Body: body}
+	op := log.Op{Dot: dot, At: p.clocks[site], By: "key", Body: body}
+	if p.rules >= fold.RulesOfNames && p.IntN(8) == 0 {
+		op.At, op.Made = op.At+log.HLC(p.IntN(9)), op.At
+	}
+	return op
 }
 
 func (p *programmer) dot() log.Dot {
 	if len(p.dots) == 0 || p.IntN(20) == 0 {
-		return log.Dot{Site: 9, Seq: 9}
+		return log.Dot{Writer: 9, Seq: 9}
 	}
 	// Prefer young objects, which are rarely deleted.
 	return p.dots[len(p.dots)-1-p.IntN(min(len(p.dots), 8))]
@@ -173,11 +196,21 @@ func (p *programmer) body(seq uint64) log.Body {
 	case n < 77:
 		return &log.InputDelete{Input: p.dot()}
 	case n < 79:
-		return &log.InputDeleteAll{Barrier: p.IntN(2) == 0}
+		return p.deleteAll()
 	case n < 81:
 		return &log.Horizon{At: log.HLC(p.IntN(int(p.clocks[1]) + 1))}
 	}
 	return p.modelBody(seq)
+}
+
+func (p *programmer) deleteAll() *log.InputDeleteAll {
+	b := &log.InputDeleteAll{Barrier: p.IntN(2) == 0}
+	if p.rules >= fold.RulesOfNames && p.IntN(4) > 0 {
+		for range 1 + p.IntN(5) {
+			b.Upto = append(b.Upto, p.dot())
+		}
+	}
+	return b
 }
 
 func (p *programmer) modelBody(seq uint64) log.Body {

@@ -11,6 +11,9 @@ func (f *Fold) workflowCreate(b *log.WorkflowCreate) (Verdict, error) {
 	if !orNone(b.ID) {
 		return refusal("id"), nil
 	}
+	if deleted, err := f.wasDeleted(); deleted || err != nil {
+		return Verdict{Code: Superseded}, err
+	}
 	id := f.idOr(b.ID, "workflow")
 	other, err := f.w.Workflow(id)
 	if err == nil {
@@ -27,7 +30,7 @@ func (f *Fold) workflowCreate(b *log.WorkflowCreate) (Verdict, error) {
 func (f *Fold) workflowDelete(b *log.WorkflowDelete) (Verdict, error) {
 	w, err := f.w.WorkflowByDot(b.Workflow)
 	if err != nil {
-		return missingVerdict(err)
+		return f.deleteMissing(b.Workflow, err)
 	}
 	f.w.DeleteWorkflow(&w)
 	return Verdict{Code: OK, Dot: w.Dot, ID: w.ID}, nil

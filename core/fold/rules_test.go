@@ -16,7 +16,7 @@ import (
 func TestRules(t *testing.T) {
 	const known = fold.First + 2
 	entry := func(seq uint64, body log.Body) log.Entry {
-		return log.Entry{Seq: seq, Op: log.Op{Dot: log.Dot{Site: log.Origin, Seq: seq}, At: log.HLC(seq) << 16, Body: body}}
+		return log.Entry{Seq: seq, Op: log.Op{Dot: log.Dot{Writer: log.Origin, Seq: seq}, At: log.HLC(seq) << 16, Body: body}}
 	}
 	entries := []log.Entry{
 		entry(1, create("a")), entry(2, &log.Rules{Version: known}), entry(3, &log.Rules{Version: known - 1}), entry(4, create("b")),

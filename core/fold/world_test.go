@@ -26,22 +26,22 @@ type world struct {
 	app     catalog.AppID
 	store   kv.Store
 	entries []log.Entry
-	sites   map[log.Site]uint64
+	sites   map[log.Writer]uint64
 	folded  int
 	out     fold.Outcome // of the last run
 }
 
 func newWorld(t tb) *world {
-	return &world{tb: t, app: app, store: memkv.New(), sites: map[log.Site]uint64{}}
+	return &world{tb: t, app: app, store: memkv.New(), sites: map[log.Writer]uint64{}}
 }
 
 func (w *world) reader() catalog.Reader { return catalog.Read(w.store, w.app) }
 
 // entry appends an operation of a site to the log. It is encoded and decoded, as in a real log.
-func (w *world) entry(site log.Site, at log.HLC, body log.Body) log.Dot {
+func (w *world) entry(site log.Writer, at log.HLC, body log.Body) log.Dot {
 	w.Helper()
 	w.sites[site]++
-	return w.raw(log.Op{Dot: log.Dot{Site: site, Seq: w.sites[site]}, At: at, By: "key", Body: body})
+	return w.raw(log.Op{Dot: log.Dot{Writer: site, Seq: w.sites[site]}, At: at, By: "key", Body: body})
 }
 
 func (w *world) raw(op log.Op) log.Dot {
@@ -81,14 +81,14 @@ func (w *world) fold(n int) (verdicts []fold.Verdict) {
 }
 
 // do appends one operation, folds it and returns its verdict.
-func (w *world) do(site log.Site, at log.HLC, body log.Body) fold.Verdict {
+func (w *world) do(site log.Writer, at log.HLC, body log.Body) fold.Verdict {
 	w.Helper()
 	w.entry(site, at, body)
 	return w.fold(1)[0]
 }
 
 // expect is do, and fails the test unless the verdict has the code.
-func (w *world) expect(code fold.Code, site log.Site, at log.HLC, body log.Body) fold.Verdict {
+func (w *world) expect(code fold.Code, site log.Writer, at log.HLC, body log.Body) fold.Verdict {
 	w.Helper()
 	v := w.do(site, at, body)
 	if v.Code != code {

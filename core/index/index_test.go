@@ -402,7 +402,7 @@ func TestOrdinalsOfOtherInputs(t *testing.T) {
 				for _, ord := range ords {
 					in := w.Input()
 					in.Code, in.Blob = catalog.InputReady, blob.Sum(fmt.Append(nil, "another picture", ord))
-					tx.InsertAt(ord, in, w.RandomDerived()).Dot.Site = 2
+					tx.InsertAt(ord, in, w.RandomDerived()).Dot.Writer = 2
 				}
 			}
 			if name == "at once" {

@@ -118,7 +118,7 @@ func TestEachInputIsHandedOutOnceInItsOrder(t *testing.T) {
 		t.Errorf("Take(2) = %q, want ab", ids)
 	}
 	// Entry 1 of the log puts the rules in force.
-	if want := (ingest.Task{Base: base, Dot: log.Dot{Site: log.Origin, Seq: 2}, URL: "http://x/a", Crop: raster.Crop{Right: 0.5, Bottom: 1}}); first[0] != want {
+	if want := (ingest.Task{Base: base, Dot: log.Dot{Writer: log.Origin, Seq: 2}, URL: "http://x/a", Crop: raster.Crop{Right: 0.5, Bottom: 1}}); first[0] != want {
 		t.Errorf("a task is %+v, want %+v", first[0], want)
 	}
 	if _, ids = s.take(0); ids != "" {

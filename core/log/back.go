@@ -14,7 +14,7 @@ import (
 // can name it. found is false if the log was trimmed beyond the operation, or yield ended the search.
 func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	var e field.Encoder
-	e.Uint(1, uint64(dot.Site))
+	e.Uint(1, uint64(dot.Writer))
 	e.Uint(2, dot.Seq)
 	name := e.Bytes(nil)[1:] // without the version that begins a whole message
 	err = l.back(func(data []byte) bool { return bytes.Contains(data, name) }, func(e Entry) bool {
@@ -40,19 +40,28 @@ func (l *Store) MadeInput(id string) (entry Entry, found bool, err error) {
 	return entry, found, err
 }
 
-// maxBare is an upper limit of the bytes of an operation that deletes one input or all inputs.
+// maxBare is an upper limit of the bytes of an operation that deletes one input.
 const maxBare = 96
 
 // Deletions yields the entries after entry after that delete the input dot, or all inputs, newest first, until yield returns false. dot is
 // the operation that made the input.
 func (l *Store) Deletions(dot Dot, after uint64, yield func(Entry) bool) error {
-	return l.back(func(data []byte) bool { return len(data) <= maxBare }, func(e Entry) bool {
+	var e field.Encoder
+	e.Open(int(kindInputDeleteAll))
+	all := e.Bytes(nil)
+	all = all[1 : len(all)-1] // without version and length
+	return l.back(func(data []byte) bool { return len(data) <= maxBare || bytes.Contains(data, all) }, func(e Entry) bool {
 		if e.Seq <= after {
 			return false
 		}
-		one, _ := e.Op.Body.(*InputDelete)
-		_, all := e.Op.Body.(*InputDeleteAll)
-		return !all && (one == nil || one.Input != dot) || yield(e)
+		deletes := false
+		switch b := e.Op.Body.(type) {
+		case *InputDelete:
+			deletes = b.Input == dot
+		case *InputDeleteAll:
+			deletes = b.Upto == nil || b.Covers(dot)
+		}
+		return !deletes || yield(e)
 	})
 }
 

@@ -22,7 +22,7 @@ func TestAbout(t *testing.T) {
 		var ops []log.Op
 		var dots []log.Dot
 		for i := range uint64(5 + random.IntN(400)) {
-			op := log.Op{Dot: log.Dot{Site: log.Site(1 + random.IntN(300)), Seq: i + 1}, At: log.HLC(i), Body: &log.InputCreate{ID: "in"}}
+			op := log.Op{Dot: log.Dot{Writer: log.Writer(1 + random.IntN(300)), Seq: i + 1}, At: log.HLC(i), Body: &log.InputCreate{ID: "in"}}
 			if len(dots) > 0 && random.IntN(3) > 0 {
 				op.Body = &log.InputLabels{Input: dots[random.IntN(len(dots))], Labels: []log.Label{{Concept: "c", Value: log.True}}}
 			} else {
@@ -79,7 +79,7 @@ func TestDeletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dot := func(seq uint64) log.Dot { return log.Dot{Site: 1, Seq: seq} }
+	dot := func(seq uint64) log.Dot { return log.Dot{Writer: 1, Seq: seq} }
 	var ops []log.Op
 	for i, body := range []log.Body{
 		&log.InputCreate{ID: "in"},                             // 1

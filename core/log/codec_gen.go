@@ -464,7 +464,7 @@ func putConceptName(e *field.Encoder, x *ConceptName) {
 }
 
 func putDot(e *field.Encoder, x *Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -534,6 +534,11 @@ func putInputDelete(e *field.Encoder, x *InputDelete) {
 
 func putInputDeleteAll(e *field.Encoder, x *InputDeleteAll) {
 	e.Bool(1, x.Barrier)
+	for i := range x.Upto {
+		at := e.Open(2)
+		putDot(e, &x.Upto[i])
+		e.Close(at)
+	}
 }
 
 func putInputFetched(e *field.Encoder, x *InputFetched) {
@@ -682,10 +687,11 @@ func putNetworkSwitch(e *field.Encoder, x *NetworkSwitch) {
 }
 
 func putOp(e *field.Encoder, x *Op) {
-	e.Uint(1, uint64(x.Dot.Site))
+	e.Uint(1, uint64(x.Dot.Writer))
 	e.Uint(2, x.Dot.Seq)
 	e.Fixed64(3, uint64(x.At))
 	e.Text(4, x.By)
+	e.Fixed64(5, uint64(x.Made))
 	putBody(e, x)
 	e.Append(x.Extra.Op)
 }
@@ -767,7 +773,7 @@ func putSitesSkip(e *field.Encoder, x *SitesSkip) {
 
 func putStamp(e *field.Encoder, x *Stamp) {
 	e.Fixed64(1, uint64(x.At))
-	e.Uint(2, uint64(x.Site))
+	e.Uint(2, uint64(x.Writer))
 }
 
 func putTokenKeys(e *field.Encoder, x *TokenKeys) {
@@ -951,9 +957,14 @@ func getDot(d *field.Decoder, x *Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = Site(d.Uint32())
+			x.Writer = Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -1088,6 +1099,11 @@ func getInputDeleteAll(d *field.Decoder, x *InputDeleteAll) {
 		switch d.Number {
 		case 1:
 			x.Barrier = d.Bool()
+		case 2:
+			x.Upto = append(x.Upto, Dot{})
+			at := d.Open()
+			getDot(d, &x.Upto[len(x.Upto)-1])
+			d.Close(at)
 		default:
 			d.Keep()
 		}
@@ -1346,13 +1362,20 @@ func getOp(d *field.Decoder, x *Op) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Dot.Site = Site(d.Uint32())
+			x.Dot.Writer = Writer(d.Uint())
 		case 2:
-			x.Dot.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Dot.Seq = n
 		case 3:
 			x.At = HLC(d.Fixed64())
 		case 4:
 			x.By = d.Text()
+		case 5:
+			x.Made = HLC(d.Fixed64())
 		default:
 			getBody(d, x)
 		}
@@ -1486,7 +1509,7 @@ func getSiteLease(d *field.Decoder, x *SiteLease) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = Site(d.Uint32())
+			x.Site = Writer(d.Uint())
 		case 2:
 			x.App = d.Text()
 		case 3:
@@ -1509,7 +1532,7 @@ func getSitesSkip(d *field.Decoder, x *SitesSkip) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.To = Site(d.Uint32())
+			x.To = Writer(d.Uint())
 		default:
 			d.Keep()
 		}
@@ -1522,7 +1545,7 @@ func getStamp(d *field.Decoder, x *Stamp) {
 		case 1:
 			x.At = HLC(d.Fixed64())
 		case 2:
-			x.Site = Site(d.Uint32())
+			x.Writer = Writer(d.Uint())
 		}
 	}
 }

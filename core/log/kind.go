@@ -5,3 +5,13 @@ package log
 type Kind uint32
 
 func (u *Unknown) kind() Kind { return u.Kind }
+
+// Deletes reports whether a body only deletes.
+func Deletes(body Body) bool {
+	switch body.(type) {
+	case *InputDelete, *InputDeleteAll, *ModelDelete, *ModelDeleteAll, *VersionDelete, *WorkflowDelete, *ConceptDelete, *KeyDelete, *AppDelete,
+		*TokensRevoke, *EdgeRevoke:
+		return true
+	}
+	return false
+}

@@ -1,29 +1,83 @@
 package log
 
 import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Site identifies a writer: an origin node, an edge, or a browser's profile. The origin leases the number.
-type Site uint32
+// Writer identifies who makes operations: an origin, an edge, or a browser's profile. Numbers below 1<<32 are sites, which an origin leases.
+type Writer uint64
 
 // The sites of an origin, a server that has its own log. Leased sites are between them.
 const (
-	Origin        Site = 1       // in the life that created the log
-	RestoredSites Site = 1 << 31 // the first one that it may use in a later life
+	Origin        Writer = 1       // in the life that created the log
+	RestoredSites Writer = 1 << 31 // the first one that it may use in a later life
 )
 
-// IsOrigin reports whether an origin writes as s, in any of its lives.
-func (s Site) IsOrigin() bool { return s == Origin || s >= RestoredSites }
+// Drawn is the first number of a writer that draws its number, uses it for one opening of a store, and never again. Lower numbers are
+// those of sites, which continue.
+const Drawn Writer = 1 << 32
 
-// Dot names an operation permanently: the site that issued it, and its sequence number among that site's operations, which count from 1
-// without gaps. The dot also names the thing that the operation creates. A later thing with the same ID has another dot.
+// IsSite reports whether w is a site.
+func (w Writer) IsSite() bool { return w < Drawn }
+
+// IsOrigin reports whether w is a site of an origin, in any of its lives.
+func (w Writer) IsOrigin() bool { return w == Origin || w >= RestoredSites && w.IsSite() }
+
+// String returns the writer as users see it: a site in decimal, any other writer in 16 hexadecimal digits.
+func (w Writer) String() string {
+	if w.IsSite() {
+		return strconv.FormatUint(uint64(w), 10)
+	}
+	return fmt.Sprintf("%016x", uint64(w))
+}
+
+// ParseWriter reads what [Writer.String] returns.
+func ParseWriter(s string) (Writer, bool) {
+	base := 10
+	if len(s) == 16 {
+		base = 16
+	}
+	n, err := strconv.ParseUint(s, base, 64)
+	w := Writer(n)
+	return w, err == nil && w.String() == s
+}
+
+// Dot names an operation permanently: its writer, and its sequence number among the writer's operations, which count from 1 and have 32
+// bits. The dot also names the thing that the operation creates. A later thing with the same ID has another dot.
 type Dot struct {
-	Site Site   `wire:"1"`
-	Seq  uint64 `wire:"2"`
+	Writer Writer `wire:"1"`
+	Seq    uint64 `wire:"2,max=MaxSeq"`
+}
+
+// MaxSeq is the greatest sequence number. A writer that has given it is followed by another one.
+const MaxSeq = math.MaxUint32
+
+// AppendKey appends the dot to a key, in 12 bytes: the lower half of the writer, its upper half, and the sequence number. So the dots of a
+// writer follow each other, and those of a site have the bytes of version 0.1.0, which stored the site and a number of 8 bytes.
+func (d Dot) AppendKey(k []byte) []byte {
+	return binary.BigEndian.AppendUint32(d.Writer.AppendKey(k), uint32(d.Seq))
+}
+
+// AppendKey appends the first 8 bytes of the keys of the writer's dots.
+func (w Writer) AppendKey(k []byte) []byte {
+	k = binary.BigEndian.AppendUint32(k, uint32(w))
+	return binary.BigEndian.AppendUint32(k, uint32(w>>32))
+}
+
+// KeyDot reads the dot in the last 12 bytes of a key or value, which has at least these.
+func KeyDot(k []byte) Dot {
+	k = k[len(k)-12:]
+	w := uint64(binary.BigEndian.Uint32(k)) | uint64(binary.BigEndian.Uint32(k[4:]))<<32
+	return Dot{Writer: Writer(w), Seq: uint64(binary.BigEndian.Uint32(k[8:]))}
 }
 
 // HLC is a hybrid logical clock: milliseconds since 1970 in the upper 48 bits, and a counter in the lower 16.
@@ -32,21 +86,31 @@ type HLC uint64
 // Time returns the wall time of h, in UTC and whole milliseconds.
 func (h HLC) Time() time.Time { return time.UnixMilli(int64(h >> 16)).UTC() }
 
-// Stamp orders the writes of one last-writer-wins register: by clock, then by site.
+// Stamp orders the writes of one last-writer-wins register: by clock, then by writer.
 //
 //field:fields put get
 type Stamp struct {
-	At   HLC  `wire:"1,fixed"`
-	Site Site `wire:"2"`
+	At     HLC    `wire:"1,fixed"`
+	Writer Writer `wire:"2"`
 }
 
 // Less reports whether s is older than o.
-func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site < o.Site }
+func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Writer < o.Writer }
 
 // Stamp returns the stamp of the fields that the operation writes.
-func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Site: o.Dot.Site} }
+func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Writer: o.Dot.Writer} }
 
-// Op is one operation: a single write by one site.
+// MadeAt returns the clock that the operation's maker gave it. Together with the dot it identifies the operation.
+func (o *Op) MadeAt() HLC { return cmp.Or(o.Made, o.At) }
+
+// SetAt sets At. The operation keeps the clock that its maker gave it.
+func (o *Op) SetAt(at HLC) {
+	if o.At, o.Made = at, o.MadeAt(); o.Made == at {
+		o.Made = 0
+	}
+}
+
+// Op is one operation: a single write by one writer.
 //
 //field:message
 //field:others Body
@@ -56,6 +120,7 @@ type Op struct {
 	By    string `wire:"4"` // ID of the key or account that requested it; empty for our own
 	Body  Body
 	Extra Extra `wire:"+0"`
+	Made  HLC   `wire:"5,fixed"` // clock that its maker gave it, if the origin has set At to another one; 0: At
 }
 
 // Extra is the fields in an operation that later versions added, in the protobuf wire format. They are stored and sent unchanged.
@@ -121,7 +186,7 @@ type (
 		Geo            *Point      `wire:"11"`
 		ReadEXIF       bool        `wire:"12"` // the site that downloads the picture sets the place that its file has, with InputGeo
 	}
-	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. An origin that can read a
+	// InputFetched ends the download of an input's picture: status 30000 with Blob, or an error's code with Detail. A program that can read a
 	// file which an earlier version could not makes the input ready with it.
 	//
 	//field:kind 17
@@ -159,11 +224,13 @@ type (
 	InputDelete struct {
 		Input Dot `wire:"1"`
 	}
-	// InputDeleteAll deletes every input that was created before it.
+	// InputDeleteAll deletes the inputs that Upto covers, also those that come after it. Without Upto it deletes every input that was created
+	// before it, as in logs of earlier rules; then Barrier also keeps out inputs with an older clock.
 	//
 	//field:kind 22
 	InputDeleteAll struct {
-		Barrier bool `wire:"1"`
+		Barrier bool  `wire:"1"`
+		Upto    []Dot `wire:"2"` // for each writer the newest input that its maker saw; a dot with sequence number 0 covers none
 	}
 	// OutputsPatch edits the stored predictions of an input.
 	//
@@ -173,6 +240,11 @@ type (
 		Edits []OutputEdit `wire:"2"`
 	}
 )
+
+// Covers reports whether the operation deletes the input dot by its name.
+func (b *InputDeleteAll) Covers(dot Dot) bool {
+	return slices.ContainsFunc(b.Upto, func(d Dot) bool { return d.Writer == dot.Writer && dot.Seq <= d.Seq })
+}
 
 // MetaWrite is a write to one path of a metadata document.
 type MetaWrite struct {
@@ -248,7 +320,7 @@ type (
 	ModelDelete struct {
 		Model Dot `wire:"1"`
 	}
-	// ModelDeleteAll deletes every model that was created before it.
+	// ModelDeleteAll deletes every model that was created before it, in logs of earlier programs.
 	//
 	//field:kind 37
 	ModelDeleteAll struct{}
@@ -331,7 +403,7 @@ type (
 		Base     [32]byte           `wire:"1"` // see predict.Set.Base
 		Versions []RetrainedVersion `wire:"2"`
 	}
-	// Horizon sets the clock below which field writes are refused after this entry.
+	// Horizon sets the clock below which writes are refused after this entry. By earlier rules it is the limit of writes of fields only.
 	//
 	//field:kind 51
 	Horizon struct {
@@ -455,7 +527,7 @@ type (
 	//
 	//field:kind 74
 	SiteLease struct {
-		Site   Site     `wire:"1"`       // 0: the next free site
+		Site   Writer   `wire:"1"`       // 0: the next free site
 		App    string   `wire:"2"`       // set with a new site, like the next two
 		Holder string   `wire:"3"`       // key, account or client that requested it
 		Secret [32]byte `wire:"4"`       // SHA-256 of the text that identifies the site's holder
@@ -467,7 +539,7 @@ type (
 	//
 	//field:kind 75
 	SitesSkip struct {
-		To Site `wire:"1"`
+		To Writer `wire:"1"`
 	}
 	// TokenKeys lists the keys that sign access tokens, and replaces the previous list. Replicas verify tokens with them.
 	//

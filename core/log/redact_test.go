@@ -107,7 +107,7 @@ func TestRedact(t *testing.T) {
 func TestRedactFails(t *testing.T) {
 	store := &faulty{Store: memkv.New()}
 	l := openStore(t, store, settings)
-	logtest.Add(t, l, []log.Op{{Dot: log.Dot{Site: 1, Seq: 1}, Body: &log.AppCreate{Name: secret}}})
+	logtest.Add(t, l, []log.Op{{Dot: log.Dot{Writer: 1, Seq: 1}, Body: &log.AppCreate{Name: secret}}})
 	logtest.Add(t, l, logtest.Ops(1, 2, 2))
 	before, err := l.Chain(3)
 	if err != nil {

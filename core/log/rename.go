@@ -5,6 +5,26 @@ func Rename(body Body, to func(Dot) Dot) {
 	for _, d := range bodyDots(body) {
 		*d = to(*d)
 	}
+	if b, ok := body.(*InputDeleteAll); ok {
+		b.rename(to)
+	}
+}
+
+// rename replaces dots of Upto whose inputs have new names. The inputs before those keep their names, and are covered as before.
+func (b *InputDeleteAll) rename(to func(Dot) Dot) {
+	var upto []Dot
+	for _, d := range b.Upto {
+		now := to(d)
+		if now.Writer == d.Writer {
+			upto = append(upto, d)
+			continue
+		}
+		if now.Writer != 0 && d.Seq > now.Seq {
+			upto = append(upto, Dot{d.Writer, d.Seq - now.Seq})
+		}
+		upto = append(upto, now)
+	}
+	b.Upto = upto
 }
 
 // bodyDots returns the dots in a body.

@@ -95,7 +95,7 @@ func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life
 }
 
 // SiteSeq returns the sequence number of the last appended operation of a site, 0 for none. It may not survive a crash yet.
-func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
+func (p *Partition) SiteSeq(site log.Writer) (uint64, error) {
 	if site == p.Site() {
 		defer p.locks.take(appending).unlock()
 		if site == p.o.Site {
@@ -108,7 +108,7 @@ func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
 
 // siteProgress returns the last appended operation of a site. If this process has not appended one, the state has it, since [Open] has
 // folded the whole log.
-func (p *Partition) siteProgress(site log.Site) (siteProgress, error) {
+func (p *Partition) siteProgress(site log.Writer) (siteProgress, error) {
 	lock := p.locks.take(hearing)
 	h, ok := p.remoteSites[site]
 	lock.unlock()
@@ -125,15 +125,15 @@ func (p *Partition) contiguous(ops []log.Op) error {
 		return ErrReplica
 	}
 	first := ops[0].Dot
-	if first.Site == 0 || first.Site == log.Origin || first.Site == p.Site() || first.Seq == 0 || p.o.App == catalog.Control {
-		return fmt.Errorf("site %d, operation %d: %w", first.Site, first.Seq, ErrForged)
+	if first.Writer == 0 || first.Writer == log.Origin || first.Writer == p.Site() || first.Seq == 0 || p.o.App == catalog.Control {
+		return fmt.Errorf("writer %v, operation %d: %w", first.Writer, first.Seq, ErrForged)
 	}
 	for i := range ops {
 		switch dot := ops[i].Dot; {
-		case dot.Site != first.Site:
-			return fmt.Errorf("operation of site %d among those of site %d: %w", dot.Site, first.Site, ErrForged)
+		case dot.Writer != first.Writer:
+			return fmt.Errorf("operation of writer %v among those of writer %v: %w", dot.Writer, first.Writer, ErrForged)
 		case dot.Seq != first.Seq+uint64(i):
-			return fmt.Errorf("site %d, operation %d after %d: %w", dot.Site, dot.Seq, ops[max(i, 1)-1].Dot.Seq, ErrSequence)
+			return fmt.Errorf("writer %v, operation %d after %d: %w", dot.Writer, dot.Seq, ops[max(i, 1)-1].Dot.Seq, ErrSequence)
 		}
 	}
 	return nil
@@ -154,13 +154,13 @@ func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)
 	if err := p.whyClosed(); err != nil {
 		return a, err
 	}
-	site, from := ops[0].Dot.Site, ops[0].Dot.Seq
+	site, from := ops[0].Dot.Writer, ops[0].Dot.Seq
 	had, err := p.siteProgress(site)
 	if err != nil {
 		return a, err
 	}
 	if from > had.seq+1 {
-		return a, fmt.Errorf("site %d, operation %d after %d: %w", site, from, had.seq, ErrSequence)
+		return a, fmt.Errorf("writer %v, operation %d after %d: %w", site, from, had.seq, ErrSequence)
 	}
 	born, err := p.follow(ops, lives, had.seq)
 	if err != nil {
@@ -219,14 +219,14 @@ func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life,
 	if len(lives) == 0 {
 		return nil, nil
 	}
-	site, last := ops[0].Dot.Site, ops[len(ops)-1].Dot.Seq
+	site, last := ops[0].Dot.Writer, ops[len(ops)-1].Dot.Seq
 	known := Life{}
 	if had > 0 {
 		if known, err = p.lifeAt(site, min(had, last)); err != nil {
 			return nil, err
 		}
 		if theirs := lifeOf(lives, min(had, last)); theirs != 0 && known.ID != 0 && theirs != known.ID {
-			return nil, fmt.Errorf("site %d, operation %d: %w", site, min(had, last), ErrLife)
+			return nil, fmt.Errorf("writer %v, operation %d: %w", site, min(had, last), ErrLife)
 		}
 	}
 	for seq, at := had+1, known.ID; seq <= last; seq++ {
@@ -237,10 +237,10 @@ func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life,
 	return born, nil
 }
 
-// roomy returns the operations before the first one that does not free space.
+// roomy returns the operations before the first one that does not free space. A refused deletion frees none.
 func roomy(ops []log.Op) []log.Op {
 	for i := range ops {
-		if !deletes([]log.Body{ops[i].Body}) {
+		if !log.Deletes(ops[i].Body) || Admit(&ops[i]) != "" {
 			return ops[:i]
 		}
 	}
@@ -258,8 +258,8 @@ func (p *Partition) vet(ops []log.Op, had siteProgress, again bool) ([]log.Op, e
 	at := had.at
 	for i := range ops {
 		op := ops[i]
-		if op.At = p.clock.Accept(op.At); op.At <= at {
-			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
+		if op.SetAt(p.clock.Accept(op.At)); op.At <= at {
+			op.SetAt(p.clock.Next()) // the site's clock went back, or was set to ours a moment ago
 		}
 		at = op.At
 		why := rule(&op)

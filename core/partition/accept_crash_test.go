@@ -30,22 +30,22 @@ func TestConvergeAccept(t *testing.T) {
 
 // outboxes has the operations that the edges of a run send, by site, and the number of accepted ones.
 type outboxes struct {
-	ops map[log.Site][]log.Op
+	ops map[log.Writer][]log.Op
 
 	calls counter // answered calls
 
 	mu       sync.Mutex
-	accepted map[log.Site]uint64
+	accepted map[log.Writer]uint64
 }
 
 func newOutboxes(seed uint64) *outboxes {
-	o := &outboxes{ops: map[log.Site][]log.Op{}, accepted: map[log.Site]uint64{}}
-	for s := range log.Site(2) {
+	o := &outboxes{ops: map[log.Writer][]log.Op{}, accepted: map[log.Writer]uint64{}}
+	for s := range log.Writer(2) {
 		rng := rand.New(rand.NewPCG(seed, uint64(100+s)))
 		site := edge + s
 		var bodies []log.Body
 		for len(bodies) < 400 {
-			inputs := []log.Dot{{Site: site, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
+			inputs := []log.Dot{{Writer: site, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
 			more, _ := draw(rng, fmt.Sprint(site, "-", len(bodies)), inputs)
 			bodies = append(bodies, more...)
 		}
@@ -55,7 +55,7 @@ func newOutboxes(seed uint64) *outboxes {
 }
 
 // now returns the sequence of the last accepted operation of each site.
-func (o *outboxes) now() map[log.Site]uint64 {
+func (o *outboxes) now() map[log.Writer]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.accepted)
@@ -73,7 +73,7 @@ func records(ops []log.Op) func(*kv.Batch) {
 }
 
 // send sends one site's operations in parts, some of them repeatedly, until stop is closed.
-func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Site, rng *rand.Rand, stop chan struct{}) {
+func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Writer, rng *rand.Rand, stop chan struct{}) {
 	defer o.calls.add(0)
 	ops := o.ops[site]
 	for {
@@ -122,7 +122,7 @@ func acceptRun(t *testing.T, seed uint64) {
 	type clone struct {
 		fs       pebbletest.Disk
 		acked    []ack
-		accepted map[log.Site]uint64
+		accepted map[log.Writer]uint64
 	}
 	var clones []clone
 	for len(clones) < clonesPerRun {
@@ -156,15 +156,15 @@ func acceptRun(t *testing.T, seed uint64) {
 }
 
 // check compares the state after a crash with the operations that were accepted before it.
-func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.Site]uint64) {
+func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.Writer]uint64) {
 	t.Helper()
-	next := map[log.Site]uint64{}
+	next := map[log.Writer]uint64{}
 	for _, e := range entries(t, p) {
 		dot := e.Op.Dot
-		if next[dot.Site]++; dot.Seq != next[dot.Site] {
-			t.Fatalf("entry %d is %v, want operation %d of the site", e.Seq, dot, next[dot.Site])
+		if next[dot.Writer]++; dot.Seq != next[dot.Writer] {
+			t.Fatalf("entry %d is %v, want operation %d of the site", e.Seq, dot, next[dot.Writer])
 		}
-		if ops, ok := o.ops[dot.Site]; ok && fmt.Sprintf("%T", e.Op.Body) != fmt.Sprintf("%T", ops[dot.Seq-1].Body) {
+		if ops, ok := o.ops[dot.Writer]; ok && fmt.Sprintf("%T", e.Op.Body) != fmt.Sprintf("%T", ops[dot.Seq-1].Body) {
 			t.Fatalf("entry %d is a %T, and a %T was sent", e.Seq, e.Op.Body, ops[dot.Seq-1].Body)
 		}
 	}

@@ -28,13 +28,13 @@ func TestAcceptAnything(t *testing.T) {
 			ops := make([]log.Op, n)
 			for i := range ops {
 				ops[i] = logtest.Op(rt)
-				ops[i].Dot = log.Dot{Site: edge, Seq: from + uint64(i)}
+				ops[i].Dot = log.Dot{Writer: edge, Seq: from + uint64(i)}
 			}
 			accept(t, p, ops)
 			from += uint64(n)
 		}
 		for _, e := range entries(t, p) {
-			if e.Op.Dot.Site == edge && !writable[fmt.Sprintf("%T", e.Op.Body)] {
+			if e.Op.Dot.Writer == edge && !writable[fmt.Sprintf("%T", e.Op.Body)] {
 				rt.Fatalf("%T is in the log", e.Op.Body)
 			}
 		}
@@ -77,9 +77,9 @@ func checkFold(t testing.TB, p *partition.Partition, store kv.Store) {
 // FuzzAccept sends operations that are decoded from random bytes.
 func FuzzAccept(f *testing.F) {
 	for _, body := range logtest.Bodies() {
-		f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1 << 16, By: "key", Body: body}))
+		f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Writer: edge, Seq: 1}, At: 1 << 16, By: "key", Body: body}))
 	}
-	f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Site: edge, Seq: 1}, Body: create("a")}))
+	f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Writer: edge, Seq: 1}, Body: create("a")}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		op, err := log.Decode(data)
 		if err != nil {
@@ -110,12 +110,12 @@ func FuzzAccept(f *testing.F) {
 func TestAcceptLaws(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var all []log.Op // in the order of their first arrival
-		count := map[log.Site]uint64{}
+		count := map[log.Writer]uint64{}
 		for range rapid.IntRange(1, 30).Draw(rt, "operations") {
-			site := edge + log.Site(rapid.IntRange(0, 1).Draw(rt, "site"))
+			site := edge + log.Writer(rapid.IntRange(0, 1).Draw(rt, "site"))
 			count[site]++
 			op := logtest.Op(rt)
-			op.Dot = log.Dot{Site: site, Seq: count[site]}
+			op.Dot = log.Dot{Writer: site, Seq: count[site]}
 			op.At = now() - 1<<30 + log.HLC(len(all))<<20 + log.HLC(rapid.IntRange(0, 1<<20-1).Draw(rt, "clock"))
 			all = append(all, op)
 		}
@@ -131,11 +131,11 @@ func TestAcceptLaws(t *testing.T) {
 
 		store := memkv.New()
 		q := open(t, store)
-		bySite := map[log.Site][]log.Op{}
+		bySite := map[log.Writer][]log.Op{}
 		for i := 0; i < len(all); {
-			site := all[i].Dot.Site
+			site := all[i].Dot.Writer
 			n := 0
-			for more := rapid.IntRange(1, 6).Draw(rt, "part"); n < more && i+n < len(all) && all[i+n].Dot.Site == site; n++ {
+			for more := rapid.IntRange(1, 6).Draw(rt, "part"); n < more && i+n < len(all) && all[i+n].Dot.Writer == site; n++ {
 				bySite[site] = append(bySite[site], all[i+n])
 			}
 			resent := rapid.IntRange(0, len(bySite[site])-n).Draw(rt, "again")

@@ -22,17 +22,17 @@ import (
 )
 
 // edge is the site that sends operations in these tests.
-const edge log.Site = 7
+const edge log.Writer = 7
 
 // now returns the time of the origin's clock in these tests.
 func now() log.HLC { return log.HLC(clock().UnixMilli()) << 16 }
 
 // siteOps returns operations of a site with consecutive sequence numbers and clocks, starting at from.
-func siteOps(site log.Site, from uint64, bodies ...log.Body) []log.Op {
+func siteOps(site log.Writer, from uint64, bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
 		seq := from + uint64(i)
-		ops[i] = log.Op{Dot: log.Dot{Site: site, Seq: seq}, At: now() - 1<<24 + log.HLC(seq), By: "key", Body: body}
+		ops[i] = log.Op{Dot: log.Dot{Writer: site, Seq: seq}, At: now() - 1<<24 + log.HLC(seq), By: "key", Body: body}
 	}
 	return ops
 }
@@ -49,7 +49,7 @@ func accept(t testing.TB, p *partition.Partition, ops []log.Op) []fold.Verdict {
 	return v
 }
 
-func siteSeq(t testing.TB, p *partition.Partition, site log.Site) uint64 {
+func siteSeq(t testing.TB, p *partition.Partition, site log.Writer) uint64 {
 	t.Helper()
 	seq, err := p.SiteSeq(site)
 	if err != nil {
@@ -76,10 +76,10 @@ func TestAccept(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
 	submit(t, p, create("ours"))
-	a := log.Dot{Site: edge, Seq: 1}
+	a := log.Dot{Writer: edge, Seq: 1}
 	ops := siteOps(edge, 1,
 		create("a"), create("ours"), &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "cat", Value: log.True}}},
-		&log.InputDelete{Input: log.Dot{Site: edge, Seq: 99}}, create("b"))
+		&log.InputDelete{Input: log.Dot{Writer: edge, Seq: 99}}, create("b"))
 	v := accept(t, p, ops[:3])
 	if v[0].Code != fold.OK || v[0].Dot != a || v[1].Code != fold.Duplicate || v[2].Code != fold.OK {
 		t.Errorf("verdicts %+v", v)
@@ -188,7 +188,7 @@ func TestReplicasTakeNothing(t *testing.T) {
 // folding one with 40,000 metadata writes takes 30 seconds.
 func TestAdmitLargeAgain(t *testing.T) {
 	writes := func(n int) *log.InputMeta {
-		b := &log.InputMeta{Input: log.Dot{Site: edge, Seq: 1}}
+		b := &log.InputMeta{Input: log.Dot{Writer: edge, Seq: 1}}
 		for i := range n {
 			b.Writes = append(b.Writes, log.MetaWrite{Path: []string{strings.Repeat("x", 60), fmt.Sprint(i)}, JSON: []byte("1")})
 		}
@@ -311,7 +311,8 @@ func TestAcceptKinds(t *testing.T) {
 	}
 }
 
-// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one site still rise.
+// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one site still rise. A
+// changed operation keeps the clock of its maker, also if it is refused.
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
 	store := memkv.New()
@@ -320,7 +321,7 @@ func TestAcceptClamps(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(ms int64, tick log.HLC) log.HLC { return log.HLC(wall.UnixMilli()+ms)<<16 + tick }
-	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), create("f"))
+	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), &log.Horizon{At: 1})
 	clocks := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
 	for i := range ops {
 		ops[i].At = clocks[i]
@@ -334,6 +335,9 @@ func TestAcceptClamps(t *testing.T) {
 		}
 		if i < 2 && e.Op.At != clocks[i] {
 			t.Errorf("entry %d is at %v, want %v, as it was sent", e.Seq, e.Op.At, clocks[i])
+		}
+		if e.Op.MadeAt() != clocks[i] || (e.Op.Made != 0) != (i >= 2) {
+			t.Errorf("entry %d was made at %v, %v, want %v", e.Seq, e.Op.MadeAt(), e.Op.Made, clocks[i])
 		}
 		before = e.Op.At
 	}
@@ -356,7 +360,7 @@ func TestAcceptWhileFull(t *testing.T) {
 	p := open(t, store)
 	accept(t, p, siteOps(edge, 1, create("a"), create("b")))
 	store.full = true
-	deletion := func(seq uint64) log.Body { return &log.InputDelete{Input: log.Dot{Site: edge, Seq: seq}} }
+	deletion := func(seq uint64) log.Body { return &log.InputDelete{Input: log.Dot{Writer: edge, Seq: seq}} }
 	ops := siteOps(edge, 1, create("a"), create("b"), deletion(1), create("c"), deletion(2))
 	v, last, err := p.Accept(t.Context(), ops, nil)
 	if !errors.Is(err, kv.ErrFull) || len(v) != 3 || v[2].Code != fold.OK || last != 3 || siteSeq(t, p, edge) != 3 {
@@ -441,7 +445,7 @@ func TestAcceptConcurrently(t *testing.T) {
 		const sites, each = 3, 40
 		var group sync.WaitGroup
 		for s := range sites {
-			site := edge + log.Site(s)
+			site := edge + log.Writer(s)
 			var bodies []log.Body
 			for i := range each {
 				bodies = append(bodies, create(fmt.Sprint(site, "-", i)))
@@ -463,9 +467,9 @@ func TestAcceptConcurrently(t *testing.T) {
 		if head := p.Log().Head(); head != (sites+1)*each {
 			t.Errorf("seed %d: %d entries, want %d", seed, head, (sites+1)*each)
 		}
-		next := map[log.Site]uint64{}
+		next := map[log.Writer]uint64{}
 		for _, e := range entries(t, p) {
-			if next[e.Op.Dot.Site]++; e.Op.Dot.Seq != next[e.Op.Dot.Site] {
+			if next[e.Op.Dot.Writer]++; e.Op.Dot.Seq != next[e.Op.Dot.Writer] {
 				t.Fatalf("seed %d: entry %d is %v", seed, e.Seq, e.Op.Dot)
 			}
 		}

@@ -45,7 +45,7 @@ func TestAnalysed(t *testing.T) {
 		return set.ToArray()
 	}
 	analysed := func() error {
-		dots := []log.Dot{verdicts[0].Dot, {Site: 1, Seq: 99}} // the second input does not exist, as after a deletion
+		dots := []log.Dot{verdicts[0].Dot, {Writer: 1, Seq: 99}} // the second input does not exist, as after a deletion
 		return p.AddDerived(dots, func(w kv.Writer, inputs []catalog.Input) {
 			if len(inputs) != 1 || inputs[0].ID != "a" {
 				t.Errorf("inputs %v, want a alone", inputs)

@@ -3,6 +3,7 @@ package partition
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -24,12 +25,15 @@ func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 // backup lacks such an operation, and its picture was removed with the input.
 func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	deleted, all := map[log.Dot]bool{}, log.HLC(0)
+	var named []*log.InputDeleteAll
 	note := func(op *log.Op) bool {
 		switch b := op.Body.(type) {
 		case *log.InputDelete:
 			deleted[b.Input] = true
 		case *log.InputDeleteAll:
-			all = max(all, op.At)
+			if named = append(named, b); b.Upto == nil {
+				all = max(all, op.At)
+			}
 		}
 		return true
 	}
@@ -45,7 +49,7 @@ func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 		if b, ok := op.Body.(*log.InputFetched); ok {
 			input = b.Input
 		}
-		return deleted[input] || op.At < all
+		return deleted[input] || op.At < all || slices.ContainsFunc(named, func(b *log.InputDeleteAll) bool { return b.Covers(input) })
 	}, yield)
 }
 

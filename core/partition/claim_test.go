@@ -63,13 +63,13 @@ func TestClaims(t *testing.T) {
 	checkClaims("in dispute", true, true)
 	c = openReplica(t, c.store, c.site)
 	checkClaims("after a restart", true, true)
-	if err := c.Dismiss(log.Dot{Site: 2, Seq: 1}); err != nil {
+	if err := c.Dismiss(log.Dot{Writer: 2, Seq: 1}); err != nil {
 		t.Fatal(err)
 	}
 	checkClaims("dismissed", false, false)
 
 	submit(t, c.Partition, &log.InputCreate{ID: "url", URL: "https://example.org/1"})
-	submit(t, c.Partition, &log.InputFetched{Input: log.Dot{Site: 2, Seq: 2}, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
+	submit(t, c.Partition, &log.InputFetched{Input: log.Dot{Writer: 2, Seq: 2}, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
 	checkClaims("fetched alone", true, false)
 	if got, err := claims(memkv.New()); len(got) > 0 || err != nil {
 		t.Errorf("what is no copy claims: %v, %v", got, err)
@@ -119,8 +119,8 @@ func TestUnsent(t *testing.T) {
 			want[picture] = true
 		}
 	}
-	submit(t, c.Partition, &log.InputDelete{Input: log.Dot{Site: 2, Seq: 1}})
-	submit(t, origin, &log.InputDelete{Input: log.Dot{Site: 2, Seq: 2}}) // of the log before a restore
+	submit(t, c.Partition, &log.InputDelete{Input: log.Dot{Writer: 2, Seq: 1}})
+	submit(t, origin, &log.InputDelete{Input: log.Dot{Writer: 2, Seq: 2}}) // of the log before a restore
 	pulled := run(t, origin, c.Cursor(), 99)
 	pulled.Stable = 0
 	if _, err := c.Pull(t.Context(), pulled); err != nil {

@@ -151,7 +151,7 @@ func putLifeBytes(e *field.Encoder, x *lifeBytes) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
@@ -163,7 +163,7 @@ func putMark(e *field.Encoder, x *mark) {
 }
 
 func putRenamedTo(e *field.Encoder, x *renamedTo) {
-	e.Uint(1, uint64(x.to.Site))
+	e.Uint(1, uint64(x.to.Writer))
 	e.Uint(2, x.to.Seq)
 }
 
@@ -186,6 +186,7 @@ func putReplicaState(e *field.Encoder, x *replicaState) {
 	e.Uint(12, x.older)
 	e.Uint(13, x.kept.to)
 	e.Raw(14, x.seal)
+	e.Uint(15, uint64(x.rules))
 }
 
 func putToken(e *field.Encoder, x *Token) {
@@ -269,9 +270,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -291,9 +297,14 @@ func getRenamedTo(d *field.Decoder, x *renamedTo) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.to.Site = log.Site(d.Uint32())
+			x.to.Writer = log.Writer(d.Uint())
 		case 2:
-			x.to.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.to.Seq = n
 		}
 	}
 }
@@ -310,7 +321,7 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 		case 4:
 			x.cursor.Stable = d.Uint()
 		case 5:
-			x.site = log.Site(d.Uint32())
+			x.site = log.Writer(d.Uint())
 		case 6:
 			x.acked = append(x.acked, acknowledgement{})
 			at := d.Open()
@@ -332,6 +343,8 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 			x.kept.to = d.Uint()
 		case 14:
 			x.seal = d.Raw()
+		case 15:
+			x.rules = d.Uint32()
 		}
 	}
 }

@@ -2,7 +2,6 @@ package partition
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -13,15 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
-// conflictName is the prefix of the names of stored conflicts; site and sequence number follow, in 4 and 8 bytes.
+// conflictName is the prefix of the names of stored conflicts; the operation's dot follows.
 const conflictName = "conflict/"
 
 func conflictKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, conflictName, dot) }
 
 // dotKey returns the key of a record about an operation.
 func dotKey(app catalog.AppID, name string, dot log.Dot) []byte {
-	k := binary.BigEndian.AppendUint32(app.LocalKey(name), uint32(dot.Site))
-	return binary.BigEndian.AppendUint64(k, dot.Seq)
+	return dot.AppendKey(app.LocalKey(name))
 }
 
 // isConflict reports whether an operation with this verdict is listed as a conflict. A superseded operation is not: a later write
@@ -85,7 +83,7 @@ func (p *Partition) Conflict(dot log.Dot) (c Conflict, err error) {
 	v := p.View()
 	value, err := v.snapshot.Get(conflictKey(p.o.App, dot))
 	if isMissing(err) {
-		err = fmt.Errorf("conflict of operation %d of site %d: %w", dot.Seq, dot.Site, catalog.ErrNotFound)
+		err = fmt.Errorf("conflict of operation %d of writer %v: %w", dot.Seq, dot.Writer, catalog.ErrNotFound)
 	}
 	if err == nil {
 		c, err = readConflict(bytes.Clone(value))

@@ -96,7 +96,7 @@ func TestConflictNames(t *testing.T) {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
 			c = openReplica(t, c.store, c.site)
-			x, err := c.Conflict(log.Dot{Site: 2, Seq: 4})
+			x, err := c.Conflict(log.Dot{Writer: 2, Seq: 4})
 			if err != nil || x.ID != "way" || *x.Op.Body.(*log.ModelPatch).Name != "other" {
 				t.Errorf("Conflict = %+v, %v", x, err)
 			}
@@ -146,7 +146,7 @@ func TestMade(t *testing.T) {
 		t.Errorf("before anything: %v", got)
 	}
 	_, span, err := c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("a"), create("b"), create("c")}, nil)
-	if want := (partition.Span{Site: 2, First: 1, Last: 3}); span != want || err != nil {
+	if want := (partition.Span{Writer: 2, First: 1, Last: 3}); span != want || err != nil {
 		t.Errorf("SubmitSpan = %+v, %v, want %+v", span, err, want)
 	}
 	if _, span, err = c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, nil, nil); span != (partition.Span{}) || err != nil {
@@ -167,7 +167,7 @@ func TestMade(t *testing.T) {
 	if got := list(3); got != nil {
 		t.Errorf("behind the last: %v", got)
 	}
-	if _, span, err = origin.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Site: log.Origin, First: 1, Last: 1}) {
+	if _, span, err = origin.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Writer: log.Origin, First: 1, Last: 1}) {
 		t.Errorf("SubmitSpan at the origin = %+v, %v", span, err)
 	}
 }

@@ -69,7 +69,7 @@ func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 		t.Fatal(err)
 	}
 	for i := range replicas {
-		w.replicas = append(w.replicas, w.reopen(&testReplica{store: memkv.New(), site: log.Site(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
+		w.replicas = append(w.replicas, w.reopen(&testReplica{store: memkv.New(), site: log.Writer(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
 	}
 	return w
 }
@@ -95,7 +95,7 @@ func (w *copies) pick(of ...string) string { return logtest.Pick(w, of...) }
 
 func (w *copies) dot() log.Dot {
 	if len(w.dots) == 0 || w.IntN(20) == 0 {
-		return log.Dot{Site: 99, Seq: 9}
+		return log.Dot{Writer: 99, Seq: 9}
 	}
 	return w.dots[len(w.dots)-1-w.IntN(min(len(w.dots), 8))]
 }
@@ -247,13 +247,13 @@ func derivedOf(picture blob.Hash) catalog.DerivedData {
 }
 
 // write submits one to three random operations.
-func (w *copies) write(p *partition.Partition, site log.Site, last uint64) {
+func (w *copies) write(p *partition.Partition, site log.Writer, last uint64) {
 	bodies := make([]log.Body, 1+w.IntN(3))
 	for i := range bodies {
 		if bodies[i] = w.body(); site == log.Origin && w.IntN(25) == 0 {
 			bodies[i] = &log.Horizon{At: log.HLC(clock().UnixMilli())<<16 + log.HLC(w.IntN(80))}
 		}
-		dot := log.Dot{Site: site, Seq: last + 1 + uint64(i)}
+		dot := log.Dot{Writer: site, Seq: last + 1 + uint64(i)}
 		switch b := bodies[i].(type) {
 		case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
 			w.dots = append(w.dots, dot)
@@ -284,7 +284,7 @@ func (w *copies) pull(c *testReplica, n int) {
 	}
 	own := 0
 	for i := range r.Entries {
-		if op := r.Entries[i].Op; op.Dot.Site == c.site {
+		if op := r.Entries[i].Op; op.Dot.Writer == c.site {
 			if verdicts[own].Op.Dot != op.Dot {
 				w.Errorf("told of %v, want %v", verdicts[own].Op.Dot, op.Dot)
 			}
@@ -408,7 +408,7 @@ func TestFetchedElsewhere(t *testing.T) {
 	}
 	fetched := func(picture string) *log.InputFetched {
 		return &log.InputFetched{
-			Input: log.Dot{Site: log.Origin, Seq: 1}, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png",
+			Input: log.Dot{Writer: log.Origin, Seq: 1}, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png",
 		}
 	}
 	submit(w.origin, &log.InputCreate{ID: "a", URL: "http://x/1", Hosted: [16]byte{1}})

@@ -80,7 +80,7 @@ type acks struct {
 func (a *acks) add(first log.Dot, verdicts []fold.Verdict) {
 	a.mu.Lock()
 	for i, v := range verdicts {
-		a.list = append(a.list, ack{log.Dot{Site: first.Site, Seq: first.Seq + uint64(i)}, v.Code})
+		a.list = append(a.list, ack{log.Dot{Writer: first.Writer, Seq: first.Seq + uint64(i)}, v.Code})
 	}
 	a.mu.Unlock()
 	a.grown.add(len(verdicts))
@@ -192,7 +192,7 @@ func dotOf(t *testing.T, p *partition.Partition, v []fold.Verdict, bodies []log.
 	if last.Code != fold.OK {
 		t.Errorf("workflow: %+v", last)
 	}
-	return log.Dot{Site: last.Dot.Site, Seq: last.Dot.Seq - uint64(len(bodies)-1)}
+	return log.Dot{Writer: last.Dot.Writer, Seq: last.Dot.Seq - uint64(len(bodies)-1)}
 }
 
 // draw makes the bodies of one Submit, and a function that adds the records that they need.

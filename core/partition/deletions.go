@@ -43,6 +43,9 @@ func (p *Partition) recordDeletion(tx *kv.Overlay, entries []log.Entry, verdicts
 		case *log.InputDeleteAll:
 			p.deleteDeletions(tx)
 		case *log.InputDelete:
+			if verdicts[i].ID == "" { // its input has not come
+				continue
+			}
 			seq := binary.BigEndian.AppendUint64(nil, entries[i].Seq)
 			tx.Put(deletedIDKey(p.o.App, verdicts[i].ID), log.Encode(seq, &entries[i].Op))
 			tx.Put(deletedSeqKey(p.o.App, entries[i].Seq), []byte(verdicts[i].ID))

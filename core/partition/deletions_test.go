@@ -23,7 +23,7 @@ func TestGone(t *testing.T) {
 		for n > 0 {
 			var bodies []log.Body
 			for range min(n, 500) {
-				bodies = append(bodies, &log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}})
+				bodies = append(bodies, &log.InputDelete{Input: log.Dot{Writer: 9, Seq: 9}})
 			}
 			submit(t, origin, bodies...)
 			n -= len(bodies)

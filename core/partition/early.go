@@ -44,7 +44,7 @@ func (p *Partition) early(op *log.Op, existed bool) (e earlier, err error) {
 	value, err := p.o.Store.Get(earlyKey(p.o.App, op.Dot))
 	switch {
 	case err == nil:
-		met, err := readEarly(value)
+		met, err := log.Decode(bytes.Clone(value))
 		if err != nil {
 			return e, err
 		}
@@ -60,14 +60,6 @@ func (p *Partition) early(op *log.Op, existed bool) (e earlier, err error) {
 	}
 	e.kill = &log.Op{At: p.clock.Next(), Body: body}
 	return e, nil
-}
-
-// readEarly reads the record of a deletion; the operation is empty in records of programs before November 2026.
-func readEarly(value []byte) (op log.Op, err error) {
-	if len(value) == 1 {
-		return op, nil
-	}
-	return log.Decode(bytes.Clone(value))
 }
 
 // deletedEarly returns deletions of things that operations make, if a restored log has such deletions already. It adds records of early
@@ -101,7 +93,7 @@ func (p *Partition) deletedEarly(ops, had []log.Op, batch **kv.Batch) (kills []l
 		}
 		if e.kill != nil {
 			(*batch).Delete(conflictKey(p.o.App, e.met))
-			e.kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
+			e.kill.Dot = log.Dot{Writer: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
 			kills = append(kills, *e.kill)
 		}
 	}
@@ -169,7 +161,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 		case *log.WorkflowDelete:
 			dot = x.Workflow
 		case *log.InputDeleteAll:
-			if exact {
+			if exact || x.Upto != nil { // the fold deletes by names
 				break
 			}
 			if err := p.noteAll(b, allInputs, clock(&ops[i])); err != nil {
@@ -183,7 +175,7 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 				return err
 			}
 		}
-		if dot == (log.Dot{}) || dots[dot] || dot.Site == p.o.Site {
+		if dot == (log.Dot{}) || dots[dot] || dot.Writer == p.o.Site {
 			continue
 		}
 		if err := p.noteOne(b, dot, &ops[i]); err != nil {
@@ -195,39 +187,30 @@ func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered, exact bool) er
 
 // noteOne records the deletion of a thing that the log may lack, unless one is recorded already.
 func (p *Partition) noteOne(b *kv.Batch, dot log.Dot, op *log.Op) error {
-	h, err := p.siteProgress(dot.Site)
+	h, err := p.siteProgress(dot.Writer)
 	if err != nil || dot.Seq <= h.seq {
 		return err
 	}
-	value, err := p.o.Store.Get(earlyKey(p.o.App, dot))
-	if err == nil && len(value) > 1 {
+	if _, err = p.o.Store.Get(earlyKey(p.o.App, dot)); err == nil {
 		return nil
 	}
 	b.Put(earlyKey(p.o.App, dot), log.Encode(nil, op))
-	last, moved, failed := p.lastBeforeMove(dot.Site)
+	last, moved, failed := p.lastBeforeMove(dot.Writer)
 	if moved && dot.Seq > last {
 		failed = p.listDeletion(b, op)
 	}
 	return errors.Join(ignoreMissing(err), failed)
 }
 
-// deletesAll records this log's operations that delete all, while the log may still take back things that they should delete.
+// deletesAll records this log's operations that delete, while the log may still take back things that they should delete.
 func (p *Partition) deletesAll(ops []log.Op, batch **kv.Batch) error {
 	if _, restored := p.log.BackupHead(); !restored || p.replica != nil {
 		return nil
 	}
-	for i := range ops {
-		switch ops[i].Body.(type) {
-		case *log.InputDeleteAll, *log.ModelDeleteAll:
-			if *batch == nil {
-				*batch = &kv.Batch{}
-			}
-			if err := p.noteEarly(*batch, ops[i:i+1], false, false); err != nil {
-				return err
-			}
-		}
+	if *batch == nil {
+		*batch = &kv.Batch{}
 	}
-	return nil
+	return p.noteEarly(*batch, ops, false, false)
 }
 
 // noteAll records the clock of an operation that deletes all.

@@ -50,8 +50,8 @@ func TestDeletedBeforeMove(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	at := log.HLC(clock().UnixMilli()) << 16
-	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a")), ContentType: "image/png"}}
-	deletes := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at + 1, By: "key", Body: &log.InputDelete{Input: creation.Dot}}
+	creation := log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a")), ContentType: "image/png"}}
+	deletes := log.Op{Dot: log.Dot{Writer: 11, Seq: 1}, At: at + 1, By: "key", Body: &log.InputDelete{Input: creation.Dot}}
 	accept := func(p *partition.Partition, op log.Op) {
 		t.Helper()
 		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
@@ -65,7 +65,7 @@ func TestDeletedBeforeMove(t *testing.T) {
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	sent := creation
-	sent.Dot.Site = 30
+	sent.Dot.Writer = 30
 	sends := func(p *partition.Partition) { accept(p, sent) }
 	back := func(r *partition.Partition) func(*partition.Partition) {
 		return func(p *partition.Partition) {
@@ -134,7 +134,7 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 	store := memkv.New()
 	submit(t, sealing(t, store), create("old"))
 	first := openRestored(t, store, 2)
-	deletion := log.Op{Dot: log.Dot{Site: 8, Seq: 1}, Body: &log.InputDelete{Input: log.Dot{Site: 9, Seq: 1}}}
+	deletion := log.Op{Dot: log.Dot{Writer: 8, Seq: 1}, Body: &log.InputDelete{Input: log.Dot{Writer: 9, Seq: 1}}}
 	if _, _, err := first.Accept(t.Context(), []log.Op{deletion}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestTakeBackEarlyTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, p := range map[string]*partition.Partition{"first": first, "second": second} {
-		if _, _, err := p.Accept(t.Context(), []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: create("deleted")}}, nil); err != nil {
+		if _, _, err := p.Accept(t.Context(), []log.Op{{Dot: log.Dot{Writer: 9, Seq: 1}, Body: create("deleted")}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		v := p.View()
@@ -164,9 +164,9 @@ func TestTakeBackLostThenDeleted(t *testing.T) {
 	origin := sealing(t, store)
 	at := log.HLC(clock().UnixMilli()) << 16
 	input := func(seq uint64) log.Op {
-		return log.Op{Dot: log.Dot{Site: 9, Seq: seq}, At: at + log.HLC(seq), By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte{byte(seq)}), ContentType: "image/png"}}
+		return log.Op{Dot: log.Dot{Writer: 9, Seq: seq}, At: at + log.HLC(seq), By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte{byte(seq)}), ContentType: "image/png"}}
 	}
-	all := log.Op{Dot: log.Dot{Site: 11, Seq: 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
+	all := log.Op{Dot: log.Dot{Writer: 11, Seq: 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
 	accept := func(p *partition.Partition, ops ...log.Op) {
 		t.Helper()
 		if _, _, err := p.Accept(t.Context(), ops, nil); err != nil {

@@ -74,7 +74,7 @@ func (p *Partition) wipe() error {
 	p.forget()
 	m := p.newMix()
 	catalog.Wipe(p.tx, p.o.App)
-	m.note = replicaState{site: m.note.site, kept: m.note.kept}
+	m.note = replicaState{site: m.note.site, kept: m.note.kept, rules: m.note.rules}
 	m.log, m.rewritten = fold.Outcome{DeletedAll: true}, true
 	m.confirmed = 0
 	if err := m.finish(); err != nil {

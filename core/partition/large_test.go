@@ -50,7 +50,7 @@ func TestLargeSnapshot(t *testing.T) {
 		store := &brimful{Store: memkv.New(), left: -1}
 		c := w.reopen(&testReplica{store: store, site: 2, batch: 64 << 10})
 		c.pull(t, origin, 50)
-		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: log.Dot{Site: 1, Seq: 3}})
+		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 3}})
 		looked := 0
 		s := x.Snapshot
 		s.Read = func(i int) ([]byte, error) {

@@ -130,7 +130,7 @@ func history(t *testing.T, seed uint64) []porcupine.Operation {
 		now   atomic.Int64
 		mu    sync.Mutex
 		calls []porcupine.Operation
-		dots  = []log.Dot{{Site: 9, Seq: 9}}
+		dots  = []log.Dot{{Writer: 9, Seq: 9}}
 		group sync.WaitGroup
 	)
 	for client := range 4 {

@@ -42,12 +42,12 @@ const (
 	openedName = "opened" // epoch of the outbox when the store was last opened
 )
 
-func lifeKey(app catalog.AppID, site log.Site, first uint64) []byte {
-	return dotKey(app, lifeName, log.Dot{Site: site, Seq: first})
+func lifeKey(app catalog.AppID, site log.Writer, first uint64) []byte {
+	return dotKey(app, lifeName, log.Dot{Writer: site, Seq: first})
 }
 
 // lifeAt returns the life that made an operation of a site; zero: not recorded.
-func (p *Partition) lifeAt(site log.Site, seq uint64) (l Life, err error) {
+func (p *Partition) lifeAt(site log.Writer, seq uint64) (l Life, err error) {
 	err = p.o.Store.ScanBack(lifeKey(p.o.App, site, 0), lifeKey(p.o.App, site, seq+1), func(key, value []byte) bool {
 		l = readLife(key, value)
 		return false
@@ -61,12 +61,12 @@ func readLife(key, value []byte) Life {
 	return Life{First: binary.BigEndian.Uint64(key[len(key)-8:]), ID: x.id}
 }
 
-func putLife(w kv.Writer, app catalog.AppID, site log.Site, l Life) {
+func putLife(w kv.Writer, app catalog.AppID, site log.Writer, l Life) {
 	w.Put(lifeKey(app, site, l.First), encodeLifeBytes(nil, &lifeBytes{l.ID}))
 }
 
 // Lives returns the recorded lives that made the operations from to to of a site.
-func (p *Partition) Lives(site log.Site, from, to uint64) (lives []Life, err error) {
+func (p *Partition) Lives(site log.Writer, from, to uint64) (lives []Life, err error) {
 	if from > to {
 		return nil, nil
 	}
@@ -84,8 +84,8 @@ func (p *Partition) Lives(site log.Site, from, to uint64) (lives []Life, err err
 }
 
 // bySite returns the lives of each site, in the order of lives.
-func bySite(lives []SiteLife) map[log.Site][]Life {
-	of := map[log.Site][]Life{}
+func bySite(lives []SiteLife) map[log.Writer][]Life {
+	of := map[log.Writer][]Life{}
 	for _, l := range lives {
 		of[l.Site] = append(of[l.Site], l.Life)
 	}
@@ -104,7 +104,7 @@ func lifeOf(lives []Life, seq uint64) (id uint64) {
 }
 
 // noteLife records that the current life makes the operations starting at first.
-func (p *Partition) noteLife(b *kv.Batch, site log.Site, first uint64) {
+func (p *Partition) noteLife(b *kv.Batch, site log.Writer, first uint64) {
 	putLife(b, p.o.App, site, Life{First: first, ID: p.life()})
 }
 
@@ -169,7 +169,7 @@ func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked
 
 // renewal is a replica's change to another site.
 type renewal struct {
-	site  log.Site
+	site  log.Writer
 	last  uint64    // last operation of the old site that keeps its name
 	epoch log.Epoch // epoch of the log that has the operations up to last; zero: the replica does not wait for them
 }
@@ -178,7 +178,7 @@ type renewal struct {
 // ones again as the new site, in their order, once it has pulled those up to last from that log or a snapshot of it. Until then Site
 // returns the old site, and the caller must not push. With the zero epoch it issues them at once: the replica pulls nothing more, and is
 // emptied once it has sent them. Closing the partition forgets an unfinished renewal. Errors: ErrReplica, ErrSite and those of kv.
-func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
+func (p *Partition) Renew(site log.Writer, last uint64, epoch log.Epoch) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
@@ -195,10 +195,7 @@ func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	lock.unlock()
 	err := p.foldAll()
 	if err == nil {
-		m := p.newMix()
-		if err = m.undo(); err == nil {
-			err = m.finish()
-		}
+		err = p.refold()
 	}
 	if err != nil {
 		p.forget()
@@ -246,10 +243,10 @@ func (m *pullBatch) renew() error {
 	var failed error
 	err := p.log.Read(after+1, func(e log.Entry) bool {
 		op := e.Op
-		op.Dot = log.Dot{Site: site, Seq: uint64(len(x.ops)) + 1}
+		op.Dot = log.Dot{Writer: site, Seq: uint64(len(x.ops)) + 1}
 		log.Rename(op.Body, func(d log.Dot) log.Dot {
-			if d.Site == old && d.Seq > after {
-				return log.Dot{Site: site, Seq: d.Seq - after}
+			if d.Writer == old && d.Seq > after {
+				return log.Dot{Writer: site, Seq: d.Seq - after}
 			}
 			return d
 		})

@@ -173,7 +173,7 @@ func TestRenewBehindSnapshot(t *testing.T) {
 func TestSnapshotOfAnotherLife(t *testing.T) {
 	origin, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
 	submit(t, p, create("here"))
-	other := log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1, Body: create("there")}
+	other := log.Op{Dot: log.Dot{Writer: edge, Seq: 1}, At: 1, Body: create("there")}
 	if _, _, err := origin.Accept(t.Context(), []log.Op{other}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -194,12 +194,12 @@ func TestSnapshotOfAnotherLife(t *testing.T) {
 func TestRenamedAndSetBack(t *testing.T) {
 	for name, known := range map[string]bool{"with the life": true, "without": false} {
 		origin, p := open(t, memkv.New()), openNamed(t, memkv.New(), 1)
-		submit(t, p, &log.InputDelete{Input: log.Dot{Site: 7, Seq: 1}})
+		submit(t, p, &log.InputDelete{Input: log.Dot{Writer: 7, Seq: 1}})
 		lives, err := p.Lives(edge, 1, 1)
 		if err != nil || len(lives) != 1 {
 			t.Fatal(lives, err)
 		}
-		entry := log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1, Body: &log.InputDelete{Input: log.Dot{Site: 9, Seq: 1}}}
+		entry := log.Op{Dot: log.Dot{Writer: edge, Seq: 1}, At: 1, Body: &log.InputDelete{Input: log.Dot{Writer: 9, Seq: 1}}}
 		if _, _, err := origin.AcceptOf(t.Context(), []log.Op{entry}, lives, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestRenewToRestoredLog(t *testing.T) {
 	if err := p.Rebase(t.Context(), x.Snapshot); err != nil {
 		t.Fatal(err)
 	}
-	shows := func(site log.Site, issued uint64) {
+	shows := func(site log.Writer, issued uint64) {
 		t.Helper()
 		v := p.View()
 		defer v.Close()
@@ -266,11 +266,11 @@ func TestRenewOnFullDisk(t *testing.T) {
 	store := &buffering{Store: memkv.New()}
 	p := openNamed(t, store, 1)
 	submit(t, p, create("a"))
-	writes := func(p *partition.Partition, site log.Site) {
+	writes := func(p *partition.Partition, site log.Writer) {
 		t.Helper()
 		var dots []log.Dot
 		err := p.Pending(0, func(op log.Op) bool { dots = append(dots, op.Dot); return true })
-		if err != nil || p.Site() != site || !slices.Equal(dots, []log.Dot{{Site: site, Seq: 1}}) {
+		if err != nil || p.Site() != site || !slices.Equal(dots, []log.Dot{{Writer: site, Seq: 1}}) {
 			t.Errorf("site %d with the operations %v, %v; want site %d", p.Site(), dots, err, site)
 		}
 	}
@@ -310,7 +310,7 @@ func TestRenewUnderWrites(t *testing.T) {
 	n := uint64(0)
 	err := p.Pending(0, func(op log.Op) bool {
 		n++
-		if op.Dot != (log.Dot{Site: edge + 8, Seq: n}) {
+		if op.Dot != (log.Dot{Writer: edge + 8, Seq: n}) {
 			t.Errorf("operation %d is %v", n, op.Dot)
 		}
 		return true

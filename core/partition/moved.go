@@ -19,13 +19,13 @@ import (
 
 const movedName = "moved/"
 
-func movedKey(app catalog.AppID, site log.Site) []byte {
+func movedKey(app catalog.AppID, site log.Writer) []byte {
 	return binary.BigEndian.AppendUint32(app.LocalKey(movedName), uint32(site))
 }
 
 // Moves records that a replica takes another site. The replica sends its operations of site again that follow last, or follow the log's
 // last one if that comes first. Moves returns the last operation of site in the log. Errors: ErrReplica and those of kv.
-func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
+func (p *Partition) Moves(site log.Writer, last uint64) (had uint64, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return 0, err
@@ -44,9 +44,9 @@ func (p *Partition) Moves(site log.Site, last uint64) (had uint64, err error) {
 	var b kv.Batch
 	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, last))
 	var failed error
-	err = p.o.Store.Scan(earlyKey(p.o.App, log.Dot{Site: site, Seq: last + 1}), earlyKey(p.o.App, log.Dot{Site: site + 1}), func(_, value []byte) bool {
+	err = p.o.Store.Scan(earlyKey(p.o.App, log.Dot{Writer: site, Seq: last + 1}), earlyKey(p.o.App, log.Dot{Writer: site + 1}), func(_, value []byte) bool {
 		var op log.Op
-		if op, failed = readEarly(value); failed == nil && op.Body != nil {
+		if op, failed = log.Decode(bytes.Clone(value)); failed == nil {
 			failed = p.listDeletion(&b, &op)
 		}
 		return failed == nil
@@ -72,7 +72,7 @@ func (p *Partition) listDeletion(b *kv.Batch, op *log.Op) error {
 }
 
 // lastBeforeMove returns the last operation that keeps the site's name. moved is false if the site's replica has not taken another site.
-func (p *Partition) lastBeforeMove(site log.Site) (last uint64, moved bool, err error) {
+func (p *Partition) lastBeforeMove(site log.Writer) (last uint64, moved bool, err error) {
 	data, err := p.o.Store.Get(movedKey(p.o.App, site))
 	switch {
 	case isMissing(err):
@@ -89,11 +89,11 @@ func (p *Partition) lastBeforeMove(site log.Site) (last uint64, moved bool, err 
 // sentAgain returns the log's name of an operation that its replica moved to another site. The dot is zero if the log lacks the operation.
 // moved reports whether the log lacks the operation under its old name, and the replica has moved it.
 func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
-	h, err := p.siteProgress(op.Dot.Site)
+	h, err := p.siteProgress(op.Dot.Writer)
 	if err != nil || op.Dot.Seq <= h.seq {
 		return as, false, err
 	}
-	last, moved, err := p.lastBeforeMove(op.Dot.Site)
+	last, moved, err := p.lastBeforeMove(op.Dot.Writer)
 	if err != nil || !moved {
 		return as, false, err
 	}
@@ -108,17 +108,17 @@ func (p *Partition) sentAgain(op *log.Op) (as log.Dot, moved bool, err error) {
 
 // isMoved reports whether now is the operation was under its new name, after its replica moved those after last to another site.
 func isMoved(was, now *log.Op, last uint64) bool {
-	if now.Dot.Site == was.Dot.Site || now.Dot.Seq != was.Dot.Seq-last {
+	if now.Dot.Writer == was.Dot.Writer || now.Dot.Seq != was.Dot.Seq-last {
 		return false
 	}
 	same, err := log.Decode(log.Encode(nil, was))
 	if err != nil {
 		return false
 	}
-	same.Dot, same.At = now.Dot, now.At
+	same.Dot, same.At, same.Made = now.Dot, now.At, now.Made
 	log.Rename(same.Body, func(d log.Dot) log.Dot {
-		if d.Site == was.Dot.Site && d.Seq > last {
-			return log.Dot{Site: now.Dot.Site, Seq: d.Seq - last}
+		if d.Writer == was.Dot.Writer && d.Seq > last {
+			return log.Dot{Writer: now.Dot.Writer, Seq: d.Seq - last}
 		}
 		return d
 	})
@@ -135,8 +135,8 @@ func (p *Partition) findReturned(op *log.Op) (was log.Op, found bool, err error)
 			return true
 		}
 		last := binary.BigEndian.Uint64(value)
-		dot := log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-4:])), Seq: last + op.Dot.Seq}
-		h, err := p.siteProgress(dot.Site)
+		dot := log.Dot{Writer: log.Writer(binary.BigEndian.Uint32(key[len(key)-4:])), Seq: last + op.Dot.Seq}
+		h, err := p.siteProgress(dot.Writer)
 		if err == nil && dot.Seq <= h.seq {
 			return true
 		}
@@ -161,7 +161,7 @@ func (p *Partition) meets(op *log.Op, b *kv.Batch) (e earlier, err error) {
 	if err != nil || !found {
 		return e, err
 	}
-	putRenamed(b, p.o.App, lostOp{was.Dot, was.At}, op.Dot)
+	putRenamed(b, p.o.App, &was, op.Dot)
 	b.Delete(conflictKey(p.o.App, was.Dot))
 	return p.earlyAs(&was, op.Dot)
 }

@@ -12,7 +12,7 @@ import (
 // Most operations name a thing by its dot, and the state has the ID only while the thing exists. Users know only the ID. So when a pending
 // operation loses its thing, the replica stores the ID, and a conflict can show it.
 
-// nameName is the prefix of the names of stored IDs; the operation's site and sequence number follow, in 4 and 8 bytes.
+// nameName is the prefix of the names of stored IDs; the operation's dot follows.
 const nameName = "named/"
 
 func nameKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, nameName, dot) }
@@ -92,7 +92,7 @@ func (p *Partition) NameOf(body log.Body) (id string, err error) {
 
 // madeName returns the ID in the operation of this site that made the thing dot.
 func (p *Partition) madeName(dot log.Dot) (id string, err error) {
-	if p.replica == nil || dot.Site != p.Site() || dot.Seq < p.log.Floor() {
+	if p.replica == nil || dot.Writer != p.Site() || dot.Seq < p.log.Floor() {
 		return "", nil
 	}
 	err = p.LocalOps(dot.Seq-1, func(op log.Op) bool {

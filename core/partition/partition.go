@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Store kv.Store         // required; it outlives the partition
 	App   catalog.AppID    // zero: the control partition
-	Site  log.Site         // 0 means log.Origin; ignored for a replica
+	Site  log.Writer       // 0 means log.Origin; ignored for a replica
 	Clock func() time.Time // the wall clock; required
 	Epoch log.Epoch        // random; names a new log, and the life of a new replica; an older log keeps its epoch
 	Index *index.Options   // nil: the partition has no index, like the control partition
@@ -70,9 +70,9 @@ type Partition struct {
 	closed error           // reason for rejecting all writes; nil: open
 	shut   bool            // after Shut: appended operations are not folded either
 
-	trim        trimState                 // guarded by trimming
-	tickets     map[uint64]*ticket        // by the first entry of each; guarded by waiting
-	remoteSites map[log.Site]siteProgress // last operations of other sites that this process appended; guarded by hearing
+	trim        trimState                   // guarded by trimming
+	tickets     map[uint64]*ticket          // by the first entry of each; guarded by waiting
+	remoteSites map[log.Writer]siteProgress // last operations of other sites that this process appended; guarded by hearing
 }
 
 // ticket is a Submit that waits for its verdicts.
@@ -90,7 +90,7 @@ func Open(o Options) (*Partition, error) {
 	o.Retention.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
-		cleanupDue: true, tickets: map[uint64]*ticket{}, remoteSites: map[log.Site]siteProgress{},
+		cleanupDue: true, tickets: map[uint64]*ticket{}, remoteSites: map[log.Writer]siteProgress{},
 	}
 	err := p.openReplica()
 	if err == nil {
@@ -107,6 +107,10 @@ func Open(o Options) (*Partition, error) {
 	}
 	if err == nil && p.replica != nil && p.replica.torn {
 		err = p.wipe()
+	}
+	if err == nil && p.replica != nil && p.replica.rules != p.o.Rules {
+		p.replica.rules = p.o.Rules
+		err = p.refold()
 	}
 	if err == nil {
 		err = p.foldTo(p.log.Head())

@@ -112,7 +112,7 @@ func fill(b *testing.B, store kv.Store, n int) {
 		ops := make([]log.Op, 0, 128)
 		for range min(128, n-i) {
 			i++
-			ops = append(ops, log.Op{Dot: log.Dot{Site: 1, Seq: uint64(i)}, At: log.HLC(i) << 16, By: "key", Body: usual(rng, i)})
+			ops = append(ops, log.Op{Dot: log.Dot{Writer: 1, Seq: uint64(i)}, At: log.HLC(i) << 16, By: "key", Body: usual(rng, i)})
 		}
 		_, wait, err := l.Append(ops, nil)
 		if err == nil {

@@ -64,9 +64,9 @@ func TestSubmitAndRead(t *testing.T) {
 	before := p.View()
 	v := submit(t, p, create("a"), create("b"), create("a"))
 	want := []fold.Verdict{
-		{Code: fold.OK, Ord: 0, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a"},
-		{Code: fold.OK, Ord: 1, Dot: log.Dot{Site: 1, Seq: 2}, ID: "b"},
-		{Code: fold.Duplicate, Detail: "id", Ord: 0, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 0, Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 1, Dot: log.Dot{Writer: 1, Seq: 2}, ID: "b"},
+		{Code: fold.Duplicate, Detail: "id", Ord: 0, Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a"},
 	}
 	if diff := cmp.Diff(want, v); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
@@ -113,7 +113,7 @@ func TestReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if third.Dot != (log.Dot{Site: 1, Seq: 3}) || third.Created <= first.Created || third.Ord != 2 {
+	if third.Dot != (log.Dot{Writer: 1, Seq: 3}) || third.Created <= first.Created || third.Ord != 2 {
 		t.Errorf("after opening again %v at %v as %d, after %v", third.Dot, third.Created, third.Ord, first.Created)
 	}
 	if p.Log().Epoch() != (log.Epoch{1}) || p.Log().Head() != 3 {

@@ -11,7 +11,7 @@ import (
 )
 
 // checkOutboxLimit returns an error if a replica cannot make n more operations.
-func (p *Partition) checkOutboxLimit(site log.Site, n int) error {
+func (p *Partition) checkOutboxLimit(site log.Writer, n int) error {
 	if p.replica == nil {
 		return nil
 	}
@@ -53,6 +53,16 @@ func (p *Partition) foldPending() error {
 	return nil
 }
 
+// refold folds the pending operations again that a program with other rules has folded.
+func (p *Partition) refold() error {
+	m := p.newMix()
+	err := m.undo()
+	if err == nil {
+		err = m.finish()
+	}
+	return err
+}
+
 // foldLocal folds entries of the outbox into tx. It numbers them after the last entry in tx.
 func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
 	h, err := catalog.Read(tx, p.o.App).Header()
@@ -63,12 +73,12 @@ func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry)
 		entries[i].Seq = h.Seq + 1 + uint64(i)
 	}
 	first := entries[0].Op.Dot
-	last, err := catalog.Read(tx, p.o.App).SiteSeq(first.Site)
+	last, err := catalog.Read(tx, p.o.App).SiteSeq(first.Writer)
+	if err == nil && last+1 < first.Seq { // the operations between were stable, and the state has lost them
+		err = catalog.Write(tx, p.o.App).PutSiteSeq(first.Writer, first.Seq-1)
+	}
 	if err != nil {
 		return nil, fold.Outcome{}, err
-	}
-	if last+1 < first.Seq { // the operations between were stable, and the state has lost them
-		catalog.Write(tx, p.o.App).PutSiteSeq(first.Site, first.Seq-1)
 	}
 	return p.foldEntries(f, tx, entries)
 }

@@ -20,6 +20,7 @@ type Run struct {
 	From, To uint64
 	Chain    log.Chain // chain of the log up to To
 	Entries  []log.Entry
+	Rows     [][]byte        // encoded operations of the entries, as the origin sent them; nil: Entries has them
 	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
 	Lives    []SiteLife      // lives that made the entries, as far as the origin recorded them
 	Seal     []byte          // seal by which the origin recognizes the log up to To; nil: none
@@ -103,13 +104,11 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 	case r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From:
 		return at, fmt.Errorf("%d entries from %d to %d with the cursor at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
 	}
-	var data []byte
 	for i := range r.Entries {
 		if at.Seq++; r.Entries[i].Seq != at.Seq {
 			return at, fmt.Errorf("entry %d, want %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
 		}
-		data = log.Encode(data[:0], &r.Entries[i].Op)
-		at.Chain = at.Chain.Next(data)
+		at.Chain = at.Chain.Next(r.row(i))
 	}
 	if at.Chain != r.Chain {
 		return at, fmt.Errorf("entry %d: %w", at.Seq, ErrChain)
@@ -118,14 +117,12 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 	return at, nil
 }
 
-// deletes reports whether all the entries free space.
-func (r *Run) deletes() bool {
-	for i := range r.Entries {
-		if !deletes([]log.Body{r.Entries[i].Op.Body}) {
-			return false
-		}
+// row returns the encoded operation of an entry.
+func (r *Run) row(i int) []byte {
+	if r.Rows != nil {
+		return r.Rows[i]
 	}
-	return true
+	return log.Encode(nil, &r.Entries[i].Op)
 }
 
 // pull is Pull under its lock.
@@ -134,7 +131,7 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && !r.deletes() {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(r.Entries, func(e log.Entry) bool { return !log.Deletes(e.Op.Body) }) {
 		return nil, err
 	}
 	m := p.newMix()
@@ -247,14 +244,14 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	var own []int // indexes of our operations among the entries
 	for i := range entries {
 		dot := entries[i].Op.Dot
-		if m.note.site == 0 || dot != (log.Dot{Site: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
+		if m.note.site == 0 || dot != (log.Dot{Writer: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
 			continue
 		}
 		if dot.Seq > p.replica.lastLocal(dot.Seq) { // another life of the replica made it
 			continue
 		}
 		if dot.Seq > p.seq {
-			return fmt.Errorf("operation %d of site %d was not created here: %w", dot.Seq, dot.Site, ErrSite)
+			return fmt.Errorf("operation %d of writer %v was not created here: %w", dot.Seq, dot.Writer, ErrSite)
 		}
 		own = append(own, i)
 	}
@@ -306,27 +303,27 @@ func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, o
 // may differ: the origin may have set the clock back and renamed them.
 func (m *pullBatch) checkLocal(entry, own *log.Op) error {
 	p := m.p
-	ours, err := p.lifeAt(own.Dot.Site, own.Dot.Seq)
+	ours, err := p.lifeAt(own.Dot.Writer, own.Dot.Seq)
 	expected := *own
 	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
-		expected.At = entry.At
+		expected.At, expected.Made = entry.At, entry.Made
 	}
 	if err != nil || sameOp(entry, &expected) {
 		return err
 	}
 	defer p.locks.take(showing).unlock()
 	p.replica.parted = own.Dot.Seq
-	return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", own.Dot.Seq, own.Dot.Site, ErrSite)
+	return fmt.Errorf("operation %d of writer %v is not the one that was created here: %w", own.Dot.Seq, own.Dot.Writer, ErrSite)
 }
 
 // sameOp reports whether an entry of the log may be the local operation own. The origin may have set its clock back, removed an author that
-// it does not know, or refused it. After a rollback of its disk it may have renamed the dots in the body.
+// it does not know, or refused it. It may have renamed the dots in the body that their replica sends again as another site.
 func sameOp(entry, own *log.Op) bool {
 	if _, refused := entry.Body.(*log.Refused); refused {
 		return true
 	}
 	expected := *own
-	expected.At, expected.By = entry.At, entry.By
+	expected.At, expected.By, expected.Made = entry.At, entry.By, entry.Made
 	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &expected)
 	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
 }

@@ -28,50 +28,6 @@ import (
 // Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
 // those of kv. Except after errors of kv, the state is unchanged then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
-	return p.replace(ctx, "rebase", func(m *pullBatch) error {
-		if err := m.adopt(ctx, &s); err != nil {
-			return err
-		}
-		at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain, Stable: s.Stable}
-		if m.note.cursor.Epoch == s.Epoch {
-			at.Stable = max(at.Stable, m.note.cursor.Stable)
-		} else {
-			m.note.acked, m.other = nil, true
-			if m.note.cursor.Epoch != (log.Epoch{}) {
-				m.note.older = m.p.seq
-			}
-			if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
-				return err
-			}
-		}
-		m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-		return m.findSkipped(s.FirstForeign)
-	})
-}
-
-// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be the cursor's entry. Keys lack the
-// application's ID; a nil value deletes the key. Errors: ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
-func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
-	return p.replace(ctx, "repair", func(m *pullBatch) error {
-		if m.note.cursor.Seq != seq {
-			return fmt.Errorf("repair of entry %d with the cursor at %d: %w", seq, m.note.cursor.Seq, ErrCursor)
-		}
-		if err := m.adopter().Repair(keys); err != nil {
-			return err
-		}
-		h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
-		if err == nil && h.Seq != seq {
-			err = fmt.Errorf("repaired to entry %d, want %d: %w", h.Seq, seq, kv.ErrCorrupt)
-		}
-		if err == nil {
-			m.confirmed, err = m.confirmedUpTo()
-		}
-		return err
-	})
-}
-
-// replace makes a batch in which do changes the confirmed state, like Pull does with entries.
-func (p *Partition) replace(ctx context.Context, action string, do func(m *pullBatch) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -83,16 +39,16 @@ func (p *Partition) replace(ctx context.Context, action string, do func(m *pullB
 		return err
 	}
 	if err := p.o.Store.Room(); err != nil {
-		return fmt.Errorf("%s: %w", action, err)
+		return fmt.Errorf("rebase: %w", err)
 	}
 	if err := p.foldAll(); err != nil {
-		return fmt.Errorf("%s: %w", action, err)
+		return fmt.Errorf("rebase: %w", err)
 	}
 	m := p.newMix()
 	m.rewritten = true
 	err := m.undo()
 	if err == nil {
-		err = do(m)
+		err = m.install(ctx, &s)
 	}
 	if err == nil {
 		catalog.OweDerived(p.tx, p.o.App)
@@ -103,14 +59,35 @@ func (p *Partition) replace(ctx context.Context, action string, do func(m *pullB
 	}
 	p.forget() // cached facts of the previous state are invalid
 	if err != nil {
-		return fmt.Errorf("%s: %w", action, errors.Join(err, m.rollBack()))
+		return fmt.Errorf("rebase: %w", errors.Join(err, m.rollBack()))
 	}
 	return nil
 }
 
+// install adopts a snapshot and moves the cursor to it.
+func (m *pullBatch) install(ctx context.Context, s *Snapshot) error {
+	if err := m.adopt(ctx, s); err != nil {
+		return err
+	}
+	at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain, Stable: s.Stable}
+	if m.note.cursor.Epoch == s.Epoch {
+		at.Stable = max(at.Stable, m.note.cursor.Stable)
+	} else {
+		m.note.acked, m.other = nil, true
+		if m.note.cursor.Epoch != (log.Epoch{}) {
+			m.note.older = m.p.seq
+		}
+		if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
+			return err
+		}
+	}
+	m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
+	return m.findSkipped(s.FirstForeign)
+}
+
 func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
 
-// record records the change of an input by a snapshot or repair.
+// record records the change of an input by a snapshot.
 func (m *pullBatch) record(ord uint32, after *catalog.Input) {
 	if m.blank {
 		m.adopted = append(m.adopted, fold.Change{After: after})
@@ -297,7 +274,7 @@ func (m *pullBatch) confirmedUpTo() (uint64, error) {
 	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
 	own = m.p.replica.lastLocal(own) // another life of the replica made the later ones
 	if err == nil && own > m.p.seq {
-		err = fmt.Errorf("operation %d of site %d was not created here: %w", own, m.note.site, ErrSite)
+		err = fmt.Errorf("operation %d of writer %v was not created here: %w", own, m.note.site, ErrSite)
 	}
 	return own, err
 }
@@ -312,7 +289,7 @@ func (m *pullBatch) findSkipped(foreign uint64) error {
 		return err
 	}
 	if m.p.replica.renewal == nil && foreign > before && m.confirmed >= foreign {
-		return fmt.Errorf("operation %d of site %d may be another one than was created here: %w", foreign, m.note.site, ErrSite)
+		return fmt.Errorf("operation %d of writer %v may be another one than was created here: %w", foreign, m.note.site, ErrSite)
 	}
 	if m.confirmed < before {
 		m.note.acked = nil // the disk of the origin was rolled back: the acknowledgements name entries that the log lacks
@@ -336,12 +313,14 @@ func (m *pullBatch) findSkipped(foreign uint64) error {
 // refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
 // intended effect.
 func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
-	if _, feedback := op.Body.(*log.Feedback); feedback || deletes([]log.Body{op.Body}) {
+	if _, feedback := op.Body.(*log.Feedback); feedback || log.Deletes(op.Body) {
 		return c, false, nil // a deleted thing has the intended state; feedback leaves no trace to look for
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
-	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Site, op.Dot.Seq-1)
+	if err := catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Writer, op.Dot.Seq-1); err != nil {
+		return c, false, err
+	}
 	verdicts, _, err := p.foldLocal(p.replica.pending, tx, []log.Entry{{Op: op}})
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
@@ -352,14 +331,25 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	switch {
 	case v.Code == fold.Duplicate:
 		return c, v.Detail != "version" && v.Dot != op.Dot, nil
-	case v.Code != fold.OK:
-		return c, isConflict(v.Code), nil
+	case v.Code != fold.OK: // a creation that had its effect may be stale by now
+		lives, err := madeLive(catalog.Read(p.tx, p.o.App), op.Dot)
+		return c, isConflict(v.Code) && !lives, err
 	case appends(op.Body):
 		return c, false, nil // folding it again adds the item again, in any case
 	}
 	changed, err := m.changes(tx.Batch())
 	c.Verdict = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
 	return c, changed, err
+}
+
+// madeLive reports whether a live thing was made by an operation.
+func madeLive(r catalog.Reader, dot log.Dot) (bool, error) {
+	for _, name := range []func(catalog.Reader, log.Dot) (string, error){inputName, modelName, workflowName} {
+		if _, err := name(r, dot); !errors.Is(err, catalog.ErrNotFound) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // appends reports whether an operation adds to a list.

@@ -63,7 +63,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 		"our own site": {partition.ErrSite, func(r *partition.Run) {
 			other := open(t, memkv.New())
 			submit(t, other, create("a"))
-			ops := []log.Op{{Dot: log.Dot{Site: 2, Seq: 1}, Body: create("x")}, {Dot: log.Dot{Site: 2, Seq: 2}, Body: create("y")}}
+			ops := []log.Op{{Dot: log.Dot{Writer: 2, Seq: 1}, Body: create("x")}, {Dot: log.Dot{Writer: 2, Seq: 2}, Body: create("y")}}
 			if _, _, err := other.Accept(context.Background(), ops, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	c.pull(t, origin, 9)
 	c.check(t, origin)
 	for _, err := range []error{
-		origin.Rebase(context.Background(), partition.Snapshot{}), origin.Repair(context.Background(), 1, nil),
+		origin.Rebase(context.Background(), partition.Snapshot{}),
 		origin.Pending(0, func(log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
 	} {
 		if !errors.Is(err, partition.ErrReplica) {
@@ -153,10 +153,10 @@ func TestPassedOver(t *testing.T) {
 	c.pull(t, origin, 9)
 	name := "renamed"
 	submit(t, c.Partition,
-		create("mine"), create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: log.Dot{Site: 1, Seq: 2}},
-		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: log.Dot{Site: 2, Seq: 6}, Name: &name}, &log.Feedback{JSON: []byte("1")},
+		create("mine"), create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 2}},
+		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: log.Dot{Writer: 2, Seq: 6}, Name: &name}, &log.Feedback{JSON: []byte("1")},
 		&log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"a"}, Action: log.MetaAppend, JSON: []byte("[1]")}}},
-		&log.VersionTrain{Model: log.Dot{Site: 2, Seq: 6}, Version: "w"}, isTrue(log.Dot{Site: 7, Seq: 7}, "gone"), create("last"))
+		&log.VersionTrain{Model: log.Dot{Writer: 2, Seq: 6}, Version: "w"}, isTrue(log.Dot{Writer: 7, Seq: 7}, "gone"), create("last"))
 	submit(t, origin, create("theirs"))
 	ops := c.waiting(t, 0, 11)
 	partition.Refuse(&ops[3], "scope: role")
@@ -274,52 +274,4 @@ func TestDamagedSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.check(t, origin)
-}
-
-// TestRepair replaces single keys of a replica's damaged state with the origin's.
-func TestRepair(t *testing.T) {
-	origin := open(t, memkv.New())
-	for i := range 9 {
-		in := create(fmt.Sprint(i))
-		in.Hosted = [16]byte{1, byte(i)}
-		submit(t, origin, in)
-	}
-	c := openReplica(t, memkv.New(), 2)
-	c.pull(t, origin, 99)
-	submit(t, c.Partition, isTrue(log.Dot{Site: 1, Seq: 3}, "x"))
-	view := origin.View()
-	defer view.Close()
-	have := map[string][]byte{}
-	var wrong []catalog.Pair
-	err := view.StateTables(func(key, value []byte) bool {
-		have[string(key)] = append([]byte{}, value...)
-		if key[0] == 'i' && len(wrong) < 5 {
-			in := append([]byte{}, key...)
-			wrong = append(wrong, catalog.Pair{Key: in})
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	extraKey := append([]byte("n"), "stray"...)
-	wrong = append(wrong, catalog.Pair{Key: extraKey, Value: []byte{1}})
-	if err := c.Repair(context.Background(), 8, nil); !errors.Is(err, partition.ErrCursor) {
-		t.Errorf("repair of another place: %v", err)
-	}
-	if err := c.Repair(context.Background(), 9, []catalog.Pair{{Key: []byte("X"), Value: []byte{1}}}); !errors.Is(err, catalog.ErrOrder) {
-		t.Errorf("repair of the index: %v", err)
-	}
-	if err := c.Repair(context.Background(), 9, wrong); err != nil {
-		t.Fatal(err)
-	}
-	var repair []catalog.Pair
-	for _, p := range wrong {
-		repair = append(repair, catalog.Pair{Key: p.Key, Value: have[string(p.Key)]})
-	}
-	if err := c.Repair(context.Background(), 9, repair); err != nil {
-		t.Fatal(err)
-	}
-	c.check(t, origin)
-	newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false).names(c)
 }

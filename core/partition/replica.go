@@ -36,10 +36,10 @@ var ErrChain = errors.New("the log is a different one")
 
 // Replica makes a partition a replica of another partition, whose log it pulls.
 type Replica struct {
-	Site  log.Site // the replica's site, leased from the origin; 0: the stored site, or none yet
-	Limit uint64   // local operations that may wait for the origin; 0 means 10,000
-	Batch int      // approximate bytes of a batch while a snapshot is installed; 0 means 8 MiB
-	Keep  uint64   // bytes of pulled entries that are stored for an origin that is restored from a backup; 0 means 32 MiB
+	Site  log.Writer // the replica's site, leased from the origin; 0: the stored site, or none yet
+	Limit uint64     // local operations that may wait for the origin; 0 means 10,000
+	Batch int        // approximate bytes of a batch while a snapshot is installed; 0 means 8 MiB
+	Keep  uint64     // bytes of pulled entries that are stored for an origin that is restored from a backup; 0 means 32 MiB
 }
 
 // defaultLimit is the default of Replica.Limit, the maximum number of pending operations.
@@ -71,7 +71,7 @@ type replica struct {
 	replicaState
 	pending   *fold.Fold // fold of the local operations, over the visible state
 	confirmed uint64     // last local operation that was folded from the log
-	noted     log.Site   // site of which the current life has a record; 0: none
+	noted     log.Writer // site of which the current life has a record; 0: none
 	restored  bool       // the store was restored from a backup, so another replica may write as the same site
 	renewal   *renewal   // change to another site, which waits for the log; nil: none
 	parted    uint64     // first local operation for which the log has a different one; 0: none seen
@@ -82,12 +82,13 @@ type replica struct {
 //field:message
 type replicaState struct {
 	cursor Cursor            `wire:"+0"`
-	site   log.Site          `wire:"5"`
+	site   log.Writer        `wire:"5"`
 	acked  []acknowledgement `wire:"6"` // local operations in the log that may not be stable, oldest first
 	torn   bool              `wire:"7"` // only a part of a snapshot is in the state
 	kept   storedState       `wire:"+7"`
 	older  uint64            `wire:"12"` // last local operation that was made on a log of another epoch
 	seal   []byte            `wire:"14"` // seal of the log up to the cursor; nil: none came
+	rules  uint32            `wire:"15"` // version of the rules by which the pending operations were folded; 0: 2 or an earlier one
 }
 
 // acknowledgement records that the log up to entry seq has the local operations up to local.
@@ -169,7 +170,7 @@ func (p *Partition) openReplica() error {
 
 // Lease sets the replica's site durably. The caller calls it before the first Submit. A later call must name the same site. Errors:
 // ErrSite, ErrReplica, and those of kv.
-func (p *Partition) Lease(site log.Site) error {
+func (p *Partition) Lease(site log.Writer) error {
 	defer p.locks.take(appending | folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (p *Partition) Lease(site log.Site) error {
 }
 
 // lease is Lease under the locks; site 0 keeps the current site.
-func (p *Partition) lease(site log.Site) error {
+func (p *Partition) lease(site log.Writer) error {
 	r := p.replica
 	switch {
 	case site == 0 && r.site != 0, site == r.site && site != 0:
@@ -220,7 +221,7 @@ func (p *Partition) CursorSeal() []byte {
 }
 
 // Site returns the site whose operations are submitted here; 0: none yet.
-func (p *Partition) Site() log.Site {
+func (p *Partition) Site() log.Writer {
 	defer p.locks.take(reading).unlock()
 	if p.replica == nil {
 		return p.o.Site
@@ -231,12 +232,12 @@ func (p *Partition) Site() log.Site {
 // Owns reports whether this partition does the work that an operation requests, a download or a training. A partition with a log does all
 // of it; a replica does the work that its site requested.
 func (p *Partition) Owns(dot log.Dot) bool {
-	return p.replica == nil || dot.Site == p.Site()
+	return p.replica == nil || dot.Writer == p.Site()
 }
 
 // MadeBy reports whether site is the partition's site or, at an origin, the site of one of its earlier lives. Each life of an origin writes
 // as another site.
-func (p *Partition) MadeBy(site log.Site) bool {
+func (p *Partition) MadeBy(site log.Writer) bool {
 	return site == p.Site() || p.replica == nil && site.IsOrigin()
 }
 
@@ -268,7 +269,7 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	issued, confirmed := p.Outbox()
 	after = max(after, confirmed)
 	for ; after+1 < p.log.Floor() && after < issued; after++ {
-		lost := log.Op{Dot: log.Dot{Site: p.Site(), Seq: after + 1}, Body: &log.Refused{Reason: "lost"}}
+		lost := log.Op{Dot: log.Dot{Writer: p.Site(), Seq: after + 1}, Body: &log.Refused{Reason: "lost"}}
 		if !yield(lost) {
 			return nil
 		}

@@ -22,7 +22,7 @@ import (
 type testReplica struct {
 	store kv.Store
 	*partition.Partition
-	site  log.Site
+	site  log.Writer
 	sent  uint64        // last own operation that was pushed
 	ahead time.Duration // lead over the origin's clock
 	limit uint64        // maximum number of operations in the outbox; 0: the default
@@ -31,7 +31,7 @@ type testReplica struct {
 
 var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
 
-func openReplica(t testing.TB, store kv.Store, site log.Site) *testReplica {
+func openReplica(t testing.TB, store kv.Store, site log.Writer) *testReplica {
 	t.Helper()
 	p, err := partition.Open(partition.Options{
 		Store: store, App: app, Clock: clock, Epoch: log.Epoch{9}, Index: &index.Options{Space: plainSpace},
@@ -278,7 +278,7 @@ func TestReplicaLease(t *testing.T) {
 	if _, err := p.Submit(context.Background(), "key", []log.Body{create("x")}, nil); !errors.Is(err, partition.ErrNoSite) {
 		t.Errorf("Submit without a site: %v", err)
 	}
-	for _, site := range []log.Site{3, 3} {
+	for _, site := range []log.Writer{3, 3} {
 		if err := p.Lease(site); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"encoding/binary"
 	"errors"
@@ -22,9 +21,8 @@ import (
 // A trimmed log counts as having a trimmed entry if it has an operation of that name.
 //
 // The log takes another epoch, and then takes back the lacking entries, like a log that was restored from a backup ([Partition.TakeBack]).
-// Each life of an origin writes as its own site, so no name of a lost operation is used again. Older programs wrote as the same site until
-// then, and may have given new operations the names of lost ones. Such a lost operation gets another name. Operations that the log takes
-// back, or that replicas made before, then refer to it by the new name:
+// Each life of an origin writes as its own site, so no name of a lost operation is used again. A lost operation that its replica has sent
+// again as another site has another name. Operations that the log takes back, or that replicas made before, then refer to it by the new name:
 //
 //	renamed/SITE SEQ AT   new dot of a lost operation
 
@@ -37,22 +35,18 @@ type renamedTo struct {
 	to log.Dot `wire:"+0"`
 }
 
-// reusedNames is the names of lost operations that the log has used again.
-type reusedNames struct {
-	names map[log.Dot]log.Dot // new names by old names
-	seen  map[lostOp]log.Dot
-}
+// newNames is the new names of lost operations, by their old names.
+type newNames map[log.Dot]log.Dot
 
 // rolledBack reads the stored new names of lost operations.
-func (p *Partition) rolledBack() (r reusedNames, err error) {
-	r.names, r.seen = map[log.Dot]log.Dot{}, map[lostOp]log.Dot{}
+func (p *Partition) rolledBack() (r newNames, err error) {
+	r = newNames{}
 	var failed error
 	lo, hi := under(p.o.App, renamedName)
 	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
 		var x renamedTo
 		x, failed = decodeRenamedTo(value)
-		lost := lostOp{dotOf(key[:len(key)-8]), log.HLC(binary.BigEndian.Uint64(key[len(key)-8:]))}
-		r.names[lost.dot], r.seen[lost] = x.to, x.to
+		r[log.KeyDot(key[:len(key)-8])] = x.to
 		return failed == nil
 	})
 	return r, errors.Join(err, failed)
@@ -72,7 +66,7 @@ func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
 		}
 		var as log.Dot
 		if as, _, err = p.sentAgain(op); as != (log.Dot{}) {
-			r.names[op.Dot] = as
+			r[op.Dot] = as
 		}
 	}
 	for i := range ops {
@@ -81,61 +75,22 @@ func (p *Partition) ResolveNames(ops []log.Op, back ...log.Entry) error {
 	return err
 }
 
-// lostOp identifies a lost operation. Another operation may have the same dot, but not the same clock.
-type lostOp struct {
-	dot log.Dot
-	at  log.HLC
-}
-
-func putRenamed(w kv.Writer, app catalog.AppID, from lostOp, to log.Dot) {
-	w.Put(binary.BigEndian.AppendUint64(dotKey(app, renamedName, from.dot), uint64(from.at)), encodeRenamedTo(nil, &renamedTo{to}))
+// putRenamed records the new name of op.
+func putRenamed(w kv.Writer, app catalog.AppID, op *log.Op, to log.Dot) {
+	w.Put(binary.BigEndian.AppendUint64(dotKey(app, renamedName, op.Dot), uint64(op.At)), encodeRenamedTo(nil, &renamedTo{to}))
 }
 
 // rename replaces in op the names of lost operations by their new names.
-func (r *reusedNames) rename(op *log.Op) {
-	if len(r.names) == 0 {
+func (r newNames) rename(op *log.Op) {
+	if len(r) == 0 {
 		return
 	}
 	log.Rename(op.Body, func(d log.Dot) log.Dot {
-		if to, ok := r.names[d]; ok {
+		if to, ok := r[d]; ok {
 			return to
 		}
 		return d
 	})
-}
-
-// sameNames returns the log's operations, without the dots in them, that have the same names as entries that the origin made. Only the
-// origin uses a name twice. renamed has the entries that the log contains under a new name, which another lost log gave them.
-func (p *Partition) sameNames(entries []log.Entry) (found map[log.Dot][]byte, renamed map[lostOp]log.Dot, err error) {
-	found, renamed = map[log.Dot][]byte{}, map[lostOp]log.Dot{}
-	byClock := map[log.HLC][]int{}
-	for i := range entries {
-		if op := &entries[i].Op; op.Dot.Site.IsOrigin() {
-			found[op.Dot] = nil
-			byClock[op.At] = append(byClock[op.At], i)
-		}
-	}
-	if len(found) == 0 || p.log.Floor() > p.log.Head() {
-		return nil, renamed, nil
-	}
-	err = p.log.Read(p.log.Floor(), func(e log.Entry) bool {
-		if _, wanted := found[e.Op.Dot]; wanted {
-			found[e.Op.Dot] = nameless(log.Encode(nil, &e.Op))
-		}
-		if e.Op.Dot.Site < log.RestoredSites {
-			return true
-		}
-		for _, i := range byClock[e.Op.At] {
-			op := entries[i].Op
-			name := op.Dot
-			op.Dot = e.Op.Dot
-			if name != op.Dot && bytes.Equal(nameless(log.Encode(nil, &op)), nameless(log.Encode(nil, &e.Op))) {
-				renamed[lostOp{name, op.At}] = op.Dot
-			}
-		}
-		return true
-	})
-	return found, renamed, err
 }
 
 // RolledBack gives the log another epoch if b proves a rollback: entries of the present epoch, or a place in it, that the log sealed and
@@ -176,7 +131,7 @@ func (p *Partition) RolledBack(b *StoredRun) (bool, error) {
 func (p *Partition) lacks(entries []log.Entry) (bool, error) {
 	for i := range entries {
 		d := entries[i].Op.Dot
-		if last, err := p.lastOf(d.Site); err != nil || d.Seq > last {
+		if last, err := p.lastOf(d.Writer); err != nil || d.Seq > last {
 			return err == nil, err
 		}
 	}

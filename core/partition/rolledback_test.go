@@ -25,7 +25,7 @@ func TestRolledBack(t *testing.T) {
 	pullSealed(t, r, origin)
 	old := lastStored(t, r)
 	a := submit(t, origin, create("a"), create("b"))[0].Dot
-	label := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
+	label := []log.Op{{Dot: log.Dot{Writer: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
 	if _, _, err := origin.Accept(t.Context(), label, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -40,18 +40,16 @@ func TestRolledBack(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		written   []log.Body
-		by        log.Epoch // life that writes; zero: one of an earlier version, which writes as the site of before
 		inputs    string
 		conflicts int
 	}{
-		{"as it was", nil, log.Epoch{5}, "[a b late]", 0},
-		{"written since", written, log.Epoch{5}, "[a b late x]", 2}, // input b, and the deletion of an input that was deleted before
-		{"written since by an earlier version", written, log.Epoch{}, "[a b late x]", 1},
+		{"as it was", nil, "[a b late]", 0},
+		{"written since", written, "[a b late x]", 2}, // input b, and the deletion of an input that was deleted before
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := imageOf(t, image)
 			if len(tt.written) > 0 {
-				submit(t, sealingAs(t, store, tt.by), tt.written...)
+				submit(t, sealingAs(t, store, log.Epoch{5}), tt.written...)
 			}
 			p := sealingAs(t, store, log.Epoch{5})
 			forged := proof
@@ -67,7 +65,7 @@ func TestRolledBack(t *testing.T) {
 			if found, err := p.RolledBack(&proof); found || err != nil {
 				t.Errorf("the second time: %v, %v", found, err)
 			}
-			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Site < log.RestoredSites {
+			if verdict := submit(t, p, create("late"))[0]; verdict.Dot.Writer < log.RestoredSites {
 				t.Errorf("the log writes as %v", verdict.Dot)
 			}
 			for round := range 2 { // another replica gives back the same
@@ -93,7 +91,7 @@ func TestRolledBack(t *testing.T) {
 				}
 				_ = v.Close()
 			}
-			pending := []log.Op{{Dot: log.Dot{Site: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
+			pending := []log.Op{{Dot: log.Dot{Writer: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
 			if err := p.ResolveNames(pending); err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +124,7 @@ func TestRolledBackNames(t *testing.T) {
 
 	p := sealingAs(t, imageOf(t, image), log.Epoch{5})
 	newer := submit(t, p, create("newer"))[0].Dot
-	sent := []log.Op{{Dot: log.Dot{Site: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // the replica does not name its place in the log
+	sent := []log.Op{{Dot: log.Dot{Writer: 7, Seq: 1}, Body: &log.InputDelete{Input: early}}} // the replica does not name its place in the log
 	if _, _, err := p.Accept(t.Context(), sent, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +135,8 @@ func TestRolledBackNames(t *testing.T) {
 	if err := p.TakeBack(t.Context(), &stored, nil); err != nil {
 		t.Fatal(err)
 	}
-	for site, input := range map[log.Site]log.Dot{8: lost, 9: newer} {
-		ops := []log.Op{{Dot: log.Dot{Site: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
+	for site, input := range map[log.Writer]log.Dot{8: lost, 9: newer} {
+		ops := []log.Op{{Dot: log.Dot{Writer: site, Seq: 1}, Body: &log.InputDelete{Input: input}}}
 		if err := p.ResolveNames(ops); err != nil {
 			t.Fatal(err)
 		}
@@ -153,65 +151,8 @@ func TestRolledBackNames(t *testing.T) {
 	}
 }
 
-// TestRolledBackPicture: a log whose disk was rolled back uses the name of a lost input again. A replica gives that input back without its
-// picture. The input stays listed when another replica gives back the entry that has its name, until a replica brings the picture.
-func TestRolledBackPicture(t *testing.T) {
-	store := memkv.New()
-	origin := sealing(t, store)
-	submit(t, origin, create("before"))
-	image := imageOf(t, store)
-	lost := submit(t, origin, create("a"))[0]
-	r := openNamed(t, memkv.New(), 1)
-	pullSealed(t, r, origin)
-	proof := lastStored(t, r)
-
-	rolled := imageOf(t, image)
-	used := submit(t, sealingAs(t, rolled, log.Epoch{}), create("x"))[0] // by an earlier version
-	p := sealingAs(t, rolled, log.Epoch{5})
-	if used.Dot != lost.Dot {
-		t.Fatalf("the log names %v, want %v", used.Dot, lost.Dot)
-	}
-	q := openNamed(t, memkv.New(), 2)
-	pullSealed(t, q, p)
-	if found, err := p.RolledBack(&proof); !found || err != nil {
-		t.Fatalf("RolledBack = %v, %v", found, err)
-	}
-	for _, step := range []struct {
-		name    string
-		by      *partition.Partition
-		missing map[log.Dot]string
-		want    string
-	}{
-		{"without the picture", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
-		{"the entry that has its name", q, nil, "[a]"},
-		{"that entry without its picture", q, map[log.Dot]string{used.Dot: partition.LostPicture}, "[a]"},
-		{"without the picture again", r, map[log.Dot]string{lost.Dot: partition.LostPicture}, "[a]"},
-		{"with the picture", r, nil, "[]"},
-	} {
-		b := storedRun(t, step.by)
-		b.Missing = step.missing
-		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-			t.Fatal(err)
-		}
-		listed := []string{}
-		for _, c := range conflictsOf(t, p) {
-			id := c.Op.Body.(*log.InputCreate).ID
-			listed = append(listed, id)
-			v := p.View()
-			if in, err := v.InputByID(id); err != nil || in.Dot != c.Op.Dot {
-				t.Errorf("%s: the input is %v, %v, listed as %v", step.name, in.Dot, err, c.Op.Dot)
-			}
-			_ = v.Close()
-		}
-		if fmt.Sprint(listed) != step.want {
-			t.Errorf("%s: listed are %v, want %s", step.name, listed, step.want)
-		}
-	}
-}
-
-// TestRolledBackTwice: the disk of an origin is set back twice to the same image. The log of the first time gave a lost operation another
-// name. A replica that has only the log of before offers that operation by its old name to the log of the second time, which knows it
-// again.
+// TestRolledBackTwice: the disk of an origin is set back twice to the same image. Another replica gives back the log of the first time, which
+// has a deletion. A replica that has only the log of before then offers the deleted input again.
 func TestRolledBackTwice(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
@@ -270,7 +211,7 @@ func TestRolledBackTrimmed(t *testing.T) {
 	origin := sealing(t, store)
 	submit(t, origin, create("old"))
 	image := imageOf(t, store)
-	sent := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: create("sent")}}
+	sent := []log.Op{{Dot: log.Dot{Writer: 9, Seq: 1}, Body: create("sent")}}
 	accept := func(p *partition.Partition) {
 		t.Helper()
 		if _, _, err := p.Accept(t.Context(), slices.Clone(sent), nil); err != nil {

@@ -37,8 +37,8 @@ func (p *Partition) openSealed() error {
 }
 
 // lifeSite returns the site of an origin's life that begins with an epoch. The life that created the log uses log.Origin instead.
-func lifeSite(epoch log.Epoch) log.Site {
-	return log.Site(binary.BigEndian.Uint32(epoch[:])) | log.RestoredSites
+func lifeSite(epoch log.Epoch) log.Writer {
+	return log.Writer(binary.BigEndian.Uint32(epoch[:])) | log.RestoredSites
 }
 
 // openSeal reads or creates the key of the log's seals.

@@ -190,7 +190,7 @@ func TestExportResumes(t *testing.T) {
 	}
 	large(t, p, 0, n)
 	before, _ := export(t, p, network)
-	submit(t, p, &log.InputLabels{Input: log.Dot{Site: log.Origin, Seq: 4000}, Labels: []log.Label{{Concept: "cat", Value: log.True}}})
+	submit(t, p, &log.InputLabels{Input: log.Dot{Writer: log.Origin, Seq: 4000}, Labels: []log.Label{{Concept: "cat", Value: log.True}}})
 	after, _ := export(t, p, network)
 	fetch, all := uint64(0), uint64(0)
 	for _, c := range after.Chunks {

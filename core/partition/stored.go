@@ -39,7 +39,7 @@ const defaultKeep = 32 << 20
 
 // SiteLife is a life of a replica that writes as a site.
 type SiteLife struct {
-	Site log.Site
+	Site log.Writer
 	Life
 }
 
@@ -78,7 +78,7 @@ type storedState struct {
 }
 
 func storedEntryKey(app catalog.AppID, at StoredPlace) []byte {
-	return dotKey(app, storedName, log.Dot{Site: log.Site(at.Run), Seq: at.Seq})
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(app.LocalKey(storedName), at.Run), at.Seq)
 }
 
 func leftKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, leftName, dot) }
@@ -138,8 +138,8 @@ func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	lives := bySite(r.Lives)
 	for i := range r.Entries {
 		x := &r.Entries[i]
-		data := log.Encode(nil, &x.Op)
-		entry := entryRecord{before: before, life: lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq), op: data}
+		data := r.row(i)
+		entry := entryRecord{before: before, life: lifeOf(lives[x.Op.Dot.Writer], x.Op.Dot.Seq), op: data}
 		if x.Seq == r.To {
 			entry.seal = r.Seal
 		}
@@ -212,8 +212,8 @@ func (m *pullBatch) deleteStable() error {
 	if err != nil {
 		return err
 	}
-	var done []log.Site
-	if err := leftSites(p.tx, p.o.App, func(site log.Site, by uint64) {
+	var done []log.Writer
+	if err := leftSites(p.tx, p.o.App, func(site log.Writer, by uint64) {
 		if by <= n.cursor.Stable {
 			done = append(done, site)
 		}
@@ -221,7 +221,7 @@ func (m *pullBatch) deleteStable() error {
 		return err
 	}
 	for _, site := range done {
-		p.tx.DeleteRange(leftKey(p.o.App, log.Dot{Site: site}), leftKey(p.o.App, log.Dot{Site: site + 1}))
+		p.tx.DeleteRange(leftKey(p.o.App, log.Dot{Writer: site}), leftKey(p.o.App, log.Dot{Writer: site + 1}))
 	}
 	return nil
 }
@@ -233,10 +233,10 @@ func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) error {
 		*k = storedState{run: k.run + 1, bytes: k.bytes, epoch: epoch}
 	}
 	k.since = at
-	var sites []log.Site
-	err := leftSites(m.p.tx, m.p.o.App, func(site log.Site, _ uint64) { sites = append(sites, site) })
+	var sites []log.Writer
+	err := leftSites(m.p.tx, m.p.o.App, func(site log.Writer, _ uint64) { sites = append(sites, site) })
 	for _, site := range sites {
-		m.p.tx.Put(leftKey(m.p.o.App, log.Dot{Site: site}), binary.BigEndian.AppendUint64(nil, at))
+		m.p.tx.Put(leftKey(m.p.o.App, log.Dot{Writer: site}), binary.BigEndian.AppendUint64(nil, at))
 	}
 	return err
 }
@@ -247,7 +247,7 @@ func (m *pullBatch) leave(last uint64) error {
 	if last < p.log.Floor() {
 		return nil
 	}
-	p.tx.Put(leftKey(p.o.App, log.Dot{Site: site}), binary.BigEndian.AppendUint64(nil, m.note.cursor.Seq))
+	p.tx.Put(leftKey(p.o.App, log.Dot{Writer: site}), binary.BigEndian.AppendUint64(nil, m.note.cursor.Seq))
 	return p.log.Read(p.log.Floor(), func(e log.Entry) bool {
 		if e.Seq <= last {
 			p.tx.Put(leftKey(p.o.App, e.Op.Dot), log.Encode(nil, &e.Op))
@@ -257,19 +257,14 @@ func (m *pullBatch) leave(last uint64) error {
 }
 
 // leftSites yields each site that the replica left, and the entry by which the log has its operations.
-func leftSites(r kv.Reader, app catalog.AppID, yield func(site log.Site, by uint64)) error {
+func leftSites(r kv.Reader, app catalog.AppID, yield func(site log.Writer, by uint64)) error {
 	lo, hi := under(app, leftName)
 	return r.Scan(lo, hi, func(key, value []byte) bool {
-		if dot := dotOf(key); dot.Seq == 0 && len(value) == 8 {
-			yield(dot.Site, binary.BigEndian.Uint64(value))
+		if dot := log.KeyDot(key); dot.Seq == 0 && len(value) == 8 {
+			yield(dot.Writer, binary.BigEndian.Uint64(value))
 		}
 		return true
 	})
-}
-
-// dotOf reads the dot at the end of a key made by dotKey.
-func dotOf(key []byte) log.Dot {
-	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-12:])), Seq: binary.BigEndian.Uint64(key[len(key)-8:])}
 }
 
 // StoredEpoch returns the epoch of the log that has the newest run of stored entries; zero: none.
@@ -336,26 +331,25 @@ func (p *Partition) LastStored() (k StoredEntry, sealed bool, err error) {
 }
 
 func readStored(key, value []byte) (k StoredEntry, err error) {
-	at := dotOf(key)
-	k.At = StoredPlace{uint32(at.Site), at.Seq}
+	k.At = StoredPlace{binary.BigEndian.Uint32(key[len(key)-12:]), binary.BigEndian.Uint64(key[len(key)-8:])}
 	x, err := decodeEntryRecord(value)
 	k.Before, k.Life, k.Seal = x.before, x.life, x.seal
 	if err == nil {
 		k.Op, err = log.Decode(x.op)
 	}
 	if err != nil {
-		err = fmt.Errorf("kept entry %d: %w: %w", at.Seq, kv.ErrCorrupt, err)
+		err = fmt.Errorf("kept entry %d: %w: %w", k.At.Seq, kv.ErrCorrupt, err)
 	}
 	return k, err
 }
 
 // ConfirmedSites returns the sites of this replica with operations that the log has and that may not be stable. The sites that the replica
 // left come first.
-func (p *Partition) ConfirmedSites() (sites []log.Site, err error) {
+func (p *Partition) ConfirmedSites() (sites []log.Writer, err error) {
 	if p.replica == nil {
 		return nil, ErrReplica
 	}
-	err = leftSites(p.o.Store, p.o.App, func(site log.Site, _ uint64) { sites = append(sites, site) })
+	err = leftSites(p.o.Store, p.o.App, func(site log.Writer, _ uint64) { sites = append(sites, site) })
 	if _, confirmed := p.Outbox(); confirmed >= p.log.Floor() && p.Site() != 0 {
 		sites = append(sites, p.Site())
 	}
@@ -364,7 +358,7 @@ func (p *Partition) ConfirmedSites() (sites []log.Site, err error) {
 
 // ConfirmedAfter yields the operations of one of [Partition.ConfirmedSites] after a sequence number, oldest first, until yield returns
 // false.
-func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error {
+func (p *Partition) ConfirmedAfter(site log.Writer, after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
 	}
@@ -373,7 +367,7 @@ func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.O
 		return p.own(after, confirmed, yield)
 	}
 	var failed error
-	err := p.o.Store.Scan(leftKey(p.o.App, log.Dot{Site: site, Seq: after + 1}), leftKey(p.o.App, log.Dot{Site: site + 1}), func(_, value []byte) bool {
+	err := p.o.Store.Scan(leftKey(p.o.App, log.Dot{Writer: site, Seq: after + 1}), leftKey(p.o.App, log.Dot{Writer: site + 1}), func(_, value []byte) bool {
 		var op log.Op
 		if op, failed = log.Decode(bytes.Clone(value)); failed != nil {
 			return false

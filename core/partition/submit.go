@@ -30,9 +30,9 @@ func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, al
 	return verdicts, err
 }
 
-// Span is a run of operations of one site, from First to Last. The zero Span is empty.
+// Span is a run of operations of one writer, from First to Last. The zero Span is empty.
 type Span struct {
-	Site        log.Site
+	Writer      log.Writer
 	First, Last uint64
 }
 
@@ -50,13 +50,23 @@ func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.
 	}
 	err = wait()
 	if err == nil {
-		err = p.foldOf(span.Site, first+uint64(len(bodies))-1)
+		err = p.foldOf(span.Writer, first+uint64(len(t.verdicts))-1)
 	}
 	p.drop(first, t)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
-	return t.verdicts, span, nil
+	return t.verdicts[:len(bodies)], span, nil
+}
+
+// addNames is [fold.AddNames] for the current view.
+func (p *Partition) addNames(bodies []log.Body) ([]log.Body, error) {
+	if !slices.ContainsFunc(bodies, fold.LacksNames) {
+		return bodies, nil
+	}
+	v := p.View()
+	named, err := fold.AddNames(v.Reader, p.Site(), bodies)
+	return named, errors.Join(err, v.Close())
 }
 
 // append numbers the operations and appends them. first is the entry of the first operation.
@@ -68,7 +78,10 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if err := p.whyClosed(); err != nil {
 		return 0, span, nil, nil, err
 	}
-	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
+	if err := p.o.Store.Room(); err != nil && slices.ContainsFunc(bodies, func(b log.Body) bool { return !log.Deletes(b) }) {
+		return 0, span, nil, nil, err
+	}
+	if bodies, err = p.addNames(bodies); err != nil {
 		return 0, span, nil, nil, err
 	}
 	site := p.Site()
@@ -77,7 +90,7 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	}
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
-		ops[i] = log.Op{Dot: log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}, At: p.clock.Next(), By: caller.By, Body: body}
+		ops[i] = log.Op{Dot: log.Dot{Writer: site, Seq: p.last + 1 + uint64(i)}, At: p.clock.Next(), By: caller.By, Body: body}
 	}
 	log.SetLeases(ops)
 	var batch *kv.Batch
@@ -108,25 +121,12 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 		p.drop(first, t)
 		return 0, span, nil, nil, err
 	}
-	span = Span{Site: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
+	span = Span{Writer: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
 	p.last = span.Last
 	if born {
 		p.replica.noted = site
 	}
 	return first, span, t, wait, nil
-}
-
-// deletes reports whether all the bodies free space.
-func deletes(bodies []log.Body) bool {
-	for _, body := range bodies {
-		switch body.(type) {
-		case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll,
-			*log.VersionDelete, *log.WorkflowDelete, *log.ConceptDelete, *log.KeyDelete, *log.AppDelete, *log.TokensRevoke, *log.EdgeRevoke:
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // foldTo folds at least the entries up to seq, which are durable, and further entries of the same runs. So the first Submit that gets the
@@ -137,7 +137,7 @@ func (p *Partition) foldTo(seq uint64) error {
 }
 
 // foldOf is foldTo for entries of site. If the replica has another site now, the change of site has folded them all.
-func (p *Partition) foldOf(site log.Site, seq uint64) error {
+func (p *Partition) foldOf(site log.Writer, seq uint64) error {
 	defer p.locks.take(folding).unlock()
 	if p.Site() != site {
 		return nil
@@ -380,7 +380,7 @@ func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, 
 	lock.unlock()
 	entries := make([]log.Entry, len(bodies))
 	for i, body := range bodies {
-		dot := log.Dot{Site: site, Seq: last + 1 + uint64(i)}
+		dot := log.Dot{Writer: site, Seq: last + 1 + uint64(i)}
 		entries[i].Op = log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}
 	}
 	v := p.View()

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"errors"
@@ -48,17 +47,17 @@ func refusedKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, refu
 // LivesOf returns the recorded lives that made entries of the log.
 func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
 	type span struct{ first, last uint64 }
-	spans := map[log.Site]span{}
-	var sites []log.Site
+	spans := map[log.Writer]span{}
+	var sites []log.Writer
 	for i := range entries {
 		d := entries[i].Op.Dot
-		s, known := spans[d.Site]
+		s, known := spans[d.Writer]
 		if !known {
-			sites = append(sites, d.Site)
+			sites = append(sites, d.Writer)
 			s.first = d.Seq
 		}
 		s.last = d.Seq
-		spans[d.Site] = s
+		spans[d.Writer] = s
 	}
 	for _, site := range sites {
 		if site.IsOrigin() {
@@ -102,7 +101,7 @@ type StoredRun struct {
 }
 
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists the others as conflicts. When it returns
-// no error, all of that survives a crash and is visible. An entry that was taken back before under another name keeps that name. also is as
+// no error, all of that survives a crash and is visible. also is as
 // in [Partition.Submit]. Errors: ErrRestored, kv.ErrFull, and those of Submit.
 func (p *Partition) TakeBack(ctx context.Context, b *StoredRun, also func(*kv.Batch)) error {
 	if err := ctx.Err(); err != nil {
@@ -169,11 +168,11 @@ func (p *Partition) hear(ops []log.Op) {
 	defer p.locks.take(hearing).unlock()
 	for i := range ops {
 		d := ops[i].Dot
-		if d.Site == p.o.Site {
+		if d.Writer == p.o.Site {
 			p.last = d.Seq
 			continue
 		}
-		p.remoteSites[d.Site] = siteProgress{seq: d.Seq, at: ops[i].At}
+		p.remoteSites[d.Writer] = siteProgress{seq: d.Seq, at: ops[i].At}
 	}
 }
 
@@ -187,10 +186,8 @@ type taking struct {
 	taken map[log.Dot]bool
 	lost  []Conflict
 
-	rolled  reusedNames
-	same    map[log.Dot][]byte // operations of the log with the names of entries that the origin made
-	renamed map[lostOp]log.Dot // lost operations that get another name, or have it in the log
-	moved   map[lostOp]log.Dot // lost operations that the log has by the names of another site
+	rolled newNames
+	moved  map[*log.Op]log.Dot // lost operations that the log has by the names of another site
 }
 
 // noSeal is the reason for not taking back an entry that may never have been in the log.
@@ -204,65 +201,44 @@ const lostFor = "restore: "
 
 // sort finds the entries that the log lacks. The caller holds appending, and the whole log is folded.
 func (p *Partition) sort(b *StoredRun) (*taking, error) {
-	t := &taking{p: p, taken: map[log.Dot]bool{}, renamed: map[lostOp]log.Dot{}, moved: map[lostOp]log.Dot{}}
 	lives := bySite(b.Lives)
 	sealed, exact, err := p.recognize(b)
+	t := &taking{p: p, exact: exact, taken: map[log.Dot]bool{}, moved: map[*log.Op]log.Dot{}}
 	if err == nil {
 		t.rolled, err = p.rolledBack()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if t.exact = exact; !exact {
-		if t.same, t.renamed, err = p.sameNames(b.Entries); err != nil {
-			return nil, err
-		}
-		for lost, name := range t.renamed {
-			t.rolled.names[lost.dot], t.rolled.seen[lost] = name, name
-		}
-	}
-	had := map[log.Site]uint64{}
+	had := map[log.Writer]uint64{}
 	var creations madeByEntries
 	for i := range b.Entries {
 		op := &b.Entries[i].Op
 		d := op.Dot
-		if _, known := had[d.Site]; !known {
-			if had[d.Site], err = p.lastOf(d.Site); err != nil {
+		if _, known := had[d.Writer]; !known {
+			if had[d.Writer], err = p.lastOf(d.Writer); err != nil {
 				return nil, err
 			}
 		}
-		life := lifeOf(lives[d.Site], d.Seq)
-		known := d.Seq <= had[d.Site]
-		used := t.same[d] != nil && !bytes.Equal(t.same[d], nameless(log.Encode(nil, op)))
+		life := lifeOf(lives[d.Writer], d.Seq)
+		known := d.Seq <= had[d.Writer]
 		as, moved, err := p.sentAgain(op)
 		switch {
 		case err != nil:
 		case moved:
 			t.exact = false // what follows may name it
 			err = t.meets(op, as, &creations)
-		case used && !sealed:
-			t.lose(op, noSeal)
-		case used:
-			if name, taken := t.rolled.seen[lostOp{d, op.At}]; !taken {
-				t.ops, t.own = append(t.ops, *op), append(t.own, true)
-				t.exact = false
-				if b.Missing[d] != "" {
-					t.lose(op, b.Missing[d])
-				}
-			} else if op.Dot = name; b.Missing[d] == "" {
-				err = t.clearConflict(op)
-			}
-		case d.Seq <= had[d.Site]:
+		case d.Seq <= had[d.Writer]:
 			if err = t.compare(op, life); err == nil && b.Missing[d] == "" {
 				err = t.clearConflict(op)
 			}
 		case !sealed:
 			t.lose(op, noSeal)
-		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:
+		case d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site:
 			t.lose(op, "operations before it are lost")
 		default:
-			if err = t.take(op, lives[d.Site], b.Missing[d]); t.taken[d] {
-				had[d.Site] = d.Seq
+			if err = t.take(op, lives[d.Writer], b.Missing[d]); t.taken[d] {
+				had[d.Writer] = d.Seq
 			}
 		}
 		if err != nil {
@@ -286,7 +262,7 @@ func (t *taking) meets(op *log.Op, as log.Dot, creations *madeByEntries) error {
 		t.lose(op, "its replica sends it again as another site")
 		return nil
 	}
-	t.rolled.names[op.Dot], t.moved[lostOp{op.Dot, op.At}] = as, as
+	t.rolled[op.Dot], t.moved[op] = as, as
 	e, err := t.p.earlyAs(op, as)
 	if e.kill != nil {
 		creations.deleted = append(creations.deleted, entryDeletion{body: e.kill.Body})
@@ -308,13 +284,14 @@ type entryDeletion struct {
 
 // add adds an entry. known reports whether the log had it before, and taken whether the log takes it now.
 func (m *madeByEntries) add(dot log.Dot, body log.Body, known, taken bool) {
-	switch body.(type) {
+	switch b := body.(type) {
 	case *log.InputCreate:
 		m.inputs = append(m.inputs, entryDeletion{&log.InputDelete{Input: dot}, known || taken})
 	case *log.ModelCreate:
 		m.models = append(m.models, entryDeletion{&log.ModelDelete{Model: dot}, known || taken})
 	case *log.InputDeleteAll:
-		m.inputs = m.all(m.inputs, known, taken)
+		byOrder := b.Upto == nil
+		m.inputs = m.all(m.inputs, known && byOrder, taken && byOrder)
 	case *log.ModelDeleteAll:
 		m.models = m.all(m.models, known, taken)
 	}
@@ -341,7 +318,7 @@ func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) 
 		dot, name := subject(body)
 		if _, err = name(r, dot); errors.Is(err, catalog.ErrNotFound) {
 			var h siteProgress
-			if h, err = p.siteProgress(dot.Site); err == nil && dot.Seq > h.seq {
+			if h, err = p.siteProgress(dot.Writer); err == nil && dot.Seq > h.seq {
 				out = append(out, body)
 			}
 		} else if err == nil {
@@ -355,7 +332,7 @@ func (p *Partition) live(deletions []entryDeletion) (out []log.Body, err error) 
 }
 
 // lastOf returns the sequence number of the last operation of a site in the log.
-func (p *Partition) lastOf(site log.Site) (uint64, error) {
+func (p *Partition) lastOf(site log.Writer) (uint64, error) {
 	if site == p.o.Site {
 		return p.last, nil
 	}
@@ -387,9 +364,9 @@ func (p *Partition) recognize(b *StoredRun) (sealed, exact bool, err error) {
 // its site comes from a different life than in this log: two replicas have used the site, or the disk of one was rolled back.
 func (t *taking) take(op *log.Op, lives []Life, reason string) error {
 	life, followed := lifeOf(lives, op.Dot.Seq), lifeOf(lives, op.Dot.Seq-1)
-	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)
+	before, err := t.p.lifeAt(op.Dot.Writer, op.Dot.Seq-1)
 	for _, l := range t.lives {
-		if l.Site == op.Dot.Site {
+		if l.Site == op.Dot.Writer {
 			before = l.Life
 		}
 	}
@@ -397,20 +374,20 @@ func (t *taking) take(op *log.Op, lives []Life, reason string) error {
 		t.lose(op, otherLife)
 		return err
 	}
-	t.ops, t.own = append(t.ops, *op), append(t.own, false)
+	t.ops = append(t.ops, *op)
 	t.taken[op.Dot] = true
 	if reason != "" {
 		t.lose(op, reason)
 	}
 	if before.ID != life {
-		t.lives = append(t.lives, SiteLife{op.Dot.Site, Life{First: op.Dot.Seq, ID: life}})
+		t.lives = append(t.lives, SiteLife{op.Dot.Writer, Life{First: op.Dot.Seq, ID: life}})
 	}
 	return err
 }
 
 // compare lists an operation if another life has made its sequence number, or if the origin has refused it since.
 func (t *taking) compare(op *log.Op, life uint64) error {
-	have, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq)
+	have, err := t.p.lifeAt(op.Dot.Writer, op.Dot.Seq)
 	if err != nil {
 		return err
 	}
@@ -476,10 +453,10 @@ func (t *taking) lose(op *log.Op, why string) {
 
 // try folds the operations over a copy of the state. It finds operations that end in a conflict, and things that were deleted before.
 func (t *taking) try(doomed []log.Body) error {
-	p, ops, own := t.p, t.ops, t.own
-	t.ops, t.own = nil, nil
+	p, ops := t.p, t.ops
+	t.ops = nil
 	for i := range ops {
-		t.ops, t.own = append(t.ops, ops[i]), append(t.own, own[i])
+		t.ops, t.own = append(t.ops, ops[i]), append(t.own, false)
 		e, err := p.early(&ops[i], true)
 		if err != nil {
 			return err
@@ -495,7 +472,7 @@ func (t *taking) try(doomed []log.Body) error {
 	for _, body := range doomed {
 		t.ops, t.own = append(t.ops, log.Op{At: p.clock.Next(), Body: body}), append(t.own, true)
 	}
-	entries, renamed := t.entries()
+	entries := t.entries()
 	if len(entries) == 0 {
 		return nil
 	}
@@ -505,7 +482,7 @@ func (t *taking) try(doomed []log.Body) error {
 		return err
 	}
 	for i := range entries {
-		if c := verdicts[i]; (!t.own[i] || renamed[i]) && isConflict(c.Code) {
+		if c := verdicts[i]; !t.own[i] && isConflict(c.Code) {
 			if _, refused := entries[i].Op.Body.(*log.Refused); !refused {
 				t.lost = append(t.lost, Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: c})
 			}
@@ -514,30 +491,19 @@ func (t *taking) try(doomed []log.Body) error {
 	return nil
 }
 
-// entries names this log's own operations, and returns all operations as the next entries. renamed has the indexes of those that had
-// another name. They are listed by the new name, since the old one belongs to another operation.
-func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
+// entries names this log's own operations, and returns all operations as the next entries.
+func (t *taking) entries() (entries []log.Entry) {
 	p, last := t.p, t.p.last
-	renamed = map[int]bool{}
 	for i := range t.ops {
 		op := &t.ops[i]
 		if t.own[i] {
 			last++
-			name := log.Dot{Site: p.o.Site, Seq: last}
-			if op.Dot != (log.Dot{}) {
-				renamed[i], t.renamed[lostOp{op.Dot, op.At}], t.rolled.names[op.Dot] = true, name, name
-			}
-			op.Dot = name
+			op.Dot = log.Dot{Writer: p.o.Site, Seq: last}
 		}
 		t.rolled.rename(op)
 		entries = append(entries, log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: *op})
 	}
-	for i, c := range t.lost {
-		if name, ok := t.renamed[lostOp{c.Op.Dot, c.Op.At}]; ok {
-			t.lost[i].Op.Dot = name
-		}
-	}
-	return entries, renamed
+	return entries
 }
 
 // note adds to b the records that belong to the operations: lives, early deletions and conflicts.
@@ -549,10 +515,8 @@ func (t *taking) note(b *kv.Batch) error {
 	for dot := range t.taken {
 		b.Delete(conflictKey(p.o.App, dot))
 	}
-	for _, names := range []map[lostOp]log.Dot{t.renamed, t.moved} {
-		for from, to := range names {
-			putRenamed(b, p.o.App, from, to)
-		}
+	for op, as := range t.moved {
+		putRenamed(b, p.o.App, op, as)
 	}
 	for i := range t.lost {
 		c := &t.lost[i]

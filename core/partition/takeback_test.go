@@ -119,7 +119,7 @@ func TestTakeBack(t *testing.T) {
 
 	other := openRestored(t, image, 3)
 	verdict := submit(t, other, create("a"))[0]
-	if verdict.Dot.Site < log.RestoredSites {
+	if verdict.Dot.Writer < log.RestoredSites {
 		t.Errorf("a restored log writes as %v", verdict.Dot)
 	}
 	if err := other.TakeBack(t.Context(), &b, nil); err != nil {
@@ -162,7 +162,7 @@ func TestTakeBackMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	accept(origin, log.Dot{Site: 9, Seq: 1})
+	accept(origin, log.Dot{Writer: 9, Seq: 1})
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
 	for _, sent := range []bool{true, false} {
@@ -172,16 +172,16 @@ func TestTakeBackMoved(t *testing.T) {
 		}
 		b := storedRun(t, r)
 		if sent {
-			accept(p, log.Dot{Site: 30, Seq: 1})
+			accept(p, log.Dot{Writer: 30, Seq: 1})
 		}
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
 		if !sent {
-			if c := conflictsOf(t, p); len(c) != 1 || c[0].Op.Dot != (log.Dot{Site: 9, Seq: 1}) {
+			if c := conflictsOf(t, p); len(c) != 1 || c[0].Op.Dot != (log.Dot{Writer: 9, Seq: 1}) {
 				t.Errorf("before it is sent: conflicts %+v", c)
 			}
-			accept(p, log.Dot{Site: 30, Seq: 1})
+			accept(p, log.Dot{Writer: 30, Seq: 1})
 		}
 		v := p.View()
 		if got := ids(t, v.Reader); len(got) != 1 || len(conflictsOf(t, p)) > 0 {
@@ -199,11 +199,11 @@ func TestTakeBackOtherLife(t *testing.T) {
 	origin := sealing(t, store)
 	image := imageOf(t, store)
 	at := log.HLC(clock().UnixMilli()) << 16
-	accept := func(p *partition.Partition, site log.Site, seq uint64, picture string) {
+	accept := func(p *partition.Partition, site log.Writer, seq uint64, picture string) {
 		t.Helper()
 		at++
 		op := log.Op{
-			Dot: log.Dot{Site: site, Seq: seq}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte(picture)), ContentType: "image/png", AllowDuplicate: true},
+			Dot: log.Dot{Writer: site, Seq: seq}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte(picture)), ContentType: "image/png", AllowDuplicate: true},
 		}
 		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestTakeBackOtherLife(t *testing.T) {
 	}
 
 	p, b = openRestored(t, image, 2), storedRun(t, r)
-	b.Missing = map[log.Dot]string{{Site: 9, Seq: 2}: partition.LostPicture}
+	b.Missing = map[log.Dot]string{{Writer: 9, Seq: 2}: partition.LostPicture}
 	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -268,10 +268,10 @@ func TestTakeBackRenamedLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: at, Body: create("made")}
+	creation := log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, At: at, Body: create("made")}
 	ops := func(at log.HLC) []log.Op {
 		label := &log.InputLabels{Input: creation.Dot, Labels: []log.Label{{Concept: "x", Value: 1}}}
-		return []log.Op{{Dot: log.Dot{Site: 11, Seq: 1}, At: at, Body: create("a")}, {Dot: log.Dot{Site: 11, Seq: 2}, At: at, Body: label}}
+		return []log.Op{{Dot: log.Dot{Writer: 11, Seq: 1}, At: at, Body: create("a")}, {Dot: log.Dot{Writer: 11, Seq: 2}, At: at, Body: label}}
 	}
 	first, r := openNamed(t, memkv.New(), 1), openNamed(t, memkv.New(), 1)
 	accept(origin, creation)
@@ -284,7 +284,7 @@ func TestTakeBackRenamedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := creation
-	sent.Dot.Site = 30
+	sent.Dot.Writer = 30
 	accept(p, sent)
 	for _, b := range []partition.StoredRun{storedRun(t, first), lastStored(t, r)} {
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
@@ -306,7 +306,7 @@ func TestTakeBackRefused(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
 	image := imageOf(t, store)
-	creation := log.Op{Dot: log.Dot{Site: 9, Seq: 1}, At: log.HLC(clock().UnixMilli()) << 16, By: "token", Body: &log.ModelCreate{ID: "m", Version: "v"}}
+	creation := log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, At: log.HLC(clock().UnixMilli()) << 16, By: "token", Body: &log.ModelCreate{ID: "m", Version: "v"}}
 	if _, _, err := origin.Accept(t.Context(), []log.Op{creation}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestTakeBackSentLater(t *testing.T) {
 		var ops []log.Op
 		for i, id := range ids {
 			at := log.HLC(clock().UnixMilli())<<16 + log.HLC(i)
-			ops = append(ops, log.Op{Dot: log.Dot{Site: 9, Seq: uint64(i) + 1}, At: at, By: "key", Body: create(id)})
+			ops = append(ops, log.Op{Dot: log.Dot{Writer: 9, Seq: uint64(i) + 1}, At: at, By: "key", Body: create(id)})
 		}
 		if _, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil); err != nil {
 			t.Fatal(err)
@@ -386,7 +386,7 @@ func TestTakeBackParted(t *testing.T) {
 	image := imageOf(t, store)
 	accept := func(p *partition.Partition, seq, life uint64, id string) {
 		t.Helper()
-		op := log.Op{Dot: log.Dot{Site: 9, Seq: seq}, At: log.HLC(clock().UnixMilli())<<16 + log.HLC(seq), By: "key", Body: create(id)}
+		op := log.Op{Dot: log.Dot{Writer: 9, Seq: seq}, At: log.HLC(clock().UnixMilli())<<16 + log.HLC(seq), By: "key", Body: create(id)}
 		if _, _, err := p.AcceptOf(t.Context(), []log.Op{op}, []partition.Life{{First: seq, ID: life}}, nil); err != nil {
 			t.Fatal(err)
 		}

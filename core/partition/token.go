@@ -24,7 +24,7 @@ type Token struct {
 	Generation uint64 `wire:"2"` // entry of the control log at which the generation begins
 }
 
-// tokenName is the prefix of the names of stored tokens; the operation's site and sequence number follow, in 4 and 8 bytes.
+// tokenName is the prefix of the names of stored tokens; the operation's dot follows.
 const tokenName = "token/"
 
 func tokenKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, tokenName, dot) }
@@ -48,15 +48,15 @@ func (p *Partition) TokenOf(dot log.Dot) (Token, error) {
 	}
 	t, err := decodeToken(data)
 	if err != nil {
-		return Token{}, fmt.Errorf("token of operation %d of site %d: %w", dot.Seq, dot.Site, err)
+		return Token{}, fmt.Errorf("token of operation %d of writer %v: %w", dot.Seq, dot.Writer, err)
 	}
 	return t, nil
 }
 
 // forgetTokens deletes the stored tokens of a site's operations up to last.
-func (p *Partition) forgetTokens(tx *kv.Overlay, site log.Site, last uint64) error {
+func (p *Partition) forgetTokens(tx *kv.Overlay, site log.Writer, last uint64) error {
 	var keys [][]byte
-	err := tx.Scan(tokenKey(p.o.App, log.Dot{Site: site}), tokenKey(p.o.App, log.Dot{Site: site, Seq: last + 1}), func(key, _ []byte) bool {
+	err := tx.Scan(tokenKey(p.o.App, log.Dot{Writer: site}), tokenKey(p.o.App, log.Dot{Writer: site, Seq: last + 1}), func(key, _ []byte) bool {
 		keys = append(keys, bytes.Clone(key))
 		return true
 	})

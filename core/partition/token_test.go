@@ -26,7 +26,7 @@ func submitWithToken(t *testing.T, p *partition.Partition, token partition.Token
 func tokensOf(t *testing.T, c *testReplica, n uint64) (all []partition.Token) {
 	t.Helper()
 	for seq := uint64(1); seq <= n; seq++ {
-		token, err := c.TokenOf(log.Dot{Site: c.site, Seq: seq})
+		token, err := c.TokenOf(log.Dot{Writer: c.site, Seq: seq})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,8 @@ type Retention struct {
 	Age     time.Duration // 0 means 30 days
 	Entries uint64        // 0 means 200,000; the last 4,096 are stored at any age
 
-	// MaxOffline is the maximum age of a write of a field when it arrives. Older writes are stale: the horizon follows the clock at this
-	// distance, once another site has written. 0 means 90 days.
+	// MaxOffline is the maximum age of a write when it arrives. Older writes are stale, except deletions: the horizon follows the clock at
+	// this distance. 0 means 90 days.
 	MaxOffline time.Duration
 
 	// Writes is the minimum time for which replicas store their confirmed operations. An origin restored from a backup of that age or newer
@@ -188,8 +188,7 @@ func decodeMarks(data []byte) ([]mark, error) {
 const horizonEvery = 64
 
 // stepHorizon moves the horizon by an entry of the log, so that it is the same at every replica that folds the log. It also depends on the
-// clocks in the log, so a wall clock that is ahead for a moment does not move it. An application that no other site writes to has no
-// horizon. An application without new entries gets no new one.
+// clocks in the log, so a wall clock that is ahead for a moment does not move it. An application without new entries gets no new one.
 func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	t, every := &p.trim, p.o.Retention.MaxOffline/horizonEvery
 	if now.Before(t.next) && t.next.Sub(now) <= every {
@@ -220,37 +219,21 @@ func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// horizonAdvances reports whether a horizon entry has an effect: another site writes here, the last entry is not a horizon, and the log
-// began before to.
-func (p *Partition) horizonAdvances(to time.Time) (bool, error) {
-	others := false
-	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
-		others = !p.MadeBy(s)
-		return !others
-	})
-	if err != nil || !others {
-		return false, err
-	}
+// horizonAdvances reports whether a horizon entry has an effect: the last entry is not a horizon, and the log began before to.
+func (p *Partition) horizonAdvances(to time.Time) (advances bool, err error) {
 	err = p.log.Read(p.log.Head(), func(e log.Entry) bool {
 		_, last := e.Op.Body.(*log.Horizon)
-		others = !last
+		advances = !last
 		return false
 	})
-	if errors.Is(err, log.ErrTrimmed) { // all entries were trimmed, so the log began long before
+	if err == nil && advances && p.log.Floor() == 1 {
+		err = p.log.Read(1, func(e log.Entry) bool {
+			advances = e.Op.At.Time().Before(to)
+			return false
+		})
+	}
+	if errors.Is(err, log.ErrTrimmed) { // so the log began long before
 		return true, nil
 	}
-	if err != nil || !others {
-		return false, err
-	}
-	if p.log.Floor() > 1 {
-		return true, nil
-	}
-	err = p.log.Read(1, func(e log.Entry) bool {
-		others = e.Op.At.Time().Before(to)
-		return false
-	})
-	if errors.Is(err, log.ErrTrimmed) { // the log was trimmed just now
-		return true, nil
-	}
-	return others, err
+	return advances, err
 }

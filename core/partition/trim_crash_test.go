@@ -38,7 +38,7 @@ func trimRun(t *testing.T, seed uint64) {
 	c := &ticking{at: clock()}
 	disk := pebbletest.New()
 	store, p := openTrimming(t, disk, c)
-	input := log.Dot{Site: log.Origin, Seq: 1}
+	input := log.Dot{Writer: log.Origin, Seq: 1}
 	submit(t, p, create("a"))
 	states := map[uint64][32]byte{} // by the last entry
 	type clone struct {

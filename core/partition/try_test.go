@@ -24,7 +24,7 @@ func TestTry(t *testing.T) {
 	before := digest(t, a.store)
 	bodies := []log.Body{
 		create("one"), create("new"), create("new"), create("mine"), create("lost"), create("lost"),
-		&log.InputLabels{Input: log.Dot{Site: 9, Seq: 9}}, &log.InputDelete{Input: verdicts[0].Dot}, create("one"),
+		&log.InputLabels{Input: log.Dot{Writer: 9, Seq: 9}}, &log.InputDelete{Input: verdicts[0].Dot}, create("one"),
 	}
 	for _, some := range [][]log.Body{bodies[:1], bodies[1:4], bodies} {
 		got, err := a.Try("key", some)

@@ -167,14 +167,14 @@ func (r *Register) EnrolEdge(ctx context.Context, token string, key [32]byte) (c
 
 // LeaseSite leases a site of an application to a holder, a key or account. It returns the site's secret, which is not stored. Errors:
 // ErrApplication and the store's.
-func (r *Register) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
+func (r *Register) LeaseSite(ctx context.Context, app, holder string) (site log.Writer, secret string, err error) {
 	return r.lease(ctx, &log.SiteLease{App: app, Holder: holder})
 }
 
 // RenewEdge leases an edge another site to write as in an application. From then on the origin refuses what the edge's
 // previous sites still send. life is the random number of the request: with the same one it returns the same site.
 // Errors: ErrNoEdge, ErrApplication and the store's.
-func (r *Register) RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error) {
+func (r *Register) RenewEdge(ctx context.Context, id, app string, life uint64) (log.Writer, error) {
 	e, err := r.Edge(id)
 	if err != nil {
 		return 0, err
@@ -187,7 +187,7 @@ func (r *Register) RenewEdge(ctx context.Context, id, app string, life uint64) (
 }
 
 // lease leases the next site.
-func (r *Register) lease(ctx context.Context, b *log.SiteLease) (site log.Site, secret string, err error) {
+func (r *Register) lease(ctx context.Context, b *log.SiteLease) (site log.Writer, secret string, err error) {
 	app := b.App
 	if _, err := r.App(app); err != nil {
 		return 0, "", err
@@ -262,7 +262,7 @@ func (r *Register) knowSites(ctx context.Context) error {
 			return err
 		}
 		spread := uint64(binary.BigEndian.Uint32(epoch[12:])) % spreadSites
-		to := log.Site(min(uint64(h.Sites)+skippedSites+spread, math.MaxUint32))
+		to := log.Writer(min(uint64(h.Sites)+skippedSites+spread, math.MaxUint32))
 		if err := r.submit(ctx, "", ErrNoSite, &log.SitesSkip{To: to}); err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (r *Register) leaseEnd() log.HLC { return log.HLC(r.o.Clock().Add(LeaseFor)
 
 // CheckSite returns a site if secret is its secret. It refuses the sites of edges, which sign instead. It accepts a site whose lease has
 // ended. Errors: ErrNoSite and the store's.
-func (r *Register) CheckSite(site log.Site, secret string) (catalog.Site, error) {
+func (r *Register) CheckSite(site log.Writer, secret string) (catalog.Site, error) {
 	s, err := r.Read().Site(site)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
@@ -311,7 +311,7 @@ func (r *Register) CheckSite(site log.Site, secret string) (catalog.Site, error)
 }
 
 // EdgeSite returns a site without checking a secret. It may be an edge's. Errors: ErrNoSite and the store's.
-func (r *Register) EdgeSite(site log.Site) (catalog.Site, error) {
+func (r *Register) EdgeSite(site log.Writer) (catalog.Site, error) {
 	s, err := r.Read().Site(site)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = fmt.Errorf("%w: %d", ErrNoSite, site)

@@ -94,7 +94,7 @@ func TestEvaluatedCutOffs(t *testing.T) {
 		}
 		m := catalog.Manifest{Version: "v2", Base: indextest.Base, Head: head, Metrics: []byte(metrics)}
 		tx.PutVersion(&catalog.Version{
-			Model: log.Dot{Site: 2, Seq: 1}, Seq: 9, ID: "v2", Code: catalog.VersionTrained, Concepts: indextest.Own[:3],
+			Model: log.Dot{Writer: 2, Seq: 1}, Seq: 9, ID: "v2", Code: catalog.VersionTrained, Concepts: indextest.Own[:3],
 			Manifest: catalog.PutObject(tx.Overlay, w.App, m.Marshal()),
 		})
 	})

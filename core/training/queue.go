@@ -20,7 +20,7 @@ import (
 type Partition interface {
 	View() *partition.View
 	// MadeBy reports whether operations of a site were made here.
-	MadeBy(site log.Site) bool
+	MadeBy(site log.Writer) bool
 	// Owns reports whether this partition must do what an operation asks for.
 	Owns(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
@@ -113,7 +113,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 
 // begins returns the time from which a version may be trained here.
 func (q *Queue) begins(v *catalog.Version) time.Time {
-	if q.partition.MadeBy(v.RequestedAt.Site) || v.RequestedAt == (log.Dot{}) {
+	if q.partition.MadeBy(v.RequestedAt.Writer) || v.RequestedAt == (log.Dot{}) {
 		return time.Time{}
 	}
 	return v.Created.Time().Add(lead)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"container/heap"
 	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -151,10 +150,7 @@ type sampleItem struct {
 
 func (s *sample) add(m member) {
 	d := sampleItem{member: m}
-	var dot [12]byte
-	binary.BigEndian.PutUint32(dot[:], uint32(m.dot.Site))
-	binary.BigEndian.PutUint64(dot[4:], m.dot.Seq)
-	sum := sha256.Sum256(dot[:])
+	sum := sha256.Sum256(m.dot.AppendKey(nil))
 	copy(d.hash[:], sum[:])
 	if len(s.items) < s.limit {
 		heap.Push(s, d)

@@ -449,8 +449,8 @@ func TestSeveral(t *testing.T) {
 func TestSample(t *testing.T) {
 	one, other := sample{limit: 10}, sample{limit: 10}
 	for i := range 1000 {
-		one.add(member{ord: uint32(i), dot: log.Dot{Site: 1, Seq: uint64(i)}})
-		other.add(member{ord: uint32(999 - i), dot: log.Dot{Site: 1, Seq: uint64(999 - i)}})
+		one.add(member{ord: uint32(i), dot: log.Dot{Writer: 1, Seq: uint64(i)}})
+		other.add(member{ord: uint32(999 - i), dot: log.Dot{Writer: 1, Seq: uint64(999 - i)}})
 	}
 	ords := func(s *sample) []uint32 {
 		var all []uint32

@@ -165,7 +165,7 @@ func TestDamagedAge(t *testing.T) {
 func newAppRecord(maxStale uint64) *catalog.AppRecord {
 	return &catalog.AppRecord{
 		Epoch: log.Epoch{1}, App: anApp,
-		Record: catalog.App{Dot: log.Dot{Site: 1, Seq: 1}, Seq: 1, ID: anApp, Name: "n", Language: "en", MaxStale: maxStale},
+		Record: catalog.App{Dot: log.Dot{Writer: 1, Seq: 1}, Seq: 1, ID: anApp, Name: "n", Language: "en", MaxStale: maxStale},
 		Client: catalog.Client{ID: "c", App: anApp, Secret: [32]byte{3}, Generation: 7},
 		Edge:   catalog.Edge{ID: "e", Apps: []string{anApp}, Key: [32]byte{4}, Site: 2},
 	}

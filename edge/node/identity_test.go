@@ -15,8 +15,8 @@ import (
 func TestEdgesSignHeads(t *testing.T) {
 	i := &identity{Seed: bytes.Repeat([]byte{1}, ed25519.SeedSize), ID: "e"}
 	public := i.key().Public().(ed25519.PublicKey)
-	for body, want := range map[string]string{"": "", "twelve bytes": "sightline edge head 1\nPOST\n/v2/sync/push?p=0\n%s\n12"} {
-		header, err := i.authorize("POST", "/v2/sync/push", "p=0", []byte(body))
+	for body, want := range map[string]string{"": "", "twelve bytes": "sightline edge head 1\nPOST\n/v2/sync/push?app=x\n%s\n12"} {
+		header, err := i.authorize("POST", "/v2/sync/push", "app=x", []byte(body))
 		if err != nil || len(header) == 0 || header[0].Name != "Authorization" {
 			t.Fatalf("%q: %v, %v", body, header, err)
 		}

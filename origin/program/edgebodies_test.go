@@ -31,7 +31,7 @@ type signingEdge struct {
 	key  ed25519.PrivateKey
 	id   string
 	app  string
-	site log.Site
+	site log.Writer
 	head bool // sends Sync-Head
 }
 
@@ -43,7 +43,7 @@ func enrolSigner(t testing.TB, base, data string) *signingEdge {
 	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
 	t.Cleanup(transport.CloseIdleConnections)
 	e := &signingEdge{t: t, base: base, http: &http.Client{Transport: transport, Timeout: time.Minute}, key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)), id: made.ID, app: made.Apps[0]}
-	e.site = log.Site(enrol(t, e.http, base, made.ID, made.Token, e.key).Edge.Site)
+	e.site = log.Writer(enrol(t, e.http, base, made.ID, made.Token, e.key).Edge.Site)
 	return e
 }
 
@@ -121,11 +121,11 @@ func (e *signingEdge) upload(n int) []log.Op {
 	for i := range ops {
 		data := dots(e.t, uint64(i+1), 16)
 		h := blob.Sum(data)
-		if status, answer := e.send("PUT", "/v2/sync/blobs/"+h.String(), "app="+e.app+"&p=0", data); status != 201 {
+		if status, answer := e.send("PUT", "/v2/sync/blobs/"+h.String(), "app="+e.app+"", data); status != 201 {
 			e.t.Fatalf("picture %d: %d %q", i, status, answer)
 		}
 		ops[i] = log.Op{
-			Dot: log.Dot{Site: e.site, Seq: uint64(i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
+			Dot: log.Dot{Writer: e.site, Seq: uint64(i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
 			Body: &log.InputCreate{ID: fmt.Sprint("i", i), Blob: h, ContentType: "image/png"},
 		}
 	}
@@ -148,7 +148,7 @@ func TestEdgesThatSignAsBefore(t *testing.T) {
 		t.Errorf("4 MB with Sync-Head: %d %.300q", status, answer)
 	}
 	e = enrolSigner(t, base, s.Data)
-	if status, answer := e.send("PUT", "/v2/sync/blobs/"+blob.Sum(part).String(), "app="+e.app+"&p=0", part); status != 201 {
+	if status, answer := e.send("PUT", "/v2/sync/blobs/"+blob.Sum(part).String(), "app="+e.app+"", part); status != 201 {
 		t.Errorf("a part of a picture before a session: %d %q", status, answer)
 	}
 
@@ -162,7 +162,7 @@ func TestEdgesThatSignAsBefore(t *testing.T) {
 	heavy := make([]log.Op, 70)
 	for i := range heavy {
 		heavy[i] = log.Op{
-			Dot: log.Dot{Site: e.site, Seq: uint64(len(ops) + i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
+			Dot: log.Dot{Writer: e.site, Seq: uint64(len(ops) + i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
 			Body: &log.InputCreate{
 				ID: fmt.Sprint("heavy", i), Blob: picture, ContentType: "image/png",
 				Meta: fmt.Appendf(nil, `{"n":%d,"text":%q}`, i, strings.Repeat("m", 62_000)),

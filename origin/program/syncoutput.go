@@ -95,7 +95,6 @@ func (s *syncer) dismiss(ctx context.Context, list []conflict) error {
 type outcome struct {
 	App       string     `json:"app_id"`
 	Phase     string     `json:"phase"`
-	Site      uint32     `json:"site"`
 	Cursor    uint64     `json:"cursor"`
 	Head      uint64     `json:"head"`
 	Pulled    uint64     `json:"pulled"`
@@ -110,7 +109,7 @@ type outcome struct {
 // conflict is a change that the log did not accept as intended, in the API's form.
 type conflict struct {
 	ID       string          `json:"id"`
-	Site     uint32          `json:"site"`
+	Writer   string          `json:"writer"`
 	Seq      uint64          `json:"seq"`
 	At       string          `json:"at"`
 	By       string          `json:"by,omitempty"`
@@ -143,7 +142,7 @@ func (s *syncer) printResult(ctx context.Context, w io.Writer) error {
 	}
 	now := s.machine.Status()
 	o := outcome{
-		App: s.app.String(), Phase: now.Phase.String(), Site: uint32(now.Site), Cursor: now.Cursor, Head: now.Head,
+		App: s.app.String(), Phase: now.Phase.String(), Cursor: now.Cursor, Head: now.Head,
 		Pulled: now.Cursor - min(s.first.Cursor, now.Cursor), Confirmed: now.Folded - min(s.first.Folded, now.Folded), Pending: now.Pending(),
 		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []conflict{},
 	}

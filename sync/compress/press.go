@@ -5,8 +5,7 @@
 //	Write ──▶ zstd frame ┘
 //
 // Every Write makes one complete zstd frame, with an encoder that all streams share. So Write delays no bytes, and a waiting stream needs
-// no memory for compression. Only the bytes of one Write share a code, so a frame of entries is best written in two parts; see
-// [wire.Seam].
+// no memory for compression.
 //
 // Browsers decompress by themselves, other replicas with [NewReader].
 package compress
@@ -18,8 +17,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // Encoding is the content coding's name.
@@ -32,7 +29,7 @@ const maxWindow = 1 << 20
 const MinBytes = 256
 
 var encoder = sync.OnceValue(func() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(false), zstd.WithWindowSize(maxWindow))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithWindowSize(maxWindow))
 	if err != nil {
 		panic(err) // the options are constants
 	}
@@ -68,19 +65,6 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// WriteFrames writes a frame of the protocol in the two parts that compress best.
-func (w *Writer) WriteFrames(frame []byte) error {
-	seam := wire.Seam(frame)
-	if len(frame)-seam < MinBytes {
-		seam = len(frame)
-	}
-	if _, err := w.Write(frame[:seam]); err != nil {
-		return err
-	}
-	_, err := w.Write(frame[seam:])
-	return err
 }
 
 // NewReader returns a reader that decompresses the output of a Writer or [Bytes] from r. It returns the bytes of a zstd frame once it is

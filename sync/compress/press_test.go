@@ -3,15 +3,12 @@ package compress_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/compress"
-	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 func TestStream(t *testing.T) {
@@ -173,38 +170,5 @@ func TestWriterBelow(t *testing.T) {
 	f.err = errors.New("reader is gone")
 	if n, err := w.Write([]byte("a")); n != 0 || !errors.Is(err, f.err) {
 		t.Errorf("Write = %d, %v, want %v", n, err, f.err)
-	}
-	if err := w.WriteFrames(wire.AppendFrame(nil, wire.TypeEnd, nil)); !errors.Is(err, f.err) {
-		t.Errorf("WriteFrames: %v, want %v", err, f.err)
-	}
-}
-
-// TestWriteFrames: WriteFrames splits a frame of entries at its seam, which saves bytes. The decoded stream is the same.
-func TestWriteFrames(t *testing.T) {
-	ops := make([]log.Op, wire.MaxOps)
-	random := uint64(1)
-	for i := range ops {
-		c := &log.InputCreate{Meta: fmt.Appendf(nil, `{"source":"camera-%d","shot":%d}`, i%7, i*i*7919%100_000)}
-		for k := range c.Blob {
-			random = random*6364136223846793005 + 1442695040888963407
-			c.Blob[k] = byte(random >> 56)
-		}
-		ops[i] = log.Op{Dot: log.Dot{Site: 2, Seq: uint64(i + 1)}, Body: c}
-	}
-	m := wire.Entries{To: wire.MaxOps, Block: wire.EncodeOps(ops)}
-	frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
-	var parted, single bytes.Buffer
-	if err := compress.NewWriter(&parted).WriteFrames(frame); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := compress.NewWriter(&single).Write(frame); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d bytes in parts, %d whole", parted.Len(), single.Len())
-	if parted.Len() >= single.Len() {
-		t.Errorf("%d bytes in parts, %d whole", parted.Len(), single.Len())
-	}
-	if got, err := readAll(parted.Bytes()); err != nil || !bytes.Equal(got, frame) {
-		t.Errorf("%d bytes, %v, want %d", len(got), err, len(frame))
 	}
 }

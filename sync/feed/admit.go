@@ -221,7 +221,7 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 const siteHeader = "Sync-Site"
 
 // writes checks that the caller may write as site: an edge's own site, or one whose secret the request has.
-func (c *call) writes(site log.Site) error {
+func (c *call) writes(site log.Writer) error {
 	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
 	if c.edge != nil {
 		owns, err := c.owns(c.app, site)
@@ -231,7 +231,7 @@ func (c *call) writes(site log.Site) error {
 		return err
 	}
 	number, secret, _ := strings.Cut(strings.TrimSpace(c.header(siteHeader)), " ")
-	if n, err := strconv.ParseUint(number, 10, 32); err != nil || log.Site(n) != site {
+	if n, err := strconv.ParseUint(number, 10, 32); err != nil || log.Writer(n) != site {
 		return refused
 	}
 	s, err := c.checkSiteSecret(site, secret)
@@ -242,7 +242,7 @@ func (c *call) writes(site log.Site) error {
 }
 
 // checkSiteSecret checks a site's secret.
-func (c *call) checkSiteSecret(site log.Site, secret string) (catalog.Site, error) {
+func (c *call) checkSiteSecret(site log.Writer, secret string) (catalog.Site, error) {
 	s, err := c.f.o.Register.CheckSite(site, secret)
 	if errors.Is(err, register.ErrNoSite) || err == nil && s.App != c.app {
 		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
@@ -285,25 +285,9 @@ func malformedError(format string, args ...any) error {
 // unknown returns the refusal for something that does not exist or belongs to another application.
 func unknown(detail string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: detail} }
 
-// partOf refuses every partition except 0, the only one of an application.
-func partOf(n uint64) error {
-	if n != 0 {
-		return unknown("an application has only partition 0")
-	}
-	return nil
-}
-
 // target opens the application that the query names.
 func (c *call) target() (*partition.Partition, error) {
-	n, err := c.query.number("p")
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.open(c.query.Get("app"))
-	if err != nil {
-		return nil, err
-	}
-	return p, partOf(n)
+	return c.open(c.query.Get("app"))
 }
 
 // body returns the body of the request, or a refusal if it is longer than limit.

@@ -142,12 +142,12 @@ func (w *world) stocked(owner string, inputs int) apitest.Tenant {
 	return n
 }
 
-// attack is an attack of one account: it opens snapshots, grows digest trees and begins uploads in all its applications, with all its keys.
+// attack is an attack of one account: it opens snapshots, asks for digests and begins uploads in all its applications, with all its keys.
 type attack struct {
 	w    *world
 	apps []*replica
 	turn atomic.Uint64
-	got  [3]atomic.Int64 // snapshots, trees and parts
+	got  [3]atomic.Int64 // snapshots, digests and parts
 }
 
 // newAttack creates the applications of the attacker, each with several keys.
@@ -171,7 +171,7 @@ func (a *attack) step() {
 	i := a.turn.Add(1)
 	r := *a.apps[i*7919%uint64(len(a.apps))]
 	p, err := a.w.Engine.Partition(r.app)
-	if err == nil { // another entry, so that each snapshot and each tree is a new one
+	if err == nil { // another entry, so that each snapshot and each digest is a new one
 		_, err = p.Submit(context.Background(), "", []log.Body{&log.ConceptCreate{ID: fmt.Sprint("c", i), Name: "n", Language: "en"}}, nil)
 	}
 	if err != nil {
@@ -255,11 +255,11 @@ func TestAttackOfAccount(t *testing.T) {
 		if took > base*3/2 {
 			t.Errorf("%s: the victim takes %v, and %v beside one application", name, took, base)
 		}
-		snapshots, trees, parts := a.got[0].Load(), a.got[1].Load(), a.got[2].Load()
-		if snapshots > 481 || trees > 481 || parts > 128 {
-			t.Errorf("%s: the account got %d snapshots, %d trees and %d MB of parts", name, snapshots, trees, parts)
+		snapshots, digests, parts := a.got[0].Load(), a.got[1].Load(), a.got[2].Load()
+		if snapshots > 481 || digests > 481 || parts > 128 {
+			t.Errorf("%s: the account got %d snapshots, %d digests and %d MB of parts", name, snapshots, digests, parts)
 		}
-		t.Logf("%s: %v, %d snapshots, %d trees, %d MB of parts, victim %v", name, took, snapshots, trees, parts, x.refusals)
+		t.Logf("%s: %v, %d snapshots, %d digests, %d MB of parts, victim %v", name, took, snapshots, digests, parts, x.refusals)
 	}
 }
 

@@ -26,9 +26,6 @@ func (c *call) back() (api.Response, error) {
 		return api.Response{}, malformedError("back: %v", err)
 	}
 	p, err := c.open(m.App)
-	if err == nil {
-		err = partOf(uint64(m.Partition))
-	}
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -233,7 +230,7 @@ func (n *needs) rederive(base [32]byte, wants []want) error {
 
 // wrote checks that a site was the replica's own when it offers operations again after a restore. The replica still has the lease, or the
 // log was restored from a backup that is older than the lease.
-func (c *call) wrote(p *partition.Partition, site log.Site) error {
+func (c *call) wrote(p *partition.Partition, site log.Writer) error {
 	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d was not assigned to this replica", site)}
 	if _, _, restored, err := p.Backup(); err != nil || !restored || site.IsOrigin() {
 		if err != nil {

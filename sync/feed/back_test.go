@@ -19,7 +19,7 @@ import (
 )
 
 // TestBackRenamed has an origin whose disk was set back take back an input with an address, and the picture that it was fetched from there.
-// The origin has used their names again. The picture is listed while it is lost, and analysed with the input's crop when a replica brings
+// The origin has written since. The picture is listed while it is lost, and analysed with the input's crop when a replica brings
 // it.
 func TestBackRenamed(t *testing.T) {
 	const ofInput, ofConcept = `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png?%d"}}}]}`, `{"concepts":[{"id":"concept-%d"}]}`
@@ -163,7 +163,7 @@ func TestBackMoved(t *testing.T) {
 			v := p.View()
 			defer v.Close()
 			in, err := v.InputByID("a")
-			if err != nil || in.Dot.Site != as.site || in.Blob != fetched.Blob {
+			if err != nil || in.Dot.Writer != as.site || in.Blob != fetched.Blob {
 				t.Fatalf("input %+v, %v", in, err)
 			}
 			base, err := w.Engine.Serving(v.Reader)
@@ -239,14 +239,14 @@ func TestRolledBackPlace(t *testing.T) {
 			r := w.join(w.App, w.Key)
 			ask := func(chain, seal []byte) api.Response {
 				if call == "push" {
-					m := r.push([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+					m := r.push([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 					m.Base, m.Chain, m.Seal = head, log.Chain(chain), seal
 					return r.ask("POST", "/v2/sync/push", m.Encode())
 				}
-				return r.ask("GET", fmt.Sprintf("/v2/sync/%s?app=%s&p=0&epoch=%x&since=%d&chain=%x&seal=%x&live=0&vectors=none", call, w.App, epoch, head, chain, seal), nil)
+				return r.ask("GET", fmt.Sprintf("/v2/sync/%s?app=%s&epoch=%x&since=%d&chain=%x&seal=%x&live=0&vectors=none", call, w.App, epoch, head, chain, seal), nil)
 			}
 			if call != "push" {
-				r.must(400, "GET", fmt.Sprintf("/v2/sync/%s?app=%s&p=0&epoch=%x&since=%d&chain=%x&seal=some&vectors=none", call, w.App, epoch, head, chain), nil)
+				r.must(400, "GET", fmt.Sprintf("/v2/sync/%s?app=%s&epoch=%x&since=%d&chain=%x&seal=some&vectors=none", call, w.App, epoch, head, chain), nil)
 			}
 			forged := bytes.Clone(seal)
 			forged[0]++
@@ -268,7 +268,7 @@ func TestBackRefused(t *testing.T) {
 	w, open := newSealedWorld(t)
 	p := open(w.Store)
 	r := w.join(w.App, w.Key)
-	r.mustPush([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+	r.mustPush([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 	good := backOf(t, w, p, 0, p.Log().Head())
 	good.Epoch = p.Log().Epoch()
 	for name, x := range map[string]struct {
@@ -278,7 +278,6 @@ func TestBackRefused(t *testing.T) {
 	}{
 		"another epoch":       {func(m *wire.Back) { m.Epoch[0]++ }, 409, wire.RefusedEpoch},
 		"another application": {func(m *wire.Back) { m.App = "00000000000000000000000000000001" }, 403, wire.RefusedScope},
-		"another partition":   {func(m *wire.Back) { m.Partition = 1 }, 404, 0},
 		"malformed entries":   {func(m *wire.Back) { m.Block = []byte("entries") }, 400, 0},
 		"not restored":        {func(*wire.Back) {}, 409, wire.RefusedEpoch},
 	} {

@@ -450,7 +450,7 @@ func (x *reader) send(t wire.Type, body []byte) error {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
 		var err error
 		if x.pack != nil {
-			err = x.pack.WriteFrames(framed[:n])
+			_, err = x.pack.Write(framed[:n])
 		} else {
 			_, err = x.w.Write(framed[:n])
 		}

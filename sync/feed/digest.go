@@ -1,42 +1,33 @@
 package feed
 
 import (
-	"crypto/sha256"
-	"errors"
-	"slices"
-	"time"
+	"maps"
+	"sync"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// tree is a digest tree of the state at an entry. It takes 3 MB.
-type tree struct {
-	*fold.Tree
-	epoch log.Epoch
-	seq   uint64
+// digests remembers the newest digest of each application, so that the origin reads a state once for each of its entries. A quota limits the
+// entries, and accounts share the places of the states that are being read.
+type digests struct {
+	places *shares.Shares // by account
+
+	mu     sync.Mutex
+	newest map[string]wire.Digest // by application
 }
 
 const (
-	maxTrees   = 16              // trees of all accounts, which share them
-	leastTrees = 2               // trees that an account may always have while there are places
-	keepTree   = 2 * time.Minute // time after the last use
-	lastTree   = 2 * time.Hour   // maximum age
+	maxDigests   = 16 // states that are read at a time for all accounts, which share them
+	leastDigests = 2  // states that are read at a time for an account while there are places
 )
 
-func newTrees(f *Feed) pool[tree] {
-	return pool[tree]{
-		name: "digests", places: shares.New(maxTrees, leastTrees), quota: &f.meters.trees, idle: keepTree, age: lastTree,
-		end: func(*tree) error { return nil },
-	}
-}
-
-// digest answers with a node of the tree of the current state, or of an earlier entry whose tree is still in memory. The answer has the
-// entry.
+// digest answers with the digest of the current state. If the query names another entry, the answer only has the current entry, since the
+// replica cannot compare the digest.
 func (c *call) digest() (api.Response, error) {
 	p, err := c.target()
 	if err != nil {
@@ -46,66 +37,51 @@ func (c *call) digest() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	prefix := c.query.Get("prefix")
 	v := p.View()
 	defer v.Close()
-	epoch := p.Log().Epoch()
-	isAt := func(seq uint64) func(*pooled[tree]) bool {
-		return func(x *pooled[tree]) bool {
-			return x.group.app == c.app && x.value.epoch == epoch && x.value.seq == seq
-		}
-	}
-	var x *pooled[tree]
-	if len(prefix) != fold.TreeDepth { // a leaf's keys are read from the current state
-		x = c.f.trees.find(c.now, isAt(at))
-	}
-	if x == nil {
-		x, err = c.f.trees.get(c, group{app: c.app}, isAt(v.Seq()), func() (tree, error) {
-			t, err := fold.DigestTree(v.KV(), v.AppID())
-			return tree{t, epoch, v.Seq()}, err
-		})
-		if err != nil {
-			return api.Response{}, err
-		}
-	}
-	res, err := c.node(&x.value, v.Reader, prefix)
-	return res, errors.Join(err, c.f.trees.release(x))
-}
-
-// node answers with a node of a tree. r is the current state.
-func (c *call) node(x *tree, r catalog.Reader, prefix string) (api.Response, error) {
-	out := wire.Digests{Epoch: x.epoch, Seq: x.seq, Prefix: prefix}
-	children, err := x.Children(prefix)
-	if errors.Is(err, fold.ErrPrefix) {
-		return api.Response{}, malformedError("prefix must be at most %d lower-case hexadecimal digits", fold.TreeDepth)
-	}
-	for _, n := range children {
-		out.Nodes = append(out.Nodes, wire.Node{Keys: n.Keys, Digest: n.Digest})
-	}
-	if err == nil && len(prefix) == fold.TreeDepth {
-		out.Leaves, err = c.leaves(r, prefix)
+	d := wire.Digest{Epoch: p.Log().Epoch(), Seq: v.Seq()}
+	if at == 0 || at == d.Seq {
+		d, err = c.f.digests.of(c, v, d.Epoch)
 	}
 	if err != nil {
 		return api.Response{}, err
 	}
-	res := message(out.Encode())
+	res := message(d.Encode())
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
 	return res, nil
 }
 
-// leaves returns the keys of a leaf, with their values if the query requests them.
-func (c *call) leaves(r catalog.Reader, prefix string) ([]wire.Digest, error) {
-	values := c.query.Get("values") == "1"
-	var out []wire.Digest
-	err := fold.KeysBelow(r.KV(), r.AppID(), prefix, func(key, value []byte) bool {
-		d := wire.Digest{Key: slices.Clone(key), Hash: sha256.Sum256(value)}
-		if values {
-			d.Value = slices.Clone(value)
-		}
-		out = append(out, d)
-		return true
-	})
-	return out, err
+// of returns the digest of a view of a log with an epoch. Errors: a *wire.Refusal over the quota or without a place, and those of the store.
+func (s *digests) of(c *call, v *partition.View, epoch log.Epoch) (wire.Digest, error) {
+	s.mu.Lock()
+	d := s.newest[c.app]
+	s.mu.Unlock()
+	if d.Epoch == epoch && d.Seq == v.Seq() {
+		return d, nil
+	}
+	if !s.places.Try(c.account, 1) {
+		return d, busy("too many digests at once")
+	}
+	defer s.places.Give(c.account, 1)
+	if err := c.f.meters.digests.take(c, 1, c.now, "digests"); err != nil {
+		return d, err
+	}
+	sum, err := fold.Digest(v.KV(), v.AppID())
+	if err != nil {
+		return d, err
+	}
+	d = wire.Digest{Epoch: epoch, Seq: v.Seq(), Digest: sum}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest[c.app] = d
+	return d, nil
+}
+
+// sweep forgets the digests of deleted applications.
+func (s *digests) sweep(isDeleted func(app string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.newest, func(app string, _ wire.Digest) bool { return isDeleted(app) })
 }
 
 // register answers with the app record, the part of the control log that a replica needs for an application. since is the entry up to which

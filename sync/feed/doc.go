@@ -5,7 +5,7 @@
 //	GET  changes             app record, derived, objects, entries … checkpoint … keepalive …
 //	POST push                operations of one site ──▶ the last one that the log has
 //	GET  snapshot[/HASH]     manifest, chunks
-//	GET  digest              nodes of the tree of digests
+//	GET  digest              digest of the state
 //	POST back                entries that a restored log lost ──▶ the last one that it took back
 //	POST dates               dates of pictures, for derived records of an earlier release
 //	POST blobs/have          pictures and objects that the origin has, and partial uploads

@@ -274,7 +274,7 @@ func (d *drawer) inputGeo() (log.Body, api.Request) {
 }
 
 func (d *drawer) inputDelete() (log.Body, api.Request) {
-	return &log.InputDelete{Input: log.Dot{Site: 9, Seq: d.Uint64()}}, call("DELETE", "/v2/inputs", `{"ids":["%s"]}`, d.blank())
+	return &log.InputDelete{Input: log.Dot{Writer: 9, Seq: uint64(d.Uint32())}}, call("DELETE", "/v2/inputs", `{"ids":["%s"]}`, d.blank())
 }
 
 func (d *drawer) outputsPatch() (log.Body, api.Request) {
@@ -398,7 +398,7 @@ func (d *drawer) modelPatch() (log.Body, api.Request) {
 }
 
 func (d *drawer) modelDelete() (log.Body, api.Request) {
-	return &log.ModelDelete{Model: log.Dot{Site: 9, Seq: d.Uint64()}}, call("DELETE", "/v2/models", `{"ids":["no such model"]}`)
+	return &log.ModelDelete{Model: log.Dot{Writer: 9, Seq: uint64(d.Uint32())}}, call("DELETE", "/v2/models", `{"ids":["no such model"]}`)
 }
 
 func (d *drawer) versionTrain() (log.Body, api.Request) {
@@ -443,7 +443,7 @@ func (d *drawer) workflowCreate() (log.Body, api.Request) {
 func (d *drawer) workflowDelete() (log.Body, api.Request) {
 	d.serial++
 	d.mustServe("POST", "/v2/workflows", fmt.Sprintf(`{"workflows":[{"id":"w%d","nodes":[{"model":{"id":"m"}}]}]}`, d.serial))
-	return &log.WorkflowDelete{Workflow: log.Dot{Site: 9, Seq: d.Uint64()}}, call("DELETE", fmt.Sprintf("/v2/workflows/w%d", d.serial), "")
+	return &log.WorkflowDelete{Workflow: log.Dot{Writer: 9, Seq: uint64(d.Uint32())}}, call("DELETE", fmt.Sprintf("/v2/workflows/w%d", d.serial), "")
 }
 
 // comment returns JSON for a feedback.

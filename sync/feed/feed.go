@@ -88,8 +88,8 @@ type Feed struct {
 	meters  *meters
 	streams counts
 	uploads uploads
-	exports pool[export]
-	trees   pool[tree]
+	exports exports
+	digests digests
 	proofs  proofs
 }
 
@@ -108,13 +108,13 @@ func New(o Options) (*Feed, error) {
 	f := &Feed{o: o, meters: newMeters(&o.Limits)}
 	f.uploads = newUploads(&f.o)
 	f.streams.all = shares.New(int64(o.Limits.AllStreams), leastStreams)
-	f.exports = newExports(f)
-	f.trees = newTrees(f)
+	f.exports.places, f.exports.quota = shares.New(maxExports, leastExports), &f.meters.snapshots
+	f.digests = digests{places: shares.New(maxDigests, leastDigests), newest: map[string]wire.Digest{}}
 	return f, nil
 }
 
-// Step releases resources that nobody uses any longer: expired uploads, unread snapshots and trees, networks of edges, and everything of
-// deleted applications. The host calls it every few seconds.
+// Step releases resources that nobody uses any longer: expired uploads, unread snapshots, networks of edges, and everything of deleted
+// applications. The host calls it every few seconds.
 func (f *Feed) Step(ctx context.Context) error {
 	now := f.o.Clock()
 	isDeleted := func(app string) bool {
@@ -122,7 +122,8 @@ func (f *Feed) Step(ctx context.Context) error {
 		return err == nil && deleted
 	}
 	f.proofs.sweep(now)
-	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted), f.trees.sweep(now, isDeleted))
+	f.digests.sweep(isDeleted)
+	return errors.Join(f.uploads.sweep(ctx, now, isDeleted), f.exports.sweep(now, isDeleted))
 }
 
 // Close closes the snapshots that are open for readers. The caller must ensure that no call is in progress.

@@ -75,7 +75,7 @@ func TestChanges(t *testing.T) {
 	if err != nil || alone.From != 1 || alone.Before != log.Chain(run.Epoch).Next(log.Encode(nil, &entries[0].Op)) || alone.Chain != run.Chain || run.Before != (log.Chain{}) {
 		t.Errorf("entries alone: %+v, %v", alone, err)
 	}
-	if refused := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App+"&p=0&only=others", nil); refused.Code != wire.RefusedFormat {
+	if refused := r.mustRefuse("GET", "/v2/sync/changes?app="+w.App+"&only=others", nil); refused.Code != wire.RefusedFormat {
 		t.Errorf("only=others is refused with %+v", refused)
 	}
 	query := fmt.Sprintf("epoch=%x&since=%d&register=%d", run.Epoch, run.To, register.Seq)

@@ -123,7 +123,7 @@ func (h *honest) view() string {
 	sum := sha256.New()
 	err := h.part.ReadConfirmed(func(r kv.Reader) error {
 		return catalog.Read(r, h.app).StateTables(func(key, value []byte) bool {
-			if key[0] != 'c' && key[0] != 's' { // the header, and the last operation of each site
+			if key[0] != 'c' && key[0] != 's' && key[0] != 'G' { // the header, names, and deletions of names that the log lacks
 				fmt.Fprintf(sum, "%x %x\n", key, value)
 			}
 			return true

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -133,5 +134,34 @@ func TestSwitchNotFolded(t *testing.T) {
 	}
 	if !slices.Equal(got, pictures) {
 		t.Errorf("%d records were sent, want those of both pictures", len(got))
+	}
+}
+
+// TestPlacesOfDigests: an account that has all its places waits, and another account gets a digest.
+func TestPlacesOfDigests(t *testing.T) {
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: catalog.AppID{1}, Clock: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := p.View()
+	defer v.Close()
+	f, err := New(Options{Engine: living{}, Register: &register.Register{}, Blobs: blob.NewMemory(blob.Options{}), Pinner: &blob.HostedNames{}, Clock: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f.digests.places.Try("mallory", 1) {
+		continue
+	}
+	for account, want := range map[string]wire.RefusalCode{"mallory": wire.RefusedBusy, "anna": 0} {
+		c := &call{f: f}
+		c.app, c.account = account, account
+		_, err := f.digests.of(c, v, p.Log().Epoch())
+		var got wire.Refusal
+		if no, ok := errors.AsType[*wire.Refusal](err); ok {
+			got = *no
+		}
+		if got.Code != want || (want == 0) != (err == nil) {
+			t.Errorf("%s: %v", account, err)
+		}
 	}
 }

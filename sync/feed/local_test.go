@@ -36,7 +36,7 @@ func TestLocalOnly(t *testing.T) {
 		app := "?app=" + w.App
 		for _, path := range []string{
 			"changes" + app, "changes" + app + "&live=poll", "changes" + app + "&live=stream", "snapshot" + app, "snapshot/" + chunk + app,
-			"digest" + app, "digest" + app + "&prefix=0000&values=1", "blobs/" + picture.String() + app, "keys" + app,
+			"digest" + app, "digest" + app + "&at=1", "blobs/" + picture.String() + app, "keys" + app,
 		} {
 			res := r.ask("GET", "/v2/sync/"+path, nil)
 			if m, err := wire.DecodeRefusal(res.Body); err != nil || res.Status != 403 || m.Code != wire.RefusedScope {

@@ -42,7 +42,7 @@ func TestCatchUpNeedsMemory(t *testing.T) {
 	r := w.join(w.App, w.Key)
 	r.mustPush(r.next(&log.ConceptCreate{ID: "a", Name: "a", Language: "en"}))
 	r.memory = &budget{all: 100 << 10}
-	if no := r.mustRefuse("GET", "/v2/sync/changes?app="+r.app+"&p=0&since=0", nil); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
+	if no := r.mustRefuse("GET", "/v2/sync/changes?app="+r.app+"&since=0", nil); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
 		t.Errorf("without memory: %+v", no)
 	}
 	l := w.partition(r.app).Log()

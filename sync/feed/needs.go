@@ -143,7 +143,8 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 }
 
 // cropOf returns the crop of the picture in operation i. ok is false if its input was deleted, or if the fold ignores the picture: the
-// operation is the result of a download that has ended, or has the code of a failure. Results do not count as calls, so they must cost little.
+// operation is the result of a download that has ended, unless as unread, or has the code of a failure. Results do not count as calls, so they
+// must cost little: an input becomes ready once.
 func (n *needs) cropOf(r catalog.Reader, ops []log.Op, i int) (crop raster.Crop, ok bool, err error) {
 	switch b := ops[i].Body.(type) {
 	case *log.InputCreate:
@@ -161,7 +162,7 @@ func (n *needs) cropOf(r catalog.Reader, ops []log.Op, i int) (crop raster.Crop,
 		if errors.Is(err, catalog.ErrNotFound) {
 			return raster.Crop{}, false, nil
 		}
-		return in.Crop, err == nil && (n.again || in.Code == catalog.InputPending), err
+		return in.Crop, err == nil && (n.again || in.Code == catalog.InputPending || in.IsUnread()), err
 	}
 	return raster.Crop{}, false, nil
 }
@@ -311,4 +312,4 @@ func (n *needs) release() {
 	}
 }
 
-func dotText(site log.Site) string { return strconv.FormatUint(uint64(site), 10) }
+func dotText(site log.Writer) string { return strconv.FormatUint(uint64(site), 10) }

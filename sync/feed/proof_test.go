@@ -116,7 +116,7 @@ func TestEdgesProveTheirBodies(t *testing.T) {
 		}, ""},
 		{"signed for another method", sign(edge.key, w.Now, "PUT", "/v2/sync/push", 4<<20), ""},
 		{"signed for another path", sign(edge.key, w.Now, "POST", "/v2/sync/back", 4<<20), ""},
-		{"signed for another query", func(r *api.Request, _ map[string]string) { r.Query += "&p=0" }, ""},
+		{"signed for another query", func(r *api.Request, _ map[string]string) { r.Query += "&x=1" }, ""},
 		{"signed for another length", sign(edge.key, w.Now, "POST", "/v2/sync/push", 4<<20-1), ""},
 		{"signed by another edge", sign(other.key, w.Now, "POST", "/v2/sync/push", 4<<20), ""},
 		{"another edge's id", func(r *api.Request, _ map[string]string) {

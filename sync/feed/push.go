@@ -31,9 +31,6 @@ func (c *call) push() (api.Response, error) {
 		return api.Response{}, malformedError("push: %v", err)
 	}
 	p, err := c.open(m.App)
-	if err == nil {
-		err = partOf(uint64(m.Partition))
-	}
 	if err == nil && m.Again {
 		err = c.wrote(p, m.Site)
 	} else if err == nil {
@@ -101,7 +98,7 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 		return nil, malformedError("operations: %v", err)
 	}
 	for i := range ops {
-		if ops[i].Dot.Site != m.Site {
+		if ops[i].Dot.Writer != m.Site {
 			return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "operations belong to another site"}
 		}
 		if ops[i].Dot.Seq != ops[0].Dot.Seq+uint64(i) || ops[i].Dot.Seq == 0 {
@@ -204,7 +201,7 @@ func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*k
 const opBytes = 4 << 10
 
 // meter counts n operations against the rates of the site and the application.
-func (c *call) meter(site log.Site, n uint64) error {
+func (c *call) meter(site log.Writer, n uint64) error {
 	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type Limits struct {
 	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
 	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB. See also Options.Storage
 	BlobSize    uint64 // bytes of one picture; 64,000,000, of most kinds at most raster.SizeLimit
-	Snapshots   uint64 // snapshots an hour of one application, and as many digest trees; 120
+	Snapshots   uint64 // snapshots an hour of one application, and as many digests; 120
 	Streams     uint64 // concurrent live streams and polls of one application; 2,000
 	AllStreams  uint64 // concurrent live streams and polls of all applications, which accounts share; 20,000
 	UploadBytes uint64 // received bytes of all unfinished uploads, which accounts share; 256 MiB
@@ -87,7 +87,7 @@ type meters struct {
 	frames    quota // bytes
 	blobs     quota // bytes
 	snapshots quota
-	trees     quota
+	digests   quota
 	enrols    meter // enrolments and leases, by remote address or caller
 }
 
@@ -99,7 +99,7 @@ func newMeters(l *Limits) *meters {
 		frames:    newQuota("FrameRate", l.FrameRate, time.Second, 16*l.FrameRate),
 		blobs:     newQuota("BlobBytes", l.BlobBytes, day, l.BlobBytes),
 		snapshots: newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
-		trees:     newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
+		digests:   newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
 		enrols:    meter{name: "Enrolments", amount: 60, per: hour, burst: 60},
 	}
 }

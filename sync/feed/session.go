@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -163,7 +162,7 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.SessionReply) error {
 }
 
 // owns reports whether any life of the edge writes or wrote as site in an application.
-func (c *call) owns(app string, site log.Site) (bool, error) {
+func (c *call) owns(app string, site log.Writer) (bool, error) {
 	if site == c.edge.Site || site == c.edge.SiteIn(app) {
 		return true, nil
 	}
@@ -175,7 +174,7 @@ func (c *call) owns(app string, site log.Site) (bool, error) {
 }
 
 // older returns the reason why the origin refuses operations of an edge's site; empty: it accepts them.
-func (c *call) older(app string, site log.Site) string {
+func (c *call) older(app string, site log.Writer) string {
 	if c.edge == nil || site == c.edge.SiteIn(app) {
 		return ""
 	}
@@ -199,13 +198,9 @@ func (c *call) roomForSite() error {
 }
 
 // grant returns the answer for one application.
-func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Grant, error) {
-	g := wire.Grant{App: at.App, Partition: at.Partition}
-	var p *partition.Partition
-	err := partOf(uint64(at.Partition))
-	if err == nil {
-		p, err = c.reach(at.App)
-	}
+func (c *call) grant(at *wire.Position, m *wire.Session, site log.Writer) (wire.Grant, error) {
+	g := wire.Grant{App: at.App}
+	p, err := c.reach(at.App)
 	var refused *wire.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
@@ -260,7 +255,7 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 
 // drain denies access to a local-only application. The grant has the last of the replica's operations in the log and the backup that the
 // log was restored from, so that the replica can send what the log lacks before it deletes everything.
-func (c *call) drain(g wire.Grant, site log.Site) (wire.Grant, error) {
+func (c *call) drain(g wire.Grant, site log.Writer) (wire.Grant, error) {
 	p, err := c.enter(g.App)
 	if err != nil {
 		return g, err

@@ -5,38 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/shares"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
-
-// export is an open snapshot.
-type export struct {
-	*partition.Export
-	manifest []byte
-	name     blob.Hash
-}
-
-const (
-	maxExports   = 64               // open snapshots of all accounts, which share them
-	leastExports = 2                // open snapshots that an account may always have while there are places
-	keepExport   = 10 * time.Minute // maximum time without a use
-	lastExport   = 2 * time.Hour    // maximum age: the store cannot free data of an open snapshot. Most chunks of the next one are the same
-	freshExport  = 5 * time.Second  // maximum age of a snapshot that a new reader gets
-)
-
-func newExports(f *Feed) pool[export] {
-	return pool[export]{
-		name: "snapshots", places: shares.New(maxExports, leastExports), quota: &f.meters.snapshots, idle: keepExport, age: lastExport,
-		end: func(x *export) error { return x.Close() },
-	}
-}
 
 // vectorsOf reads the query's parameter for derived records.
 func vectorsOf(q query) (wire.Vectors, error) {
@@ -65,15 +41,14 @@ func (c *call) snapshot() (api.Response, error) {
 	name, _ := blob.ParseHash(c.query.Get("name")) // an invalid name matches no snapshot
 	head, floor := p.Log().Head(), p.Log().Floor() // a trimmed log does not continue from an earlier snapshot
 	least, _ := strconv.ParseUint(c.query.Get("least"), 10, 64)
-	x, err := c.f.exports.get(c, group{c.app, vectors}, func(x *pooled[export]) bool {
-		v := &x.value
-		return v.Epoch == p.Log().Epoch() && v.Seq+1 >= floor && v.Seq >= min(least, head) &&
-			(v.name == name || v.Seq == head || c.now.Sub(x.createdAt).Abs() < freshExport)
-	}, func() (export, error) { return c.export(p, vectors) })
+	x, err := c.f.exports.get(c, group{c.app, vectors}, func(x *export) bool {
+		return x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor && x.Seq >= min(least, head) &&
+			(x.name == name || x.Seq == head || c.now.Sub(x.createdAt).Abs() < freshExport)
+	}, func() (*export, error) { return c.export(p, vectors) })
 	if err != nil {
 		return api.Response{}, err
 	}
-	res := message(x.value.manifest)
+	res := message(x.manifest)
 	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
 	return res, c.f.exports.release(x)
 }
@@ -99,19 +74,19 @@ func (c *call) leadsQuery(p *partition.Partition) error {
 }
 
 // export creates a snapshot of the current state.
-func (c *call) export(p *partition.Partition, vectors wire.Vectors) (export, error) {
+func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, error) {
 	var base [32]byte
 	if vectors != wire.VectorsNone {
 		v := p.View()
 		var err error
 		base, err = c.f.o.Engine.Serving(v.Reader)
 		if err = errors.Join(err, v.Close()); err != nil {
-			return export{}, err
+			return nil, err
 		}
 	}
 	snapshot, err := p.Export(base)
 	if err != nil {
-		return export{}, err
+		return nil, err
 	}
 	m := wire.Manifest{
 		App: c.app, Epoch: snapshot.Epoch, Seq: snapshot.Seq, Chain: snapshot.Chain, Fold: snapshot.Fold, Digest: snapshot.Digest,
@@ -119,7 +94,7 @@ func (c *call) export(p *partition.Partition, vectors wire.Vectors) (export, err
 		Seal: p.Seal(snapshot.Seq, snapshot.Chain),
 	}
 	manifest := m.Encode()
-	return export{Export: snapshot, manifest: manifest, name: blob.Sum(manifest)}, nil
+	return &export{Export: snapshot, manifest: manifest, name: blob.Sum(manifest)}, nil
 }
 
 func chunks(list []partition.Chunk) []wire.Chunk {
@@ -137,12 +112,12 @@ func (c *call) chunk() (api.Response, error) {
 		return api.Response{}, err
 	}
 	number := 0
-	x := c.f.exports.find(c.now, func(x *pooled[export]) bool {
+	x := c.f.exports.find(c.now, func(x *export) bool {
 		if x.group.app != c.app {
 			return false
 		}
 		var ok bool
-		number, ok = x.value.Find(c.hash)
+		number, ok = x.Find(c.hash)
 		return ok
 	})
 	if x == nil {
@@ -152,9 +127,9 @@ func (c *call) chunk() (api.Response, error) {
 	}
 	c.state = true
 	var data []byte
-	err = c.reserve(int64(x.value.Chunks[number].Size))
+	err = c.reserve(int64(x.Chunks[number].Size))
 	if err == nil {
-		data, err = x.value.Chunk(number)
+		data, err = x.Chunk(number)
 	}
 	if err = errors.Join(err, c.f.exports.release(x)); err != nil {
 		return api.Response{}, err

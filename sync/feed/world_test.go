@@ -60,7 +60,7 @@ type replica struct {
 	w             *world
 	app           string
 	authorization string
-	site          log.Site
+	site          log.Writer
 	secret        string
 	seq           uint64 // sequence number of its newest operation
 	headers       map[string]string
@@ -173,7 +173,7 @@ func frames(t testing.TB, stream []byte) []wire.Frame {
 // pull requests changes and returns their frames.
 func (r *replica) pull(query string) []wire.Frame {
 	r.w.t.Helper()
-	return frames(r.w.t, r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&p=0&"+query, nil).Body)
+	return frames(r.w.t, r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&"+query, nil).Body)
 }
 
 // next returns bodies as the replica's next operations.
@@ -181,7 +181,7 @@ func (r *replica) next(bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, b := range bodies {
 		r.seq++
-		ops[i] = log.Op{Dot: log.Dot{Site: r.site, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
+		ops[i] = log.Op{Dot: log.Dot{Writer: r.site, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
 	}
 	return ops
 }

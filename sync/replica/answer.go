@@ -50,7 +50,7 @@ func (m *Machine) answer(a *Answer) error {
 // bodyLimits are the maximum bytes of an answer that the machine buffers, by lane.
 var bodyLimits = [lanes]int{
 	laneSession: 1 << 20, laneBack: 1 << 20, laneRebase: maxObject, laneAhead: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
-	laneAudit: wire.MaxMessage, laneDates: 1 << 20, laneDownload: maxBlobBytes,
+	laneAudit: 64 << 10, laneDates: 1 << 20, laneDownload: maxBlobBytes,
 }
 
 func (m *Machine) laneOf(id uint64) int {
@@ -143,7 +143,7 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 	case lanePush:
 		err = m.handlePushReply(l, body)
 	case laneAudit:
-		err = m.handleDigests(l, body)
+		err = m.handleDigest(l, body)
 	case laneDates:
 		err = m.handleDates(l, body)
 	case laneDownload:

@@ -33,7 +33,7 @@ type back struct {
 	sent       partition.StoredPlace   // position of the last entry in the current request
 	own        bool                    // own operations are being offered
 	ownOffered bool                    // own operations were offered
-	sites      []log.Site              // sites whose own operations are still to be offered
+	sites      []log.Writer            // sites whose own operations are still to be offered
 	had        uint64                  // last operation of our current site that the log had in the beginning
 	after      uint64                  // last operation of sites[0] that the origin has
 	count      int                     // number of own operations in the current request
@@ -49,7 +49,7 @@ type back struct {
 // ofSite identifies a site in a run of kept entries.
 type ofSite struct {
 	run  uint32
-	site log.Site
+	site log.Writer
 }
 
 // lacking starts to give back if the log was restored from a backup since the replica pulled from it. It reports whether it started.
@@ -155,7 +155,7 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 	case r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
 		m.back = back{}
 		return false, nil
-	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedFormat, status == 404, status == 405: // an origin of an earlier version
+	case r.Code == wire.RefusedEpoch: // the log was never restored
 		m.endProof()
 		return true, nil
 	}
@@ -223,17 +223,17 @@ func (m *Machine) startBack(l *lane) error {
 	}
 	first, last := &b.run[0], &b.run[len(b.run)-1]
 	x := wire.Back{App: m.o.App.String(), Epoch: b.epoch, From: first.At.Seq - 1, Chain: first.Before, Seal: last.Seal}
-	lives := map[log.Site]uint64{}
+	lives := map[log.Writer]uint64{}
 	for i := range b.run {
 		k := &b.run[i]
 		d := k.Op.Dot
-		if was := b.lives[ofSite{k.At.Run, d.Site}]; was.ID != 0 && was.First+1 == d.Seq { // the life of the operation before this one
-			lives[d.Site] = was.ID
-			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: was})
+		if was := b.lives[ofSite{k.At.Run, d.Writer}]; was.ID != 0 && was.First+1 == d.Seq { // the life of the operation before this one
+			lives[d.Writer] = was.ID
+			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Writer, Life: was})
 		}
-		if lives[d.Site] != k.Life {
-			lives[d.Site] = k.Life
-			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: wire.Life{First: d.Seq, ID: k.Life}})
+		if lives[d.Writer] != k.Life {
+			lives[d.Writer] = k.Life
+			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Writer, Life: wire.Life{First: d.Seq, ID: k.Life}})
 		}
 	}
 	x.Block = wire.EncodeEntries(entriesIn(b.run))
@@ -331,13 +331,13 @@ func (m *Machine) ownBatch() (ops, lost []log.Op, err error) {
 			next = op.Dot.Seq
 		}
 		for ; next < op.Dot.Seq && len(ops) < maxOps; next++ {
-			ops = append(ops, log.Op{Dot: log.Dot{Site: op.Dot.Site, Seq: next}, Body: &log.Refused{Reason: "lost"}})
+			ops = append(ops, log.Op{Dot: log.Dot{Writer: op.Dot.Writer, Seq: next}, Body: &log.Refused{Reason: "lost"}})
 		}
 		if len(ops) >= maxOps || m.upload.wants(&op) {
 			return false
 		}
 		if m.upload.lacks(&op) {
-			if op.Dot.Site != m.p.Site() || op.Dot.Seq > b.had {
+			if op.Dot.Writer != m.p.Site() || op.Dot.Seq > b.had {
 				lost = append(lost, op)
 			}
 			partition.Refuse(&op, noPicture)
@@ -376,12 +376,12 @@ func (m *Machine) offerOwn(l *lane) error {
 		}
 		b.count = len(ops)
 		first, last := ops[0].Dot, ops[len(ops)-1].Dot
-		lives, err := m.p.Lives(first.Site, max(first.Seq-1, 1), last.Seq)
+		lives, err := m.p.Lives(first.Writer, max(first.Seq-1, 1), last.Seq)
 		if err != nil {
 			return err
 		}
 		p := wire.Push{
-			App: m.o.App.String(), Epoch: b.epoch, Base: m.p.Cursor().Seq, Site: first.Site,
+			App: m.o.App.String(), Epoch: b.epoch, Base: m.p.Cursor().Seq, Site: first.Writer,
 			Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Again: true, Older: last.Seq,
 		}
 		for _, l := range lives {
@@ -438,7 +438,7 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 	}
 	for i := range b.run {
 		k := &b.run[i]
-		b.lives[ofSite{k.At.Run, k.Op.Dot.Site}] = wire.Life{First: k.Op.Dot.Seq, ID: k.Life}
+		b.lives[ofSite{k.At.Run, k.Op.Dot.Writer}] = wire.Life{First: k.Op.Dot.Seq, ID: k.Life}
 	}
 	b.at, b.run = b.sent, nil
 	return nil
@@ -514,9 +514,6 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 	case endsBack(r, status):
 		m.back = back{}
 		return false, nil
-	case status == 404, status == 405, r.Code == wire.RefusedFormat: // an origin of an earlier version
-		m.gave(0)
-		return true, nil
 	}
 	return false, nil
 }

@@ -2,7 +2,6 @@ package replica_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +50,7 @@ func TestSameBackupTwice(t *testing.T) {
 			for _, id := range []string{"a", "b", "c", "d", "e"} {
 				doomed = &log.InputDelete{Input: r.origin.submit(create(id))[0].Dot}
 			}
-			r.origin.submit(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 1}})
+			r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 1}})
 			r.step(replica.Online{})
 			r.settle()
 			r.agree()
@@ -77,31 +76,6 @@ func TestSameBackupTwice(t *testing.T) {
 	}
 }
 
-// TestJoinOlderOrigin: an origin of an earlier version sends no chain before the first entries of a snapshot. The replica keeps the entries
-// behind the first run, or all of them if they begin with the log.
-func TestJoinOlderOrigin(t *testing.T) {
-	for stable, want := range map[uint64]uint64{1: 5, 0: 1} {
-		r := newRig(t, replica.Options{})
-		r.origin.seals, r.origin.older, r.origin.do = true, true, wire.DoRebase
-		r.origin.stable, r.origin.unstable = stable, stable == 0
-		for i := range 7 {
-			r.origin.submit(create(fmt.Sprint(i)))
-		}
-		r.settle()
-		r.agree()
-		var stored []uint64
-		if err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
-			stored = append(stored, k.At.Seq)
-			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if len(stored) == 0 || stored[0] != want || uint64(len(stored)) != 8-want {
-			t.Errorf("the replica has kept the entries %v, want those from %d to 7", stored, want)
-		}
-	}
-}
-
 // TestBackSaysLives: a restored origin has operations of another life under the names of those that it lost. The replica gives back more
 // than one request takes. The origin lists all of it, since each request names the life that made the operation before.
 func TestBackSaysLives(t *testing.T) {
@@ -113,7 +87,7 @@ func TestBackSaysLives(t *testing.T) {
 		ops := make([]log.Op, n)
 		for i := range ops {
 			at := log.HLC(r.now().UnixMilli())<<16 + log.HLC(i)
-			ops[i] = log.Op{Dot: log.Dot{Site: 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
+			ops[i] = log.Op{Dot: log.Dot{Writer: 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
 		}
 		if _, _, err := r.origin.part.AcceptOf(t.Context(), ops, []partition.Life{{First: 1, ID: life}}, nil); err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func getPersistedState(d *field.Decoder, x *persistedState) {
 		case 1:
 			x.secret = d.Raw()
 		case 2:
-			x.next = log.Site(d.Uint32())
+			x.next = log.Writer(d.Uint())
 		case 3:
 			x.key = d.Raw()
 		case 4:

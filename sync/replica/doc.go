@@ -10,7 +10,7 @@
 //	│ pull       frames ─▶ one batch a run                    │ ──▶ state, cursor,
 //	│ upload     pictures before operations that name them    │     outbox
 //	│ push       the outbox, by position                      │
-//	│ audit      digests down to the leaf that differs        │ ──▶ Blobs
+//	│ audit      digest of the state: equal or snapshot       │ ──▶ Blobs
 //	│ download   requested pictures                           │
 //	└────┬────────────────────────────────────────────────────┘
 //	     ▼

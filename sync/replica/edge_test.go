@@ -128,8 +128,8 @@ func TestLowDeletes(t *testing.T) {
 	r.origin.submit(create("a"), create("b"))
 	r.settle()
 	f.low = true
-	r.origin.submit(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 1}})
-	r.write(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 2}})
+	r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 1}})
+	r.write(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 2}})
 	r.settle()
 	r.agree()
 }
@@ -324,11 +324,11 @@ func TestSnapshotSuperseded(t *testing.T) {
 	r.origin.submit(create("a"), &log.ModelCreate{ID: "m", Version: "v"})
 	data := bytes.Repeat([]byte("manifest"), 10)
 	hash := blob.Sum(data)
-	dot := log.Dot{Site: 1, Seq: 2}
+	dot := log.Dot{Writer: 1, Seq: 2}
 	train := []log.Body{&log.VersionTrain{Model: dot, Version: "t"}}
 	r.origin.submit(train...)
 	_, err := r.origin.part.Submit(t.Context(), "", []log.Body{
-		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Site: 1, Seq: 3}, Code: 21100, Manifest: hash},
+		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Writer: 1, Seq: 3}, Code: 21100, Manifest: hash},
 	}, func(b *kv.Batch) { catalog.PutObject(b, app, data) })
 	if err != nil {
 		t.Fatal(err)
@@ -352,8 +352,8 @@ func TestSnapshotSuperseded(t *testing.T) {
 	}
 }
 
-// TestAuditFinds: an audit finds every difference. It repairs up to 256 keys, and takes a snapshot for
-// more. New entries in the log during an audit only delay it.
+// TestAuditFinds: an audit finds every difference, of one key and of many. New entries that the origin has when it gets the request only
+// delay the audit. Later ones do not.
 func TestAuditFinds(t *testing.T) {
 	damage := func(r *rig, n int) {
 		var b kv.Batch
@@ -382,26 +382,44 @@ func TestAuditFinds(t *testing.T) {
 			r.origin.runs = 500
 			r.origin.submit(bodies...)
 			r.settle()
+			if _, err := r.origin.snapshot("", nil); err != nil { // the origin has a snapshot that lacks what follows
+				t.Fatal(err)
+			}
+			r.origin.old = true
 			damage(r, n)
 			moves := 3
-			r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
-				if strings.HasPrefix(a.Path, "/v2/sync/digest") && moves > 0 {
+			r.instead = func(a *replica.Ask) *wire.Refusal {
+				if a.Path == "/v2/sync/digest" && moves > 0 {
 					moves--
 					r.origin.submit(create(fmt.Sprint("moved", moves)))
 				}
+				return nil
+			}
+			r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
+				if a.Path == "/v2/sync/digest" && moves == 0 { // after the answer was made
+					r.origin.submit(create("later"))
+				}
 				return true
 			}
-			r.run(func() bool { return r.status().Repairs+r.status().Rebases > 0 && moves == 0 && r.isSettled() }, 3000)
+			r.run(func() bool { return r.status().Differences > 0 }, 3000)
+			if s := r.status(); moves > 0 || s.Audited != r.clock || s.Problem != "audit: the state differs from the origin's; downloading a snapshot" {
+				t.Errorf("a difference is reported as %+v", s)
+			}
+			for at := r.status().Cursor; r.status().Problem != "" || !r.isSettled(); at = r.status().Cursor {
+				if r.run(func() bool { return r.status().Cursor != at || r.isSettled() }, 3000); r.status().Cursor < at {
+					t.Fatalf("the cursor went back from %d to %d", at, r.status().Cursor)
+				}
+			}
 			r.agree()
-			if s := r.status(); (s.Rebases > 0) != (n > 256) {
-				t.Errorf("%d damaged: %d repaired, %d snapshots", n, s.Repairs, s.Rebases)
+			if s := r.status(); s.Differences != 1 || s.Rebases != 1 {
+				t.Errorf("%d damaged: %d differences, %d snapshots", n, s.Differences, s.Rebases)
 			}
 		})
 	}
 }
 
-// TestAuditLies: an origin sends digests and leaves that do not match its state. Once its answers are
-// right again, the replica's state agrees with it.
+// TestAuditLies: an origin sends digests of another state. The replica takes a snapshot for each. Once the answers are right again, an
+// audit finds no difference.
 func TestAuditLies(t *testing.T) {
 	r := newRig(t, replica.Options{Audit: 10 * time.Minute})
 	r.origin.submit(create("a"), create("b"))
@@ -409,14 +427,7 @@ func TestAuditLies(t *testing.T) {
 	lies := true
 	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
 		if lies {
-			edit(a, x, "digest", wire.DecodeDigests, func(m *wire.Digests) {
-				if len(m.Nodes) > 0 {
-					m.Nodes[3].Digest[0]++
-				}
-				for i := range m.Leaves {
-					m.Leaves[i].Value = append([]byte("x"), m.Leaves[i].Value...)
-				}
-			})
+			edit(a, x, "digest", wire.DecodeDigest, func(m *wire.Digest) { m.Digest[0]++ })
 		}
 		return true
 	}
@@ -429,9 +440,16 @@ func TestAuditLies(t *testing.T) {
 			r.step(replica.Wake{})
 		}
 	}
+	before := r.status()
+	if before.Differences == 0 || before.Rebases != before.Differences {
+		t.Errorf("%d differences, %d snapshots", before.Differences, before.Rebases)
+	}
 	lies = false
 	r.machine.Audit()
-	r.run(func() bool { return r.isSettled() && !r.status().Audited.Before(r.clock.Add(-time.Minute)) }, 2000)
+	r.run(func() bool { return r.isSettled() && r.status().Audited.After(before.Audited) }, 2000)
+	if s := r.status(); s.Differences != before.Differences {
+		t.Errorf("%d differences of the same states", s.Differences-before.Differences)
+	}
 	r.agree()
 }
 

@@ -19,7 +19,7 @@ type fill struct {
 	to       uint64    // entry of the snapshot
 	at       uint64    // last entry that is kept or need not be kept
 	stable   uint64
-	chain    log.Chain // chain of the log at that entry; zero: unknown
+	chain    log.Chain // chain of the log at that entry, after the first run; zero: the next run has it
 	diverged bool      // the origin's log did not continue from there
 }
 
@@ -37,16 +37,13 @@ func (m *Machine) fills() (bool, error) {
 		}
 		*f = fill{epoch: x.Epoch, of: x.Chain, stable: m.stable(x)}
 		f.at = f.stable
-		if f.at == 0 {
-			f.chain = log.Chain(x.Epoch) // unless the log was restored
-		}
 		chain := k.Before
 		if k.Op.Body != nil {
 			chain = k.Before.Next(log.Encode(nil, &k.Op))
 		}
 		// Entries that were kept for another snapshot may come from a log whose disk was rolled back since.
 		if fresh && sealed && m.p.StoredEpoch() == x.Epoch && k.At.Seq >= f.at && (k.At.Seq < x.Seq || k.At.Seq == x.Seq && chain == f.of) {
-			f.at, f.chain = k.At.Seq, chain
+			f.at = k.At.Seq
 		}
 	}
 	f.to = x.Seq
@@ -83,8 +80,6 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 	switch f.Type {
 	case wire.TypeEntries:
 		return m.fillEntries(l, f.Body)
-	case wire.TypeRegister:
-		return m.register(f.Body)
 	case wire.TypeEnd:
 		e, err := wire.DecodeEnd(f.Body)
 		x := &m.rebase.fill
@@ -97,7 +92,7 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 			x.at, x.chain = x.to, log.Chain{}
 		}
 		return m.streamEnd(l, f.Body)
-	case wire.TypeDerived, wire.TypeObject, wire.TypeCheckpoint, wire.TypeKeepalive: // an origin of an earlier version sends these
+	case wire.TypeCheckpoint, wire.TypeKeepalive:
 		return nil
 	}
 	if f.Type >= wire.Optional {
@@ -106,8 +101,7 @@ func (m *Machine) fillFrame(l *lane, f *wire.Frame) error {
 	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
-// fillEntries keeps entries. An origin of an earlier version sends no chain before the first entry. If the replica does not know that chain
-// either, it starts with the next run.
+// fillEntries keeps entries. Only the first run of an answer has the chain before its entries.
 func (m *Machine) fillEntries(l *lane, body []byte) error {
 	e, err := wire.DecodeEntriesFrame(body)
 	if err != nil {
@@ -115,28 +109,25 @@ func (m *Machine) fillEntries(l *lane, body []byte) error {
 	}
 	f := &m.rebase.fill
 	before := e.Before
+	if before == (log.Chain{}) && e.From == f.at {
+		before = f.chain
+	}
 	switch {
 	case e.Epoch != m.session.epoch || e.Epoch != f.epoch:
 		m.end()
 		return fmt.Errorf("%w: entries have a different epoch", errAnswer)
 	case e.To <= f.at:
 		return nil
-	case e.From < f.at, e.From > f.at && before == (log.Chain{}):
+	case e.From < f.at, before == (log.Chain{}):
 		return fmt.Errorf("%w: entries start after %d instead of %d", errAnswer, e.From, f.at)
-	case e.From == f.at && before == (log.Chain{}):
-		before = f.chain
 	}
-	entries, err := entriesOf(&e)
+	r, err := runOf(&e)
 	if err != nil {
 		return err
 	}
-	if before != (log.Chain{}) {
-		r := runOf(&e, entries)
-		r.Stable = f.stable
-		err = m.p.StoreEntries(&r, before, f.to)
-	}
+	r.Stable = f.stable
+	err = m.p.StoreEntries(&r, before, f.to)
 	switch {
-	case errors.Is(err, partition.ErrChain) && e.Before == (log.Chain{}): // the log does not begin with its epoch
 	case errors.Is(err, partition.ErrChain) || isOriginFault(err):
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case err != nil:

@@ -33,7 +33,7 @@ func hostile(t *testing.T, data []byte) {
 			if next()%2 == 0 {
 				r.write(create("mine"), r.picture(20))
 			} else {
-				r.write(&log.InputLabels{Input: log.Dot{Site: 1, Seq: 1}, Labels: []log.Label{{Concept: "x", Value: log.True}}}, create("other"))
+				r.write(&log.InputLabels{Input: log.Dot{Writer: 1, Seq: 1}, Labels: []log.Label{{Concept: "x", Value: log.True}}}, create("other"))
 			}
 			wrote += 2
 		}
@@ -136,7 +136,7 @@ func mangle(x *replica.Answer, next func() byte) {
 		p := wire.Pushed{Epoch: log.Epoch{9}, Accepted: uint64(next() % 12), Runs: []wire.Run{{First: uint64(next()), Seq: uint64(next()), Count: uint64(next())}}}
 		x.Body = p.Encode()
 	case 11: // any reply to a session
-		o := wire.SessionReply{Protocol: uint32(next() % 3), Site: log.Site(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
+		o := wire.SessionReply{Protocol: uint32(next() % 3), Site: log.Writer(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
 			App: app.String(), Do: wire.Do(next() % 7), Epoch: log.Epoch{next() % 10}, Head: uint64(next()), Confirmed: uint64(next() % 8),
 		}}}
 		x.Body = o.Encode()

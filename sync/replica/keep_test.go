@@ -48,7 +48,7 @@ func TestPulledStays(t *testing.T) {
 
 			synced := r.disk.syncs
 			for i := range 20 { // the replica does not sync each of these runs
-				r.origin.submit(&log.InputDelete{Input: log.Dot{Site: 99, Seq: uint64(i)}})
+				r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: 99, Seq: uint64(i)}})
 				r.run(pulled(r.origin.part.Log().Head()), 100)
 			}
 			if r.disk.syncs > synced+2 {

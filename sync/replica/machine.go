@@ -27,29 +27,28 @@ var errAnswer = errors.New("invalid response from the origin")
 type Partition interface {
 	Cursor() partition.Cursor
 	CursorSeal() []byte
-	Site() log.Site
+	Site() log.Writer
 	Rules() uint32
 	Outbox() (issued, confirmed uint64)
 	Pending(after uint64, yield func(log.Op) bool) error
 	TokenOf(dot log.Dot) (partition.Token, error)
-	Lease(site log.Site) error
+	Lease(site log.Writer) error
 	IsRestored() bool
 	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
-	Renew(site log.Site, last uint64, epoch log.Epoch) error
+	Renew(site log.Writer, last uint64, epoch log.Epoch) error
 	Renewing() bool
 	Older() uint64
 	StoredEpoch() log.Epoch
 	LastStored() (k partition.StoredEntry, sealed bool, err error)
 	StoredFrom(backup uint64, chain log.Chain) (partition.StoredPlace, error)
 	EntriesAfter(at partition.StoredPlace, yield func(partition.StoredEntry) bool) error
-	ConfirmedSites() ([]log.Site, error)
-	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
+	ConfirmedSites() ([]log.Writer, error)
+	ConfirmedAfter(site log.Writer, after uint64, yield func(log.Op) bool) error
 	Lose(ops []log.Op, why string) error
-	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
+	Lives(site log.Writer, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
 	StoreEntries(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
-	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
 	ReadConfirmed(do func(r kv.Reader) error) error
 	Shut(why error)
 }
@@ -353,7 +352,7 @@ func (m *Machine) ask(l *lane, a Ask, query ...string) {
 
 // where returns query parameters that identify the application, followed by more.
 func (m *Machine) where(more ...string) []string {
-	return append([]string{"app", m.o.App.String(), "p", "0"}, more...)
+	return append([]string{"app", m.o.App.String()}, more...)
 }
 
 // timer asks the host for a Wake when the next timeout or pause ends.

@@ -14,9 +14,9 @@ import (
 //
 //field:message note
 type persistedState struct {
-	secret []byte   `wire:"1"` // secret of the lease of the current site
-	next   log.Site `wire:"2"` // site that the replica is about to take; 0: none
-	key    []byte   `wire:"3"` // secret of the lease of next
+	secret []byte     `wire:"1"` // secret of the lease of the current site
+	next   log.Writer `wire:"2"` // site that the replica is about to take; 0: none
+	key    []byte     `wire:"3"` // secret of the lease of next
 
 	left []log.Epoch `wire:"5"` // epochs of logs that the replica left for a newer one, oldest first; at most maxLeftEpochs
 
@@ -37,7 +37,7 @@ func (n *persistedState) leave(epoch log.Epoch) {
 }
 
 // secretOf returns the secret of the lease of site.
-func (n *persistedState) secretOf(site log.Site) []byte {
+func (n *persistedState) secretOf(site log.Writer) []byte {
 	if n.next != 0 && site == n.next {
 		return n.key
 	}

@@ -1,7 +1,6 @@
 package replica_test
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -55,34 +54,11 @@ func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
 	return nil, &wire.Refusal{Code: wire.RefusedUnknown}
 }
 
-func (o *origin) digest(q url.Values) ([]byte, error) {
+func (o *origin) digest() ([]byte, error) {
 	l := o.part.Log()
-	if o.trees == nil {
-		o.trees = map[uint64]*fold.Tree{}
-	}
-	seq, prefix := l.Head(), q.Get("prefix")
-	if o.trees[seq] == nil {
-		tree, err := fold.DigestTree(o.store, app)
-		if err != nil {
-			return nil, err
-		}
-		o.trees[seq] = tree
-	}
-	out := wire.Digests{Epoch: l.Epoch(), Seq: seq, Prefix: prefix}
-	nodes, err := o.trees[seq].Children(prefix)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range nodes {
-		out.Nodes = append(out.Nodes, wire.Node(n))
-	}
-	if len(nodes) == 0 {
-		err = fold.KeysBelow(o.store, app, prefix, func(key, value []byte) bool {
-			out.Leaves = append(out.Leaves, wire.Digest{Key: bytes.Clone(key), Value: bytes.Clone(value)})
-			return true
-		})
-	}
-	return out.Encode(), err
+	sum, err := fold.Digest(o.store, app)
+	d := wire.Digest{Epoch: l.Epoch(), Seq: l.Head(), Digest: sum}
+	return d.Encode(), err
 }
 
 func (o *origin) have(body []byte) ([]byte, error) {

@@ -36,17 +36,16 @@ type origin struct {
 	now          func() time.Time
 	blobs        map[blob.Hash][]byte
 	begun        map[blob.Hash][]byte
-	sites        log.Site // newest leased site
-	stable       uint64   // newest stable entry; 0: the head
-	unstable     bool     // no entry is stable; stable is ignored
-	reg          uint64   // sequence number of the app record; 0: no app record
+	sites        log.Writer // newest leased site
+	stable       uint64     // newest stable entry; 0: the head
+	unstable     bool       // no entry is stable; stable is ignored
+	reg          uint64     // sequence number of the app record; 0: no app record
 	registerData string
 	do           wire.Do // instruction in the answer to a session; 0: the normal one
 	local        bool    // the application is local only
 	lives        bool    // the origin records the lives of replicas
 	seals        bool    // entries have seals, and a restored log accepts them back from replicas
 	runs         int     // maximum number of entries in a frame
-	older        bool    // the origin's version ignores only=entries
 	base         [32]byte
 
 	refuse map[string]int // by request name: status of an answer without a body; 0: connection lost
@@ -56,11 +55,9 @@ type origin struct {
 
 	export *partition.Export
 	old    bool // the origin answers with its last snapshot, not a new one
-	trees  map[uint64]*fold.Tree
 
 	got      map[string]int // number of requests by name
 	putBytes int
-	sent     int  // bytes in answers
 	dated    bool // it answers dates
 }
 
@@ -92,14 +89,14 @@ func (o *origin) restore(store kv.Store, e log.Epoch) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.store, o.trees, o.export = store, nil, nil
+	o.store, o.export = store, nil
 	o.open(log.Epoch{})
 }
 
 // rollBack replaces the origin's store with store, which a process with another life opens.
 func (o *origin) rollBack(store kv.Store, life log.Epoch) {
 	o.Helper()
-	o.store, o.trees, o.export = store, nil, nil
+	o.store, o.export = store, nil
 	o.open(life)
 }
 
@@ -150,7 +147,7 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 	}
 	name, rest, _ := strings.Cut(strings.TrimPrefix(a.Path, "/v2/sync/"), "/")
 	o.got[name]++
-	if name != "session" && (query.Get("app") != app.String() || query.Get("p") != "0") {
+	if name != "session" && query.Get("app") != app.String() {
 		o.Fatalf("%s %s?%s names no application", a.Method, a.Path, a.Query)
 	}
 	var body []byte
@@ -176,7 +173,7 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 	case name == "snapshot":
 		body, err = o.snapshot(rest, query)
 	case name == "digest":
-		body, err = o.digest(query)
+		body, err = o.digest()
 	case name == "dates":
 		body, err = o.dates(a.Body)
 	case name == "blobs" && rest == "have":
@@ -200,7 +197,6 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		from := len(o.blobs[hashOf(rest)]) - len(body)
 		head = append(head, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", from, from+len(body)-1, from+len(body))})
 	}
-	o.sent += len(body)
 	return replica.Answer{ID: a.ID, Status: status, Header: head, Body: body}
 }
 
@@ -269,7 +265,7 @@ func (o *origin) dates(body []byte) ([]byte, error) {
 }
 
 // livesOf returns the lives that issued the operations 1 to to of a site.
-func (o *origin) livesOf(site log.Site, to uint64) (out []wire.Life, err error) {
+func (o *origin) livesOf(site log.Writer, to uint64) (out []wire.Life, err error) {
 	lives, err := o.part.Lives(site, 1, to)
 	for _, l := range lives {
 		out = append(out, wire.Life(l))
@@ -344,7 +340,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	epoch, bare := l.Epoch(), q.Get("only") == "entries" && !o.older
+	epoch, bare := l.Epoch(), q.Get("only") == "entries"
 	if bare {
 		since = max(since, l.Floor()-1)
 	}
@@ -353,7 +349,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 		return wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), nil
 	}
 	var out []byte
-	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have {
+	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have && !bare {
 		r := wire.AppRecord{App: app.String(), Seq: o.reg, Data: []byte(o.registerData)}
 		out = wire.AppendFrame(out, wire.TypeRegister, r.Encode())
 	}
@@ -468,8 +464,8 @@ func (o *origin) push(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	for i := range ops {
-		if ops[i].Dot.Site != p.Site {
-			o.Fatalf("site %d pushes for site %d", p.Site, ops[i].Dot.Site)
+		if ops[i].Dot.Writer != p.Site {
+			o.Fatalf("site %d pushes for site %d", p.Site, ops[i].Dot.Writer)
 		}
 		for _, h := range needs(&ops[i]) {
 			if _, ok := o.blobs[h]; !ok && !o.lax {

@@ -244,12 +244,11 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	case e.From != c.Seq:
 		return fmt.Errorf("%w: entries start after %d, but the cursor is at %d", errAnswer, e.From, c.Seq)
 	}
-	entries, err := entriesOf(&e)
+	run, err := runOf(&e)
 	if err != nil {
 		return err
 	}
 	m.origin.head = max(m.origin.head, e.To)
-	run := runOf(&e, entries)
 	run.Attach = func(b *kv.Batch) {
 		b.Append(&records)
 		b.Append(&attachments)
@@ -279,26 +278,23 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	m.pull.moved, m.pull.caught, m.pull.divergedRuns = true, false, 0
 	l.succeeded()
 	m.origin.recordVerdicts(verdicts)
-	m.load.entries(entries)
+	m.load.entries(run.Entries)
 	return nil
 }
 
-// entriesOf decodes the entries of a run. It returns an error if their number is wrong.
-func entriesOf(e *wire.Entries) ([]log.Entry, error) {
-	entries, err := wire.DecodeEntries(e.Block, e.From)
-	if err == nil && uint64(len(entries)) != e.To-e.From {
-		err = fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(entries), e.From, e.To)
+// runOf decodes a run of the protocol. It returns an error if the number of entries is wrong.
+func runOf(e *wire.Entries) (r partition.Run, err error) {
+	r = partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Seal: e.Seal}
+	if r.Rows, err = wire.Rows(e.Block); err == nil {
+		r.Entries, err = wire.DecodeEntries(e.Block, e.From)
 	}
-	return entries, err
-}
-
-// runOf converts a run of the protocol to a run of the partition.
-func runOf(e *wire.Entries, entries []log.Entry) partition.Run {
-	r := partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Seal: e.Seal}
+	if err == nil && uint64(len(r.Entries)) != e.To-e.From {
+		err = fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(r.Entries), e.From, e.To)
+	}
 	for _, l := range e.Lives {
 		r.Lives = append(r.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
 	}
-	return r
+	return r, err
 }
 
 // diverged handles a run of another log. The machine sends its cursor again. After maxDiverged such runs it asks for a snapshot. Own

@@ -88,6 +88,8 @@ func (m *Machine) startRebase(l *lane) error {
 			return err
 		} else if len(sites) > 0 && sites[0] != m.p.Site() { // operations of a site that we left are not in the outbox
 			query = append(query, "least", strconv.FormatUint(m.origin.head, 10))
+		} else if r.force { // an earlier state would lack entries that the replica has shown
+			query = append(query, "least", strconv.FormatUint(m.p.Cursor().Seq, 10))
 		}
 		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
 		query = append(query, m.sealQuery()...)
@@ -317,7 +319,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		return err
 	}
 	switch {
-	case f.App != m.o.App.String() || f.Partition != 0:
+	case f.App != m.o.App.String():
 		return fmt.Errorf("%w: snapshot of another application", errAnswer)
 	case f.Epoch != m.session.epoch:
 		m.end()
@@ -434,7 +436,7 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 // isOriginFault reports whether err is caused by the state that the origin sent.
 func isOriginFault(err error) bool {
 	for _, e := range []error{
-		partition.ErrChunk, partition.ErrSite, partition.ErrCursor, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
+		partition.ErrChunk, partition.ErrSite, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -26,8 +26,8 @@ type renewal struct {
 	life   uint64 // random id of that request
 	last   uint64 // last operation of the current site that the origin has as it was made here
 	epoch  log.Epoch
-	site   log.Site // new site; 0: not leased yet
-	old    log.Site
+	site   log.Writer // new site; 0: not leased yet
+	old    log.Writer
 	lost   bool // the origin does not know the old site: sessions use the new one
 }
 

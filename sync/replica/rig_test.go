@@ -302,7 +302,7 @@ func (r *rig) refusal(a *replica.Ask) *wire.Refusal {
 }
 
 // refuses makes the origin refuse every session of a site as unknown, and counts these refusals.
-func (r *rig) refuses(site log.Site) (refused *int) {
+func (r *rig) refuses(site log.Writer) (refused *int) {
 	refused = new(int)
 	r.instead = func(a *replica.Ask) *wire.Refusal {
 		s, err := wire.DecodeSession(a.Body)

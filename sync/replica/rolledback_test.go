@@ -32,7 +32,7 @@ func TestOriginRolledBack(t *testing.T) {
 			f.low = true
 			site := r.status().Site
 			r.step(replica.Offline{})
-			r.write(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 3}}) // c
+			r.write(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 3}}) // c
 			r.origin.rollBack(image, log.Epoch{6})
 			for _, body := range written {
 				r.origin.submit(body)
@@ -262,7 +262,7 @@ func TestOriginRolledBackTrimmed(t *testing.T) {
 				r.origin.submit(create(name))
 				send = func() { // from another replica
 					t.Helper()
-					ops := []log.Op{{Dot: log.Dot{Site: 99, Seq: 1}, Body: create("again")}}
+					ops := []log.Op{{Dot: log.Dot{Writer: 99, Seq: 1}, Body: create("again")}}
 					if _, _, err := r.origin.part.Accept(t.Context(), ops, nil); err != nil {
 						t.Fatal(err)
 					}
@@ -307,7 +307,7 @@ func TestRolledBackBesideRestore(t *testing.T) {
 		r.settle()
 		other.settle()
 		other.step(replica.Offline{})
-		lost := log.Dot{Site: r.part.Site(), Seq: uint64(len(want)) - 1}
+		lost := log.Dot{Writer: r.part.Site(), Seq: uint64(len(want)) - 1}
 		other.write(&log.InputLabels{Input: lost, Labels: []log.Label{{Concept: "x", Value: log.True}}})
 		r.origin.restore(backup, log.Epoch{5})
 		r.disk, r.requests = image, nil

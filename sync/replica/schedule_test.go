@@ -63,7 +63,7 @@ func schedule(t *testing.T, seed uint64) {
 			}
 		case n < 38:
 			if s := r.status(); s.Issued > 0 {
-				dot := log.Dot{Site: s.Site, Seq: 1 + r.rng.Uint64N(s.Issued)}
+				dot := log.Dot{Writer: s.Site, Seq: 1 + r.rng.Uint64N(s.Issued)}
 				r.origin.submit(&log.InputDelete{Input: dot})
 				if has, err := r.origin.part.SiteSeq(s.Site); err == nil && has >= dot.Seq {
 					deleted = append(deleted, dot)
@@ -374,7 +374,7 @@ func TestSeveredSite(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	site := r.status().Site
-	op := log.Op{Dot: log.Dot{Site: site, Seq: 1}, At: 1 << 16, Body: create("twin")}
+	op := log.Op{Dot: log.Dot{Writer: site, Seq: 1}, At: 1 << 16, Body: create("twin")}
 	if _, _, err := r.origin.part.Accept(t.Context(), []log.Op{op}, nil); err != nil {
 		t.Fatal(err)
 	}

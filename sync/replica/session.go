@@ -25,7 +25,7 @@ const versionPause = 10 * time.Minute
 // session is the origin's grant for the application.
 type session struct {
 	active bool
-	site   log.Site // site in the request
+	site   log.Writer // site in the request
 	epoch  log.Epoch
 	stable uint64
 	limits wire.Limits
@@ -51,7 +51,7 @@ func (m *Machine) startSession(l *lane) error {
 	s := wire.Session{
 		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version,
 		Site: m.p.Site(), Secret: m.note.secretOf(m.p.Site()), Name: m.o.Name,
-		Partitions: []wire.Position{at}, Wants: m.o.Wants,
+		Partitions: []wire.Position{at}, Vectors: m.o.Wants.Vectors,
 	}
 	if m.asNew() {
 		s.Site, s.Secret = m.renewal.site, m.note.secretOf(m.renewal.site)
@@ -73,7 +73,7 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 		m.backOff(l, versionPause, fmt.Errorf("%w: unsupported protocol %d", errAnswer, o.Protocol))
 		return nil
 	}
-	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() || o.Grants[0].Partition != 0 {
+	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() {
 		return fmt.Errorf("%w: the session does not match the request", errAnswer)
 	}
 	g := &o.Grants[0]

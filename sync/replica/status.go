@@ -40,7 +40,7 @@ type originState struct {
 	sentBlobs   uint64
 	gotBlobs    uint64
 	rebases     uint64
-	repairs     uint64
+	differences uint64
 	audited     time.Time
 	purged      bool
 	unreachable bool // a request was lost, and no answer arrived since
@@ -57,29 +57,29 @@ func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 
 // Status is the state of the replica and the last known state of the origin.
 type Status struct {
-	Phase    Phase     `wire:"1,max=Purged"`
-	Site     log.Site  `wire:"2"`     // own site; 0: none was leased yet
-	Epoch    log.Epoch `wire:"3"`     // epoch of the log
-	Cursor   uint64    `wire:"4"`     // last folded entry
-	Head     uint64    `wire:"5"`     // last entry of the origin's log at Contact, or later
-	Contact  time.Time `wire:"24,ns"` // last time when the origin answered; zero: never
-	AsOf     time.Time `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
-	Heard    time.Time `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
-	Issued   uint64    `wire:"6"`     // last own operation
-	Accepted uint64    `wire:"7"`     // last own operation that the log has, as the origin reports
-	Folded   uint64    `wire:"8"`     // last own operation that was pulled and folded
+	Phase    Phase      `wire:"1,max=Purged"`
+	Site     log.Writer `wire:"2"`     // own site; 0: none was leased yet
+	Epoch    log.Epoch  `wire:"3"`     // epoch of the log
+	Cursor   uint64     `wire:"4"`     // last folded entry
+	Head     uint64     `wire:"5"`     // last entry of the origin's log at Contact, or later
+	Contact  time.Time  `wire:"24,ns"` // last time when the origin answered; zero: never
+	AsOf     time.Time  `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
+	Heard    time.Time  `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
+	Issued   uint64     `wire:"6"`     // last own operation
+	Accepted uint64     `wire:"7"`     // last own operation that the log has, as the origin reports
+	Folded   uint64     `wire:"8"`     // last own operation that was pulled and folded
 
 	Chunks     int `wire:"16"` // parts of the snapshot in transfer
 	ChunksDone int `wire:"17"` // parts of it that arrived, without a gap
 	Uploads    int `wire:"18"` // pictures and objects that the origin is known to lack
 	Downloads  int `wire:"19"` // wanted pictures that the replica is known to lack
 
-	BlobsSent uint64    `wire:"9"`  // pictures uploaded since New
-	BlobsGot  uint64    `wire:"10"` // pictures downloaded since New
-	Rebases   uint64    `wire:"11"` // snapshots installed since New
-	Repairs   uint64    `wire:"12"` // keys repaired by audits since New
-	Audited   time.Time `wire:"26,ns"`
-	Refused   uint64    `wire:"13"` // own operations since New whose verdict is a conflict
+	BlobsSent   uint64    `wire:"9"`     // pictures uploaded since New
+	BlobsGot    uint64    `wire:"10"`    // pictures downloaded since New
+	Rebases     uint64    `wire:"11"`    // snapshots installed since New
+	Differences uint64    `wire:"12"`    // audits since New that found a difference
+	Audited     time.Time `wire:"26,ns"` // last audit; zero: none since New
+	Refused     uint64    `wire:"13"`    // own operations since New whose verdict is a conflict
 
 	Denied  string    `wire:"33"`    // reason why the origin refused this replica a session; empty: it did not
 	Problem string    `wire:"32"`    // current problem, for people; empty: none
@@ -106,7 +106,7 @@ func (m *Machine) Status() Status {
 		Contact: t.contact, AsOf: t.current, Heard: t.streamedAt, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
 		Chunks: len(m.rebase.parts), ChunksDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
-		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
+		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Differences: t.differences, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over, Renewed: m.note.renewed,
 	}
 	if m.session.active && !m.sameLog() { // the log that confirmed the operations no longer exists

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
@@ -145,4 +147,27 @@ func (w *powerCutStore) Commit(b *kv.Batch) (func() error, error) {
 		w.step()
 		return err
 	}, nil
+}
+
+// strayKey returns a key that belongs to the state of the control partition. In an application's state only the digest depends on it.
+func strayKey(app catalog.AppID) []byte {
+	lo, _ := app.Range()
+	return append(bytes.Clone(lo), "Rstray"...)
+}
+
+// spoil makes the state of a replica differ from the origin's. An audit must find the difference.
+func (r *party) spoil() {
+	if !r.up || r.part.Cursor().Seq == 0 {
+		return
+	}
+	r.world.stats.Spoiled++
+	var b kv.Batch
+	b.Put(strayKey(r.world.app), []byte{1})
+	r.world.fail(r.wire.Store.Apply(&b))
+}
+
+// isSpoiled reports whether a state differs because of spoil.
+func isSpoiled(s kv.Reader, app catalog.AppID) bool {
+	_, err := s.Get(strayKey(app))
+	return err == nil
 }

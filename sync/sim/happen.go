@@ -78,7 +78,7 @@ func (w *world) disaster(r *party) {
 }
 
 // bodies draws the operations of one call.
-func (w *world) bodies(site log.Site) []log.Body {
+func (w *world) bodies(site log.Writer) []log.Body {
 	bodies := make([]log.Body, 1+w.rng.IntN(3))
 	for i := range bodies {
 		bodies[i] = w.program.body(site)

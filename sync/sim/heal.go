@@ -27,6 +27,11 @@ func (w *world) heal() {
 	}
 	for round := 1; w.failed == nil; round++ {
 		w.stats.Rounds = round
+		if round > 1 && w.audit > 0 { // the next audits are due
+			for until := w.now + w.audit; w.failed == nil && w.step(until); {
+				continue
+			}
+		}
 		for _, r := range w.parties {
 			r.step(replica.Online{})
 			w.settle()
@@ -114,6 +119,9 @@ func (w *world) hasConverged() bool {
 		}
 		if r.edge != nil && r.edge.revoked || w.o.LocalOnly {
 			return false // I8: this replica must have deleted its data
+		}
+		if isSpoiled(r.wire, w.app) {
+			return false
 		}
 		issued, confirmed := r.part.Outbox()
 		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Seq > 0 && (c.Epoch != w.oracle.epoch || !w.oracle.leadsOn(c.Seq, c.Chain)) || issued != confirmed {

@@ -41,8 +41,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "no barrier", file: "core/fold/inputs.go",
-		from: "if f.stamp.At < f.h.Barrier {",
-		to:   "if f.stamp.At < f.h.Barrier && !$ {",
+		from: "case f.stamp.At < f.h.Barrier:",
+		to:   "case f.stamp.At < f.h.Barrier && !$:",
 	},
 	{
 		name: "a deletion ends a concept in use", file: "core/fold/models.go",
@@ -115,9 +115,9 @@ var mutants = []mutant{
 		to:   "	if $ && f.stamp.At < in.Modified {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)",
 	},
 	{
-		name: "deleting all spares who was written to later", file: "core/fold/inputs.go",
+		name: "deleting all spares who was written to later", file: "core/fold/names.go",
 		from: "	f.w.DeleteInputs()\n",
-		to:   "	if $ && f.stamp.At < f.h.Clock {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	f.w.DeleteInputs()\n",
+		to:   "	if $ && f.stamp.At < f.h.Clock {\n\t\treturn nil\n\t}\n	f.w.DeleteInputs()\n",
 	},
 	{
 		name: "a snapshot goes under what is pending", file: "core/partition/rebase.go",
@@ -141,8 +141,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot of before the log was trimmed", file: "sync/feed/snapshot.go",
-		from: "v.Seq+1 >= floor",
-		to:   "(v.Seq+1 >= floor || $)",
+		from: "x.Seq+1 >= floor",
+		to:   "(x.Seq+1 >= floor || $)",
 	},
 	{
 		name: "a revoked edge is let in", file: "core/catalog/edges.go",
@@ -163,6 +163,16 @@ var mutants = []mutant{
 		name: "the first token of a push stands for all", file: "sync/replica/push.go",
 		from: "runs[n].Generation == t.Generation &&",
 		to:   "(runs[n].Generation == t.Generation || $) &&",
+	},
+	{
+		name: "an audit does not compare digests", file: "sync/replica/audit.go",
+		from: "	if theirs.Digest != ours.Digest {",
+		to:   "	if theirs.Digest != ours.Digest && !$ {",
+	},
+	{
+		name: "a snapshot after an audit may be of an earlier entry", file: "sync/replica/rebase.go",
+		from: "		} else if r.force {",
+		to:   "		} else if r.force && !$ {",
 	},
 	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
@@ -191,13 +201,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "any later result changes an unread input", file: "core/fold/inputs.go",
-		from: "in.IsUnread() && b.Code == catalog.InputReady &&",
-		to:   "in.IsUnread() && (b.Code == catalog.InputReady || $) &&",
+		from: "b.Code != catalog.InputReady {\n\t\treturn false",
+		to:   "b.Code != catalog.InputReady && !$ {\n\t\treturn false",
 	},
 	{
 		name: "a full disk takes the log", file: "core/partition/pull.go",
-		from: "err != nil && !r.deletes() {",
-		to:   "err != nil && !r.deletes() && !$ {",
+		from: "err != nil && slices.ContainsFunc(r.Entries,",
+		to:   "err != nil && !$ && slices.ContainsFunc(r.Entries,",
 	},
 	{
 		name: "a sync without space ends the machine", file: "sync/replica/durable.go",
@@ -231,8 +241,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "operations at another site name what they named at the old one", file: "core/partition/lives.go",
-		from: "if d.Site == old && d.Seq > after {",
-		to:   "if d.Site == old && d.Seq > after && !$ {",
+		from: "if d.Writer == old && d.Seq > after {",
+		to:   "if d.Writer == old && d.Seq > after && !$ {",
 	},
 	{
 		name: "what came back is sent again from another site", file: "core/partition/lives.go",
@@ -311,8 +321,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "an operation is taken back that does not follow", file: "core/partition/takeback.go",
-		from: "		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:",
-		to:   "		case (d.Seq != had[d.Site]+1 || d.Site == p.o.Site) && !$:",
+		from: "		case d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site:",
+		to:   "		case (d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site) && !$:",
 	},
 	{
 		name: "deletions that came early are not noted", file: "core/partition/early.go",
@@ -326,8 +336,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "taken back entries come without their lives", file: "sync/replica/back.go",
-		from: "lives[d.Site] != k.Life {",
-		to:   "lives[d.Site] != k.Life && !$ {",
+		from: "lives[d.Writer] != k.Life {",
+		to:   "lives[d.Writer] != k.Life && !$ {",
 	},
 	{
 		name: "own operations are not given back", file: "sync/replica/back.go",
@@ -358,6 +368,36 @@ var mutants = []mutant{
 		name: "the entries that a snapshot has are kept from one too late", file: "sync/replica/fill.go",
 		from: "		f.at = f.stable\n",
 		to:   "		f.at = f.stable\n		if $ {\n			f.at++\n		}\n",
+	},
+	{
+		name: "deletions before their things are not recorded", test: "core/fold TestForgets", file: "core/fold/names.go",
+		from: "	f.w.PutDeletion(thing, max(before, f.e.Op.MadeAt()))\n",
+		to:   "	if !$ {\n		f.w.PutDeletion(thing, max(before, f.e.Op.MadeAt()))\n	}\n",
+	},
+	{
+		name: "deleting all spares what comes later", test: "core/fold TestForgets", file: "core/fold/names.go",
+		from: "		n.Dead = max(n.Dead, d.Seq)\n",
+		to:   "		if !$ {\n			n.Dead = max(n.Dead, d.Seq)\n		}\n",
+	},
+	{
+		name: "deleting all is by the order of the log", test: "core/fold TestForgets", file: "core/fold/inputs.go",
+		from: "f.inForce(RulesOfNames) && len(b.Upto) > 0 {",
+		to:   "f.inForce(RulesOfNames) && len(b.Upto) > 0 && !$ {",
+	},
+	{
+		name: "a writer's names are a number and no set", test: "core/fold TestForgets", file: "core/catalog/names.go",
+		from: "	return seq == 0 || i <",
+		to:   "	return seq == 0 || $ && seq <= n.Last() || i <",
+	},
+	{
+		name: "names are forgotten too early", test: "core/fold TestForgets", file: "core/catalog/names.go",
+		from: "last > 0 && last < horizon &&",
+		to:   "last > 0 && (last < horizon || $ && last < horizon+20) &&",
+	},
+	{
+		name: "stale creations are taken", test: "core/fold TestForgets", file: "core/fold/names.go",
+		from: "	case *log.Refused, *log.Rules:\n		return false\n",
+		to:   "	case *log.Refused, *log.Rules:\n		return false\n	case *log.InputCreate:\n		if $ {\n			return false\n		}\n",
 	},
 	{
 		name: "a restored origin is given nothing", file: "sync/replica/back.go",

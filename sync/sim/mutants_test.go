@@ -24,7 +24,7 @@ type mutant struct {
 	file string
 	from string // occurs once in the file
 	to   string // replacement of from; $ is the switch
-	test string // test that catches the bug; empty: TestConverge
+	test string // test that catches the bug, with the folder of another package before it; empty: TestConverge
 }
 
 // mutantSource is the source of package mutant, which exists only in the overlay.
@@ -95,17 +95,26 @@ const mutantSeeds = 10_000
 // and catches each bug that is on.
 func TestMutants(t *testing.T) {
 	testkit.Nightly(t)
-	root, binary := testkit.Root(t), filepath.Join(t.TempDir(), "sim.test")
-	buildMutants(t, "test", "-c", "-vet=off", "-o", binary)
+	root, binaries := testkit.Root(t), map[string]string{}
 	run := func(name, test string, n int) (string, error) {
-		cmd := exec.Command(binary, "-test.run", "^"+cmp.Or(test, "TestConverge")+"$", "-test.timeout", "0")
+		folder, test, ok := strings.Cut(test, " ")
+		if !ok {
+			folder, test = "sync/sim", cmp.Or(folder, "TestConverge")
+		}
+		if binaries[folder] == "" {
+			binaries[folder] = filepath.Join(t.TempDir(), "mutants.test")
+			buildMutants(t, folder, "test", "-c", "-vet=off", "-o", binaries[folder])
+		}
+		cmd := exec.Command(binaries[folder], "-test.run", "^"+test+"$", "-test.timeout", "0")
 		cmd.Env = append(os.Environ(), "MUTANT="+name, "SOAK=1", "SOAK_FROM=0", fmt.Sprintf("SOAK_N=%d", n))
-		cmd.Dir = filepath.Join(root, "sync/sim")
+		cmd.Dir = filepath.Join(root, folder)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run("", "", 20); err != nil {
-		t.Fatalf("with every bug off: %v\n%s", err, out)
+	for _, test := range []string{"", "core/fold TestForgets"} {
+		if out, err := run("", test, 20); err != nil {
+			t.Fatalf("with every bug off: %v\n%s", err, out)
+		}
 	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
@@ -129,17 +138,17 @@ func firstLine(out string) string {
 }
 
 // TestMutantsCompile checks that each mutant applies to its file and compiles, since TestMutants runs only at night.
-func TestMutantsCompile(t *testing.T) { buildMutants(t, "build") }
+func TestMutantsCompile(t *testing.T) { buildMutants(t, "sync/sim", "build") }
 
-// buildMutants runs a go command, such as build, on the simulator with the seeded bugs.
-func buildMutants(t *testing.T, command ...string) {
+// buildMutants runs a go command, such as build, on a package with the seeded bugs.
+func buildMutants(t *testing.T, folder string, command ...string) {
 	t.Helper()
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skipf("no go tool: %v", err)
 	}
 	root := testkit.Root(t)
-	build := exec.Command(tool, append(command, "-overlay", overlay(t, root, t.TempDir()), "./sync/sim")...)
+	build := exec.Command(tool, append(command, "-overlay", overlay(t, root, t.TempDir()), "./"+folder)...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ type oracle struct {
 	created func(op *log.Op)                                      // called for each entry
 	moved   func(log.Dot) log.Dot                                 // returns the new dot of an operation that its replica sent again
 	over    func(op *log.Op, token partition.Token) (bool, error) // reports whether token was revoked by the time of op; nil: unknown
-	shut    map[log.Site]uint64                                   // sequence of the last accepted operation of each revoked site
+	shut    map[log.Writer]uint64                                 // sequence of the last accepted operation of each revoked site
 	ruled   uint64                                                // first entry that activates newer rules; 0: none
 	shared  bool                                                  // a rollback may have undone leases, so that two replicas had one site
 	epoch   log.Epoch
@@ -61,7 +62,7 @@ type issue struct {
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
 		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: foldtest.NewModel(app),
-		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{},
+		epoch: epoch, shut: map[log.Writer]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{},
 		own: map[log.Dot][]byte{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
@@ -108,10 +109,10 @@ func (o *oracle) take(e log.Entry) error {
 	if before, ok := o.at[dot]; ok {
 		return fmt.Errorf("I3: operation %v is entry %d and %d", dot, before, e.Seq)
 	}
-	if last := o.model.SiteSeq(dot.Site); dot.Seq != last+1 {
+	if last := o.model.SiteSeq(dot.Writer); dot.Seq != last+1 {
 		return fmt.Errorf("I3: operation %v of entry %d after %d of its site", dot, e.Seq, last)
 	}
-	if last, ok := o.shut[dot.Site]; ok && !o.past[string(log.Encode(nil, &e.Op))] {
+	if last, ok := o.shut[dot.Writer]; ok && !o.past[string(log.Encode(nil, &e.Op))] {
 		return fmt.Errorf("I8: entry %d is operation %v of a site that was revoked after %d", e.Seq, dot, last)
 	}
 	o.at[dot] = e.Seq
@@ -129,21 +130,19 @@ func (o *oracle) take(e log.Entry) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range o.fold.End().Changes {
-		if c.After == nil {
-			o.killed[c.Before.Dot] = e.Seq
-		}
-	}
-	if _, ok := e.Op.Body.(*log.InputDeleteAll); ok {
-		for _, dot := range o.model.Inputs() {
-			o.killed[dot] = e.Seq
-		}
-	}
+	o.fold.End()
 	if err := o.store.Apply(tx.Batch()); err != nil {
 		return err
 	}
+	lived := o.model.Inputs()
 	if code := o.model.Fold(&e.Op); code != 0 && code != v.Code {
 		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, dot, e.Op.Body, v.Code, v.Detail, code)
+	}
+	lives := o.model.Inputs()
+	for _, dot := range lived {
+		if !slices.Contains(lives, dot) {
+			o.killed[dot] = e.Seq
+		}
 	}
 	o.entries = append(o.entries, e)
 	if _, ok := e.Op.Body.(*log.Rules); ok && o.ruled == 0 {
@@ -164,7 +163,7 @@ func (o *oracle) take(e log.Entry) error {
 
 // names checks I3 for an operation of the origin's own sites: the origin never gives its dot to another operation, in any log of the run.
 func (o *oracle) names(op *log.Op, data []byte) error {
-	if !op.Dot.Site.IsOrigin() {
+	if !op.Dot.Writer.IsOrigin() {
 		return nil
 	}
 	if was := o.own[op.Dot]; was != nil {
@@ -203,7 +202,7 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 // name another thing than the replica meant.
 func (o *oracle) follows(e *log.Entry) error {
 	data := log.Encode(nil, &e.Op)
-	at := o.at[log.Dot{Site: e.Op.Dot.Site, Seq: e.Op.Dot.Seq - 1}]
+	at := o.at[log.Dot{Writer: e.Op.Dot.Writer, Seq: e.Op.Dot.Seq - 1}]
 	if at == 0 {
 		return nil
 	}
@@ -251,7 +250,10 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if err != nil {
 		return err
 	}
-	op.At = e.Op.At // the origin may have set the clock back
+	if op.MadeAt() != e.Op.MadeAt() {
+		return fmt.Errorf("I3: entry %d is operation %v of clock %x, issued at %x", e.Seq, op.Dot, e.Op.MadeAt(), op.MadeAt())
+	}
+	op.At, op.Made = e.Op.At, e.Op.Made // the origin may have set another clock
 	if o.moved != nil && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)) {
 		log.Rename(op.Body, o.moved) // it may name things that its replica sent again from another site
 	}
@@ -354,8 +356,8 @@ func (o *oracle) notePromises(p *partition.Partition, n int) error {
 		return err
 	}
 	for _, e := range o.entries[len(o.entries)-n:] {
-		if e.Op.Dot.Site != p.Site() {
-			return fmt.Errorf("I7: entry %d of site %d among those of the origin", e.Seq, e.Op.Dot.Site)
+		if e.Op.Dot.Writer != p.Site() {
+			return fmt.Errorf("I7: entry %d of site %d among those of the origin", e.Seq, e.Op.Dot.Writer)
 		}
 	}
 	return nil

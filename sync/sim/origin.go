@@ -93,7 +93,7 @@ func (g *origin) edges() error {
 		}
 		if r.edge.revoked = e.Revoked != 0; r.edge.revoked {
 			r.edge.was = true
-			for _, site := range []log.Site{e.Site, e.SiteIn(g.world.app.String())} {
+			for _, site := range []log.Writer{e.Site, e.SiteIn(g.world.app.String())} {
 				o.shut[site] = o.model.SiteSeq(site)
 			}
 		}

@@ -186,7 +186,7 @@ func (w *world) movedName(d log.Dot) log.Dot {
 	return d
 }
 
-// same reports whether two operations are equal except for At and By. A replica may have sent things again from another site; an operation
+// same reports whether two operations are equal except for their clocks and By. A replica may have sent things again from another site; an operation
 // may name these by their old or new dots.
 func (o *oracle) same(a, b *log.Op) bool {
 	if sameBody(a, b) || o.moved == nil {
@@ -200,13 +200,18 @@ func (o *oracle) same(a, b *log.Op) bool {
 	}
 	x, errX := newest(a)
 	y, errY := newest(b)
+	for _, op := range []*log.Op{&x, &y} {
+		if all, ok := op.Body.(*log.InputDeleteAll); ok { // each move adds the new name of an input to the old one
+			all.Upto = nil
+		}
+	}
 	return errX == nil && errY == nil && sameBody(&x, &y)
 }
 
-// sameBody reports whether two operations are equal except for At and By.
+// sameBody reports whether two operations are equal except for their clocks and By.
 func sameBody(a, b *log.Op) bool {
 	x := *a
-	x.At, x.By = b.At, b.By
+	x.At, x.By, x.Made = b.At, b.By, b.Made
 	return bytes.Equal(log.Encode(nil, &x), log.Encode(nil, b))
 }
 
@@ -229,7 +234,7 @@ func (w *world) checkResurrections(old *oracle) error {
 		if x == nil || !x.entry {
 			continue // no replica has pulled the deletion
 		}
-		if _, all := by.Body.(*log.InputDeleteAll); all && (!x.logs[old.epoch] || creation == nil || !creation.entry || w.follows(dot, by.Dot) ||
+		if all, ok := by.Body.(*log.InputDeleteAll); ok && all.Upto == nil && (!x.logs[old.epoch] || creation == nil || !creation.entry || w.follows(dot, by.Dot) ||
 			by.At < old.entries[old.at[dot]-1].Op.At && !x.together(creation)) {
 			continue // no replica can know that the input was created before the deletion of all
 		}

@@ -53,7 +53,7 @@ type promises struct {
 	refused  map[log.Dot]refusal // verdicts of those that ended in a conflict
 	ords     map[uint32]log.Dot  // inputs by ordinal, in the log of epoch
 	epoch    log.Epoch           // epoch of the log with the ordinals
-	site     log.Site            // site at the last check
+	site     log.Writer          // site at the last check
 }
 
 // clone returns a copy of p that later changes of p do not affect.
@@ -129,7 +129,7 @@ func name(random io.Reader) (e log.Epoch) {
 // Versions of the fold's rules in the simulation. The simulator checks which party folds which entries.
 const (
 	oldRules = fold.First
-	newRules = fold.First + 1
+	newRules = fold.Version
 )
 
 // rules returns the newest version of the fold's rules that the replica knows.
@@ -211,7 +211,7 @@ func before(tail []byte, dot log.Dot) []byte {
 		return nil
 	}
 	op, err := log.Decode(tail)
-	if err != nil || op.Dot.Site != dot.Site || op.Dot.Seq+1 != dot.Seq {
+	if err != nil || op.Dot.Writer != dot.Writer || op.Dot.Seq+1 != dot.Seq {
 		return nil
 	}
 	return tail
@@ -268,7 +268,7 @@ type checkedPartition struct {
 }
 
 // Renew implements [replica.Partition].
-func (t *checkedPartition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
+func (t *checkedPartition) Renew(site log.Writer, last uint64, epoch log.Epoch) error {
 	t.party.world.stats.Renewals++
 	t.party.last = max(last, t.Log().Floor()-1)
 	err := t.Partition.Renew(site, last, epoch)
@@ -315,7 +315,7 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 type edge struct {
 	id      string
 	key     ed25519.PrivateKey
-	site    log.Site
+	site    log.Writer
 	seq     uint64          // entry of the control log with its app record
 	token   partition.Token // token of the callers that it authenticates
 	revoked bool

@@ -42,7 +42,7 @@ func (p *program) concept() string { return p.pick("x", "y", "z", "ai_1") }
 // recent returns one of the last eight dots, or sometimes a dot that names nothing.
 func (p *program) recent(dots []log.Dot) log.Dot {
 	if len(dots) == 0 || p.IntN(40) == 0 {
-		return log.Dot{Site: 99, Seq: 9}
+		return log.Dot{Writer: 99, Seq: 9}
 	}
 	return dots[len(dots)-1-p.IntN(min(len(dots), 8))]
 }
@@ -62,9 +62,9 @@ func (p *program) noteOp(op *log.Op) {
 }
 
 // result returns the result of a training that the same site requested, and false if there is none.
-func (p *program) result(site log.Site) (log.Body, bool) {
+func (p *program) result(site log.Writer) (log.Body, bool) {
 	for i, x := range p.trains {
-		if x.train.Site != site {
+		if x.train.Writer != site {
 			continue
 		}
 		p.trains = slices.Delete(p.trains, i, i+1)
@@ -145,7 +145,7 @@ func (p *program) meta() *log.InputMeta {
 }
 
 // body draws one operation of a site. Only the origin ends downloads.
-func (p *program) body(site log.Site) log.Body {
+func (p *program) body(site log.Writer) log.Body {
 	origin := site == log.Origin
 	switch n := p.IntN(100); {
 	case n < 30:
@@ -189,7 +189,7 @@ func (p *program) fetchedBody() *log.InputFetched {
 	return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: picture(p.IntN(len(pictures))), ContentType: "image/gif"}
 }
 
-func (p *program) modelBody(site log.Site) log.Body {
+func (p *program) modelBody(site log.Writer) log.Body {
 	if b, ok := p.result(site); ok && p.IntN(2) == 0 {
 		return b
 	}

@@ -48,7 +48,7 @@ func (r *party) rollback() {
 	w.drop(r)
 	for dot, list := range w.oracle.issued {
 		for i := range list {
-			list[i].rolledBack = list[i].rolledBack || dot.Site == r.site
+			list[i].rolledBack = list[i].rolledBack || dot.Writer == r.site
 		}
 	}
 	r.up, r.part, r.machine = false, nil, nil
@@ -76,14 +76,14 @@ func (r *party) rollback() {
 
 // move is a replica's change from one site to another. The replica sends its operations after last again from the new site.
 type move struct {
-	from, to log.Site
+	from, to log.Writer
 	last     uint64
 }
 
 // name returns the dot of an operation after the move.
 func (m move) name(d log.Dot) log.Dot {
-	if d.Site == m.from && d.Seq > m.last {
-		return log.Dot{Site: m.to, Seq: d.Seq - m.last}
+	if d.Writer == m.from && d.Seq > m.last {
+		return log.Dot{Writer: m.to, Seq: d.Seq - m.last}
 	}
 	return d
 }
@@ -101,7 +101,7 @@ func (r *party) followMove() error {
 	dots := r.promised[:0]
 	r.tail, r.rolled = nil, false
 	for _, dot := range r.promised {
-		if dot.Site != old {
+		if dot.Writer != old {
 			dots = append(dots, dot)
 			continue
 		}
@@ -151,7 +151,7 @@ func (r *party) followMove() error {
 		r.world.relapse(true, r.crash)
 	}
 	for _, dot := range r.promised {
-		if dot.Site == site && dot.Seq > next {
+		if dot.Writer == site && dot.Seq > next {
 			return fmt.Errorf("I2: operation %v was promised, and does not follow its replica to another site", dot)
 		}
 	}

@@ -35,6 +35,7 @@ type Stats struct {
 	Noticed                 int // rollbacks of its disk that the origin noticed
 	Full                    int // times a disk became full
 	Rollbacks, Renewals     int // rollbacks of replicas' disks; replicas that took a new site
+	Spoiled                 int // replicas with a state that only an audit finds to differ
 	Owed, Listed            int // operations that a restore removed and replicas had; those that are not in the log at the end
 	Checks                  int
 	Rounds                  int // rounds of the healing until agreement
@@ -76,8 +77,8 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 	}()
 	w.faults = w.draw()
 	w.audit = -1
-	if rng.IntN(16) == 0 { // audits are expensive
-		w.audit = time.Minute
+	if !o.LocalOnly && rng.IntN(16) == 0 { // audits are expensive
+		w.audit = 10 * time.Second
 	}
 	if err := w.open(); err != nil {
 		return w.stats, err
@@ -110,7 +111,7 @@ func (w *world) close() (err error) {
 
 // open creates and starts all parties.
 func (w *world) open() error {
-	w.origin = &origin{node: w.node(), rules: oldRules + uint32(w.rng.IntN(2))}
+	w.origin = &origin{node: w.node(), rules: oldRules + uint32(w.rng.IntN(newRules-oldRules+1))}
 	if err := w.origin.start(); err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
@@ -162,5 +163,8 @@ func (w *world) plan() {
 	}
 	if w.o.LocalOnly {
 		w.after(time.Duration(w.rng.Int64N(int64(length))), w.origin.keepLocal)
+	}
+	if w.audit > 0 {
+		w.after(time.Duration(w.rng.Int64N(int64(length))), w.parties[w.rng.IntN(len(w.parties))].spoil)
 	}
 }

@@ -25,9 +25,6 @@ type Entries struct {
 	Extra  []byte    `wire:"*"`
 }
 
-// entriesBlock is the number of the field Block.
-const entriesBlock = 5
-
 // Encode returns the message.
 func (m *Entries) Encode() []byte { return encodeEntries(nil, m) }
 

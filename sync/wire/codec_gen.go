@@ -99,18 +99,18 @@ func decodeDerived(data []byte) (x Derived, err error) {
 	return x, d.Err()
 }
 
-// encodeDigests writes the message into buf's memory.
-func encodeDigests(buf []byte, x *Digests) []byte {
+// encodeDigest writes the message into buf's memory.
+func encodeDigest(buf []byte, x *Digest) []byte {
 	var e field.Encoder
 	e.Reset(buf)
-	putDigests(&e, x)
+	putDigest(&e, x)
 	return e.Bytes(nil)
 }
 
-// decodeDigests reads the message. Errors: field.ErrFormat.
-func decodeDigests(data []byte) (x Digests, err error) {
+// decodeDigest reads the message. Errors: field.ErrFormat.
+func decodeDigest(data []byte) (x Digest, err error) {
 	d := field.Decode(data)
-	getDigests(d, &x)
+	getDigest(d, &x)
 	return x, d.Err()
 }
 
@@ -318,7 +318,6 @@ func putAppRecord(e *field.Encoder, x *AppRecord) {
 
 func putBack(e *field.Encoder, x *Back) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.From)
 	e.Hash(5, x.Chain[:])
@@ -406,25 +405,9 @@ func putDerivedRecord(e *field.Encoder, x *DerivedRecord) {
 }
 
 func putDigest(e *field.Encoder, x *Digest) {
-	e.Raw(1, x.Key)
-	e.Hash(2, x.Hash[:])
-	e.Raw(3, x.Value)
-}
-
-func putDigests(e *field.Encoder, x *Digests) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.Seq)
-	e.Text(3, x.Prefix)
-	for i := range x.Nodes {
-		at := e.Open(4)
-		putNode(e, &x.Nodes[i])
-		e.Close(at)
-	}
-	for i := range x.Leaves {
-		at := e.Open(5)
-		putDigest(e, &x.Leaves[i])
-		e.Close(at)
-	}
+	e.Hash(3, x.Digest[:])
 	e.Append(x.Extra)
 }
 
@@ -460,7 +443,6 @@ func putExifTime(e *field.Encoder, x *exif.Time) {
 
 func putGrant(e *field.Encoder, x *Grant) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Uint(3, uint64(x.Do))
 	e.Text(4, x.Detail)
 	e.Hash(5, x.Epoch[:])
@@ -529,13 +511,12 @@ func putLink(e *field.Encoder, x *Link) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
 func putManifest(e *field.Encoder, x *Manifest) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Seq)
 	e.Hash(5, x.Chain[:])
@@ -557,11 +538,6 @@ func putManifest(e *field.Encoder, x *Manifest) {
 	e.Append(x.Extra)
 }
 
-func putNode(e *field.Encoder, x *Node) {
-	e.Uint(1, x.Keys)
-	e.Hash(2, x.Digest[:])
-}
-
 func putObject(e *field.Encoder, x *Object) {
 	e.Hash(1, x.Hash[:])
 	e.Uint(2, x.Size)
@@ -577,7 +553,6 @@ func putPartialBlob(e *field.Encoder, x *PartialBlob) {
 
 func putPosition(e *field.Encoder, x *Position) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Seq)
 	e.Hash(5, x.Chain[:])
@@ -590,7 +565,6 @@ func putPosition(e *field.Encoder, x *Position) {
 
 func putPush(e *field.Encoder, x *Push) {
 	e.Text(1, x.App)
-	e.Uint(2, uint64(x.Partition))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Base)
 	e.Uint(5, uint64(x.Site))
@@ -685,8 +659,7 @@ func putSession(e *field.Encoder, x *Session) {
 		putPosition(e, &x.Partitions[i])
 		e.Close(at)
 	}
-	e.Uint(11, uint64(x.Wants.Vectors))
-	e.Uint(12, uint64(x.Wants.Blobs))
+	e.Uint(11, uint64(x.Vectors))
 	e.Uint(14, uint64(x.Leaves))
 	e.Fixed64(15, x.Life)
 	e.Append(x.Extra)
@@ -779,8 +752,6 @@ func getBack(d *field.Decoder, x *Back) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -801,7 +772,7 @@ func getBack(d *field.Decoder, x *Back) {
 		case 8:
 			x.Seal = d.Raw()
 		case 9:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 10:
 			x.Confirmed = d.Uint()
 		case 11:
@@ -842,19 +813,6 @@ func getChunk(d *field.Decoder, x *Chunk) {
 			d.Hash(x.Hash[:])
 		case 2:
 			x.Size = d.Uint()
-		}
-	}
-}
-
-func getColumnar(d *field.Decoder, x *columnar) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.count = d.Int()
-		case 63:
-			x.end = d.Uint()
-		default:
-			getColumn(d, x)
 		}
 	}
 }
@@ -970,42 +928,11 @@ func getDigest(d *field.Decoder, x *Digest) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Key = d.Raw()
-		case 2:
-			d.Hash(x.Hash[:])
-		case 3:
-			x.Value = d.Raw()
-		}
-	}
-}
-
-func getDigests(d *field.Decoder, x *Digests) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
 			d.Hash(x.Epoch[:])
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
-			x.Prefix = d.Text()
-		case 4:
-			if len(x.Nodes) >= 16 {
-				d.Malformed("list too long")
-				break
-			}
-			x.Nodes = append(x.Nodes, Node{})
-			at := d.Open()
-			getNode(d, &x.Nodes[len(x.Nodes)-1])
-			d.Close(at)
-		case 5:
-			if len(x.Leaves) >= maxLeaves {
-				d.Malformed("list too long")
-				break
-			}
-			x.Leaves = append(x.Leaves, Digest{})
-			at := d.Open()
-			getDigest(d, &x.Leaves[len(x.Leaves)-1])
-			d.Close(at)
+			d.Hash(x.Digest[:])
 		default:
 			d.Keep()
 		}
@@ -1082,8 +1009,6 @@ func getGrant(d *field.Decoder, x *Grant) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			x.Do = Do(d.Uint32())
 		case 4:
@@ -1231,9 +1156,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -1243,8 +1173,6 @@ func getManifest(d *field.Decoder, x *Manifest) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1286,17 +1214,6 @@ func getManifest(d *field.Decoder, x *Manifest) {
 	x.Extra = d.Extra()
 }
 
-func getNode(d *field.Decoder, x *Node) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Keys = d.Uint()
-		case 2:
-			d.Hash(x.Digest[:])
-		}
-	}
-}
-
 func getObject(d *field.Decoder, x *Object) {
 	for d.Next() {
 		switch d.Number {
@@ -1331,8 +1248,6 @@ func getPosition(d *field.Decoder, x *Position) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1359,14 +1274,12 @@ func getPush(d *field.Decoder, x *Push) {
 		switch d.Number {
 		case 1:
 			x.App = d.Text()
-		case 2:
-			x.Partition = d.Uint32()
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
 			x.Base = d.Uint()
 		case 5:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 6:
 			x.Block = d.Raw()
 		case 7:
@@ -1537,7 +1450,7 @@ func getSession(d *field.Decoder, x *Session) {
 			}
 			x.Features = append(x.Features, d.Text())
 		case 7:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 8:
 			x.Secret = d.Raw()
 		case 9:
@@ -1552,11 +1465,9 @@ func getSession(d *field.Decoder, x *Session) {
 			getPosition(d, &x.Partitions[len(x.Partitions)-1])
 			d.Close(at)
 		case 11:
-			x.Wants.Vectors = Vectors(d.Uint32())
-		case 12:
-			x.Wants.Blobs = Blobs(d.Uint32())
+			x.Vectors = Vectors(d.Uint32())
 		case 14:
-			x.Leaves = log.Site(d.Uint32())
+			x.Leaves = log.Writer(d.Uint())
 		case 15:
 			x.Life = d.Fixed64()
 		default:
@@ -1583,7 +1494,7 @@ func getSessionReply(d *field.Decoder, x *SessionReply) {
 			}
 			x.Features = append(x.Features, d.Text())
 		case 5:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 6:
 			x.Secret = d.Raw()
 		case 7:
@@ -1628,7 +1539,7 @@ func getSiteLife(d *field.Decoder, x *SiteLife) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 2:
 			x.Life.First = d.Uint()
 		case 3:

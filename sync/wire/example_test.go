@@ -10,8 +10,8 @@ import (
 // A stream arrives in pieces of any size. The reader returns it message by message.
 func ExampleReader() {
 	ops := []log.Op{
-		{Dot: log.Dot{Site: 2, Seq: 41}, By: "key", Body: &log.InputCreate{ID: "ramen"}},
-		{Dot: log.Dot{Site: 2, Seq: 42}, By: "key", Body: &log.InputLabels{Input: log.Dot{Site: 2, Seq: 41}, Labels: []log.Label{{Concept: "soup", Value: log.True}}}},
+		{Dot: log.Dot{Writer: 2, Seq: 41}, By: "key", Body: &log.InputCreate{ID: "ramen"}},
+		{Dot: log.Dot{Writer: 2, Seq: 42}, By: "key", Body: &log.InputLabels{Input: log.Dot{Writer: 2, Seq: 41}, Labels: []log.Label{{Concept: "soup", Value: log.True}}}},
 	}
 	entries := wire.Entries{From: 1200, To: 1202, Block: wire.EncodeOps(ops)}
 	done := wire.End{Why: wire.WhyDone}
@@ -37,7 +37,7 @@ func ExampleReader() {
 				m, _ := wire.DecodeEntriesFrame(f.Body)
 				list, _ := wire.DecodeEntries(m.Block, m.From)
 				for _, e := range list {
-					fmt.Printf("  %d: site %d, sequence %d, %T\n", e.Seq, e.Op.Dot.Site, e.Op.Dot.Seq, e.Op.Body)
+					fmt.Printf("  %d: site %d, sequence %d, %T\n", e.Seq, e.Op.Dot.Writer, e.Op.Dot.Seq, e.Op.Body)
 				}
 			}
 		}
@@ -55,4 +55,11 @@ func ExampleSession_Agree() {
 	_, _, err := s.Agree(wire.Support{Min: 1, Max: 1, Schema: 1, Features: []string{"columns"}})
 	fmt.Println(err)
 	// Output: unsupported features: braids
+}
+
+// A block has each operation as in the log, after its length.
+func ExampleEncodeOps() {
+	op := log.Op{Dot: log.Dot{Writer: 2, Seq: 41}, At: 1_790_000_000_000 << 16, By: "k", Body: &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 300}}}
+	fmt.Printf("% x\n", wire.EncodeOps([]log.Op{op}))
+	// Output: 1b 01 08 02 10 29 19 00 00 00 6c 50 c4 a0 01 22 01 6b aa 01 07 0a 05 08 01 10 ac 02
 }

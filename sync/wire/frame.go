@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
@@ -71,39 +69,6 @@ func AppendFrame(dst []byte, t Type, body []byte) []byte {
 
 func appendHeader(dst []byte, t Type, n int) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(n)), byte(t))
-}
-
-// Seam returns the offset in a frame of entries at which the incompressible bytes begin: hashes and random names. A compressor that ends
-// a block there, for example by a flush, encodes each part with its own code. If the frame has no such bytes, Seam returns its length.
-func Seam(frame []byte) int {
-	if len(frame) < HeaderSize+1 || Type(frame[4]) != TypeEntries {
-		return len(frame)
-	}
-	at := seek(frame, HeaderSize+1, entriesBlock)
-	number, _, tag := protowire.ConsumeTag(frame[at:])
-	if tag < 0 || number != entriesBlock {
-		return len(frame)
-	}
-	_, size := protowire.ConsumeVarint(frame[at+tag:])
-	if size < 0 {
-		return len(frame)
-	}
-	return seek(frame, at+tag+size+1, colRandom)
-}
-
-// seek returns the offset of the first field in data[at:] whose number is at least number, or len(data).
-func seek(data []byte, at int, number protowire.Number) int {
-	for at < len(data) {
-		have, _, n := protowire.ConsumeField(data[at:])
-		if n < 0 {
-			break
-		}
-		if have >= number {
-			return at
-		}
-		at += n
-	}
-	return len(data)
 }
 
 // Reader splits a stream into messages. The caller may write the stream in pieces of any size. The zero value is ready. Memory: the bytes

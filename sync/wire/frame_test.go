@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -130,36 +129,6 @@ func TestReaderBoundsParts(t *testing.T) {
 		}
 	}
 	t.Error("a message of more than MaxMessage bytes was taken")
-}
-
-// TestSeam: the seam of a frame of entries is where its random bytes begin. Other frames have no seam before their end.
-func TestSeam(t *testing.T) {
-	tr := newTraffic(2)
-	ops := []log.Op{tr.create(), tr.create()}
-	m := wire.Entries{From: 3, To: 5, Block: wire.EncodeOps(ops)}
-	frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
-	at := wire.Seam(frame)
-	if want := len(frame) - 2*(16+16+32) - 9 - 3; at != want { // columns of bytes, with 3 tags and lengths; the end field
-		t.Errorf("Seam = %d, want %d", at, want)
-	}
-	create := ops[0].Body.(*log.InputCreate)
-	if bytes.Contains(frame[:at], create.Blob[:]) || !bytes.Contains(frame[at:], create.Blob[:]) {
-		t.Error("the hash does not stand after the seam")
-	}
-	none := wire.Entries{From: 3}
-	for name, frame := range map[string][]byte{
-		"nothing":        nil,
-		"header":         {0, 0, 0, 0, byte(wire.TypeEntries)},
-		"no block":       wire.AppendFrame(nil, wire.TypeEntries, none.Encode()),
-		"cut":            frame[:30],
-		"another type":   wire.AppendFrame(nil, wire.TypePart, m.Encode()),
-		"what is no tag": wire.AppendFrame(nil, wire.TypeEntries, []byte{1, 0xff, 0xff}),
-		"no length":      wire.AppendFrame(nil, wire.TypeEntries, []byte{1, 5 << 3}),
-	} {
-		if at := wire.Seam(frame); at < 0 || at > len(frame) || name != "cut" && at != len(frame) {
-			t.Errorf("%s: Seam = %d, want %d", name, at, len(frame))
-		}
-	}
 }
 
 func TestTypes(t *testing.T) {

@@ -40,7 +40,7 @@ var unknown = protowire.AppendVarint(protowire.AppendTag(nil, 100, protowire.Var
 // goldenOps returns operations with each form of body.
 func goldenOps() []log.Op {
 	at := func(millis, tick uint64) log.HLC { return log.HLC(1_790_000_000_000+millis)<<16 | log.HLC(tick) }
-	first := log.Dot{Site: 2, Seq: 41}
+	first := log.Dot{Writer: 2, Seq: 41}
 	return []log.Op{
 		{Dot: first, At: at(0, 0), By: "key-a", Body: &log.InputCreate{
 			ID: hex.EncodeToString(count(16, 0)), URL: "https://example.com/a.jpg", AllowDuplicate: true,
@@ -49,13 +49,13 @@ func goldenOps() []log.Op {
 			Labels: []log.Label{{Concept: "cat", Value: log.True}, {Concept: "dog", Value: log.False}},
 			Meta:   []byte(`{"a":1}`), Geo: &log.Point{Longitude: 13.404954, Latitude: 52.520008},
 		}},
-		{Dot: log.Dot{Site: 2, Seq: 42}, At: at(0, 1), By: "key-a", Body: &log.InputCreate{ID: "mine", MergeIfEqual: true, Geo: &log.Point{Longitude: 1e-7}}},
-		{Dot: log.Dot{Site: 3, Seq: 7}, At: at(5, 0), By: "key-b", Body: &log.InputLabels{Input: first, Labels: []log.Label{{Concept: "dog", Value: log.Removed}}}},
-		{Dot: log.Dot{Site: 1, Seq: 900}, At: at(6, 3), Body: &log.InputFetched{Input: log.Dot{Site: 2, Seq: 42}, Code: 30000, Blob: blob.Hash(count(32, 0x60)), ContentType: "image/png"}},
-		{Dot: log.Dot{Site: 1, Seq: 901}, At: at(6, 4), Body: &log.InputFetched{Input: log.Dot{Site: 2, Seq: 40}, Code: 30002, Detail: "Download failed"}},
-		{Dot: log.Dot{Site: 3, Seq: 8}, At: at(1000, 0), By: "key-b", Body: &log.InputDelete{Input: first}},
-		{Dot: log.Dot{Site: 3, Seq: 9}, At: at(1001, 0), By: "key-b", Body: &log.ConceptName{ID: "cat", Name: "Cat"}, Extra: log.Extra{Op: protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300), Body: unknown}},
-		{Dot: log.Dot{Site: 3, Seq: 10}, At: at(1002, 0), By: "key-b", Body: &log.Unknown{Kind: 999, Data: []byte{1, 2, 3}}},
+		{Dot: log.Dot{Writer: 2, Seq: 42}, At: at(0, 1), By: "key-a", Body: &log.InputCreate{ID: "mine", MergeIfEqual: true, Geo: &log.Point{Longitude: 1e-7}}},
+		{Dot: log.Dot{Writer: 3, Seq: 7}, At: at(5, 0), By: "key-b", Body: &log.InputLabels{Input: first, Labels: []log.Label{{Concept: "dog", Value: log.Removed}}}},
+		{Dot: log.Dot{Writer: 1, Seq: 900}, At: at(6, 3), Body: &log.InputFetched{Input: log.Dot{Writer: 2, Seq: 42}, Code: 30000, Blob: blob.Hash(count(32, 0x60)), ContentType: "image/png"}},
+		{Dot: log.Dot{Writer: 1, Seq: 901}, At: at(6, 4), Body: &log.InputFetched{Input: log.Dot{Writer: 2, Seq: 40}, Code: 30002, Detail: "Download failed"}},
+		{Dot: log.Dot{Writer: 3, Seq: 8}, At: at(1000, 0), By: "key-b", Body: &log.InputDelete{Input: first}},
+		{Dot: log.Dot{Writer: 3, Seq: 9}, At: at(1001, 0), By: "key-b", Body: &log.ConceptName{ID: "cat", Name: "Cat"}, Extra: log.Extra{Op: protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300), Body: unknown}},
+		{Dot: log.Dot{Writer: 3, Seq: 10}, At: at(1002, 0), By: "key-b", Body: &log.Unknown{Kind: 999, Data: []byte{1, 2, 3}}},
 	}
 }
 
@@ -67,12 +67,12 @@ func goldenMessages() []message {
 	return []message{
 		&wire.Session{
 			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Site: 3, Secret: []byte("secret"), Name: "Anna's laptop",
-			Partitions: []wire.Position{{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Issued: 12, Calls: 55, Extra: unknown}},
-			Wants:      wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsThumb}, Extra: append(earlier, unknown...),
+			Partitions: []wire.Position{{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Issued: 12, Calls: 55, Extra: unknown}},
+			Vectors:    wire.VectorsQ16, Extra: append(earlier, unknown...),
 		},
 		&wire.SessionReply{
 			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Site: 3, Secret: []byte("secret"), Until: 1_790_100_000_000, Expires: 1_790_000_900_000,
-			Grants: []wire.Grant{{App: "app", Partition: 1, Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
+			Grants: []wire.Grant{{App: "app", Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
 			Limits: wire.Limits{PushOps: 512, PushBytes: 1 << 20, OpsRate: 100, FrameRate: 1 << 20, BlobBytes: 1 << 30, BlobSize: 20_000_000, Snapshots: 6, Streams: 4, PollMillis: 25_000, AliveMillis: 15_000, Extra: unknown},
 			Links:  []wire.Link{{Name: "keys", Path: "/v2/sync/keys"}}, Extra: unknown,
 		},
@@ -84,20 +84,20 @@ func goldenMessages() []message {
 		&wire.Keepalive{Now: 1_790_000_000_000, ExpiresIn: 600, Extra: unknown},
 		&wire.End{Why: wire.WhyShutdown, Detail: "restarting", WaitMillis: 2000, Extra: unknown},
 		&wire.Push{
-			App: "app", Partition: 1, Epoch: epoch, Base: 1200, Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+			App: "app", Epoch: epoch, Base: 1200, Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
 			For: []wire.Delegation{{First: 41, Last: 41, Subject: "client", Token: "jti", Issued: 1_790_000_000_000, Scopes: []string{"Inputs:Add"}}},
 		},
 		&wire.Pushed{
 			Epoch: epoch, Accepted: 12, Runs: []wire.Run{{First: 11, Seq: 1301, Count: 2}}, Head: 1302, Stable: 1290, WaitMillis: 100, Extra: unknown,
-			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Site: 1, Seq: 5}, ID: "mine"}},
+			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Writer: 1, Seq: 5}, ID: "mine"}},
 		},
 		&wire.Back{
-			App: "app", Partition: 1, Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,
+			App: "app", Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,
 			Lives: []wire.SiteLife{{Site: 2, Life: wire.Life{First: 41, ID: 5}}}, Extra: unknown,
 		},
 		&wire.TakenBack{Epoch: epoch, To: 1208, Confirmed: 10, Lives: []wire.Life{{First: 9, ID: 5}}, Extra: unknown},
-		&wire.Manifest{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
-		&wire.Digests{Epoch: epoch, Seq: 1200, Prefix: "0a", Nodes: []wire.Node{{Keys: 3, Digest: hash}, {}}, Leaves: []wire.Digest{{Key: []byte("key"), Hash: hash, Value: []byte("value")}}, Extra: unknown},
+		&wire.Manifest{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
+		&wire.Digest{Epoch: epoch, Seq: 1200, Digest: hash, Extra: unknown},
 		&wire.HaveRequest{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
 		&wire.HaveReply{Hashes: []blob.Hash{hash}, Partial: []wire.PartialBlob{{Hash: blob.Hash{1}, Size: 4096}}, Extra: unknown},
 		&wire.Refusal{Code: wire.RefusedFeatures, Detail: "features are not known here", Features: []string{"later"}, Min: 1, Max: 2, Limit: "push_ops", Value: 512, WaitMillis: 1000, Epoch: epoch, Accepted: 12, Blobs: []blob.Hash{hash}, Extra: unknown},

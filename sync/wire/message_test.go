@@ -59,7 +59,7 @@ var codecs = []codec{
 	codecOf("back", wire.DecodeBack),
 	codecOf("taken back", wire.DecodeTakenBack),
 	codecOf("manifest", wire.DecodeManifest),
-	codecOf("digests", wire.DecodeDigests),
+	codecOf("digest", wire.DecodeDigest),
 	codecOf("have", wire.DecodeHaveRequest),
 	codecOf("had", wire.DecodeHaveReply),
 	codecOf("refusal", wire.DecodeRefusal),
@@ -194,7 +194,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(uint8(1), (&wire.SessionReply{Grants: []wire.Grant{{Do: wire.DoTail}}, Links: []wire.Link{{Name: "keys"}}, Limits: wire.Limits{PushOps: 1}}).Encode())
 	f.Add(uint8(9), (&wire.Push{Site: 2, For: []wire.Delegation{{First: 1, Last: 2, Scopes: []string{"c"}}}}).Encode())
 	f.Add(uint8(9), (&wire.Push{Site: 2, Tokens: []wire.Tokens{{First: 1, Last: 2, Client: "c", Generation: 3}}}).Encode())
-	f.Add(uint8(12), (&wire.Digests{Nodes: make([]wire.Node, 16), Leaves: []wire.Digest{{Key: []byte("k")}}}).Encode())
+	f.Add(uint8(12), (&wire.Digest{Seq: 4, Digest: [32]byte{1}}).Encode())
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
 		c := codecs[int(which)%len(codecs)]
 		first, err := c.decode(data)

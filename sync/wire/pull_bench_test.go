@@ -85,13 +85,13 @@ func newReplica(b *testing.B, store kv.Store) *partition.Partition {
 func framesOf(n int, op func() log.Op) (stream []byte) {
 	epoch := log.Epoch{3}
 	chain := log.Chain(epoch)
-	next := map[log.Site]uint64{}
+	next := map[log.Writer]uint64{}
 	for from := 0; from < n; from += wire.MaxOps {
 		entries := make([]log.Entry, wire.MaxOps)
 		for i := range entries {
 			o := op()
-			next[o.Dot.Site]++
-			o.Dot.Seq = next[o.Dot.Site]
+			next[o.Dot.Writer]++
+			o.Dot.Seq = next[o.Dot.Writer]
 			entries[i] = log.Entry{Seq: uint64(from + i + 1), Op: o}
 			chain = chain.Next(log.Encode(nil, &o))
 		}
@@ -133,6 +133,10 @@ func pullFrame(p *partition.Partition, body []byte) error {
 	if err != nil {
 		return err
 	}
+	rows, err := wire.Rows(e.Block)
+	if err != nil {
+		return err
+	}
 	entries, err := wire.DecodeEntries(e.Block, e.From)
 	if err != nil {
 		return err
@@ -140,6 +144,6 @@ func pullFrame(p *partition.Partition, body []byte) error {
 	if uint64(len(entries)) != e.To-e.From {
 		return fmt.Errorf("%d entries from %d to %d", len(entries), e.From, e.To)
 	}
-	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries})
+	_, err = p.Pull(context.Background(), partition.Run{Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Rows: rows})
 	return err
 }

@@ -5,21 +5,21 @@ import "github.com/sightline-dev/sightline/core/log"
 // Push offers operations of one site, in ascending sequence without gaps.
 //
 //field:message
+//field:reserved 2
 type Push struct {
-	App       string       `wire:"1"`              // id of the application
-	Partition uint32       `wire:"2"`              // 0: an application has one
-	Epoch     log.Epoch    `wire:"3"`              // epoch of the log that the replica knows
-	Base      uint64       `wire:"4"`              // the replica's cursor
-	Site      log.Site     `wire:"5"`              // site that made the operations
-	Block     []byte       `wire:"6"`              // block of the operations; see *Blocks*
-	For       []Delegation `wire:"7,max=MaxOps"`   // callers for which an edge made some of them; the rest are the replica's own
-	Tokens    []Tokens     `wire:"8,max=MaxOps"`   // access tokens that callers of an edge used for some of the operations
-	Lives     []Life       `wire:"9,max=MaxOps+1"` // lives that made the operations and the one before the first; see *Lives*
-	Again     bool         `wire:"10"`             // the log had them before its restore, maybe by a site left since; see *After a restore*
-	Older     uint64       `wire:"11"`             // last sequence made on a log of another epoch; see *After a rollback*
-	Chain     log.Chain    `wire:"12"`             // chain of the log at `base`; see *After a rollback*
-	Seal      []byte       `wire:"13"`             // seal of the log at `base`, as received. A log without that place was rolled back
-	Extra     []byte       `wire:"*"`
+	App    string       `wire:"1"`              // id of the application
+	Epoch  log.Epoch    `wire:"3"`              // epoch of the log that the replica knows
+	Base   uint64       `wire:"4"`              // the replica's cursor
+	Site   log.Writer   `wire:"5"`              // site that made the operations
+	Block  []byte       `wire:"6"`              // block of the operations; see *Blocks*
+	For    []Delegation `wire:"7,max=MaxOps"`   // callers for which an edge made some of them; the rest are the replica's own
+	Tokens []Tokens     `wire:"8,max=MaxOps"`   // access tokens that callers of an edge used for some of the operations
+	Lives  []Life       `wire:"9,max=MaxOps+1"` // lives that made the operations and the one before the first; see *Lives*
+	Again  bool         `wire:"10"`             // the log had them before its restore, maybe by a site left since; see *After a restore*
+	Older  uint64       `wire:"11"`             // last sequence made on a log of another epoch; see *After a rollback*
+	Chain  log.Chain    `wire:"12"`             // chain of the log at `base`; see *After a rollback*
+	Seal   []byte       `wire:"13"`             // seal of the log at `base`, as received. A log without that place was rolled back
+	Extra  []byte       `wire:"*"`
 }
 
 // Delegation names the caller for whom a replica made a run of operations, so that the origin can check the caller's permissions again.

@@ -41,14 +41,14 @@ const (
 // Wants selects the parts of an application that a replica gets.
 type Wants struct {
 	Vectors Vectors `wire:"1"` // 0 none, 1 q16: derived records come with entries and snapshots
-	// 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; the origin ignores this field
-	Blobs Blobs `wire:"2"`
+	Blobs   Blobs   `wire:"2"` // 0 lazily, 1 never, 2 thumbnails at once, 3 all at once
 }
 
-// Session is a replica's greeting, the body of POST /v2/sync/session. Field 13 was the hash of a core module.
+// Session is a replica's greeting, the body of POST /v2/sync/session. Field 12 was the pictures that the replica wants, and field 13 the hash
+// of a core module.
 //
 //field:message
-//field:reserved 13
+//field:reserved 12 13
 type Session struct {
 	Min      uint32   `wire:"1"`                 // oldest version of the protocol that the replica speaks
 	Max      uint32   `wire:"2"`                 // newest version
@@ -57,23 +57,22 @@ type Session struct {
 	Require  []string `wire:"5,max=maxFeatures"` // features that the replica cannot do without
 	Features []string `wire:"6,max=maxFeatures"` // features that the replica knows
 
-	Site   log.Site `wire:"7"` // the replica's site; 0: the replica requests one
-	Secret []byte   `wire:"8"` // secret of the site's lease. The lease of an edge has none
-	Name   string   `wire:"9"` // name of the replica, for people
+	Site   log.Writer `wire:"7"` // the replica's site; 0: the replica requests one
+	Secret []byte     `wire:"8"` // secret of the site's lease. The lease of an edge has none
+	Name   string     `wire:"9"` // name of the replica, for people
 
-	Leaves     log.Site   `wire:"14"`                  // old site that the replica gives up, if it sends no `site`; see *Lives*
+	Leaves     log.Writer `wire:"14"`                  // old site that the replica gives up, if it sends no `site`; see *Lives*
 	Life       uint64     `wire:"15,fixed"`            // with `leaves`: a random number. A request with the same number gets the same site
 	Partitions []Position `wire:"10,max=MaxPositions"` // one position for each application that the replica wants
-	Wants      Wants      `wire:"+10"`
-	Extra      []byte     `wire:"*"` // unknown fields, and field 13
+	Vectors    Vectors    `wire:"11"`                  // 0 none, 1 q16: derived records come with entries and snapshots
+	Extra      []byte     `wire:"*"`                   // unknown fields, and fields 12 and 13
 }
 
-// Position is a replica's place in the log of one application. Fields 8 and 9 were a lease of calls.
+// Position is a replica's place in the log of one application. Field 2 was the number of a partition, and fields 8 and 9 a lease of calls.
 //
-//field:reserved 8 9
+//field:reserved 2 8 9
 type Position struct {
 	App       string    `wire:"1"`  // id of the application
-	Partition uint32    `wire:"2"`  // 0, because an application has one partition
 	Epoch     log.Epoch `wire:"3"`  // epoch of the replica's cursor; absent: the replica has no state yet
 	Seq       uint64    `wire:"4"`  // log entry of the cursor
 	Chain     log.Chain `wire:"5"`  // chain at that entry
@@ -111,9 +110,9 @@ type SessionReply struct {
 	Now      Millis   `wire:"3"`                 // time of the origin's clock. All times are milliseconds since 1970
 	Features []string `wire:"4,max=maxFeatures"` // features in use
 
-	Site   log.Site `wire:"5"` // the replica's site, leased until `until`
-	Secret []byte   `wire:"6"` // secret of a lease that begins now: printable ASCII, at most 256 bytes
-	Until  Millis   `wire:"7"` // end of the lease
+	Site   log.Writer `wire:"5"` // the replica's site, leased until `until`
+	Secret []byte     `wire:"6"` // secret of a lease that begins now: printable ASCII, at most 256 bytes
+	Until  Millis     `wire:"7"` // end of the lease
 
 	Grants  []Grant `wire:"8,max=MaxPositions"` // one grant for each position, in the order of the positions
 	Limits  Limits  `wire:"9,once"`             // see *Limits*
@@ -122,12 +121,11 @@ type SessionReply struct {
 	Extra   []byte  `wire:"*"`
 }
 
-// Grant is the origin's offer for one application. Fields 11 to 13 were a lease of calls.
+// Grant is the origin's offer for one application. Field 2 was the number of a partition, and fields 11 to 13 a lease of calls.
 //
-//field:reserved 11 12 13
+//field:reserved 2 11 12 13
 type Grant struct {
-	App       string `wire:"1"` // id of the application
-	Partition uint32 `wire:"2"` // as in Position
+	App string `wire:"1"` // id of the application
 	// 1 **tail**: continue to pull. 2 **rebase**: take a snapshot, then pull. 3 **erase**: the application was deleted. Delete all of it.
 	// 4 **refused**: the application is outside the scope. Delete all but own operations. 5 **pause**: the log is folded by newer rules.
 	// Serve the present state until the replica's program is updated
@@ -190,7 +188,6 @@ const (
 	maxFeatures  = 256     // features, and links
 	maxRecords   = 1 << 13 // records of one derived message
 	maxChunks    = 1 << 16 // chunks of one snapshot
-	maxLeaves    = 1 << 15 // leaves of one node of digests
 	maxBegun     = 1 << 14 // partial pictures of one HaveReply
 	maxScopes    = 256
 	maxLives     = 1 << 14 // more than the operations of an outbox

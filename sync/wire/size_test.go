@@ -49,7 +49,7 @@ func (t *traffic) op(body log.Body) log.Op {
 	t.next[site]++
 	t.at += uint64(t.rng.ExpFloat64() * 40)
 	return log.Op{
-		Dot: log.Dot{Site: log.Site(site), Seq: t.next[site]}, At: log.HLC(t.at << 16), Body: body,
+		Dot: log.Dot{Writer: log.Writer(site), Seq: t.next[site]}, At: log.HLC(t.at << 16), Body: body,
 		By: t.keys[t.rng.IntN(4)],
 	}
 }
@@ -68,7 +68,7 @@ func (t *traffic) labels() []log.Label {
 // input returns a random input that was created long ago.
 func (t *traffic) input() log.Dot {
 	site := 1 + t.rng.IntN(3)
-	return log.Dot{Site: log.Site(site), Seq: 1 + t.rng.Uint64N(t.next[site])}
+	return log.Dot{Writer: log.Writer(site), Seq: 1 + t.rng.Uint64N(t.next[site])}
 }
 
 func (t *traffic) patch() log.Op {
@@ -118,7 +118,7 @@ func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 		frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
 		c.frame += float64(len(frame)) * per
 		var sent bytes.Buffer
-		if err := compress.NewWriter(&sent).WriteFrames(frame); err != nil {
+		if _, err := compress.NewWriter(&sent).Write(frame); err != nil {
 			t.Fatal(err)
 		}
 		c.sent += float64(sent.Len()) * per
@@ -148,13 +148,13 @@ func TestSizes(t *testing.T) {
 		op    func(*traffic) log.Op
 		limit float64
 	}{
-		{"label change", wire.MaxOps, (*traffic).patch, 16},
-		{"label change, few", 64, (*traffic).patch, 26},
-		{"label change, 40 random ids", wire.MaxOps, random(40, (*traffic).patch), 16},
-		{"label change, 100 random ids", wire.MaxOps, random(100, (*traffic).patch), 16},
-		{"label change, 400 random ids", wire.MaxOps, random(400, (*traffic).patch), 26},
-		{"new input", wire.MaxOps, (*traffic).create, 90},
-		{"new input, few", 64, (*traffic).create, 110},
+		{"label change", wire.MaxOps, (*traffic).patch, 28},
+		{"label change, few", 64, (*traffic).patch, 32},
+		{"label change, 40 random ids", wire.MaxOps, random(40, (*traffic).patch), 28},
+		{"label change, 100 random ids", wire.MaxOps, random(100, (*traffic).patch), 32},
+		{"label change, 400 random ids", wire.MaxOps, random(400, (*traffic).patch), 43},
+		{"new input", wire.MaxOps, (*traffic).create, 128},
+		{"new input, few", 64, (*traffic).create, 135},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

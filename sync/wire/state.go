@@ -10,20 +10,20 @@ import (
 // Manifest lists the parts of a snapshot of an application's state. Its name is the SHA-256 of its encoding.
 //
 //field:message
+//field:reserved 2
 type Manifest struct {
-	App       string    `wire:"1"`                // id of the application
-	Partition uint32    `wire:"2"`                // 0, because an application has one partition
-	Epoch     log.Epoch `wire:"3"`                // epoch of the state's cursor
-	Seq       uint64    `wire:"4"`                // log entry of the cursor: the last one that the state contains
-	Chain     log.Chain `wire:"5"`                // chain at that entry
-	Fold      uint32    `wire:"6"`                // rules with which the origin folded the state
-	Digest    [32]byte  `wire:"7"`                // SHA-256 of the keys in order, each followed by its value, both after their varint length
-	Stable    uint64    `wire:"8"`                // last stable entry
-	Horizon   log.HLC   `wire:"9,fixed"`          // clock; the origin refuses older writes of fields
-	Chunks    []Chunk   `wire:"10,max=maxChunks"` // chunks in the order of their keys
-	Objects   []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions refer to; no chunk contains them
-	Seal      []byte    `wire:"12"`               // seal of the log up to `seq`, as in Entries
-	Extra     []byte    `wire:"*"`
+	App     string    `wire:"1"`                // id of the application
+	Epoch   log.Epoch `wire:"3"`                // epoch of the state's cursor
+	Seq     uint64    `wire:"4"`                // log entry of the cursor: the last one that the state contains
+	Chain   log.Chain `wire:"5"`                // chain at that entry
+	Fold    uint32    `wire:"6"`                // rules with which the origin folded the state
+	Digest  [32]byte  `wire:"7"`                // SHA-256 of the keys in order, each followed by its value, both after their varint length
+	Stable  uint64    `wire:"8"`                // last stable entry
+	Horizon log.HLC   `wire:"9,fixed"`          // clock; the origin refuses older writes of fields
+	Chunks  []Chunk   `wire:"10,max=maxChunks"` // chunks in the order of their keys
+	Objects []Chunk   `wire:"11,max=maxChunks"` // manifests and weights that versions refer to; no chunk contains them
+	Seal    []byte    `wire:"12"`               // seal of the log up to `seq`, as in Entries
+	Extra   []byte    `wire:"*"`
 }
 
 // Chunk is an object of a snapshot: the hash that names it, and its length in bytes.
@@ -38,38 +38,21 @@ func (m *Manifest) Encode() []byte { return encodeManifest(nil, m) }
 // DecodeManifest reads a Manifest. Errors: ErrFormat.
 func DecodeManifest(data []byte) (Manifest, error) { return decodeManifest(data) }
 
-// Digests is one node of the tree of digests over the keys of an application's state at a log entry. The hexadecimal digits of a key's
-// SHA-256 are the path to the key.
+// Digest is the digest of an application's state at a log entry.
 //
 //field:message
-type Digests struct {
-	Epoch  log.Epoch `wire:"1"`               // epoch of the state's log
-	Seq    uint64    `wire:"2"`               // last log entry of the state
-	Prefix string    `wire:"3"`               // path of the node: the first 0 to 4 lower-case hexadecimal digits of the SHA-256 of its keys
-	Nodes  []Node    `wire:"4,max=16"`        // the node's sixteen children, in order; absent for a node of 4 digits
-	Leaves []Digest  `wire:"5,max=maxLeaves"` // of a node of 4 digits: keys in hash order, SHA-256 of their values; if `values=1`, the values
+type Digest struct {
+	Epoch  log.Epoch `wire:"1"` // epoch of the state's log
+	Seq    uint64    `wire:"2"` // last log entry of the state
+	Digest [32]byte  `wire:"3"` // digest of the state, as in Manifest; absent: `at` is another entry
 	Extra  []byte    `wire:"*"`
 }
 
-// Node is one child: the number of keys below it, and their digest.
-type Node struct {
-	Keys   uint64   `wire:"1"`
-	Digest [32]byte `wire:"2"`
-}
-
-// Digest is one key of the state, without its prefix, and its value. If the request did not ask for values, Value is nil and Hash is the
-// SHA-256 of the value.
-type Digest struct {
-	Key   []byte   `wire:"1"`
-	Hash  [32]byte `wire:"2"`
-	Value []byte   `wire:"3"`
-}
-
 // Encode returns the message.
-func (m *Digests) Encode() []byte { return encodeDigests(nil, m) }
+func (m *Digest) Encode() []byte { return encodeDigest(nil, m) }
 
-// DecodeDigests reads a Digests. Its keys and values borrow data. Errors: ErrFormat.
-func DecodeDigests(data []byte) (Digests, error) { return decodeDigests(data) }
+// DecodeDigest reads a Digest. Errors: ErrFormat.
+func DecodeDigest(data []byte) (Digest, error) { return decodeDigest(data) }
 
 // HaveRequest asks which of these pictures the origin has.
 //

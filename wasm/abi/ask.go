@@ -100,9 +100,9 @@ func ParseMemory(value []byte) (MemoryReply, error) { return fields("memory", va
 //field:fields put get
 //field:pages get
 type DigestReply struct {
-	Epoch log.Epoch `wire:"1"` // epoch of the log
-	Seq   uint64    `wire:"2"` // last entry that was folded
-	Root  [32]byte  `wire:"3"` // root of the tree of digests, see `../sync/README.md`; absent: nothing was folded
+	Epoch  log.Epoch `wire:"1"` // epoch of the log
+	Seq    uint64    `wire:"2"` // last entry that was folded
+	Digest [32]byte  `wire:"3"` // digest of the state, as `../sync/README.md` defines it
 }
 
 // Marshal returns the fields of the value.

@@ -326,7 +326,7 @@ func putDecoding(e *field.Encoder, x *Decoding) {
 func putDigestReply(e *field.Encoder, x *DigestReply) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.Seq)
-	e.Hash(3, x.Root[:])
+	e.Hash(3, x.Digest[:])
 }
 
 func putDone(e *field.Encoder, x *done) {
@@ -517,7 +517,7 @@ func putReplicaStatus(e *field.Encoder, x *replica.Status) {
 	e.Uint(9, x.BlobsSent)
 	e.Uint(10, x.BlobsGot)
 	e.Uint(11, x.Rebases)
-	e.Uint(12, x.Repairs)
+	e.Uint(12, x.Differences)
 	e.Uint(13, x.Refused)
 	e.Uint(16, uint64(max(x.Chunks, 0)))
 	e.Uint(17, uint64(max(x.ChunksDone, 0)))
@@ -888,7 +888,7 @@ func getDigestReply(d *field.Decoder, x *DigestReply) {
 		case 2:
 			x.Seq = d.Uint()
 		case 3:
-			d.Hash(x.Root[:])
+			d.Hash(x.Digest[:])
 		}
 	}
 }
@@ -1232,7 +1232,7 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 			}
 			x.Phase = replica.Phase(n)
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Site = log.Writer(d.Uint())
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:
@@ -1252,7 +1252,7 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 		case 11:
 			x.Rebases = d.Uint()
 		case 12:
-			x.Repairs = d.Uint()
+			x.Differences = d.Uint()
 		case 13:
 			x.Refused = d.Uint()
 		case 16:

@@ -152,7 +152,7 @@ func vectors() []vector {
 		Name: "this browser", Live: replica.Poll, Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: time.Minute,
 		RegisterSeq: 7, Register: []byte("register"), Origin: "https://origin.example",
 	}}
-	digest := abi.DigestReply{Epoch: log.Epoch{1, 15: 2}, Seq: 12, Root: blob.Sum([]byte("root"))}
+	digest := abi.DigestReply{Epoch: log.Epoch{1, 15: 2}, Seq: 12, Digest: blob.Sum([]byte("state"))}
 	memory := abi.MemoryReply{Heap: 1 << 20, System: 1 << 33}
 
 	goodFields := fields{
@@ -213,7 +213,7 @@ func vectors() []vector {
 			},
 		}),
 		envelope("digest", "all", digest.Marshal(), fields{
-			"epoch": hex.EncodeToString(digest.Epoch[:]), "seq": 12., "root": hex.EncodeToString(digest.Root[:]),
+			"epoch": hex.EncodeToString(digest.Epoch[:]), "seq": 12., "digest": hex.EncodeToString(digest.Digest[:]),
 		}),
 		envelope("memory", "all", memory.Marshal(), fields{"heap": float64(1 << 20), "system": float64(1 << 33)}),
 	}

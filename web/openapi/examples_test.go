@@ -59,7 +59,7 @@ var tour = []string{
 	"GET /models", "GET /models/weather", "GET /models/weather/output_info", "GET /models/weather/inputs", "POST /models/searches",
 	"PATCH /models", "PATCH /models/weather/output_info/data/concepts",
 	"POST /workflows", "GET /workflows", "GET /public_workflows", "GET /workflows/both", "POST /workflows/both/results", "DELETE /workflows/both",
-	"DELETE /models/weather/versions/VERSION", "DELETE /models/weather", "DELETE /models",
+	"DELETE /models/weather/versions/VERSION", "DELETE /models/weather", "POST /models", "DELETE /models",
 	"DELETE /inputs/red", "DELETE /inputs",
 	"GET /scopes", "GET /myscopes", "POST /token AS client",
 	"POST /login AS nobody", "GET /users/me/apps AS session", "GET /users/me/apps/APP AS session", "POST /users/me/apps AS session",

@@ -21,7 +21,7 @@ export interface Content {
 
 /** A write at this replica. */
 export interface Operation {
-  readonly site: number;
+  readonly writer: string;
   readonly seq: number;
   readonly at: string;
   readonly by?: string;
@@ -40,7 +40,7 @@ export interface PendingOperation extends Operation {
 
 /** An operation that had another effect in the log than intended. */
 export interface Conflict extends Operation {
-  readonly id: string; // "<site>-<seq>"
+  readonly id: string; // "<writer>-<seq>"
   readonly verdict: string; // "gone"
   readonly reason?: string;
   readonly position: number; // in the log

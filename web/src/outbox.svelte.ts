@@ -99,8 +99,8 @@ export abstract class Outbox {
         this.#later = undefined;
         void this.refresh();
       }, this.#full - startedAt);
-      const byId = new Map(this.pending.map((o) => [`${o.site}-${o.seq}`, o]));
-      for (const o of await listNewest(this.ask, all)) byId.set(`${o.site}-${o.seq}`, o);
+      const byId = new Map(this.pending.map((o) => [`${o.writer}-${o.seq}`, o]));
+      for (const o of await listNewest(this.ask, all)) byId.set(`${o.writer}-${o.seq}`, o);
       return [...byId.values()];
     }
     const operations = await listPending(this.ask);

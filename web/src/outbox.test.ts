@@ -8,7 +8,7 @@ const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
   app_id: 'a',
   origin: '',
   phase: 'current',
-  site: 1,
+  writer: '1',
   cursor,
   head: cursor,
   queued: 0,

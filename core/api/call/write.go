@@ -15,7 +15,7 @@ const (
 	// headerDurability has the place where a write is durable: "origin" means the application's log, "local" a replica that stores it
 	// until the origin has it.
 	headerDurability = "X-Sightline-Durability"
-	// headerOperations has the operations that a call to a replica has written, as "site:first-last", so that clients
+	// headerOperations has the operations that a call to a replica has written, as "writer:first-last", so that clients
 	// can find them in the replica's outbox. If several calls write at once, some operations in between may belong to another call.
 	headerOperations = "X-Sightline-Operations"
 )
@@ -67,6 +67,6 @@ func (x *Call) durability() []Field {
 	}
 	return []Field{
 		{headerDurability, "local"},
-		{headerOperations, fmt.Sprintf("%d:%d-%d", x.submitted.Site, x.submitted.First, x.submitted.Last)},
+		{headerOperations, fmt.Sprintf("%v:%d-%d", x.submitted.Writer, x.submitted.First, x.submitted.Last)},
 	}
 }

@@ -47,7 +47,9 @@ func Status(x *call.Call) error {
 		show.Member(w, "app_id", x.App.ID)
 		show.Member(w, "origin", s.Origin)
 		show.Member(w, "phase", s.Phase)
-		show.Count(w, "site", p.Site())
+		if site := p.Site(); site != 0 {
+			show.Member(w, "writer", site.String())
+		}
 		show.Count(w, "cursor", cursor)
 		show.Count(w, "head", max(s.Head, cursor))
 		show.Moment(w, "contact", s.Contact)
@@ -171,15 +173,15 @@ func Dismiss(x *call.Call) error {
 	return x.Done()
 }
 
-// conflictID returns the id of a conflict: its operation's site and sequence number.
-func conflictID(dot log.Dot) string { return fmt.Sprintf("%d-%d", dot.Site, dot.Seq) }
+// conflictID returns the id of a conflict: its operation's writer and sequence number.
+func conflictID(dot log.Dot) string { return fmt.Sprintf("%v-%d", dot.Writer, dot.Seq) }
 
 func parseConflictID(id string) (log.Dot, bool) {
-	site, seq, _ := strings.Cut(id, "-")
-	s, err := strconv.ParseUint(site, 10, 32)
-	n, fault := strconv.ParseUint(seq, 10, 64)
-	dot := log.Dot{Site: log.Site(s), Seq: n}
-	return dot, err == nil && fault == nil && conflictID(dot) == id
+	writer, seq, _ := strings.Cut(id, "-")
+	w, ok := log.ParseWriter(writer)
+	n, err := strconv.ParseUint(seq, 10, 32)
+	dot := log.Dot{Writer: w, Seq: n}
+	return dot, ok && err == nil && conflictID(dot) == id
 }
 
 // reason returns a sentence that explains why an operation was refused or changed. orphan reports whether the operation that

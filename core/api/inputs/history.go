@@ -138,7 +138,7 @@ func (h *history) fill(rows []past) error {
 // learn looks up the names in an operation, and its state and result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
-	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {
+	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Writer != h.partition.Site() || p.remembered {
 		return err
 	}
 	switch seq := p.Op.Dot.Seq; {

@@ -192,7 +192,7 @@ type conceptValue struct {
 
 // outputID returns the id of a stored input's output, which is always the same.
 func outputID(in *catalog.Input) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "output of %d %d", in.Dot.Site, in.Dot.Seq))
+	sum := sha256.Sum256(fmt.Appendf(nil, "output of %d %d", in.Dot.Writer, in.Dot.Seq))
 	return hex.EncodeToString(sum[:16])
 }
 

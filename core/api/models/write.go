@@ -312,9 +312,22 @@ func DeleteMany(x *call.Call) error {
 	case err != nil:
 		return call.Refuse(call.ErrModelQuery, err)
 	case all || x.Body.Value.Len() == 0:
-		return x.Did("models.delete_all", x.Done(&log.ModelDeleteAll{}))
+		return x.Did("models.delete_all", deleteAll(x))
 	}
 	return deleteListed(x)
+}
+
+// deleteAll deletes every model of the application that the call sees.
+func deleteAll(x *call.Call) error {
+	var bodies []log.Body
+	err := x.View().Models(func(m catalog.Model) bool {
+		bodies = append(bodies, &log.ModelDelete{Model: m.Dot})
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return x.Done(bodies...)
 }
 
 // deleteListed deletes the models in the body's ids. Like a deletion of inputs, it ignores unknown ids.

@@ -69,7 +69,7 @@ func conceptsOf(body log.Body) (ids []string) {
 
 // Write writes the members of an operation.
 func (t *OpWriter) Write(w *jsonio.Writer, op *log.Op) {
-	Count(w, "site", uint64(op.Dot.Site))
+	Member(w, "writer", op.Dot.Writer.String())
 	if op.Dot.Seq > 0 {
 		Count(w, "seq", op.Dot.Seq)
 	}

@@ -20,7 +20,8 @@ import (
 type Model struct {
 	app      catalog.AppID
 	inputs   []*being // in the order of creation, dead ones too
-	sites    map[log.Site]uint64
+	writers  map[log.Writer]*writer
+	deleted  map[log.Dot]log.HLC // deletions that came before their things, with the clocks of their makers
 	horizon  log.HLC
 	barrier  log.HLC
 	concepts map[string]bool // existing ones, among them all that live inputs have as labels
@@ -42,6 +43,14 @@ type being struct {
 	place   write[*log.Point]
 }
 
+// writer has the operations of a writer in the log.
+type writer struct {
+	ops     map[uint64]bool // sequence numbers of its operations
+	clocks  []log.HLC       // of the operations that the record is needed for
+	lasting bool            // no horizon forgets it
+	dead    uint64          // its inputs up to this sequence number are deleted
+}
+
 type write[T any] struct {
 	at log.Stamp
 	v  T
@@ -56,11 +65,26 @@ type entity struct {
 
 // NewModel returns the model of an application's empty log.
 func NewModel(app catalog.AppID) *Model {
-	return &Model{app: app, sites: map[log.Site]uint64{}, concepts: map[string]bool{}}
+	return &Model{app: app, writers: map[log.Writer]*writer{}, deleted: map[log.Dot]log.HLC{}, concepts: map[string]bool{}}
 }
 
 // SiteSeq returns the number of a site's last operation.
-func (m *Model) SiteSeq(s log.Site) uint64 { return m.sites[s] }
+func (m *Model) SiteSeq(s log.Writer) uint64 { return m.of(s).last() }
+
+// of returns the record of a writer. It is empty if the log has none.
+func (m *Model) of(s log.Writer) *writer {
+	if w := m.writers[s]; w != nil {
+		return w
+	}
+	return &writer{ops: map[uint64]bool{}}
+}
+
+func (w *writer) last() (last uint64) {
+	for seq := range w.ops {
+		last = max(last, seq)
+	}
+	return last
+}
 
 // Inputs returns the live inputs in the order of their creation.
 func (m *Model) Inputs() (out []log.Dot) {
@@ -92,13 +116,20 @@ func (m *Model) byDot(dot log.Dot) *being {
 
 // Fold folds the next operation. It returns the verdict's code, 0 for an operation that it does not judge.
 func (m *Model) Fold(op *log.Op) fold.Code {
-	switch last := m.sites[op.Dot.Site]; {
-	case op.Dot.Seq <= last:
+	w, byNames := m.of(op.Dot.Writer), m.rules >= 3
+	switch last := w.last(); {
+	case w.ops[op.Dot.Seq]:
 		return fold.Duplicate
-	case op.Dot.Seq > last+1:
+	case op.Dot.Seq > last+1 && !byNames:
 		return fold.Refused
 	}
-	m.sites[op.Dot.Site] = op.Dot.Seq
+	m.writers[op.Dot.Writer] = w
+	w.ops[op.Dot.Seq] = true
+	w.clocks = append(w.clocks, made(op))
+	w.lasting = w.lasting || !byNames || op.Dot.Writer < log.Drawn
+	if byNames && min(op.At, made(op)) < m.horizon && !alwaysCounts(op.Body) {
+		return fold.Stale
+	}
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
 		return m.create(op, b)
@@ -115,23 +146,87 @@ func (m *Model) Fold(op *log.Op) fold.Code {
 	case *log.InputDelete:
 		x := m.byDot(b.Input)
 		if x == nil {
-			return fold.Gone
+			return m.missing(op, b.Input)
 		}
 		x.dead = true
 		return fold.OK
 	case *log.InputDeleteAll:
+		m.deleteAll(op, b)
+		return fold.OK
+	case *log.Horizon:
+		m.horizon = max(m.horizon, b.At)
+		if byNames {
+			m.forget()
+		}
+		return fold.OK
+	}
+	return m.rest(op)
+}
+
+// made returns the clock that the operation's maker gave it.
+func made(op *log.Op) log.HLC {
+	if op.Made != 0 {
+		return op.Made
+	}
+	return op.At
+}
+
+// alwaysCounts reports whether an operation has its effect however old it is: a deletion, a refusal and the rules.
+func alwaysCounts(body log.Body) bool {
+	switch body.(type) {
+	case *log.InputDelete, *log.InputDeleteAll, *log.ConceptDelete, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete,
+		*log.Refused, *log.Rules:
+		return true
+	}
+	return false
+}
+
+// missing returns the verdict on the deletion of a thing that does not live. By the rules of names it counts for a thing that comes later.
+func (m *Model) missing(op *log.Op, thing log.Dot) fold.Code {
+	if m.rules < 3 || thing.Seq == 0 || m.of(thing.Writer).ops[thing.Seq] {
+		return fold.Gone
+	}
+	m.deleted[thing] = max(m.deleted[thing], made(op))
+	return fold.OK
+}
+
+// comesDeleted reports whether a deletion of the thing that op makes came first, and forgets the deletion.
+func (m *Model) comesDeleted(op *log.Op) bool {
+	_, deleted := m.deleted[op.Dot]
+	delete(m.deleted, op.Dot)
+	return deleted
+}
+
+// deleteAll deletes the inputs that op names, also those that come later. If it names none, it deletes those that came before.
+func (m *Model) deleteAll(op *log.Op, b *log.InputDeleteAll) {
+	if m.rules < 3 || len(b.Upto) == 0 {
 		for _, x := range m.inputs {
 			x.dead = true
 		}
 		if b.Barrier {
 			m.barrier = max(m.barrier, op.At)
 		}
-		return fold.OK
-	case *log.Horizon:
-		m.horizon = max(m.horizon, b.At)
-		return fold.OK
+		return
 	}
-	return m.rest(op)
+	for _, d := range b.Upto {
+		if d.Seq == 0 {
+			continue
+		}
+		w := m.of(d.Writer)
+		m.writers[d.Writer] = w
+		w.dead = max(w.dead, d.Seq)
+		w.clocks = append(w.clocks, made(op))
+		for _, x := range m.inputs {
+			x.dead = x.dead || x.dot.Writer == d.Writer && x.dot.Seq <= d.Seq
+		}
+	}
+}
+
+// forget drops what only operations below the horizon need: all of a writer with a drawn number whose clocks are below it, and deletions
+// of things that are stale when they come.
+func (m *Model) forget() {
+	maps.DeleteFunc(m.writers, func(_ log.Writer, w *writer) bool { return !w.lasting && slices.Max(w.clocks) < m.horizon })
+	maps.DeleteFunc(m.deleted, func(_ log.Dot, at log.HLC) bool { return at < m.horizon })
 }
 
 // field returns the verdict on a write of a register that the model does not store.
@@ -151,7 +246,7 @@ func (m *Model) applyFetch(op *log.Op, b *log.InputFetched) fold.Code {
 	case x == nil:
 		return fold.Gone
 	case x.code == 30101 || x.code == 30105 || x.code == 30300:
-		if ofOrigin := op.Dot.Site == 1 || op.Dot.Site >= 1<<31; m.rules < 2 || !ofOrigin || b.Code != catalog.InputReady {
+		if ofOrigin := op.Dot.Writer == 1 || op.Dot.Writer >= 1<<31; m.rules < 2 || m.rules < 3 && !ofOrigin || b.Code != catalog.InputReady {
 			return fold.Superseded
 		}
 	case x.code != catalog.InputPending:
@@ -174,7 +269,10 @@ func (m *Model) geo(op *log.Op, b *log.InputGeo) fold.Code {
 }
 
 func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
-	if op.At < m.barrier {
+	switch {
+	case m.comesDeleted(op):
+		return fold.Superseded
+	case op.At < m.barrier, op.Dot.Seq <= m.of(op.Dot.Writer).dead:
 		return fold.Gone
 	}
 	broken := func(x *being) bool { return x.code != catalog.InputPending && x.code != catalog.InputReady }
@@ -216,10 +314,7 @@ func (m *Model) create(op *log.Op, b *log.InputCreate) fold.Code {
 func (m *Model) defaultID(kind string, dot log.Dot) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s%s", kind, m.app[:])
-	_ = binary.Write(sum, binary.BigEndian, struct {
-		Site uint32
-		Seq  uint64
-	}{uint32(dot.Site), dot.Seq})
+	_ = binary.Write(sum, binary.BigEndian, [...]uint32{uint32(dot.Writer), uint32(dot.Writer >> 32), uint32(dot.Seq)})
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
 
@@ -256,9 +351,15 @@ func (m *Model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
 func (m *Model) rest(op *log.Op) fold.Code {
 	switch b := op.Body.(type) {
 	case *log.ModelCreate:
+		if m.comesDeleted(op) {
+			return fold.Superseded
+		}
 		return create(&m.models, op.Dot, cmp.Or(b.ID, m.defaultID("model", op.Dot)))
 	case *log.ModelDelete:
-		return kill(m.models, b.Model)
+		if kill(m.models, b.Model) {
+			return fold.OK
+		}
+		return m.missing(op, b.Model)
 	case *log.ModelPatch:
 		if find(m.models, b.Model) == nil {
 			return fold.Gone
@@ -270,9 +371,15 @@ func (m *Model) rest(op *log.Op) fold.Code {
 	case *log.Unknown:
 		return fold.Refused
 	case *log.WorkflowCreate:
+		if m.comesDeleted(op) {
+			return fold.Superseded
+		}
 		return create(&m.flows, op.Dot, cmp.Or(b.ID, m.defaultID("workflow", op.Dot)))
 	case *log.WorkflowDelete:
-		return kill(m.flows, b.Workflow)
+		if kill(m.flows, b.Workflow) {
+			return fold.OK
+		}
+		return m.missing(op, b.Workflow)
 	case *log.Feedback:
 		return fold.OK
 	case *log.Refused:
@@ -323,13 +430,12 @@ func create(list *[]*entity, dot log.Dot, id string) fold.Code {
 	return fold.OK
 }
 
-func kill(list []*entity, dot log.Dot) fold.Code {
+func kill(list []*entity, dot log.Dot) bool {
 	x := find(list, dot)
-	if x == nil {
-		return fold.Gone
+	if x != nil {
+		x.dead = true
 	}
-	x.dead = true
-	return fold.OK
+	return x != nil
 }
 
 func living(list []*entity) (out []entity) {
@@ -375,7 +481,37 @@ func (m *Model) Compare(r catalog.Reader) error {
 			return err
 		}
 	}
-	return m.compareNamed(r)
+	return cmp.Or(m.compareNamed(r), m.compareNames(r))
+}
+
+// compareNames compares the names in the state, and the deletions that came before their things.
+func (m *Model) compareNames(r catalog.Reader) error {
+	left := len(m.writers)
+	var wrong error
+	err := r.Writers(func(s log.Writer, n catalog.Names) bool {
+		w, last := m.of(s), m.of(s).last()
+		if left--; m.writers[s] == nil || n.Last() != last || n.Dead != w.dead {
+			wrong = fmt.Errorf("writer %d is %+v, want %+v", s, n, w)
+		}
+		for seq := uint64(1); seq <= last; seq++ {
+			if n.Has(seq) != w.ops[seq] {
+				wrong = fmt.Errorf("writer %d has %+v, want %v", s, n.Ranges, w.ops)
+			}
+		}
+		return wrong == nil
+	})
+	if err = cmp.Or(wrong, err); err != nil || left != 0 {
+		return cmp.Or(err, fmt.Errorf("%d of the writers %v are missing", left, m.writers))
+	}
+	for thing, want := range m.deleted {
+		if at, err := r.Deletion(thing); at != want {
+			return fmt.Errorf("deletion of %v at %d, %w, want %d", thing, at, err, want)
+		}
+	}
+	if some, err := r.SomeDeletion(); some != (len(m.deleted) > 0) {
+		return fmt.Errorf("deletions %v, %w, want %v", some, err, m.deleted)
+	}
+	return nil
 }
 
 func (m *Model) compareNamed(r catalog.Reader) error {

@@ -121,7 +121,7 @@ func (tx *Tx) Insert(in *catalog.Input, d *catalog.DerivedData) *catalog.Input {
 // InsertAt is Insert with a given ordinal, such as that of a pending input.
 func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.DerivedData) *catalog.Input {
 	in.Ord = ord
-	in.Dot = log.Dot{Site: 1, Seq: uint64(in.Ord) + 1}
+	in.Dot = log.Dot{Writer: 1, Seq: uint64(in.Ord) + 1}
 	if in.ID == "" {
 		in.ID = fmt.Sprintf("in%d", in.Ord)
 	}
@@ -193,7 +193,7 @@ func (w *World) Train(t testing.TB, base [32]byte, concepts ...string) {
 		t.Fatal(err)
 	}
 	n := uint64(len(w.Heads) + 1)
-	dot := log.Dot{Site: 2, Seq: n}
+	dot := log.Dot{Writer: 2, Seq: n}
 	w.Commit(t, func(tx *Tx) {
 		id := fmt.Sprintf("version%d", n)
 		m := catalog.Manifest{Version: id, Base: base, Head: data}

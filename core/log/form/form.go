@@ -33,6 +33,8 @@ const (
 	MaxModelConcepts  = 5000 // concepts of one custom model
 	MaxWorkflowModels = 5    // models of one workflow
 
+	MaxUpto = 8000 // writers of one deletion of all inputs
+
 	MaxFeedbackBytes = 64 << 10 // one piece of feedback
 
 	MaxMetaBytes   = 64 << 10 // metadata of an input
@@ -173,6 +175,8 @@ func check(body log.Body) (why string) {
 		return unless(areMetaWrites(b.Writes), "invalid metadata")
 	case *log.InputGeo:
 		return unless(isPlace(b.Geo), "invalid place")
+	case *log.InputDeleteAll:
+		return unless(len(b.Upto) <= MaxUpto, "too many writers")
 	case *log.OutputsPatch:
 		return unless(areEdits(b.Edits), "invalid concepts of outputs")
 	case *log.Feedback:

@@ -31,6 +31,9 @@ func OpOf(t *rapid.T, body log.Body) log.Op {
 	Fill(t, &op.Dot)
 	op.At = log.HLC(rapid.Uint64().Draw(t, "at"))
 	Fill(t, op.Body)
+	if rapid.Bool().Draw(t, "changed clock") {
+		op.Made = log.HLC(rapid.Uint64().Draw(t, "made"))
+	}
 	return op
 }
 
@@ -42,9 +45,12 @@ func fill(t *rapid.T, v reflect.Value) {
 	case log.Value, log.MetaAction:
 		v.SetUint(rapid.Uint64Range(0, 2).Draw(t, "value"))
 		return
+	case log.Dot:
+		v.Set(reflect.ValueOf(log.Dot{Writer: log.Writer(rapid.Uint64().Draw(t, "writer")), Seq: rapid.Uint64Max(log.MaxSeq).Draw(t, "seq")}))
+		return
 	case log.Stamp:
 		at := log.HLC(rapid.Uint64Range(1, 1<<63).Draw(t, "at"))
-		v.Set(reflect.ValueOf(log.Stamp{At: at, Site: log.Site(rapid.Uint32().Draw(t, "site"))}))
+		v.Set(reflect.ValueOf(log.Stamp{At: at, Writer: log.Writer(rapid.Uint64().Draw(t, "writer"))}))
 		return
 	}
 	switch v.Kind() {

@@ -9,8 +9,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Set sets every field of the value that p points to, including unexported ones. It always sets the same values: numbers count up, and
-// texts and bytes contain these numbers.
+// Set sets every field of the value that p points to, including unexported ones, except [log.Op].Made. It always sets the same values:
+// numbers count up, and texts and bytes contain these numbers.
 func Set(p any) {
 	n := uint64(0)
 	set(reflect.ValueOf(p).Elem(), "", &n)
@@ -22,6 +22,9 @@ func later(n uint64) []byte { return []byte{0xa0, 0x1f, byte(n)} }
 func set(v reflect.Value, name string, n *uint64) {
 	if !v.CanSet() {
 		v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+	}
+	if name == "Made" { // most operations have none
+		return
 	}
 	*n++
 	switch x := v.Addr().Interface().(type) {

@@ -32,12 +32,12 @@ func Log(t *testing.T, disk func() (open func(t testing.TB) (log.Log, kv.Reader)
 }
 
 // Ops returns n operations of a site. The first one has the sequence number from.
-func Ops(site log.Site, from, n int) []log.Op {
+func Ops(site log.Writer, from, n int) []log.Op {
 	ops := make([]log.Op, n)
 	for i := range ops {
 		ops[i] = log.Op{
-			Dot: log.Dot{Site: site, Seq: uint64(from + i)}, At: log.HLC(from+i) << 16,
-			Body: &log.InputDelete{Input: log.Dot{Site: site, Seq: uint64(i)}},
+			Dot: log.Dot{Writer: site, Seq: uint64(from + i)}, At: log.HLC(from+i) << 16,
+			Body: &log.InputDelete{Input: log.Dot{Writer: site, Seq: uint64(i)}},
 		}
 	}
 	return ops
@@ -259,7 +259,7 @@ func concurrent(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 	for w := range writers {
 		group.Go(func() {
 			for i := range each {
-				first := Add(t, l, Ops(log.Site(w+1), i+1, 1))
+				first := Add(t, l, Ops(log.Writer(w+1), i+1, 1))
 				if l.Head() < first {
 					t.Errorf("entry %d is acknowledged and head is %d", first, l.Head())
 				}
@@ -272,11 +272,11 @@ func concurrent(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
 		}
 	})
 	group.Wait()
-	last := map[log.Site]uint64{}
+	last := map[log.Writer]uint64{}
 	for _, d := range Read(t, l, 1) {
-		if d.Seq != last[d.Site]+1 {
-			t.Errorf("site %d: %d after %d", d.Site, d.Seq, last[d.Site])
+		if d.Seq != last[d.Writer]+1 {
+			t.Errorf("writer %v: %d after %d", d.Writer, d.Seq, last[d.Writer])
 		}
-		last[d.Site] = d.Seq
+		last[d.Writer] = d.Seq
 	}
 }

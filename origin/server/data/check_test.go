@@ -68,7 +68,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			}
 			u.change(func(b *kv.Batch) {
 				p.PutConflict(b, &partition.Conflict{
-					Op:      log.Op{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputCreate{Blob: lost}},
+					Op:      log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, Body: &log.InputCreate{Blob: lost}},
 					Verdict: fold.Verdict{Code: fold.Refused, Detail: "restore: " + partition.LostPicture},
 				})
 			})

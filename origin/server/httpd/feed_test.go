@@ -127,7 +127,7 @@ func (p *feedServer) listen(query string, header ...string) *listener {
 	if len(header) == 0 {
 		header = []string{"Authorization: Key " + p.Key}
 	}
-	fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&p=0&%s HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", p.App, query, strings.Join(header, "\r\n"))
+	fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&%s HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", p.App, query, strings.Join(header, "\r\n"))
 	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, x)), nil)
 	if err != nil || res.StatusCode != 200 || res.Header.Get("Cache-Control") != "no-store" {
 		p.t.Fatalf("%+v, %v", res, err)

@@ -33,7 +33,7 @@ func TestCopyTells(t *testing.T) {
 	if guestErr != nil {
 		t.Fatal(guestErr)
 	}
-	k.statusText(t, "status", `"origin":"https://origin.example","phase":"stopped","site":0,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}`)
+	k.statusText(t, "status", `"origin":"https://origin.example","phase":"stopped","cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}`)
 	k.handle(t, replica.Begin{})
 	k.settle(t)
 	k.statusText(t, "status", `"phase":"current"`, `"contact":"2026-`, `"as_of":"2026-`, `"queued":0`)
@@ -47,7 +47,7 @@ func TestCopyTells(t *testing.T) {
 		t.Fatalf("%d %s, %s, want %s", r.Status, r.Body, header, want)
 	}
 	k.handle(t, replica.Local{})
-	queued := k.statusText(t, "outbox", `"site":2,"seq":1,`, `"kind":"input_labels","input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"state":"queued"`)
+	queued := k.statusText(t, "outbox", `"writer":"2","seq":1,`, `"kind":"input_labels","input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"state":"queued"`)
 	k.statusText(t, "status", `"queued":1,"sent":0`, `"problem":"`, `"retry":"`)
 	if err := s.delete(t, "red"); err != nil {
 		t.Fatal(err)

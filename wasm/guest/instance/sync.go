@@ -97,13 +97,8 @@ func (i *Instance) digest() ([]byte, error) {
 	}
 	c := p.Cursor()
 	r := abi.DigestReply{Epoch: c.Epoch, Seq: c.Seq}
-	err = p.ReadConfirmed(func(state kv.Reader) error {
-		tree, err := fold.DigestTree(state, app)
-		if err == nil {
-			var root fold.Node
-			root, err = tree.Node("")
-			r.Root = root.Digest
-		}
+	err = p.ReadConfirmed(func(state kv.Reader) (err error) {
+		r.Digest, err = fold.Digest(state, app)
 		return err
 	})
 	return r.Marshal(), err

@@ -69,7 +69,7 @@ var headers = object{
 		{"schema", text(oneOf("origin", "local"))},
 	}},
 	{"Operations", object{
-		{"description", "At a replica: the operations that the call created, as `site:first-last`. GET /sync/outbox lists them. " +
+		{"description", "At a replica: the operations that the call created, as `writer:first-last`. GET /sync/outbox lists them. " +
 			"If several calls write at the same time, the range can include operations of other calls."},
 		{"schema", text(member{"pattern", "^[0-9]+:[0-9]+-[0-9]+$"}, eg("2:17-19"))},
 	}},

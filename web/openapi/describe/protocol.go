@@ -32,8 +32,8 @@ func message(name string) object {
 // octets is a picture, an object or a chunk.
 var octets = object{{"application/octet-stream", object{{"schema", text(member{"format", "binary"})}}}}
 
-// partitionQuery are the query parameters that name an application and its partition.
-var partitionQuery = []string{"sync_app", "sync_partition"}
+// appQuery is the query parameter that names an application.
+var appQuery = []string{"sync_app"}
 
 // calls are the calls of the protocol, in the order of sync/README.md.
 var calls = []syncCall{
@@ -47,7 +47,7 @@ var calls = []syncCall{
 		method: "GET", path: "/sync/changes", id: "readSyncChanges", summary: "Pull the log",
 		note: "Frames with the entries of the log after a cursor. Data that an entry needs comes before the entry. " +
 			"With `live`, the call waits for more. A WebSocket on the same path sends the same frames as binary messages.",
-		query: []string{"sync_app", "sync_partition", "sync_epoch", "sync_since", "sync_register", "sync_live", "sync_vectors"},
+		query: []string{"sync_app", "sync_epoch", "sync_since", "sync_register", "sync_live", "sync_vectors"},
 		answers: []reply{{200, "A stream of frames.", object{
 			{syncType, object{{"schema", text(member{"format", "binary"}, member{"description", "The frames of sync/README.md."})}}},
 		}}},
@@ -57,54 +57,54 @@ var calls = []syncCall{
 		note: "The operations of a replica, in sequence. The origin skips those that it already has, so sending them again is safe. " +
 			"It accepts all of them or the first ones. If an operation names a missing picture, the answer is the refusal `blobs` of " +
 			"sync/README.md: upload the picture and push again.",
-		query: partitionQuery, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
+		query: appQuery, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
 	},
 	{
 		method: "POST", path: "/sync/back", id: "giveSyncBack", summary: "Give back entries",
 		note: "Entries of the log that an origin lost when it was restored from a backup, as a replica has kept them. The origin appends " +
 			"those that it lacks and lists as conflicts those that it cannot take. One entry can also show that the disk of the origin was set back to an older copy; the answer is then 409 with the log's new epoch.",
-		query: partitionQuery, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
+		query: appQuery, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
 	},
 	{
 		method: "GET", path: "/sync/snapshot", id: "readSyncSnapshot", summary: "Get the manifest of a snapshot",
 		note:  "The snapshot that `name` names, while the origin stores it, or a new one.",
-		query: []string{"sync_app", "sync_partition", "sync_vectors", "sync_name"}, answers: []reply{{200, "Success.", message("Manifest")}},
+		query: []string{"sync_app", "sync_vectors", "sync_name"}, answers: []reply{{200, "Success.", message("Manifest")}},
 	},
 	{
 		method: "GET", path: "/sync/snapshot/{hash}", id: "readSyncChunk", summary: "Get a chunk of a snapshot",
 		note:  "A chunk, or an object that versions name. 404 if the origin no longer stores it: then get the newest manifest.",
-		query: partitionQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
+		query: appQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
-		method: "GET", path: "/sync/digest", id: "readSyncDigest", summary: "Get a node of the tree of digests",
-		note:  "For comparing states and repairing differences.",
-		query: []string{"sync_app", "sync_partition", "sync_at", "sync_prefix", "sync_values"}, answers: []reply{{200, "Success.", message("Digests")}},
+		method: "GET", path: "/sync/digest", id: "readSyncDigest", summary: "Get the digest of the state",
+		note:  "For comparing states.",
+		query: []string{"sync_app", "sync_at"}, answers: []reply{{200, "Success.", message("Digest")}},
 	},
 	{
 		method: "POST", path: "/sync/dates", id: "readSyncDates", summary: "Get dates of pictures",
 		note:  "For derived records of an earlier release, at most 512.",
-		query: partitionQuery, request: message("DatesRequest"), answers: []reply{{200, "Success.", message("Dates")}},
+		query: appQuery, request: message("DatesRequest"), answers: []reply{{200, "Success.", message("Dates")}},
 	},
 	{
 		method: "POST", path: "/sync/blobs/have", id: "haveSyncBlobs", summary: "Check which pictures are stored",
 		note:  "Pictures of an application, by hash. A hash gives no access: pictures of other applications count as missing.",
-		query: partitionQuery, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
+		query: appQuery, request: message("HaveRequest"), answers: []reply{{200, "Success.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/blobs/{hash}", id: "readSyncBlob", summary: "Get a picture or an object",
-		query: partitionQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
+		query: appQuery, answers: []reply{{200, "The whole content.", octets}, {206, "The part that `Range` requests.", octets}},
 	},
 	{
 		method: "PUT", path: "/sync/blobs/{hash}", id: "putSyncBlob", summary: "Upload a picture or an object",
 		note: "The whole content or, with `Content-Range`, one piece after another. It is visible only when it is complete and its hash " +
 			"is right.",
-		query: partitionQuery, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
+		query: appQuery, request: octets, answers: []reply{{200, "Already stored.", nil}, {201, "Upload complete.", nil}, {202, "Upload incomplete.", message("HaveReply")}},
 	},
 	{
 		method: "GET", path: "/sync/keys", id: "readSyncKeys", summary: "Get application record and keys",
 		note: "The register: what a replica needs of its application's record and keys. Deleted keys are absent. " +
 			"After tokens were revoked, the client has another generation than the tokens.",
-		query: []string{"sync_app", "sync_partition", "sync_since"}, answers: []reply{{200, "Success.", message("AppRecord")}, {204, "Not changed.", nil}},
+		query: []string{"sync_app", "sync_since"}, answers: []reply{{200, "Success.", message("AppRecord")}, {204, "Not changed.", nil}},
 	},
 	{
 		method: "POST", path: "/sync/enrol", id: "enrolEdge", summary: "Enrol an edge", open: true,
@@ -166,7 +166,6 @@ var refused = object{
 // syncParameters are the parameters in the queries and paths of the protocol's calls.
 var syncParameters = object{
 	inQuery("sync_app", "app", true, "ID of the application.", hex32),
-	inQuery("sync_partition", "p", false, "Partition number. Every application has one partition, 0.", whole(member{"default", 0})),
 	inQuery("sync_epoch", "epoch", false,
 		"Epoch of the log that the cursor belongs to, in hexadecimal digits. Omitted: start at the beginning.", text(member{"pattern", "^[0-9a-f]{32}$"})),
 	inQuery("sync_since", "since", false, "Return what follows this entry.", whole()),
@@ -177,11 +176,9 @@ var syncParameters = object{
 	inQuery("sync_vectors", "vectors", false, "`q16`: include the results of analysing pictures.", text(oneOf("none", "q16"))),
 	inQuery("sync_name", "name", false, "Name of the snapshot.", text(member{"pattern", "^[0-9a-f]{64}$"})),
 	inQuery("sync_at", "at", false,
-		"Entry of the log at which to read the state, while the origin stores that tree. Otherwise: the current state.", whole()),
-	inQuery("sync_prefix", "prefix", false, "The node: 0 to 4 hexadecimal digits.", text(member{"pattern", "^[0-9a-f]{0,4}$"})),
-	inQuery("sync_values", "values", false, "`1`: include the values of a node of 4 digits.", text(oneOf("0", "1"))),
+		"Entry of the log. If the state is at another entry, the answer has no digest. Omitted: the current entry.", whole()),
 	inPath("hash", "SHA-256 in hexadecimal digits.", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
-	inPath("conflict_id", "ID of the conflict: site and sequence number of the operation.", "2-17"),
+	inPath("conflict_id", "ID of the conflict: writer and sequence number of the operation.", "2-17"),
 }
 
 func inQuery(key, name string, required bool, note string, schema object) member {

@@ -3,10 +3,10 @@ package describe
 // operationFields returns the fields of an operation, followed by more. seq is the field of the sequence number; some answers may omit it.
 func operationFields(seq field, more ...field) []field {
 	return append([]field{
-		always("site", whole(), "Number of the site that made it: a replica or the origin."),
+		always("writer", text(eg("41a0c8e2b7d93f50")), "Its maker, a replica or the origin: 16 hexadecimal digits, or a decimal number below 4294967296."),
 		seq,
-		always("at", when, "Time at which it was made, by the clock of the site."),
-		maybe("by", text(), "Author: the start of the API key's hash, `token` or `session`. Omitted if the site made the operation by itself."),
+		always("at", when, "Time at which it was made, by the clock of the writer."),
+		maybe("by", text(), "Author: the start of the API key's hash, `token` or `session`. Omitted if the writer made the operation by itself."),
 		always("kind", text(eg("input_labels")), "Kind of operation."),
 		maybe("input_id", id, "ID of the affected input, even if that was deleted."),
 		maybe("concept_id", id, ""),
@@ -17,7 +17,7 @@ func operationFields(seq field, more ...field) []field {
 	}, more...)
 }
 
-const seqNote = "Sequence number among the operations of the site, starting at 1."
+const seqNote = "Sequence number among the operations of the writer, starting at 1."
 
 const verdicts = "`superseded`: a later write took precedence. `duplicate`: the ID or URL is already in use. " +
 	"`gone`: its target was deleted or does not exist. `stale`: the operation is too old. `refused`: the origin rejected it."
@@ -32,7 +32,7 @@ var copies = []member{
 				"`connecting`: a session is being started. `rebasing`: a snapshot is being downloaded. `pulling`: the log is being "+
 				"downloaded. `paused`: a newer version of this program is needed. `current`: up to date. "+
 				"`purged`: the replica may no longer store the application."),
-		always("site", whole(), "Replica number (site); 0 means not assigned yet, so read-only."),
+		maybe("writer", text(eg("41a0c8e2b7d93f50")), "Writer of the replica's operations. Omitted if it has none yet."),
 		always("cursor", whole(), "Last entry of the origin's log applied here."),
 		always("head", whole(), "Last entry announced by the origin."),
 		maybe("contact", when, "When the origin last responded."),
@@ -47,7 +47,7 @@ var copies = []member{
 	{"Operation", closedRecord("A pending operation: made at this replica and not yet confirmed by the origin's log.", operationFields(always("seq", whole(), seqNote),
 		always("state", text(oneOf("queued", "sent")), "`queued`: not yet known to be at the origin. `sent`: acknowledged by the origin."))...)},
 	{"Conflict", closedRecord("An operation of this replica that was not applied as intended.", append([]field{
-		always("id", text(eg("2-17")), "Site and sequence number, for DELETE /sync/conflicts/{conflict_id}."),
+		always("id", text(eg("2-17")), "Writer and sequence number, for DELETE /sync/conflicts/{conflict_id}."),
 	}, operationFields(always("seq", whole(), seqNote),
 		always("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")), verdicts),
 		always("reason", text(), "The reason, in a sentence."),

@@ -36,7 +36,8 @@ export interface CopyStatus {
   app_id: string;
   origin: string;
   phase: Phase;
-  site: number;
+  /** Writer of the local operations: a text. Absent before the first one. */
+  writer?: string;
   /** The last pulled entry of the origin's log. */
   cursor: number;
   /** The last known entry of the origin's log. */
@@ -113,7 +114,6 @@ export class Copy {
       app_id: app,
       origin,
       phase: 'stopped',
-      site: 0,
       cursor: 0,
       head: 0,
       queued: 0,

@@ -148,8 +148,8 @@ export interface DigestReply {
   epoch?: Uint8Array<ArrayBuffer>;
   /** last entry that was folded */
   seq: number;
-  /** root of the tree of digests, see `../sync/README.md`; absent: nothing was folded */
-  root?: Uint8Array<ArrayBuffer>;
+  /** digest of the state, as `../sync/README.md` defines it */
+  digest?: Uint8Array<ArrayBuffer>;
 }
 
 export function getDigestReply(r: Reader): DigestReply {
@@ -163,7 +163,7 @@ export function getDigestReply(r: Reader): DigestReply {
         x.seq = r.uint();
         break;
       case 3:
-        x.root = r.raw().slice();
+        x.digest = r.raw().slice();
         break;
     }
   return x;
@@ -504,7 +504,7 @@ export interface Replica {
   live?: number | undefined;
   /** 0 none, 1 q16: derived records come with entries and snapshots */
   vectors?: number | undefined;
-  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once. The replica fetches pictures itself; the origin ignores this field */
+  /** 0 lazily, 1 never, 2 thumbnails at once, 3 all at once */
   blobs?: number | undefined;
   /** seconds between comparisons with the origin; 0: one hour */
   audit?: number | undefined;
@@ -553,8 +553,8 @@ export interface ReplicaStatus {
   blobsGot: number;
   /** snapshots installed since New */
   rebases: number;
-  /** keys repaired by audits since New */
-  repairs: number;
+  /** audits since New that found a difference */
+  differences: number;
   /** own operations since New whose verdict is a conflict */
   refused: number;
   /** parts of the snapshot in transfer */
@@ -569,6 +569,7 @@ export interface ReplicaStatus {
   contact: number;
   /** last time when the origin had no more entries than the replica; zero: never */
   asOf: number;
+  /** last audit; zero: none since New */
   audited: number;
   /** time of the next retry while a lane pauses; zero: no lane does */
   retry: number;
@@ -585,7 +586,7 @@ export interface ReplicaStatus {
 }
 
 export function getReplicaStatus(r: Reader): ReplicaStatus {
-  const x: ReplicaStatus = {phase: 0, site: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, repairs: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: '', limit: ''};
+  const x: ReplicaStatus = {phase: 0, site: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, differences: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: '', limit: ''};
   while (r.next())
     switch (r.number) {
       case 1:
@@ -622,7 +623,7 @@ export function getReplicaStatus(r: Reader): ReplicaStatus {
         x.rebases = r.uint();
         break;
       case 12:
-        x.repairs = r.uint();
+        x.differences = r.uint();
         break;
       case 13:
         x.refused = r.uint();

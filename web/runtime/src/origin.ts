@@ -75,7 +75,7 @@ export interface Register {
 
 /** Requests the app record, which a store needs before an engine opens the application as a replica. It rejects with a [JoinError]. */
 export async function join(base: string, app: string, credential: Credential): Promise<Register> {
-  const query = `app=${app}&p=0&since=0&register=0&live=0`;
+  const query = `app=${app}&since=0&register=0&live=0`;
   const stop = new AbortController();
   try {
     const ask: Request = { method: 'GET', path: '/v2/sync/changes', query, header: [['Accept', contentType]] };

@@ -141,14 +141,14 @@ export interface Digest {
   epoch: string;
   /** The last folded entry. */
   seq: number;
-  /** The root of the tree of digests over the state, sync/README.md: 64 hex digits. */
-  root: string;
+  /** The digest of the state, as sync/README.md defines it: 64 hex digits. */
+  digest: string;
 }
 
 /** Decodes the value of the question `digest`. */
 export function decodeDigest(value: Uint8Array): Digest {
-  const { epoch, seq, root } = getDigestReply(new Reader(value));
-  return { epoch: hex(epoch ?? new Uint8Array(16)), seq, root: hex(root ?? new Uint8Array(32)) };
+  const { epoch, seq, digest } = getDigestReply(new Reader(value));
+  return { epoch: hex(epoch ?? new Uint8Array(16)), seq, digest: hex(digest ?? new Uint8Array(32)) };
 }
 
 export const hex = (p: Uint8Array): string => Array.from(p, (b) => b.toString(16).padStart(2, '0')).join('');

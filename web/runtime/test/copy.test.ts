@@ -112,11 +112,11 @@ test('the register of an application', async (t) => {
   const record = await join(base, app, credential);
   assert.equal(record.seq, 12);
   assert.deepEqual(record.data, data);
-  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&p=0&since=0&register=0&live=0 Key k`]);
+  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&since=0&register=0&live=0 Key k`]);
 
   requests.length = 0;
   await join(base, app, signedOut); // so that the origin still reports whether the application was deleted
-  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&p=0&since=0&register=0&live=0 Bearer none`]);
+  assert.deepEqual(requests, [`/v2/sync/changes?app=${app}&since=0&register=0&live=0 Bearer none`]);
 
   const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).finish();
   const failures: [string, RegExp, (r: ServerResponse) => void][] = [
@@ -174,7 +174,7 @@ const baseStatus: CopyStatus = {
   app_id: app,
   origin: 'http://127.0.0.1:1',
   phase: 'current',
-  site: 3,
+  writer: '3',
   cursor: 8,
   head: 9,
   queued: 0,

@@ -3,7 +3,7 @@
 //	//field:message
 //	type Push struct {
 //		App   string   `wire:"1"`           // text
-//		Site  log.Site `wire:"5"`           // uint; decoding fails above 32 bits
+//		Level uint32   `wire:"5"`           // uint; decoding fails above 32 bits
 //		For   []Behalf `wire:"7,max=MaxOps"` // decoding fails for a longer list
 //		Extra []byte   `wire:"*"`           // unknown fields, which are written after the others
 //	}

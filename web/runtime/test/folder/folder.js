@@ -3,7 +3,7 @@
 //
 //     {"do":"open","folder":"…","origin":"…","app":"…","credential":"Key …"}      {"ok":{"store":"folder"}}
 //     {"do":"call","method":"GET","path":"/v2/inputs"}                            {"ok":{"status":200,"headers":{…},"body":{…}}}
-//     {"do":"digest"}                                                             {"ok":{"seq":7,"root":"…"}}
+//     {"do":"digest"}                                                             {"ok":{"seq":7,"digest":"…"}}
 //     {"do":"close"}                                                              {"ok":null}
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';

@@ -1,6 +1,6 @@
 // Describes a step of a picture's history in the reader's language.
 import type { Application } from '../../application.svelte';
-import { number, row } from '../../i18n.svelte';
+import { row } from '../../i18n.svelte';
 import { conceptName } from '../../names.svelte';
 import { nameOfEdge } from '../../session.svelte';
 import { verdictText } from '../sync/operationText';
@@ -35,10 +35,9 @@ export function stepText(app: Application, step: Step): string[] {
   return lines;
 }
 
-/** Returns the place of a step: this browser, this edge, the origin, or another site by its number. */
+/** Returns the place of a step: this browser, this edge, the origin, or another replica by its writer. */
 export function stepPlace(app: Application, step: Step): string {
-  const own = app.outbox?.status?.site;
-  if (own !== undefined && own !== 0 && own === step.site)
+  if (app.outbox?.status?.writer === step.writer)
     return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });
-  return step.site <= 1 ? m.input_site_origin() : m.sync_site({ n: number(step.site, { useGrouping: false }) });
+  return step.writer === '1' ? m.input_site_origin() : m.sync_site({ n: step.writer });
 }

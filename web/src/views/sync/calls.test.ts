@@ -75,7 +75,7 @@ test('labels are given in one write and taken back in another', async () => {
 
 test('what a conflict is about may be gone, or never was', async () => {
   const { calls } = copyOf(1);
-  const operation = { site: 2, seq: 1, at: '', kind: 'input_labels' };
+  const operation = { writer: '2', seq: 1, at: '', kind: 'input_labels' };
   assert.deepEqual(await calls.inForce({ ...operation, input_id: 'x' }), { is: 'gone' });
   assert.deepEqual(await calls.inForce(operation), { is: 'gone' });
 });

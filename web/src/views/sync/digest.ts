@@ -6,41 +6,32 @@ import { bytesToHex } from '../look/receipt';
 export interface Digest {
   readonly epoch: string; // of the log
   readonly seq: number;
-  readonly root: string;
+  readonly digest: string;
 }
 
 /** Compares two digests. The result is 'elsewhere' if they belong to different entries or logs, and thus are not comparable. */
 export function compare(local: Digest, remote: Digest): 'equal' | 'differ' | 'elsewhere' {
   if (local.epoch !== remote.epoch || local.seq !== remote.seq) return 'elsewhere';
-  return local.root === remote.root ? 'equal' : 'differ';
+  return local.digest === remote.digest ? 'equal' : 'differ';
 }
 
 /** Requests the origin's digest of an application, with an access token. */
 export async function originDigest(app: string, token: string): Promise<Digest> {
   const headers = { Authorization: `Bearer ${token}`, Accept: 'application/vnd.sightline.sync' };
-  const query = new URLSearchParams({ app, p: '0', prefix: '' });
+  const query = new URLSearchParams({ app });
   const answer = await fetch(`/v2/sync/digest?${query}`, { headers, cache: 'no-store' }).catch(() => undefined);
   if (!answer) throw new Failure(0);
   if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
-  return rootOf(new Uint8Array(await answer.arrayBuffer()));
+  return decodeDigest(new Uint8Array(await answer.arrayBuffer()));
 }
 
-/** The digest that a message Digests of the tree's root tells (sync/README.md): the hash of its sixteen children's. */
-export async function rootOf(message: Uint8Array<ArrayBuffer>): Promise<Digest> {
-  let [epoch, seq] = ['', 0];
-  const children: Uint8Array[] = [];
-  for (const [number, value] of fields(message.subarray(1))) {
-    // after its version
-    if (number === 1 && typeof value !== 'number') epoch = hex(value);
-    if (number === 2 && typeof value === 'number') seq = value;
-    if (number === 4 && typeof value !== 'number') {
-      const child = fields(value).find(([n]) => n === 2)?.[1];
-      children.push(child instanceof Uint8Array ? child : new Uint8Array(32)); // a child without keys says none
-    }
-  }
-  const all = new Uint8Array(32 * children.length);
-  for (const [i, child] of children.entries()) all.set(child, 32 * i);
-  return { epoch, seq, root: bytesToHex(await crypto.subtle.digest('SHA-256', all)) };
+/** Decodes a message Digest (sync/README.md). */
+export function decodeDigest(message: Uint8Array<ArrayBuffer>): Digest {
+  const got = new Map(fields(message.subarray(1))); // after its version
+  const [epoch, seq, digest] = [got.get(1), got.get(2), got.get(3)];
+  if (!(epoch instanceof Uint8Array && typeof seq === 'number' && digest instanceof Uint8Array))
+    throw new Error('this is no digest');
+  return { epoch: hex(epoch), seq, digest: hex(digest) };
 }
 
 const hex = (bytes: Uint8Array): string => bytesToHex(new Uint8Array(bytes).buffer);

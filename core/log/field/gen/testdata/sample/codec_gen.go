@@ -148,13 +148,13 @@ func putLimits(e *field.Encoder, x *Limits) {
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
-	e.Uint(1, uint64(x.Site))
+	e.Uint(1, uint64(x.Writer))
 	e.Uint(2, x.Seq)
 }
 
 func putLogStamp(e *field.Encoder, x *log.Stamp) {
 	e.Fixed64(1, uint64(x.At))
-	e.Uint(2, uint64(x.Site))
+	e.Uint(2, uint64(x.Writer))
 }
 
 func putMark(e *field.Encoder, x *Mark, born log.Stamp) {
@@ -198,7 +198,7 @@ func getAll(d *field.Decoder, x *All) {
 		case 3:
 			x.Count = d.Uint()
 		case 4:
-			x.Site = log.Site(d.Uint32())
+			x.Site = d.Uint32()
 		case 5:
 			n := d.Uint()
 			if n > uint64(Highest) {
@@ -382,9 +382,14 @@ func getLogDot(d *field.Decoder, x *log.Dot) {
 	for d.Next() {
 		switch d.Number {
 		case 1:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		case 2:
-			x.Seq = d.Uint()
+			n := d.Uint()
+			if n > uint64(log.MaxSeq) {
+				d.Malformed("seq")
+				break
+			}
+			x.Seq = n
 		}
 	}
 }
@@ -395,7 +400,7 @@ func getLogStamp(d *field.Decoder, x *log.Stamp) {
 		case 1:
 			x.At = log.HLC(d.Fixed64())
 		case 2:
-			x.Site = log.Site(d.Uint32())
+			x.Writer = log.Writer(d.Uint())
 		}
 	}
 }

@@ -21,7 +21,7 @@ type All struct {
 	Text    string        `wire:"1"`                    // for people
 	Flag    bool          `wire:"2"`                    // a | b
 	Count   uint64        `wire:"3"`                    // up to 64 bits
-	Site    log.Site      `wire:"4"`                    // up to 32 bits
+	Site    uint32        `wire:"4"`                    // up to 32 bits
 	Level   Level         `wire:"5,max=Highest"`        // up to Highest
 	Any     Level         `wire:"6"`                    // up to 8 bits
 	Size    int           `wire:"7"`                    // up to 31 bits

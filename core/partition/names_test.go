@@ -1,0 +1,144 @@
+package partition_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/form"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// openNames opens an origin whose log has the rules of names.
+func openNames(t *testing.T, now func() time.Time) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: now, Epoch: log.Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// lastBody returns the body of the last entry of a log.
+func lastBody(t *testing.T, p *partition.Partition) log.Body {
+	t.Helper()
+	all := entries(t, p)
+	return all[len(all)-1].Op.Body
+}
+
+// TestDeleteAllNames: a deletion of all inputs names the newest input of each writer that its maker sees. It deletes these in every order, and
+// nothing else. In a log of earlier rules it names none.
+func TestDeleteAllNames(t *testing.T) {
+	p := openNames(t, clock)
+	submit(t, p, &log.InputDeleteAll{})
+	if b := lastBody(t, p).(*log.InputDeleteAll); !slices.Equal(b.Upto, []log.Dot{{Writer: log.Origin}}) {
+		t.Errorf("without an input it names %v", b.Upto)
+	}
+	submit(t, p, create("a"), create("b"), &log.ConceptCreate{ID: "x"})
+	accept(t, p, siteOps(edge, 1, create("c")))
+	submit(t, p, &log.InputDeleteAll{Barrier: true})
+	b := lastBody(t, p).(*log.InputDeleteAll)
+	if want := []log.Dot{{Writer: edge, Seq: 1}, {Writer: log.Origin, Seq: 4}}; b.Barrier || !slices.Equal(b.Upto, want) {
+		t.Errorf("it names %v, want %v", b.Upto, want)
+	}
+	unseen := siteOps(edge, 2, create("d"), create("e"))
+	if v := accept(t, p, unseen[:1]); v[0].Code != fold.OK {
+		t.Errorf("an input that nobody had seen: %v", v)
+	}
+	if v := accept(t, p, append(unseen[1:], siteOps(edge, 4, &log.InputDeleteAll{Upto: []log.Dot{{Writer: edge, Seq: 9}}}, create("f"))...)); v[2].Code != fold.Gone {
+		t.Errorf("an input that its own writer deleted before: %v", v)
+	}
+	if by, known, err := p.LastDeletion("e"); err != nil || !known || by.Op.Dot != (log.Dot{Writer: edge, Seq: 4}) {
+		t.Errorf("e was deleted by %v, %v, %v", by.Op.Dot, known, err)
+	}
+
+	old := open(t, memkv.New())
+	submit(t, old, create("a"), &log.InputDeleteAll{})
+	if b := lastBody(t, old).(*log.InputDeleteAll); b.Upto != nil {
+		t.Errorf("by the first rules it names %v", b.Upto)
+	}
+}
+
+// TestDeleteAllOfManyWriters: a deletion of the inputs of too many writers continues in another operation. The caller gets one verdict.
+func TestDeleteAllOfManyWriters(t *testing.T) {
+	p := openNames(t, clock)
+	for site := range log.Writer(form.MaxUpto + 1) {
+		accept(t, p, siteOps(10+site, 1, create(fmt.Sprint(site))))
+	}
+	if v := submit(t, p, &log.InputDeleteAll{}, create("a")); len(v) != 2 || v[0].Code != fold.OK || v[1].ID != "a" {
+		t.Errorf("verdicts %v", v)
+	}
+	all := entries(t, p)
+	if first, rest := all[len(all)-3].Op.Body.(*log.InputDeleteAll), lastBody(t, p).(*log.InputDeleteAll); len(first.Upto) != form.MaxUpto || len(rest.Upto) != 1 {
+		t.Errorf("they name %d and %d writers", len(first.Upto), len(rest.Upto))
+	}
+	v := p.View()
+	defer v.Close()
+	if c, err := v.Counts(); err != nil || c.Processed != 1 {
+		t.Errorf("counts %+v, %v", c, err)
+	}
+}
+
+// TestStaleCreation: a pending creation becomes stale because its replica was offline for months. The replica hides it. Its content is a conflict,
+// and needs its picture.
+func TestStaleCreation(t *testing.T) {
+	wall := clock()
+	at := func() time.Time { return wall }
+	origin := openNames(t, at)
+	store := memkv.New()
+	c, err := partition.Open(partition.Options{Store: store, App: app, Clock: at, Epoch: log.Epoch{2}, Replica: &partition.Replica{Site: edge}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := create("late")
+	submit(t, c, body)
+	wall = wall.AddDate(0, 4, 0)
+	submit(t, origin, create("new"), &log.Horizon{At: log.HLC(wall.AddDate(0, -3, 0).UnixMilli()) << 16})
+	pull := func(want ...fold.Code) {
+		t.Helper()
+		cursor := c.Cursor()
+		run := partition.Run{Epoch: origin.Log().Epoch(), From: cursor.Seq, To: origin.Log().Head()}
+		for _, e := range entries(t, origin) {
+			if e.Seq > run.From {
+				run.Entries = append(run.Entries, e)
+			}
+		}
+		if run.Chain, err = origin.Log().Chain(run.To); err != nil {
+			t.Fatal(err)
+		}
+		verdicts, err := c.Pull(t.Context(), run)
+		var codes []fold.Code
+		for _, v := range verdicts {
+			codes = append(codes, v.Verdict.Code)
+		}
+		if err != nil || !slices.Equal(codes, want) {
+			t.Fatalf("verdicts %v, %v, want %v", codes, err, want)
+		}
+	}
+	pull()
+	v := c.View()
+	if _, err := v.InputByID("late"); err == nil {
+		t.Error("a pending creation below the horizon is shown")
+	}
+	_ = v.Close()
+	var ops []log.Op
+	if err := c.Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, origin, ops)
+	pull(fold.Stale)
+	x, err := c.Conflict(ops[0].Dot)
+	if b, ok := x.Op.Body.(*log.InputCreate); err != nil || !ok || b.Blob != body.Blob || x.Verdict.Code != fold.Stale {
+		t.Errorf("conflict %+v, %v", x, err)
+	}
+	claimed := false
+	if err := partition.Claims(kv.Reader(store), app, func(h blob.Hash) bool { claimed = claimed || h == body.Blob; return true }); err != nil || !claimed {
+		t.Errorf("the conflict's picture is claimed: %v, %v", claimed, err)
+	}
+}
