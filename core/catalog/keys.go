@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -15,17 +14,16 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// The layout of a store. Numbers are big-endian, so that keys are in numeric order; n is a
-// number of 4 bytes, N one of 8. [log.Dot] defines writer and dot, of 8 and 12 bytes. All keys of an application begin with a and the 16 bytes of its id,
-// those of the control partition with a and 16 zero bytes. So a range of keys is one application, and no
-// read within it returns keys of another.
+// The layout of a store. Numbers are big-endian, so that keys are in numeric order; n is a number of 4 bytes, N one of 8. A writer of 8 bytes
+// and a dot of 12 are as [log.Dot.AppendKey] writes them. All keys of an application begin with a and the 16 bytes of its id, those of the
+// control partition with a and 16 zero bytes. So a range of keys is one application, and no read within it returns keys of another.
 //
 //	h name app                → ord n            public name of a picture, of 16 bytes
 //	u …                                          the origin's accounts, see origin/server/account
 //	a app …
 //	  l …                                        its log, see package log
 //	  c                       → header           cursor of the fold, counts, horizon
-//	  s site n                → N or Names       the writer's operations that were folded
+//	  s site n                → N or Names       the writer's operations that were folded; of a drawn writer: s writer
 //	  G dot                   → clock N          deletions that were folded before their things came
 //	  i ord n                 → Input            in the order of creation
 //	  I id                    → ord n
@@ -189,7 +187,7 @@ func writerOf(k []byte) log.Writer {
 	if len(k) == 4 {
 		return log.Writer(binary.BigEndian.Uint32(k))
 	}
-	return log.KeyDot(append(slices.Clone(k), 0, 0, 0, 0)).Writer
+	return log.KeyWriter(k)
 }
 
 func (a AppID) url(url string) []byte { return appendURL(a.key(tableURL, 20), url) }

@@ -51,7 +51,7 @@ func (f *Fold) meet() (Verdict, error) {
 		return refusal("sequence"), nil
 	}
 	isNewest := dot.Seq > n.Last()
-	clocked := byNames && dot.Writer >= log.Drawn && (n.Newest > 0 || len(n.Ranges) == 0)
+	clocked := byNames && !dot.Writer.IsSite() && (n.Newest > 0 || len(n.Ranges) == 0)
 	n.Add(dot.Seq)
 	f.names[dot.Writer] = n
 	if made := f.e.Op.MadeAt(); clocked && isNewest {

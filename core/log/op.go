@@ -73,11 +73,16 @@ func (w Writer) AppendKey(k []byte) []byte {
 	return binary.BigEndian.AppendUint32(k, uint32(w>>32))
 }
 
+// KeyWriter reads the writer in the last 8 bytes of a key, which has at least these.
+func KeyWriter(k []byte) Writer {
+	k = k[len(k)-8:]
+	return Writer(binary.BigEndian.Uint32(k)) | Writer(binary.BigEndian.Uint32(k[4:]))<<32
+}
+
 // KeyDot reads the dot in the last 12 bytes of a key or value, which has at least these.
 func KeyDot(k []byte) Dot {
-	k = k[len(k)-12:]
-	w := uint64(binary.BigEndian.Uint32(k)) | uint64(binary.BigEndian.Uint32(k[4:]))<<32
-	return Dot{Writer: Writer(w), Seq: uint64(binary.BigEndian.Uint32(k[8:]))}
+	seq := len(k) - 4
+	return Dot{Writer: KeyWriter(k[:seq]), Seq: uint64(binary.BigEndian.Uint32(k[seq:]))}
 }
 
 // HLC is a hybrid logical clock: milliseconds since 1970 in the upper 48 bits, and a counter in the lower 16.

@@ -39,5 +39,5 @@ export function stepText(app: Application, step: Step): string[] {
 export function stepPlace(app: Application, step: Step): string {
   if (app.outbox?.status?.writer === step.writer)
     return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });
-  return step.writer === '1' ? m.input_site_origin() : m.sync_site({ n: step.writer });
+  return Number(step.writer) <= 1 ? m.input_site_origin() : m.sync_site({ n: step.writer });
 }
