@@ -224,16 +224,16 @@ func (x *screen) look() (c claim, ok bool) {
 	}
 	var box struct {
 		Operations []struct {
-			Site  log.Writer
-			Seq   uint64
-			State string
+			Writer string
+			Seq    uint64
+			State  string
 		}
 	}
 	if !convert(out, &box) {
 		return c, false
 	}
 	for _, op := range box.Operations {
-		if op.Site == x.site && op.Seq <= c.confirmed && (op.State == "queued" || op.State == "sent") {
+		if op.Writer == x.site.String() && op.Seq <= c.confirmed && (op.State == "queued" || op.State == "sent") {
 			c.confirmed = op.Seq - 1
 		}
 	}
