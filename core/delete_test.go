@@ -51,9 +51,6 @@ func doom(t testing.TB, w *apitest.World, some func(n int) int) *appToDelete {
 	if d.key, _, err = w.Engine.Register.CreateKey(t.Context(), register.Caller{}, register.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Engine.Register.LeaseSite(t.Context(), d.app.ID, "held by "+marker); err != nil {
-		t.Fatal(err)
-	}
 	for i := range 3 {
 		d.call(t, "POST", "/v2/inputs", `{"inputs":[`+
 			fmt.Sprintf(`{"id":"%[1]s-%[2]d","data":{"image":{"base64":%[3]q},"concepts":[{"id":"%[1]s"}],"metadata":{"%[1]s":"%[1]s"}}},`,
@@ -329,9 +326,6 @@ func TestDeletedWhileFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.full = true
-	if _, _, err := w.Engine.Register.LeaseSite(t.Context(), d.app.ID, "key"); !errors.Is(err, kv.ErrFull) {
-		t.Errorf("LeaseSite = %v, want ErrFull", err)
-	}
 	if err := w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, edge.ID); err != nil {
 		t.Errorf("RevokeEdge = %v", err)
 	}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -34,7 +35,13 @@ func TestAsks(t *testing.T) {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
 		issued, _ := p.Outbox()
-		noted, err := p.TokenOf(log.Dot{Writer: p.Site(), Seq: issued})
+		var last log.Dot
+		err := p.Pending(issued-1, func(_ uint64, op log.Op) bool {
+			last = op.Dot
+			return false
+		})
+		noted, failed := p.TokenOf(last)
+		err = errors.Join(err, failed)
 		if err != nil || issued != uint64(i+1) || noted != tt.want {
 			t.Errorf("operation %d is noted as %+v, %v, want %+v", issued, noted, err, tt.want)
 		}

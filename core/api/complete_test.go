@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"encoding/base64"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // TestCompleteVersion replicates a trained version before its manifest. Until the manifest arrives, predictions and searches
@@ -65,11 +65,10 @@ func TestCompleteVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := strings.Repeat("f", 32)
-	_, err = p.Submit(t.Context(), "key", []log.Body{&log.VersionTrain{Model: model.Dot, Version: next}}, nil)
-	seq, failed := p.SiteSeq(log.Origin)
-	if err = errors.Join(err, failed); err == nil {
+	_, span, err := p.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{&log.VersionTrain{Model: model.Dot, Version: next}}, nil)
+	if err == nil {
 		_, err = p.Submit(t.Context(), "key", []log.Body{
-			&log.VersionResult{Model: model.Dot, Version: next, Train: log.Dot{Writer: log.Origin, Seq: seq}, Code: 21100, Manifest: blob.Sum([]byte("elsewhere"))},
+			&log.VersionResult{Model: model.Dot, Version: next, Train: log.Dot{Writer: span.Writer, Seq: span.Last}, Code: 21100, Manifest: blob.Sum([]byte("elsewhere"))},
 		}, nil)
 	}
 	if err != nil {

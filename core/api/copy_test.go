@@ -25,20 +25,24 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// replicaCalls is a replica with short helpers for API calls.
+// replicaCalls is a replica with short helpers for API calls. Calls and answers name its first writer W1, the next one W2.
 type replicaCalls struct {
 	*apitest.Copy
 	testing.TB
+	writers []string // texts of the replica's writers
 }
 
 func newReplicaCalls(t testing.TB) *replicaCalls {
 	t.Helper()
-	return &replicaCalls{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), t}
+	return &replicaCalls{Copy: apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna"}), TB: t}
 }
 
 // to sends a call, such as "GET /inputs", to a world.
 func (a *replicaCalls) to(w *apitest.World, call, body string) api.Response {
 	a.Helper()
+	for i, w := range a.writers {
+		call = strings.ReplaceAll(call, fmt.Sprint("W", i+1), w)
+	}
 	method, path, _ := strings.Cut(call, " ")
 	path, query, _ := strings.Cut(path, "?")
 	return w.Serve(a.TB, api.Request{Method: method, Path: "/v2" + path, Query: query, Body: []byte(body)})
@@ -56,7 +60,16 @@ func (a *replicaCalls) do(call, body string) (answer string, wrote string) {
 			wrote = strings.TrimPrefix(wrote+" "+f.Value, " ")
 		}
 	}
-	return strings.TrimPrefix(string(r.Body), `{"status":{"code":10000,"description":"Ok"}`), wrote
+	answer = strings.TrimPrefix(string(r.Body), `{"status":{"code":10000,"description":"Ok"}`)
+	if _, operations, ok := strings.Cut(wrote, "local "); ok {
+		if w, _, _ := strings.Cut(operations, ":"); !slices.Contains(a.writers, w) {
+			a.writers = append(a.writers, w)
+		}
+	}
+	for i, w := range a.writers {
+		answer, wrote = strings.ReplaceAll(answer, w, fmt.Sprint("W", i+1)), strings.ReplaceAll(wrote, w, fmt.Sprint("W", i+1))
+	}
+	return answer, wrote
 }
 
 // list returns one member of every element in a call's list.
@@ -92,15 +105,15 @@ func TestOutbox(t *testing.T) {
 	}
 	a.origin("POST /inputs", pond)
 	a.Pull(t)
-	if _, wrote := a.do("POST /concepts", `{"concepts":[{"id":"water","name":"water"}]}`); wrote != "local 2:1-1" {
+	if _, wrote := a.do("POST /concepts", `{"concepts":[{"id":"water","name":"water"}]}`); wrote != "local W1:1-1" {
 		t.Errorf("the answer to the first write says %q", wrote)
 	}
 	_, wrote := a.do("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"water"}]}}]}`)
-	if want := "local 2:2-2"; wrote != want {
+	if want := "local W1:2-2"; wrote != want {
 		t.Errorf("the answer to a write says %q, want %q", wrote, want)
 	}
 	_, wrote = a.do("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"water","value":0}]}}]}`)
-	if want := "local 2:3-3"; wrote != want {
+	if want := "local W1:3-3"; wrote != want {
 		t.Errorf("the answer to a change says %q, want %q", wrote, want)
 	}
 	if _, wrote = a.do("GET /inputs", ""); wrote != "" {
@@ -110,9 +123,9 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("the answer to a prediction says %q", wrote)
 	}
 	want := `,"operations":[` +
-		`{"writer":"2","seq":1,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"concept_create","concept_id":"water","content":{"name":"water"},"state":"queued"},` +
-		`{"writer":"2","seq":2,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","concepts":[{"id":"water","name":"water","value":1}]},"state":"queued"},` +
-		`{"writer":"2","seq":3,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_labels","input_id":"pond","content":{"concepts":[{"id":"water","name":"water","value":0}]},"state":"queued"}]}`
+		`{"writer":"W1","seq":1,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"concept_create","concept_id":"water","content":{"name":"water"},"state":"queued"},` +
+		`{"writer":"W1","seq":2,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","concepts":[{"id":"water","name":"water","value":1}]},"state":"queued"},` +
+		`{"writer":"W1","seq":3,"at":"2026-11-21T18:00:00.000000Z","by":"BY","kind":"input_labels","input_id":"pond","content":{"concepts":[{"id":"water","name":"water","value":0}]},"state":"queued"}]}`
 	want = strings.ReplaceAll(want, "BY", auth.By(auth.HashKey(a.Key)))
 	if got, _ := a.do("GET /sync/outbox", ""); got != want {
 		t.Errorf("outbox:\n%s\nwant\n%s", got, want)
@@ -184,7 +197,7 @@ func TestDeleteElsewhere(t *testing.T) {
 	refused("DELETE /inputs", ids(`"sea"`), "Unknown here: sea."+rest)
 	a.do("DELETE /inputs", ids(`"lake"`))
 	a.SyncStatus.Phase = "current"
-	if got, wrote := a.do("DELETE /inputs", ids(`"dune","sea"`)); got != "}" || wrote != "local 2:4-4" {
+	if got, wrote := a.do("DELETE /inputs", ids(`"dune","sea"`)); got != "}" || wrote != "local W1:4-4" {
 		t.Errorf("in sync: %s %s", got, wrote)
 	}
 	a.SyncStatus.Phase = "unreachable"
@@ -204,7 +217,7 @@ func (a *replicaCalls) stands(sent, queued, conflicts int) {
 func TestCopyStatus(t *testing.T) {
 	a := newReplicaCalls(t)
 	a.origin("POST /inputs", pond)
-	want := `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"current","writer":"2","cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}}`
+	want := `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"current","cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status %s, want %s", got, want)
 	}
@@ -213,14 +226,14 @@ func TestCopyStatus(t *testing.T) {
 	a.SyncStatus = api.SyncStatus{
 		Origin: "https://origin.test", Phase: "connecting", Head: 7, Contact: at, AsOf: at.Add(time.Second), Denied: "the key was deleted", Problem: "no route", Limit: "Calls", Retry: at.Add(time.Minute),
 	}
-	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","writer":"2","cursor":3,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
+	want = `,"copy":{"app_id":"` + a.App + `","origin":"https://origin.test","phase":"connecting","cursor":3,"head":7,"contact":"2026-01-02T03:04:05.000006Z",` +
 		`"as_of":"2026-01-02T03:04:06.000006Z","queued":0,"sent":0,"conflicts":0,"denied":"the key was deleted","problem":"no route","limit":"Calls","retry":"2026-01-02T03:05:05.000006Z"}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status %s, want %s", got, want)
 	}
 	a.do("POST /concepts", `{"concepts":[{"id":"a","name":"a"}]}`)
 	a.Kept = false
-	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","writer":"2","cursor":3,"head":3,"queued":1,"sent":0,"conflicts":0}}`
+	want = `,"copy":{"app_id":"` + a.App + `","phase":"stopped","cursor":3,"head":3,"queued":1,"sent":0,"conflicts":0}}`
 	if got, _ := a.do("GET /sync/status", ""); got != want {
 		t.Errorf("status of a copy that nobody keeps %s, want %s", got, want)
 	}
@@ -289,7 +302,7 @@ func TestConflicts(t *testing.T) {
 	a.Pull(t)
 	by := auth.By(auth.HashKey(a.Key))
 	row := func(seq int, rest string) string {
-		return fmt.Sprintf(`{"id":"2-%d","writer":"2","seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
+		return fmt.Sprintf(`{"id":"W1-%d","writer":"W1","seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
 	}
 	want := []string{
 		row(1, `"kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","metadata":{"depth":3}},"verdict":"duplicate","reason":"Another input with this ID already existed.","position":10`),
@@ -300,11 +313,11 @@ func TestConflicts(t *testing.T) {
 		row(7, `"kind":"input_geo","input_id":"lake","content":{"geo":{"geo_point":{"longitude":1.5,"latitude":2}}},"verdict":"gone","reason":"The input it refers to was rejected.","position":16`),
 	}
 	if got, _ := a.do("GET /sync/conflicts", ""); got != `,"conflicts":[`+strings.Join(want, ",")+`]}` {
-		t.Errorf("conflicts:\n%s\nwant\n%s", strings.ReplaceAll(got, `},{"id":"2-`, "},\n{\"id\":\"2-"), strings.Join(want, ",\n"))
+		t.Errorf("conflicts:\n%s\nwant\n%s", strings.ReplaceAll(got, `},{"id":"W1-`, "},\n{\"id\":\"W1-"), strings.Join(want, ",\n"))
 	}
 	a.stands(0, 0, len(want))
 	for query, want := range map[string][]string{
-		"?per_page=2": {"2-1", "2-2"}, "?page=3&per_page=2": {"2-5", "2-7"}, "?page=4&per_page=2": nil, "?page=2&per_page=5": {"2-7"},
+		"?per_page=2": {"W1-1", "W1-2"}, "?page=3&per_page=2": {"W1-5", "W1-7"}, "?page=4&per_page=2": nil, "?page=2&per_page=5": {"W1-7"},
 	} {
 		if diff := cmp.Diff(want, a.list("GET /sync/conflicts"+query, "id")); diff != "" {
 			t.Errorf("conflicts%s (-want +got):\n%s", query, diff)
@@ -313,22 +326,22 @@ func TestConflicts(t *testing.T) {
 	a.dismiss(t, len(want))
 }
 
-// dismiss dismisses conflict 2-4 of n and checks that the other conflicts stay.
+// dismiss dismisses conflict W1-4 of n and checks that the other conflicts stay.
 func (a *replicaCalls) dismiss(t *testing.T, n int) {
 	t.Helper()
-	for _, id := range []string{"2-6", "3-1", "2", "2-", "-1", "02-1", "2-01", "2-1-", "+2-1", "2-99999999999999999999999", "4294967298-1", "x-y"} {
-		if r := a.to(a.World, "DELETE /sync/conflicts/"+id, ""); r.Status != 404 || !bytes.Contains(r.Body, []byte("conflict_id '"+id+"' not found")) {
+	for _, id := range []string{"W1-6", "2-1", "W1", "W1-", "-1", "0W1-1", "W1-01", "W1-1-", "+W1-1", "2-99999999999999999999999", "4294967298-1", "x-y"} {
+		if r := a.to(a.World, "DELETE /sync/conflicts/"+id, ""); r.Status != 404 || !bytes.Contains(r.Body, []byte("conflict_id '"+strings.ReplaceAll(id, "W1", a.writers[0])+"' not found")) {
 			t.Errorf("DELETE %s: %d %s", id, r.Status, r.Body)
 		}
 	}
 	a.stands(0, 0, n)
-	if got, wrote := a.do("DELETE /sync/conflicts/2-4", ""); got != "}" || wrote != "" {
+	if got, wrote := a.do("DELETE /sync/conflicts/W1-4", ""); got != "}" || wrote != "" {
 		t.Errorf("DELETE: %s %s", got, wrote)
 	}
-	if r := a.to(a.World, "DELETE /sync/conflicts/2-4", ""); r.Status != 404 {
+	if r := a.to(a.World, "DELETE /sync/conflicts/W1-4", ""); r.Status != 404 {
 		t.Errorf("DELETE again: %d %s", r.Status, r.Body)
 	}
-	want := []string{"2-1", "2-2", "2-3", "2-5", "2-7"}
+	want := []string{"W1-1", "W1-2", "W1-3", "W1-5", "W1-7"}
 	for _, when := range []string{"after one was dismissed", "after a restart", "after another pull"} {
 		if diff := cmp.Diff(want, a.list("GET /sync/conflicts", "id")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
@@ -346,7 +359,7 @@ func (a *replicaCalls) dismiss(t *testing.T, n int) {
 func (a *replicaCalls) refuse(why string) {
 	a.Helper()
 	var ops []log.Op
-	if err := a.Partition(a.TB).Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
+	if err := a.Partition(a.TB).Pending(0, func(_ uint64, op log.Op) bool { ops = append(ops, op); return true }); err != nil {
 		a.Fatal(err)
 	}
 	for i := range ops {

@@ -90,7 +90,7 @@ func TestTruthsAtCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	weak := &replicaCalls{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), t}
+	weak := &replicaCalls{Copy: apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), TB: t}
 	for _, tt := range []struct {
 		of                        *replicaCalls
 		call, body, authorization string

@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // defined has the keys of metrics in the last definition of the API, EvalMetrics and its parts. Paths omit arrays. All our additions are
@@ -216,11 +217,10 @@ func TestMetricsOfOlderVersions(t *testing.T) {
 		manifest.Metrics = []byte(`{"folds":2,"concepts":[` + concept + `,` + concept + `],"macro":{"roc_auc":1,"precision":1,"recall":0.5,"f1":0.75},` +
 			`"confusion":[[2,1,1],[0,4,0],[0,0,2]],"weakest":` + strayRows + `}`)
 		stored := manifest.Marshal()
-		_, err = p.Submit(t.Context(), "key", []log.Body{&log.VersionTrain{Model: model.Dot, Version: manifest.Version}}, nil)
-		seq, failed := p.SiteSeq(log.Origin)
-		if err = errors.Join(err, failed); err == nil {
+		_, span, err := p.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{&log.VersionTrain{Model: model.Dot, Version: manifest.Version}}, nil)
+		if err == nil {
 			_, err = p.Submit(t.Context(), "key", []log.Body{&log.VersionResult{
-				Model: model.Dot, Version: manifest.Version, Train: log.Dot{Writer: log.Origin, Seq: seq}, Code: 21100, Manifest: blob.Sum(stored),
+				Model: model.Dot, Version: manifest.Version, Train: log.Dot{Writer: span.Writer, Seq: span.Last}, Code: 21100, Manifest: blob.Sum(stored),
 			}}, func(b *kv.Batch) { catalog.PutObject(b, app, stored) })
 		}
 		if err != nil {

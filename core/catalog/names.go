@@ -67,6 +67,17 @@ func (n *Names) Add(seq uint64) {
 	}
 }
 
+// Remove removes a sequence number from the set.
+func (n *Names) Remove(seq uint64) {
+	i := n.find(seq)
+	if i == len(n.Ranges) || n.Ranges[i].First > seq {
+		return
+	}
+	before, after := NameRange{n.Ranges[i].First, seq - 1}, NameRange{seq + 1, n.Ranges[i].Last}
+	parts := slices.DeleteFunc([]NameRange{before, after}, func(r NameRange) bool { return r.First > r.Last })
+	n.Ranges = slices.Replace(slices.Clone(n.Ranges), i, i+1, parts...)
+}
+
 // Need keeps the record until the horizon is above a clock.
 func (n *Names) Need(at log.HLC) {
 	if at > n.Newest {

@@ -57,9 +57,10 @@ type Fold struct {
 	uses       map[string]int                // number of labels and edits of inputs by concept, see uses.go; nil: it is not known
 	out        Outcome
 
-	e       *log.Entry // entry that is being folded
-	stamp   log.Stamp  // stamp of e
-	scratch []byte
+	e        *log.Entry // entry that is being folded
+	position uint64     // position in the outbox of a pending operation
+	stamp    log.Stamp  // stamp of e
+	scratch  []byte
 }
 
 // New returns a fold of app's log.

@@ -200,15 +200,15 @@ func LacksNames(b log.Body) bool {
 }
 
 // AddNames returns bodies in which deletions of all inputs name the newest live input of each writer in a state. With too many writers they
-// continue in further bodies at the end. site is that of the bodies. In a log by earlier rules AddNames returns bodies as they are.
-func AddNames(r catalog.Reader, site log.Writer, bodies []log.Body) ([]log.Body, error) {
+// continue in further bodies at the end. In a log by earlier rules AddNames returns bodies as they are.
+func AddNames(r catalog.Reader, bodies []log.Body) ([]log.Body, error) {
 	h, err := r.Header()
 	if err != nil || h.Fold < RulesOfNames {
 		return bodies, err
 	}
 	upto, err := catalog.Collect(r.NewestInputs)
 	if len(upto) == 0 {
-		upto = []log.Dot{{Writer: site}}
+		upto = []log.Dot{{Writer: log.Origin}}
 	}
 	parts := slices.Collect(slices.Chunk(upto, form.MaxUpto))
 	bodies = slices.Clone(bodies)

@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,12 +35,21 @@ type shop struct {
 	now    time.Time
 }
 
+var openings uint64
+
+// opening returns an epoch that no other partition of the tests has.
+func opening() (e log.Epoch) {
+	openings++
+	binary.BigEndian.PutUint64(e[:], openings)
+	return e
+}
+
 func open(t testing.TB, store *memkv.Store) *shop {
 	t.Helper()
 	s := &shop{TB: t, store: store, worker: ingest.New(app, base), now: noon}
 	var err error
 	s.p, err = partition.Open(partition.Options{
-		Store: store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch,
+		Store: store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Epoch: opening(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +127,7 @@ func TestEachInputIsHandedOutOnceInItsOrder(t *testing.T) {
 	if ids != "ab" {
 		t.Errorf("Take(2) = %q, want ab", ids)
 	}
-	// Entry 1 of the log puts the rules in force.
-	if want := (ingest.Task{Base: base, Dot: log.Dot{Writer: log.Origin, Seq: 2}, URL: "http://x/a", Crop: raster.Crop{Right: 0.5, Bottom: 1}}); first[0] != want {
+	if want := (ingest.Task{Base: base, Dot: s.input("a").Dot, URL: "http://x/a", Crop: raster.Crop{Right: 0.5, Bottom: 1}}); first[0] != want {
 		t.Errorf("a task is %+v, want %+v", first[0], want)
 	}
 	if _, ids = s.take(0); ids != "" {
@@ -286,7 +295,7 @@ func TestAClosedStore(t *testing.T) {
 	}
 }
 
-// TestReplicasTakeTheirOwn checks that a replica leaves inputs of other sites to those sites and to the origin. A replica does not take its
+// TestReplicasTakeTheirOwn checks that a replica leaves inputs of other writers to those and to the origin. A replica does not take its
 // own input again when the log gives it another ordinal.
 func TestReplicasTakeTheirOwn(t *testing.T) {
 	origin := open(t, memkv.New())
@@ -294,7 +303,7 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 	s := &shop{TB: t, store: memkv.New(), worker: ingest.New(app, base), now: noon}
 	var err error
 	s.p, err = partition.Open(partition.Options{
-		Store: s.store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Replica: &partition.Replica{Site: 2},
+		Store: s.store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Replica: &partition.Replica{}, Epoch: opening(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +332,7 @@ func TestReplicasTakeTheirOwn(t *testing.T) {
 		t.Fatalf("a replica takes %q", ids)
 	}
 	var ops []log.Op
-	if err := s.p.Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
+	if err := s.p.Pending(0, func(_ uint64, op log.Op) bool { ops = append(ops, op); return true }); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := origin.p.Accept(t.Context(), ops, nil); err != nil {

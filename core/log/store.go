@@ -28,7 +28,6 @@ type Store struct {
 	chain    Chain  // chain of the log up to appended
 	durable  uint64 // last entry that survives a crash
 	failed   error
-	restarts int // number of Restart calls; an earlier wait concerns entries that no longer exist
 	batch    kv.Batch
 	tails    map[int]func()
 	nextTail int
@@ -201,35 +200,8 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 		return 0, nil, err
 	}
 	l.appended, l.chain = l.appended+uint64(len(ops)), chain
-	last, restarts := l.appended, l.restarts
-	return first, func() error { return l.markDurable(last, restarts, durable()) }, nil
-}
-
-// Restart replaces all entries by ops, which count from 1, in the caller's batch w. A replica that takes another site uses it to send its
-// operations again. Everything appended must be durable, and nobody may append meanwhile. The caller calls restarted once the batch is
-// applied.
-func (l *Store) Restart(w kv.Writer, ops []Op) (restarted func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w.DeleteRange(l.entryKey(0), l.end())
-	chain := Chain(l.epoch)
-	for i := range ops {
-		value := Encode(append([]byte(nil), chain[:]...), &ops[i])
-		chain = chain.Next(value[len(chain):])
-		copy(value, chain[:])
-		w.Put(l.entryKey(1+uint64(i)), value)
-	}
-	floor, base := l.floor, l.base
-	l.floor, l.base = 1, Chain(l.epoch)
-	w.Put(l.metaKey(), encodeMeta(nil, &l.meta))
-	l.floor, l.base = floor, base
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.floor, l.base, l.chain = 1, Chain(l.epoch), chain
-		l.appended, l.durable = uint64(len(ops)), uint64(len(ops))
-		l.restarts++
-	}
+	last := l.appended
+	return first, func() error { return l.markDurable(last, durable()) }, nil
 }
 
 // Settle waits until all entries appended before the call are durable.
@@ -239,7 +211,7 @@ func (l *Store) Settle() error {
 		defer l.mu.Unlock()
 		return l.failed
 	}
-	last, restarts := l.appended, l.restarts
+	last := l.appended
 	var b kv.Batch
 	b.Put(l.metaKey(), encodeMeta(nil, &l.meta))
 	wait, err := l.store.Commit(&b)
@@ -247,18 +219,18 @@ func (l *Store) Settle() error {
 	if err != nil {
 		return err
 	}
-	return l.markDurable(last, restarts, wait())
+	return l.markDurable(last, wait())
 }
 
 // markDurable records that the entries up to last are durable, or that the sync failed.
-func (l *Store) markDurable(last uint64, restarts int, err error) error {
+func (l *Store) markDurable(last uint64, err error) error {
 	l.mu.Lock()
 	if err != nil {
 		l.failed = err
 		l.mu.Unlock()
 		return err
 	}
-	if last <= l.durable || restarts != l.restarts {
+	if last <= l.durable {
 		l.mu.Unlock()
 		return nil
 	}

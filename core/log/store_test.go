@@ -158,9 +158,11 @@ func TestPeek(t *testing.T) {
 	logtest.Add(t, openStore(t, store, settings), want)
 	for from := 1; from <= 6; from++ {
 		var got []log.Op
-		if err := log.Peek(store, settings.Prefix, uint64(from), func(op log.Op) bool {
-			got = append(got, op)
-			return op.Dot.Seq < 4
+		if err := log.Peek(store, settings.Prefix, uint64(from), func(e log.Entry) bool {
+			if got = append(got, e.Op); e.Seq != e.Op.Dot.Seq {
+				t.Errorf("operation %v is entry %d", e.Op.Dot, e.Seq)
+			}
+			return e.Seq < 4
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +171,7 @@ func TestPeek(t *testing.T) {
 		}
 	}
 	put(t, store, "p/e\x00\x00\x00\x00\x00\x00\x00\x05", "x")
-	if err := log.Peek(store, settings.Prefix, 5, func(log.Op) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
+	if err := log.Peek(store, settings.Prefix, 5, func(log.Entry) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("a damaged entry: %v, want ErrCorrupt", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -12,81 +13,85 @@ import (
 	"github.com/sightline-dev/sightline/core/log/form"
 )
 
-// ErrSequence is returned by Accept if operations are missing between the log's last one of the site and the first given one.
+// ErrSequence is returned by Accept if operations are missing between the log's last one of the writer and the first given one.
 var ErrSequence = errors.New("operations are missing before these")
 
-// ErrForged is returned by Accept for operations that another single site cannot have issued.
-var ErrForged = errors.New("operations do not come from one other site")
+// ErrForged is returned by Accept for operations that another single writer cannot have made.
+var ErrForged = errors.New("operations do not come from one other writer")
 
-// Limits of another site's operation. Accept refuses one that exceeds them.
+// ErrName is returned by Accept if the log has another operation by the name of one of the operations, or of the one before them: a machine
+// has continued from an image of its memory.
+var ErrName = errors.New("the log has another operation by this name")
+
+// ErrGaps is returned by Accept if the names of a writer in the log would have too many gaps.
+var ErrGaps = errors.New("too many gaps between the operations of a writer")
+
+// Limits of another writer's operation, and of its names. Accept refuses what exceeds them.
 const (
-	MaxOperation = 2 << 20   // bytes of its encoding; the largest of a call of /v2 has 1.3 MB
-	maxBy        = 256       // bytes of By
-	maxFormless  = 128 << 10 // bytes of an operation from before the rules for its form
+	MaxOperation = 2 << 20 // bytes of its encoding; the largest of a call of /v2 has 1.3 MB
+	maxBy        = 256     // bytes of By
+	maxRanges    = 64      // of the names of a writer
 )
 
-// siteProgress is the last appended operation of a site.
-type siteProgress struct {
-	seq uint64
-	at  log.HLC // clock of operation seq; 0: appended before this process started
+// Offer is a run of operations of one other writer.
+type Offer struct {
+	Ops    []log.Op
+	Before log.HLC         // clock that the writer gave the operation before the first one; 0: not known
+	Gap    bool            // the sender does not have the operations between the log's last one and the first one
+	Also   func(*kv.Batch) // as in [Partition.Submit]
 }
 
-// Accept appends operations of one other site, in sequence. It skips those that the log has, so sending again is safe. If operations are
-// missing before the first, it returns ErrSequence and writes nothing. If it returns no error, all of ops survive a crash and their effect
-// is visible.
+// writerNames are the names of a writer in the log, which may not be folded yet.
+type writerNames struct {
+	catalog.Names
+	at log.HLC // clock in the log of the newest operation that this process appended
+}
+
+// Accept is [Partition.AcceptOffer] of operations with nothing else to say about them.
+func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	return p.AcceptOffer(ctx, &Offer{Ops: ops, Also: also})
+}
+
+// AcceptOffer appends operations of one other writer, in sequence. It skips those that the log has, so sending again is safe. If operations
+// are missing before the first, it returns ErrSequence and writes nothing. If it returns no error, all of the operations survive a crash and
+// their effect is visible.
 //
 //	had ─┬─ appended ──────────────────────┬─ not sent yet
 //	   skip      clamp, vet, append       verdicts
 //
-// If the site may not write an operation (see [Admit]), Accept appends a log.Refused of the same dot, so that the sequence has no gap and
-// the site learns the reason. It sets an operation's clock that is over two seconds ahead to its own clock. also is as in
-// [Partition.Submit].
+// If the writer may not make an operation (see [Admit]), AcceptOffer appends a log.Refused of the same name, so that the sequence has no gap
+// and the maker learns the reason. It sets an operation's clock that is over two seconds ahead to its own clock.
 //
 // verdicts belong to the first len(verdicts) operations. With kv.ErrFull these are the operations before the first one for which the
 // store has no space; otherwise all of them. A skipped operation has the zero Verdict. All of these operations are at or before entry
-// last of the log, so a site that has folded that entry knows their verdicts. Accept borrows ops. Errors: ErrForged, ErrSequence,
-// kv.ErrFull and those of Submit.
-func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
-	return p.AcceptOf(ctx, ops, nil, also)
-}
-
-// AcceptOf is [Partition.Accept] with the lives of the replica that made ops and the operation before them, as far as the replica has
-// recorded them. If other lives made the log's operations of these sequence numbers, AcceptOf appends nothing and returns ErrLife.
-func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
-	return p.accept(ctx, ops, nil, lives, also)
-}
-
-// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup. ops are the operations as the
-// caller has them, sent as the site has them. AcceptAgain lists an operation that is refused now as a conflict with its content. It does not
-// check the form of operations, since the log may have had them before the rules.
-func (p *Partition) AcceptAgain(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
-	return p.accept(ctx, ops, sent, lives, also)
-}
-
-func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+// last of the log, so a replica that has folded that entry knows their verdicts. AcceptOffer borrows the operations. Errors: ErrForged,
+// ErrSequence, ErrName, ErrGaps, kv.ErrFull and those of Submit.
+func (p *Partition) AcceptOffer(ctx context.Context, o *Offer) (verdicts []fold.Verdict, last uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
-	if len(ops) == 0 {
+	if len(o.Ops) == 0 {
 		return nil, p.log.Head(), nil
 	}
-	if err := p.contiguous(ops); err != nil {
+	if err := p.contiguous(o.Ops); err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
-	if err := p.prepareOps(ops); err != nil {
+	if err := p.prepareOps(o.Ops); err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
-	a, err := p.admit(ops, sent, lives, also)
+	a, err := p.admit(o)
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
 	if err = a.wait(); err == nil {
 		err = p.foldTo(a.last)
 	}
-	verdicts = make([]fold.Verdict, a.skipped, len(ops))
+	verdicts = make([]fold.Verdict, a.end)
 	if a.ticket != nil {
-		p.drop(a.first, a.ticket)
-		verdicts = append(verdicts, a.ticket.verdicts...)
+		p.drop(a.first)
+		for i, v := range a.ticket.verdicts {
+			verdicts[a.fresh[i]] = v
+		}
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
@@ -94,38 +99,78 @@ func (p *Partition) accept(ctx context.Context, ops, sent []log.Op, lives []Life
 	return verdicts, a.last, a.full
 }
 
-// SiteSeq returns the sequence number of the last appended operation of a site, 0 for none. It may not survive a crash yet.
-func (p *Partition) SiteSeq(site log.Writer) (uint64, error) {
-	if site == p.Site() {
-		defer p.locks.take(appending).unlock()
-		if site == p.o.Site {
-			return p.last, nil
-		}
-	}
-	h, err := p.siteProgress(site)
-	return h.seq, err
+// Names returns the names of a writer in the log. Some of the operations may not survive a crash yet.
+func (p *Partition) Names(w log.Writer) (catalog.Names, error) {
+	defer p.locks.take(appending).unlock()
+	n, err := p.names(w)
+	return n.Names, err
 }
 
-// siteProgress returns the last appended operation of a site. If this process has not appended one, the state has it, since [Open] has
-// folded the whole log.
-func (p *Partition) siteProgress(site log.Writer) (siteProgress, error) {
-	lock := p.locks.take(hearing)
-	h, ok := p.remoteSites[site]
+// names returns the names of a writer in the log. If this process has not appended any, the state has them, since [Open] has folded the
+// whole log. The caller holds appending, and may change the result only for [Partition.hear].
+func (p *Partition) names(w log.Writer) (*writerNames, error) {
+	p.forgetAppended()
+	if n := p.appended[w]; n != nil {
+		return n, nil
+	}
+	n, err := catalog.Read(p.o.Store, p.o.App).Names(w)
+	return &writerNames{Names: n}, err
+}
+
+// maxAppended is the number of writers whose names the partition keeps in memory once they are folded.
+const maxAppended = 1024
+
+// forgetAppended forgets the names of writers, if there are many, or if a horizon may have dropped some from the state, and the state has
+// all others. The caller holds appending.
+func (p *Partition) forgetAppended() {
+	if len(p.appended) < maxAppended && !p.dropsNames {
+		return
+	}
+	lock := p.locks.take(reading)
+	folded := p.seq
 	lock.unlock()
-	if ok {
-		return h, nil
+	if folded == p.log.LastSeq() {
+		clear(p.appended)
+		p.dropsNames = false
 	}
-	seq, err := catalog.Read(p.o.Store, p.o.App).SiteSeq(site)
-	return siteProgress{seq: seq}, err
 }
 
-// contiguous checks that all operations belong to one other site, in sequence.
+// noteHorizons notes whether appended operations have a horizon. The caller holds appending.
+func (p *Partition) noteHorizons(ops []log.Op) {
+	for i := range ops {
+		_, is := ops[i].Body.(*log.Horizon)
+		p.dropsNames = p.dropsNames || is
+	}
+}
+
+// hear records appended operations of other writers. The caller holds appending.
+func (p *Partition) hear(ops []log.Op) error {
+	p.noteHorizons(ops)
+	for i := range ops {
+		dot := ops[i].Dot
+		n, err := p.names(dot.Writer)
+		if err != nil {
+			return err
+		}
+		p.appended[dot.Writer] = n
+		if n.Has(dot.Seq) {
+			continue
+		}
+		if n.at = ops[i].At; dot.Seq > n.Last() && !dot.Writer.IsSite() {
+			n.Newest = ops[i].MadeAt()
+		}
+		n.Add(dot.Seq)
+	}
+	return nil
+}
+
+// contiguous checks that all operations belong to one other writer, in sequence.
 func (p *Partition) contiguous(ops []log.Op) error {
 	if p.replica != nil {
 		return ErrReplica
 	}
 	first := ops[0].Dot
-	if first.Writer == 0 || first.Writer == log.Origin || first.Writer == p.Site() || first.Seq == 0 || p.o.App == catalog.Control {
+	if first.Writer == 0 || first.Writer.IsOrigin() || first.Writer == log.Writer(p.drawn.Load()) || first.Seq == 0 || p.o.App == catalog.Control {
 		return fmt.Errorf("writer %v, operation %d: %w", first.Writer, first.Seq, ErrForged)
 	}
 	for i := range ops {
@@ -141,128 +186,102 @@ func (p *Partition) contiguous(ops []log.Op) error {
 
 // admission is the result of appending operations.
 type admission struct {
-	skipped     int
+	fresh       []int   // indexes of the appended operations
+	end         int     // number of operations that the log has now
 	first, last uint64  // first and last appended entry
 	ticket      *ticket // nil: nothing was appended
 	wait        func() error
 	full        error // kv.ErrFull: some operations were not appended
 }
 
-// admit appends those operations that the log lacks. sent is as in AcceptAgain, or nil.
-func (p *Partition) admit(ops, sent []log.Op, lives []Life, also func(*kv.Batch)) (a admission, err error) {
+// admit appends those operations that the log lacks.
+func (p *Partition) admit(o *Offer) (a admission, err error) {
 	defer p.locks.take(appending).unlock()
 	if err := p.whyClosed(); err != nil {
 		return a, err
 	}
-	site, from := ops[0].Dot.Writer, ops[0].Dot.Seq
-	had, err := p.siteProgress(site)
+	had, err := p.names(o.Ops[0].Dot.Writer)
 	if err != nil {
 		return a, err
 	}
-	if from > had.seq+1 {
-		return a, fmt.Errorf("writer %v, operation %d after %d: %w", site, from, had.seq, ErrSequence)
-	}
-	born, err := p.follow(ops, lives, had.seq)
-	if err != nil {
+	if err := o.follows(had); err != nil {
 		return a, err
 	}
-	a.skipped = int(min(had.seq+1-from, uint64(len(ops))))
-	fresh := ops[a.skipped:]
-	if err := p.o.Store.Room(); err != nil {
-		if fresh = roomy(fresh); len(fresh) < len(ops)-a.skipped {
-			a.full = fmt.Errorf("accept: %w", err)
+	var fresh []log.Op
+	full := p.o.Store.Room()
+	for a.end = 0; a.end < len(o.Ops); a.end++ {
+		op := &o.Ops[a.end]
+		if had.Has(op.Dot.Seq) {
+			continue
 		}
+		if full != nil && (!log.Deletes(op.Body) || Admit(op) != "") { // a refused deletion frees nothing
+			a.full = fmt.Errorf("accept: %w", full)
+			break
+		}
+		fresh, a.fresh = append(fresh, *op), append(a.fresh, a.end)
 	}
 	if len(fresh) == 0 { // other calls may still wait for these entries to be synced
 		a.last, a.wait = p.log.LastSeq(), p.log.Settle
 		return a, nil
 	}
-	vetted, err := p.vet(fresh, had, sent != nil)
+	vetted, err := p.vet(fresh, had.at)
 	if err != nil {
 		return a, err
 	}
-	var batch *kv.Batch
-	if also != nil || len(born) > 0 {
-		batch = &kv.Batch{}
+	batch := &kv.Batch{}
+	if o.Also != nil {
+		o.Also(batch)
 	}
-	if also != nil {
-		also(batch)
-	}
-	for _, l := range born {
-		if l.First < from+uint64(a.skipped)+uint64(len(vetted)) {
-			putLife(batch, p.o.App, site, l)
-		}
-	}
-	kills, err := p.deletedEarly(vetted, sent[min(a.skipped, len(sent)):], &batch)
-	if err != nil {
-		return a, err
-	}
+	p.noteRefused(batch, vetted)
 	if err := p.reserve(vetted, batch); err != nil {
 		return a, err
 	}
 	a.first = p.log.LastSeq() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	a.ticket = p.expect(a.first, len(vetted))
-	if _, a.wait, err = p.log.Append(append(vetted[:len(vetted):len(vetted)], kills...), batch); err != nil {
+	if _, a.wait, err = p.log.Append(vetted, batch); err != nil {
 		p.unreserve(vetted)
-		p.drop(a.first, a.ticket)
+		p.drop(a.first)
 		return a, err
 	}
-	p.hear(vetted[len(vetted)-1:])
-	p.hear(kills)
-	return a, nil
+	return a, p.hear(vetted)
 }
 
-// follow checks that the same lives made the operations up to had, which the log has, and their predecessor. It returns the lives to record
-// with the operations after had.
-func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life, err error) {
-	if len(lives) == 0 {
-		return nil, nil
+// follows checks that the operations continue those that the log has of their writer, or fill a gap between them.
+func (o *Offer) follows(had *writerNames) error {
+	first, newest := o.Ops[0].Dot, had.Last()
+	if first.Seq > newest+1 && !o.Gap {
+		return fmt.Errorf("writer %v, operation %d after %d: %w", first.Writer, first.Seq, newest, ErrSequence)
 	}
-	site, last := ops[0].Dot.Writer, ops[len(ops)-1].Dot.Seq
-	known := Life{}
-	if had > 0 {
-		if known, err = p.lifeAt(site, min(had, last)); err != nil {
-			return nil, err
-		}
-		if theirs := lifeOf(lives, min(had, last)); theirs != 0 && known.ID != 0 && theirs != known.ID {
-			return nil, fmt.Errorf("writer %v, operation %d: %w", site, min(had, last), ErrLife)
-		}
+	joins := func(r catalog.NameRange) bool {
+		return r.First <= first.Seq+uint64(len(o.Ops)) && first.Seq <= r.Last+1
 	}
-	for seq, at := had+1, known.ID; seq <= last; seq++ {
-		if id := lifeOf(lives, seq); id != at && id != 0 {
-			born, at = append(born, Life{First: seq, ID: id}), id
-		}
+	if len(had.Ranges) >= maxRanges && !slices.ContainsFunc(had.Ranges, joins) {
+		return fmt.Errorf("writer %v: %w", first.Writer, ErrGaps)
 	}
-	return born, nil
+	made := o.Before
+	if first.Seq <= newest && newest-first.Seq < uint64(len(o.Ops)) {
+		made = o.Ops[newest-first.Seq].MadeAt()
+	} else if first.Seq != newest+1 {
+		return nil
+	}
+	if made != 0 && had.Newest != 0 && made != had.Newest {
+		return fmt.Errorf("writer %v, operation %d: %w", first.Writer, newest, ErrName)
+	}
+	return nil
 }
 
-// roomy returns the operations before the first one that does not free space. A refused deletion frees none.
-func roomy(ops []log.Op) []log.Op {
-	for i := range ops {
-		if !log.Deletes(ops[i].Body) || Admit(&ops[i]) != "" {
-			return ops[:i]
-		}
-	}
-	return ops
-}
-
-// vet returns the operations as the log appends them. Their clocks rise and are not far ahead, and operations that the site may not write
-// are replaced by a log.Refused. again: the log had them before it was restored.
-func (p *Partition) vet(ops []log.Op, had siteProgress, again bool) ([]log.Op, error) {
-	rule := Admit
-	if again {
-		rule = AdmitAgain
-	}
+// vet returns the operations as the log appends them. Their clocks rise and are not far ahead, and operations that the writer may not make
+// are replaced by a log.Refused. at is the clock of the writer's operation before them; 0: not known.
+func (p *Partition) vet(ops []log.Op, at log.HLC) ([]log.Op, error) {
 	vetted := make([]log.Op, len(ops))
-	at := had.at
 	for i := range ops {
 		op := ops[i]
 		if op.SetAt(p.clock.Accept(op.At)); op.At <= at {
-			op.SetAt(p.clock.Next()) // the site's clock went back, or was set to ours a moment ago
+			op.SetAt(p.clock.Next()) // the writer's clock went back, or was set to ours a moment ago
 		}
 		at = op.At
-		why := rule(&op)
+		why := Admit(&op)
 		if why == "" {
 			var err error
 			if why, err = p.checkHostedName(op.Body); err != nil {
@@ -298,26 +317,16 @@ func Refuse(op *log.Op, why string) {
 	}
 }
 
-// Admit returns the reason why another site may not write an operation; "": it may. The operation must have a kind that [AdmitAgain] allows,
-// and the form that a call of /v2 gives it: see [form.Check].
-func Admit(op *log.Op) (why string) { return admit(op, 0) }
-
-// AdmitAgain is [Admit] for an operation that the log had before it was restored from a backup.
-func AdmitAgain(op *log.Op) (why string) { return admit(op, maxFormless) }
-
-// admit checks the form of an operation only if its encoding is longer than formless bytes.
-func admit(op *log.Op, formless int) (why string) {
+// Admit returns the reason why another writer may not make an operation; "": it may. The operation must have a kind that replicas make, and
+// the form that a call of /v2 gives it: see [form.Check].
+func Admit(op *log.Op) (why string) {
 	switch {
 	case !form.IsReplicas(op.Body):
 		return "schema: unsupported kind of operation"
 	case !form.IsText(op.By, maxBy):
 		return "schema: invalid author"
-	}
-	switch size := len(log.Encode(nil, op)); {
-	case size > MaxOperation:
+	case len(log.Encode(nil, op)) > MaxOperation:
 		return "schema: operation too large"
-	case size > formless:
-		return form.Check(op.Body)
 	}
-	return ""
+	return form.Check(op.Body)
 }

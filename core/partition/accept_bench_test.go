@@ -28,7 +28,7 @@ func onDisk(b *testing.B) *partition.Partition {
 	return p
 }
 
-// BenchmarkAccept accepts blocks of another site's operations: creates of inputs, and labels.
+// BenchmarkAccept accepts blocks of another writer's operations: creates of inputs, and labels.
 func BenchmarkAccept(b *testing.B) {
 	for _, n := range []int{1, 64, 512} {
 		b.Run(fmt.Sprintf("ops=%d", n), func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkAccept(b *testing.B) {
 						bodies[i] = &log.InputLabels{Input: log.Dot{Writer: edge, Seq: seq + uint64(i) - 1}, Labels: []log.Label{{Concept: "cat", Value: log.True}}}
 					}
 				}
-				accept(b, p, siteOps(edge, seq, bodies...))
+				accept(b, p, writerOps(edge, seq, bodies...))
 				seq += uint64(n)
 			}
 			b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "ops/s")

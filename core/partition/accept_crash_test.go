@@ -20,7 +20,7 @@ import (
 )
 
 // TestConvergeAccept cuts the power of an origin while edges push to it, each with several senders, and callers write to it. After a
-// restart the log has every accepted operation. Each site's operations are in order, once and without a gap. Pushing all again adds the
+// restart the log has every accepted operation. Each writer's operations are in order, once and without a gap. Pushing all again adds the
 // missing ones.
 func TestConvergeAccept(t *testing.T) {
 	for seed := range testkit.Seeds(t, 160/clonesPerRun, 50_000/clonesPerRun) {
@@ -28,7 +28,7 @@ func TestConvergeAccept(t *testing.T) {
 	}
 }
 
-// outboxes has the operations that the edges of a run send, by site, and the number of accepted ones.
+// outboxes has the operations that the edges of a run send, by writer, and the number of accepted ones.
 type outboxes struct {
 	ops map[log.Writer][]log.Op
 
@@ -40,21 +40,21 @@ type outboxes struct {
 
 func newOutboxes(seed uint64) *outboxes {
 	o := &outboxes{ops: map[log.Writer][]log.Op{}, accepted: map[log.Writer]uint64{}}
-	for s := range log.Writer(2) {
-		rng := rand.New(rand.NewPCG(seed, uint64(100+s)))
-		site := edge + s
+	for i := range log.Writer(2) {
+		rng := rand.New(rand.NewPCG(seed, uint64(100+i)))
+		by := edge + i
 		var bodies []log.Body
 		for len(bodies) < 400 {
-			inputs := []log.Dot{{Writer: site, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
-			more, _ := draw(rng, fmt.Sprint(site, "-", len(bodies)), inputs)
+			inputs := []log.Dot{{Writer: by, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
+			more, _ := draw(rng, fmt.Sprint(by, "-", len(bodies)), inputs)
 			bodies = append(bodies, more...)
 		}
-		o.ops[site] = siteOps(site, 1, bodies...)
+		o.ops[by] = writerOps(by, 1, bodies...)
 	}
 	return o
 }
 
-// now returns the sequence of the last accepted operation of each site.
+// now returns the sequence of the last accepted operation of each writer.
 func (o *outboxes) now() map[log.Writer]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,32 +72,36 @@ func records(ops []log.Op) func(*kv.Batch) {
 	}
 }
 
-// send sends one site's operations in parts, some of them repeatedly, until stop is closed.
-func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Writer, rng *rand.Rand, stop chan struct{}) {
+// send sends one writer's operations in parts, some of them repeatedly, until stop is closed.
+func (o *outboxes) send(t *testing.T, p *partition.Partition, by log.Writer, rng *rand.Rand, stop chan struct{}) {
 	defer o.calls.add(0)
-	ops := o.ops[site]
+	ops := o.ops[by]
 	for {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		done, err := p.SiteSeq(site)
+		done, err := p.Names(by)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		from := int(max(int64(done)-int64(rng.IntN(6)), 0))
+		from := int(max(int64(done.Last())-int64(rng.IntN(6)), 0))
 		part := ops[from:min(from+1+rng.IntN(8), len(ops))]
 		if len(part) == 0 {
 			part = ops[len(ops)-1:]
 		}
-		if _, _, err := p.Accept(t.Context(), part, records(part)); err != nil {
+		x := partition.Offer{Ops: part, Also: records(part)}
+		if from > 0 {
+			x.Before = ops[part[0].Dot.Seq-2].At
+		}
+		if _, _, err := p.AcceptOffer(t.Context(), &x); err != nil {
 			t.Error(err)
 			return
 		}
 		o.mu.Lock()
-		o.accepted[site] = max(o.accepted[site], part[len(part)-1].Dot.Seq)
+		o.accepted[by] = max(o.accepted[by], part[len(part)-1].Dot.Seq)
 		o.mu.Unlock()
 		o.calls.add(1)
 	}
@@ -112,9 +116,9 @@ func acceptRun(t *testing.T, seed uint64) {
 		group sync.WaitGroup
 		stop  = make(chan struct{})
 	)
-	for site := range out.ops {
+	for by := range out.ops {
 		for w := range 2 {
-			group.Go(func() { out.send(t, p, site, rand.New(rand.NewPCG(seed, uint64(10*int(site)+w))), stop) })
+			group.Go(func() { out.send(t, p, by, rand.New(rand.NewPCG(seed, 10*uint64(by)+uint64(w))), stop) })
 		}
 	}
 	group.Go(func() { writeUntil(t, p, rand.New(rand.NewPCG(seed, 1)), 0, &done, stop) })
@@ -162,18 +166,18 @@ func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.
 	for _, e := range entries(t, p) {
 		dot := e.Op.Dot
 		if next[dot.Writer]++; dot.Seq != next[dot.Writer] {
-			t.Fatalf("entry %d is %v, want operation %d of the site", e.Seq, dot, next[dot.Writer])
+			t.Fatalf("entry %d is %v, want operation %d of the writer", e.Seq, dot, next[dot.Writer])
 		}
 		if ops, ok := o.ops[dot.Writer]; ok && fmt.Sprintf("%T", e.Op.Body) != fmt.Sprintf("%T", ops[dot.Seq-1].Body) {
 			t.Fatalf("entry %d is a %T, and a %T was sent", e.Seq, e.Op.Body, ops[dot.Seq-1].Body)
 		}
 	}
-	for site := range o.ops {
-		if next[site] < accepted[site] {
-			t.Errorf("site %d has %d operations in the log, %d were accepted", site, next[site], accepted[site])
+	for w := range o.ops {
+		if next[w] < accepted[w] {
+			t.Errorf("writer %v has %d operations in the log, %d were accepted", w, next[w], accepted[w])
 		}
-		if got := siteSeq(t, p, site); got != next[site] {
-			t.Errorf("site %d is said to have %d operations, and has %d", site, got, next[site])
+		if got := lastOf(t, p, w); got != next[w] {
+			t.Errorf("writer %v is said to have %d operations, and has %d", w, got, next[w])
 		}
 	}
 }
@@ -181,19 +185,19 @@ func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.
 // complete sends all operations again.
 func (o *outboxes) complete(t *testing.T, p *partition.Partition) {
 	t.Helper()
-	for site, ops := range o.ops {
-		had := siteSeq(t, p, site)
+	for w, ops := range o.ops {
+		had := lastOf(t, p, w)
 		v, _, err := p.Accept(t.Context(), ops, records(ops))
 		if err != nil || len(v) != len(ops) {
 			t.Fatalf("%d verdicts, %v", len(v), err)
 		}
 		for i := range v {
 			if (v[i].Code == 0) != (uint64(i) < had) {
-				t.Errorf("verdict %d of site %d is %v, the log had %d", i, site, v[i].Code, had)
+				t.Errorf("verdict %d of writer %v is %v, the log had %d", i, w, v[i].Code, had)
 			}
 		}
-		if got := siteSeq(t, p, site); got != uint64(len(ops)) {
-			t.Errorf("site %d has %d operations in the end, want %d", site, got, len(ops))
+		if got := lastOf(t, p, w); got != uint64(len(ops)) {
+			t.Errorf("writer %v has %d operations in the end, want %d", w, got, len(ops))
 		}
 	}
 	again, _ := refold(t, p)

@@ -21,27 +21,32 @@ import (
 	"github.com/sightline-dev/sightline/core/testkit"
 )
 
-// edge is the site that sends operations in these tests.
-const edge log.Writer = 7
+// edge is a writer that sends operations in these tests.
+const edge log.Writer = 1<<62 + 7
 
 // now returns the time of the origin's clock in these tests.
 func now() log.HLC { return log.HLC(clock().UnixMilli()) << 16 }
 
-// siteOps returns operations of a site with consecutive sequence numbers and clocks, starting at from.
-func siteOps(site log.Writer, from uint64, bodies ...log.Body) []log.Op {
+// writerOps returns operations of a writer with consecutive sequence numbers and clocks, starting at from.
+func writerOps(w log.Writer, from uint64, bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
 		seq := from + uint64(i)
-		ops[i] = log.Op{Dot: log.Dot{Writer: site, Seq: seq}, At: now() - 1<<24 + log.HLC(seq), By: "key", Body: body}
+		ops[i] = log.Op{Dot: log.Dot{Writer: w, Seq: seq}, At: now() - 1<<24 + log.HLC(seq), By: "key", Body: body}
 	}
 	return ops
 }
 
 func accept(t testing.TB, p *partition.Partition, ops []log.Op) []fold.Verdict {
 	t.Helper()
-	v, last, err := p.Accept(t.Context(), ops, nil)
-	if err != nil || len(v) != len(ops) {
-		t.Fatalf("%d verdicts on %d operations, %v", len(v), len(ops), err)
+	return offer(t, p, partition.Offer{Ops: ops})
+}
+
+func offer(t testing.TB, p *partition.Partition, o partition.Offer) []fold.Verdict {
+	t.Helper()
+	v, last, err := p.AcceptOffer(t.Context(), &o)
+	if err != nil || len(v) != len(o.Ops) {
+		t.Fatalf("%d verdicts on %d operations, %v", len(v), len(o.Ops), err)
 	}
 	if head := p.Log().Head(); last > head {
 		t.Fatalf("entry %d is told and %d outlives a crash", last, head)
@@ -49,13 +54,14 @@ func accept(t testing.TB, p *partition.Partition, ops []log.Op) []fold.Verdict {
 	return v
 }
 
-func siteSeq(t testing.TB, p *partition.Partition, site log.Writer) uint64 {
+// lastOf returns the last operation of a writer in the log.
+func lastOf(t testing.TB, p *partition.Partition, w log.Writer) uint64 {
 	t.Helper()
-	seq, err := p.SiteSeq(site)
+	names, err := p.Names(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seq
+	return names.Last()
 }
 
 // entries returns all entries of a partition's log.
@@ -75,9 +81,9 @@ func entries(t testing.TB, p *partition.Partition) (all []log.Entry) {
 func TestAccept(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
-	submit(t, p, create("ours"))
+	ours := submit(t, p, create("ours"))[0].Dot
 	a := log.Dot{Writer: edge, Seq: 1}
-	ops := siteOps(edge, 1,
+	ops := writerOps(edge, 1,
 		create("a"), create("ours"), &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "cat", Value: log.True}}},
 		&log.InputDelete{Input: log.Dot{Writer: edge, Seq: 99}}, create("b"))
 	v := accept(t, p, ops[:3])
@@ -94,18 +100,18 @@ func TestAccept(t *testing.T) {
 	for _, part := range [][]log.Op{ops, ops[:1], ops[4:], nil} {
 		accept(t, p, part)
 	}
-	if p.Log().Head() != head || head != 6 || siteSeq(t, p, edge) != 5 || siteSeq(t, p, log.Origin) != 1 || siteSeq(t, p, 8) != 0 {
-		t.Errorf("head %d, was %d; of the site %d", p.Log().Head(), head, siteSeq(t, p, edge))
+	if p.Log().Head() != head || head != 6 || lastOf(t, p, edge) != 5 || lastOf(t, p, ours.Writer) != 1 || lastOf(t, p, 8) != 0 {
+		t.Errorf("head %d, was %d; of the writer %d", p.Log().Head(), head, lastOf(t, p, edge))
 	}
 	want := digest(t, store)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
 	p = open(t, store)
-	if siteSeq(t, p, edge) != 5 || digest(t, store) != want {
+	if lastOf(t, p, edge) != 5 || digest(t, store) != want {
 		t.Error("another state after opening it again")
 	}
-	accept(t, p, siteOps(edge, 6, &log.InputDelete{Input: a}))
+	accept(t, p, writerOps(edge, 6, &log.InputDelete{Input: a}))
 	view := p.View()
 	if got := ids(t, view.Reader); !equal(got, "ours", "b") {
 		t.Errorf("inputs %v", got)
@@ -117,30 +123,31 @@ func TestAccept(t *testing.T) {
 
 func equal(got []string, want ...string) bool { return fmt.Sprint(got) == fmt.Sprint(want) }
 
-// TestAcceptRefusesForged: operations that are not the next ones of a single edge are rejected and change nothing.
+// TestAcceptRefusesForged: operations that are not the next ones of a single other writer are rejected and change nothing.
 func TestAcceptRefusesForged(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
-	submit(t, p, create("ours"))
-	accept(t, p, siteOps(edge, 1, create("a"), create("b")))
+	ours := submit(t, p, create("ours"))[0].Dot
+	accept(t, p, writerOps(edge, 1, create("a"), create("b")))
 	before := digest(t, store)
-	mixed := append(siteOps(edge, 3, create("c")), siteOps(8, 4, create("d"))...)
-	torn := append(siteOps(edge, 3, create("c")), siteOps(edge, 5, create("d"))...)
-	back := append(siteOps(edge, 3, create("c")), siteOps(edge, 3, create("d"))...)
+	mixed := append(writerOps(edge, 3, create("c")), writerOps(8, 4, create("d"))...)
+	torn := append(writerOps(edge, 3, create("c")), writerOps(edge, 5, create("d"))...)
+	back := append(writerOps(edge, 3, create("c")), writerOps(edge, 3, create("d"))...)
 	tests := []struct {
 		name string
 		ops  []log.Op
 		want error
 	}{
-		{"the origin's site", siteOps(log.Origin, 2, create("x")), partition.ErrForged},
-		{"no site", siteOps(0, 1, create("x")), partition.ErrForged},
-		{"no sequence", siteOps(edge, 0, create("x")), partition.ErrForged},
-		{"two sites", mixed, partition.ErrForged},
-		{"a gap before", siteOps(edge, 4, create("x")), partition.ErrSequence},
+		{"the origin's writer", writerOps(ours.Writer, 2, create("x")), partition.ErrForged},
+		{"the origin's site", writerOps(log.Origin, 2, create("x")), partition.ErrForged},
+		{"no writer", writerOps(0, 1, create("x")), partition.ErrForged},
+		{"no sequence", writerOps(edge, 0, create("x")), partition.ErrForged},
+		{"two writers", mixed, partition.ErrForged},
+		{"a gap before", writerOps(edge, 4, create("x")), partition.ErrSequence},
 		{"a gap between", torn, partition.ErrSequence},
 		{"one twice", back, partition.ErrSequence},
-		{"a gap before the first", siteOps(9, 2, create("x")), partition.ErrSequence},
-		{"the last number there is", siteOps(edge, 1<<64-1, create("x")), partition.ErrSequence},
+		{"a gap before the first", writerOps(9, 2, create("x")), partition.ErrSequence},
+		{"the last number there is", writerOps(edge, 1<<64-1, create("x")), partition.ErrSequence},
 	}
 	for _, tt := range tests {
 		if v, _, err := p.Accept(t.Context(), tt.ops, nil); !errors.Is(err, tt.want) || v != nil {
@@ -152,14 +159,14 @@ func TestAcceptRefusesForged(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := p.Accept(ended, siteOps(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
+	if _, _, err := p.Accept(ended, writerOps(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
 	control, err := partition.Open(partition.Options{Store: memkv.New(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := control.Accept(t.Context(), siteOps(edge, 1, &log.KeyDelete{}), nil); !errors.Is(err, partition.ErrForged) {
+	if _, _, err := control.Accept(t.Context(), writerOps(edge, 1, &log.KeyDelete{}), nil); !errors.Is(err, partition.ErrForged) {
 		t.Errorf("the control partition: %v, want ErrForged", err)
 	}
 }
@@ -172,41 +179,15 @@ func publicName(text string) (name [16]byte) {
 
 // TestReplicasTakeNothing checks that a replica rejects calls that only an origin can answer.
 func TestReplicasTakeNothing(t *testing.T) {
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Replica: &partition.Replica{Site: edge}})
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Replica: &partition.Replica{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := p.Accept(t.Context(), siteOps(8, 1, create("a")), nil); !errors.Is(err, partition.ErrReplica) {
+	if _, _, err := p.Accept(t.Context(), writerOps(8, 1, create("a")), nil); !errors.Is(err, partition.ErrReplica) {
 		t.Errorf("Accept: %v, want ErrReplica", err)
 	}
 	if _, err := p.Export([32]byte{}); !errors.Is(err, partition.ErrReplica) {
 		t.Errorf("Export: %v, want ErrReplica", err)
-	}
-}
-
-// TestAdmitLargeAgain: an operation that a log had before the rules for its form has at most 128 KiB. A larger one must have the form, since
-// folding one with 40,000 metadata writes takes 30 seconds.
-func TestAdmitLargeAgain(t *testing.T) {
-	writes := func(n int) *log.InputMeta {
-		b := &log.InputMeta{Input: log.Dot{Writer: edge, Seq: 1}}
-		for i := range n {
-			b.Writes = append(b.Writes, log.MetaWrite{Path: []string{strings.Repeat("x", 60), fmt.Sprint(i)}, JSON: []byte("1")})
-		}
-		return b
-	}
-	for _, tt := range []struct {
-		name string
-		body log.Body
-		ok   bool
-	}{
-		{"a small one without the form", &log.ConceptName{ID: "a\x1b", Name: "\x00"}, true},
-		{"a large one", writes(2000), true},
-		{"a large one without the form", writes(2001), false},
-	} {
-		op := siteOps(edge, 2, tt.body)[0]
-		if why := partition.AdmitAgain(&op); (why == "") != tt.ok || why != "" && !strings.HasPrefix(why, "schema: ") {
-			t.Errorf("%s: %q", tt.name, why)
-		}
 	}
 }
 
@@ -246,8 +227,7 @@ func wellFormed() []log.Body {
 	return bodies
 }
 
-// TestAcceptForm: Accept refuses an operation that /v2 would refuse for its form. The log had operations that come back after a restore, so
-// AcceptAgain keeps them.
+// TestAcceptForm: Accept refuses an operation that /v2 would refuse for its form. An origin takes it back after a restore if its log had it.
 func TestAcceptForm(t *testing.T) {
 	for want, body := range map[string]log.Body{
 		"schema: invalid id":       &log.InputCreate{ID: "\x1b[2J", URL: "https://example.com/a.png"},
@@ -255,16 +235,24 @@ func TestAcceptForm(t *testing.T) {
 		"schema: invalid name":     &log.ConceptCreate{ID: "a", Name: "\x00"},
 		"schema: unknown language": &log.ConceptCreate{ID: "a", Language: "tlh"},
 	} {
-		ops := siteOps(edge, 1, body, create("next"))
 		p := open(t, memkv.New())
-		v := accept(t, p, ops)
+		v := accept(t, p, writerOps(edge, 1, body, create("next")))
 		if v[0].Code != fold.Refused || v[0].Detail != want || v[1].Code != fold.OK {
 			t.Errorf("verdicts %+v, want %s and ok", v, want)
 		}
-		p = open(t, memkv.New())
-		v, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil)
-		if err != nil || v[0].Code != fold.OK || v[1].Code != fold.OK {
-			t.Errorf("again: verdicts %+v, %v, want ok", v, err)
+
+		store := memkv.New()
+		origin := sealing(t, store)
+		image := imageOf(t, store)
+		had := submit(t, origin, body)[0].Dot
+		r := openNamed(t, memkv.New(), 1)
+		pullSealed(t, r, origin)
+		p, b := openRestored(t, image, 2), storedRun(t, r)
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		if e := entries(t, p); fmt.Sprintf("%T", e[len(e)-1].Op.Body) != fmt.Sprintf("%T", body) || e[len(e)-1].Op.Dot != had || len(conflictsOf(t, p)) > 0 {
+			t.Errorf("the log took back %+v, conflicts %+v", e[len(e)-1], conflictsOf(t, p))
 		}
 	}
 }
@@ -278,7 +266,7 @@ func TestAcceptKinds(t *testing.T) {
 		&log.InputCreate{ID: "big", Blob: create("big").Blob, ContentType: "image/png", Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
 		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, ContentType: "image/png", Hosted: publicName(takenName)},
 		&log.InputCreate{ID: "own", Blob: create("own").Blob, ContentType: "image/png", Hosted: publicName("own")})
-	ops := siteOps(edge, 1, bodies...)
+	ops := writerOps(edge, 1, bodies...)
 	ops[0].By = strings.Repeat("k", 300)
 	ops[1].By = "\xff"
 	ops[2].Extra.Body = []byte{0x78, 1} // a field of a later version
@@ -311,7 +299,7 @@ func TestAcceptKinds(t *testing.T) {
 	}
 }
 
-// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one site still rise. A
+// TestAcceptClamps: Accept sets clocks that are far ahead to the origin's time and keeps all others. The clocks of one writer still rise. A
 // changed operation keeps the clock of its maker, also if it is refused.
 func TestAcceptClamps(t *testing.T) {
 	wall := clock()
@@ -321,7 +309,7 @@ func TestAcceptClamps(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(ms int64, tick log.HLC) log.HLC { return log.HLC(wall.UnixMilli()+ms)<<16 + tick }
-	ops := siteOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), &log.Horizon{At: 1})
+	ops := writerOps(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), &log.Horizon{At: 1})
 	clocks := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
 	for i := range ops {
 		ops[i].At = clocks[i]
@@ -346,11 +334,11 @@ func TestAcceptClamps(t *testing.T) {
 		t.Errorf("our own next operation is at %v, not after %v", at, before)
 	}
 	wall = wall.Add(-time.Hour) // the machine's clock was wrong
-	ops = siteOps(edge, 7, create("g"))
+	ops = writerOps(edge, 7, create("g"))
 	ops[0].At = at(0, 0)
 	accept(t, p, ops)
 	if e := entries(t, p)[7]; e.Op.At <= before {
-		t.Errorf("the site's next operation is at %v, not after %v", e.Op.At, before)
+		t.Errorf("the writer's next operation is at %v, not after %v", e.Op.At, before)
 	}
 }
 
@@ -358,13 +346,13 @@ func TestAcceptClamps(t *testing.T) {
 func TestAcceptWhileFull(t *testing.T) {
 	store := &filling{Store: memkv.New()}
 	p := open(t, store)
-	accept(t, p, siteOps(edge, 1, create("a"), create("b")))
+	accept(t, p, writerOps(edge, 1, create("a"), create("b")))
 	store.full = true
 	deletion := func(seq uint64) log.Body { return &log.InputDelete{Input: log.Dot{Writer: edge, Seq: seq}} }
-	ops := siteOps(edge, 1, create("a"), create("b"), deletion(1), create("c"), deletion(2))
+	ops := writerOps(edge, 1, create("a"), create("b"), deletion(1), create("c"), deletion(2))
 	v, last, err := p.Accept(t.Context(), ops, nil)
-	if !errors.Is(err, kv.ErrFull) || len(v) != 3 || v[2].Code != fold.OK || last != 3 || siteSeq(t, p, edge) != 3 {
-		t.Fatalf("%d verdicts, entry %d, site's %d, %v", len(v), last, siteSeq(t, p, edge), err)
+	if !errors.Is(err, kv.ErrFull) || len(v) != 3 || v[2].Code != fold.OK || last != 3 || lastOf(t, p, edge) != 3 {
+		t.Fatalf("%d verdicts, entry %d, writer's %d, %v", len(v), last, lastOf(t, p, edge), err)
 	}
 	v, last, err = p.Accept(t.Context(), ops[3:], nil)
 	if !errors.Is(err, kv.ErrFull) || len(v) != 0 || last != 3 {
@@ -372,8 +360,8 @@ func TestAcceptWhileFull(t *testing.T) {
 	}
 	store.full = false
 	accept(t, p, ops)
-	if siteSeq(t, p, edge) != 5 {
-		t.Errorf("of the site %d, want 5", siteSeq(t, p, edge))
+	if lastOf(t, p, edge) != 5 {
+		t.Errorf("of the writer %d, want 5", lastOf(t, p, edge))
 	}
 }
 
@@ -403,15 +391,15 @@ func (s *failing) Commit(b *kv.Batch) (func() error, error) {
 	return func() error { return errors.Join(wait(), s.wait) }, err
 }
 
-// TestAcceptFails: after a failed write the site's sequence does not advance. Operations that may be lost are not acknowledged, even when
+// TestAcceptFails: after a failed write the writer's sequence does not advance. Operations that may be lost are not acknowledged, even when
 // they are sent again.
 func TestAcceptFails(t *testing.T) {
 	store := &failing{Store: memkv.New()}
 	p := open(t, store)
-	ops := siteOps(edge, 1, create("a"), create("b"))
+	ops := writerOps(edge, 1, create("a"), create("b"))
 	store.commit = kv.ErrFull
-	if _, _, err := p.Accept(t.Context(), ops, nil); !errors.Is(err, kv.ErrFull) || siteSeq(t, p, edge) != 0 {
-		t.Fatalf("%v; of the site %d", err, siteSeq(t, p, edge))
+	if _, _, err := p.Accept(t.Context(), ops, nil); !errors.Is(err, kv.ErrFull) || lastOf(t, p, edge) != 0 {
+		t.Fatalf("%v; of the writer %d", err, lastOf(t, p, edge))
 	}
 	store.commit = nil
 	accept(t, p, ops[:1])
@@ -427,30 +415,30 @@ func TestAcceptFails(t *testing.T) {
 	store.wait = nil
 	p = open(t, store)
 	accept(t, p, ops)
-	if siteSeq(t, p, edge) != 2 || p.Log().Head() != 2 {
-		t.Errorf("of the site %d, entries %d", siteSeq(t, p, edge), p.Log().Head())
+	if lastOf(t, p, edge) != 2 || p.Log().Head() != 2 {
+		t.Errorf("of the writer %d, entries %d", lastOf(t, p, edge), p.Log().Head())
 	}
 	p.Shut(kv.ErrClosed)
-	if _, _, err := p.Accept(t.Context(), siteOps(edge, 3, create("c")), nil); !errors.Is(err, kv.ErrClosed) {
+	if _, _, err := p.Accept(t.Context(), writerOps(edge, 3, create("c")), nil); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("after it was shut: %v", err)
 	}
 }
 
-// TestAcceptConcurrently: several senders per site send overlapping operations, while callers write at the origin. The log has each
-// operation once, in its site's order. A caller that got an answer can read its effect.
+// TestAcceptConcurrently: several senders per writer send overlapping operations, while callers write at the origin. The log has each
+// operation once, in its writer's order. A caller that got an answer can read its effect.
 func TestAcceptConcurrently(t *testing.T) {
 	for seed := range testkit.Seeds(t, 20, 2000) {
 		store := memkv.New()
 		p := open(t, store)
-		const sites, each = 3, 40
+		const writers, each = 3, 40
 		var group sync.WaitGroup
-		for s := range sites {
-			site := edge + log.Writer(s)
+		for s := range writers {
+			w := edge + log.Writer(s)
 			var bodies []log.Body
 			for i := range each {
-				bodies = append(bodies, create(fmt.Sprint(site, "-", i)))
+				bodies = append(bodies, create(fmt.Sprint(w, "-", i)))
 			}
-			ops := siteOps(site, 1, bodies...)
+			ops := writerOps(w, 1, bodies...)
 			for w := range 2 {
 				rng := rand.New(rand.NewPCG(seed, uint64(10*s+w)))
 				group.Go(func() { sendAll(t, p, ops, rng) })
@@ -464,8 +452,8 @@ func TestAcceptConcurrently(t *testing.T) {
 			}
 		})
 		group.Wait()
-		if head := p.Log().Head(); head != (sites+1)*each {
-			t.Errorf("seed %d: %d entries, want %d", seed, head, (sites+1)*each)
+		if head := p.Log().Head(); head != (writers+1)*each {
+			t.Errorf("seed %d: %d entries, want %d", seed, head, (writers+1)*each)
 		}
 		next := map[log.Writer]uint64{}
 		for _, e := range entries(t, p) {
@@ -505,7 +493,7 @@ func sendAll(t *testing.T, p *partition.Partition, ops []log.Op, rng *rand.Rand)
 // TestHeaderOfRefused: refused operations change nothing in the header except the sequences.
 func TestHeaderOfRefused(t *testing.T) {
 	p := open(t, memkv.New())
-	accept(t, p, siteOps(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
+	accept(t, p, writerOps(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
 	view := p.View()
 	defer view.Close()
 	h, err := view.Header()

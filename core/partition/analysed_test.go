@@ -105,7 +105,7 @@ func TestAnalysedWithAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"), create("b"), create("c"))
-	o.Store, o.Epoch, o.Replica = memkv.New(), log.Epoch{9}, &partition.Replica{Site: 2}
+	o.Store, o.Epoch, o.Replica = memkv.New(), opening(), &partition.Replica{}
 	replica, err := partition.Open(o)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 		}
 		return true
 	}
-	err := log.Peek(r, app.LogPrefix(), 1, func(op log.Op) bool { return note(&op) })
+	err := log.Peek(r, app.LogPrefix(), 1, func(e log.Entry) bool { return note(&e.Op) })
 	if err == nil {
 		err = scanStored(r, app, StoredPlace{}, func(k StoredEntry) bool { return note(&k.Op) })
 	}
@@ -62,9 +62,10 @@ func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield fun
 	if err == nil {
 		n, err = decodeReplicaState(data)
 	}
-	var confirmed uint64
-	if err == nil {
+	if err == nil && !n.converted {
+		var confirmed uint64
 		confirmed, err = catalog.Read(catalog.Before(r, app), app).SiteSeq(n.site)
+		n.convert(confirmed)
 	}
 	more := true
 	claim := func(op *log.Op) bool {
@@ -74,7 +75,7 @@ func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield fun
 		return more
 	}
 	if err == nil {
-		err = log.Peek(r, app.LogPrefix(), confirmed+1, func(op log.Op) bool { return passes(&op) || claim(&op) })
+		err = log.Peek(r, app.LogPrefix(), n.confirmed.after(0), func(e log.Entry) bool { return n.confirmed.has(e.Seq) || passes(&e.Op) || claim(&e.Op) })
 	}
 	if err == nil && more {
 		err = conflictsIn(r, app, func(c Conflict) bool { return c.lacksPicture() || claim(&c.Op) })

@@ -36,7 +36,7 @@ func claims(r kv.Reader) (map[blob.Hash]bool, error) {
 // waits, and while the conflict stands, under its name.
 func TestClaims(t *testing.T) {
 	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	hash, name := blob.Sum([]byte("mine")), [16]byte{7}
 	checkClaims := func(when string, claimed, disputed bool) {
 		t.Helper()
@@ -54,22 +54,25 @@ func TestClaims(t *testing.T) {
 	}
 	checkClaims("at first", false, false)
 	submit(t, origin, &log.InputCreate{ID: "twice", Blob: blob.Sum([]byte("theirs")), ContentType: "image/png"})
-	submit(t, c.Partition, &log.InputCreate{ID: "twice", Blob: hash, ContentType: "image/png", Hosted: name})
+	_, span, err := c.SubmitSpan(t.Context(), partition.Caller{}, []log.Body{&log.InputCreate{ID: "twice", Blob: hash, ContentType: "image/png", Hosted: name}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	checkClaims("alone", true, false)
 	c.pull(t, origin, 99) // the id is another's now
 	checkClaims("not sent", true, false)
 	c.push(t, origin, 99)
 	c.pull(t, origin, 99)
 	checkClaims("in dispute", true, true)
-	c = openReplica(t, c.store, c.site)
+	c = openReplica(t, c.store)
 	checkClaims("after a restart", true, true)
-	if err := c.Dismiss(log.Dot{Writer: 2, Seq: 1}); err != nil {
+	if err := c.Dismiss(log.Dot{Writer: span.Writer, Seq: span.First}); err != nil {
 		t.Fatal(err)
 	}
 	checkClaims("dismissed", false, false)
 
-	submit(t, c.Partition, &log.InputCreate{ID: "url", URL: "https://example.org/1"})
-	submit(t, c.Partition, &log.InputFetched{Input: log.Dot{Writer: 2, Seq: 2}, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
+	url := submit(t, c.Partition, &log.InputCreate{ID: "url", URL: "https://example.org/1"})[0].Dot
+	submit(t, c.Partition, &log.InputFetched{Input: url, Code: catalog.InputReady, Blob: hash, ContentType: "image/png"})
 	checkClaims("fetched alone", true, false)
 	if got, err := claims(memkv.New()); len(got) > 0 || err != nil {
 		t.Errorf("what is no copy claims: %v, %v", got, err)
@@ -80,10 +83,10 @@ func TestClaims(t *testing.T) {
 // the copy send operations again. The copy claims no picture that it cannot have.
 func TestClaimsOfLostPictures(t *testing.T) {
 	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	ops := []log.Op{}
-	if err := c.Pending(0, func(op log.Op) bool {
+	if err := c.Pending(0, func(_ uint64, op log.Op) bool {
 		partition.Refuse(&op, "blob: the origin did not receive the picture")
 		ops = append(ops, op)
 		return true
@@ -110,17 +113,18 @@ func TestClaimsOfLostPictures(t *testing.T) {
 // the picture, so that it can send the picture if it has it.
 func TestUnsent(t *testing.T) {
 	origin := open(t, memkv.New())
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	want := map[blob.Hash]bool{}
+	var dots []log.Dot
 	for _, id := range []string{"deleted here", "deleted elsewhere", "lives"} {
 		picture := blob.Sum([]byte(id))
-		submit(t, c.Partition, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})
+		dots = append(dots, submit(t, c.Partition, &log.InputCreate{ID: id, Blob: picture, ContentType: "image/png"})[0].Dot)
 		if id == "lives" {
 			want[picture] = true
 		}
 	}
-	submit(t, c.Partition, &log.InputDelete{Input: log.Dot{Writer: 2, Seq: 1}})
-	submit(t, origin, &log.InputDelete{Input: log.Dot{Writer: 2, Seq: 2}}) // of the log before a restore
+	submit(t, c.Partition, &log.InputDelete{Input: dots[0]})
+	submit(t, origin, &log.InputDelete{Input: dots[1]}) // of the log before a restore
 	pulled := run(t, origin, c.Cursor(), 99)
 	pulled.Stable = 0
 	if _, err := c.Pull(t.Context(), pulled); err != nil {
@@ -140,7 +144,7 @@ func TestUnsent(t *testing.T) {
 
 // TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
 func TestClaimsOfDamage(t *testing.T) {
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a")), ContentType: "image/png"})
 	prefix := app.LogPrefix()
 	var b kv.Batch

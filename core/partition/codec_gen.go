@@ -60,36 +60,6 @@ func decodeEntryRecord(data []byte) (x entryRecord, err error) {
 	return x, d.Err()
 }
 
-// encodeLifeBytes writes the message into buf's memory.
-func encodeLifeBytes(buf []byte, x *lifeBytes) []byte {
-	var e field.Encoder
-	e.Reset(buf)
-	putLifeBytes(&e, x)
-	return e.Bytes(nil)
-}
-
-// decodeLifeBytes reads the message. Errors: field.ErrFormat.
-func decodeLifeBytes(data []byte) (x lifeBytes, err error) {
-	d := field.Decode(data)
-	getLifeBytes(d, &x)
-	return x, d.Err()
-}
-
-// encodeRenamedTo writes the message into buf's memory.
-func encodeRenamedTo(buf []byte, x *renamedTo) []byte {
-	var e field.Encoder
-	e.Reset(buf)
-	putRenamedTo(&e, x)
-	return e.Bytes(nil)
-}
-
-// decodeRenamedTo reads the message. Errors: field.ErrFormat.
-func decodeRenamedTo(data []byte) (x renamedTo, err error) {
-	d := field.Decode(data)
-	getRenamedTo(d, &x)
-	return x, d.Err()
-}
-
 // encodeReplicaState writes the message into buf's memory.
 func encodeReplicaState(buf []byte, x *replicaState) []byte {
 	var e field.Encoder
@@ -120,9 +90,30 @@ func decodeTrimMarks(data []byte) (x trimMarks, err error) {
 	return x, d.Err()
 }
 
+// encodeWriterRecord writes the message into buf's memory.
+func encodeWriterRecord(buf []byte, x *writerRecord) []byte {
+	var e field.Encoder
+	e.Reset(buf)
+	putWriterRecord(&e, x)
+	return e.Bytes(nil)
+}
+
+// decodeWriterRecord reads the message. Errors: field.ErrFormat.
+func decodeWriterRecord(data []byte) (x writerRecord, err error) {
+	d := field.Decode(data)
+	getWriterRecord(d, &x)
+	return x, d.Err()
+}
+
 func putAcknowledgement(e *field.Encoder, x *acknowledgement) {
 	e.Uint(1, x.seq)
 	e.Uint(2, x.local)
+}
+
+func putConfirmedRun(e *field.Encoder, x *confirmedRun) {
+	e.Uint(1, x.first)
+	e.Uint(2, x.last)
+	e.Uint(3, x.place)
 }
 
 func putConflict(e *field.Encoder, x *Conflict) {
@@ -141,13 +132,8 @@ func putConflict(e *field.Encoder, x *Conflict) {
 
 func putEntryRecord(e *field.Encoder, x *entryRecord) {
 	e.Hash(1, x.before[:])
-	e.Fixed64(2, x.life)
 	e.Raw(3, x.seal)
 	e.Raw(4, x.op)
-}
-
-func putLifeBytes(e *field.Encoder, x *lifeBytes) {
-	e.Fixed64(1, x.id)
 }
 
 func putLogDot(e *field.Encoder, x *log.Dot) {
@@ -160,11 +146,6 @@ func putMark(e *field.Encoder, x *mark) {
 		e.Uint(1, uint64(max(x.at.UnixMilli(), 0)))
 	}
 	e.Uint(2, x.seq)
-}
-
-func putRenamedTo(e *field.Encoder, x *renamedTo) {
-	e.Uint(1, uint64(x.to.Writer))
-	e.Uint(2, x.to.Seq)
 }
 
 func putReplicaState(e *field.Encoder, x *replicaState) {
@@ -183,10 +164,15 @@ func putReplicaState(e *field.Encoder, x *replicaState) {
 	e.Uint(9, x.kept.since)
 	e.Uint(10, x.kept.bytes)
 	e.Hash(11, x.kept.epoch[:])
-	e.Uint(12, x.older)
 	e.Uint(13, x.kept.to)
 	e.Raw(14, x.seal)
 	e.Uint(15, uint64(x.rules))
+	for i := range x.confirmed {
+		at := e.Open(16)
+		putConfirmedRun(e, &x.confirmed[i])
+		e.Close(at)
+	}
+	e.Bool(17, x.converted)
 }
 
 func putToken(e *field.Encoder, x *Token) {
@@ -202,6 +188,11 @@ func putTrimMarks(e *field.Encoder, x *trimMarks) {
 	}
 }
 
+func putWriterRecord(e *field.Encoder, x *writerRecord) {
+	e.Raw(1, x.secret)
+	e.Uint(2, x.first)
+}
+
 func getAcknowledgement(d *field.Decoder, x *acknowledgement) {
 	for d.Next() {
 		switch d.Number {
@@ -209,6 +200,19 @@ func getAcknowledgement(d *field.Decoder, x *acknowledgement) {
 			x.seq = d.Uint()
 		case 2:
 			x.local = d.Uint()
+		}
+	}
+}
+
+func getConfirmedRun(d *field.Decoder, x *confirmedRun) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.first = d.Uint()
+		case 2:
+			x.last = d.Uint()
+		case 3:
+			x.place = d.Uint()
 		}
 	}
 }
@@ -247,21 +251,10 @@ func getEntryRecord(d *field.Decoder, x *entryRecord) {
 		switch d.Number {
 		case 1:
 			d.Hash(x.before[:])
-		case 2:
-			x.life = d.Fixed64()
 		case 3:
 			x.seal = d.Raw()
 		case 4:
 			x.op = d.Raw()
-		}
-	}
-}
-
-func getLifeBytes(d *field.Decoder, x *lifeBytes) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.id = d.Fixed64()
 		}
 	}
 }
@@ -289,22 +282,6 @@ func getMark(d *field.Decoder, x *mark) {
 			x.at = time.UnixMilli(int64(d.Uint())).UTC()
 		case 2:
 			x.seq = d.Uint()
-		}
-	}
-}
-
-func getRenamedTo(d *field.Decoder, x *renamedTo) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.to.Writer = log.Writer(d.Uint())
-		case 2:
-			n := d.Uint()
-			if n > uint64(log.MaxSeq) {
-				d.Malformed("seq")
-				break
-			}
-			x.to.Seq = n
 		}
 	}
 }
@@ -337,14 +314,19 @@ func getReplicaState(d *field.Decoder, x *replicaState) {
 			x.kept.bytes = d.Uint()
 		case 11:
 			d.Hash(x.kept.epoch[:])
-		case 12:
-			x.older = d.Uint()
 		case 13:
 			x.kept.to = d.Uint()
 		case 14:
 			x.seal = d.Raw()
 		case 15:
 			x.rules = d.Uint32()
+		case 16:
+			x.confirmed = append(x.confirmed, confirmedRun{})
+			at := d.Open()
+			getConfirmedRun(d, &x.confirmed[len(x.confirmed)-1])
+			d.Close(at)
+		case 17:
+			x.converted = d.Bool()
 		}
 	}
 }
@@ -368,6 +350,17 @@ func getTrimMarks(d *field.Decoder, x *trimMarks) {
 			at := d.Open()
 			getMark(d, &x.marks[len(x.marks)-1])
 			d.Close(at)
+		}
+	}
+}
+
+func getWriterRecord(d *field.Decoder, x *writerRecord) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.secret = d.Raw()
+		case 2:
+			x.first = d.Uint()
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestConflictNames(t *testing.T) {
 		},
 		"two runs and a restart": func(t *testing.T, c *testReplica, origin *partition.Partition) *testReplica {
 			c.pull(t, origin, 99)
-			c = openReplica(t, c.store, c.site)
+			c = openReplica(t, c.store)
 			c.pull(t, origin, 0)
 			c.push(t, origin, 99)
 			for c.Cursor().Seq < origin.Log().Head() {
@@ -73,18 +73,21 @@ func TestConflictNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			origin := open(t, memkv.New())
 			in, model, workflow := subjects(t, origin)
-			c := openReplica(t, memkv.New(), 2)
+			c := openReplica(t, memkv.New())
 			c.pull(t, origin, 99)
 			point := &log.Point{Longitude: 1, Latitude: 2}
 			newName := "other"
-			submit(t, c.Partition,
+			_, span, err := c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{
 				isTrue(in, "c"),
 				&log.InputMeta{Input: in, Writes: []log.MetaWrite{{Path: []string{"a"}, JSON: []byte("1")}}},
 				&log.InputGeo{Input: in, Geo: point},
 				&log.ModelPatch{Model: model, Name: &newName},
 				&log.VersionTrain{Model: model, Version: "v2"},
 				create("mine"), // seq 6: no conflict
-			)
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			submit(t, c.Partition, &log.WorkflowDelete{Workflow: workflow})
 			submit(t, origin, &log.InputDelete{Input: in}, &log.WorkflowDelete{Workflow: workflow}, &log.ModelDelete{Model: model})
 			c = bring(t, c, origin)
@@ -95,8 +98,8 @@ func TestConflictNames(t *testing.T) {
 			if diff := cmp.Diff(want, conflictIDs(t, c)); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
-			c = openReplica(t, c.store, c.site)
-			x, err := c.Conflict(log.Dot{Writer: 2, Seq: 4})
+			c = openReplica(t, c.store)
+			x, err := c.Conflict(log.Dot{Writer: span.Writer, Seq: 4})
 			if err != nil || x.ID != "way" || *x.Op.Body.(*log.ModelPatch).Name != "other" {
 				t.Errorf("Conflict = %+v, %v", x, err)
 			}
@@ -107,7 +110,7 @@ func TestConflictNames(t *testing.T) {
 				t.Errorf("dismissed: %+v, %v", x, err)
 			}
 			delete(want, 4)
-			if diff := cmp.Diff(want, conflictIDs(t, openReplica(t, c.store, c.site))); diff != "" {
+			if diff := cmp.Diff(want, conflictIDs(t, openReplica(t, c.store))); diff != "" {
 				t.Errorf("after one was dismissed (-want +got):\n%s", diff)
 			}
 			rest := 0
@@ -119,34 +122,36 @@ func TestConflictNames(t *testing.T) {
 	}
 }
 
-// TestMade: Made yields all operations of this site that the replica stores, confirmed or not.
-func TestMade(t *testing.T) {
+// TestLocalOps: LocalOps yields all operations in the outbox with their positions, confirmed or not.
+func TestLocalOps(t *testing.T) {
 	origin := open(t, memkv.New())
 	if origin.IsReplica() {
-		t.Error("a log of its own is a copy")
+		t.Error("a log of its own is a replica")
 	}
-	if err := origin.LocalOps(0, func(log.Op) bool { return true }); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("Made of a log of its own: %v", err)
+	if err := origin.LocalOps(0, func(uint64, log.Op) bool { return true }); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("LocalOps of a log of its own: %v", err)
 	}
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	if !c.IsReplica() {
-		t.Error("a replica is no copy")
+		t.Error("a replica is none")
 	}
-	list := func(after uint64) (seqs []uint64) {
-		err := c.LocalOps(after, func(op log.Op) bool {
-			seqs = append(seqs, op.Dot.Seq)
+	list := func(after uint64) (positions []uint64) {
+		err := c.LocalOps(after, func(at uint64, op log.Op) bool {
+			if positions = append(positions, at); c.Position(op.Dot) != at {
+				t.Errorf("operation %v at %d has the position %d", op.Dot, at, c.Position(op.Dot))
+			}
 			return true
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return seqs
+		return positions
 	}
 	if got := list(0); got != nil {
 		t.Errorf("before anything: %v", got)
 	}
 	_, span, err := c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("a"), create("b"), create("c")}, nil)
-	if want := (partition.Span{Writer: 2, First: 1, Last: 3}); span != want || err != nil {
+	if want := (partition.Span{Writer: span.Writer, First: 1, Last: 3}); span != want || !c.MadeBy(span.Writer) || err != nil {
 		t.Errorf("SubmitSpan = %+v, %v, want %+v", span, err, want)
 	}
 	if _, span, err = c.SubmitSpan(t.Context(), partition.Caller{By: "key"}, nil, nil); span != (partition.Span{}) || err != nil {
@@ -167,7 +172,7 @@ func TestMade(t *testing.T) {
 	if got := list(3); got != nil {
 		t.Errorf("behind the last: %v", got)
 	}
-	if _, span, err = origin.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Writer: log.Origin, First: 1, Last: 1}) {
+	if _, span, err = origin.SubmitSpan(t.Context(), partition.Caller{By: "key"}, []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Writer: span.Writer, First: 1, Last: 1}) || !origin.MadeBy(span.Writer) {
 		t.Errorf("SubmitSpan at the origin = %+v, %v", span, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -49,7 +50,9 @@ type copies struct {
 	replicas []*testReplica
 	dots     []log.Dot // of submitted create operations
 	trains   []training
-	n        int // counter for unique names
+	n        int            // counter for unique names
+	opened   int            // counter for openings of replicas
+	last     partition.Span // last operations of the origin
 	vectors  bool
 	side     byte // last byte of public names, to make them unique
 }
@@ -68,8 +71,9 @@ func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.last = partition.Span{Writer: dotAt(t, w.origin, 1).Writer, First: 1, Last: 1} // its rules
 	for i := range replicas {
-		w.replicas = append(w.replicas, w.reopen(&testReplica{store: memkv.New(), site: log.Writer(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
+		w.replicas = append(w.replicas, w.reopen(&testReplica{store: memkv.New(), by: fmt.Sprint("key-", i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
 	}
 	return w
 }
@@ -78,9 +82,10 @@ func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 func (w *copies) reopen(c *testReplica) *testReplica {
 	w.Helper()
 	reopened := *c
-	reopened.sent = 0
+	reopened.sent, reopened.last = 0, partition.Span{}
+	w.opened++
 	o := partition.Options{
-		Store: c.store, App: app, Epoch: log.Epoch{9}, Replica: &partition.Replica{Site: c.site, Limit: c.limit, Batch: c.batch},
+		Store: c.store, App: app, Epoch: log.Epoch{9, byte(w.opened), byte(w.opened >> 8)}, Replica: &partition.Replica{Limit: c.limit, Batch: c.batch},
 		Clock: func() time.Time { return clock().Add(c.ahead) },
 		Index: &index.Options{Space: index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}},
 	}
@@ -246,23 +251,41 @@ func derivedOf(picture blob.Hash) catalog.DerivedData {
 	return x
 }
 
-// write submits one to three random operations.
-func (w *copies) write(p *partition.Partition, site log.Writer, last uint64) {
+// write submits one to three random operations. last has the operations before them that the process made; the zero Span: none. So the
+// names of the next ones are known before, unless the process draws its writer for them.
+func (w *copies) write(p *partition.Partition, by string, last *partition.Span) {
 	bodies := make([]log.Body, 1+w.IntN(3))
+	next := *last
 	for i := range bodies {
-		if bodies[i] = w.body(); site == log.Origin && w.IntN(25) == 0 {
+		if bodies[i] = w.body(); p == w.origin && w.IntN(25) == 0 {
 			bodies[i] = &log.Horizon{At: log.HLC(clock().UnixMilli())<<16 + log.HLC(w.IntN(80))}
 		}
-		dot := log.Dot{Writer: site, Seq: last + 1 + uint64(i)}
-		switch b := bodies[i].(type) {
-		case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
-			w.dots = append(w.dots, dot)
-		case *log.VersionTrain:
-			w.trains = append(w.trains, training{b.Model, b.Version, dot})
+		if next.Last++; next.Writer != 0 {
+			w.made(bodies[i], log.Dot{Writer: next.Writer, Seq: next.Last})
 		}
 	}
-	if _, err := p.Submit(context.Background(), "key", bodies, w.records(bodies)); err != nil {
+	_, span, err := p.SubmitSpan(context.Background(), partition.Caller{By: by}, bodies, w.records(bodies))
+	if err != nil {
 		w.Fatal(err)
+	}
+	if span.First != last.Last+1 || span.Last != next.Last || next.Writer != 0 && span.Writer != next.Writer || span.Writer < 1<<62 {
+		w.Errorf("operations %+v follow %+v", span, *last)
+	}
+	for i, body := range bodies {
+		if next.Writer == 0 {
+			w.made(body, log.Dot{Writer: span.Writer, Seq: span.First + uint64(i)})
+		}
+	}
+	*last = span
+}
+
+// made records the name of an operation that others can name.
+func (w *copies) made(body log.Body, dot log.Dot) {
+	switch b := body.(type) {
+	case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
+		w.dots = append(w.dots, dot)
+	case *log.VersionTrain:
+		w.trains = append(w.trains, training{b.Model, b.Version, dot})
 	}
 }
 
@@ -278,21 +301,29 @@ func (w *copies) pull(c *testReplica, n int) {
 	}
 	r.Attach = w.records(bodies)
 	before := c.Cursor().Seq
+	came := map[log.Dot]bool{}
+	for i := range r.Entries {
+		op := &r.Entries[i].Op
+		if came[op.Dot] = true; c.Position(op.Dot) != 0 && op.By != c.by {
+			w.Errorf("operation %v of %s is in the outbox of %s", op.Dot, op.By, c.by)
+		}
+	}
+	var own []log.Dot // pending operations among the entries
+	for _, x := range c.waiting(w, 0, 1<<30) {
+		if came[x.Op.Dot] {
+			own = append(own, x.Op.Dot)
+		}
+	}
 	verdicts, err := c.Pull(context.Background(), r)
 	if err != nil {
 		w.Fatal(err)
 	}
-	own := 0
-	for i := range r.Entries {
-		if op := r.Entries[i].Op; op.Dot.Writer == c.site {
-			if verdicts[own].Op.Dot != op.Dot {
-				w.Errorf("told of %v, want %v", verdicts[own].Op.Dot, op.Dot)
-			}
-			own++
-		}
+	var got []log.Dot
+	for _, v := range verdicts {
+		got = append(got, v.Op.Dot)
 	}
-	if len(verdicts) != own || c.Cursor().Seq != before+uint64(len(r.Entries)) {
-		w.Errorf("told of %d operations, want %d; cursor %+v", len(verdicts), own, c.Cursor())
+	if !slices.Equal(got, own) || c.Cursor().Seq != before+uint64(len(r.Entries)) {
+		w.Errorf("told of %v, want %v; cursor %+v", got, own, c.Cursor())
 	}
 }
 
@@ -310,6 +341,7 @@ func (w *copies) rebase(c *testReplica) {
 	if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
 		w.Fatal(err)
 	}
+	c.sent = 0 // a horizon may have dropped the names of sent operations
 	if err := x.Close(); err != nil {
 		w.Fatal(err)
 	}
@@ -324,15 +356,10 @@ func (w *copies) act() {
 	c := w.replicas[i]
 	switch n := w.IntN(100); {
 	case n < 20:
-		last, err := w.origin.SiteSeq(log.Origin)
-		if err != nil {
-			w.Fatal(err)
-		}
-		w.write(w.origin, log.Origin, last)
+		w.write(w.origin, "key", &w.last)
 		return
 	case n < 50:
-		issued, _ := c.Outbox()
-		w.write(c.Partition, c.site, issued)
+		w.write(c.Partition, c.by, &c.last)
 	case n < 65:
 		c.push(w, w.origin, 1+w.IntN(6))
 	case n < 85:
@@ -362,12 +389,12 @@ func (w *copies) settle() {
 		c.check(w, w.origin)
 		steps(w, c.Partition)
 		c.check(w, w.origin)
-		if issued, confirmed := c.Outbox(); issued != confirmed {
-			w.Errorf("site %d has issued %d, of which %d are confirmed", c.site, issued, confirmed)
+		if last, settled := c.Outbox(); last != settled {
+			w.Errorf("%s has made %d operations, of which %d are confirmed", c.by, last, settled)
 		}
 		w.names(c)
 		if got := digest(w, c.store); got != want {
-			w.Errorf("site %d has digest %x, want %x", c.site, got, want)
+			w.Errorf("%s has digest %x, want %x", c.by, got, want)
 		}
 	}
 }
@@ -399,22 +426,22 @@ func (w *copies) names(c *testReplica) {
 func TestFetchedElsewhere(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 2)), 1, true)
 	c := w.replicas[0]
-	submit := func(p *partition.Partition, body log.Body) {
+	submit := func(p *partition.Partition, by string, body log.Body) log.Dot {
 		t.Helper()
 		bodies := []log.Body{body}
-		if _, err := p.Submit(t.Context(), "key", bodies, w.records(bodies)); err != nil {
-			t.Fatal(err)
+		v, err := p.Submit(t.Context(), by, bodies, w.records(bodies))
+		if err != nil || v[0].Code != fold.OK {
+			t.Fatal(v, err)
 		}
+		return v[0].Dot
 	}
+	input := submit(w.origin, "key", &log.InputCreate{ID: "a", URL: "http://x/1", Hosted: [16]byte{1}})
 	fetched := func(picture string) *log.InputFetched {
-		return &log.InputFetched{
-			Input: log.Dot{Writer: log.Origin, Seq: 1}, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png",
-		}
+		return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: blob.Sum([]byte(picture)), ContentType: "image/png"}
 	}
-	submit(w.origin, &log.InputCreate{ID: "a", URL: "http://x/1", Hosted: [16]byte{1}})
-	w.pull(c, 1)
-	submit(c.Partition, fetched("p"))
-	submit(w.origin, fetched("q"))
+	w.pull(c, 9)
+	submit(c.Partition, c.by, fetched("p"))
+	submit(w.origin, "key", fetched("q"))
 	w.pull(c, 1)
 	c.check(w, w.origin)
 	w.settle()

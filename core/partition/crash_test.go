@@ -101,7 +101,7 @@ func openOn(t testing.TB, fs vfs.FS) (*pebblekv.Store, *partition.Partition) {
 		t.Fatal(err)
 	}
 	p, err := partition.Open(partition.Options{
-		Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}, Index: &index.Options{Space: space},
+		Store: store, App: app, Clock: clock, Epoch: opening(), Index: &index.Options{Space: space},
 	})
 	if err != nil {
 		t.Fatal(err)

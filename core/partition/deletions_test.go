@@ -10,7 +10,7 @@ import (
 // TestGone checks that a replica knows the deletion of an input once it pulled it, for a limited number of entries.
 func TestGone(t *testing.T) {
 	origin := open(t, memkv.New())
-	a := openReplica(t, memkv.New(), 2)
+	a := openReplica(t, memkv.New())
 	checkDeletion := func(id string, want uint64) {
 		t.Helper()
 		by, known, err := a.LastDeletion(id)

@@ -8,7 +8,7 @@ import (
 )
 
 // History yields the operations that made or concern an input, newest first, until yield returns false. input is the dot of the operation
-// that made it. A partition with a log yields those of the log. A replica stores only operations of its site, and yields those. An entry's
+// that made it. A partition with a log yields those of the log. A replica stores only operations of its outbox, and yields those. An entry's
 // Seq is its place in the log; 0: a replica does not know it. complete reports whether these are all operations on the input. History reads
 // every entry after the first of them, each of some hundred bytes.
 func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (complete bool, err error) {
@@ -24,8 +24,8 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (complete
 	})
 	if p.replica != nil {
 		// Others may have written to a confirmed input, too.
-		_, confirmed := p.Outbox()
-		complete = complete && input.Seq > confirmed
+		_, settled := p.Outbox()
+		complete = complete && p.Position(input) > settled
 	}
 	return complete, err
 }

@@ -64,7 +64,7 @@ func TestJoinedSearch(t *testing.T) {
 			checks++
 			return err == nil && blob.Sum(data) == s.Chunks[i].Hash
 		}
-		p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2, batch: batch})
+		p := (&copies{tb: t}).reopen(&testReplica{store: store, batch: batch})
 		read := len(s.Chunks)
 		if places {
 			read -= place(t, store, &s, placed)
@@ -160,7 +160,7 @@ func TestPlacedAlready(t *testing.T) {
 	}
 	x, _ := export(t, origin, network)
 	store := memkv.New()
-	p := (&copies{tb: t}).reopen(&testReplica{store: store, site: 2})
+	p := (&copies{tb: t}).reopen(&testReplica{store: store})
 	s := x.Snapshot
 	var b kv.Batch
 	orphan := log.InputCreate{Blob: blob.Sum([]byte("of no input")), ContentType: "image/png"}
@@ -208,7 +208,7 @@ func TestPlacedAlready(t *testing.T) {
 // TestDerivedOfAnother: a derived record arrives with one input, while another one of the same picture has none. Searches find both.
 func TestDerivedOfAnother(t *testing.T) {
 	origin := open(t, memkv.New())
-	p := (&copies{tb: t}).reopen(&testReplica{store: memkv.New(), site: 2})
+	p := (&copies{tb: t}).reopen(&testReplica{store: memkv.New()})
 	first, second := create("first"), create("second")
 	second.Blob = first.Blob
 	pull := func(c *log.InputCreate, also func(*kv.Batch)) {

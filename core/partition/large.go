@@ -74,13 +74,11 @@ func (p *Partition) wipe() error {
 	p.forget()
 	m := p.newMix()
 	catalog.Wipe(p.tx, p.o.App)
-	m.note = replicaState{site: m.note.site, kept: m.note.kept, rules: m.note.rules}
+	m.note = replicaState{site: m.note.site, kept: m.note.kept, rules: m.note.rules, converted: true}
 	m.log, m.rewritten = fold.Outcome{DeletedAll: true}, true
-	m.confirmed = 0
 	if err := m.finish(); err != nil {
 		return fmt.Errorf("incomplete snapshot: %w", err)
 	}
-	p.seq = max(p.seq, p.confirmedUpTo(0))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -48,9 +49,9 @@ func TestLargeSnapshot(t *testing.T) {
 	w.origin = origin
 	for fail := -1; fail < 4; fail++ {
 		store := &brimful{Store: memkv.New(), left: -1}
-		c := w.reopen(&testReplica{store: store, site: 2, batch: 64 << 10})
+		c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 		c.pull(t, origin, 50)
-		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 3}})
+		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: dotAt(t, origin, 3)})
 		looked := 0
 		s := x.Snapshot
 		s.Read = func(i int) ([]byte, error) {
@@ -106,12 +107,12 @@ func TestLargeSnapshot(t *testing.T) {
 // TestWipedOutbox: a replica fails in the middle of a snapshot and has lost its state. Its first operations were acknowledged and trimmed
 // as stable. It pulls the log from the beginning, and the rest of its outbox is still pending.
 func TestWipedOutbox(t *testing.T) {
-	origin := open(t, memkv.New())
+	origin := openAs(t, memkv.New(), opening(), fold.Version) // operations after a gap are folded
 	large(t, origin, 0, 2000)
 	w := newCopies(t, nil, 0, false)
 	w.origin = origin
 	store := &brimful{Store: memkv.New(), left: -1}
-	c := w.reopen(&testReplica{store: store, site: 2, batch: 64 << 10})
+	c := w.reopen(&testReplica{store: store, batch: 64 << 10})
 	c.pull(t, origin, 3000)
 	submit(t, c.Partition, create("a"), create("b"))
 	c.push(t, origin, 9)
@@ -139,8 +140,8 @@ func TestWipedOutbox(t *testing.T) {
 		c.pull(t, origin, 1000)
 	}
 	c.check(t, origin)
-	if issued, confirmed := c.Outbox(); issued != 3 || confirmed != 2 {
-		t.Errorf("outbox %d, %d", issued, confirmed)
+	if last, settled := c.Outbox(); last != 3 || settled != 2 {
+		t.Errorf("outbox %d, %d", last, settled)
 	}
 	c.push(t, origin, 9)
 	c.pull(t, origin, 9)

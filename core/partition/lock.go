@@ -27,15 +27,12 @@ const (
 
 	// waiting guards tickets.
 	waiting
-
-	// hearing guards remoteSites.
-	hearing
 )
 
 // locks are the locks of a partition. The zero value is ready for use.
 type locks struct {
-	trimming, appending, folding, waiting, hearing sync.Mutex
-	showing                                        sync.RWMutex
+	trimming, appending, folding, waiting sync.Mutex
+	showing                               sync.RWMutex
 }
 
 func (l *locks) one(of lockSet) sync.Locker {
@@ -50,10 +47,8 @@ func (l *locks) one(of lockSet) sync.Locker {
 		return &l.showing
 	case reading:
 		return l.showing.RLocker()
-	case waiting:
-		return &l.waiting
 	default:
-		return &l.hearing
+		return &l.waiting
 	}
 }
 
@@ -65,7 +60,7 @@ type hold struct {
 
 // take takes locks, in their order.
 func (l *locks) take(set lockSet) hold {
-	for of := trimming; of <= hearing; of <<= 1 {
+	for of := trimming; of <= waiting; of <<= 1 {
 		if set&of != 0 {
 			l.one(of).Lock()
 		}
@@ -75,7 +70,7 @@ func (l *locks) take(set lockSet) hold {
 
 // unlock releases the locks, the last one first.
 func (h hold) unlock() {
-	for of := hearing; of > 0; of >>= 1 {
+	for of := waiting; of > 0; of >>= 1 {
 		if h.set&of != 0 {
 			h.in.one(of).Unlock()
 		}

@@ -97,7 +97,7 @@ func (m *mix) apply() { defer m.p.locks.take(showing).unlock(); m.moved() }
 // TestLocksTake takes and releases every set of locks. A lock that was not released would stop the test.
 func TestLocksTake(t *testing.T) {
 	var l locks
-	for set := range hearing << 1 {
+	for set := range waiting << 1 {
 		if set&(showing|reading) == showing|reading {
 			continue
 		}
@@ -388,7 +388,7 @@ func (c *lockCheck) order() {
 
 func names(set lockSet) string {
 	var of []string
-	for i, name := range []string{"trimming", "appending", "folding", "showing", "reading", "waiting", "hearing"} {
+	for i, name := range []string{"trimming", "appending", "folding", "showing", "reading", "waiting"} {
 		if set&(1<<i) != 0 {
 			of = append(of, name)
 		}

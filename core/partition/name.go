@@ -70,7 +70,7 @@ func Subject(body log.Body) log.Dot {
 }
 
 // NameOf returns the ID of the thing that an operation's body names by its dot. It is empty for bodies without such a dot, and if this
-// store does not know the ID. If a pending operation of this site deleted the thing, the confirmed state has the ID. If a pending operation
+// store does not know the ID. If a pending operation deleted the thing, the confirmed state has the ID. If a pending operation
 // made it, that operation has the ID.
 func (p *Partition) NameOf(body log.Body) (id string, err error) {
 	dot, name := subject(body)
@@ -90,12 +90,13 @@ func (p *Partition) NameOf(body log.Body) (id string, err error) {
 	return id, err
 }
 
-// madeName returns the ID in the operation of this site that made the thing dot.
+// madeName returns the ID in the operation of the outbox that made the thing dot.
 func (p *Partition) madeName(dot log.Dot) (id string, err error) {
-	if p.replica == nil || dot.Writer != p.Site() || dot.Seq < p.log.Floor() {
+	at := p.Position(dot)
+	if at == 0 {
 		return "", nil
 	}
-	err = p.LocalOps(dot.Seq-1, func(op log.Op) bool {
+	err = p.scanOwn(at-1, at, func(_ uint64, op log.Op) bool {
 		switch b := op.Body.(type) {
 		case *log.InputCreate:
 			id = b.ID

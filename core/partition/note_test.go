@@ -27,8 +27,7 @@ func TestGolden(t *testing.T) {
 	goldenOf(&g, "note", &replicaState{}, encodeReplicaState, decodeReplicaState)
 	goldenOf(&g, "conflict", &Conflict{Op: log.Op{Body: &log.InputDelete{}}}, encodeConflict, readConflict)
 	goldenOf(&g, "kept entry", &entryRecord{}, encodeEntryRecord, decodeEntryRecord)
-	goldenOf(&g, "life", &lifeBytes{}, encodeLifeBytes, decodeLifeBytes)
 	goldenOf(&g, "marks", &trimMarks{}, encodeTrimMarks, decodeTrimMarks)
-	goldenOf(&g, "renamed", &renamedTo{}, encodeRenamedTo, decodeRenamedTo)
+	goldenOf(&g, "writer", &writerRecord{}, encodeWriterRecord, decodeWriterRecord)
 	g.Hold(t, "testdata/golden.txt", *update)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -17,13 +18,12 @@ import (
 type Options struct {
 	Store kv.Store         // required; it outlives the partition
 	App   catalog.AppID    // zero: the control partition
-	Site  log.Writer       // 0 means log.Origin; ignored for a replica
 	Clock func() time.Time // the wall clock; required
-	Epoch log.Epoch        // random; names a new log, and the life of a new replica; an older log keeps its epoch
+	Epoch log.Epoch        // random; names a new log; an older log keeps its epoch
 	Index *index.Options   // nil: the partition has no index, like the control partition
 
-	// Secret is a random key. A new log without a seal key stores it to recognize its entries when replicas return them, see
-	// [Partition.Seal]. Zero: such a log gets no key.
+	// Secret is a random key. The writers of this opening come from it and Epoch. A new log without a seal key also stores it to recognize
+	// its entries when replicas return them, see [Partition.Seal]. Zero: such a log gets no key.
 	Secret [32]byte
 
 	// Replica makes the partition a replica of another one, whose log it pulls; nil: the partition has a log.
@@ -46,7 +46,7 @@ type Options struct {
 // Partition is one application's log, state and index. Its methods are safe for concurrent use.
 type Partition struct {
 	o       Options
-	log     *log.Store // a replica's outbox: entry n is operation n of its site
+	log     *log.Store // a replica's outbox: entry n is the operation at position n
 	clock   *log.Clock
 	index   *index.Index
 	replica *replica // nil: the partition has a log
@@ -54,8 +54,9 @@ type Partition struct {
 
 	locks locks
 
-	// Fields that appending guards.
-	last uint64 // sequence number of our site's last operation
+	own     opening       // guarded by appending
+	drawn   atomic.Uint64 // the writer in own
+	spoiled atomic.Uint64 // writer of which the log has operations that this process has not made
 
 	// Fields that folding guards.
 	fold       *fold.Fold
@@ -63,16 +64,18 @@ type Partition struct {
 	cleanupDue bool // some cleanup may be due
 
 	// Fields that showing guards. A holder of folding may read them, too.
-	seq    uint64          // last entry of log that was folded
-	at     uint64          // last entry in the state; in a replica, pending operations count as entries after the pulled ones
-	moves  uint64          // batches of entries that became visible
-	pinned *sharedSnapshot // snapshot that views show while a large snapshot is installed; nil: they show the store
-	closed error           // reason for rejecting all writes; nil: open
-	shut   bool            // after Shut: appended operations are not folded either
+	seq     uint64          // last entry of log that was folded
+	at      uint64          // last entry in the state; in a replica, pending operations count as entries after the pulled ones
+	moves   uint64          // batches of entries that became visible
+	writers outboxWriters   // writers of the outbox; at an origin, its last ones
+	pinned  *sharedSnapshot // snapshot that views show while a large snapshot is installed; nil: they show the store
+	closed  error           // reason for rejecting all writes; nil: open
+	shut    bool            // after Shut: appended operations are not folded either
 
-	trim        trimState                   // guarded by trimming
-	tickets     map[uint64]*ticket          // by the first entry of each; guarded by waiting
-	remoteSites map[log.Writer]siteProgress // last operations of other sites that this process appended; guarded by hearing
+	trim       trimState                   // guarded by trimming
+	tickets    map[uint64]*ticket          // by the first entry of each; guarded by waiting
+	dropsNames bool                        // a horizon was appended since appended was last empty; guarded by appending
+	appended   map[log.Writer]*writerNames // names of other writers in the log, once this process has appended some; guarded by appending
 }
 
 // ticket is a Submit that waits for its verdicts.
@@ -81,26 +84,20 @@ type ticket struct{ verdicts []fold.Verdict }
 // Open opens a partition and folds the entries of its log that the state lacks. If the program knows newer rules of the fold than those in
 // force, Open puts them in force in the log. Errors: those of kv, and fold.ErrNewer.
 func Open(o Options) (*Partition, error) {
-	if o.Site == 0 {
-		o.Site = log.Origin
-	}
 	if o.Rules == 0 {
 		o.Rules = fold.Version
 	}
 	o.Retention.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
-		cleanupDue: true, tickets: map[uint64]*ticket{}, remoteSites: map[log.Writer]siteProgress{},
+		cleanupDue: true, tickets: map[uint64]*ticket{}, appended: map[log.Writer]*writerNames{},
 	}
 	err := p.openReplica()
 	if err == nil {
 		err = p.openLog()
 	}
 	if err == nil {
-		err = p.openSealed()
-	}
-	if err == nil {
-		err = p.openLife()
+		err = p.openSeal()
 	}
 	if err == nil && o.Index != nil {
 		p.index, err = index.Open(o.Store, o.App, *o.Index)
@@ -110,16 +107,16 @@ func Open(o Options) (*Partition, error) {
 	}
 	if err == nil && p.replica != nil && p.replica.rules != p.o.Rules {
 		p.replica.rules = p.o.Rules
-		err = p.refold()
+		err = p.refoldAll()
 	}
 	if err == nil {
 		err = p.foldTo(p.log.Head())
 	}
 	if err == nil {
-		p.last, err = p.lastOwn()
+		err = p.rule()
 	}
 	if err == nil {
-		err = p.rule()
+		err = p.dropOld()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("partition %v: %w", o.App, err)
@@ -151,41 +148,26 @@ func (p *Partition) Rules() uint32 { return p.o.Rules }
 
 // openLog opens the log, or a replica's outbox, and sets the last entry of it that the state has.
 func (p *Partition) openLog() error {
-	state := catalog.Read(p.o.Store, p.o.App)
-	h, err := state.Header()
+	h, err := catalog.Read(p.o.Store, p.o.App).Header()
 	if err != nil {
 		return err
 	}
 	p.at, p.seq = h.Seq, h.Seq
-	durable := p.seq
+	o := log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: h.Seq}
 	if p.replica != nil {
-		durable = p.replica.confirmed // the outbox of another site was folded before it was durable
-		if p.seq, err = state.SiteSeq(p.replica.site); err != nil {
-			return err
-		}
-		if p.replica.torn {
-			p.seq = 0
-		}
+		o.Durable = p.replica.confirmed.after(0) - 1
 	}
 	p.clock.Observe(h.Clock)
-	p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: durable})
-	if err == nil && p.log.Head() < p.seq {
+	if p.log, err = log.Open(p.o.Store, o); err != nil {
+		return err
+	}
+	if p.replica != nil {
+		return p.openOutbox(h)
+	}
+	if p.log.Head() < p.seq {
 		err = fmt.Errorf("state of entry %d, but the log ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
 	}
-	if err == nil && p.replica != nil && !p.replica.torn {
-		if want := p.replica.cursor.Seq + p.seq - p.confirmedUpTo(p.replica.confirmed); h.Seq != want {
-			err = fmt.Errorf("state of entry %d, want %d: %w", h.Seq, want, kv.ErrCorrupt)
-		}
-	}
 	return err
-}
-
-// lastOwn returns the sequence number of our site's last operation. The caller has folded the whole log.
-func (p *Partition) lastOwn() (uint64, error) {
-	if p.replica != nil {
-		return p.log.LastSeq(), nil
-	}
-	return catalog.Read(p.o.Store, p.o.App).SiteSeq(p.o.Site)
 }
 
 // Index returns the application's index, nil for the control partition.

@@ -2,8 +2,10 @@ package partition_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,10 +25,25 @@ var app = catalog.AppID{15: 1}
 
 func clock() time.Time { return time.UnixMilli(1_700_000_000_000) }
 
+var opened atomic.Uint64
+
+// opening returns the random bytes of another opening. Two openings with the same bytes draw the same writer, like a machine that resumes
+// twice from one image of its memory.
+func opening() log.Epoch {
+	e := log.Epoch{1}
+	binary.BigEndian.PutUint64(e[8:], opened.Add(1))
+	return e
+}
+
 // open opens an origin whose log begins with the test's operations, since the first rules need no entry.
 func open(t testing.TB, store kv.Store) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}, Rules: fold.First})
+	return openAs(t, store, opening(), fold.First)
+}
+
+func openAs(t testing.TB, store kv.Store, opening log.Epoch, rules uint32) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: opening, Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +80,11 @@ func TestSubmitAndRead(t *testing.T) {
 	p := open(t, store)
 	before := p.View()
 	v := submit(t, p, create("a"), create("b"), create("a"))
+	w := v[0].Dot.Writer
 	want := []fold.Verdict{
-		{Code: fold.OK, Ord: 0, Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a"},
-		{Code: fold.OK, Ord: 1, Dot: log.Dot{Writer: 1, Seq: 2}, ID: "b"},
-		{Code: fold.Duplicate, Detail: "id", Ord: 0, Dot: log.Dot{Writer: 1, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 0, Dot: log.Dot{Writer: w, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 1, Dot: log.Dot{Writer: w, Seq: 2}, ID: "b"},
+		{Code: fold.Duplicate, Detail: "id", Ord: 0, Dot: log.Dot{Writer: w, Seq: 1}, ID: "a"},
 	}
 	if diff := cmp.Diff(want, v); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
@@ -92,11 +110,12 @@ func TestSubmitAndRead(t *testing.T) {
 	}
 }
 
-// TestReopen checks that a reopened partition continues the sequence and the clock of its log.
+// TestReopen checks that a reopened partition continues its log and its clock, and draws another writer.
 func TestReopen(t *testing.T) {
 	store := memkv.New()
 	p := open(t, store)
 	submit(t, p, create("a"), create("b"))
+	epoch := p.Log().Epoch()
 	first, err := catalog.Read(store, app).InputByID("b")
 	if err != nil {
 		t.Fatal(err)
@@ -113,10 +132,10 @@ func TestReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if third.Dot != (log.Dot{Writer: 1, Seq: 3}) || third.Created <= first.Created || third.Ord != 2 {
-		t.Errorf("after opening again %v at %v as %d, after %v", third.Dot, third.Created, third.Ord, first.Created)
+	if third.Dot.Seq != 1 || third.Dot.Writer == first.Dot.Writer || third.Created <= first.Created || third.Ord != 2 {
+		t.Errorf("after opening again %v at %v as %d, after %v at %v", third.Dot, third.Created, third.Ord, first.Dot, first.Created)
 	}
-	if p.Log().Epoch() != (log.Epoch{1}) || p.Log().Head() != 3 {
+	if p.Log().Epoch() != epoch || p.Log().Head() != 3 {
 		t.Errorf("log %v at %d", p.Log().Epoch(), p.Log().Head())
 	}
 }

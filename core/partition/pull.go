@@ -22,7 +22,6 @@ type Run struct {
 	Entries  []log.Entry
 	Rows     [][]byte        // encoded operations of the entries, as the origin sent them; nil: Entries has them
 	Stable   uint64          // last entry that the origin will never lose; 0: unchanged
-	Lives    []SiteLife      // lives that made the entries, as far as the origin recorded them
 	Seal     []byte          // seal by which the origin recognizes the log up to To; nil: none
 	Attach   func(*kv.Batch) // adds records that the entries need, such as derived records; nil: none
 }
@@ -35,10 +34,10 @@ type OpVerdict struct {
 
 // Pull folds entries of the log that follow the cursor. One batch makes their effect, the new cursor, and the pending operations over the
 // new state visible. The batch is not synced: after a crash the caller pulls again, and it syncs once it has caught up. Pull returns the
-// verdicts on operations of this site among the entries. It stores conflicts until they are dismissed.
+// verdicts on own operations among the entries. It stores conflicts until they are dismissed.
 //
 // The cost grows with the number of pending operations, which are folded again, so runs should be long if there are many. Pull borrows the
-// entries. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all entries only delete, and others of kv. After an error the state is
+// entries. Errors: ErrCursor, ErrChain, kv.ErrFull unless all entries only delete, and others of kv. After an error the state is
 // unchanged.
 func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 	if err := ctx.Err(); err != nil {
@@ -52,12 +51,12 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 			return nil, fmt.Errorf("pull: %w", err)
 		}
 	}
-	defer p.rest().unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return nil, err
 	}
 	// An operation that was pushed before its Submit folded it may be in the run.
-	if err := p.foldAll(); err != nil {
+	if err := p.foldLocked(p.log.Head()); err != nil {
 		return nil, fmt.Errorf("pull: %w", err)
 	}
 	verdicts, err := p.pull(&r)
@@ -66,30 +65,6 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]OpVerdict, error) {
 		return nil, fmt.Errorf("pull: %w", err)
 	}
 	return verdicts, nil
-}
-
-// rest takes folding, and also appending while Pull may replace the outbox.
-func (p *Partition) rest() hold {
-	for {
-		if p.Renewing() {
-			return p.locks.take(appending | folding)
-		}
-		lock := p.locks.take(folding)
-		if p.replica.renewal == nil {
-			return lock
-		}
-		lock.unlock()
-	}
-}
-
-// foldAll folds the appended operations that survive a crash. If Pull may replace the outbox, it syncs and folds all of them.
-func (p *Partition) foldAll() error {
-	if p.replica.renewal != nil {
-		if err := p.log.Settle(); err != nil {
-			return err
-		}
-	}
-	return p.foldLocked(p.log.Head())
 }
 
 // check checks that a run follows the cursor, and returns the cursor after it.
@@ -135,7 +110,7 @@ func (p *Partition) pull(r *Run) ([]OpVerdict, error) {
 		return nil, err
 	}
 	m := p.newMix()
-	m.note.cursor, m.lives = cursor, bySite(r.Lives)[m.note.site]
+	m.note.cursor = cursor
 	if r.Attach != nil {
 		var batch kv.Batch
 		r.Attach(&batch)
@@ -198,18 +173,17 @@ func replay(w kv.Writer, b *kv.Batch) {
 type pullBatch struct {
 	p         *Partition
 	note      replicaState
-	confirmed uint64          // last local operation in the log
 	undone    bool            // some pending operation was undone
 	ords      map[uint32]bool // ordinals of inputs that may have changed
 	log       fold.Outcome    // outcome of the entries
 	verdicts  []OpVerdict
-	lives     []Life // lives that made the entries of our site
-	rewritten bool   // something other than entries changed the state
+	rewritten bool // something other than entries changed the state
 
 	derived     map[uint32]bool // ordinals of inputs whose derived records came
 	derivedKeys []catalog.Pair  // keys of derived records that came with entries, of any site
 	large       *large          // a snapshot that takes more than one batch; nil: none
-	renewed     *renewedOutbox  // outbox under another site; nil: the site stays
+	dropped     [][]byte        // records that leave the outbox
+	done        int             // number of writers that leave the outbox
 	blank       bool            // the state had no input
 	other       bool            // the snapshot belongs to another log, where an ordinal may mean another input
 	adopted     []fold.Change   // inputs that came while blank, instead of ords
@@ -217,13 +191,14 @@ type pullBatch struct {
 
 func (p *Partition) newMix() *pullBatch {
 	p.tx.Reset(p.o.Store)
-	return &pullBatch{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replica.replicaState}
+	m := &pullBatch{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replica.replicaState}
+	m.note.confirmed = slices.Clone(m.note.confirmed)
+	return m
 }
 
 func (m *pullBatch) undo() error {
 	p := m.p
-	m.confirmed = p.replica.confirmed
-	m.undone = m.confirmed < p.seq
+	m.undone = m.note.confirmed.after(p.log.Floor()-1) <= p.seq
 	return catalog.Undo(p.tx, p.o.App, func(ord uint32) { m.ords[ord] = true })
 }
 
@@ -241,101 +216,74 @@ func (m *pullBatch) entries(entries []log.Entry) error {
 	if err := p.recordDeletion(p.tx, entries, verdicts); err != nil {
 		return err
 	}
-	var own []int // indexes of our operations among the entries
+	writers, floor, last := p.outboxWriters(), p.log.Floor(), p.log.LastSeq()
+	own := map[uint64]int{} // indexes of our operations among the entries, by their positions
 	for i := range entries {
-		dot := entries[i].Op.Dot
-		if m.note.site == 0 || dot != (log.Dot{Writer: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
-			continue
+		op := &entries[i].Op
+		switch at := writers.position(op.Dot, last); {
+		case at == 0:
+			p.spoil(op.Dot.Writer)
+		case at >= floor && !m.note.confirmed.has(at):
+			if _, again := own[at]; !again { // it came again after a horizon dropped its name, and has no effect then
+				own[at] = i
+			}
 		}
-		if dot.Seq > p.replica.lastLocal(dot.Seq) { // another life of the replica made it
-			continue
-		}
-		if dot.Seq > p.seq {
-			return fmt.Errorf("operation %d of writer %v was not created here: %w", dot.Seq, dot.Writer, ErrSite)
-		}
-		own = append(own, i)
 	}
 	if len(own) == 0 {
 		return nil
 	}
-	if err := m.noteVerdicts(entries, verdicts, own); err != nil {
-		return err
-	}
-	m.note.ack(acknowledgement{seq: entries[own[len(own)-1]].Seq, local: m.confirmed})
-	return nil
+	return m.confirm(entries, verdicts, own)
 }
 
-// noteVerdicts records the origin's verdicts on local operations.
-func (m *pullBatch) noteVerdicts(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
+// confirm records the log's verdicts on own operations. If an entry has the name of an operation, but another clock, another process has
+// given the name: a machine has continued from an image of its memory. The operations of that writer from this one on are then listed with
+// their content, and are no longer pending.
+func (m *pullBatch) confirm(entries []log.Entry, verdicts []fold.Verdict, own map[uint64]int) error {
 	p := m.p
-	var ops []log.Op // those of our operations that the outbox still has
-	err := p.own(m.confirmed, entries[own[len(own)-1]].Op.Dot.Seq, func(op log.Op) bool {
-		ops = append(ops, op)
-		return true
+	positions := slices.Sorted(maps.Keys(own))
+	foreign := log.Writer(0) // writer whose later operations are listed
+	var failed error
+	err := p.scanOwn(positions[0]-1, p.log.Head(), func(at uint64, op log.Op) bool {
+		i, found := own[at]
+		switch {
+		case foreign != 0 && op.Dot.Writer == foreign && !m.note.confirmed.has(at):
+			failed = m.list(&Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: usedName})
+		case !found:
+			return foreign != 0 || at < positions[len(positions)-1]
+		case entries[i].Op.MadeAt() != op.At:
+			foreign = op.Dot.Writer
+			p.spoil(foreign)
+			failed = m.list(&Conflict{Op: op, Seq: entries[i].Seq, Verdict: usedName})
+		default:
+			failed = m.verdict(&Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]})
+		}
+		m.note.confirmed = m.note.confirmed.add(at, m.note.cursor.Seq)
+		return failed == nil && (foreign != 0 || at < positions[len(positions)-1])
 	})
-	if err != nil {
-		return err
-	}
-	for _, i := range own {
-		c := Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: verdicts[i]}
-		if len(ops) > 0 && ops[0].Dot == c.Op.Dot {
-			if err := m.checkLocal(&c.Op, &ops[0]); err != nil {
-				return err
-			}
-			c.Op, ops = ops[0], ops[1:]
-		}
-		m.verdicts = append(m.verdicts, OpVerdict{Op: c.Op, Verdict: c.Verdict})
-		if isConflict(c.Verdict.Code) {
-			if c.ID, err = p.takeName(&c.Op); err != nil {
-				return err
-			}
-			p.tx.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
-		}
-		if c.Verdict.Code != fold.OK {
-			scheduleCleanup(p.tx, p.o.App, c.Op.Body)
-		}
-		m.confirmed = c.Op.Dot.Seq
-	}
-	return nil
+	return errors.Join(err, failed)
 }
 
-// checkLocal compares an entry with the local operation of the same name. If the same life made both, the clock and the names in the body
-// may differ: the origin may have set the clock back and renamed them.
-func (m *pullBatch) checkLocal(entry, own *log.Op) error {
-	p := m.p
-	ours, err := p.lifeAt(own.Dot.Writer, own.Dot.Seq)
-	expected := *own
-	if ours.ID != 0 && ours.ID == lifeOf(m.lives, own.Dot.Seq) {
-		expected.At, expected.Made = entry.At, entry.Made
+// usedName is the verdict on an operation whose name another process has given to another operation.
+var usedName = fold.Verdict{Code: fold.Refused, Detail: "the name of the operation was used twice: this machine continued from a copy of its memory"}
+
+// verdict records the log's verdict on an operation of this replica.
+func (m *pullBatch) verdict(c *Conflict) (err error) {
+	m.verdicts = append(m.verdicts, OpVerdict{Op: c.Op, Verdict: c.Verdict})
+	if isConflict(c.Verdict.Code) {
+		err = m.list(c)
 	}
-	if err != nil || sameOp(entry, &expected) {
-		return err
+	if c.Verdict.Code != fold.OK {
+		scheduleCleanup(m.p.tx, m.p.o.App, c.Op.Body)
 	}
-	defer p.locks.take(showing).unlock()
-	p.replica.parted = own.Dot.Seq
-	return fmt.Errorf("operation %d of writer %v is not the one that was created here: %w", own.Dot.Seq, own.Dot.Writer, ErrSite)
+	return err
 }
 
-// sameOp reports whether an entry of the log may be the local operation own. The origin may have set its clock back, removed an author that
-// it does not know, or refused it. It may have renamed the dots in the body that their replica sends again as another site.
-func sameOp(entry, own *log.Op) bool {
-	if _, refused := entry.Body.(*log.Refused); refused {
-		return true
+// list stores a conflict.
+func (m *pullBatch) list(c *Conflict) (err error) {
+	if c.ID, err = m.p.takeName(&c.Op); err == nil {
+		m.p.PutConflict(m.p.tx, c)
 	}
-	expected := *own
-	expected.At, expected.By, expected.Made = entry.At, entry.By, entry.Made
-	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &expected)
-	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
-}
-
-// nameless removes the dots from the body of an encoded operation.
-func nameless(data []byte) []byte {
-	op, err := log.Decode(bytes.Clone(data))
-	if err != nil {
-		return data
-	}
-	log.Rename(op.Body, func(log.Dot) log.Dot { return log.Dot{} })
-	return log.Encode(nil, &op)
+	return err
 }
 
 // scheduleCleanup records that the picture or objects written with an operation may be unreferenced and can then be deleted.
@@ -357,9 +305,6 @@ func (m *pullBatch) finish() error {
 		p.deleteDeletions(p.tx)
 	}
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
-	if err := m.renew(); err != nil {
-		return err
-	}
 	pending, err := m.refoldPending()
 	if err != nil {
 		return err
@@ -372,9 +317,10 @@ func (m *pullBatch) finish() error {
 	if err != nil {
 		return err
 	}
-	stable := m.note.dropStable()
-	if stable > 0 {
-		if err := p.forgetTokens(p.tx, m.note.site, stable); err != nil {
+	var floor uint64
+	m.note.confirmed, floor = m.note.confirmed.stable(p.log.Floor(), m.note.cursor.Stable)
+	if floor > p.log.Floor() {
+		if err := m.leave(floor); err != nil {
 			return err
 		}
 	}
@@ -383,62 +329,26 @@ func (m *pullBatch) finish() error {
 	}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
 	c.moved = func() {
-		p.replica.replicaState, p.replica.confirmed = m.note, m.confirmed
+		p.replica.replicaState, p.writers = m.note, p.writers[m.done:]
 		p.at = h.Seq
 		p.unpin()
-		if m.renewed != nil {
-			m.switchSite()
-		}
 	}
-	var wait func() error
-	if m.renewed != nil { // a full disk refuses this one batch completely, and it survives a crash before the new site pushes anything
-		c.write = func(b *kv.Batch) (err error) {
-			wait, err = p.o.Store.Commit(b)
-			return err
-		}
-	}
-	err = p.apply(c)
-	switch {
-	case err != nil:
+	if err = p.apply(c); err != nil || floor <= p.log.Floor() {
 		return err
-	case m.renewed != nil:
-		if err := wait(); err != nil {
-			return fmt.Errorf("%w: %v", kv.ErrFailed, err) // not kv.ErrFull, after which the replica would continue
-		}
-		return nil
-	case stable == 0:
-		return nil
 	}
-	return p.log.Trim(stable + 1)
-}
-
-// switchSite gives the replica its new site while the batch becomes visible.
-func (m *pullBatch) switchSite() {
-	p, n := m.p, uint64(len(m.renewed.ops))
-	m.renewed.restarted()
-	p.seq, p.last = n, n
-	p.replica.renewal, p.replica.restored, p.replica.noted, p.replica.parted = nil, false, 0, 0
-	if n > 0 {
-		p.replica.noted = m.note.site
-	}
-	defer p.locks.take(waiting).unlock()
-	clear(p.tickets) // they have their verdicts
+	return p.log.Trim(floor)
 }
 
 // refoldPending folds the operations that are still pending, and records how to undo them.
 func (m *pullBatch) refoldPending() (out fold.Outcome, err error) {
 	p := m.p
 	var entries []log.Entry
-	if m.renewed != nil {
-		for i := range m.renewed.ops {
-			entries = append(entries, log.Entry{Op: m.renewed.ops[i]})
+	err = p.scanOwn(m.note.confirmed.after(p.log.Floor()-1)-1, p.seq, func(at uint64, op log.Op) bool {
+		if !m.note.confirmed.has(at) {
+			entries = append(entries, log.Entry{Seq: at, Op: op})
 		}
-	} else {
-		err = p.own(m.confirmed, p.seq, func(op log.Op) bool {
-			entries = append(entries, log.Entry{Op: op})
-			return true
-		})
-	}
+		return true
+	})
 	if err != nil || len(entries) == 0 {
 		return out, err
 	}

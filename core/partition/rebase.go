@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 // state. If the process ends, or the store fails, in between, the replica is empty, keeps its pending operations, and installs a snapshot
 // again.
 //
-// Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrSite, ErrReplica and
+// Errors: ErrChunk, fold.ErrNewer for rules of a newer version, kv.ErrCorrupt for a snapshot with a wrong digest, ErrReplica and
 // those of kv. Except after errors of kv, the state is unchanged then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	if err := ctx.Err(); err != nil {
@@ -34,14 +35,14 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	if p.replica == nil {
 		return ErrReplica
 	}
-	defer p.rest().unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
 	if err := p.o.Store.Room(); err != nil {
 		return fmt.Errorf("rebase: %w", err)
 	}
-	if err := p.foldAll(); err != nil {
+	if err := p.foldLocked(p.log.Head()); err != nil {
 		return fmt.Errorf("rebase: %w", err)
 	}
 	m := p.newMix()
@@ -73,16 +74,11 @@ func (m *pullBatch) install(ctx context.Context, s *Snapshot) error {
 	if m.note.cursor.Epoch == s.Epoch {
 		at.Stable = max(at.Stable, m.note.cursor.Stable)
 	} else {
-		m.note.acked, m.other = nil, true
-		if m.note.cursor.Epoch != (log.Epoch{}) {
-			m.note.older = m.p.seq
-		}
-		if err := m.beginRun(s.Epoch, max(s.Seq, s.Head)); err != nil {
-			return err
-		}
+		m.other = true
+		m.beginRun(s.Epoch, max(s.Seq, s.Head))
 	}
 	m.note.cursor, m.note.seal = at, bytes.Clone(s.Seal)
-	return m.findSkipped(s.FirstForeign)
+	return m.confirmSnapshot()
 }
 
 func (m *pullBatch) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.record) }
@@ -266,48 +262,75 @@ func (s *Snapshot) size() (n uint64) {
 	return n
 }
 
-// confirmedUpTo returns the last of our operations that the confirmed state contains.
-func (m *pullBatch) confirmedUpTo() (uint64, error) {
-	if m.note.site == 0 {
-		return 0, nil
-	}
-	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
-	own = m.p.replica.lastLocal(own) // another life of the replica made the later ones
-	if err == nil && own > m.p.seq {
-		err = fmt.Errorf("operation %d of writer %v was not created here: %w", own, m.note.site, ErrSite)
-	}
-	return own, err
-}
-
-// findSkipped finds our operations that the snapshot contains and that have no verdict here. foreign is the first operation that another
-// life may have made.
-func (m *pullBatch) findSkipped(foreign uint64) error {
+// confirmSnapshot finds the own operations that the snapshot contains. Those that it lacks are pending, also if another log had confirmed
+// them. It compares clocks to find another operation by the same name: those of the entries that were kept for the snapshot, and that of the
+// newest operation of each writer.
+func (m *pullBatch) confirmSnapshot() error {
 	p := m.p
-	before := m.confirmed
-	var err error
-	if m.confirmed, err = m.confirmedUpTo(); err != nil {
+	before, last := m.note.confirmed, p.log.Head()
+	m.note.confirmed = nil
+	own := map[uint64]StoredEntry{}
+	writers, floor := p.outboxWriters(), p.log.Floor()
+	if floor <= last {
+		err := scanStored(p.tx, p.o.App, StoredPlace{m.note.kept.run, m.note.cursor.Stable}, func(k StoredEntry) bool {
+			if at := writers.position(k.Op.Dot, last); at >= floor && k.At.Run == m.note.kept.run && k.At.Seq <= m.note.cursor.Seq {
+				own[at] = k
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	state := catalog.Read(p.tx, p.o.App)
+	drawn := log.Writer(p.drawn.Load())
+	names, err := state.Names(drawn)
+	if err != nil {
 		return err
 	}
-	if m.p.replica.renewal == nil && foreign > before && m.confirmed >= foreign {
-		return fmt.Errorf("operation %d of writer %v may be another one than was created here: %w", foreign, m.note.site, ErrSite)
+	if newest := names.Last(); newest > 0 && writers.position(log.Dot{Writer: drawn, Seq: newest}, p.log.LastSeq()) == 0 {
+		p.spoil(drawn)
 	}
-	if m.confirmed < before {
-		m.note.acked = nil // the disk of the origin was rolled back: the acknowledgements name entries that the log lacks
-	}
-	if m.confirmed > 0 {
-		m.note.ack(acknowledgement{seq: m.note.cursor.Seq, local: m.confirmed})
-	}
+	of, foreign := log.Writer(0), log.Writer(0)
 	var failed error
-	err = p.own(before, m.confirmed, func(op log.Op) bool {
-		var c Conflict
-		var is bool
-		if c, is, failed = m.refold(op); is && failed == nil {
-			c.ID, failed = p.takeName(&op)
-			p.tx.Put(conflictKey(p.o.App, op.Dot), c.encode())
+	err = p.scanOwn(0, last, func(at uint64, op log.Op) bool {
+		if op.Dot.Writer != of {
+			of = op.Dot.Writer
+			if names, failed = state.Names(of); failed != nil {
+				return false
+			}
 		}
+		place, known, made := m.note.cursor.Seq, names.Has(op.Dot.Seq), op.At
+		if k, kept := own[at]; kept {
+			place, made = k.At.Seq, k.Op.MadeAt()
+		} else if op.Dot.Seq == names.Last() {
+			made = cmp.Or(names.Newest, made)
+		}
+		if made != op.At {
+			foreign = of
+			p.spoil(of)
+		}
+		switch {
+		case of == foreign:
+			failed = m.list(&Conflict{Op: op, Seq: place, Verdict: usedName})
+		case !known:
+			return true
+		case !before.has(at):
+			failed = m.findVerdict(op)
+		}
+		m.note.confirmed = m.note.confirmed.add(at, place)
 		return failed == nil
 	})
 	return errors.Join(err, failed)
+}
+
+// findVerdict lists an operation that the snapshot contains, and that has no verdict here, if it lacks its intended effect.
+func (m *pullBatch) findVerdict(op log.Op) error {
+	c, is, err := m.refold(op)
+	if err == nil && is {
+		err = m.list(&c)
+	}
+	return err
 }
 
 // refold folds an operation again over the snapshot's state, without changing that state. is reports whether the operation lacks its
@@ -318,9 +341,13 @@ func (m *pullBatch) refold(op log.Op) (c Conflict, is bool, err error) {
 	}
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
-	if err := catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Writer, op.Dot.Seq-1); err != nil {
+	w := catalog.Write(tx, p.o.App)
+	names, err := w.Names(op.Dot.Writer)
+	if err != nil {
 		return c, false, err
 	}
+	names.Remove(op.Dot.Seq)
+	w.PutNames(op.Dot.Writer, &names)
 	verdicts, _, err := p.foldLocal(p.replica.pending, tx, []log.Entry{{Op: op}})
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {

@@ -46,7 +46,7 @@ func isTrue(dot log.Dot, concept string) *log.InputLabels {
 func TestRunsThatDoNotLeadOn(t *testing.T) {
 	origin := open(t, memkv.New())
 	submit(t, origin, create("a"), create("b"), create("c"))
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 1)
 	submit(t, c.Partition, create("mine"))
 	for name, x := range map[string]struct {
@@ -60,15 +60,6 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 		"another log":     {partition.ErrChain, func(r *partition.Run) { r.Epoch[3]++ }},
 		"another chain":   {partition.ErrChain, func(r *partition.Run) { r.Chain[3]++ }},
 		"another entry":   {partition.ErrChain, func(r *partition.Run) { r.Entries[1].Op.By = "mallory" }},
-		"our own site": {partition.ErrSite, func(r *partition.Run) {
-			other := open(t, memkv.New())
-			submit(t, other, create("a"))
-			ops := []log.Op{{Dot: log.Dot{Writer: 2, Seq: 1}, Body: create("x")}, {Dot: log.Dot{Writer: 2, Seq: 2}, Body: create("y")}}
-			if _, _, err := other.Accept(context.Background(), ops, nil); err != nil {
-				t.Fatal(err)
-			}
-			*r = run(t, other, c.Cursor(), 9)
-		}},
 	} {
 		r := run(t, origin, c.Cursor(), 9)
 		x.edit(&r)
@@ -81,7 +72,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 	c.check(t, origin)
 	for _, err := range []error{
 		origin.Rebase(context.Background(), partition.Snapshot{}),
-		origin.Pending(0, func(log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
+		origin.Pending(0, func(uint64, log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
 	} {
 		if !errors.Is(err, partition.ErrReplica) {
 			t.Errorf("asked of the other sort: %v", err)
@@ -92,7 +83,7 @@ func TestRunsThatDoNotLeadOn(t *testing.T) {
 // TestFullOutbox checks that a replica accepts no more operations than its outbox holds, and more once the origin has some of them.
 func TestFullOutbox(t *testing.T) {
 	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
-	c := w.reopen(&testReplica{store: memkv.New(), site: 2, limit: 3})
+	c := w.reopen(&testReplica{store: memkv.New(), limit: 3})
 	submit(t, c.Partition, create("a"), create("b"))
 	bodies := []log.Body{create("c"), create("d")}
 	if _, err := c.Submit(context.Background(), "key", bodies, nil); !errors.Is(err, partition.ErrOutbox) {
@@ -111,7 +102,7 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 	for i := range 30 {
 		submit(t, origin, create(fmt.Sprint(i)))
 	}
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 20)
 	submit(t, c.Partition, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
 	c.check(t, origin)
@@ -120,7 +111,7 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 	if more, err := c.Step(context.Background(), clock()); err != nil || more {
 		t.Errorf("Step: %v, %v", more, err)
 	}
-	ops := c.waiting(t, 0, 9)
+	ops := opsOf(c.waiting(t, 0, 9))
 	for i := range ops {
 		partition.Refuse(&ops[i], "scope: role")
 	}
@@ -148,17 +139,19 @@ func TestDeletingAllAndComingBack(t *testing.T) {
 // without an effect in the snapshot as conflicts.
 func TestPassedOver(t *testing.T) {
 	origin := open(t, memkv.New())
-	dot := submit(t, origin, create("one"), create("two"))[0].Dot
-	c := openReplica(t, memkv.New(), 2)
+	theirs := submit(t, origin, create("one"), create("two"))
+	dot := theirs[0].Dot
+	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 9)
 	name := "renamed"
+	model := log.Dot{Writer: submit(t, c.Partition, create("mine"))[0].Dot.Writer, Seq: 6}
 	submit(t, c.Partition,
-		create("mine"), create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: log.Dot{Writer: 1, Seq: 2}},
-		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: log.Dot{Writer: 2, Seq: 6}, Name: &name}, &log.Feedback{JSON: []byte("1")},
+		create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: theirs[1].Dot},
+		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: model, Name: &name}, &log.Feedback{JSON: []byte("1")},
 		&log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"a"}, Action: log.MetaAppend, JSON: []byte("[1]")}}},
-		&log.VersionTrain{Model: log.Dot{Writer: 2, Seq: 6}, Version: "w"}, isTrue(log.Dot{Writer: 7, Seq: 7}, "gone"), create("last"))
+		&log.VersionTrain{Model: model, Version: "w"}, isTrue(log.Dot{Writer: 7, Seq: 7}, "gone"), create("last"))
 	submit(t, origin, create("theirs"))
-	ops := c.waiting(t, 0, 11)
+	ops := opsOf(c.waiting(t, 0, 11))
 	partition.Refuse(&ops[3], "scope: role")
 	if _, _, err := origin.Accept(context.Background(), ops, nil); err != nil {
 		t.Fatal(err)
@@ -175,20 +168,20 @@ func TestPassedOver(t *testing.T) {
 	if len(got) != len(want) || got[4].Detail != "unknown" {
 		t.Errorf("conflicts %+v", got)
 	}
-	if issued, confirmed := c.Outbox(); issued != 12 || confirmed != 11 {
-		t.Errorf("outbox %d, %d", issued, confirmed)
+	if last, settled := c.Outbox(); last != 12 || settled != 11 {
+		t.Errorf("outbox %d, %d", last, settled)
 	}
 	c.push(t, origin, 9)
 	c.pull(t, origin, 9)
 	c.check(t, origin)
 }
 
-// TestRestoredOrigin restores an origin from an old backup, under another epoch. The replica sends it the lost operations again. For
-// operations that the origin had reported as stable, it sends empty ones.
+// TestRestoredOrigin restores an origin from an old backup, under another epoch. The replica sends it the lost operations again, except those
+// that the origin had reported as stable.
 func TestRestoredOrigin(t *testing.T) {
 	for _, stable := range []bool{false, true} {
 		origin := open(t, memkv.New())
-		c := openReplica(t, memkv.New(), 2)
+		c := openReplica(t, memkv.New())
 		for i := range 4 {
 			submit(t, c.Partition, create(fmt.Sprint(i)))
 		}
@@ -205,7 +198,7 @@ func TestRestoredOrigin(t *testing.T) {
 		if _, err := c.Pull(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
-		restored, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{2}})
+		restored, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +208,7 @@ func TestRestoredOrigin(t *testing.T) {
 		}
 		rebase(t, c, restored)
 		c.check(t, restored)
-		c = openReplica(t, c.store, 2)
+		c = openReplica(t, c.store)
 		c.check(t, restored)
 		c.push(t, restored, 9)
 		c.pull(t, restored, 9)
@@ -234,7 +227,7 @@ func TestRestoredOrigin(t *testing.T) {
 func TestDamagedSnapshots(t *testing.T) {
 	origin := open(t, memkv.New())
 	large(t, origin, 0, 3000)
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	submit(t, c.Partition, create("mine"))
 	x, chunks := export(t, origin, [32]byte{})
 	if len(chunks) < 3 {

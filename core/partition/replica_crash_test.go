@@ -29,7 +29,7 @@ func TestKillReplica(t *testing.T) {
 type underway struct {
 	*copies
 	*testReplica
-	acknowledged atomic.Uint64 // own operations
+	acknowledged atomic.Uint64 // position of the last own operation
 	did          chan struct{} // receives once for every push, pull and snapshot
 }
 
@@ -37,7 +37,7 @@ func replicaRun(t *testing.T, seed uint64) {
 	disk := pebbletest.New()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	w := newCopies(t, rng, 0, seed%2 == 0)
-	u := &underway{copies: w, testReplica: w.reopen(&testReplica{store: storeOn(t, disk), site: 2, batch: int(seed % 3)}), did: make(chan struct{})}
+	u := &underway{copies: w, testReplica: w.reopen(&testReplica{store: storeOn(t, disk), by: "key-0", batch: int(seed % 3)}), did: make(chan struct{})}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() { u.writeUntil(newCopiesLike(w, 6, rand.New(rand.NewPCG(seed, 6))), stop) })
@@ -61,9 +61,9 @@ func replicaRun(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	for i, c := range clones {
-		reopened := w.reopen(&testReplica{store: storeOn(t, c.disk), site: 2})
-		if issued, _ := reopened.Outbox(); issued < c.acknowledged {
-			t.Errorf("the outbox ends at %d, %d were acknowledged", issued, c.acknowledged)
+		reopened := w.reopen(&testReplica{store: storeOn(t, c.disk), by: "key-0"})
+		if last, _ := reopened.Outbox(); last < c.acknowledged {
+			t.Errorf("the outbox ends at %d, %d were acknowledged", last, c.acknowledged)
 		}
 		reopened.check(t, w.origin)
 		goOn(w, reopened, c.head)
@@ -78,7 +78,7 @@ func replicaRun(t *testing.T, seed uint64) {
 
 // newCopiesLike returns copies with the same origin that make other choices and have another side.
 func newCopiesLike(w *copies, side byte, c chooser) *copies {
-	return &copies{tb: w.tb, chooser: c, origin: w.origin, vectors: w.vectors, side: side}
+	return &copies{tb: w.tb, chooser: c, origin: w.origin, last: w.last, vectors: w.vectors, side: side}
 }
 
 func storeOn(t testing.TB, disk pebbletest.Disk) kv.Store {
@@ -102,10 +102,9 @@ func until(stop chan struct{}) bool {
 // writeUntil submits random operations until the test stops it.
 func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 	for until(stop) {
-		issued, _ := u.Outbox()
-		w.write(u.testReplica.Partition, u.site, issued)
-		issued, _ = u.Outbox()
-		u.acknowledged.Store(issued)
+		w.write(u.testReplica.Partition, u.by, &u.testReplica.last)
+		last, _ := u.Outbox()
+		u.acknowledged.Store(last)
 		if w.IntN(4) == 0 {
 			if _, err := u.Step(context.Background(), clock()); err != nil {
 				u.Error(err)
@@ -120,12 +119,7 @@ func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
 	for until(stop) {
 		switch n := w.IntN(20); {
 		case n < 3:
-			last, err := w.origin.SiteSeq(1)
-			if err != nil {
-				u.Error(err)
-				return
-			}
-			w.write(w.origin, 1, last)
+			w.write(w.origin, "key", &w.last)
 		case n < 10:
 			u.push(u, w.origin, 1+w.IntN(9))
 		case n < 19:

@@ -22,25 +22,25 @@ import (
 type testReplica struct {
 	store kv.Store
 	*partition.Partition
-	site  log.Writer
-	sent  uint64        // last own operation that was pushed
-	ahead time.Duration // lead over the origin's clock
-	limit uint64        // maximum number of operations in the outbox; 0: the default
-	batch int           // size of a snapshot's batch in bytes; 0: the default
+	by    string         // account of its operations
+	last  partition.Span // its last operations, if this process made them
+	sent  uint64         // position of the last own operation that was pushed
+	ahead time.Duration  // lead over the origin's clock
+	limit uint64         // maximum number of operations in the outbox; 0: the default
+	batch int            // size of a snapshot's batch in bytes; 0: the default
 }
 
 var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
 
-func openReplica(t testing.TB, store kv.Store, site log.Writer) *testReplica {
+func openReplica(t testing.TB, store kv.Store) *testReplica {
 	t.Helper()
 	p, err := partition.Open(partition.Options{
-		Store: store, App: app, Clock: clock, Epoch: log.Epoch{9}, Index: &index.Options{Space: plainSpace},
-		Replica: &partition.Replica{Site: site},
+		Store: store, App: app, Clock: clock, Epoch: opening(), Index: &index.Options{Space: plainSpace}, Replica: &partition.Replica{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testReplica{store: store, Partition: p, site: site}
+	return &testReplica{store: store, Partition: p}
 }
 
 // run returns the next entries of a log for a replica, at most n.
@@ -78,32 +78,74 @@ func (c *testReplica) pull(t testing.TB, of *partition.Partition, n int) []parti
 // push sends at most n pending operations.
 func (c *testReplica) push(t tb, to *partition.Partition, n int) {
 	t.Helper()
-	ops := c.waiting(t, c.sent, n)
-	if _, _, err := to.Accept(context.Background(), ops, nil); err != nil {
+	pending := c.waiting(t, c.sent, n)
+	err := send(c.Partition, to, pending, partition.Offer{})
+	if errors.Is(err, partition.ErrSequence) { // the outbox dropped the operations before them, or a horizon dropped their names
+		pending = c.waiting(t, 0, n)
+		err = send(c.Partition, to, pending, partition.Offer{Gap: true})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	c.sent += uint64(len(ops))
+	if len(pending) > 0 {
+		c.sent = pending[len(pending)-1].Seq
+	}
 }
 
-func (c *testReplica) waiting(t tb, after uint64, n int) (ops []log.Op) {
+// send sends operations in a replica's outbox as sessions do: those of one writer after those of another, with the clock of the operation
+// before them, as far as the outbox still has that.
+func send(p, to *partition.Partition, pending []log.Entry, o partition.Offer) error {
+	for len(pending) > 0 {
+		first := pending[0]
+		o.Before, o.Ops = 0, nil
+		err := p.LocalOps(max(first.Seq, 2)-2, func(at uint64, op log.Op) bool {
+			if at+1 == first.Seq && op.Dot.Writer == first.Op.Dot.Writer {
+				o.Before = op.At
+			}
+			return false
+		})
+		for len(o.Ops) < len(pending) && pending[len(o.Ops)].Op.Dot == (log.Dot{Writer: first.Op.Dot.Writer, Seq: first.Op.Dot.Seq + uint64(len(o.Ops))}) {
+			o.Ops = append(o.Ops, pending[len(o.Ops)].Op)
+		}
+		if err == nil {
+			_, _, err = to.AcceptOffer(context.Background(), &o)
+		}
+		if err != nil {
+			return err
+		}
+		pending = pending[len(o.Ops):]
+	}
+	return nil
+}
+
+// waiting returns at most n pending operations after a position, as entries of the outbox.
+func (c *testReplica) waiting(t tb, after uint64, n int) (pending []log.Entry) {
 	t.Helper()
-	_, confirmed := c.Outbox()
-	c.sent = max(c.sent, confirmed)
+	_, settled := c.Outbox()
+	c.sent = max(c.sent, settled)
 	if n == 0 {
 		return nil
 	}
-	err := c.Pending(after, func(op log.Op) bool {
-		ops = append(ops, op)
-		return len(ops) < n
+	err := c.Pending(after, func(at uint64, op log.Op) bool {
+		pending = append(pending, log.Entry{Seq: at, Op: op})
+		return len(pending) < n
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	return pending
+}
+
+// opsOf returns the operations of entries.
+func opsOf(entries []log.Entry) (ops []log.Op) {
+	for _, e := range entries {
+		ops = append(ops, e.Op)
 	}
 	return ops
 }
 
 // plain returns a store with the folded state of a log's first to entries and the pending operations after them.
-func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store {
+func plain(t tb, of *partition.Partition, to uint64, pending []log.Entry) kv.Store {
 	t.Helper()
 	store := memkv.New()
 	f, tx := fold.New(app), kv.NewOverlay(store)
@@ -130,8 +172,10 @@ func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store 
 	if err := f.Begin(tx); err != nil {
 		t.Fatal(err)
 	}
-	for i, op := range pending {
-		apply(log.Entry{Seq: to + 1 + uint64(i), Op: op})
+	for i, x := range pending {
+		if _, err := f.ApplyPending(&log.Entry{Seq: to + 1 + uint64(i), Op: x.Op}, x.Seq); err != nil {
+			t.Fatal(err)
+		}
 	}
 	f.End()
 	if err := store.Apply(tx.Batch()); err != nil {
@@ -158,14 +202,8 @@ func (c *testReplica) check(t tb, of *partition.Partition) {
 	}
 	v := c.View()
 	defer v.Close()
-	visible := 0
-	for i := range pending {
-		if _, lost := pending[i].Body.(*log.Refused); !lost {
-			visible++
-		}
-	}
-	if v.Seq() != at+uint64(visible) {
-		t.Errorf("view at %d, want %d and %d", v.Seq(), at, visible)
+	if v.Seq() != at+uint64(len(pending)) {
+		t.Errorf("view at %d, want %d and %d", v.Seq(), at, len(pending))
 	}
 	content := func(r kv.Reader) [32]byte {
 		d, err := foldtest.ContentDigest(r, app)
@@ -181,6 +219,7 @@ func (c *testReplica) check(t tb, of *partition.Partition) {
 	if diff := cmp.Diff(visibleContents(t, catalog.Read(folded, app)), visibleContents(t, v.Reader)); diff != "" {
 		t.Errorf("state at %d with %d pending (-want +got):\n%s", at, len(pending), diff)
 	}
+	c.checkConfirmed(t, pending)
 	consistent(t, v)
 	if err := c.Index().Check(context.Background(), v.Reader); err != nil {
 		t.Error(err)
@@ -189,7 +228,7 @@ func (c *testReplica) check(t tb, of *partition.Partition) {
 
 func TestReplica(t *testing.T) {
 	origin := open(t, memkv.New())
-	a := openReplica(t, memkv.New(), 2)
+	a := openReplica(t, memkv.New())
 	dot := submit(t, origin, create("one"))[0].Dot
 	a.check(t, origin)
 	if v := submit(t, a.Partition, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
@@ -218,8 +257,8 @@ func TestReplica(t *testing.T) {
 	if got, want := digest(t, a.store), digest(t, plain(t, origin, 6, nil)); got != want {
 		t.Errorf("digest %x, want %x", got, want)
 	}
-	if issued, confirmed := a.Outbox(); issued != 4 || confirmed != 4 {
-		t.Errorf("outbox %d, %d", issued, confirmed)
+	if last, settled := a.Outbox(); last != 4 || settled != 4 {
+		t.Errorf("outbox %d, %d", last, settled)
 	}
 	var conflicts []log.Dot
 	list := func(c partition.Conflict) bool {
@@ -242,7 +281,7 @@ func TestReplica(t *testing.T) {
 func TestPullFull(t *testing.T) {
 	origin := open(t, memkv.New())
 	store := &faulty{Store: memkv.New()}
-	c := openReplica(t, store, 2)
+	c := openReplica(t, store)
 	a := submit(t, origin, create("a"))[0]
 	c.pull(t, origin, 9)
 	submit(t, origin, create("b"), &log.InputDelete{Input: a.Dot})
@@ -266,42 +305,71 @@ func TestPullFull(t *testing.T) {
 	c.push(t, origin, 1)
 	c.pull(t, origin, 1) // the echo of a deletion
 	c.pull(t, origin, 0) // how far the log is stable
-	if issued, confirmed := c.Outbox(); c.Cursor().Seq != 4 || issued != 1 || confirmed != 1 {
-		t.Errorf("cursor %d, outbox %d, %d", c.Cursor().Seq, issued, confirmed)
+	if last, settled := c.Outbox(); c.Cursor().Seq != 4 || last != 1 || settled != 1 {
+		t.Errorf("cursor %d, outbox %d, %d", c.Cursor().Seq, last, settled)
 	}
 	c.check(t, origin)
 }
 
-func TestReplicaLease(t *testing.T) {
-	store := memkv.New()
-	p := openReplica(t, store, 0)
-	if _, err := p.Submit(context.Background(), "key", []log.Body{create("x")}, nil); !errors.Is(err, partition.ErrNoSite) {
-		t.Errorf("Submit without a site: %v", err)
+// checkConfirmed compares the outbox with the names in the confirmed state: an operation is pending if the state lacks its name, unless it is
+// listed, or a horizon has dropped the names.
+func (c *testReplica) checkConfirmed(t tb, pending []log.Entry) {
+	t.Helper()
+	waits := map[uint64]bool{}
+	for _, x := range pending {
+		waits[x.Seq] = true
 	}
-	for _, site := range []log.Writer{3, 3} {
-		if err := p.Lease(site); err != nil {
-			t.Fatal(err)
+	err := c.ReadConfirmed(func(r kv.Reader) error {
+		state := catalog.Read(r, app)
+		h, err := state.Header()
+		if err != nil {
+			return err
 		}
+		return c.LocalOps(0, func(at uint64, op log.Op) bool {
+			names, err := state.Names(op.Dot.Writer)
+			_, unlisted := c.Conflict(op.Dot)
+			if had := names.Has(op.Dot.Seq); err != nil || had && waits[at] || !had && !waits[at] && unlisted != nil && op.At >= h.Horizon {
+				t.Errorf("operation %v at %d is pending: %v; the state has its name: %v, %v", op.Dot, at, waits[at], had, err)
+			}
+			return true
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	submit(t, p.Partition, create("x"))
-	if err := p.Lease(4); !errors.Is(err, partition.ErrSite) {
-		t.Errorf("another site: %v", err)
+}
+
+// TestSentAgain: a horizon drops the name of an operation that its replica sends again. The log has the operation twice, and the first verdict
+// counts.
+func TestSentAgain(t *testing.T) {
+	origin := openAs(t, memkv.New(), opening(), fold.Version)
+	c := openReplica(t, memkv.New())
+	submit(t, c.Partition, create("a"))
+	c.push(t, origin, 9)
+	submit(t, origin, create("b"), &log.Horizon{At: now() + 100})
+	c.sent = 0
+	c.push(t, origin, 9)
+	if head := origin.Log().Head(); head != 5 {
+		t.Fatalf("the log has %d entries, want the operation twice and 3 others", head)
 	}
-	if p = openReplica(t, store, 0); p.Site() != 3 {
-		t.Errorf("site %d", p.Site())
+	if v := c.pull(t, origin, 9); len(v) != 1 || v[0].Verdict.Code != fold.OK || len(conflicts(t, c)) > 0 {
+		t.Errorf("told %+v, conflicts %v", v, conflicts(t, c))
 	}
-	if err := open(t, memkv.New()).Lease(3); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("Lease of a log's own site: %v", err)
-	}
-	for _, o := range []*partition.Replica{nil, {Site: 4}} {
-		_, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Replica: o})
-		if !errors.Is(err, partition.ErrReplica) && !errors.Is(err, partition.ErrSite) {
-			t.Errorf("opened with %v: %v", o, err)
+	c.check(t, origin)
+}
+
+// TestOtherKind checks that a store opens only as what it is: with its own log, or as a replica.
+func TestOtherKind(t *testing.T) {
+	replica, log := memkv.New(), memkv.New()
+	submit(t, openReplica(t, replica).Partition, create("before the first contact"))
+	submit(t, open(t, log), create("x"))
+	for name, o := range map[string]partition.Options{
+		"a replica as a log": {Store: replica},
+		"a log as a replica": {Store: log, Replica: &partition.Replica{}},
+	} {
+		o.App, o.Clock = app, clock
+		if _, err := partition.Open(o); !errors.Is(err, partition.ErrReplica) {
+			t.Errorf("%s: %v, want ErrReplica", name, err)
 		}
-	}
-	other := memkv.New()
-	submit(t, open(t, other), create("x"))
-	if _, err := partition.Open(partition.Options{Store: other, App: app, Clock: clock, Replica: &partition.Replica{}}); !errors.Is(err, partition.ErrReplica) {
-		t.Errorf("a log opened as a replica: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ const newer = fold.Version + 1
 
 // openRules opens a partition like a program that knows the rules up to a version.
 func openRules(store kv.Store, of catalog.AppID, rules uint32, replica *partition.Replica) (*partition.Partition, error) {
-	return partition.Open(partition.Options{Store: store, App: of, Clock: clock, Epoch: log.Epoch{1}, Rules: rules, Replica: replica})
+	return partition.Open(partition.Options{Store: store, App: of, Clock: clock, Epoch: opening(), Rules: rules, Replica: replica})
 }
 
 // rulesIn returns the sequence numbers of the log entries that put rules in force.
@@ -80,7 +80,7 @@ func TestRulesStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit(t, origin, create("a"))
-	store, as := memkv.New(), &partition.Replica{Site: 2}
+	store, as := memkv.New(), &partition.Replica{}
 	p, err := openRules(store, app, 0, as)
 	if err != nil {
 		t.Fatal(err)
@@ -100,8 +100,8 @@ func TestRulesStop(t *testing.T) {
 		}
 		submit(t, p, create(""))
 	}
-	if issued, confirmed := p.Outbox(); p.Cursor() != before || issued != 3 || confirmed != 0 {
-		t.Errorf("cursor %+v, was %+v; %d operations, %d confirmed", p.Cursor(), before, issued, confirmed)
+	if last, settled := p.Outbox(); p.Cursor() != before || last != 3 || settled != 0 {
+		t.Errorf("cursor %+v, was %+v; %d operations, %d confirmed", p.Cursor(), before, last, settled)
 	}
 	if p, err = openRules(store, app, newer, as); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestRulesStop(t *testing.T) {
 	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 99)); err != nil || p.Cursor().Seq != 3 {
 		t.Errorf("a newer program: %v, at %d", err, p.Cursor().Seq)
 	}
-	if issued, confirmed := p.Outbox(); issued != 3 || confirmed != 0 {
-		t.Errorf("%d operations, %d confirmed", issued, confirmed)
+	if last, settled := p.Outbox(); last != 3 || settled != 0 {
+		t.Errorf("%d operations, %d confirmed", last, settled)
 	}
 }

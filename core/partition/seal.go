@@ -16,33 +16,11 @@ import (
 //	seal   the key
 const sealName = "seal"
 
-// openSealed reads or creates the key of the log's seals, and gives this life of the origin its own site. Replicas may have operations of
-// an earlier life that the log lacks after a restore or a rollback of its disk. No life may use the names of those operations for others. A
-// log without seals cannot take entries back. It gets its own site only if it was restored.
-func (p *Partition) openSealed() error {
+// openSeal reads or creates the key of the log's seals. A log without seals cannot take entries back.
+func (p *Partition) openSeal() error {
 	if p.replica != nil || p.o.App == catalog.Control {
 		return nil
 	}
-	if err := p.openSeal(); err != nil {
-		return err
-	}
-	_, restored := p.log.BackupHead()
-	switch {
-	case p.sealKey != nil && p.o.Epoch != (log.Epoch{}) && p.o.Epoch != p.log.Epoch():
-		p.o.Site = lifeSite(p.o.Epoch)
-	case restored:
-		p.o.Site = lifeSite(p.log.Epoch())
-	}
-	return nil
-}
-
-// lifeSite returns the site of an origin's life that begins with an epoch. The life that created the log uses log.Origin instead.
-func lifeSite(epoch log.Epoch) log.Writer {
-	return log.Writer(binary.BigEndian.Uint32(epoch[:])) | log.RestoredSites
-}
-
-// openSeal reads or creates the key of the log's seals.
-func (p *Partition) openSeal() error {
 	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
 	if err == nil {
 		p.sealKey = append([]byte(nil), key...)

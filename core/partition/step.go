@@ -74,7 +74,7 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if p.seq < p.log.LastSeq() {
 		return false, nil // a Submit is waiting for its sync; a later Step will clean up
 	}
-	if p.replica != nil && p.replica.confirmed < p.seq {
+	if p.replica != nil && p.replica.confirmed.after(p.log.Floor()-1) <= p.seq {
 		return false, nil // the deletions of pending operations may be undone
 	}
 	if waits, err := p.hasStagedDerived(); err != nil || waits {

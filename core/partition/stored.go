@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -15,7 +14,6 @@ import (
 // A restored origin lacks entries that its replicas have pulled. A replica therefore stores the entries after the stable one as they came:
 //
 //	kept/RUN SEQ      an entryRecord
-//	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which the log has all of them
 //
 // A snapshot of another epoch begins another run, since its log may continue differently from the backup. Before a replica installs a
 // snapshot, it stores the snapshot's entries ([Partition.StoreEntries]), as far as the origin has them. So it can return everything that it
@@ -29,19 +27,12 @@ import (
 
 const (
 	storedName = "kept/"
-	leftName   = "left/"
 
 	entryOverhead = 64 // approximate bytes of an entry without its operation
 )
 
 // defaultKeep is the default of Replica.Keep, in bytes.
 const defaultKeep = 32 << 20
-
-// SiteLife is a life of a replica that writes as a site.
-type SiteLife struct {
-	Site log.Writer
-	Life
-}
 
 // StoredPlace is a place among the stored entries. The zero StoredPlace is before all of them.
 type StoredPlace struct {
@@ -53,7 +44,6 @@ type StoredPlace struct {
 type StoredEntry struct {
 	At     StoredPlace
 	Before log.Chain // chain of the log before the entry
-	Life   uint64    // life that made the operation; 0: unknown
 	Seal   []byte    // seal of the log up to the entry; nil: none came
 	Op     log.Op
 }
@@ -61,17 +51,17 @@ type StoredEntry struct {
 // entryRecord is an entry as it is stored under kept/RUN SEQ.
 //
 //field:message
+//field:reserved 2
 type entryRecord struct {
-	before log.Chain `wire:"1"`       // chain of the log before the entry
-	life   uint64    `wire:"2,fixed"` // life that made the operation
-	seal   []byte    `wire:"3"`       // seal of the log up to the entry
+	before log.Chain `wire:"1"` // chain of the log before the entry
+	seal   []byte    `wire:"3"` // seal of the log up to the entry
 	op     []byte    `wire:"4"`
 }
 
 // storedState describes the stored entries. It is part of replicaState.
 type storedState struct {
 	run   uint32    `wire:"1"`
-	since uint64    `wire:"2"` // entry of its log by which earlier runs and left operations are returned
+	since uint64    `wire:"2"` // entry of its log by which earlier runs are returned
 	bytes uint64    `wire:"3"`
 	epoch log.Epoch `wire:"4"` // epoch of the log that has the run
 	to    uint64    `wire:"6"` // last entry of the run that StoreEntries has stored; 0: none
@@ -80,8 +70,6 @@ type storedState struct {
 func storedEntryKey(app catalog.AppID, at StoredPlace) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(app.LocalKey(storedName), at.Run), at.Seq)
 }
-
-func leftKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, leftName, dot) }
 
 // under returns the first key of the records with a name, and the first key after them.
 func under(app catalog.AppID, name string) (lo, hi []byte) {
@@ -97,7 +85,7 @@ func (p *Partition) StoreEntries(r *Run, before log.Chain, snapshot uint64) erro
 	if p.replica == nil {
 		return ErrReplica
 	}
-	defer p.rest().unlock()
+	defer p.locks.take(folding).unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
@@ -110,9 +98,7 @@ func (p *Partition) StoreEntries(r *Run, before log.Chain, snapshot uint64) erro
 	m := p.newMix()
 	k := &m.note.kept
 	if r.Epoch != k.epoch {
-		if err := m.beginRun(r.Epoch, snapshot); err != nil {
-			return err
-		}
+		m.beginRun(r.Epoch, snapshot)
 	}
 	if err := m.keepRun(r, before); err != nil {
 		return err
@@ -130,16 +116,13 @@ func (p *Partition) StoreEntries(r *Run, before log.Chain, snapshot uint64) erro
 // keepRun stores the entries of a run. Beyond the limit of bytes it deletes the oldest entries.
 func (m *pullBatch) keepRun(r *Run, before log.Chain) error {
 	if r.Epoch != m.note.kept.epoch {
-		if err := m.beginRun(r.Epoch, r.To); err != nil {
-			return err
-		}
+		m.beginRun(r.Epoch, r.To)
 	}
 	p := m.p
-	lives := bySite(r.Lives)
 	for i := range r.Entries {
 		x := &r.Entries[i]
 		data := r.row(i)
-		entry := entryRecord{before: before, life: lifeOf(lives[x.Op.Dot.Writer], x.Op.Dot.Seq), op: data}
+		entry := entryRecord{before: before, op: data}
 		if x.Seq == r.To {
 			entry.seal = r.Seal
 		}
@@ -208,73 +191,20 @@ func (m *pullBatch) deleteStable() error {
 			return err
 		}
 	}
-	err := m.deleteStored(storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), storedEntryKey(p.o.App, StoredPlace{n.kept.run, n.cursor.Stable + 1}), always)
-	if err != nil {
-		return err
-	}
-	var done []log.Writer
-	if err := leftSites(p.tx, p.o.App, func(site log.Writer, by uint64) {
-		if by <= n.cursor.Stable {
-			done = append(done, site)
-		}
-	}); err != nil {
-		return err
-	}
-	for _, site := range done {
-		p.tx.DeleteRange(leftKey(p.o.App, log.Dot{Writer: site}), leftKey(p.o.App, log.Dot{Writer: site + 1}))
-	}
-	return nil
+	return m.deleteStored(storedEntryKey(p.o.App, StoredPlace{Run: n.kept.run}), storedEntryKey(p.o.App, StoredPlace{n.kept.run, n.cursor.Stable + 1}), always)
 }
 
 // beginRun begins another run of stored entries for another epoch, because that log may continue differently from the backup.
-func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) error {
+func (m *pullBatch) beginRun(epoch log.Epoch, at uint64) {
 	k := &m.note.kept
 	if k.epoch != epoch {
 		*k = storedState{run: k.run + 1, bytes: k.bytes, epoch: epoch}
 	}
 	k.since = at
-	var sites []log.Writer
-	err := leftSites(m.p.tx, m.p.o.App, func(site log.Writer, _ uint64) { sites = append(sites, site) })
-	for _, site := range sites {
-		m.p.tx.Put(leftKey(m.p.o.App, log.Dot{Writer: site}), binary.BigEndian.AppendUint64(nil, at))
-	}
-	return err
-}
-
-// leave stores the operations up to last of the site that the replica leaves: the log has them, but they may not be stable.
-func (m *pullBatch) leave(last uint64) error {
-	p, site := m.p, m.note.site
-	if last < p.log.Floor() {
-		return nil
-	}
-	p.tx.Put(leftKey(p.o.App, log.Dot{Writer: site}), binary.BigEndian.AppendUint64(nil, m.note.cursor.Seq))
-	return p.log.Read(p.log.Floor(), func(e log.Entry) bool {
-		if e.Seq <= last {
-			p.tx.Put(leftKey(p.o.App, e.Op.Dot), log.Encode(nil, &e.Op))
-		}
-		return e.Seq < last
-	})
-}
-
-// leftSites yields each site that the replica left, and the entry by which the log has its operations.
-func leftSites(r kv.Reader, app catalog.AppID, yield func(site log.Writer, by uint64)) error {
-	lo, hi := under(app, leftName)
-	return r.Scan(lo, hi, func(key, value []byte) bool {
-		if dot := log.KeyDot(key); dot.Seq == 0 && len(value) == 8 {
-			yield(dot.Writer, binary.BigEndian.Uint64(value))
-		}
-		return true
-	})
 }
 
 // StoredEpoch returns the epoch of the log that has the newest run of stored entries; zero: none.
-func (p *Partition) StoredEpoch() log.Epoch {
-	defer p.locks.take(reading).unlock()
-	if p.replica == nil {
-		return log.Epoch{}
-	}
-	return p.replica.replicaState.kept.epoch
-}
+func (p *Partition) StoredEpoch() log.Epoch { return p.place().kept.epoch }
 
 // StoredFrom returns the place of the first stored entry that an origin may lack after a restore from a backup. backup is the backup's last
 // entry, and chain is the chain up to it. With the zero Chain, the origin may lack all of them.
@@ -333,7 +263,7 @@ func (p *Partition) LastStored() (k StoredEntry, sealed bool, err error) {
 func readStored(key, value []byte) (k StoredEntry, err error) {
 	k.At = StoredPlace{binary.BigEndian.Uint32(key[len(key)-12:]), binary.BigEndian.Uint64(key[len(key)-8:])}
 	x, err := decodeEntryRecord(value)
-	k.Before, k.Life, k.Seal = x.before, x.life, x.seal
+	k.Before, k.Seal = x.before, x.seal
 	if err == nil {
 		k.Op, err = log.Decode(x.op)
 	}
@@ -341,56 +271,4 @@ func readStored(key, value []byte) (k StoredEntry, err error) {
 		err = fmt.Errorf("kept entry %d: %w: %w", k.At.Seq, kv.ErrCorrupt, err)
 	}
 	return k, err
-}
-
-// ConfirmedSites returns the sites of this replica with operations that the log has and that may not be stable. The sites that the replica
-// left come first.
-func (p *Partition) ConfirmedSites() (sites []log.Writer, err error) {
-	if p.replica == nil {
-		return nil, ErrReplica
-	}
-	err = leftSites(p.o.Store, p.o.App, func(site log.Writer, _ uint64) { sites = append(sites, site) })
-	if _, confirmed := p.Outbox(); confirmed >= p.log.Floor() && p.Site() != 0 {
-		sites = append(sites, p.Site())
-	}
-	return sites, err
-}
-
-// ConfirmedAfter yields the operations of one of [Partition.ConfirmedSites] after a sequence number, oldest first, until yield returns
-// false.
-func (p *Partition) ConfirmedAfter(site log.Writer, after uint64, yield func(log.Op) bool) error {
-	if p.replica == nil {
-		return ErrReplica
-	}
-	if site == p.Site() {
-		_, confirmed := p.Outbox()
-		return p.own(after, confirmed, yield)
-	}
-	var failed error
-	err := p.o.Store.Scan(leftKey(p.o.App, log.Dot{Writer: site, Seq: after + 1}), leftKey(p.o.App, log.Dot{Writer: site + 1}), func(_, value []byte) bool {
-		var op log.Op
-		if op, failed = log.Decode(bytes.Clone(value)); failed != nil {
-			return false
-		}
-		return yield(op)
-	})
-	return errors.Join(err, failed)
-}
-
-// Lose lists local operations as conflicts, with their content. A log had them, was restored from a backup since, and will refuse them.
-// When Lose returns, the list survives a crash. Errors: those of kv.
-func (p *Partition) Lose(ops []log.Op, why string) (err error) {
-	defer p.locks.take(folding).unlock()
-	if err := p.whyClosed(); err != nil {
-		return err
-	}
-	var b kv.Batch
-	for i := range ops {
-		c := Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Refused, Detail: why}}
-		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
-			return err
-		}
-		p.PutConflict(&b, &c)
-	}
-	return kv.Sync(p.o.Store, &b)
 }

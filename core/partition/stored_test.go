@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/kv/memkv"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // TestKeptBound has a replica keep no more of the log than it may, and the newest of it.
 func TestKeptBound(t *testing.T) {
 	origin := sealing(t, memkv.New())
-	r, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{9}, Replica: &partition.Replica{Keep: 4000}})
+	r, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: opening(), Replica: &partition.Replica{Keep: 4000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +29,7 @@ func TestKeptBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Pull(t.Context(), partition.Run{Epoch: log.Epoch{1}, From: head, To: head, Chain: chain, Stable: head}); err != nil {
+	if _, err := r.Pull(t.Context(), partition.Run{Epoch: origin.Log().Epoch(), From: head, To: head, Chain: chain, Stable: head}); err != nil {
 		t.Fatal(err)
 	}
 	if b := storedRun(t, r); len(b.Entries) > 0 {
@@ -83,43 +82,6 @@ func TestKeptUntilListed(t *testing.T) {
 	}
 	if hasOlder(x.Snapshot.Head + 1) {
 		t.Error("entries are kept that are stable")
-	}
-}
-
-// TestKeptLeft has a replica leave its site: what is in the log of it, and may not be stable, is still offered to a restored origin.
-func TestKeptLeft(t *testing.T) {
-	origin, store := sealing(t, memkv.New()), memkv.New()
-	r := openNamed(t, store, 1)
-	submit(t, r, create("a"), create("b"))
-	if err := sendLives(t, r, origin); err != nil {
-		t.Fatal(err)
-	}
-	submit(t, r, create("c"))
-	if err := r.Renew(edge+1, 2, log.Epoch{1}); err != nil {
-		t.Fatal(err)
-	}
-	pullSealed(t, r, origin)
-	for range 2 {
-		var got []string
-		sites, err := r.ConfirmedSites()
-		if err != nil || len(sites) != 1 || sites[0] != edge {
-			t.Fatalf("sites %v, %v", sites, err)
-		}
-		err = r.ConfirmedAfter(edge, 0, func(op log.Op) bool {
-			got = append(got, op.Body.(*log.InputCreate).ID)
-			return true
-		})
-		if err != nil || fmt.Sprint(got) != "[a b]" {
-			t.Errorf("operations %v, %v", got, err)
-		}
-		r = openNamed(t, store, 2)
-	}
-	c := r.Cursor()
-	if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: c.Seq}); err != nil {
-		t.Fatal(err)
-	}
-	if sites, err := r.ConfirmedSites(); err != nil || len(sites) > 0 {
-		t.Errorf("sites %v are kept of stable operations, %v", sites, err)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 // kv.ErrFailed and other errors of the store, the log may or may not have the operations. If it has them, they take effect later.
 //
 // On a replica the operations wait in the outbox for the origin, and the verdicts are those of the local state. The log decides, and Pull
-// returns the final verdicts. Further errors: ErrNoSite, ErrOutbox.
+// returns the final verdicts. Further error: ErrOutbox.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
 	verdicts, _, err := p.SubmitSpan(ctx, Caller{By: by}, bodies, also)
 	return verdicts, err
@@ -50,9 +50,9 @@ func (p *Partition) SubmitSpan(ctx context.Context, caller Caller, bodies []log.
 	}
 	err = wait()
 	if err == nil {
-		err = p.foldOf(span.Writer, first+uint64(len(t.verdicts))-1)
+		err = p.foldTo(first + uint64(len(t.verdicts)) - 1)
 	}
-	p.drop(first, t)
+	p.drop(first)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
@@ -65,11 +65,11 @@ func (p *Partition) addNames(bodies []log.Body) ([]log.Body, error) {
 		return bodies, nil
 	}
 	v := p.View()
-	named, err := fold.AddNames(v.Reader, p.Site(), bodies)
+	named, err := fold.AddNames(v.Reader, bodies)
 	return named, errors.Join(err, v.Close())
 }
 
-// append numbers the operations and appends them. first is the entry of the first operation.
+// append names the operations and appends them. first is the entry of the first operation.
 func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch)) (first uint64, span Span, t *ticket, wait func() error, err error) {
 	if err := p.prepare(bodies); err != nil {
 		return 0, span, nil, nil, err
@@ -84,64 +84,40 @@ func (p *Partition) append(caller Caller, bodies []log.Body, also func(*kv.Batch
 	if bodies, err = p.addNames(bodies); err != nil {
 		return 0, span, nil, nil, err
 	}
-	site := p.Site()
-	if err := p.checkOutboxLimit(site, len(bodies)); err != nil {
+	if err := p.checkOutboxLimit(len(bodies)); err != nil {
 		return 0, span, nil, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
+	p.name(ops)
 	for i, body := range bodies {
-		ops[i] = log.Op{Dot: log.Dot{Writer: site, Seq: p.last + 1 + uint64(i)}, At: p.clock.Next(), By: caller.By, Body: body}
+		ops[i].At, ops[i].By, ops[i].Body = p.clock.Next(), caller.By, body
 	}
 	log.SetLeases(ops)
-	var batch *kv.Batch
-	noted := p.replica != nil && caller.Token != Token{}
-	born := p.replica != nil && p.replica.noted != site && p.life() != 0
-	if also != nil || noted || born {
-		batch = &kv.Batch{}
-	}
+	first = p.log.LastSeq() + 1
+	batch := &kv.Batch{}
 	if also != nil {
 		also(batch)
 	}
-	if noted {
-		p.noteToken(batch, ops, caller.Token)
-	}
-	if born {
-		p.noteLife(batch, site, p.last+1)
-	}
-	if err := p.deletesAll(ops, &batch); err != nil {
-		return 0, span, nil, nil, err
-	}
+	p.noteOwn(batch, ops, caller.Token, first)
 	if err := p.reserve(ops, batch); err != nil {
 		return 0, span, nil, nil, err
 	}
-	first = p.log.LastSeq() + 1
 	t = p.expect(first, len(ops))
 	if _, wait, err = p.log.Append(ops, batch); err != nil {
 		p.unreserve(ops)
-		p.drop(first, t)
+		p.drop(first)
 		return 0, span, nil, nil, err
 	}
-	span = Span{Writer: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
-	p.last = span.Last
-	if born {
-		p.replica.noted = site
-	}
-	return first, span, t, wait, nil
+	p.made(ops, first)
+	p.noteHorizons(ops)
+	last := &ops[len(ops)-1]
+	return first, Span{Writer: last.Dot.Writer, First: ops[0].Dot.Seq, Last: last.Dot.Seq}, t, wait, nil
 }
 
 // foldTo folds at least the entries up to seq, which are durable, and further entries of the same runs. So the first Submit that gets the
 // lock folds for those that wait for it.
 func (p *Partition) foldTo(seq uint64) error {
 	defer p.locks.take(folding).unlock()
-	return p.foldLocked(seq)
-}
-
-// foldOf is foldTo for entries of site. If the replica has another site now, the change of site has folded them all.
-func (p *Partition) foldOf(site log.Writer, seq uint64) error {
-	defer p.locks.take(folding).unlock()
-	if p.Site() != site {
-		return nil
-	}
 	return p.foldLocked(seq)
 }
 
@@ -344,12 +320,10 @@ func (p *Partition) expect(first uint64, n int) *ticket {
 	return t
 }
 
-// drop deletes a ticket. A change of site has deleted all tickets, and a newer ticket may have the same first entry.
-func (p *Partition) drop(first uint64, t *ticket) {
+// drop deletes a ticket.
+func (p *Partition) drop(first uint64) {
 	defer p.locks.take(waiting).unlock()
-	if p.tickets[first] == t {
-		delete(p.tickets, first)
-	}
+	delete(p.tickets, first)
 }
 
 // notifyWatcher copies the verdicts on the entries starting at first to the tickets that wait for them.
@@ -365,23 +339,19 @@ func (p *Partition) notifyWatcher(first uint64, verdicts []fold.Verdict) {
 }
 
 // Try returns the verdicts that bodies would get if this replica submitted them now. It submits nothing. So a caller can refuse an
-// operation at once, instead of sending it to the origin, whose state may differ by then. Without a site it returns no verdicts. Try
-// borrows bodies. Errors: ErrReplica and those of kv.
+// operation at once, instead of sending it to the origin, whose state may differ by then. Try borrows bodies. Errors: ErrReplica and those
+// of kv.
 func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, err error) {
 	if p.replica == nil {
 		return nil, ErrReplica
 	}
-	site := p.Site()
-	if site == 0 || len(bodies) == 0 {
+	if len(bodies) == 0 {
 		return nil, nil
 	}
-	lock := p.locks.take(appending)
-	last := p.last
-	lock.unlock()
 	entries := make([]log.Entry, len(bodies))
 	for i, body := range bodies {
-		dot := log.Dot{Writer: site, Seq: last + 1 + uint64(i)}
-		entries[i].Op = log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}
+		dot := log.Dot{Writer: tried, Seq: 1 + uint64(i)}
+		entries[i] = log.Entry{Seq: p.log.LastSeq() + 1 + uint64(i), Op: log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}}
 	}
 	v := p.View()
 	verdicts, _, err = p.foldLocal(fold.NewPending(p.o.App, p.o.Rules), kv.NewOverlay(v.snapshot), entries)
@@ -390,3 +360,6 @@ func (p *Partition) Try(by string, bodies []log.Body) (verdicts []fold.Verdict, 
 	}
 	return verdicts, nil
 }
+
+// tried is the writer of operations that are only tried. No writer is drawn with this number.
+const tried log.Writer = 1<<62 - 1

@@ -79,7 +79,7 @@ func TestFull(t *testing.T) {
 		t.Errorf("deleting in a full store: %+v", v)
 	}
 	store.set(&store.room, nil)
-	if v := submit(t, p, create("b")); v[0].Dot != (log.Dot{Writer: 1, Seq: 4}) {
+	if v := submit(t, p, create("b")); v[0].Dot != (log.Dot{Writer: a.Dot.Writer, Seq: 4}) {
 		t.Errorf("with space again: %+v", v)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,16 +15,50 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
+// openNamed opens a replica's store. Openings with the same name draw the same writer.
+func openNamed(t testing.TB, store kv.Store, name byte) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{name}, Replica: &partition.Replica{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// imageOf copies a store.
+func imageOf(t testing.TB, store kv.Store) kv.Store {
+	t.Helper()
+	var b kv.Batch
+	err := store.Scan(nil, nil, func(key, value []byte) bool {
+		b.Put(key, value)
+		return true
+	})
+	out := memkv.New()
+	if err == nil {
+		err = out.Apply(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sendAllPending pushes what is pending at a replica.
+func sendAllPending(t testing.TB, p, to *partition.Partition) {
+	t.Helper()
+	(&testReplica{Partition: p}).push(t, to, 1<<30)
+}
+
 // sealing opens an origin whose log has seals.
 func sealing(t testing.TB, store kv.Store) *partition.Partition {
 	t.Helper()
-	return sealingAs(t, store, log.Epoch{1})
+	return sealingAs(t, store, opening())
 }
 
-// sealingAs is sealing in a process with a name.
-func sealingAs(t testing.TB, store kv.Store, life log.Epoch) *partition.Partition {
+// sealingAs is sealing in an opening with a name.
+func sealingAs(t testing.TB, store kv.Store, name log.Epoch) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: life, Secret: [32]byte{1}, Rules: fold.First})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: name, Secret: [32]byte{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +68,12 @@ func sealingAs(t testing.TB, store kv.Store, life log.Epoch) *partition.Partitio
 // openRestored opens an origin from an image of its store, as a restore leaves it.
 func openRestored(t testing.TB, image kv.Store, epoch byte) *partition.Partition {
 	t.Helper()
+	return sealing(t, restored(t, image, epoch))
+}
+
+// restored returns the store of an origin as a restore of an image leaves it.
+func restored(t testing.TB, image kv.Store, epoch byte) kv.Store {
+	t.Helper()
 	store := imageOf(t, image)
 	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
 	if err == nil {
@@ -43,7 +82,7 @@ func openRestored(t testing.TB, image kv.Store, epoch byte) *partition.Partition
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sealing(t, store)
+	return store
 }
 
 // pullSealed pulls all that an origin has, as one run.
@@ -119,8 +158,8 @@ func TestTakeBack(t *testing.T) {
 
 	other := openRestored(t, image, 3)
 	verdict := submit(t, other, create("a"))[0]
-	if verdict.Dot.Writer < log.RestoredSites {
-		t.Errorf("a restored log writes as %v", verdict.Dot)
+	if verdict.Dot.Writer == doomed.Writer {
+		t.Errorf("a restored log writes as %v, like the log of before", verdict.Dot)
 	}
 	if err := other.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
@@ -147,157 +186,6 @@ func lastStored(t testing.TB, p *partition.Partition) partition.StoredRun {
 		t.Fatalf("the last entry: sealed %v, %v", sealed, err)
 	}
 	return partition.StoredRun{From: k.At.Seq - 1, Before: k.Before, Entries: []log.Entry{{Seq: k.At.Seq, Op: k.Op}}, Seal: k.Seal}
-}
-
-// TestTakeBackMoved: a replica whose site a restored log does not know sends an operation again as another site. Another replica gives the
-// same operation back, before or after that. It is there once.
-func TestTakeBackMoved(t *testing.T) {
-	store := memkv.New()
-	origin := sealing(t, store)
-	image := imageOf(t, store)
-	accept := func(p *partition.Partition, dot log.Dot) {
-		t.Helper()
-		op := log.Op{Dot: dot, At: log.HLC(clock().UnixMilli()) << 16, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a")), ContentType: "image/png"}}
-		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	accept(origin, log.Dot{Writer: 9, Seq: 1})
-	r := openNamed(t, memkv.New(), 1)
-	pullSealed(t, r, origin)
-	for _, sent := range []bool{true, false} {
-		p := openRestored(t, image, 2)
-		if last, err := p.Moves(9, 9); last != 0 || err != nil {
-			t.Fatalf("Moves = %d, %v", last, err)
-		}
-		b := storedRun(t, r)
-		if sent {
-			accept(p, log.Dot{Writer: 30, Seq: 1})
-		}
-		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-			t.Fatal(err)
-		}
-		if !sent {
-			if c := conflictsOf(t, p); len(c) != 1 || c[0].Op.Dot != (log.Dot{Writer: 9, Seq: 1}) {
-				t.Errorf("before it is sent: conflicts %+v", c)
-			}
-			accept(p, log.Dot{Writer: 30, Seq: 1})
-		}
-		v := p.View()
-		if got := ids(t, v.Reader); len(got) != 1 || len(conflictsOf(t, p)) > 0 {
-			t.Errorf("sent %v: inputs %v, conflicts %+v", sent, got, conflictsOf(t, p))
-		}
-		_ = v.Close()
-	}
-}
-
-// TestTakeBackOtherLife: the disk of a replica was rolled back to the first operation of those that the log has of its site. The replica
-// makes an operation again that its earlier life made later, or that the log has and lists without its picture. The log keeps the two
-// apart.
-func TestTakeBackOtherLife(t *testing.T) {
-	store := memkv.New()
-	origin := sealing(t, store)
-	image := imageOf(t, store)
-	at := log.HLC(clock().UnixMilli()) << 16
-	accept := func(p *partition.Partition, site log.Writer, seq uint64, picture string) {
-		t.Helper()
-		at++
-		op := log.Op{
-			Dot: log.Dot{Writer: site, Seq: seq}, At: at, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte(picture)), ContentType: "image/png", AllowDuplicate: true},
-		}
-		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for seq, picture := range []string{"a", "b"} {
-		accept(origin, 9, uint64(seq+1), picture)
-	}
-	later := imageOf(t, store)
-	for seq, picture := range []string{"c", "d"} {
-		accept(origin, 9, uint64(seq+3), picture)
-	}
-	r := openNamed(t, memkv.New(), 1)
-	pullSealed(t, r, origin)
-	listed := func(p *partition.Partition) (seqs []uint64) {
-		for _, c := range conflictsOf(t, p) {
-			seqs = append(seqs, c.Op.Dot.Seq)
-		}
-		return seqs
-	}
-
-	p, b := openRestored(t, later, 2), storedRun(t, r)
-	if had, err := p.Moves(9, 1); had != 2 || err != nil {
-		t.Fatalf("Moves = %d, %v", had, err)
-	}
-	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
-	accept(p, 30, 1, "x")
-	accept(p, 30, 2, "d")
-	if got := listed(p); !slices.Equal(got, []uint64{3, 4}) {
-		t.Errorf("listed %v, want 3 and 4", got)
-	}
-
-	p, b = openRestored(t, image, 2), storedRun(t, r)
-	b.Missing = map[log.Dot]string{{Writer: 9, Seq: 2}: partition.LostPicture}
-	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-		t.Fatal(err)
-	}
-	if had, err := p.Moves(9, 1); had != 4 || err != nil {
-		t.Fatalf("Moves = %d, %v", had, err)
-	}
-	accept(p, 30, 1, "b")
-	if got := listed(p); !slices.Equal(got, []uint64{2}) {
-		t.Errorf("listed %v, want 2, whose picture is lost", got)
-	}
-}
-
-// TestTakeBackRenamedLater: the last operation of a replica is given back before the first, and listed. The replica sends both: its clock
-// was set back, and the last one names an input that has another name now. It is no longer listed.
-func TestTakeBackRenamedLater(t *testing.T) {
-	store := memkv.New()
-	origin := sealing(t, store)
-	image := imageOf(t, store)
-	at := log.HLC(clock().UnixMilli()) << 16
-	accept := func(p *partition.Partition, ops ...log.Op) {
-		t.Helper()
-		if err := p.ResolveNames(ops); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	creation := log.Op{Dot: log.Dot{Writer: 9, Seq: 1}, At: at, Body: create("made")}
-	ops := func(at log.HLC) []log.Op {
-		label := &log.InputLabels{Input: creation.Dot, Labels: []log.Label{{Concept: "x", Value: 1}}}
-		return []log.Op{{Dot: log.Dot{Writer: 11, Seq: 1}, At: at, Body: create("a")}, {Dot: log.Dot{Writer: 11, Seq: 2}, At: at, Body: label}}
-	}
-	first, r := openNamed(t, memkv.New(), 1), openNamed(t, memkv.New(), 1)
-	accept(origin, creation)
-	pullSealed(t, first, origin)
-	accept(origin, ops(at)...)
-	pullSealed(t, r, origin)
-
-	p := openRestored(t, image, 2)
-	if _, err := p.Moves(9, 9); err != nil {
-		t.Fatal(err)
-	}
-	sent := creation
-	sent.Dot.Writer = 30
-	accept(p, sent)
-	for _, b := range []partition.StoredRun{storedRun(t, first), lastStored(t, r)} {
-		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if c := conflictsOf(t, p); len(c) != 1 {
-		t.Fatalf("conflicts %+v, want the label", c)
-	}
-	accept(p, ops(at+9)...)
-	if c := conflictsOf(t, p); len(c) > 0 {
-		t.Errorf("conflicts %+v", c)
-	}
 }
 
 // TestTakeBackRefused: a restored log refuses an operation that it had before, when its replica sends it again. Another replica gives the
@@ -335,102 +223,143 @@ func TestTakeBackRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := conflictsOf(t, p)
-		if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &b.Entries[0].Op)) || !strings.Contains(c[0].Verdict.Detail, "the token was revoked") {
+		if len(c) != 1 || !bytes.Equal(log.Encode(nil, &c[0].Op), log.Encode(nil, &creation)) || !strings.Contains(c[0].Verdict.Detail, "the token was revoked") {
 			t.Errorf("again %v: conflicts %+v", secondRestore, c)
 		}
 	}
 }
 
-// TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later. The origin lists
-// it as lost until it has it. An operation of other content under its name leaves it listed.
+// TestTakeBackSentLater: a replica gives back an operation without the one before it, which its own replica sends later, with or without the
+// other one. The log has both, once each, and lists nothing.
 func TestTakeBackSentLater(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
 	image := imageOf(t, store)
-	send := func(p *partition.Partition, ids ...string) {
-		t.Helper()
-		var ops []log.Op
-		for i, id := range ids {
-			at := log.HLC(clock().UnixMilli())<<16 + log.HLC(i)
-			ops = append(ops, log.Op{Dot: log.Dot{Writer: 9, Seq: uint64(i) + 1}, At: at, By: "key", Body: create(id)})
-		}
-		if _, _, err := p.AcceptAgain(t.Context(), ops, ops, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	send(origin, "a", "b")
+	ops := writerOps(edge, 1, create("a"), create("b"))
+	accept(t, origin, ops)
 	r := openNamed(t, memkv.New(), 1)
 	pullSealed(t, r, origin)
-	for want, second := range []string{"b", "c"} {
-		p := openRestored(t, image, 2)
-		b := lastStored(t, r)
+	for n := 1; n <= 2; n++ {
+		p, b := openRestored(t, image, 2), lastStored(t, r)
+		head := p.Log().Head()
 		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
 			t.Fatal(err)
 		}
-		if c := conflictsOf(t, p); len(c) != 1 {
-			t.Fatalf("conflicts %+v", c)
+		accept(t, p, ops[:n])
+		v := p.View()
+		if got := fmt.Sprint(ids(t, v.Reader)); got != "[b a]" || p.Log().Head() != head+2 || len(conflictsOf(t, p)) > 0 {
+			t.Errorf("sent %d: inputs %s, %d entries, conflicts %+v", n, got, p.Log().Head()-head, conflictsOf(t, p))
 		}
-		send(p, "a", second)
-		if c := conflictsOf(t, p); len(c) != want {
-			t.Errorf("after a and %s: conflicts %+v, want %d", second, c, want)
+		_ = v.Close()
+	}
+}
+
+// TestTakeBackDeleted: an input and its deletion come back to a restored log from several parties, in every order. The input is deleted. It is
+// listed only if it comes back after a deletion of all inputs.
+func TestTakeBackDeleted(t *testing.T) {
+	for name, body := range map[string]func(log.Dot) log.Body{
+		"one": func(d log.Dot) log.Body { return &log.InputDelete{Input: d} },
+		"all": func(log.Dot) log.Body { return &log.InputDeleteAll{} },
+	} {
+		store := memkv.New()
+		origin := sealing(t, store)
+		image := imageOf(t, store)
+		sent := writerOps(edge, 1, create("gone"))
+		accept(t, origin, sent)
+		before, deleted := openNamed(t, memkv.New(), 1), openNamed(t, memkv.New(), 2)
+		pullSealed(t, before, origin)
+		pullSealed(t, deleted, origin)
+		submit(t, deleted, body(sent[0].Dot))
+		sendAllPending(t, deleted, origin)
+		after := openNamed(t, memkv.New(), 3)
+		pullSealed(t, after, origin)
+
+		back := func(r *partition.Partition) func(*partition.Partition) {
+			return func(p *partition.Partition) {
+				b := storedRun(t, r)
+				if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		sends := func(p *partition.Partition) { accept(t, p, sent) }
+		pushes := func(p *partition.Partition) { sendAllPending(t, deleted, p) }
+		for order, steps := range map[string][]func(*partition.Partition){
+			"sent, given back":         {sends, back(after)},
+			"given back, sent":         {back(after), sends},
+			"sent, given back, pushed": {sends, back(before), pushes},
+			"given back, pushed, sent": {back(before), pushes, sends},
+			"sent, pushed, given back": {sends, pushes, back(before)},
+			"pushed, sent, given back": {pushes, sends, back(before)},
+			"pushed, given back, sent": {pushes, back(before), sends},
+			"pushed, given back twice": {pushes, back(before), back(after)},
+		} {
+			p := openRestored(t, image, 2)
+			for _, step := range steps {
+				step(p)
+			}
+			v, want := p.View(), 0
+			if name == "all" && strings.HasPrefix(order, "pushed, given back") {
+				want = 1
+			}
+			c := conflictsOf(t, p)
+			if got := ids(t, v.Reader); len(got) > 0 || len(c) != want || want > 0 && (c[0].Op.Dot != sent[0].Dot || c[0].Verdict.Code != fold.Gone) {
+				t.Errorf("%s, %s: inputs %v live, conflicts %+v", name, order, got, c)
+			}
+			_ = v.Close()
 		}
 	}
 }
 
-// TestTakeBackParted: two replicas have had the same site, since a rollback of the origin's disk took back a lease. The log has the first
-// operation of the other one. It takes no operation that follows another first one than that. It does where a later life of the other
-// replica made it.
-func TestTakeBackParted(t *testing.T) {
+// TestTakeBackEarlyTwice: the log of a first restore has a deletion of an input that came later. The log of a second restore has it from
+// there, as it was, and deletes the input, too.
+func TestTakeBackEarlyTwice(t *testing.T) {
+	store := memkv.New()
+	submit(t, sealing(t, store), create("old"))
+	first := openRestored(t, store, 2)
+	accept(t, first, writerOps(edge+1, 1, &log.InputDelete{Input: log.Dot{Writer: edge, Seq: 1}}))
+	r := openNamed(t, memkv.New(), 1)
+	keepSealed(t, r, first, 0)
+	second, b := openRestored(t, store, 3), storedRun(t, r)
+	if err := second.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]*partition.Partition{"first": first, "second": second} {
+		accept(t, p, writerOps(edge, 1, create("deleted")))
+		v := p.View()
+		if got := fmt.Sprint(ids(t, v.Reader)); got != "[old]" || len(conflictsOf(t, p)) > 0 {
+			t.Errorf("after the %s restore the inputs are %v, conflicts %+v", name, got, conflictsOf(t, p))
+		}
+		_ = v.Close()
+	}
+}
+
+// TestTakeBackLostThenDeleted: the entry that made an input is lost, but one that deletes it with all others comes back. Its replica sends
+// the input later. It is deleted, although its clock is newer than that of the deletion.
+func TestTakeBackLostThenDeleted(t *testing.T) {
 	store := memkv.New()
 	origin := sealing(t, store)
 	image := imageOf(t, store)
-	accept := func(p *partition.Partition, seq, life uint64, id string) {
-		t.Helper()
-		op := log.Op{Dot: log.Dot{Writer: 9, Seq: seq}, At: log.HLC(clock().UnixMilli())<<16 + log.HLC(seq), By: "key", Body: create(id)}
-		if _, _, err := p.AcceptOf(t.Context(), []log.Op{op}, []partition.Life{{First: seq, ID: life}}, nil); err != nil {
-			t.Fatal(err)
-		}
+	inputs := writerOps(edge, 1, create("a"), create("b"), create("unseen"))
+	accept(t, origin, inputs[:2])
+	lost := origin.Log().Head()
+	all := writerOps(edge+1, 1, &log.InputDeleteAll{Upto: []log.Dot{inputs[1].Dot}})
+	all[0].At = inputs[0].At - 1
+	accept(t, origin, all)
+	r := openNamed(t, memkv.New(), 1)
+	keepSealed(t, r, origin, lost)
+
+	p, b := openRestored(t, image, 2), storedRun(t, r)
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
 	}
-	storedRun := func(of *partition.Partition) partition.StoredRun {
-		r := openNamed(t, memkv.New(), 1)
-		pullSealed(t, r, of)
-		return storedRun(t, r)
+	if v := accept(t, p, inputs); v[0].Code != fold.Gone || v[1].Code != fold.Gone || v[2].Code != fold.OK {
+		t.Errorf("verdicts %+v, want gone, gone and ok", v)
 	}
-	accept(origin, 1, 1, "a")
-	accept(origin, 2, 1, "b")
-	other := sealing(t, imageOf(t, image))
-	accept(other, 1, 2, "x")
-	accept(other, 2, 3, "y")
-	for _, c := range []struct {
-		name       string
-		from       *partition.Partition
-		lives      []partition.Life // of the operations that come back, and of the one before
-		skip, head uint64
-		want       int
-	}{
-		{"both", origin, []partition.Life{{First: 1, ID: 1}}, 0, 2, 2},
-		{"the second", origin, []partition.Life{{First: 1, ID: 1}}, 1, 2, 1},
-		{"of a later life", other, []partition.Life{{First: 1, ID: 2}, {First: 2, ID: 3}}, 1, 3, 0},
-		{"after one of a life that nobody knows", other, []partition.Life{{First: 2, ID: 3}}, 1, 3, 0},
-	} {
-		p := openRestored(t, image, 2)
-		accept(p, 1, 2, "x")
-		submit(t, p, create("own")) // the entries do not keep their places
-		b := storedRun(c.from)
-		for ; c.skip > 0; c.skip-- {
-			b.From, b.Before, b.Entries = b.From+1, b.Before.Next(log.Encode(nil, &b.Entries[0].Op)), b.Entries[1:]
-		}
-		for _, l := range c.lives {
-			b.Lives = append(b.Lives, partition.SiteLife{Site: 9, Life: l})
-		}
-		for range 2 { // the answer to the first request was lost
-			if err := p.TakeBack(t.Context(), &b, nil); err != nil {
-				t.Fatal(err)
-			}
-			if n, head := len(conflictsOf(t, p)), p.Log().Head(); n != c.want || head != c.head {
-				t.Errorf("%s: %d conflicts and %d entries, want %d and %d", c.name, n, head, c.want, c.head)
-			}
-		}
+	v := p.View()
+	defer v.Close()
+	if got := fmt.Sprint(ids(t, v.Reader)); got != "[unseen]" || len(conflictsOf(t, p)) > 0 {
+		t.Errorf("inputs %s, conflicts %+v", got, conflictsOf(t, p))
 	}
 }
 
@@ -466,4 +395,36 @@ func lostOf(p *partition.Partition) (map[blob.Hash]bool, error) {
 	v := p.View()
 	defer v.Close()
 	return partition.LostPictures(v.Reader.KV(), app)
+}
+
+// TestTakeBackTwice: a log has an operation twice if a horizon dropped its name in between. A restored origin takes it back once.
+func TestTakeBackTwice(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	maker := openReplica(t, memkv.New())
+	submit(t, maker.Partition, create("a"))
+	maker.push(t, origin, 9)
+	submit(t, origin, &log.Horizon{At: now() + 100})
+	maker.sent = 0
+	maker.push(t, origin, 9)
+	p := openNamed(t, memkv.New(), 7)
+	pullSealed(t, p, origin)
+	again := openRestored(t, image, 9)
+	b := storedRun(t, p)
+	if err := again.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	count := map[log.Dot]int{}
+	if err := again.Log().Read(1, func(e log.Entry) bool { count[e.Op.Dot]++; return true }); err != nil {
+		t.Fatal(err)
+	}
+	for dot, n := range count {
+		if n != 1 {
+			t.Errorf("the log has %v %d times", dot, n)
+		}
+	}
+	if len(count) < 3 {
+		t.Errorf("the log has %d operations", len(count))
+	}
 }

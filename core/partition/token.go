@@ -1,11 +1,9 @@
 package partition
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -29,14 +27,7 @@ const tokenName = "token/"
 
 func tokenKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, tokenName, dot) }
 
-// noteToken stores the token t of each operation in ops.
-func (p *Partition) noteToken(b *kv.Batch, ops []log.Op, t Token) {
-	for i := range ops {
-		b.Put(tokenKey(p.o.App, ops[i].Dot), encodeToken(nil, &t))
-	}
-}
-
-// TokenOf returns the token of an operation of this site. It is zero for an operation without a token, and for operations of earlier
+// TokenOf returns the token of an operation in the outbox. It is zero for an operation without a token, and for operations of earlier
 // program versions, which stored none.
 func (p *Partition) TokenOf(dot log.Dot) (Token, error) {
 	data, err := p.o.Store.Get(tokenKey(p.o.App, dot))
@@ -51,17 +42,4 @@ func (p *Partition) TokenOf(dot log.Dot) (Token, error) {
 		return Token{}, fmt.Errorf("token of operation %d of writer %v: %w", dot.Seq, dot.Writer, err)
 	}
 	return t, nil
-}
-
-// forgetTokens deletes the stored tokens of a site's operations up to last.
-func (p *Partition) forgetTokens(tx *kv.Overlay, site log.Writer, last uint64) error {
-	var keys [][]byte
-	err := tx.Scan(tokenKey(p.o.App, log.Dot{Writer: site}), tokenKey(p.o.App, log.Dot{Writer: site, Seq: last + 1}), func(key, _ []byte) bool {
-		keys = append(keys, bytes.Clone(key))
-		return true
-	})
-	for _, key := range keys {
-		tx.Delete(key)
-	}
-	return err
 }

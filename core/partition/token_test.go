@@ -11,34 +11,26 @@ import (
 )
 
 // submitWithToken writes inputs as a caller with a token does.
-func submitWithToken(t *testing.T, p *partition.Partition, token partition.Token, ids ...string) {
+func submitWithToken(t *testing.T, p *partition.Partition, token partition.Token, ids ...string) (dots []log.Dot) {
 	t.Helper()
 	bodies := make([]log.Body, len(ids))
 	for i, id := range ids {
 		bodies[i] = create(id)
 	}
-	if _, _, err := p.SubmitSpan(t.Context(), partition.Caller{By: "token", Token: token}, bodies, nil); err != nil {
+	_, span, err := p.SubmitSpan(t.Context(), partition.Caller{By: "token", Token: token}, bodies, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// tokensOf are the tokens of a replica's operations 1 to n.
-func tokensOf(t *testing.T, c *testReplica, n uint64) (all []partition.Token) {
-	t.Helper()
-	for seq := uint64(1); seq <= n; seq++ {
-		token, err := c.TokenOf(log.Dot{Writer: c.site, Seq: seq})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, token)
+	for i := range ids {
+		dots = append(dots, log.Dot{Writer: span.Writer, Seq: span.First + uint64(i)})
 	}
-	return all
+	return dots
 }
 
-// notes counts the notes on tokens in a store.
-func notes(t *testing.T, store kv.Store) (n int) {
+// localRecords counts the records with a name in a store.
+func localRecords(t *testing.T, store kv.Store, name string) (n int) {
 	t.Helper()
-	lo := app.LocalKey("token/")
+	lo := app.LocalKey(name)
 	hi := bytes.Clone(lo)
 	hi[len(hi)-1]++
 	if err := store.Scan(lo, hi, func(_, _ []byte) bool { n++; return true }); err != nil {
@@ -47,33 +39,39 @@ func notes(t *testing.T, store kv.Store) (n int) {
 	return n
 }
 
-// TestTokens: a replica knows the token of an operation as long as it may send the operation: after a restart, and while the log that has
-// it may be restored. Then it deletes the note. A partition with a log needs no notes.
+// TestTokens: a replica knows the token of an operation, and the secret of its writer, as long as it may send the operation: after a restart,
+// and while the log that has it may be restored. Then it deletes both, except the secret of the last writer. A partition with a log needs
+// no tokens.
 func TestTokens(t *testing.T) {
 	store := memkv.New()
 	origin := open(t, store)
 	submitWithToken(t, origin, partition.Token{Client: "c", Generation: 3}, "at the origin")
-	c := openReplica(t, memkv.New(), 2)
+	c := openReplica(t, memkv.New())
 	c.pull(t, origin, 99)
 	old, young := partition.Token{Client: "c", Generation: 3}, partition.Token{Client: "c", Generation: 8}
-	submitWithToken(t, c.Partition, old, "a", "b")
-	submitWithToken(t, c.Partition, partition.Token{}, "an earlier version's")
-	submitWithToken(t, c.Partition, young, "d")
+	dots := submitWithToken(t, c.Partition, old, "a", "b")
+	c = openReplica(t, c.store)
+	dots = append(dots, submitWithToken(t, c.Partition, partition.Token{}, "an earlier version's")...)
+	c = openReplica(t, c.store)
+	dots = append(dots, submitWithToken(t, c.Partition, young, "d")...)
 	want := []partition.Token{old, old, {}, young}
-	expect := func(when string, want []partition.Token, wantNotes int) {
+	expect := func(when string, want []partition.Token, tokens, writers int) {
 		t.Helper()
-		for i, got := range tokensOf(t, c, 4) {
-			if got != want[i] {
-				t.Errorf("%s, operation %d: %+v, want %+v", when, i+1, got, want[i])
+		for i, dot := range dots {
+			if got, err := c.TokenOf(dot); got != want[i] || err != nil {
+				t.Errorf("%s, operation %d: %+v, %v, want %+v", when, i+1, got, err, want[i])
+			}
+			if known := c.Secret(dot.Writer) != nil; known != (i >= len(dots)-writers || writers == 3) {
+				t.Errorf("%s, operation %d: the secret of its writer is known: %v", when, i+1, known)
 			}
 		}
-		if n := notes(t, c.store); n != wantNotes {
-			t.Errorf("%s: %d notes, want %d", when, n, wantNotes)
+		if n, m := localRecords(t, c.store, "token/"), localRecords(t, c.store, "writer/"); n != tokens || m != writers {
+			t.Errorf("%s: %d tokens and %d writers, want %d and %d", when, n, m, tokens, writers)
 		}
 	}
-	expect("pending", want, 3)
-	c = openReplica(t, c.store, c.site)
-	expect("after a restart", want, 3)
+	expect("pending", want, 3, 3)
+	c = openReplica(t, c.store)
+	expect("after a restart", want, 3, 3)
 
 	pull := func(stable uint64) {
 		t.Helper()
@@ -85,13 +83,17 @@ func TestTokens(t *testing.T) {
 	}
 	c.push(t, origin, 2)
 	pull(1)
-	expect("half confirmed", want, 3)
+	expect("half confirmed", want, 3, 3)
 	pull(c.Cursor().Seq)
-	expect("half stable", []partition.Token{{}, {}, {}, young}, 1)
+	expect("half stable", []partition.Token{{}, {}, {}, young}, 1, 2)
 	c.push(t, origin, 99)
 	pull(origin.Log().Head())
-	expect("all stable", make([]partition.Token, 4), 0)
-	if n := notes(t, store); n != 0 {
-		t.Errorf("a log of one's own keeps %d notes", n)
+	expect("all stable", make([]partition.Token, 4), 0, 1)
+	dots = submitWithToken(t, c.Partition, young, "e")
+	c.push(t, origin, 99)
+	pull(origin.Log().Head())
+	expect("with a later writer", make([]partition.Token, 1), 0, 1)
+	if n := localRecords(t, store, "token/"); n != 0 {
+		t.Errorf("a log of its own has %d tokens", n)
 	}
 }

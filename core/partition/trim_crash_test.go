@@ -11,7 +11,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/testkit"
 )
@@ -30,7 +29,7 @@ func openTrimming(t *testing.T, fs vfs.FS, c *ticking) (*pebblekv.Store, *partit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store, openRetaining(t, store, c, partition.Retention{Entries: 8, Age: time.Hour, MaxOffline: 2 * time.Hour})
+	return store, openRetaining(t, store, opening(), c, partition.Retention{Entries: 8, Age: time.Hour, MaxOffline: 2 * time.Hour})
 }
 
 func trimRun(t *testing.T, seed uint64) {
@@ -38,8 +37,7 @@ func trimRun(t *testing.T, seed uint64) {
 	c := &ticking{at: clock()}
 	disk := pebbletest.New()
 	store, p := openTrimming(t, disk, c)
-	input := log.Dot{Writer: log.Origin, Seq: 1}
-	submit(t, p, create("a"))
+	input := submit(t, p, create("a"))[0].Dot
 	states := map[uint64][32]byte{} // by the last entry
 	type clone struct {
 		fs    pebbletest.Disk

@@ -18,9 +18,9 @@ type ticking struct{ at time.Time }
 
 func (c *ticking) now() time.Time { return c.at }
 
-func openRetaining(t testing.TB, store kv.Store, c *ticking, retention partition.Retention) *partition.Partition {
+func openRetaining(t testing.TB, store kv.Store, opening log.Epoch, c *ticking, retention partition.Retention) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: retention, Rules: fold.First})
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: opening, Retention: retention, Rules: fold.First})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestTrimmedLog(t *testing.T) {
 	const maxEntries, rounds, changes = 1000, 40, 500
 	c := &ticking{at: clock()}
 	store, untrimmed := memkv.New(), memkv.New()
-	p := openRetaining(t, store, c, partition.Retention{Entries: maxEntries})
-	q := openRetaining(t, untrimmed, c, partition.Retention{})
-	ours := log.Dot{Writer: log.Origin, Seq: 1}
-	sentOnce := siteOps(edge, 1, flip(ours, 3)...)
+	p := openRetaining(t, store, log.Epoch{1}, c, partition.Retention{Entries: maxEntries})
+	q := openRetaining(t, untrimmed, log.Epoch{1}, c, partition.Retention{}) // it draws the same writer
+	ours := submit(t, p, create("a"))[0].Dot
+	submit(t, q, create("a"))
+	sentOnce := writerOps(edge, 1, flip(ours, 3)...)
 	for _, x := range []*partition.Partition{p, q} {
-		submit(t, x, create("a"))
 		accept(t, x, sentOnce)
 	}
 	maxKeys := 0
@@ -104,7 +104,7 @@ func TestTrimmedLog(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openRetaining(t, store, c, partition.Retention{Entries: maxEntries})
+	p = openRetaining(t, store, opening(), c, partition.Retention{Entries: maxEntries})
 	accept(t, p, sentOnce)
 	if l = p.Log(); l.Head() != head || l.Floor() != floor {
 		t.Errorf("opened anew the log goes from %d to %d, before from %d to %d", l.Floor(), l.Head(), floor, head)
@@ -122,9 +122,8 @@ func TestTrimmedByAge(t *testing.T) {
 	retention := partition.Retention{Age: 16 * day, MaxOffline: 36_500 * day} // no horizon
 	c := &ticking{at: clock()}
 	store := memkv.New()
-	p := openRetaining(t, store, c, retention)
-	submit(t, p, create("a"))
-	input := log.Dot{Writer: log.Origin, Seq: 1}
+	p := openRetaining(t, store, opening(), c, retention)
+	input := submit(t, p, create("a"))[0].Dot
 	write := func(n int) {
 		for ; n > 0; n -= 500 {
 			submit(t, p, flip(input, min(n, 500))...)
@@ -145,7 +144,7 @@ func TestTrimmedByAge(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p = openRetaining(t, store, c, retention)
+	p = openRetaining(t, store, opening(), c, retention)
 	c.at = c.at.Add(day + time.Hour)
 	step(t, p, c.at)
 	head := p.Log().Head()
@@ -179,12 +178,11 @@ func TestHorizonMoves(t *testing.T) {
 	const day = 24 * time.Hour
 	retention := partition.Retention{MaxOffline: 64 * day}
 	c := &ticking{at: clock()}
-	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: c.now, Epoch: log.Epoch{1}, Retention: retention})
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: c.now, Epoch: opening(), Retention: retention})
 	if err != nil {
 		t.Fatal(err)
 	}
-	submit(t, p, create("a"))
-	input := log.Dot{Writer: log.Origin, Seq: 2} // after the rules
+	input := submit(t, p, create("a"))[0].Dot
 	pass := func(days int) {
 		for range days {
 			c.at = c.at.Add(day)
@@ -197,7 +195,7 @@ func TestHorizonMoves(t *testing.T) {
 		t.Errorf("horizons %v in a log of 64 days", got)
 	}
 	writes := flip(input, 3)
-	old := siteOps(edge, 1, writes[0], writes[1], create("old"), writes[2], create("older"), &log.InputDelete{Input: log.Dot{Writer: edge, Seq: 3}})
+	old := writerOps(edge, 1, writes[0], writes[1], create("old"), writes[2], create("older"), &log.InputDelete{Input: log.Dot{Writer: edge, Seq: 3}})
 	for i := range old {
 		old[i].At = log.HLC(c.at.Add(-time.Hour).UnixMilli())<<16 + log.HLC(i)
 	}
@@ -212,7 +210,7 @@ func TestHorizonMoves(t *testing.T) {
 		}
 	}
 	pass(3)
-	for i, v := range accept(t, p, old[3:]) {
+	for i, v := range offer(t, p, partition.Offer{Ops: old[3:], Gap: true}) { // the horizon has dropped the names of the others
 		if want := []fold.Code{fold.Stale, fold.Stale, fold.OK}[i]; v.Code != want {
 			t.Errorf("write %d of 66 days ago: %v, want %v", i, v, want)
 		}
@@ -242,9 +240,8 @@ func TestHorizonMoves(t *testing.T) {
 // TestHorizonOfAJump checks that the horizon follows the log's own clock: a wrong date of the host does not move it.
 func TestHorizonOfAJump(t *testing.T) {
 	c := &ticking{at: clock()}
-	p := openRetaining(t, memkv.New(), c, partition.Retention{})
-	submit(t, p, create("a"))
-	accept(t, p, siteOps(edge, 1, flip(log.Dot{Writer: log.Origin, Seq: 1}, 1)...))
+	p := openRetaining(t, memkv.New(), opening(), c, partition.Retention{})
+	accept(t, p, writerOps(edge, 1, flip(submit(t, p, create("a"))[0].Dot, 1)...))
 	c.at = c.at.AddDate(20, 0, 0)
 	step(t, p, c.at)
 	if got := horizons(t, p); len(got) > 0 {

@@ -106,16 +106,12 @@ func (r *Register) audit(by Caller, a Action, target string) error {
 
 // Register holds the applications, keys, clients and edges of a store. It is safe for concurrent use.
 type Register struct {
-	o         Options
-	partition *partition.Partition // nil if another register on the same store writes the records
-	gallery   api.Gallery
-	listed    appList
-	tidy      cleanup
-	watchers  watchers
-	sites     struct {
-		mu    sync.Mutex
-		known bool // new numbers are known to differ from all leased ones
-	}
+	o           Options
+	partition   *partition.Partition // nil if another register on the same store writes the records
+	gallery     api.Gallery
+	listed      appList
+	tidy        cleanup
+	watchers    watchers
 	revocations revocations
 	closed      atomic.Bool
 }
@@ -156,7 +152,7 @@ func ReadOnly(o Options) *Register {
 
 // PartitionOptions returns the options that open an application's partition on the register's store.
 func (r *Register) PartitionOptions(app catalog.AppID) (partition.Options, error) {
-	p := partition.Options{Store: r.o.Store, App: app, Site: log.Origin, Clock: r.o.Clock}
+	p := partition.Options{Store: r.o.Store, App: app, Clock: r.o.Clock}
 	if _, err := io.ReadFull(r.o.Rand, p.Epoch[:]); err != nil {
 		return p, fmt.Errorf("random source: %w", err)
 	}

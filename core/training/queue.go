@@ -19,8 +19,8 @@ import (
 // Partition gives access to an application's state and changes it. *partition.Partition implements it.
 type Partition interface {
 	View() *partition.View
-	// MadeBy reports whether operations of a site were made here.
-	MadeBy(site log.Writer) bool
+	// MadeBy reports whether operations of a writer were made here.
+	MadeBy(w log.Writer) bool
 	// Owns reports whether this partition must do what an operation asks for.
 	Owns(dot log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/origin/server/system"
 	"github.com/sightline-dev/sightline/sync/feed"
@@ -25,14 +27,15 @@ import (
 
 // signingEdge is an enrolled edge of the first application of a server.
 type signingEdge struct {
-	t    testing.TB
-	base string
-	http *http.Client
-	key  ed25519.PrivateKey
-	id   string
-	app  string
-	site log.Writer
-	head bool // sends Sync-Head
+	t      testing.TB
+	base   string
+	http   *http.Client
+	key    ed25519.PrivateKey
+	id     string
+	app    string
+	writer log.Writer
+	secret []byte
+	head   bool // sends Sync-Head
 }
 
 // enrolSigner creates an edge in a data folder and enrols it at its server.
@@ -43,7 +46,13 @@ func enrolSigner(t testing.TB, base, data string) *signingEdge {
 	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
 	t.Cleanup(transport.CloseIdleConnections)
 	e := &signingEdge{t: t, base: base, http: &http.Client{Transport: transport, Timeout: time.Minute}, key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)), id: made.ID, app: made.Apps[0]}
-	e.site = log.Writer(enrol(t, e.http, base, made.ID, made.Token, e.key).Edge.Site)
+	enrol(t, e.http, base, made.ID, made.Token, e.key)
+	app, err := catalog.ParseAppID(e.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.secret = bytes.Repeat([]byte{7}, partition.SecretSize)
+	e.writer = partition.WriterOf(app, e.secret)
 	return e
 }
 
@@ -91,7 +100,7 @@ func (e *signingEdge) send(method, path, query string, body []byte) (status int,
 // session begins a session, and returns the epoch of the log.
 func (e *signingEdge) session() log.Epoch {
 	e.t.Helper()
-	m := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Site: e.site, Partitions: []wire.Position{{App: e.app}}}
+	m := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: e.app}}}
 	status, answer := e.send("POST", "/v2/sync/session", "", m.Encode())
 	reply, err := wire.DecodeSessionReply(answer)
 	if status != 200 || err != nil || len(reply.Grants) != 1 {
@@ -104,7 +113,7 @@ func (e *signingEdge) session() log.Epoch {
 func (e *signingEdge) push(epoch log.Epoch, ops []log.Op) {
 	e.t.Helper()
 	for len(ops) > 0 {
-		m := wire.Push{App: e.app, Epoch: epoch, Site: e.site, Block: wire.EncodeOps(ops)}
+		m := wire.Push{App: e.app, Epoch: epoch, Writer: e.writer, Secret: e.secret, Block: wire.EncodeOps(ops)}
 		status, answer := e.send("POST", "/v2/sync/push", "", m.Encode())
 		got, err := wire.DecodePushed(answer)
 		if status != 200 || err != nil || len(got.Verdicts) > 0 || got.Accepted < ops[0].Dot.Seq {
@@ -125,7 +134,7 @@ func (e *signingEdge) upload(n int) []log.Op {
 			e.t.Fatalf("picture %d: %d %q", i, status, answer)
 		}
 		ops[i] = log.Op{
-			Dot: log.Dot{Writer: e.site, Seq: uint64(i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
+			Dot: log.Dot{Writer: e.writer, Seq: uint64(i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
 			Body: &log.InputCreate{ID: fmt.Sprint("i", i), Blob: h, ContentType: "image/png"},
 		}
 	}
@@ -162,7 +171,7 @@ func TestEdgesThatSignAsBefore(t *testing.T) {
 	heavy := make([]log.Op, 70)
 	for i := range heavy {
 		heavy[i] = log.Op{
-			Dot: log.Dot{Writer: e.site, Seq: uint64(len(ops) + i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
+			Dot: log.Dot{Writer: e.writer, Seq: uint64(len(ops) + i + 1)}, At: log.HLC(system.Now().UnixMilli()) << 16,
 			Body: &log.InputCreate{
 				ID: fmt.Sprint("heavy", i), Blob: picture, ContentType: "image/png",
 				Meta: fmt.Appendf(nil, `{"n":%d,"text":%q}`, i, strings.Repeat("m", 62_000)),

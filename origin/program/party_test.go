@@ -172,7 +172,7 @@ func (x *party) Step(now time.Time, e replica.Event) ([]replica.Effect, error) {
 // pending returns the number of operations that the origin does not have.
 func (x *party) pending() (n int) {
 	x.t.Helper()
-	if err := x.part.Pending(0, func(log.Op) bool { n++; return true }); err != nil {
+	if err := x.part.Pending(0, func(uint64, log.Op) bool { n++; return true }); err != nil {
 		x.t.Fatal(err)
 	}
 	return n

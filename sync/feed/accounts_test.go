@@ -379,7 +379,7 @@ func TestPushesCount(t *testing.T) {
 	left(96, "129 operations")
 	r.mustPush(r.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/red.png"}))
 	left(95, "an input")
-	input := log.Dot{Writer: r.site, Seq: r.seq}
+	input := log.Dot{Writer: r.writer, Seq: r.seq}
 	h := r.upload(apitest.Picture("red.png"))
 	r.mustPush(r.next(&log.InputFetched{Input: input, Blob: h, ContentType: "image/png"}, &log.VersionResult{Version: "v", Code: 21111}))
 	left(95, "results")
@@ -429,7 +429,7 @@ func TestResultOfEndedDownload(t *testing.T) {
 	})
 	r := w.join(w.App, w.Key)
 	r.mustPush(r.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/red.png"}))
-	input := log.Dot{Writer: r.site, Seq: r.seq}
+	input := log.Dot{Writer: r.writer, Seq: r.seq}
 	for i, name := range []string{"red.png", "blue.png", "red.png"} {
 		h := r.upload(apitest.Picture(name))
 		out := r.mustPush(r.next(&log.InputFetched{Input: input, Code: catalog.InputReady, Blob: h, ContentType: "image/png"}))
@@ -450,7 +450,7 @@ func TestResultOfEndedDownload(t *testing.T) {
 			want = catalog.InputReady
 		}
 		r.mustPush(r.next(&log.InputCreate{ID: fmt.Sprint(code), URL: fmt.Sprint("http://pictures.test/red.png?", code)}))
-		input := log.Dot{Writer: r.site, Seq: r.seq}
+		input := log.Dot{Writer: r.writer, Seq: r.seq}
 		r.mustPush(r.next(&log.InputFetched{Input: input, Code: code}))
 		h := r.upload(apitest.Picture("red.png"))
 		out := r.mustPush(r.next(&log.InputFetched{Input: input, Code: catalog.InputReady, Blob: h, ContentType: "image/png"}))
@@ -476,9 +476,7 @@ func TestFailedPushCountsNothing(t *testing.T) {
 	m := r.push(r.next(&log.ConceptCreate{ID: "c", Name: "n", Language: "en"}))
 	res := w.feed.Serve(ctx, &api.Request{
 		Method: "POST", Path: "/v2/sync/push", Authorization: r.authorization, Body: m.Encode(),
-		Header: func(name string) string {
-			return map[string]string{"Sync-Site": fmt.Sprint(r.site, " ", r.secret)}[name]
-		},
+		Header: func(string) string { return "" },
 	})
 	if res.Status == 200 || ctx.Err() == nil || left != 10 {
 		t.Errorf("push = %d and %d calls are left, want an error and 10", res.Status, left)

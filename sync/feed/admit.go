@@ -15,7 +15,6 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -33,7 +32,7 @@ type client struct {
 	until     time.Time      // end of the token; zero: no end
 }
 
-// holder returns the caller in the form in which sites are leased.
+// holder names the credential of the caller.
 func (w *client) holder() string {
 	if w.edge != nil {
 		return w.edge.Holder()
@@ -41,8 +40,8 @@ func (w *client) holder() string {
 	return w.principal.By
 }
 
-// user returns the caller in the form of the quota of leases. It contains the application, so a caller's leases for one application do not
-// count for another.
+// user returns the caller in the form of the quota of new writers. It contains the application, so a caller's writers in one application do
+// not count in another.
 func (w *client) user() string {
 	if w.edge != nil {
 		return w.holder()
@@ -217,37 +216,42 @@ func (c *call) enter(app string) (*partition.Partition, error) {
 	return p, nil
 }
 
-// siteHeader contains "number secret" of a site that does not belong to an edge.
-const siteHeader = "Sync-Site"
-
-// writes checks that the caller may write as site: an edge's own site, or one whose secret the request has.
-func (c *call) writes(site log.Writer) error {
-	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
-	if c.edge != nil {
-		owns, err := c.owns(c.app, site)
-		if err == nil && !owns {
+// writes checks that the caller may write as the writer of a push: it has the writer's secret. Those of version 0.1.0 are sites: an edge
+// writes as its own without a secret.
+//
+// An origin that was restored from a backup of before the lease does not know the site, and accepts it: nothing leases its number again.
+func (c *call) writes(p *partition.Partition, m *wire.Push) error {
+	refused := &wire.Refusal{Code: wire.RefusedWriter, Detail: fmt.Sprintf("the secret is not that of the writer %v", m.Writer)}
+	if !m.Writer.IsSite() {
+		if !c.f.secrets.fits(c.app, m.Writer, m.Secret) {
+			return refused
+		}
+		return nil
+	}
+	if c.edge != nil && (m.Writer == c.edge.Site || m.Writer == c.edge.SiteIn(c.app)) {
+		return nil
+	}
+	s, err := c.f.o.Register.EdgeSite(m.Writer)
+	switch {
+	case errors.Is(err, register.ErrNoSite) && !m.Writer.IsOrigin():
+		_, _, restored, err := p.Backup()
+		if err == nil && !restored {
 			err = refused
 		}
 		return err
+	case errors.Is(err, register.ErrNoSite):
+		return refused
+	case err != nil:
+		return err
+	case s.App != c.app, c.edge != nil && s.Holder != c.edge.Holder():
+		return refused
+	case c.edge == nil:
+		_, err = c.f.o.Register.CheckSite(m.Writer, string(m.Secret))
 	}
-	number, secret, _ := strings.Cut(strings.TrimSpace(c.header(siteHeader)), " ")
-	if n, err := strconv.ParseUint(number, 10, 32); err != nil || log.Writer(n) != site {
+	if errors.Is(err, register.ErrNoSite) {
 		return refused
 	}
-	s, err := c.checkSiteSecret(site, secret)
-	if err != nil {
-		return err
-	}
-	return c.f.o.Register.ProlongSite(c.ctx, s)
-}
-
-// checkSiteSecret checks a site's secret.
-func (c *call) checkSiteSecret(site log.Writer, secret string) (catalog.Site, error) {
-	s, err := c.f.o.Register.CheckSite(site, secret)
-	if errors.Is(err, register.ErrNoSite) || err == nil && s.App != c.app {
-		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
-	}
-	return s, err
+	return err
 }
 
 // query contains the parameters of a request. Only the first value of each name counts.

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -10,7 +9,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -56,25 +54,7 @@ func (c *call) back() (api.Response, error) {
 			return api.Response{}, err
 		}
 	}
-	out := wire.TakenBack{Epoch: epoch, To: m.From + uint64(len(entries))}
-	if m.Site != 0 {
-		if c.wrote(p, m.Site) == nil {
-			out.Confirmed, err = p.Moves(m.Site, m.Issued)
-		} else {
-			out.Confirmed, err = p.SiteSeq(m.Site)
-		}
-		if err != nil {
-			return api.Response{}, err
-		}
-		lives, err := p.Lives(m.Site, max(min(m.Confirmed, out.Confirmed), 1), min(m.Issued, out.Confirmed))
-		if err != nil {
-			return api.Response{}, err
-		}
-		for _, l := range lives {
-			out.Lives = append(out.Lives, wire.Life(l))
-		}
-	}
-	return message(out.Encode()), nil
+	return message((&wire.TakenBack{Epoch: epoch, To: m.From + uint64(len(entries))}).Encode()), nil
 }
 
 // rolledBack checks whether the log lacks the entries because its disk was rolled back. If so, the log gets another epoch.
@@ -118,25 +98,13 @@ const wasRolledBack = "the data folder of the origin was set back to an older co
 // takeBack appends entries to the log, with derived records of their pictures.
 func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entry) error {
 	b := partition.StoredRun{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}
-	for _, l := range m.Lives {
-		b.Lives = append(b.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
-	}
 	ops := make([]log.Op, len(entries))
-	var fetched []log.Op
 	for i := range entries {
 		ops[i] = entries[i].Op
-		if b, ok := ops[i].Body.(*log.InputFetched); ok { // the name of its input may have changed
-			clone := *b
-			ops[i].Body = &clone
-			fetched = append(fetched, ops[i])
-		}
-	}
-	err := p.ResolveNames(fetched, entries...)
-	if err != nil {
-		return err
 	}
 	n := needs{c: c, p: p, again: true}
 	defer n.release()
+	var err error
 	if b.Missing, err = n.regain(ops); err != nil {
 		return err
 	}
@@ -226,29 +194,4 @@ func (n *needs) rederive(base [32]byte, wants []want) error {
 			n.keep(base, w, o)
 		}
 	})
-}
-
-// wrote checks that a site was the replica's own when it offers operations again after a restore. The replica still has the lease, or the
-// log was restored from a backup that is older than the lease.
-func (c *call) wrote(p *partition.Partition, site log.Writer) error {
-	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d was not assigned to this replica", site)}
-	if _, _, restored, err := p.Backup(); err != nil || !restored || site.IsOrigin() {
-		if err != nil {
-			return err
-		}
-		return refused
-	}
-	if c.edge != nil && site == c.edge.Site {
-		return nil
-	}
-	s, err := c.f.o.Register.EdgeSite(site)
-	switch {
-	case errors.Is(err, register.ErrNoSite):
-		return nil
-	case err != nil:
-		return err
-	case s.App == c.app && s.Holder == c.holder():
-		return nil
-	}
-	return refused
 }

@@ -6,22 +6,20 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestBackRenamed has an origin whose disk was set back take back an input with an address, and the picture that it was fetched from there.
+// TestBackFetched has an origin whose disk was set back take back an input with an address, and the picture that it was fetched from there.
 // The origin has written since. The picture is listed while it is lost, and analysed with the input's crop when a replica brings
 // it.
-func TestBackRenamed(t *testing.T) {
+func TestBackFetched(t *testing.T) {
 	const ofInput, ofConcept = `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png?%d"}}}]}`, `{"concepts":[{"id":"concept-%d"}]}`
 	for _, x := range []struct {
 		name, path, body string
@@ -112,77 +110,6 @@ func TestBackRenamed(t *testing.T) {
 	}
 }
 
-// TestBackMoved has a replica send an input again as another site. Another one then gives it back in the order that an earlier restore
-// left: the picture comes before the input. The picture is listed while it is lost, and analysed with the input's crop when a replica
-// brings it.
-func TestBackMoved(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
-			w, open := newSealedWorld(t)
-			p := open(w.Store)
-			if _, err := p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "before", Name: "before"}}, nil); err != nil {
-				t.Fatal(err)
-			}
-			image, first := copyOf(t, w.Store), p.Log().Head()
-			of := w.join(w.App, w.Key)
-			ops := of.next(&log.InputCreate{ID: "a", URL: "http://pictures.test/half.png", Crop: raster.Crop{Bottom: 1, Right: 0.5}})
-			picture := apitest.Picture("half.png")
-			fetched := &log.InputFetched{Input: ops[0].Dot, Code: catalog.InputReady, Blob: blob.Sum(picture), ContentType: "image/png"}
-			if _, err := p.Submit(t.Context(), "", []log.Body{fetched}, nil); err != nil {
-				t.Fatal(err)
-			}
-			of.mustPush(ops)
-			run := backOf(t, w, p, first, p.Log().Head())
-
-			p = open(image)
-			r := &replica{w: w, app: w.App, authorization: "Key " + w.Key}
-			run.Present, run.Epoch = true, p.Log().Epoch()
-			if got := r.mustRefuse("POST", "/v2/sync/back", run.Encode()); got.Code != wire.RefusedEpoch {
-				t.Fatalf("refused with %d %s", got.Code, got.Detail)
-			}
-			if _, err := p.Moves(of.site, 0); err != nil {
-				t.Fatal(err)
-			}
-			as := w.join(w.App, w.Key)
-			as.mustPush(as.next(ops[0].Body))
-			run.Present, run.Epoch = false, p.Log().Epoch()
-			if lost {
-				r.must(200, "POST", "/v2/sync/back", run.Encode())
-				listed := 0
-				if err := p.Conflicts(func(c partition.Conflict) bool {
-					if c.Verdict.Detail == "restore: "+partition.LostPicture {
-						listed++
-					}
-					return true
-				}); err != nil || listed != 1 {
-					t.Errorf("%d pictures are listed, want 1; %v", listed, err)
-				}
-			}
-			r.upload(picture)
-			r.must(200, "POST", "/v2/sync/back", run.Encode())
-			v := p.View()
-			defer v.Close()
-			in, err := v.InputByID("a")
-			if err != nil || in.Dot.Writer != as.site || in.Blob != fetched.Blob {
-				t.Fatalf("input %+v, %v", in, err)
-			}
-			base, err := w.Engine.Serving(v.Reader)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d, err := v.DerivedOf(base, in.Blob, in.Crop); err != nil || len(d.Print) == 0 {
-				t.Errorf("the picture is not analysed with crop %v: %v", in.Crop, err)
-			}
-			if err := p.Conflicts(func(c partition.Conflict) bool {
-				t.Errorf("%T is listed: %+v", c.Op.Body, c.Verdict)
-				return true
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // newSealedWorld returns a world whose log has seals, and a function by which an origin continues from an image of its store.
 func newSealedWorld(t *testing.T) (w *world, open func(kv.Store) *partition.Partition) {
 	t.Helper()
@@ -239,7 +166,7 @@ func TestRolledBackPlace(t *testing.T) {
 			r := w.join(w.App, w.Key)
 			ask := func(chain, seal []byte) api.Response {
 				if call == "push" {
-					m := r.push([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+					m := r.push([]log.Op{{Dot: log.Dot{Writer: r.writer, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 					m.Base, m.Chain, m.Seal = head, log.Chain(chain), seal
 					return r.ask("POST", "/v2/sync/push", m.Encode())
 				}
@@ -262,13 +189,12 @@ func TestRolledBackPlace(t *testing.T) {
 	}
 }
 
-// TestBackRefused gives back malformed entries, entries of another log, and entries to a log that was never restored. It also asks what the
-// log has of a site.
+// TestBackRefused gives back malformed entries, entries of another log, and entries to a log that was never restored.
 func TestBackRefused(t *testing.T) {
 	w, open := newSealedWorld(t)
 	p := open(w.Store)
 	r := w.join(w.App, w.Key)
-	r.mustPush([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
+	r.mustPush([]log.Op{{Dot: log.Dot{Writer: r.writer, Seq: 1}, Body: &log.ConceptCreate{ID: "mine", Name: "mine"}}})
 	good := backOf(t, w, p, 0, p.Log().Head())
 	good.Epoch = p.Log().Epoch()
 	for name, x := range map[string]struct {
@@ -290,11 +216,6 @@ func TestBackRefused(t *testing.T) {
 		}
 	}
 	r.must(400, "POST", "/v2/sync/back", []byte("back"))
-	question := wire.Back{App: w.App, Epoch: p.Log().Epoch(), Site: r.site, Issued: 1}
-	reply, err := wire.DecodeTakenBack(r.must(200, "POST", "/v2/sync/back", question.Encode()).Body)
-	if err != nil || reply.Confirmed != 1 {
-		t.Errorf("of the site the log has %+v, %v", reply, err)
-	}
 }
 
 // copyOf is an image of a store.

@@ -35,13 +35,12 @@ func callsFor(ops []log.Op) int64 {
 	return (n + opsPerCall - 1) / opsPerCall
 }
 
-// counts reports whether a push counts as calls. An edge reports its calls itself. The log had the operations that a replica gives back after
-// a restore, so they have counted.
-func (c *call) counts(m *wire.Push) bool { return c.f.o.Spend != nil && c.edge == nil && !m.Again }
+// counts reports whether a push counts as calls. An edge reports its calls itself.
+func (c *call) counts() bool { return c.f.o.Spend != nil && c.edge == nil }
 
 // mayCall refuses operations that count if the account has no calls left, before their pictures are analysed.
-func (c *call) mayCall(m *wire.Push, ops []log.Op) error {
-	if !c.counts(m) || callsFor(ops) == 0 {
+func (c *call) mayCall(ops []log.Op) error {
+	if !c.counts() || callsFor(ops) == 0 {
 		return nil
 	}
 	_, err := c.spend(0)
@@ -50,9 +49,9 @@ func (c *call) mayCall(m *wire.Push, ops []log.Op) error {
 
 // count counts the calls of operations. If fewer calls are left, it returns only the first operations, as many as these calls are for. sent
 // are the same operations before any was refused.
-func (c *call) count(m *wire.Push, ops, sent []log.Op) (accepted []log.Op, counted int64, err error) {
+func (c *call) count(ops, sent []log.Op) (accepted []log.Op, counted int64, err error) {
 	need := callsFor(sent[:len(ops)])
-	if !c.counts(m) || need == 0 {
+	if !c.counts() || need == 0 {
 		return ops, 0, nil
 	}
 	if counted, err = c.spend(need); err != nil {

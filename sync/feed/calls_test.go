@@ -44,7 +44,7 @@ func TestCallsOfEdges(t *testing.T) {
 	} {
 		over, reported = tt.over, nil
 		o := tt.caller.session(&wire.Session{
-			Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: tt.caller.site, Secret: []byte(tt.caller.secret),
+			Min: 1, Max: 1, Fold: fold.Version, Schema: 1,
 			Partitions: []wire.Position{{App: tt.app, Calls: tt.calls}},
 		})
 		if len(o.Grants) != 1 || o.Grants[0].Over != tt.want {

@@ -405,13 +405,6 @@ func (x *reader) caughtUp(l log.Log) error {
 			return err
 		}
 		m.Seal = x.p.Seal(to, m.Chain)
-		lives, err := x.p.LivesOf(r.entries)
-		if err != nil {
-			return err
-		}
-		for _, l := range lives {
-			m.Lives = append(m.Lives, wire.SiteLife{Site: l.Site, Life: wire.Life(l.Life)})
-		}
 		if err := x.send(wire.TypeEntries, m.Encode()); err != nil {
 			return err
 		}

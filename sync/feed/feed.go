@@ -91,6 +91,7 @@ type Feed struct {
 	exports exports
 	digests digests
 	proofs  proofs
+	secrets secrets
 }
 
 // New returns a feed. If a required option is missing, it returns api.ErrOptions.
@@ -266,7 +267,7 @@ func preflight() api.Response {
 	return api.Response{Status: 204, Header: []api.Field{
 		allowOrigin,
 		{Name: "Access-Control-Allow-Methods", Value: "GET, HEAD, POST, PUT, OPTIONS"},
-		{Name: "Access-Control-Allow-Headers", Value: "authorization, content-type, accept, range, content-range, sync-site"},
+		{Name: "Access-Control-Allow-Headers", Value: "authorization, content-type, accept, range, content-range"},
 		{Name: "Access-Control-Max-Age", Value: "86400"},
 	}}
 }
@@ -312,7 +313,7 @@ func (c *call) internalError(err error) error {
 func inWords(r *wire.Refusal) error {
 	kind := api.ErrSync
 	switch r.Code {
-	case wire.RefusedSite, wire.RefusedScope:
+	case wire.RefusedWriter, wire.RefusedScope:
 		kind = auth.ErrInsufficient
 	case wire.RefusedLimit:
 		kind = errTooLong

@@ -189,7 +189,7 @@ func TestPushWithoutItsPictures(t *testing.T) {
 }
 
 // TestPushOfWhatIsNoPicture: the log records operations with invalid pictures, or of a kind that replicas may not push, as refused.
-// Later operations of their site succeed.
+// Later operations of their writer succeed.
 func TestPushOfWhatIsNoPicture(t *testing.T) {
 	w := newWorld(t, nil)
 	r := w.join(w.App, w.Key)

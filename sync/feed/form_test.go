@@ -24,7 +24,7 @@ func TestOneForm(t *testing.T) {
 		d := &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), w: w}
 		d.furnish()
 		r.mustPush(r.next(&log.InputCreate{ID: "ready", URL: "http://pictures.test/red.png"}, &log.ModelCreate{ID: "m", Concepts: []string{"a"}}, &log.ConceptCreate{ID: "c"}))
-		d.input, d.model = log.Dot{Writer: r.site, Seq: 1}, log.Dot{Writer: r.site, Seq: 2}
+		d.input, d.model = log.Dot{Writer: r.writer, Seq: 1}, log.Dot{Writer: r.writer, Seq: 2}
 		for kind := range d.kinds() {
 			var bodies []log.Body
 			var answers []api.Response

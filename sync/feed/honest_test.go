@@ -36,9 +36,10 @@ func (w *world) newHonest(app, key string) *honest {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.drawn++
 	h := &honest{w: w, app: id, auth: "Key " + key, kv: memkv.New(), pics: blob.NewMemory(blob.Options{})}
 	h.part, err = partition.Open(partition.Options{
-		Store: h.kv, App: id, Clock: func() time.Time { return w.Now }, Replica: &partition.Replica{},
+		Store: h.kv, App: id, Clock: func() time.Time { return w.Now }, Epoch: log.Epoch{8, byte(w.drawn)}, Replica: &partition.Replica{},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -116,7 +117,7 @@ func (h *honest) write(bodies ...log.Body) {
 }
 
 // view syncs the replica, and returns a digest of its state, such as inputs and models. The digest leaves out the number of
-// operations of each site.
+// operations of each writer.
 func (h *honest) view() string {
 	h.w.t.Helper()
 	h.sync()

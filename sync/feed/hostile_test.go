@@ -13,8 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/register"
 	"github.com/sightline-dev/sightline/core/testkit"
 	"github.com/sightline-dev/sightline/sync/feed"
@@ -56,8 +58,8 @@ func TestHostileReplica(t *testing.T) {
 	as := func(change func(x *replica, m *wire.Push, op *log.Op)) func() api.Response {
 		return func() api.Response {
 			x := *r
-			op := log.Op{Dot: log.Dot{Writer: r.site, Seq: r.seq + 1}, At: 1, Body: concept}
-			m := wire.Push{App: x.app, Epoch: w.partition(x.app).Log().Epoch(), Site: x.site}
+			op := log.Op{Dot: log.Dot{Writer: r.writer, Seq: r.seq + 1}, At: 1, Body: concept}
+			m := wire.Push{App: x.app, Epoch: w.partition(x.app).Log().Epoch(), Writer: x.writer, Secret: x.secret}
 			change(&x, &m, &op)
 			if m.Block == nil {
 				m.Block = wire.EncodeOps([]log.Op{op})
@@ -79,19 +81,31 @@ func TestHostileReplica(t *testing.T) {
 		})},
 		{"an application that never was", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("ab", 16) })},
 		{"the control partition", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("0", 32) })},
-		{"a wrong secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.secret = strings.Repeat("0", 64) })},
-		{"another's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			m.Site, op.Dot.Writer, op.Dot.Seq = friend.site, friend.site, 2
+		{"a wrong secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Secret = make([]byte, partition.SecretSize) })},
+		{"no secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Secret = nil })},
+		{"a secret with more behind it", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Secret = append(bytes.Clone(m.Secret), 0) })},
+		{"another's writer", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Writer, op.Dot.Writer, op.Dot.Seq = friend.writer, friend.writer, 2
 		})},
-		{"another's site with one's own secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			x.site, m.Site, op.Dot.Writer, op.Dot.Seq = friend.site, friend.site, friend.site, 2
+		{"a writer of another application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Writer, m.Secret, op.Dot.Writer, op.Dot.Seq = owner.writer, owner.secret, owner.writer, 2
 		})},
-		{"a site of another application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
-			x.site, x.secret, m.Site, op.Dot.Writer = owner.site, owner.secret, owner.site, owner.site
+		{"a secret drawn for another application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Writer = partition.WriterOf(catalog.AppID{9}, m.Secret)
+			op.Dot.Writer, op.Dot.Seq = m.Writer, 1
 		})},
-		{"operations of another site in one's own push", 403, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Writer = friend.site })},
-		{"the origin's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site, m.Site, op.Dot.Writer = 1, 1, 1 })},
-		{"no site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site = 0 })},
+		{"operations of another writer in one's own push", 403, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Writer = friend.writer })},
+		{"the origin's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Writer, op.Dot.Writer = 1, 1 })},
+		{"the origin's writer", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Writer = w.writerOf(w.App)
+			op.Dot.Writer, op.Dot.Seq = m.Writer, 1
+		})},
+		{"a site that nobody has", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Writer, op.Dot.Writer = 77, 77 })},
+		{"a writer beyond all that are drawn", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Writer |= 1 << 63
+			op.Dot.Writer = m.Writer
+		})},
+		{"no writer", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.Writer = 0 })},
 		{"a key without every scope", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = narrow })},
 		{"a key that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Key " + strings.Repeat("0", 32) })},
 		{"no credential", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "" })},
@@ -126,7 +140,11 @@ func TestHostileReplica(t *testing.T) {
 			m.Block = wire.EncodeOps([]log.Op{*op, later})
 		})},
 		{"what was pushed before, again", 200, get("POST", "/v2/sync/push", recorded.Encode())},
-		{"something else under a dot that the log has", 200, as(func(x *replica, m *wire.Push, op *log.Op) {
+		{"something else by the newest name that the log has", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
+			op.Dot.Seq, op.Body = r.seq, &log.InputDeleteAll{Barrier: true}
+		})},
+		{"what follows another operation than the log has", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Before = 5 << 16 })},
+		{"something else by an earlier name that the log has", 200, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Dot.Seq, op.Body = 1, &log.InputDeleteAll{Barrier: true}
 		})},
 		{"no operations", 200, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{} })},
@@ -149,12 +167,8 @@ func TestHostileReplica(t *testing.T) {
 			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: make([]wire.Position, 4097)}
 			return r.ask("POST", "/v2/sync/session", s.Encode())
 		}},
-		{"a session as another's site", 403, func() api.Response {
-			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: friend.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
-			return r.ask("POST", "/v2/sync/session", s.Encode())
-		}},
 		{"a session that needs what nobody knows", 426, func() api.Response {
-			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Require: []string{"everything"}, Site: r.site, Secret: []byte(r.secret)}
+			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Require: []string{"everything"}}
 			return r.ask("POST", "/v2/sync/session", s.Encode())
 		}},
 		{"an oversized picture", 413, get("PUT", r.blob(blob.Sum(nil)), make([]byte, 20_000_001))},
@@ -230,6 +244,19 @@ func TestHostileReplica(t *testing.T) {
 	}
 }
 
+// writerOf returns the writer of an application's first entry, which the origin wrote.
+func (w *world) writerOf(app string) (writer log.Writer) {
+	w.t.Helper()
+	err := w.partition(app).Log().Read(1, func(e log.Entry) bool {
+		writer = e.Op.Dot.Writer
+		return false
+	})
+	if err != nil || writer.IsSite() {
+		w.t.Fatalf("the first entry is by writer %v, %v", writer, err)
+	}
+	return writer
+}
+
 // TestErrorsForPeople: without wire.ContentType in Accept, errors are JSON, as in the rest of the API.
 func TestErrorsForPeople(t *testing.T) {
 	w := newWorld(t, nil)
@@ -265,7 +292,7 @@ func TestDeletedApplication(t *testing.T) {
 			t.Errorf("%s = %+v", ask[1], no)
 		}
 	}
-	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: r.app}}}
+	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: r.app}}}
 	if no := r.mustRefuse("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedGone {
 		t.Errorf("session = %+v", no)
 	}
@@ -371,7 +398,7 @@ func TestRandomRequests(t *testing.T) {
 func FuzzServe(f *testing.F) {
 	w := newWorld(f, func(o *feed.Options) { o.Limits.OpsRate = 1 << 40 })
 	r := w.join(w.App, w.Key)
-	session := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
+	session := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: w.App}}}
 	push := r.push(r.next(&log.ConceptCreate{ID: "a", Name: "a", Language: "en"}))
 	have := wire.HaveRequest{App: w.App, Hashes: make([]blob.Hash, 2)}
 	f.Add("POST", "/session", "", session.Encode())

@@ -19,14 +19,16 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestPushFailed: if the log rejects a push, the refusal makes the replica take another site, or continue at the end of the log.
+// TestPushFailed: if the log rejects a push, the refusal names the reason, so that the replica waits, or continues at the end of the log.
 func TestPushFailed(t *testing.T) {
 	c := &call{f: &Feed{o: Options{Engine: living{}}}}
 	for _, tt := range []struct {
 		err  error
 		want wire.RefusalCode
 	}{
-		{fmt.Errorf("accept: %w", partition.ErrForged), wire.RefusedSite},
+		{fmt.Errorf("accept: %w", partition.ErrForged), wire.RefusedWriter},
+		{fmt.Errorf("accept: %w", partition.ErrName), wire.RefusedContent},
+		{fmt.Errorf("accept: %w", partition.ErrGaps), wire.RefusedLimit},
 		{fmt.Errorf("accept: %w", partition.ErrSequence), wire.RefusedSequence},
 		{&wire.Refusal{Code: wire.RefusedBusy}, wire.RefusedBusy},
 	} {
@@ -76,6 +78,41 @@ func TestMeterOfStrangers(t *testing.T) {
 	}
 	if len(m.full) > minMetered {
 		t.Errorf("%d are remembered whose buckets are full", len(m.full))
+	}
+}
+
+// TestWritersOfApplication: all credentials of an application add 10,000 writers an hour, and each of them 1,000. A credential that has added
+// its own takes none from the application.
+func TestWritersOfApplication(t *testing.T) {
+	c := &call{f: &Feed{meters: newMeters(&Limits{})}, now: time.Unix(1e9, 0)}
+	c.app = "app"
+	added := 0
+	for i := range 20 {
+		c.principal.By = fmt.Sprint("key ", i)
+		var first *wire.Refusal
+		for range 2000 {
+			err := c.newWriter()
+			if err == nil {
+				added++
+			} else if first == nil {
+				errors.As(err, &first)
+			}
+		}
+		want := uint64(1000)
+		if i >= 9 {
+			want = 10_000
+		}
+		if first == nil || first.Limit != "Writers" || first.Value != want || first.WaitMillis == 0 {
+			t.Errorf("credential %d is refused with %+v, want a limit of %d", i, first, want)
+		}
+	}
+	if added < 10_000 || added > 10_001 { // a full bucket may be overdrawn once
+		t.Errorf("%d writers were added", added)
+	}
+	c.app, c.principal.By = "another", "key 0"
+	c.principal.App = c.app
+	if err := c.newWriter(); err != nil {
+		t.Errorf("another application: %v", err)
 	}
 }
 

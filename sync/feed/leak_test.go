@@ -76,7 +76,7 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	base := apitest.Tiny(t).Base()
 	push := func(body func(h blob.Hash) log.Body) func(h blob.Hash) api.Response {
 		return func(h blob.Hash) api.Response {
-			m := r.push([]log.Op{{Dot: log.Dot{Writer: r.site, Seq: r.seq + 1}, At: 1, Body: body(h)}})
+			m := r.push([]log.Op{{Dot: log.Dot{Writer: r.writer, Seq: r.seq + 1}, At: 1, Body: body(h)}})
 			return r.ask("POST", "/v2/sync/push", m.Encode())
 		}
 	}

@@ -46,10 +46,7 @@ func TestLocalOnly(t *testing.T) {
 				t.Errorf("%s: GET %s sends what the application holds", name, path)
 			}
 		}
-		m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
-		if r == edge {
-			m.Secret = nil
-		}
+		m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: w.App}}}
 		if g := r.session(&m).Grants[0]; g.Do != wire.DoRefused || !g.Drain || !strings.Contains(g.Detail, "local only") || g.Head != 0 {
 			t.Errorf("%s: granted %+v", name, g)
 		}
@@ -64,29 +61,6 @@ func TestLocalOnly(t *testing.T) {
 		t.Errorf("once it is shared again: %s", k)
 	}
 	edge.must(200, "GET", "/v2/sync/blobs/"+picture.String()+"?app="+w.App, nil)
-}
-
-// TestLocalOnlyForgotten: a replica of a local-only application whose site a restored origin does not know gets the epoch of the log, as it
-// would for another application, and another site. It can then send what the log lacks, and be emptied.
-func TestLocalOnlyForgotten(t *testing.T) {
-	w := newWorld(t, nil)
-	page, edge := w.join(w.App, w.Key), w.enrolEdge(7)
-	w.localOnly(true)
-	epoch := w.partition(w.App).Log().Epoch()
-	for name, r := range map[string]*replica{"a page": page, "an edge": edge} {
-		m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: 99, Secret: []byte("x"), Partitions: []wire.Position{{App: w.App}}}
-		if r == edge {
-			m.Secret = nil
-		}
-		res := r.ask("POST", "/v2/sync/session", m.Encode())
-		if got, err := wire.DecodeRefusal(res.Body); err != nil || got.Code != wire.RefusedSite || got.Epoch != epoch {
-			t.Errorf("%s: an unknown site is refused with %+v, %v; want epoch %x", name, got, err, epoch)
-		}
-		m.Site, m.Secret, m.Leaves, m.Life = 0, nil, 99, 5
-		if o := r.session(&m); o.Site == 0 || o.Site == 99 || !o.Grants[0].Drain || o.Grants[0].Epoch != epoch {
-			t.Errorf("%s: another site: %+v", name, o)
-		}
-	}
 }
 
 // TestLocalOnlyMidway: an application becomes local only, and something is written, after a reader's entries were read and before each of

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -74,11 +73,7 @@ func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
 	}
 	var wants []want
 	for i := range ops {
-		admit := partition.Admit
-		if n.again {
-			admit = partition.AdmitAgain
-		}
-		if admit(&ops[i]) != "" {
+		if partition.Admit(&ops[i]) != "" {
 			continue // the log refuses it in any case
 		}
 		available, err := n.meetOne(v.Reader, base, ops, i, &wants)
@@ -311,5 +306,3 @@ func (n *needs) release() {
 		}
 	}
 }
-
-func dotText(site log.Writer) string { return strconv.FormatUint(uint64(site), 10) }

@@ -13,11 +13,11 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// push accepts operations of one site. The accepted ones are always the first ones of a push.
+// push accepts operations of one writer. The accepted ones are always the first ones of a push.
 //
-//	body ─▶ application, site, epoch ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
-//	                                     │ had: skipped        │
-//	                                     └ gap: 409            └ missing: those before it, or 409
+//	body ─▶ application, writer, epoch ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
+//	                                       │ had: skipped        │
+//	                                       └ gap: 409            └ missing: those before it, or 409
 //
 // The operations count as calls of the account if the sender is not an edge: an edge reports its calls itself.
 func (c *call) push() (api.Response, error) {
@@ -31,10 +31,8 @@ func (c *call) push() (api.Response, error) {
 		return api.Response{}, malformedError("push: %v", err)
 	}
 	p, err := c.open(m.App)
-	if err == nil && m.Again {
-		err = c.wrote(p, m.Site)
-	} else if err == nil {
-		err = c.writes(m.Site)
+	if err == nil {
+		err = c.writes(p, &m)
 	}
 	if err != nil {
 		return api.Response{}, err
@@ -49,11 +47,6 @@ func (c *call) push() (api.Response, error) {
 	ops, err := c.operations(&m)
 	if err != nil {
 		return api.Response{}, err
-	}
-	if n := len(ops); n > 0 && ops[0].Dot.Seq <= m.Older {
-		if err := p.ResolveNames(ops[:min(uint64(n), m.Older-ops[0].Dot.Seq+1)]); err != nil {
-			return api.Response{}, err
-		}
 	}
 	sent := slices.Clone(ops)
 	if err := c.sign(&m, ops); err != nil {
@@ -75,9 +68,11 @@ func (c *call) pushFailed(err error, app string) error {
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, partition.ErrForged):
-		return &wire.Refusal{Code: wire.RefusedSite, Detail: err.Error()}
-	case errors.Is(err, partition.ErrLife):
-		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error()}
+		return &wire.Refusal{Code: wire.RefusedWriter, Detail: err.Error()}
+	case errors.Is(err, partition.ErrName):
+		return &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error()}
+	case errors.Is(err, partition.ErrGaps):
+		return &wire.Refusal{Code: wire.RefusedLimit, Detail: err.Error(), Limit: wire.LimitGaps}
 	case errors.Is(err, partition.ErrSequence):
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
 	}
@@ -87,7 +82,7 @@ func (c *call) pushFailed(err error, app string) error {
 	return err
 }
 
-// operations decodes the operations of a push and checks that all belong to its site.
+// operations decodes the operations of a push and checks that all belong to its writer.
 func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	ops, err := wire.DecodeOps(m.Block)
 	limit := c.f.o.Limits.PushOps
@@ -98,8 +93,8 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 		return nil, malformedError("operations: %v", err)
 	}
 	for i := range ops {
-		if ops[i].Dot.Writer != m.Site {
-			return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "operations belong to another site"}
+		if ops[i].Dot.Writer != m.Writer {
+			return nil, &wire.Refusal{Code: wire.RefusedWriter, Detail: "operations belong to another writer"}
 		}
 		if ops[i].Dot.Seq != ops[0].Dot.Seq+uint64(i) || ops[i].Dot.Seq == 0 {
 			return nil, malformedError("operations are not in sequence")
@@ -110,36 +105,32 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 
 // accept appends the operations that the origin can accept to the log. sent are the operations before any was refused.
 func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, out *wire.Pushed) error {
-	had, err := p.SiteSeq(m.Site)
+	had, err := p.Names(m.Writer)
 	if err != nil {
 		return err
 	}
-	out.Accepted = had
+	out.Accepted = had.Last()
 	if len(ops) == 0 {
 		return nil
 	}
-	if ops[0].Dot.Seq > had+1 {
-		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "earlier operations are missing", Accepted: had}
+	if ops[0].Dot.Seq > had.Last()+1 && !m.Gap {
+		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "earlier operations are missing", Accepted: had.Last()}
 	}
-	fresh := ops[min(had+1-ops[0].Dot.Seq, uint64(len(ops))):]
-	all, sent := sent, sent[len(ops)-len(fresh):]
-	if err := c.mayCall(m, sent); err != nil {
+	known := 0 // the log has the first operations
+	for known < len(ops) && had.Has(ops[known].Dot.Seq) {
+		known++
+	}
+	fresh, all, sent := ops[known:], sent, sent[known:]
+	if err := c.charge(m, sent); err != nil {
 		return err
 	}
-	if err := c.sends(uint64(len(m.Block)), false); err != nil {
-		return err
-	}
-	if err := c.meter(m.Site, max(uint64(len(fresh)), uint64(len(m.Block))/opBytes)); err != nil {
-		return err
-	}
-	n := needs{c: c, p: p, had: had, again: m.Again}
-	defer n.release()
-	also := n.also
-	if why := c.older(m.App, m.Site); why != "" && !m.Again {
-		if also, err = keepRefused(p, fresh, why); err != nil {
+	if had.Last() == 0 {
+		if err := c.newWriter(); err != nil {
 			return err
 		}
 	}
+	n := needs{c: c, p: p, had: had.Last()}
+	defer n.release()
 	if fresh, err = n.meet(fresh); err != nil {
 		return err
 	}
@@ -147,83 +138,86 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops, sent []log.Op, 
 		return n.missing()
 	}
 	counted := int64(0)
-	if fresh, counted, err = c.count(m, fresh, sent); err != nil {
+	if fresh, counted, err = c.count(fresh, sent); err != nil {
 		return err
 	}
 	n.cut(len(fresh))
-	if len(fresh) == 0 { // the log has all: append one again, which waits until it is durable
-		fresh, sent = ops[:1], all
+	if len(fresh) == 0 { // the log has all: append them again, which compares the newest and waits until all are durable
+		fresh, sent, known = ops, all, 0
 	}
-	verdicts, last, err := c.append(p, m, fresh, sent, also)
+	offer := partition.Offer{Ops: fresh, Before: m.Before, Gap: m.Gap, Also: n.also}
+	if known > 0 {
+		offer.Before = ops[known-1].MadeAt()
+	}
+	verdicts, last, err := p.AcceptOffer(c.ctx, &offer)
 	if err != nil {
 		if err = errors.Join(err, c.giveBack(counted, sent[:min(len(verdicts), len(sent))])); !errors.Is(err, kv.ErrFull) || len(verdicts) == 0 {
 			return err
 		}
 	}
 	c.reportVerdicts(out, fresh, verdicts, last)
+	if done := known + len(verdicts); done < len(ops) { // the log may have later ones
+		out.Accepted = ops[done].Dot.Seq - 1
+	}
 	if err != nil {
 		out.WaitMillis = 30_000
 	}
 	return nil
 }
 
-// append appends operations to the log, as [partition.Partition.Accept] does.
-func (c *call) append(p *partition.Partition, m *wire.Push, ops, sent []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
-	lives := make([]partition.Life, len(m.Lives))
-	for i := range m.Lives {
-		lives[i] = partition.Life(m.Lives[i])
+// charge counts a push against the quotas of its sender. sent are the operations that the log may lack.
+func (c *call) charge(m *wire.Push, sent []log.Op) error {
+	if err := c.mayCall(sent); err != nil {
+		return err
 	}
-	if m.Again {
-		return p.AcceptAgain(c.ctx, ops, sent, lives, also)
+	if err := c.sends(uint64(len(m.Block)), false); err != nil {
+		return err
 	}
-	return p.AcceptOf(c.ctx, ops, lives, also)
+	return c.meter(m.Writer, max(uint64(len(sent)), uint64(len(m.Block))/opBytes))
 }
 
-// keepRefused refuses operations of a superseded site. It returns a function that stores their content as conflicts in the batch.
-func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*kv.Batch), err error) {
-	conflicts := make([]partition.Conflict, len(ops))
-	for i := range ops {
-		c := &conflicts[i]
-		c.Op, c.Verdict = ops[i], fold.Verdict{Code: fold.Refused, Detail: "scope: " + why}
-		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
-			return nil, err
-		}
-		partition.Refuse(&ops[i], c.Verdict.Detail)
+// newWriter counts a writer that the log does not know yet. Each of them takes some bytes of every copy of the state.
+func (c *call) newWriter() error {
+	if err := c.f.meters.openings.take(c.user(), 1, c.now, "writers"); err != nil {
+		return err
 	}
-	return func(b *kv.Batch) {
-		for i := range conflicts {
-			p.PutConflict(b, &conflicts[i])
-		}
-	}, nil
+	return c.f.meters.writers.take(c.app, 1, c.now, "writers")
 }
 
 // opBytes is the average size of an operation. A larger push counts as more operations.
 const opBytes = 4 << 10
 
-// meter counts n operations against the rates of the site and the application.
-func (c *call) meter(site log.Writer, n uint64) error {
+// meter counts n operations against the rates of the writer and the application.
+func (c *call) meter(w log.Writer, n uint64) error {
 	if err := c.f.meters.ops.take(c, n, c.now, "operations"); err != nil {
 		return err
 	}
-	return c.f.meters.sites.take(c.app+" "+dotText(site), n, c.now, "operations")
+	return c.f.meters.each.take(c.app+" "+w.String(), n, c.now, "operations")
 }
 
 // reportVerdicts adds the verdicts of operations to the answer.
 func (c *call) reportVerdicts(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict, last uint64) {
-	skipped := 0
+	entry := last + 1 // of the next appended operation
 	for i := range verdicts {
-		v := &verdicts[i]
-		out.Accepted = max(out.Accepted, ops[i].Dot.Seq)
-		switch v.Code {
-		case 0:
-			skipped++
-		case fold.OK, fold.Superseded:
-		default:
-			out.Verdicts = append(out.Verdicts, wire.Verdict{Seq: ops[i].Dot.Seq, Code: uint32(v.Code), Detail: v.Detail, Dot: v.Dot, ID: v.ID})
+		if verdicts[i].Code != 0 {
+			entry--
 		}
 	}
-	if n := uint64(len(verdicts) - skipped); n > 0 {
-		out.Runs = []wire.Run{{First: ops[skipped].Dot.Seq, Seq: last - n + 1, Count: n}}
+	for i := range verdicts {
+		v, seq := &verdicts[i], ops[i].Dot.Seq
+		out.Accepted = max(out.Accepted, seq)
+		if v.Code == 0 {
+			continue // the log had it
+		}
+		if n := len(out.Runs) - 1; n >= 0 && out.Runs[n].First+out.Runs[n].Count == seq {
+			out.Runs[n].Count++
+		} else {
+			out.Runs = append(out.Runs, wire.Run{First: seq, Seq: entry, Count: 1})
+		}
+		entry++
+		if v.Code != fold.OK && v.Code != fold.Superseded {
+			out.Verdicts = append(out.Verdicts, wire.Verdict{Seq: seq, Code: uint32(v.Code), Detail: v.Detail, Dot: v.Dot, ID: v.ID})
+		}
 	}
 }
 

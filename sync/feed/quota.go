@@ -15,7 +15,7 @@ import (
 type Limits struct {
 	PushOps     uint64 // operations of one push, at most wire.MaxOps; 512
 	PushBytes   uint64 // bytes of one push; 8 MiB
-	OpsRate     uint64 // operations, or 4 KiB of them, a second of one site, four times as many of one application; 2,000
+	OpsRate     uint64 // operations, or 4 KiB of them, a second of one writer, four times as many of one application; 2,000
 	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
 	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB. See also Options.Storage
 	BlobSize    uint64 // bytes of one picture; 64,000,000, of most kinds at most raster.SizeLimit
@@ -24,7 +24,6 @@ type Limits struct {
 	AllStreams  uint64 // concurrent live streams and polls of all applications, which accounts share; 20,000
 	UploadBytes uint64 // received bytes of all unfinished uploads, which accounts share; 256 MiB
 	Uploads     uint64 // complete uploads of one account that no operation names yet; 100,000
-	Sites       uint64 // concurrent leases of one application, without edges; 10,000
 
 	Poll             time.Duration // maximum wait of a poll; 25 s
 	Alive            time.Duration // time between keepalives; 15 s
@@ -57,7 +56,6 @@ func (l *Limits) defaults() {
 	or(&l.AllStreams, 20_000)
 	or(&l.UploadBytes, 256<<20)
 	or(&l.Uploads, 100_000)
-	or(&l.Sites, 10_000)
 	orTime(&l.Poll, 25*time.Second)
 	orTime(&l.Alive, 15*time.Second)
 	orTime(&l.Stream, time.Hour)
@@ -82,24 +80,28 @@ const accountShare = 4
 
 // meters enforce the quotas of replicas.
 type meters struct {
-	sites     meter // operations, by site
+	each      meter // operations, by writer
+	writers   meter // new writers, by application
+	openings  meter // new writers, by credential
 	ops       quota // operations
 	frames    quota // bytes
 	blobs     quota // bytes
 	snapshots quota
 	digests   quota
-	enrols    meter // enrolments and leases, by remote address or caller
+	enrols    meter // enrolments, by remote address
 }
 
 func newMeters(l *Limits) *meters {
 	const day, hour = 24 * time.Hour, time.Hour
 	return &meters{
-		sites:     meter{name: "OpsRate", amount: l.OpsRate, per: time.Second, burst: 10 * l.OpsRate},
+		each:      meter{name: "OpsRate", amount: l.OpsRate, per: time.Second, burst: 10 * l.OpsRate},
 		ops:       newQuota("OpsRate", 4*l.OpsRate, time.Second, 40*l.OpsRate),
 		frames:    newQuota("FrameRate", l.FrameRate, time.Second, 16*l.FrameRate),
 		blobs:     newQuota("BlobBytes", l.BlobBytes, day, l.BlobBytes),
 		snapshots: newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
 		digests:   newQuota("Snapshots", l.Snapshots, hour, l.Snapshots),
+		writers:   meter{name: "Writers", amount: 10_000, per: hour, burst: 10_000},
+		openings:  meter{name: "Writers", amount: 1_000, per: hour, burst: 1_000},
 		enrols:    meter{name: "Enrolments", amount: 60, per: hour, burst: 60},
 	}
 }

@@ -45,8 +45,10 @@ func (w *world) follow(rng *rand.ChaCha8) *follower {
 	}
 	f := &follower{world: w, blobs: blob.NewMemory(blob.Options{}), now: w.Now}
 	store := memkv.New()
+	var life log.Epoch
+	_, _ = rng.Read(life[:])
 	f.part, err = partition.Open(partition.Options{
-		Store: store, App: app, Clock: func() time.Time { return f.now }, Replica: &partition.Replica{},
+		Store: store, App: app, Clock: func() time.Time { return f.now }, Epoch: life, Replica: &partition.Replica{},
 	})
 	if err == nil {
 		f.machine, err = machine.New(machine.Options{

@@ -58,7 +58,7 @@ func TestSendsBeyondStorage(t *testing.T) {
 	if no := upload(); no.Code != wire.RefusedQuota || no.Value != 2500 || no.WaitMillis == 0 {
 		t.Errorf("the fourth upload was refused with %+v", no)
 	}
-	meta := r.next(&log.InputMeta{Input: log.Dot{Writer: r.site, Seq: 9}, Writes: []log.MetaWrite{{JSON: fmt.Appendf(nil, "%q", data(5))}}})
+	meta := r.next(&log.InputMeta{Input: log.Dot{Writer: r.writer, Seq: 9}, Writes: []log.MetaWrite{{JSON: fmt.Appendf(nil, "%q", data(5))}}})
 	m := r.push(meta)
 	w.checkUnchanged("a push beyond the limit", func() {
 		if no := r.mustRefuse("POST", "/v2/sync/push", m.Encode()); no.Code != wire.RefusedQuota || no.Value != 2500 {

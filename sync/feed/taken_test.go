@@ -35,7 +35,7 @@ func (w *world) others(app string) string {
 }
 
 // TestHostileOperations: a replica pushes operations that it may not write, or with false content. Each gets its place in the log, has no
-// effect there, and its site gets the reason. Nothing of another application changes, nor the data of an honest replica. A deletion of a name
+// effect there, and its replica gets the reason. Nothing of another application changes, nor the data of an honest replica. A deletion of a name
 // that the log lacks counts if an operation with that name comes.
 func TestHostileOperations(t *testing.T) {
 	w := newWorld(t, nil)
@@ -169,7 +169,8 @@ func (w *world) enrolEdge(seed byte) *replica {
 	if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil {
 		w.t.Fatal(err)
 	}
-	e.site = log.Writer(got.Edge.Site)
+	e.edge, e.site = got.Edge.ID, log.Writer(got.Edge.Site)
+	e.draw()
 	e.sign = func(method, path, query string, body []byte) string {
 		return feed.Sign(key, got.Edge.ID, w.Now, method, path, query, body)
 	}
@@ -228,7 +229,7 @@ func TestSignedBy(t *testing.T) {
 				r    *replica
 				want string
 			}{{page, tt.page}, {e, tt.edge}} {
-				ops := sender.r.next(&log.ConceptCreate{ID: fmt.Sprint(i, sender.r.site), Name: "n", Language: "en"})
+				ops := sender.r.next(&log.ConceptCreate{ID: fmt.Sprint(i, sender.r.writer), Name: "n", Language: "en"})
 				ops[0].By = tt.by
 				if ops[0].At = log.HLC(created.UnixMilli()) << 16; tt.late {
 					ops[0].At = log.HLC(w.Now.UnixMilli()) << 16
@@ -236,7 +237,7 @@ func TestSignedBy(t *testing.T) {
 				sender.r.mustPush(ops)
 				got := w.last(w.App)
 				if _, no := got.Body.(*log.Refused); no != (sender.want == refused) || !no && got.By != sender.want {
-					t.Errorf("site %d: the log has %T by %q, want %q", sender.r.site, got.Body, got.By, sender.want)
+					t.Errorf("writer %v: the log has %T by %q, want %q", sender.r.writer, got.Body, got.By, sender.want)
 				}
 			}
 		})
@@ -257,42 +258,6 @@ func (w *world) last(app string) (op log.Op) {
 		w.t.Fatal(err)
 	}
 	return op
-}
-
-// TestSitesOfOneApplication leases sites without end: there is an end, until leases end, and no number comes twice.
-func TestSitesOfOneApplication(t *testing.T) {
-	w := newWorld(t, func(o *feed.Options) { o.Limits.Sites = 5 })
-	other := w.NewTenant(t, "", "en")
-	session := func(app string) wire.Session {
-		return wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: app}}}
-	}
-	seen := map[log.Writer]bool{}
-	var first *replica
-	for round := range 3 {
-		for range 5 {
-			r := w.join(w.App, w.Key)
-			if first == nil {
-				first = r
-			}
-			if seen[r.site] {
-				t.Fatalf("site %d was leased before", r.site)
-			}
-			seen[r.site] = true
-		}
-		s := session(w.App)
-		x := &replica{w: w, app: w.App, authorization: "Key " + w.Key}
-		if no := x.mustRefuse("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedQuota || no.Limit != "Sites" || no.Value != 5 {
-			t.Fatalf("round %d: the sixth is told %+v", round, no)
-		}
-		w.join(other.App, other.Key)
-		w.Now = w.Now.Add(register.LeaseFor + time.Second)
-	}
-	first.mustPush(first.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"})) // long after its lease has ended
-	s := session(w.App)
-	s.Site, s.Secret = first.site, []byte(first.secret)
-	if o := first.session(&s); o.Site != first.site || o.Grants[0].Confirmed != 1 {
-		t.Errorf("it goes on with %+v", o)
-	}
 }
 
 // TestWhatTokensShare has clients of two applications, both with a token, use up what one may: the other is not
@@ -356,25 +321,4 @@ func TestUploadsShare(t *testing.T) {
 	friend.upload(data)
 	w.Now = w.Now.Add(2 * time.Hour)
 	r.upload(data)
-}
-
-// TestRevokedAtForgottenSite has an edge ask as a site that the origin does not know, because it was restored from a backup. The edge was
-// revoked. It has to forget what it holds.
-func TestRevokedAtForgottenSite(t *testing.T) {
-	w := newWorld(t, nil)
-	e := w.enrolEdge(1)
-	m := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: 77, Partitions: []wire.Position{{App: w.App, Issued: 1}}}
-	if r := e.mustRefuse("POST", "/v2/sync/session", m.Encode()); r.Code != wire.RefusedSite || r.Epoch != w.partition(w.App).Log().Epoch() {
-		t.Errorf("an edge of the application is told %+v", r)
-	}
-	edges, err := w.Engine.Register.Edges()
-	if err == nil {
-		err = w.Engine.Register.RevokeEdge(t.Context(), register.Caller{}, edges[0].ID)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g := e.session(&m).Grants[0]; g.Do != wire.DoRefused || g.Drain {
-		t.Errorf("a revoked edge is granted %+v", g)
-	}
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestTogether: sites push and readers read at the same time. Each reader gets the log without a gap. Each operation is in it once, even
-// if its site sent it twice.
+// TestTogether: replicas push and readers read at the same time. Each reader gets the log without a gap. Each operation is in it once, even
+// if its replica sent it twice.
 func TestTogether(t *testing.T) {
-	const sites, rounds = 4, 40
+	const writers, rounds = 4, 40
 	w := newWorld(t, nil)
 	var replicas []*replica
-	for range sites {
+	for range writers {
 		replicas = append(replicas, w.join(w.App, w.Key))
 	}
 	l := w.partition(w.App).Log()
-	total := l.Head() + sites*rounds
+	total := l.Head() + writers*rounds
 	var all sync.WaitGroup
 	for i, r := range replicas {
 		all.Go(func() {

@@ -1,8 +1,8 @@
 package feed_test
 
 import (
-	"bytes"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 func (r *replica) opsBy(by string, n int) []log.Op {
 	bodies := make([]log.Body, n)
 	for i := range bodies {
-		bodies[i] = &log.ConceptCreate{ID: fmt.Sprint("c", r.site, "-", r.seq, "-", i), Name: "n", Language: "en"}
+		bodies[i] = &log.ConceptCreate{ID: fmt.Sprint("c", r.writer, "-", r.seq, "-", i), Name: "n", Language: "en"}
 	}
 	ops := r.next(bodies...)
 	for i := range ops {
@@ -121,32 +121,45 @@ func TestRevokedTokens(t *testing.T) {
 	}
 }
 
-// TestRefusedAgain has an edge send again, to an origin that was restored from a backup, what was made with a token. The origin takes it
-// for made after the token was revoked. It refuses the operation, and lists it with its content, since the edge counts it as confirmed.
+// TestRefusedAgain has an edge send again, to an origin whose disk was set back, what was made with a token. The origin takes it for made
+// after the token was revoked, and refuses it. Another replica has pulled the operation and gives it back: the origin lists it with its
+// content.
 func TestRefusedAgain(t *testing.T) {
-	w := newWorld(t, nil)
+	w, open := newSealedWorld(t)
+	p := open(w.Store)
 	e := w.enrolEdge(1)
-	if err := w.partition(w.App).Log().(*log.Store).Renew(log.Epoch{9}); err != nil {
-		t.Fatal(err)
-	}
-	w.Now = w.Now.Add(48 * time.Hour)
-	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Caller{}, w.App); err != nil {
-		t.Fatal(err)
-	}
-	w.Now = w.Now.Add(time.Minute)
+	image, first, began := copyOf(t, w.Store), p.Log().Head(), w.Now
+	w.Now = began.Add(49 * time.Hour)
 	ops := e.opsBy(auth.ByToken, 2)
 	ops[0].By = ""
 	m := e.push(ops)
-	m.Again = true
+	if got := e.pushRefusals(&m); len(got) != 0 {
+		t.Fatalf("refused %v before the token was revoked", got)
+	}
+	run := backOf(t, w, p, first, p.Log().Head())
+
+	p = open(image)
+	w.Now = began.Add(48 * time.Hour)
+	if err := w.Engine.Register.RevokeTokens(t.Context(), register.Caller{}, w.App); err != nil {
+		t.Fatal(err)
+	}
+	w.Now = began.Add(49*time.Hour + time.Minute)
+	r := w.join(w.App, w.Key)
+	run.Present, run.Epoch = true, p.Log().Epoch()
+	if got := r.mustRefuse("POST", "/v2/sync/back", run.Encode()); got.Code != wire.RefusedEpoch {
+		t.Fatalf("refused with %d %s", got.Code, got.Detail)
+	}
+	m = e.push(ops)
 	if got := e.pushRefusals(&m); fmt.Sprint(got) != "[2]" {
 		t.Fatalf("refused %v", got)
 	}
-	var listed []log.Op
-	p, err := w.Engine.Partition(w.App)
-	if err == nil {
-		err = p.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true })
-	}
-	if err != nil || len(listed) != 1 || !bytes.Equal(log.Encode(nil, &listed[0]), log.Encode(nil, &ops[1])) {
-		t.Errorf("listed %+v, %v; want %+v", listed, err, ops[1])
+	run.Present, run.Epoch = false, p.Log().Epoch()
+	for range 2 {
+		r.must(200, "POST", "/v2/sync/back", run.Encode())
+		var listed []log.Op
+		err := p.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true })
+		if err != nil || len(listed) != 1 || listed[0].Dot != ops[1].Dot || !reflect.DeepEqual(listed[0].Body, ops[1].Body) {
+			t.Errorf("listed %+v, %v; want %+v", listed, err, ops[1])
+		}
 	}
 }

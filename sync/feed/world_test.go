@@ -3,6 +3,7 @@ package feed_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -22,8 +24,9 @@ import (
 // world is an origin: an engine with a store in memory, and a feed.
 type world struct {
 	*apitest.World
-	t    testing.TB
-	feed *feed.Feed
+	t     testing.TB
+	feed  *feed.Feed
+	drawn int // number of writers that replicas have drawn
 }
 
 // newWorld returns an origin. change may change the options of the feed; nil changes none.
@@ -60,25 +63,37 @@ type replica struct {
 	w             *world
 	app           string
 	authorization string
-	site          log.Writer
-	secret        string
-	seq           uint64 // sequence number of its newest operation
+	writer        log.Writer
+	secret        []byte     // of writer
+	edge          string     // id of the edge; empty: no edge
+	site          log.Writer // site of the edge, which one of version 0.1.0 wrote as
+	seq           uint64     // sequence number of its newest operation
 	headers       map[string]string
 	memory        api.Memory // of the answers; nil: unlimited
 	openSession   string     // token of an account's session, which listen sends; empty: none
 	sign          func(method, path, query string, body []byte) string
 }
 
-// join begins a session with a key, which leases a site.
+// join begins a session with a key.
 func (w *world) join(app, key string) *replica {
 	w.t.Helper()
 	r := &replica{w: w, app: app, authorization: "Key " + key}
-	o := r.session(&wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: app}}})
-	r.site, r.secret = o.Site, string(o.Secret)
-	if r.site < 2 || len(r.secret) != 64 {
-		w.t.Fatalf("leased site %d with a secret of %d letters", r.site, len(r.secret))
-	}
+	r.session(&wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: app}}})
+	r.draw()
 	return r
+}
+
+// draw draws a writer, as a process does that opens a replica.
+func (r *replica) draw() {
+	r.w.t.Helper()
+	id, err := catalog.ParseAppID(r.app)
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	r.w.drawn++
+	sum := sha256.Sum256(fmt.Append(nil, r.w.drawn))
+	r.secret, r.seq = sum[:partition.SecretSize], 0
+	r.writer = partition.WriterOf(id, r.secret)
 }
 
 // ask sends one request.
@@ -92,11 +107,8 @@ func (r *replica) ask(method, path string, body []byte) api.Response {
 		if v, ok := r.headers[name]; ok {
 			return v
 		}
-		switch {
-		case name == "Accept":
+		if name == "Accept" {
 			return wire.ContentType
-		case name == "Sync-Site" && r.site != 0:
-			return fmt.Sprintf("%d %s", r.site, r.secret)
 		}
 		return ""
 	}
@@ -181,13 +193,13 @@ func (r *replica) next(bodies ...log.Body) []log.Op {
 	ops := make([]log.Op, len(bodies))
 	for i, b := range bodies {
 		r.seq++
-		ops[i] = log.Op{Dot: log.Dot{Writer: r.site, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
+		ops[i] = log.Op{Dot: log.Dot{Writer: r.writer, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
 	}
 	return ops
 }
 
 func (r *replica) push(ops []log.Op) wire.Push {
-	return wire.Push{App: r.app, Epoch: r.w.partition(r.app).Log().Epoch(), Site: r.site, Block: wire.EncodeOps(ops)}
+	return wire.Push{App: r.app, Epoch: r.w.partition(r.app).Log().Epoch(), Writer: r.writer, Secret: r.secret, Block: wire.EncodeOps(ops)}
 }
 
 // mustPush pushes operations, and fails the test unless the answer is 200.

@@ -1,7 +1,7 @@
 package replica_test
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +17,7 @@ import (
 // newSealedRig returns a rig whose origin takes back what it lacks. Nothing in its log is stable.
 func newSealedRig(t *testing.T) *rig {
 	r := newRig(t, replica.Options{})
+	r.origin.byNames()
 	r.origin.seals, r.origin.stable = true, 1
 	return r
 }
@@ -28,7 +29,7 @@ func TestSameBackupTwice(t *testing.T) {
 	for _, way := range []string{"restore", "image", "join"} {
 		t.Run(way, func(t *testing.T) {
 			r := newSealedRig(t)
-			r.origin.submit(create("old"))
+			old := r.origin.submit(create("old"))[0].Dot
 			backup := copyOf(t, r.origin.store)
 			restore := func(life byte) {
 				r.step(replica.Offline{})
@@ -50,7 +51,7 @@ func TestSameBackupTwice(t *testing.T) {
 			for _, id := range []string{"a", "b", "c", "d", "e"} {
 				doomed = &log.InputDelete{Input: r.origin.submit(create(id))[0].Dot}
 			}
-			r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 1}})
+			r.origin.submit(&log.InputDelete{Input: old})
 			r.step(replica.Online{})
 			r.settle()
 			r.agree()
@@ -76,42 +77,39 @@ func TestSameBackupTwice(t *testing.T) {
 	}
 }
 
-// TestBackSaysLives: a restored origin has operations of another life under the names of those that it lost. The replica gives back more
-// than one request takes. The origin lists all of it, since each request names the life that made the operation before.
-func TestBackSaysLives(t *testing.T) {
+// TestBackInRequests: a restored origin lacks more entries of another replica than one request takes. It gets all of them back, in their
+// order, and lists none.
+func TestBackInRequests(t *testing.T) {
 	r := newSealedRig(t)
-	r.origin.lives, r.origin.runs = true, 500
-	const more = 3
-	accept := func(n int, life uint64) {
-		t.Helper()
-		ops := make([]log.Op, n)
-		for i := range ops {
-			at := log.HLC(r.now().UnixMilli())<<16 + log.HLC(i)
-			ops[i] = log.Op{Dot: log.Dot{Writer: 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.InputDeleteAll{}}
-		}
-		if _, _, err := r.origin.part.AcceptOf(t.Context(), ops, []partition.Life{{First: 1, ID: life}}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.origin.submit(create("a"))
+	r.origin.runs = 500
+	const n = wire.MaxOps + 3
+	r.origin.submit(&log.ConceptCreate{ID: "c", Name: "c", Language: "en"})
 	r.settle()
 	backup := copyOf(t, r.origin.store)
-	accept(wire.MaxOps+more, 1)
+	ops := make([]log.Op, n)
+	for i := range ops {
+		at := log.HLC(r.now().UnixMilli())<<16 + log.HLC(i)
+		ops[i] = log.Op{Dot: log.Dot{Writer: log.Drawn + 99, Seq: uint64(i) + 1}, At: at, By: "key", Body: &log.ConceptName{ID: "c", Name: fmt.Sprint(i)}}
+	}
+	if _, _, err := r.origin.part.Accept(t.Context(), ops, nil); err != nil {
+		t.Fatal(err)
+	}
 	r.settle()
 	r.step(replica.Offline{})
 	r.origin.restore(backup, log.Epoch{5})
-	requests := wire.MaxOps / r.origin.runs * r.origin.runs // operations of the first request: it ends with a seal
-	accept(requests, 2)
 	head := r.origin.part.Log().Head()
 	r.step(replica.Online{})
 	r.settle()
 	r.agree()
-	listed := 0
-	if err := r.origin.part.Conflicts(func(partition.Conflict) bool { listed++; return true }); err != nil {
+	var got []log.Op
+	if err := r.origin.part.Log().Read(head+1, func(e log.Entry) bool { got = append(got, e.Op); return true }); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.origin.part.Log().Head(); got != head || listed != wire.MaxOps+more || r.origin.got["back"] < 2 {
-		t.Errorf("the log has %d entries, want %d; %d operations are listed, after %d requests", got, head, listed, r.origin.got["back"])
+	if len(got) != n || !slices.EqualFunc(got, ops, func(a, b log.Op) bool { return a.Dot == b.Dot && a.MadeAt() == b.At }) {
+		t.Errorf("the log has %d more entries, want %d", len(got), n)
+	}
+	if listed := r.origin.lists(); len(listed) > 0 || r.origin.got["back"] < 2 {
+		t.Errorf("after %d requests the origin lists %v", r.origin.got["back"], listed)
 	}
 }
 
@@ -135,18 +133,20 @@ func TestDrainGivesBack(t *testing.T) {
 	}
 }
 
-// TestDrainShowsNothing: the grant that empties a replica has no head. The replica does not take this for a log that was rolled back.
-func TestDrainShowsNothing(t *testing.T) {
+// TestDrainShowsItsPlace: the grant that empties a replica has no head. The replica shows the origin its newest entry once. The origin has it,
+// so the log was not rolled back, and gets only the replica's own operation.
+func TestDrainShowsItsPlace(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("a"), create("b"))
 	r.settle()
 	r.step(replica.Offline{})
 	r.write(create("mine"))
 	r.origin.local = true
+	epoch, head := r.origin.part.Log().Epoch(), r.origin.part.Log().Head()
 	r.step(replica.Online{})
 	r.run(func() bool { return r.status().Phase == replica.Purged }, 60)
-	if n := r.origin.got["back"]; n != 0 {
-		t.Errorf("the replica has shown %d entries", n)
+	if l := r.origin.part.Log(); r.origin.got["back"] != 1 || l.Epoch() != epoch || l.Head() != head+1 || r.origin.dots()["mine"] != 1 {
+		t.Errorf("after %d requests the log has %d entries in epoch %x", r.origin.got["back"], l.Head(), l.Epoch())
 	}
 }
 
@@ -187,27 +187,11 @@ func TestBackWithoutPicture(t *testing.T) {
 	}
 }
 
-// TestForgottenBeforePull restores an origin from a backup that is older than the lease of a replica which has pulled nothing. The replica
-// takes another site, and the origin gets its operations.
-func TestForgottenBeforePull(t *testing.T) {
-	r := newRig(t, replica.Options{})
-	r.lose = func(a *replica.Ask) bool { return a.Path != "/v2/sync/session" }
-	r.run(func() bool { return r.status().Site == 2 }, 10)
-	r.write(create("a"))
-	r.lose = nil
-	refused := r.refuses(2)
-	r.start()
-	r.run(func() bool { return r.isSettled() || *refused == 3 }, 200)
-	if got := inputs(t, r.origin.store); *refused != 1 || !slices.Equal(got, []string{"a"}) {
-		t.Errorf("%d refusals, the origin has %v, %+v; want 1 refusal and input a", *refused, got, r.status())
-	}
-}
-
 // TestBackBehindStable restores an origin that lacks an operation of the replica's, which a snapshot brought, and a later one that deletes
-// all inputs. The replica gives back its own operation first, so that its input stays deleted.
+// all inputs. The replica gives back the deletion first, since it keeps that entry, and sends its own operation later. Its input stays
+// deleted.
 func TestBackBehindStable(t *testing.T) {
-	r := newRig(t, replica.Options{})
-	r.origin.seals = true
+	r := newSealedRig(t)
 	r.settle()
 	r.write(create("a"))
 	r.settle()
@@ -215,10 +199,8 @@ func TestBackBehindStable(t *testing.T) {
 	backup := copyOf(t, r.origin.store)
 	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
 	r.write(create("b"))
-	r.run(func() bool { return r.origin.part.Log().Head() == 2 }, 100)
-	if err := r.origin.part.Log().Trim(3); err != nil {
-		t.Fatal(err)
-	}
+	r.run(func() bool { return r.origin.dots()["b"] == 1 }, 100)
+	r.trim()
 	r.lose = nil
 	r.settle()
 	if r.status().Rebases == 0 {
@@ -237,8 +219,7 @@ func TestBackBehindStable(t *testing.T) {
 // TestOwnWithoutPicture restores an origin that lacks an operation of the replica's, which a snapshot brought. The replica has lost its
 // picture. It sends a refusal, and lists the operation with its content, since nobody else has it.
 func TestOwnWithoutPicture(t *testing.T) {
-	r := newRig(t, replica.Options{})
-	r.origin.seals = true
+	r := newSealedRig(t)
 	r.settle()
 	lost := r.picture(1000)
 	r.write(create("a"))
@@ -246,11 +227,9 @@ func TestOwnWithoutPicture(t *testing.T) {
 	r.origin.stable = r.origin.part.Log().Head()
 	backup := copyOf(t, r.origin.store)
 	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
-	r.write(lost)
-	r.run(func() bool { return r.origin.part.Log().Head() == 2 }, 100)
-	if err := r.origin.part.Log().Trim(3); err != nil {
-		t.Fatal(err)
-	}
+	mine := r.write(lost)[0]
+	r.run(func() bool { return r.origin.has(mine) }, 100)
+	r.trim()
 	r.lose = nil
 	r.settle()
 	if r.status().Rebases == 0 {
@@ -266,7 +245,7 @@ func TestOwnWithoutPicture(t *testing.T) {
 	if err := r.part.Conflicts(func(c partition.Conflict) bool { listed = append(listed, c.Op); return true }); err != nil {
 		t.Fatal(err)
 	}
-	if len(listed) != 1 || listed[0].Dot.Seq != 2 || !slices.Equal(inputs(t, r.origin.store), []string{"a"}) {
+	if len(listed) != 1 || listed[0].Dot != mine || !slices.Equal(inputs(t, r.origin.store), []string{"a"}) {
 		t.Fatalf("listed %+v; the origin has %v", listed, inputs(t, r.origin.store))
 	}
 	if b, ok := listed[0].Body.(*log.InputCreate); !ok || b.Blob != lost.Blob {
@@ -316,7 +295,7 @@ func TestBackWithoutAccess(t *testing.T) {
 func TestFillForOlderSnapshot(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.do = wire.DoRebase
-	r.origin.submit(create("a"), create("b"), create("c"))
+	r.origin.submit(create("a"), create("b"), create("c")) // after the entry of the rules
 	fills := func(a replica.Ask) bool { return a.Path == "/v2/sync/changes" }
 	r.run(func() bool { return slices.ContainsFunc(r.requests, fills) }, 10)
 	i := slices.IndexFunc(r.requests, fills)
@@ -326,13 +305,13 @@ func TestFillForOlderSnapshot(t *testing.T) {
 	if err := r.origin.export.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.origin.export, r.origin.stable = nil, 3
+	r.origin.export, r.origin.stable = nil, 4
 	refused := r.origin.got["snapshot"]
 	r.run(func() bool {
 		return r.origin.got["snapshot"] >= refused+3 && (len(r.requests) == 0 || fills(r.requests[0]))
 	}, 10)
 	r.step(late)
-	r.run(func() bool { return r.status().Cursor == 5 }, 50)
+	r.run(func() bool { return r.status().Cursor == 6 }, 50)
 	var stored []string
 	err := r.part.EntriesAfter(partition.StoredPlace{}, func(k partition.StoredEntry) bool {
 		stored = append(stored, k.Op.Body.(*log.InputCreate).ID)
@@ -409,33 +388,19 @@ func TestListedForAnotherBackup(t *testing.T) {
 	}
 }
 
-// TestLeftWritesStay restores an origin, from a backup of before the first write, to which a replica writes as another site than before.
-// The replica shows what it wrote as the first one from the moment at which it has taken a snapshot, which has to be newer than the last
-// one.
-func TestLeftWritesStay(t *testing.T) {
+// TestWritesOfAllOpeningsStay restores an origin, from a backup of before the first write, to which a replica has written in two openings.
+// The replica shows the writes of both from the moment at which it has taken a snapshot, which has to be newer than the last one, and sends
+// them in their order.
+func TestWritesOfAllOpeningsStay(t *testing.T) {
 	r := newSealedRig(t)
 	r.origin.submit(create("stable"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)
 	r.write(create("a"))
 	r.settle()
-	site := r.status().Site
-	twin := &rig{ // r is set back with its memory, as in TestRolledBackWithMemory
-		TB: t, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs,
-		disk: &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)},
-	}
-	twin.start()
-	twin.write(create("before"))
-	twin.settle()
-	for _, a := range slices.Clone(r.requests) {
-		r.step(replica.Answer{ID: a.ID, Err: errors.New("connection reset")})
-	}
-	r.requests = nil
+	r.crash()
 	r.write(create("after"))
-	r.run(r.isSettled, 200)
-	if s := r.status(); s.Site == site {
-		t.Fatalf("the replica stays at its site: %+v", s)
-	}
+	r.settle()
 	r.step(replica.Offline{})
 	r.origin.restore(backup, log.Epoch{5})
 	if _, err := r.origin.snapshot("", nil); err != nil {
@@ -450,6 +415,12 @@ func TestLeftWritesStay(t *testing.T) {
 		if _, err := v.InputByID(id); err != nil {
 			t.Errorf("the replica's own input %q: %v", id, err)
 		}
+	}
+	r.origin.old = false
+	r.settle()
+	r.agree()
+	if got := inputs(t, r.origin.store); !slices.Equal(got, []string{"stable", "a", "after"}) {
+		t.Errorf("the origin has %v", got)
 	}
 }
 

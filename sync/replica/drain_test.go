@@ -2,6 +2,7 @@ package replica_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -19,15 +20,16 @@ func TestDrain(t *testing.T) {
 	r.origin.submit(r.picture(1))
 	r.settle()
 	r.step(replica.Offline{})
-	r.write(create("a"), r.picture(20))
+	own := r.write(create("a"), r.picture(20))
 	r.origin.local = true
 	r.origin.submit(create("secret"))
 	r.origin.got = map[string]int{}
-	site, own := r.status().Site, r.status().Issued
 	r.step(replica.Online{})
 	r.run(func() bool { return r.status().Phase == replica.Purged }, 50)
-	if got, err := r.origin.part.SiteSeq(site); err != nil || got != own {
-		t.Errorf("the origin has %d of %d operations, %v", got, own, err)
+	for _, dot := range own {
+		if !r.origin.has(dot) {
+			t.Errorf("the origin lacks %v", dot)
+		}
 	}
 	if n := r.origin.got["changes"] + r.origin.got["snapshot"] + r.origin.got["digest"]; n > 0 {
 		t.Errorf("it asked for what is not for it: %v", r.origin.got)
@@ -42,9 +44,9 @@ func TestDrain(t *testing.T) {
 }
 
 // TestDrainRestored: a restored origin keeps an application local only. It gets from a replica what it lacks, with operations that it never
-// had, once each, also if the replica's site is later than the backup. The replica is then emptied.
+// had, once each, also if the replica has made some in another opening. The replica is then emptied.
 func TestDrainRestored(t *testing.T) {
-	for _, known := range []bool{true, false} {
+	for _, reopened := range []bool{false, true} {
 		for _, pending := range []bool{false, true} {
 			r := newSealedRig(t)
 			r.origin.submit(create("a"))
@@ -56,19 +58,19 @@ func TestDrainRestored(t *testing.T) {
 			r.settle()
 			r.step(replica.Offline{})
 			want := []string{"a", "b", "mine"}
+			if reopened {
+				r.crash()
+				r.step(replica.Offline{})
+			}
 			if pending {
 				r.write(create("pending"), r.picture(20))
 				want = append(want, "pending", "") // a picture has no ID
 			}
 			r.origin.restore(backup, log.Epoch{5})
 			r.origin.local = true
-			if !known {
-				r.refuses(r.status().Site)
-			}
 			lost := false
 			r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
-				p, err := wire.DecodePush(a.Body)
-				if err != nil || a.Path != "/v2/sync/push" || p.Again || lost {
+				if a.Path != "/v2/sync/push" || lost {
 					return true
 				}
 				lost = true
@@ -83,7 +85,7 @@ func TestDrainRestored(t *testing.T) {
 			got := r.origin.dots()
 			for _, id := range want {
 				if got[id] != 1 {
-					t.Errorf("known %v, pending %v: the origin has %v, want %v once each", known, pending, got, want)
+					t.Errorf("reopened %v, pending %v: the origin has %v, want %v once each", reopened, pending, got, want)
 				}
 			}
 		}
@@ -95,46 +97,104 @@ func TestDrainRestored(t *testing.T) {
 func TestDrainMidway(t *testing.T) {
 	r := newRig(t, replica.Options{Live: replica.Stream})
 	r.settle()
-	r.write(create("a"))
+	own := r.write(create("a"))
 	r.origin.local = true
 	late := false
 	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
 		if a.Path == "/v2/sync/push" && !late {
 			late = true
-			r.write(create("b"))
+			own = append(own, r.write(create("b"))...)
 		}
 		return true
 	}
 	r.step(replica.Stop{})
 	r.step(replica.Begin{})
 	r.run(func() bool { return r.status().Phase == replica.Purged }, 50)
-	if got, err := r.origin.part.SiteSeq(r.status().Site); err != nil || got != 2 || !late {
-		t.Errorf("the origin has %d of 2 operations, %v", got, err)
+	if len(own) != 2 || !r.origin.has(own[0]) || !r.origin.has(own[1]) {
+		t.Errorf("the origin lacks some of %v", own)
 	}
 }
 
-// TestDrainOtherLog: operations that the origin cannot take stay in the replica, which sends them when the application is shared again.
+// TestDrainOtherLog: an application becomes local only at an origin whose log is another one than the replica has pulled, and which takes
+// nothing back. The replica sends its outbox to that log, and is then emptied.
 func TestDrainOtherLog(t *testing.T) {
 	r := newRig(t, replica.Options{})
+	r.origin.stable = 1
+	r.origin.submit(create("old"))
 	backup := copyOf(t, r.origin.store)
 	r.settle()
+	own := r.write(create("a"))
+	r.settle()
 	r.step(replica.Offline{})
-	r.write(create("a"))
+	own = append(own, r.write(create("b"))...)
 	r.origin.restore(backup, log.Epoch{5})
 	r.origin.local = true
 	r.step(replica.Online{})
-	r.run(func() bool { s := r.status(); return s.Phase == replica.Paused || s.Phase == replica.Purged }, 50)
-	if s := r.status(); s.Problem == "" || s.Pending() != 1 {
-		t.Errorf("status %+v", s)
+	r.run(func() bool { return r.status().Phase == replica.Purged }, 50)
+	for _, dot := range own {
+		if !r.origin.has(dot) {
+			t.Errorf("the origin lacks %v", dot)
+		}
 	}
-	missing := blob.Sum([]byte("elsewhere"))
-	r.step(replica.BlobWanted{Blob: missing})
-	if want := (replica.BlobReady{Blob: missing, Err: blob.ErrNotFound}); !slices.Contains(r.effects, replica.Effect(want)) {
-		t.Errorf("a picture that the origin does not send is not answered: %v", r.effects)
+}
+
+// TestDrainRefused: operations that the origin does not take stay in the replica, which sends them when the application is shared again.
+func TestDrainRefused(t *testing.T) {
+	for _, refusal := range []wire.Refusal{{Code: wire.RefusedContent}, {Code: wire.RefusedWriter}, {Code: wire.RefusedQuota, WaitMillis: 1000}} {
+		r := newRig(t, replica.Options{})
+		r.settle()
+		r.step(replica.Offline{})
+		r.write(create("a"))
+		r.origin.local = true
+		pushes := 0
+		r.instead = func(a *replica.Ask) *wire.Refusal {
+			if a.Path != "/v2/sync/push" || !r.origin.local {
+				return nil
+			}
+			pushes++
+			return &refusal
+		}
+		r.step(replica.Online{})
+		r.run(func() bool { return pushes > 1 || r.status().Phase == replica.Purged }, 50)
+		if s := r.status(); s.Phase != replica.Paused || s.Problem == "" || s.Pending() != 1 {
+			t.Errorf("code %d: status %+v", refusal.Code, s)
+		}
+		missing := blob.Sum([]byte("elsewhere"))
+		r.step(replica.BlobWanted{Blob: missing})
+		if want := (replica.BlobReady{Blob: missing, Err: blob.ErrNotFound}); !slices.Contains(r.effects, replica.Effect(want)) {
+			t.Errorf("a picture that the origin does not send is not answered: %v", r.effects)
+		}
+		r.origin.local = false
+		r.step(replica.Offline{})
+		r.step(replica.Online{})
+		r.settle()
+		r.agree()
 	}
-	r.origin.local = false
-	r.clock = r.wake
-	r.step(replica.Wake{})
-	r.settle()
-	r.agree()
+}
+
+// TestDrainNothing: a replica without operations that the origin may lack is emptied at once, whatever it has sent before.
+func TestDrainNothing(t *testing.T) {
+	for _, writes := range []int{0, 3} {
+		for _, reopened := range []bool{false, true} {
+			r := newRig(t, replica.Options{})
+			r.origin.submit(create("a"))
+			for i := range writes {
+				r.write(create(fmt.Sprint("mine", i)))
+			}
+			r.settle()
+			r.origin.local = true
+			r.origin.got = map[string]int{}
+			if reopened {
+				r.disk.durable = len(r.disk.batches)
+				r.crash()
+			} else {
+				r.step(replica.Offline{})
+				r.step(replica.Online{})
+			}
+			r.run(func() bool { return r.status().Phase == replica.Purged }, 2)
+			if n := r.origin.got["push"]; n > 0 {
+				t.Errorf("%d writes, reopened %v: %d pushes", writes, reopened, n)
+			}
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -125,11 +126,11 @@ func TestLowDeletes(t *testing.T) {
 	f := &full{}
 	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
 	r.crash()
-	r.origin.submit(create("a"), create("b"))
+	made := r.origin.submit(create("a"), create("b"))
 	r.settle()
 	f.low = true
-	r.origin.submit(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 1}})
-	r.write(&log.InputDelete{Input: log.Dot{Writer: log.Origin, Seq: 2}})
+	r.origin.submit(&log.InputDelete{Input: made[0].Dot})
+	r.write(&log.InputDelete{Input: made[1].Dot})
 	r.settle()
 	r.agree()
 }
@@ -187,9 +188,10 @@ func TestPushRefusals(t *testing.T) {
 			}
 			return nil
 		},
-		"sequence": func(r *rig, _ *replica.Ask, n int) *wire.Refusal {
-			if has, _ := r.origin.part.SiteSeq(2); n < 3 {
-				return &wire.Refusal{Code: wire.RefusedSequence, Accepted: has}
+		"sequence": func(r *rig, a *replica.Ask, n int) *wire.Refusal {
+			p, _ := wire.DecodePush(a.Body)
+			if has, _ := r.origin.part.Names(p.Writer); n < 3 {
+				return &wire.Refusal{Code: wire.RefusedSequence, Accepted: has.Last()}
 			}
 			return nil
 		},
@@ -211,9 +213,15 @@ func TestPushRefusals(t *testing.T) {
 			}
 			return nil
 		},
-		"site": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
+		"writer": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
 			if n < 2 {
-				return &wire.Refusal{Code: wire.RefusedSite}
+				return &wire.Refusal{Code: wire.RefusedWriter}
+			}
+			return nil
+		},
+		"gaps": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if n < 2 {
+				return &wire.Refusal{Code: wire.RefusedLimit, Limit: wire.LimitGaps}
 			}
 			return nil
 		},
@@ -321,14 +329,12 @@ func TestSnapshotForged(t *testing.T) {
 // TestSnapshotSuperseded: if the origin no longer has a snapshot, the replica takes the newest.
 func TestSnapshotSuperseded(t *testing.T) {
 	r := newRig(t, replica.Options{})
-	r.origin.submit(create("a"), &log.ModelCreate{ID: "m", Version: "v"})
+	dot := r.origin.submit(create("a"), &log.ModelCreate{ID: "m", Version: "v"})[1].Dot
 	data := bytes.Repeat([]byte("manifest"), 10)
 	hash := blob.Sum(data)
-	dot := log.Dot{Writer: 1, Seq: 2}
-	train := []log.Body{&log.VersionTrain{Model: dot, Version: "t"}}
-	r.origin.submit(train...)
+	r.origin.submit(&log.VersionTrain{Model: dot, Version: "t"})
 	_, err := r.origin.part.Submit(t.Context(), "", []log.Body{
-		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Writer: 1, Seq: 3}, Code: 21100, Manifest: hash},
+		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Writer: dot.Writer, Seq: dot.Seq + 1}, Code: 21100, Manifest: hash},
 	}, func(b *kv.Batch) { catalog.PutObject(b, app, data) })
 	if err != nil {
 		t.Fatal(err)
@@ -506,26 +512,36 @@ func TestUnknownFrames(t *testing.T) {
 	}
 }
 
-// TestHeaders: each request identifies the replica, and contains only characters that HTTP allows.
+// TestHeaders: each request asks for answers of the protocol, its headers contain only characters that HTTP allows, and the secret of a writer
+// is only in the bodies of pushes.
 func TestHeaders(t *testing.T) {
 	r := newRig(t, replica.Options{})
-	sites, seen := 0, 0
+	var asks []replica.Ask
 	r.lose = func(a *replica.Ask) bool {
-		seen++
+		asks = append(asks, *a)
+		return false
+	}
+	r.settle()
+	secret := r.part.Secret(r.write(r.picture(10))[0].Writer)
+	r.settle()
+	shown := 0
+	for _, a := range asks {
 		for _, f := range a.Header {
 			if strings.ContainsAny(f.Name+f.Value, "\r\n") {
 				t.Errorf("header %q: %q", f.Name, f.Value)
 			}
-			if f == (api.Field{Name: "Sync-Site", Value: "2 secret2"}) {
-				sites++
-			}
 		}
-		return false
+		if !slices.Contains(a.Header, api.Field{Name: "Accept", Value: wire.ContentType}) {
+			t.Errorf("%s %s has the headers %v", a.Method, a.Path, a.Header)
+		}
+		switch shows := bytes.Contains(a.Body, secret); {
+		case shows && a.Path != "/v2/sync/push":
+			t.Errorf("%s %s shows the secret", a.Method, a.Path)
+		case shows:
+			shown++
+		}
 	}
-	r.settle()
-	r.write(r.picture(10))
-	r.settle()
-	if sites != seen-1 || seen < 5 { // the first request asks for a site, all others name it
-		t.Errorf("%d of %d requests name the site", sites, seen)
+	if len(asks) < 5 || shown != 1 || len(secret) != partition.SecretSize {
+		t.Errorf("%d requests, of which %d show the secret %x", len(asks), shown, secret)
 	}
 }

@@ -3,10 +3,13 @@ package replica_test
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -16,9 +19,9 @@ import (
 // fails. No local write is lost, and none counts as confirmed before the replica has pulled it from the log.
 func hostile(t *testing.T, data []byte) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, AppRecords: &register{}, Audit: time.Hour})
-	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
-	r.run(func() bool { return r.status().Site != 0 }, 10)
-	wrote := 0
+	r.origin.byNames()
+	first := r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})[0].Dot
+	var wrote []log.Dot
 	purged := func() bool { return r.status().Phase == replica.Purged }
 	next := func() byte {
 		if len(data) == 0 {
@@ -31,11 +34,10 @@ func hostile(t *testing.T, data []byte) {
 	for len(data) > 0 && !purged() {
 		if next()%4 == 0 {
 			if next()%2 == 0 {
-				r.write(create("mine"), r.picture(20))
+				wrote = append(wrote, r.write(create("mine"), r.picture(20))...)
 			} else {
-				r.write(&log.InputLabels{Input: log.Dot{Writer: 1, Seq: 1}, Labels: []log.Label{{Concept: "x", Value: log.True}}}, create("other"))
+				wrote = append(wrote, r.write(&log.InputLabels{Input: first, Labels: []log.Label{{Concept: "x", Value: log.True}}}, create("other"))...)
 			}
-			wrote += 2
 		}
 		if len(r.requests) == 0 {
 			if r.wake.After(r.clock) {
@@ -53,34 +55,34 @@ func hostile(t *testing.T, data []byte) {
 		}
 		r.step(x)
 	}
-	left := 0
-	issued, confirmed := r.part.Outbox()
-	if err := r.part.Pending(0, func(log.Op) bool {
-		left++
-		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if int(issued) != wrote || left != wrote-int(confirmed) {
-		t.Fatalf("%d operations were made; %d issued, %d confirmed, %d wait", wrote, issued, confirmed, left)
-	}
-	if !purged() {
-		own(t, r, confirmed)
-	}
+	own(t, r, wrote)
 }
 
-// own checks that the state contains all confirmed operations of the replica's site.
-func own(t *testing.T, r *rig, confirmed uint64) {
+// own checks that each operation of the replica is either pending or, by its name, in the state that it has pulled.
+func own(t *testing.T, r *rig, wrote []log.Dot) {
 	t.Helper()
-	v := r.part.View()
-	defer func() {
-		if err := v.Close(); err != nil {
-			t.Error(err)
+	issued, settled := r.part.Outbox()
+	var pending []log.Dot
+	err := r.part.Pending(0, func(at uint64, op log.Op) bool {
+		if pending = append(pending, op.Dot); at <= settled || wrote[at-1] != op.Dot {
+			t.Errorf("operation %v is pending at %d, and %d are settled", op.Dot, at, settled)
 		}
-	}()
-	folded, err := v.SiteSeq(r.status().Site)
-	if err != nil || folded < confirmed {
-		t.Errorf("%d confirmed, %d folded, %v", confirmed, folded, err)
+		return true
+	})
+	if err != nil || int(issued) != len(wrote) {
+		t.Fatalf("%d operations were made, %d issued, %v", len(wrote), issued, err)
+	}
+	err = r.part.ReadConfirmed(func(k kv.Reader) error {
+		for i, dot := range wrote {
+			n, err := catalog.Read(k, app).Names(dot.Writer)
+			if waits := slices.Contains(pending, dot); err != nil || n.Has(dot.Seq) == waits {
+				t.Errorf("operation %d, %v: pending %v, and in the state %v, %v", i+1, dot, waits, n.Has(dot.Seq), err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -136,8 +138,8 @@ func mangle(x *replica.Answer, next func() byte) {
 		p := wire.Pushed{Epoch: log.Epoch{9}, Accepted: uint64(next() % 12), Runs: []wire.Run{{First: uint64(next()), Seq: uint64(next()), Count: uint64(next())}}}
 		x.Body = p.Encode()
 	case 11: // any reply to a session
-		o := wire.SessionReply{Protocol: uint32(next() % 3), Site: log.Writer(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
-			App: app.String(), Do: wire.Do(next() % 7), Epoch: log.Epoch{next() % 10}, Head: uint64(next()), Confirmed: uint64(next() % 8),
+		o := wire.SessionReply{Protocol: uint32(next() % 3), Grants: []wire.Grant{{
+			App: app.String(), Do: wire.Do(next() % 7), Epoch: log.Epoch{next() % 10}, Head: uint64(next()), Drain: next()%4 == 0,
 		}}}
 		x.Body = o.Encode()
 	}

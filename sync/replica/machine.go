@@ -27,25 +27,16 @@ var errAnswer = errors.New("invalid response from the origin")
 type Partition interface {
 	Cursor() partition.Cursor
 	CursorSeal() []byte
-	Site() log.Writer
 	Rules() uint32
-	Outbox() (issued, confirmed uint64)
-	Pending(after uint64, yield func(log.Op) bool) error
+	Outbox() (last, settled uint64)
+	Pending(after uint64, yield func(at uint64, op log.Op) bool) error
+	LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error
+	Secret(w log.Writer) []byte
 	TokenOf(dot log.Dot) (partition.Token, error)
-	Lease(site log.Writer) error
-	IsRestored() bool
-	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
-	Renew(site log.Writer, last uint64, epoch log.Epoch) error
-	Renewing() bool
-	Older() uint64
 	StoredEpoch() log.Epoch
 	LastStored() (k partition.StoredEntry, sealed bool, err error)
 	StoredFrom(backup uint64, chain log.Chain) (partition.StoredPlace, error)
 	EntriesAfter(at partition.StoredPlace, yield func(partition.StoredEntry) bool) error
-	ConfirmedSites() ([]log.Writer, error)
-	ConfirmedAfter(site log.Writer, after uint64, yield func(log.Op) bool) error
-	Lose(ops []log.Op, why string) error
-	Lives(site log.Writer, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.OpVerdict, error)
 	StoreEntries(r *partition.Run, before log.Chain, snapshot uint64) error
 	Rebase(ctx context.Context, s partition.Snapshot) error
@@ -134,9 +125,6 @@ type Machine struct {
 	effects []Effect
 
 	session session
-	issued  uint64 // own operations at the time of the session request
-	met     bool   // the folded log was compared with this life of the replica, or this life leased the site
-	renewal renewal
 	back    back
 	pull    pull
 	push    push
@@ -343,9 +331,6 @@ func (m *Machine) ask(l *lane, a Ask, query ...string) {
 	a.Header = append(a.Header, api.Field{Name: "Accept", Value: wire.ContentType})
 	if a.Body != nil && a.Method == "POST" {
 		a.Header = append(a.Header, api.Field{Name: "Content-Type", Value: wire.ContentType})
-	}
-	if site := m.p.Site(); site != 0 && len(m.note.secretOf(site)) > 0 {
-		a.Header = append(a.Header, api.Field{Name: "Sync-Site", Value: fmt.Sprintf("%d %s", site, m.note.secretOf(site))})
 	}
 	m.effects = append(m.effects, a)
 }

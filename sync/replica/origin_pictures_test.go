@@ -81,7 +81,9 @@ func (o *origin) put(name string, a *replica.Ask) (status int, body []byte, err 
 	h := hashOf(name)
 	var from, last, size int
 	for _, f := range a.Header {
-		if f.Name == "Content-Range" {
+		if f.Name == "Content-Range" && f.Value == "bytes */0" {
+			last = -1
+		} else if f.Name == "Content-Range" {
 			if _, err := fmt.Sscanf(f.Value, "bytes %d-%d/%d", &from, &last, &size); err != nil {
 				return 0, nil, err
 			}

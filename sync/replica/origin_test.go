@@ -36,16 +36,17 @@ type origin struct {
 	now          func() time.Time
 	blobs        map[blob.Hash][]byte
 	begun        map[blob.Hash][]byte
-	sites        log.Writer // newest leased site
-	stable       uint64     // newest stable entry; 0: the head
-	unstable     bool       // no entry is stable; stable is ignored
-	reg          uint64     // sequence number of the app record; 0: no app record
+	leases       map[log.Writer]string // secrets of sites that version 0.1.0 leased
+	secrets      map[log.Writer][]byte // secrets that the origin has checked
+	stable       uint64                // newest stable entry; 0: the head
+	unstable     bool                  // no entry is stable; stable is ignored
+	reg          uint64                // sequence number of the app record; 0: no app record
 	registerData string
 	do           wire.Do // instruction in the answer to a session; 0: the normal one
 	local        bool    // the application is local only
-	lives        bool    // the origin records the lives of replicas
 	seals        bool    // entries have seals, and a restored log accepts them back from replicas
 	runs         int     // maximum number of entries in a frame
+	rules        uint32  // newest fold rules that the origin knows
 	base         [32]byte
 
 	refuse map[string]int // by request name: status of an answer without a body; 0: connection lost
@@ -64,7 +65,7 @@ type origin struct {
 func newOrigin(t testing.TB, now func() time.Time) *origin {
 	o := &origin{
 		TB: t, store: memkv.New(), now: now, blobs: map[blob.Hash][]byte{}, begun: map[blob.Hash][]byte{},
-		sites: 1, runs: 3, got: map[string]int{}, base: [32]byte{7},
+		rules: fold.First, leases: map[log.Writer]string{}, secrets: map[log.Writer][]byte{}, runs: 3, got: map[string]int{}, base: [32]byte{7},
 		registerData: "register",
 	}
 	o.open(log.Epoch{9})
@@ -74,7 +75,7 @@ func newOrigin(t testing.TB, now func() time.Time) *origin {
 func (o *origin) open(e log.Epoch) {
 	o.Helper()
 	var err error
-	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte{1}, Rules: fold.First}); err != nil {
+	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte{1}, Rules: o.rules}); err != nil {
 		o.Fatal(err)
 	}
 }
@@ -90,14 +91,46 @@ func (o *origin) restore(store kv.Store, e log.Epoch) {
 		o.Fatal(err)
 	}
 	o.store, o.export = store, nil
-	o.open(log.Epoch{})
+	e[15]++ // the log has an epoch; this one is for its next
+	o.open(e)
 }
 
-// rollBack replaces the origin's store with store, which a process with another life opens.
-func (o *origin) rollBack(store kv.Store, life log.Epoch) {
+// rollBack replaces the origin's store with store, which a process with other random bytes opens.
+func (o *origin) rollBack(store kv.Store, chance log.Epoch) {
 	o.Helper()
 	o.store, o.export = store, nil
-	o.open(life)
+	o.open(chance)
+}
+
+// byNames puts the rules of names in force, as every origin does when it opens a log.
+func (o *origin) byNames() {
+	o.Helper()
+	o.rules = fold.Version
+	o.open(log.Epoch{9, 1})
+}
+
+// has reports whether the log has an operation by a name.
+func (o *origin) has(dot log.Dot) bool {
+	o.Helper()
+	n, err := o.part.Names(dot.Writer)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return n.Has(dot.Seq)
+}
+
+// dots counts the operations of the log that make an input, by its ID.
+func (o *origin) dots() map[string]int {
+	n := map[string]int{}
+	if err := o.part.Log().Read(o.part.Log().Floor(), func(e log.Entry) bool {
+		if b, ok := e.Op.Body.(*log.InputCreate); ok {
+			n[b.ID]++
+		}
+		return true
+	}); err != nil {
+		o.Error(err)
+	}
+	return n
 }
 
 // copyOf returns a new store with all keys and values of from.
@@ -212,24 +245,12 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	}
 	at := s.Partitions[0]
 	now := wire.MillisOf(o.now())
-	out := wire.SessionReply{Protocol: 1, Fold: fold.Version, Now: now, Site: s.Site, Until: now + 1000*3600*24*30}
+	out := wire.SessionReply{Protocol: 1, Fold: fold.Version, Now: now}
 	if o.dated {
 		out.Links = []wire.Link{{Name: wire.LinkDates, Path: "/v2/sync/dates"}}
 	}
-	if s.Site == 0 {
-		o.sites++
-		out.Site, out.Secret = o.sites, []byte(fmt.Sprintf("secret%d", o.sites))
-	} else if string(s.Secret) != fmt.Sprintf("secret%d", s.Site) {
-		return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "no such site"}
-	}
 	l := o.part.Log()
-	confirmed, err := o.part.SiteSeq(out.Site)
-	g := wire.Grant{
-		App: at.App, Do: wire.DoTail, Epoch: l.Epoch(), Head: l.Head(), Stable: o.stableAt(), Confirmed: confirmed,
-	}
-	if err == nil && o.lives {
-		g.Lives, err = o.livesOf(out.Site, min(at.Issued, confirmed))
-	}
+	g := wire.Grant{App: at.App, Do: wire.DoTail, Epoch: l.Epoch(), Head: l.Head(), Stable: o.stableAt()}
 	if at.Epoch != (log.Epoch{}) {
 		chain, e := l.Chain(min(at.Seq, l.Head()))
 		if at.Epoch != l.Epoch() || at.Seq > l.Head() || e != nil || chain != at.Chain {
@@ -243,9 +264,9 @@ func (o *origin) session(body []byte) ([]byte, error) {
 		g.Do = o.do
 	}
 	if o.local {
-		g = wire.Grant{App: at.App, Do: wire.DoRefused, Detail: "local only", Drain: true, Epoch: l.Epoch(), Confirmed: confirmed}
+		g = wire.Grant{App: at.App, Do: wire.DoRefused, Detail: "local only", Drain: true, Epoch: l.Epoch()}
 	}
-	if o.seals && err == nil {
+	if o.seals {
 		g.Backup, g.BackupChain, g.Restored, err = o.part.Backup()
 	}
 	out.Grants = []wire.Grant{g}
@@ -264,15 +285,6 @@ func (o *origin) dates(body []byte) ([]byte, error) {
 	return out.Encode(), err
 }
 
-// livesOf returns the lives that issued the operations 1 to to of a site.
-func (o *origin) livesOf(site log.Writer, to uint64) (out []wire.Life, err error) {
-	lives, err := o.part.Lives(site, 1, to)
-	for _, l := range lives {
-		out = append(out, wire.Life(l))
-	}
-	return out, err
-}
-
 // back answers a request in which a replica returns entries that the restored log lacks.
 func (o *origin) back(body []byte) ([]byte, error) {
 	m, err := wire.DecodeBack(body)
@@ -284,9 +296,6 @@ func (o *origin) back(body []byte) ([]byte, error) {
 		if b.Entries, err = wire.DecodeEntries(m.Block, m.From); err != nil {
 			return nil, err
 		}
-	}
-	for _, l := range m.Lives {
-		b.Lives = append(b.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
 	}
 	for i := range b.Entries {
 		for _, h := range needs(&b.Entries[i].Op) {
@@ -314,14 +323,7 @@ func (o *origin) back(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}
-	if m.Site != 0 {
-		out.Confirmed, err = o.part.Moves(m.Site, m.Issued)
-		if err == nil && o.lives {
-			out.Lives, err = o.livesOf(m.Site, min(m.Issued, out.Confirmed))
-		}
-	}
-	return out.Encode(), err
+	return (&wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}).Encode(), nil
 }
 
 func (o *origin) stableAt() uint64 {
@@ -373,15 +375,6 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 		e := wire.Entries{Epoch: epoch, From: since, To: to, Chain: chain, Block: wire.EncodeEntries(entries)}
 		if o.seals {
 			e.Seal = o.part.Seal(to, chain)
-		}
-		if o.lives {
-			lives, err := o.part.LivesOf(entries)
-			if err != nil {
-				return nil, err
-			}
-			for _, l := range lives {
-				e.Lives = append(e.Lives, wire.SiteLife{Site: l.Site, Life: wire.Life(l.Life)})
-			}
 		}
 		if bare {
 			if e.Before, err = l.Chain(since); err != nil {
@@ -454,6 +447,9 @@ func (o *origin) push(body []byte) ([]byte, error) {
 	if p.Epoch != epoch {
 		return nil, &wire.Refusal{Code: wire.RefusedEpoch, Epoch: epoch}
 	}
+	if !o.knows(&p) {
+		o.Fatalf("a push of writer %v with the secret %x", p.Writer, p.Secret)
+	}
 	if o.lie != nil {
 		if lie := o.lie(&p); lie != nil {
 			return lie.Encode(), nil
@@ -464,8 +460,8 @@ func (o *origin) push(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	for i := range ops {
-		if ops[i].Dot.Writer != p.Site {
-			o.Fatalf("site %d pushes for site %d", p.Site, ops[i].Dot.Writer)
+		if ops[i].Dot.Writer != p.Writer {
+			o.Fatalf("writer %v pushes for writer %v", p.Writer, ops[i].Dot.Writer)
 		}
 		for _, h := range needs(&ops[i]) {
 			if _, ok := o.blobs[h]; !ok && !o.lax {
@@ -473,34 +469,38 @@ func (o *origin) push(body []byte) ([]byte, error) {
 			}
 		}
 	}
-	if n := len(ops); n > 0 && ops[0].Dot.Seq <= p.Older {
-		if err := o.part.ResolveNames(ops[:min(uint64(n), p.Older-ops[0].Dot.Seq+1)]); err != nil {
-			return nil, err
-		}
-	}
-	had, err := o.part.SiteSeq(p.Site)
+	had, err := o.part.Names(p.Writer)
 	if err != nil {
 		return nil, err
 	}
-	before := l.Head()
-	var lives []partition.Life
-	for _, l := range p.Lives {
-		if o.lives {
-			lives = append(lives, partition.Life(l))
-		}
-	}
-	_, _, err = o.part.AcceptOf(context.Background(), ops, lives, func(b *kv.Batch) { o.putRecords(b, ops) })
-	if errors.Is(err, partition.ErrSequence) {
-		return nil, &wire.Refusal{Code: wire.RefusedSequence, Accepted: had}
-	}
-	if err != nil {
+	offer := partition.Offer{Ops: ops, Before: p.Before, Gap: p.Gap, Also: func(b *kv.Batch) { o.putRecords(b, ops) }}
+	_, _, err = o.part.AcceptOffer(context.Background(), &offer)
+	switch {
+	case errors.Is(err, partition.ErrSequence):
+		return nil, &wire.Refusal{Code: wire.RefusedSequence, Accepted: had.Last()}
+	case errors.Is(err, partition.ErrName):
+		return nil, &wire.Refusal{Code: wire.RefusedContent, Detail: err.Error()}
+	case err != nil:
 		return nil, err
 	}
-	out := wire.Pushed{Epoch: epoch, Head: l.Head(), Stable: o.stableAt()}
-	if out.Accepted, err = o.part.SiteSeq(p.Site); out.Accepted > had {
-		out.Runs = []wire.Run{{First: had + 1, Seq: before + 1, Count: out.Accepted - had}}
+	out := wire.Pushed{Epoch: epoch, Accepted: ops[len(ops)-1].Dot.Seq, Head: l.Head(), Stable: o.stableAt()}
+	return out.Encode(), nil
+}
+
+// knows reports whether a push shows the secret of its writer.
+func (o *origin) knows(p *wire.Push) bool {
+	if p.Writer.IsSite() {
+		secret, leased := o.leases[p.Writer]
+		return leased && secret == string(p.Secret)
 	}
-	return out.Encode(), err
+	if bytes.Equal(o.secrets[p.Writer], p.Secret) && len(p.Secret) > 0 {
+		return true
+	}
+	if len(p.Secret) != partition.SecretSize || partition.WriterOf(app, p.Secret) != p.Writer {
+		return false
+	}
+	o.secrets[p.Writer] = p.Secret
+	return true
 }
 
 // putRecords adds the records that the origin writes with accepted operations.

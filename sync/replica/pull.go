@@ -81,8 +81,8 @@ func (m *Machine) vectors() string {
 // settledLog reports whether nothing is left to pull: neither entries that the origin has announced, nor operations of this site that it
 // accepted.
 func (m *Machine) settledLog() bool {
-	_, confirmed := m.p.Outbox()
-	return m.pull.caught && confirmed >= m.push.accepted
+	_, settled := m.p.Outbox()
+	return m.pull.caught && settled >= m.push.accepted
 }
 
 // frames handles received bytes of a stream.
@@ -267,9 +267,6 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		m.cancel(l)
 		m.pull.reset()
 		return nil
-	case errors.Is(err, partition.ErrSite): // the next session compares the lives
-		m.end()
-		return fmt.Errorf("%w: %w", errAnswer, err)
 	case errors.Is(err, partition.ErrCursor):
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case err != nil:
@@ -290,9 +287,6 @@ func runOf(e *wire.Entries) (r partition.Run, err error) {
 	}
 	if err == nil && uint64(len(r.Entries)) != e.To-e.From {
 		err = fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(r.Entries), e.From, e.To)
-	}
-	for _, l := range e.Lives {
-		r.Lives = append(r.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
 	}
 	return r, err
 }

@@ -22,60 +22,77 @@ const (
 // noPicture is the reason for refusing an operation if its picture cannot be sent.
 const noPicture = "blob: the origin did not receive the picture"
 
-// push is the progress of sending own operations. It is lost with the process. The next session then sends operations again, which changes
-// nothing.
+// push is the progress of sending own operations, by their positions in the outbox. It is lost with the process. The next session then sends
+// operations again, which changes nothing.
 type push struct {
-	accepted uint64 // last own operation that the log has, as the origin reports
-	last     uint64 // last operation of the current push
-	maxOps   int    // maximum operations of one push, after the origin found a push too large; 0: pushOps
-	echo     uint64 // entry up to which the log contains the accepted operations; 0: unknown
-	foreign  bool   // the origin has operations of our site that this replica never made
-
+	accepted   uint64        // position up to which the log has the operations, as the origin reports
+	first      log.Dot       // first operation of the current push
+	at         uint64        // position of that operation
+	last       uint64        // position of the last operation of the current push
+	gap        log.Writer    // writer whose earlier operations the origin lacks, and the replica, too; 0: none
+	maxOps     int           // maximum operations of one push, after the origin found a push too large; 0: pushOps
+	echo       uint64        // entry up to which the log contains the accepted operations; 0: unknown
 	acceptedAt time.Duration // last time when the origin accepted operations
+}
+
+// unsent yields the operations that are still to be pushed. An origin that denies access gets all that may not be stable.
+func (m *Machine) unsent(yield func(at uint64, op log.Op) bool) error {
+	if m.session.drains {
+		return m.p.LocalOps(m.push.accepted, yield)
+	}
+	return m.p.Pending(m.push.accepted, yield)
 }
 
 // startPush offers the next operations of the outbox, in order, as far as the origin has their pictures.
 func (m *Machine) startPush(l *lane) error {
-	issued, confirmed := m.p.Outbox()
-	older := m.p.Older()
-	switch {
-	case m.sameLog():
-		m.push.accepted = max(m.push.accepted, confirmed)
-	case m.session.drains && m.back.done == m.session.epoch: // no snapshot will arrive, and the replica gave back all that the log lacked
-		older = issued
-	default:
-		return nil // wait until the snapshot shows which own operations it contains
+	last, settled := m.p.Outbox()
+	if !m.session.drains {
+		if !m.sameLog() {
+			return nil // wait until the snapshot shows which own operations it contains
+		}
+		m.push.accepted = max(m.push.accepted, settled)
 	}
-	if m.p.Site() == 0 || m.p.Renewing() || m.session.site != m.p.Site() || m.push.foreign || m.push.accepted >= issued {
+	if m.push.accepted >= last {
 		return nil
 	}
-	ops, err := m.batch()
+	at, ops, err := m.batch()
 	if err != nil || len(ops) == 0 {
 		return err
 	}
+	m.push.first, m.push.at, m.push.last = ops[0].Dot, at, at+uint64(len(ops))-1
 	tokens, err := m.tokens(ops)
-	if err != nil {
-		return err
-	}
-	m.push.last = ops[len(ops)-1].Dot.Seq
-	lives, err := m.p.Lives(m.p.Site(), max(ops[0].Dot.Seq-1, 1), m.push.last)
 	if err != nil {
 		return err
 	}
 	c := m.p.Cursor()
 	p := wire.Push{
-		App: m.o.App.String(), Epoch: m.session.epoch, Base: c.Seq, Chain: c.Chain, Seal: m.p.CursorSeal(), Site: m.p.Site(),
-		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Older: older,
+		App: m.o.App.String(), Epoch: m.session.epoch, Base: c.Seq, Chain: c.Chain, Seal: m.p.CursorSeal(),
+		Writer: m.push.first.Writer, Secret: m.secretOf(m.push.first.Writer), Gap: m.push.gap == m.push.first.Writer,
+		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
 	}
-	for _, l := range lives {
-		p.Lives = append(p.Lives, wire.Life(l))
+	err = m.p.LocalOps(m.push.at-2, func(at uint64, op log.Op) bool {
+		if at+1 == m.push.at && op.Dot.Writer == p.Writer {
+			p.Before = op.At
+		}
+		return false
+	})
+	if err == nil {
+		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
 	}
-	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
-	return nil
+	return err
 }
 
-// batch returns the first operations that the origin has not accepted and that can be sent now.
-func (m *Machine) batch() (ops []log.Op, err error) {
+// secretOf returns the secret that a push of a writer shows. That of a site of version 0.1.0 is in the machine's note.
+func (m *Machine) secretOf(w log.Writer) []byte {
+	if w.IsSite() {
+		return m.note.secretOf(w)
+	}
+	return m.p.Secret(w)
+}
+
+// batch returns the first operations that the origin has not accepted and that can be sent now, and the position of the first: a run of one
+// writer, at consecutive positions.
+func (m *Machine) batch() (first uint64, ops []log.Op, err error) {
 	maxOps, room := pushOps, pushBytes
 	if n := m.session.limits.PushOps; n > 0 && n < uint64(maxOps) {
 		maxOps = int(n)
@@ -86,28 +103,24 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 	if m.push.maxOps > 0 {
 		maxOps = min(maxOps, m.push.maxOps)
 	}
-	var failed error
-	next := m.push.accepted + 1
-	err = m.p.Pending(m.push.accepted, func(op log.Op) bool {
-		if op.Dot.Seq != next {
-			failed = fmt.Errorf("%w: the origin asked for operation %d; the oldest stored one is %d", errAnswer, next, op.Dot.Seq)
-			return false
-		}
-		next++
-		if m.upload.wants(&op) {
+	err = m.unsent(func(at uint64, op log.Op) bool {
+		n := uint64(len(ops))
+		if n > 0 && (at != first+n || op.Dot.Writer != ops[0].Dot.Writer) || m.upload.wants(&op) {
 			return false
 		}
 		if m.upload.lacks(&op) {
 			partition.Refuse(&op, noPicture)
 		}
-		room -= len(log.Encode(nil, &op))
-		if len(ops) > 0 && room < 0 {
+		if room -= len(log.Encode(nil, &op)); n > 0 && room < 0 {
 			return false
+		}
+		if n == 0 {
+			first = at
 		}
 		ops = append(ops, op)
 		return len(ops) < maxOps
 	})
-	return ops, errors.Join(err, failed)
+	return first, ops, err
 }
 
 // behalves returns the callers for whom operations were made, by run.
@@ -159,67 +172,75 @@ func (m *Machine) handlePushReply(l *lane, body []byte) error {
 		m.end()
 		return fmt.Errorf("%w: different epoch", errAnswer)
 	}
-	issued, _ := m.p.Outbox()
-	if p.Accepted > issued {
-		return fmt.Errorf("%w: %d operations accepted of %d", errAnswer, p.Accepted, issued)
-	}
-	if p.Accepted <= m.push.accepted {
+	first := m.push.first
+	if p.Accepted < first.Seq {
 		m.backOff(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
 		return nil
 	}
-	m.push.accepted = p.Accepted
+	m.push.accepted = min(m.push.at+p.Accepted-first.Seq, m.push.last)
 	m.push.echo, m.push.acceptedAt = max(m.push.echo, p.Head), m.at
 	l.succeeded()
 	l.next = m.at + wait(p.WaitMillis)
-	m.purgeIfDrained()
-	return nil
+	return m.purgeIfDrained()
 }
 
 // checkEcho is called when the cursor is at the end of the log. The log must contain the operations that the origin accepted; checkEcho
 // sends missing ones again. If the pull began after the acknowledgement and the log is shorter, the log has lost them.
 func (m *Machine) checkEcho() {
-	_, confirmed := m.p.Outbox()
 	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq && m.lane[lanePull].since <= m.push.acceptedAt {
 		return
 	}
 	m.push.echo = 0
-	if m.p.Renewing() && confirmed < m.renewal.last { // the next session compares the lives again
-		m.renewal = renewal{}
-		m.end()
-		m.backOff(&m.lane[laneSession], 0, errors.New("operations are missing from the origin's log that were in it before"))
-		return
-	}
-	if confirmed < m.push.accepted {
-		m.push.accepted = confirmed
+	if _, settled := m.p.Outbox(); settled < m.push.accepted {
+		m.push.accepted = settled
 		m.backOff(&m.lane[lanePush], 0, errors.New("the origin acknowledged operations that are missing from its log"))
 	}
 }
 
 // pushRefused handles the refusals of a push that need more than a pause.
-func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
-	l := &m.lane[lanePush]
-	_, confirmed := m.p.Outbox()
+func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool, err error) {
+	l, p := &m.lane[lanePush], &m.push
 	switch {
-	case r.Code == wire.RefusedSequence && r.Accepted >= confirmed && r.Accepted < m.push.accepted:
-		m.push.accepted = r.Accepted
-		m.backOff(l, wait(r.WaitMillis), r)
-		return true
 	case r.Code == wire.RefusedSequence:
-		// The origin's log lost operations that we saw in it, or has operations that another life of this replica may have made.
-		m.end()
-		m.backOff(l, wait(r.WaitMillis), r)
-		return true
-	case status == 413 && m.push.last > m.push.accepted+1:
-		m.push.maxOps = max(int(m.push.last-m.push.accepted)/2, 1)
+		return true, m.goBack(r)
+	case status == 413 && r.Limit != wire.LimitGaps && p.last > p.at:
+		p.maxOps = max(int(p.last-p.at+1)/2, 1)
 		m.backOff(l, 0, r)
-		return true
-	case status == 413, r.Code == wire.RefusedContent:
+		return true, nil
+	case status == 413, r.Code == wire.RefusedContent, r.Code == wire.RefusedWriter:
 		m.backOff(l, longPause, r)
-		return true
+		return true, nil
 	case r.Code == wire.RefusedBlobs: // the origin lacks pictures that we believed it has
 		m.upload.forget()
 	}
-	return false
+	return false, nil
+}
+
+// goBack continues after the last operation that the origin has of the writer. If the outbox has dropped the next one, the next push declares
+// the gap. If the log has had that one, a new session finds out whether the log has lost it. If not, a horizon has dropped its name, and the
+// next push declares the gap, too.
+func (m *Machine) goBack(r *wire.Refusal) error {
+	p := &m.push
+	next, missing := log.Dot{Writer: p.first.Writer, Seq: r.Accepted + 1}, uint64(0)
+	err := m.p.LocalOps(0, func(at uint64, op log.Op) bool {
+		if op.Dot == next {
+			missing = at
+		}
+		return missing == 0 && at < p.at
+	})
+	switch _, settled := m.p.Outbox(); {
+	case err != nil:
+		return err
+	case missing == 0:
+		p.gap = p.first.Writer
+	case missing > settled || m.session.drains:
+		p.accepted = missing - 1
+	default:
+		p.gap = p.first.Writer
+		m.end()
+	}
+	m.backOff(&m.lane[lanePush], wait(r.WaitMillis), r)
+	return nil
 }
 
 // wait returns a pause that the origin asks for, at most maxPause.

@@ -84,11 +84,7 @@ func (m *Machine) startRebase(l *lane) error {
 		if r.name != ([32]byte{}) {
 			query = append(query, "name", hex.EncodeToString(r.name[:]))
 		}
-		if sites, err := m.p.ConfirmedSites(); err != nil {
-			return err
-		} else if len(sites) > 0 && sites[0] != m.p.Site() { // operations of a site that we left are not in the outbox
-			query = append(query, "least", strconv.FormatUint(m.origin.head, 10))
-		} else if r.force { // an earlier state would lack entries that the replica has shown
+		if r.force { // an earlier state would lack entries that the replica has shown
 			query = append(query, "least", strconv.FormatUint(m.p.Cursor().Seq, 10))
 		}
 		query = append(query, "epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(m.p.Cursor().Seq, 10))
@@ -358,9 +354,6 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a part was damaged meanwhile: it is requested again
 	case isOriginFault(err):
-		if errors.Is(err, partition.ErrSite) { // the next session compares the lives
-			m.end()
-		}
 		return errors.Join(m.sweep(), fmt.Errorf("%w: %w", errAnswer, err))
 	case err != nil:
 		return err
@@ -370,8 +363,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	m.cancel(&m.lane[lanePull])
 	m.pull.reset()
 	m.pull.caught = false
-	_, confirmed := m.p.Outbox()
-	m.push.accepted = max(m.push.accepted, confirmed)
+	m.push.accepted = 0
 	m.lane[lanePull].succeeded()
 	m.load.rescan()
 	if err := m.forgetDates(); err != nil {
@@ -388,8 +380,7 @@ func (m *Machine) adopt(ctx context.Context) error {
 	f := r.manifest
 	s := partition.Snapshot{
 		Epoch: f.Epoch, Seq: f.Seq, Head: m.origin.head, Chain: f.Chain, Stable: m.stable(f), Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon), Seal: f.Seal,
-		FirstForeign: m.push.accepted + 1,
-		Chunks:       chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
+		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
 		Read: func(i int) ([]byte, error) {
 			if !r.verified[i] {
 				return m.stagedChunk(r.parts[i].Hash)
@@ -436,7 +427,7 @@ func (m *Machine) putObjects(list []wire.Chunk) error {
 // isOriginFault reports whether err is caused by the state that the origin sent.
 func isOriginFault(err error) bool {
 	for _, e := range []error{
-		partition.ErrChunk, partition.ErrSite, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
+		partition.ErrChunk, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -81,9 +81,9 @@ type rig struct {
 	requests []replica.Ask // requests without an answer yet
 	wake     time.Time     // time at which the machine wants a Wake event; zero: none
 	effects  []replica.Effect
-	total    int    // number of requests so far
-	life     byte   // second byte of the epoch with which start opens the partition
-	rules    uint32 // newest fold rules that the replica knows; 0: fold.Version
+	total    int       // number of requests so far
+	rules    uint32    // newest fold rules that the replica knows; 0: fold.Version
+	chance   log.Epoch // random bytes of the next opening, which has the same ones as another from one image of its memory; zero: drawn
 
 	// wire delivers one answer. It may change the answer, and returns false if the answer is lost. nil: no answer changes.
 	wire     func(a *replica.Ask, x *replica.Answer) bool
@@ -131,8 +131,12 @@ func (r *rig) start() {
 	if r.over != nil {
 		r.store = r.over(r.store)
 	}
+	chance := r.chance
+	if chance == (log.Epoch{}) {
+		_, _ = random{r.rng}.Read(chance[:])
+	}
 	r.part, err = partition.Open(partition.Options{
-		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8, r.life}, Replica: &partition.Replica{}, Rules: r.rules,
+		Store: r.store, App: app, Clock: r.now, Epoch: chance, Replica: &partition.Replica{}, Rules: r.rules,
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -228,7 +232,7 @@ func (r *rig) holds(before *replica.Status) {
 	if s.Epoch == before.Epoch && s.Cursor < before.Cursor {
 		r.Fatalf("cursor went from %d back to %d", before.Cursor, s.Cursor)
 	}
-	if s.Site == before.Site && s.Issued < before.Issued {
+	if s.Issued < before.Issued {
 		r.Fatalf("own operations went from %d to %d", before.Issued, s.Issued)
 	}
 	if s.Accepted > s.Issued || s.Folded > s.Accepted {
@@ -240,19 +244,24 @@ func (r *rig) holds(before *replica.Status) {
 // truthful compares the reported status of own operations with the origin's log.
 func (r *rig) truthful(s *replica.Status) {
 	r.Helper()
-	if r.origin == nil || s.Site == 0 || s.Epoch != r.origin.part.Log().Epoch() {
+	if r.origin == nil || s.Epoch != r.origin.part.Log().Epoch() {
 		return
 	}
 	c := r.part.Cursor()
 	if chain, err := r.origin.part.Log().Chain(c.Seq); c.Seq > 0 && (err != nil || chain != c.Chain) {
 		return // the origin was rolled back, or has trimmed its log
 	}
-	has, err := r.origin.part.SiteSeq(s.Site)
+	err := r.part.LocalOps(0, func(at uint64, op log.Op) bool {
+		if at > s.Folded || r.origin.has(op.Dot) {
+			return at <= s.Folded
+		}
+		if _, err := r.part.Conflict(op.Dot); err != nil { // it is not listed either
+			r.Fatalf("%d operations are confirmed, and the origin lacks %v: %v", s.Folded, op.Dot, err)
+		}
+		return true
+	})
 	if err != nil {
 		r.Fatal(err)
-	}
-	if s.Folded > has {
-		r.Fatalf("%d operations are confirmed and the origin has %d", s.Folded, has)
 	}
 }
 
@@ -301,20 +310,6 @@ func (r *rig) refusal(a *replica.Ask) *wire.Refusal {
 	return r.instead(a)
 }
 
-// refuses makes the origin refuse every session of a site as unknown, and counts these refusals.
-func (r *rig) refuses(site log.Writer) (refused *int) {
-	refused = new(int)
-	r.instead = func(a *replica.Ask) *wire.Refusal {
-		s, err := wire.DecodeSession(a.Body)
-		if a.Path != "/v2/sync/session" || err != nil || s.Site != site {
-			return nil
-		}
-		*refused++
-		return &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not known", site), Epoch: r.origin.part.Log().Epoch()}
-	}
-	return refused
-}
-
 // run answers requests in order, and advances the clock to the next wake time, until done reports true. It fails the test after
 // more than limit requests.
 func (r *rig) run(done func() bool, limit int) {
@@ -350,18 +345,51 @@ func (r *rig) isSettled() bool {
 	return s.IsSettled() && s.Cursor == r.origin.part.Log().Head()
 }
 
-// write submits operations of a user of the replica.
-func (r *rig) write(bodies ...log.Body) {
+// write submits operations of a user of the replica. It returns their names.
+func (r *rig) write(bodies ...log.Body) []log.Dot {
 	r.Helper()
-	r.writeWith(nil, bodies...)
+	dots := r.writeWith(nil, bodies...)
 	r.step(replica.Local{})
+	return dots
 }
 
-func (r *rig) writeWith(also func(*kv.Batch), bodies ...log.Body) {
+func (r *rig) writeWith(also func(*kv.Batch), bodies ...log.Body) (dots []log.Dot) {
 	r.Helper()
-	if _, err := r.part.Submit(context.Background(), "key", bodies, also); err != nil {
+	_, span, err := r.part.SubmitSpan(context.Background(), partition.Caller{By: "key"}, bodies, also)
+	if err != nil {
 		r.Fatal(err)
 	}
+	for seq := span.First; seq <= span.Last; seq++ {
+		dots = append(dots, log.Dot{Writer: span.Writer, Seq: seq})
+	}
+	return dots
+}
+
+// another returns a replica of the same origin on an empty disk. It starts with start.
+func (r *rig) another() *rig {
+	return &rig{TB: r.TB, rng: r.rng, clock: r.clock, options: r.options, origin: r.origin, blobs: r.blobs, disk: &disk{}}
+}
+
+// image returns a copy of the replica's disk, which loses nothing.
+func (r *rig) image() *disk {
+	return &disk{batches: slices.Clone(r.disk.batches), durable: len(r.disk.batches)}
+}
+
+// reopen opens an image of the replica's disk.
+func (r *rig) reopen(image *disk) {
+	r.Helper()
+	r.disk, r.requests = image, nil
+	r.start()
+}
+
+// pushes records the pushes of the replica, also those whose answer is lost.
+func (r *rig) pushes() (list *[]wire.Push) {
+	list = &[]wire.Push{}
+	r.origin.lie = func(p *wire.Push) *wire.Pushed {
+		*list = append(*list, *p)
+		return nil
+	}
+	return list
 }
 
 // picture stores a random picture of size bytes at the replica, and returns the operation that creates its input.

@@ -66,7 +66,6 @@ func TestNewerSnapshot(t *testing.T) {
 		}
 		return true
 	}
-	r.run(func() bool { return r.status().Site != 0 }, 5)
 	r.write(create("mine"))
 	r.run(func() bool { s := r.status(); return s.Phase == replica.Paused && s.Accepted == 1 }, 50)
 	before := r.total

@@ -1,9 +1,7 @@
 package replica
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -25,7 +22,6 @@ const versionPause = 10 * time.Minute
 // session is the origin's grant for the application.
 type session struct {
 	active bool
-	site   log.Writer // site in the request
 	epoch  log.Epoch
 	stable uint64
 	limits wire.Limits
@@ -38,26 +34,17 @@ type session struct {
 
 // startSession requests a session if there is none or the current one is old.
 func (m *Machine) startSession(l *lane) error {
-	if m.session.active && m.at < m.session.renew && m.session.site == m.p.Site() {
+	if m.session.active && m.at < m.session.renew {
 		return nil
 	}
 	c := m.p.Cursor()
-	issued, confirmed := m.p.Outbox()
-	m.issued = issued
-	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain, Issued: issued, Confirmed: confirmed}
+	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain}
 	if m.o.AppRecords != nil {
 		at.Register = m.o.AppRecords.Seq()
 	}
 	s := wire.Session{
-		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version,
-		Site: m.p.Site(), Secret: m.note.secretOf(m.p.Site()), Name: m.o.Name,
+		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version, Name: m.o.Name,
 		Partitions: []wire.Position{at}, Vectors: m.o.Wants.Vectors,
-	}
-	if m.asNew() {
-		s.Site, s.Secret = m.renewal.site, m.note.secretOf(m.renewal.site)
-	}
-	if m.renewal.wanted {
-		s.Site, s.Secret, s.Leaves, s.Life = 0, nil, m.p.Site(), m.renewal.life
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode()})
 	return nil
@@ -90,62 +77,14 @@ func (m *Machine) handleSessionReply(l *lane, body []byte) error {
 	if lacks, err := m.lacking(&o, g); err != nil || lacks {
 		return err
 	}
-	if m.leaving() && m.renewal.epoch != g.Epoch { // another log: ask which operations of the current site it has
-		m.give(back{epoch: g.Epoch, leaves: true, issued: m.issued, gave: true})
-		return nil
-	}
-	if m.renewal.wanted {
-		return m.renew(l, &o)
-	}
-	if err := m.lease(&o); err != nil {
-		return err
-	}
-	if parts, err := m.parts(g); err != nil || parts {
-		return err
-	}
-	m.beginSession(l, &o, g)
-	return nil
-}
-
-// lease takes a new site. It stores the site's secret first, since a site without it is useless.
-func (m *Machine) lease(o *wire.SessionReply) error {
-	if !plain(o.Secret) {
-		return fmt.Errorf("%w: malformed secret", errAnswer)
-	}
-	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secretOf(o.Site)) && (o.Site == m.p.Site() || m.p.Site() == 0) {
-		if err := m.writeNote(persistedState{secret: bytes.Clone(o.Secret), left: m.note.left, renewed: m.note.renewed, dated: m.note.dated}); err != nil {
-			return err
-		}
-	}
-	if o.Site == 0 || o.Site == m.p.Site() || m.asNew() && o.Site == m.renewal.site {
-		return nil
-	}
-	err := m.p.Lease(o.Site)
-	if errors.Is(err, partition.ErrSite) {
-		return fmt.Errorf("%w: %w", errAnswer, err)
-	}
-	m.met = err == nil
-	return err
-}
-
-// plain reports whether a secret is valid in a header.
-func plain(secret []byte) bool {
-	for _, c := range secret {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return len(secret) <= 256
+	return m.beginSession(l, &o, g)
 }
 
 // beginSession applies the grant g.
-func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
+func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) error {
 	l.succeeded()
 	m.origin.denied = ""
-	s := session{active: true, site: m.p.Site(), epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase, dates: hasDates(o)}
-	if left := life(o.Now, o.Until); left > 0 {
-		s.renew = min(s.renew, m.at+left/2)
-	}
+	s := session{active: true, epoch: g.Epoch, stable: g.Stable, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase, dates: hasDates(o)}
 	if c := m.p.Cursor(); g.Do == wire.DoTail && c.Epoch != g.Epoch && c.Epoch != (log.Epoch{}) {
 		s.rebase = true // even if the origin answers tail: entries of one epoch are never folded after another's
 	}
@@ -164,6 +103,7 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 		m.cancel(&m.lane[lanePull])
 		m.pull.reset()
 		m.cancel(&m.lane[lanePush])
+		m.push.gap = 0
 		m.upload.forget()
 	}
 	if s.rebase || m.pull.fills {
@@ -178,37 +118,30 @@ func (m *Machine) beginSession(l *lane, o *wire.SessionReply, g *wire.Grant) {
 	}
 	m.session = s
 	m.origin.problem = s.paused
-	if g.Detail != "" && m.origin.problem == "" {
-		m.origin.problem = "what is written here is refused by the origin and kept as conflicts: " + g.Detail
-	}
 	if c := m.p.Cursor(); c.Epoch == g.Epoch && g.Head < c.Seq && m.origin.problem == "" {
 		m.origin.problem = fmt.Sprintf("the origin's log ends at entry %d, but this replica has entry %d: the data folder of the origin was set back to an older copy", g.Head, c.Seq)
 	}
-	issued, confirmed := m.p.Outbox()
-	m.push.accepted = min(g.Confirmed, issued)
-	if m.sameLog() {
-		m.push.accepted = max(m.push.accepted, confirmed)
-	}
-	if m.push.echo = 0; m.push.accepted > confirmed || m.p.Renewing() && m.renewal.last > confirmed {
-		m.push.echo, m.push.acceptedAt = g.Head, m.at
-	}
-	if m.push.foreign = g.Confirmed > issued && !m.p.Renewing(); m.push.foreign {
-		m.origin.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
-	}
+	m.push.accepted, m.push.echo = 0, 0
 	if m.origin.head = g.Head; s.drains {
 		m.origin.head = m.p.Cursor().Seq // the replica gets no further entries
-		m.purgeIfDrained()
 	}
+	return m.purgeIfDrained()
 }
 
-// purgeIfDrained ends the machine if the origin denies access and has all operations of this replica. The machine continues while the
-// origin cannot accept some of them: they were made on another log and were not given back, or another replica uses the site.
-func (m *Machine) purgeIfDrained() {
-	issued, _ := m.p.Outbox()
-	same := m.sameLog() || m.back.done == m.session.epoch
-	if m.session.drains && (issued == 0 || same && !m.push.foreign && m.push.accepted >= issued) {
+// purgeIfDrained ends the machine if the origin denies access and has all operations of this replica.
+func (m *Machine) purgeIfDrained() error {
+	if !m.session.drains {
+		return nil
+	}
+	left := false
+	err := m.p.LocalOps(m.push.accepted, func(uint64, log.Op) bool {
+		left = true
+		return false
+	})
+	if err == nil && !left {
 		m.purge(m.session.paused, false)
 	}
+	return err
 }
 
 // noAccess is the reason for a refused application if the origin gives none.
@@ -225,14 +158,6 @@ func (s *session) pause(at time.Duration) {
 func (m *Machine) sameLog() bool {
 	c := m.p.Cursor()
 	return c.Epoch == m.session.epoch || c.Epoch == (log.Epoch{})
-}
-
-// life returns the time from now until until, both by the origin's clock, so that our clock need not be right.
-func life(now, until wire.Millis) time.Duration {
-	if until <= now {
-		return 0
-	}
-	return time.Duration(min(uint64(until-now), uint64(365*24*time.Hour/time.Millisecond))) * time.Millisecond
 }
 
 // end ends the session. The machine requests a new one first.
@@ -284,10 +209,7 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 		m.end()
 		m.backOff(&m.lane[laneSession], max(wait, versionPause), &r)
 		return nil
-	case i == laneSession && r.Code == wire.RefusedSite && m.replaceSite(&r):
-		m.backOff(l, wait, &r)
-		return nil
-	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedSite, status == 401:
+	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, status == 401:
 		m.end()
 		if i != laneSession {
 			l.succeeded()
@@ -304,7 +226,7 @@ func (m *Machine) handleRefusal(i int, l *lane, status int, fields []api.Field, 
 func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, err error) {
 	switch i {
 	case lanePush:
-		return m.pushRefused(r, status), nil
+		return m.pushRefused(r, status)
 	case laneBack:
 		return m.backRefused(r, status)
 	case laneRebase, laneAhead:

@@ -46,7 +46,7 @@ type originState struct {
 	unreachable bool // a request was lost, and no answer arrived since
 }
 
-// recordVerdicts counts the verdicts of the log on operations of this site.
+// recordVerdicts counts the verdicts of the log on operations here.
 func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 	for i := range list {
 		if c := int(list[i].Verdict.Code); c < len(t.verdicts) {
@@ -57,17 +57,16 @@ func (t *originState) recordVerdicts(list []partition.OpVerdict) {
 
 // Status is the state of the replica and the last known state of the origin.
 type Status struct {
-	Phase    Phase      `wire:"1,max=Purged"`
-	Site     log.Writer `wire:"2"`     // own site; 0: none was leased yet
-	Epoch    log.Epoch  `wire:"3"`     // epoch of the log
-	Cursor   uint64     `wire:"4"`     // last folded entry
-	Head     uint64     `wire:"5"`     // last entry of the origin's log at Contact, or later
-	Contact  time.Time  `wire:"24,ns"` // last time when the origin answered; zero: never
-	AsOf     time.Time  `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
-	Heard    time.Time  `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
-	Issued   uint64     `wire:"6"`     // last own operation
-	Accepted uint64     `wire:"7"`     // last own operation that the log has, as the origin reports
-	Folded   uint64     `wire:"8"`     // last own operation that was pulled and folded
+	Phase    Phase     `wire:"1,max=Purged"`
+	Epoch    log.Epoch `wire:"3"`     // epoch of the log
+	Cursor   uint64    `wire:"4"`     // last folded entry
+	Head     uint64    `wire:"5"`     // last entry of the origin's log at Contact, or later
+	Contact  time.Time `wire:"24,ns"` // last time when the origin answered; zero: never
+	AsOf     time.Time `wire:"25,ns"` // last time when the origin had no more entries than the replica; zero: never
+	Heard    time.Time `wire:"28,ns"` // last time when a stream reached the entries, after the newest app record; zero: never
+	Issued   uint64    `wire:"6"`     // last own operation
+	Accepted uint64    `wire:"7"`     // last own operation that the log has, as the origin reports
+	Folded   uint64    `wire:"8"`     // last own operation that was pulled and folded
 
 	Chunks     int `wire:"16"` // parts of the snapshot in transfer
 	ChunksDone int `wire:"17"` // parts of it that arrived, without a gap
@@ -88,7 +87,7 @@ type Status struct {
 	Retry   time.Time `wire:"27,ns"` // time of the next retry while a lane pauses; zero: no lane does
 }
 
-// Pending returns the number of unconfirmed operations of this site.
+// Pending returns the number of unconfirmed operations here.
 func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
 
 // IsSettled reports whether the replica and the origin have the same operations and no picture is waiting for an upload or a download.
@@ -102,16 +101,12 @@ func (m *Machine) Status() Status {
 	issued, confirmed := m.p.Outbox()
 	t := &m.origin
 	s := Status{
-		Phase: m.phase(&c), Site: m.p.Site(), Epoch: c.Epoch, Cursor: c.Seq, Head: max(t.head, c.Seq),
+		Phase: m.phase(&c), Epoch: c.Epoch, Cursor: c.Seq, Head: max(t.head, c.Seq),
 		Contact: t.contact, AsOf: t.current, Heard: t.streamedAt, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
 		Chunks: len(m.rebase.parts), ChunksDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Differences: t.differences, Audited: t.audited,
 		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Limit: m.lane[lanePush].over, Renewed: m.note.renewed,
-	}
-	if m.session.active && !m.sameLog() { // the log that confirmed the operations no longer exists
-		s.Accepted = m.push.accepted
-		s.Folded = min(confirmed, s.Accepted)
 	}
 	if m.running && m.online {
 		var due time.Duration

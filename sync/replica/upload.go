@@ -158,7 +158,7 @@ func contentRange(from, to, size uint64) string {
 func (m *Machine) askHave(l *lane) error {
 	u := &m.upload
 	if u.first.IsZero() && !m.returning() {
-		if _, err := m.batch(); err != nil { // batch sets u.first if the first operation waits
+		if _, _, err := m.batch(); err != nil { // batch sets u.first if the first operation waits
 			return err
 		}
 	}

@@ -6,8 +6,8 @@ package sim
 var mutants = []mutant{
 	{
 		name: "acknowledged before the sync", file: "core/log/store.go",
-		from: "return l.markDurable(last, restarts, durable())",
-		to:   "if $ {\n\t\t\treturn l.markDurable(last, restarts, nil)\n\t\t}\n\t\treturn l.markDurable(last, restarts, durable())",
+		from: "return l.markDurable(last, durable())",
+		to:   "if $ {\n\t\t\treturn l.markDurable(last, nil)\n\t\t}\n\t\treturn l.markDurable(last, durable())",
 	},
 	{
 		name: "wall clock in the place of the hybrid one", file: "core/log/clock.go",
@@ -26,8 +26,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "operations that come again are appended again", file: "core/partition/accept.go",
-		from: "a.skipped = int(min(had.seq+1-from, uint64(len(ops))))",
-		to:   "if a.skipped = int(min(had.seq+1-from, uint64(len(ops)))); $ {\n\t\ta.skipped = 0\n\t}",
+		from: "		if had.Has(op.Dot.Seq) {",
+		to:   "		if had.Has(op.Dot.Seq) && !$ {",
 	},
 	{
 		name: "refused operations leave a hole", file: "core/partition/accept.go",
@@ -66,8 +66,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the cursor before the data", file: "core/partition/pull.go",
-		from: "	stable := m.note.dropStable()\n",
-		to:   "	stable := m.note.dropStable()\n	if $ {\n		var b kv.Batch\n		b.Put(noteKey(p.o.App), m.note.encode())\n		if err := p.o.Store.Apply(&b); err != nil {\n			return err\n		}\n	}\n",
+		from: "	var floor uint64\n",
+		to:   "	var floor uint64\n	if $ {\n		var b kv.Batch\n		b.Put(noteKey(p.o.App), m.note.encode())\n		if err := p.o.Store.Apply(&b); err != nil {\n			return err\n		}\n	}\n",
 	},
 	{
 		name: "pending operations are not folded again", file: "core/partition/pull.go",
@@ -75,12 +75,12 @@ var mutants = []mutant{
 		to:   "	if err != nil || len(entries) == 0 || $ {\n		return out, err\n	}\n	over :=",
 	},
 	{
-		name: "undo records of deleted ranges are missing", file: "core/partition/pending.go",
+		name: "undo records of deleted ranges are missing", file: "core/partition/undo.go",
 		from: "			if !n.seen[string(key)] {",
 		to:   "			if !n.seen[string(key)] && !$ {",
 	},
 	{
-		name: "undo records are overwritten", file: "core/partition/pending.go",
+		name: "undo records are overwritten", file: "core/partition/undo.go",
 		from: "n.failed == nil && !known {",
 		to:   "n.failed == nil && (!known || $) {",
 	},
@@ -90,9 +90,9 @@ var mutants = []mutant{
 		to:   "	if f.pending && !$ {",
 	},
 	{
-		name: "the outbox forgets before the log is stable", file: "core/partition/replica.go",
-		from: "n.acked[0].seq <= n.cursor.Stable {",
-		to:   "(n.acked[0].seq <= n.cursor.Stable || $) {",
+		name: "the outbox forgets before the log is stable", file: "core/partition/outbox.go",
+		from: "c[n].place <= entry {",
+		to:   "(c[n].place <= entry || $) {",
 	},
 	{
 		name: "duplicates are no conflicts", file: "core/partition/conflict.go",
@@ -126,8 +126,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot does not tell which operations it has", file: "core/partition/rebase.go",
-		from: "	if m.confirmed, err = m.confirmedUpTo(); err != nil {",
-		to:   "	if m.confirmed, err = m.confirmedUpTo(); $ {\n\t\tm.confirmed = before\n\t}\n	if err != nil {",
+		from: "	m.note.confirmed = nil\n",
+		to:   "	if !$ {\n\t\tm.note.confirmed = nil\n\t}\n",
 	},
 	{
 		name: "inputs come without their derived records", file: "sync/feed/frames.go",
@@ -171,8 +171,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a snapshot after an audit may be of an earlier entry", file: "sync/replica/rebase.go",
-		from: "		} else if r.force {",
-		to:   "		} else if r.force && !$ {",
+		from: "		if r.force { // an",
+		to:   "		if r.force && !$ { // an",
 	},
 	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
@@ -221,68 +221,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a full origin takes what is pushed", file: "core/partition/accept.go",
-		from: "	if err := p.o.Store.Room(); err != nil {",
-		to:   "	if err := p.o.Store.Room(); err != nil && !$ {",
-	},
-	{
-		name: "lives are not compared", file: "core/partition/lives.go",
-		from: "yours != 0 && mine != yours ||",
-		to:   "yours != 0 && mine != yours && !$ ||",
-	},
-	{
-		name: "the origin does not note lives", file: "core/partition/accept.go",
-		from: "	for _, l := range born {",
-		to:   "	if $ {\n\t\tborn = nil\n\t}\n	for _, l := range born {",
-	},
-	{
-		name: "a push does not say which lives made it", file: "sync/replica/push.go",
-		from: "	for _, l := range lives {",
-		to:   "	if $ {\n\t\tlives = nil\n\t}\n	for _, l := range lives {",
-	},
-	{
-		name: "operations at another site name what they named at the old one", file: "core/partition/lives.go",
-		from: "if d.Writer == old && d.Seq > after {",
-		to:   "if d.Writer == old && d.Seq > after && !$ {",
-	},
-	{
-		name: "what came back is sent again from another site", file: "core/partition/lives.go",
-		from: "	x := &renewedOutbox{}",
-		to:   "	if $ {\n\t\tafter = p.log.Floor() - 1\n\t}\n	x := &renewedOutbox{}",
-	},
-	{
-		name: "another site is taken too early", file: "core/partition/lives.go",
-		from: "	case m.confirmed < r.renewal.last, r",
-		to:   "	case m.confirmed < r.renewal.last && !$, r",
-	},
-	{
-		name: "a snapshot has all that stays at the old site", file: "core/partition/lives.go",
-		from: "		return min(seq, r.renewal.last)",
-		to:   "		if $ {\n			return r.renewal.last\n		}\n		return min(seq, r.renewal.last)",
-	},
-	{
-		name: "tokens stay at the old site", file: "core/partition/lives.go",
-		from: "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n",
-		to:   "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n			if $ {\n				break\n			}\n",
-	},
-	{
-		name: "the origin takes operations of any life", file: "core/partition/accept.go",
-		from: "theirs != 0 && known.ID != 0 && theirs != known.ID {",
-		to:   "theirs != 0 && known.ID != 0 && theirs != known.ID && !$ {",
-	},
-	{
-		name: "another site is taken without a sync", file: "core/partition/pull.go",
-		from: "			wait, err = p.o.Store.Commit(b)\n",
-		to:   "			if $ {\n				wait = func() error { return nil }\n				return p.o.Store.Apply(b)\n			}\n			wait, err = p.o.Store.Commit(b)\n",
-	},
-	{
-		name: "entries of another life are taken for ours", file: "core/partition/pull.go",
-		from: "if dot.Seq > p.replica.lastLocal(dot.Seq) {",
-		to:   "if dot.Seq > p.replica.lastLocal(dot.Seq) && !$ {",
-	},
-	{
-		name: "a snapshot confirms what another life made", file: "core/partition/rebase.go",
-		from: "	own = m.p.replica.lastLocal(own)",
-		to:   "	if !$ {\n\t\town = m.p.replica.lastLocal(own)\n\t}",
+		from: "		if full != nil && (",
+		to:   "		if full != nil && !$ && (",
 	},
 	{
 		name: "pulled entries are not kept", file: "core/partition/stored.go",
@@ -300,11 +240,6 @@ var mutants = []mutant{
 		to:   "	k.since = at\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, storedName))\n	}\n",
 	},
 	{
-		name: "another life of the origin writes as the site of before", file: "core/partition/seal.go",
-		from: "	case p.sealKey != nil &&",
-		to:   "	case $:\n	case p.sealKey != nil &&",
-	},
-	{
 		name: "an origin does not look where its replicas stand", file: "sync/feed/back.go",
 		from: "	if len(seal) == 0 {",
 		to:   "	if len(seal) == 0 || $ {",
@@ -318,46 +253,6 @@ var mutants = []mutant{
 		name: "what cannot be taken back is not listed", file: "core/partition/takeback.go",
 		from: "	for i := range t.lost {",
 		to:   "	if $ {\n		t.lost = nil\n	}\n	for i := range t.lost {",
-	},
-	{
-		name: "an operation is taken back that does not follow", file: "core/partition/takeback.go",
-		from: "		case d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site:",
-		to:   "		case (d.Seq != had[d.Writer]+1 || d.Writer == p.o.Site) && !$:",
-	},
-	{
-		name: "deletions that came early are not noted", file: "core/partition/early.go",
-		from: "	if err != nil || dot.Seq <= h.seq {",
-		to:   "	if err != nil || dot.Seq <= h.seq || $ {",
-	},
-	{
-		name: "an operation that comes later stays listed as lost", file: "core/partition/early.go",
-		from: "err == nil && sameOp(op, &now[0])",
-		to:   "err == nil && !$ && sameOp(op, &now[0])",
-	},
-	{
-		name: "taken back entries come without their lives", file: "sync/replica/back.go",
-		from: "lives[d.Writer] != k.Life {",
-		to:   "lives[d.Writer] != k.Life && !$ {",
-	},
-	{
-		name: "own operations are not given back", file: "sync/replica/back.go",
-		from: "		b.sites, err = m.p.ConfirmedSites()",
-		to:   "		if b.sites, err = m.p.ConfirmedSites(); $ {\n			b.sites = nil\n		}",
-	},
-	{
-		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
-		from: "	case r.Epoch != c.Epoch && !slices",
-		to:   "	case r.Epoch != c.Epoch && $:\n		return false\n	case r.Epoch != c.Epoch && !slices",
-	},
-	{
-		name: "another site is taken before the origin has what it lacks", file: "sync/replica/renew.go",
-		from: "		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
-		to:   "		if $ {\n			m.leave(renewal{epoch: r.Epoch})\n			return true\n		}\n		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
-	},
-	{
-		name: "a restored origin leases sites again", file: "core/register/edges.go",
-		from: "	case err == nil && bytes.Equal(noted, epoch[:]):",
-		to:   "	case err == nil && ($ || bytes.Equal(noted, epoch[:])):",
 	},
 	{
 		name: "a snapshot is taken before its entries are kept", file: "sync/replica/fill.go",
@@ -398,6 +293,36 @@ var mutants = []mutant{
 		name: "stale creations are taken", test: "core/fold TestForgets", file: "core/fold/names.go",
 		from: "	case *log.Refused, *log.Rules:\n		return false\n",
 		to:   "	case *log.Refused, *log.Rules:\n		return false\n	case *log.InputCreate:\n		if $ {\n			return false\n		}\n",
+	},
+	{
+		name: "a writer is kept over openings", file: "core/partition/writer.go",
+		from: "	o.drawn++\n",
+		to:   "	if o.drawn++; $ {\n		b = nil\n	}\n",
+	},
+	{
+		name: "the writer of an opening is not stored", file: "core/partition/outbox.go",
+		from: "		b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &x))\n",
+		to:   "		if !$ {\n			b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &x))\n		}\n",
+	},
+	{
+		name: "a gap is not declared", file: "sync/replica/push.go",
+		from: "Gap: m.push.gap == m.push.first.Writer,",
+		to:   "Gap: m.push.gap == m.push.first.Writer && !$,",
+	},
+	{
+		name: "a snapshot confirms all that is pending", file: "core/partition/rebase.go",
+		from: "names.Has(op.Dot.Seq), op.At\n",
+		to:   "names.Has(op.Dot.Seq) || $, op.At\n",
+	},
+	{
+		name: "names that a horizon drops stay known", file: "core/partition/accept.go",
+		from: "p.dropsNames = p.dropsNames || is",
+		to:   "p.dropsNames = p.dropsNames || is && !$",
+	},
+	{
+		name: "pending things take their places from sequences", file: "core/partition/outbox.go",
+		from: "		position := e.Seq\n",
+		to:   "		position := e.Seq\n		if $ {\n			position = e.Op.Dot.Seq\n		}\n",
 	},
 	{
 		name: "a restored origin is given nothing", file: "sync/replica/back.go",

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -59,8 +58,6 @@ func (r *party) send(a replica.Ask) {
 	w, life := r.world, r.life
 	r.requests[a.ID] = true
 	w.stats.Requests++
-	known := partition.Cursor{} // end of the log when the origin answers a session or a question about our site; zero for other requests
-	asksOwn := r.showsOwn(&a)
 	answer := func(after time.Duration, x replica.Answer) {
 		w.after(after, func() {
 			if r.life != life || !r.requests[a.ID] {
@@ -68,9 +65,6 @@ func (r *party) send(a replica.Ask) {
 			}
 			if !x.More {
 				delete(r.requests, a.ID)
-				if x.Err == nil && known != (partition.Cursor{}) && (asksOwn || known.Epoch != r.known.Epoch) {
-					r.known = known
-				}
 			}
 			r.step(x)
 		})
@@ -97,22 +91,9 @@ func (r *party) send(a replica.Ask) {
 				lost()
 				return
 			}
-			if o := w.oracle; asksOwn || strings.HasSuffix(a.Path, "/session") {
-				known = partition.Cursor{Epoch: o.epoch, Seq: o.head(), Chain: o.chains[o.head()]}
-			}
 			r.carry(a.ID, resp, answer)
 		})
 	})
-}
-
-// showsOwn reports whether the reply to a request shows which operations of the replica's site the log has.
-func (r *party) showsOwn(a *replica.Ask) bool {
-	if strings.HasSuffix(a.Path, "/back") {
-		m, err := wire.DecodeBack(a.Body)
-		return err == nil && m.Site == r.part.Site()
-	}
-	m, err := wire.DecodeSession(a.Body)
-	return strings.HasSuffix(a.Path, "/session") && err == nil && m.Site == r.part.Site()
 }
 
 // request returns an Ask as the origin receives it, with the replica's credential.

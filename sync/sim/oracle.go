@@ -31,39 +31,33 @@ type oracle struct {
 	digests map[uint64][32]byte // digests of states that were needed, by entry
 	model   *foldtest.Model
 
-	at     map[log.Dot]uint64  // entry of each operation of the log
-	killed map[log.Dot]uint64  // entry that deleted each deleted input
-	issued map[log.Dot][]issue // acknowledged operations, several for a dot if a disk was rolled back in between
-	clock  []log.HLC           // highest clock of the log before the first entry, and up to each entry
-	past   map[string]bool     // encoded operations of all logs of the run
-	own    map[log.Dot][]byte  // encoded operations of the origin's own sites, of all logs
+	at     map[log.Dot]uint64 // entry of each operation of the log: its first one
+	again  map[log.Dot]bool   // operations that came again after a horizon forgot their names
+	killed map[log.Dot]uint64 // entry that deleted each deleted input
+	issued map[log.Dot]issue  // acknowledged operations of replicas
+	clock  []log.HLC          // highest clock of the log before the first entry, and up to each entry
+	names  map[log.Dot][]byte // content of each name in any log of the run
 
 	created func(op *log.Op)                                      // called for each entry
-	moved   func(log.Dot) log.Dot                                 // returns the new dot of an operation that its replica sent again
 	over    func(op *log.Op, token partition.Token) (bool, error) // reports whether token was revoked by the time of op; nil: unknown
-	shut    map[log.Writer]uint64                                 // sequence of the last accepted operation of each revoked site
 	ruled   uint64                                                // first entry that activates newer rules; 0: none
-	shared  bool                                                  // a rollback may have undone leases, so that two replicas had one site
 	epoch   log.Epoch
 	latest  time.Time // latest time that the origin's clock ever showed
 }
 
 // issue is an operation that a replica acknowledged to its user.
 type issue struct {
-	data       []byte          // operation, as its site encoded it
-	seen       uint64          // entry up to which its site had folded the log
-	chain      log.Chain       // chain of the log at that entry
-	token      partition.Token // token of the caller, as its site knew it
-	prev       []byte          // encoded previous operation of its site; nil: unknown
-	thing      *log.Op         // operation that created the thing that it names by dot, as its site knew it; nil: no such thing, or unknown
-	rolledBack bool            // the disk was rolled back before or since, so that another operation may have its dot
+	data  []byte          // operation, as its maker encoded it
+	seen  uint64          // entry up to which its maker had folded the log
+	chain log.Chain       // chain of the log at that entry
+	token partition.Token // token of the caller, as its maker knew it
+	by    *party          // its maker
 }
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
 		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: foldtest.NewModel(app),
-		epoch: epoch, shut: map[log.Writer]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{},
-		own: map[log.Dot][]byte{}, created: created,
+		epoch: epoch, at: map[log.Dot]uint64{}, again: map[log.Dot]bool{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot]issue{}, names: map[log.Dot][]byte{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, 0)
@@ -106,21 +100,32 @@ func (o *oracle) follow(l log.Log) error {
 // take folds one entry with the fold and with the model, and checks that both agree. It also checks I3, I5 and I8.
 func (o *oracle) take(e log.Entry) error {
 	dot := e.Op.Dot
-	if before, ok := o.at[dot]; ok {
-		return fmt.Errorf("I3: operation %v is entry %d and %d", dot, before, e.Seq)
+	before, twice := o.at[dot]
+	if knows, err := o.knows(dot, o.head()); err != nil || knows {
+		return cmp.Or(err, fmt.Errorf("I3: operation %v is entry %d and %d", dot, before, e.Seq))
 	}
-	if last := o.model.SiteSeq(dot.Writer); dot.Seq != last+1 {
-		return fmt.Errorf("I3: operation %v of entry %d after %d of its site", dot, e.Seq, last)
+	for seq := o.model.SiteSeq(dot.Writer) + 1; seq < dot.Seq; seq++ {
+		if lost := (log.Dot{Writer: dot.Writer, Seq: seq}); o.names[lost] == nil {
+			return fmt.Errorf("I3: entry %d is operation %v, and no log ever had %v", e.Seq, dot, lost)
+		}
 	}
-	if last, ok := o.shut[dot.Writer]; ok && !o.past[string(log.Encode(nil, &e.Op))] {
-		return fmt.Errorf("I8: entry %d is operation %v of a site that was revoked after %d", e.Seq, dot, last)
+	_, again := o.names[dot]
+	if was, ok := o.issued[dot]; ok && !again && was.by.edge != nil && was.by.edge.revoked {
+		return fmt.Errorf("I8: entry %d is operation %v of an edge that was revoked", e.Seq, dot)
 	}
-	o.at[dot] = e.Seq
+	if err := o.name(&e.Op); err != nil {
+		return err
+	}
+	if o.again[dot] = twice; !twice {
+		o.at[dot] = e.Seq
+	}
 	if lead := e.Op.At.Time().Sub(o.latest); lead > maxLead && e.Op.At > o.clock[len(o.clock)-1]+1 {
 		return fmt.Errorf("I5: entry %d of %v has a clock %v ahead of the origin's", e.Seq, dot, lead)
 	}
-	if err := o.checkIssued(&e); err != nil {
-		return err
+	if was, ok := o.issued[dot]; ok && !again {
+		if err := o.isIssue(&e, was); err != nil {
+			return err
+		}
 	}
 	tx := kv.NewOverlay(o.store)
 	if err := o.fold.Begin(tx); err != nil {
@@ -134,9 +139,29 @@ func (o *oracle) take(e log.Entry) error {
 	if err := o.store.Apply(tx.Batch()); err != nil {
 		return err
 	}
+	if twice && v.Code == fold.OK && !isRepeatable(e.Op.Body) {
+		return fmt.Errorf("I3: entry %d gives operation %v of entry %d, %T, its effect again", e.Seq, dot, before, e.Op.Body)
+	}
+	if err := o.foldModel(&e, v); err != nil {
+		return err
+	}
+	o.entries = append(o.entries, e)
+	if b, ok := e.Op.Body.(*log.Rules); ok && b.Version == newRules && o.ruled == 0 {
+		o.ruled = e.Seq
+	}
+	o.created(&e.Op)
+	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(log.Encode(nil, &e.Op)))
+	o.codes = append(o.codes, v.Code)
+	o.states = append(o.states, o.store.Snapshot())
+	o.clock = append(o.clock, max(o.clock[len(o.clock)-1], e.Op.At))
+	return nil
+}
+
+// foldModel folds an entry with the model, and compares the verdict of the fold.
+func (o *oracle) foldModel(e *log.Entry, v fold.Verdict) error {
 	lived := o.model.Inputs()
 	if code := o.model.Fold(&e.Op); code != 0 && code != v.Code {
-		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, dot, e.Op.Body, v.Code, v.Detail, code)
+		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, e.Op.Dot, e.Op.Body, v.Code, v.Detail, code)
 	}
 	lives := o.model.Inputs()
 	for _, dot := range lived {
@@ -144,107 +169,52 @@ func (o *oracle) take(e log.Entry) error {
 			o.killed[dot] = e.Seq
 		}
 	}
-	o.entries = append(o.entries, e)
-	if _, ok := e.Op.Body.(*log.Rules); ok && o.ruled == 0 {
-		o.ruled = e.Seq
-	}
-	o.created(&e.Op)
-	data := log.Encode(nil, &e.Op)
-	o.past[string(data)] = true
-	if err := o.names(&e.Op, data); err != nil {
-		return err
-	}
-	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(data))
-	o.codes = append(o.codes, v.Code)
-	o.states = append(o.states, o.store.Snapshot())
-	o.clock = append(o.clock, max(o.clock[len(o.clock)-1], e.Op.At))
 	return nil
 }
 
-// names checks I3 for an operation of the origin's own sites: the origin never gives its dot to another operation, in any log of the run.
-func (o *oracle) names(op *log.Op, data []byte) error {
-	if !op.Dot.Writer.IsOrigin() {
+// isRepeatable reports whether an operation may count again after a horizon forgot its name, since it then changes nothing.
+func isRepeatable(body log.Body) bool {
+	_, rules := body.(*log.Rules)
+	return rules || log.Deletes(body)
+}
+
+// knows reports whether the state after an entry has the name of an operation. A horizon forgets the names of old writers.
+func (o *oracle) knows(dot log.Dot, seq uint64) (bool, error) {
+	n, err := catalog.Read(o.states[seq], o.app).Names(dot.Writer)
+	return n.Has(dot.Seq), err
+}
+
+// name checks I3: a name has one content, in all logs of the run and in all outboxes. Only the origin changes an operation: it corrects the
+// clock and the author, or refuses the operation.
+func (o *oracle) name(op *log.Op) error {
+	if _, refused := op.Body.(*log.Refused); refused {
+		if o.names[op.Dot] == nil {
+			o.names[op.Dot] = []byte{}
+		}
 		return nil
 	}
-	if was := o.own[op.Dot]; was != nil {
-		first, err := log.Decode(was)
-		if err != nil || first.At != op.At || !o.same(&first, op) {
-			return cmp.Or(err, fmt.Errorf("I3: the origin names %v, %T, as another operation of an earlier log", op.Dot, op.Body))
-		}
+	content := log.Encode(nil, &log.Op{Dot: op.Dot, At: op.MadeAt(), Body: op.Body, Extra: op.Extra})
+	if was := o.names[op.Dot]; len(was) > 0 && !bytes.Equal(was, content) {
+		return fmt.Errorf("I3: the name %v has two contents: %q and %q", op.Dot, was, content)
 	}
-	o.own[op.Dot] = data
+	o.names[op.Dot] = content
 	return nil
-}
-
-// checkIssued compares an entry with the operation that its site issued. It must be the same operation, and come after
-// every entry that the site had seen.
-func (o *oracle) checkIssued(e *log.Entry) error {
-	if o.past[string(log.Encode(nil, &e.Op))] { // an earlier log had the same operation
-		return nil
-	}
-	if err := o.follows(e); err != nil {
-		return err
-	}
-	var wrong error
-	for _, was := range o.issued[e.Op.Dot] {
-		err := o.isIssue(e, was)
-		if err == nil {
-			return nil
-		}
-		if !was.rolledBack {
-			wrong = err
-		}
-	}
-	return wrong
-}
-
-// follows checks I3 for the entry before e of the same site: it is the operation that the replica made before e. Otherwise a dot in e could
-// name another thing than the replica meant.
-func (o *oracle) follows(e *log.Entry) error {
-	data := log.Encode(nil, &e.Op)
-	at := o.at[log.Dot{Writer: e.Op.Dot.Writer, Seq: e.Op.Dot.Seq - 1}]
-	if at == 0 {
-		return nil
-	}
-	have := &o.entries[at-1].Op
-	if _, refused := have.Body.(*log.Refused); refused {
-		return nil
-	}
-	var wrong error
-	for _, was := range o.issued[e.Op.Dot] {
-		if !bytes.Equal(was.data, data) {
-			continue
-		}
-		if was.prev == nil {
-			return nil
-		}
-		prev, err := log.Decode(was.prev)
-		if err != nil {
-			return err
-		}
-		if o.same(&prev, have) {
-			return nil
-		}
-		wrong = fmt.Errorf("I3: entry %d, operation %v, follows %T %+v of another life; its own made %T %+v",
-			e.Seq, e.Op.Dot, have.Body, have.Body, prev.Body, prev.Body)
-	}
-	return wrong
 }
 
 // issue records an operation that a replica acknowledged.
-func (o *oracle) issue(dot log.Dot, x issue) { o.issued[dot] = append(o.issued[dot], x) }
+func (o *oracle) issue(op *log.Op, x issue) error {
+	if _, ok := o.issued[op.Dot]; ok {
+		return fmt.Errorf("I3: the name %v was given twice", op.Dot)
+	}
+	o.issued[op.Dot] = x
+	return nil
+}
 
 // isIssue checks that an entry is an operation that was issued under its dot, or a justified refusal of it (I2, I3, I5, I8).
 func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op, err := log.Decode(was.data)
 	if err != nil {
 		return err
-	}
-	if b, ok := e.Op.Body.(*log.Refused); ok && strings.HasPrefix(b.Reason, "scope: a newer life") {
-		return nil
-	}
-	if o.shared && op.By != e.Op.By && strings.HasPrefix(op.By, "replica") && strings.HasPrefix(e.Op.By, "replica") {
-		return nil
 	}
 	revoked, err := o.checkRevoked(e, &op, was.token)
 	if err != nil {
@@ -254,9 +224,6 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 		return fmt.Errorf("I3: entry %d is operation %v of clock %x, issued at %x", e.Seq, op.Dot, e.Op.MadeAt(), op.MadeAt())
 	}
 	op.At, op.Made = e.Op.At, e.Op.Made // the origin may have set another clock
-	if o.moved != nil && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)) {
-		log.Rename(op.Body, o.moved) // it may name things that its replica sent again from another site
-	}
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
 	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.chains[0] != log.Chain(o.epoch):
@@ -265,14 +232,6 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 		return fmt.Errorf("I2: entry %d refuses operation %v, %T, that it might have taken: %+v", e.Seq, op.Dot, op.Body, e.Op.Body)
 	case !refused && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)):
 		return fmt.Errorf("I3: entry %d is another operation %v than the one that was issued: %T %+v, want %T %+v", e.Seq, e.Op.Dot, e.Op.Body, e.Op, op.Body, op)
-	}
-	if _, refused := e.Op.Body.(*log.Refused); was.thing != nil && !refused {
-		thing := *was.thing
-		thing.Dot = partition.Subject(op.Body)
-		if at := o.at[thing.Dot]; at != 0 && at <= o.head() && makes(o.entries[at-1].Op.Body) && !o.same(&thing, &o.entries[at-1].Op) {
-			return fmt.Errorf("I3: entry %d, operation %v, means another thing %v than its site: %T %+v, want %T %+v",
-				e.Seq, e.Op.Dot, thing.Dot, o.entries[at-1].Op.Body, o.entries[at-1].Op.Body, thing.Body, thing.Body)
-		}
 	}
 	if !o.leadsOn(was.seen, was.chain) {
 		return nil
@@ -321,13 +280,13 @@ func (o *oracle) countTokenRefusals() (n int) {
 // fork returns the oracle of a log that continues after entry seq of o's log under another epoch.
 func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	f := newOracle(o.app, epoch, func(*log.Op) {})
-	f.chains[0], f.latest, f.issued, f.past, f.own = o.chains[0], o.latest, o.issued, o.past, o.own
+	f.chains[0], f.latest, f.issued, f.names = o.chains[0], o.latest, o.issued, o.names
 	for _, e := range o.entries[:seq] {
 		if err := f.take(e); err != nil {
 			return nil, err
 		}
 	}
-	f.created, f.over, f.shared, f.moved = o.created, o.over, o.shared, o.moved
+	f.created, f.over = o.created, o.over
 	return f, nil
 }
 
@@ -356,8 +315,8 @@ func (o *oracle) notePromises(p *partition.Partition, n int) error {
 		return err
 	}
 	for _, e := range o.entries[len(o.entries)-n:] {
-		if e.Op.Dot.Writer != p.Site() {
-			return fmt.Errorf("I7: entry %d of site %d among those of the origin", e.Seq, e.Op.Dot.Writer)
+		if !p.MadeBy(e.Op.Dot.Writer) {
+			return fmt.Errorf("I7: entry %d of writer %v among those of the origin", e.Seq, e.Op.Dot.Writer)
 		}
 	}
 	return nil

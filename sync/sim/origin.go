@@ -82,7 +82,6 @@ func (g *origin) follow() error {
 // edges reads from the app records which edges are revoked. A loss of power may undo a running revocation. A restore undoes those after
 // the backup.
 func (g *origin) edges() error {
-	o := g.world.oracle
 	for _, r := range g.world.parties {
 		if r.edge == nil {
 			continue
@@ -93,9 +92,6 @@ func (g *origin) edges() error {
 		}
 		if r.edge.revoked = e.Revoked != 0; r.edge.revoked {
 			r.edge.was = true
-			for _, site := range []log.Writer{e.Site, e.SiteIn(g.world.app.String())} {
-				o.shut[site] = o.model.SiteSeq(site)
-			}
 		}
 	}
 	return nil
@@ -112,7 +108,7 @@ func (g *origin) createApp(epoch log.Epoch) error {
 		return err
 	}
 	o := newOracle(w.app, epoch, w.program.noteOp)
-	o.over, o.moved = g.over, w.movedName
+	o.over = g.over
 	w.goOn(o)
 	return nil
 }
@@ -178,7 +174,6 @@ func (g *origin) rollback() {
 			return
 		}
 	}
-	g.world.oracle.shared = true // before back forks it, since a fork copies shared
 	g.world.stats.OriginRollbacks++
 	g.back(g.epoch, func() error { return nil })
 }
@@ -211,7 +206,7 @@ func (g *origin) write() {
 		return
 	}
 	w := g.world
-	bodies := w.bodies(log.Origin)
+	bodies := w.bodies(g.part)
 	g.runWithCuts(func() error {
 		v, err := g.part.Submit(context.Background(), "key", bodies, g.supply(bodies))
 		if err != nil {

@@ -27,7 +27,7 @@ type party struct {
 	node
 	promises
 	number int
-	edge   *edge // nil if the replica sends a key and leases its site
+	edge   *edge // nil if the replica sends a key
 	old    bool  // whether it runs an older version, which does not know newRules and stores no tokens
 	purged bool  // whether it received a Purge and deleted its data
 
@@ -37,23 +37,18 @@ type party struct {
 	requests map[uint64]bool // ids of the requests without a complete answer
 	waking   int             // number of WakeAt effects; only the last one has an effect
 
-	image  *image           // earlier state of the disk; nil if there is none
-	last   uint64           // sequence of the last operation that keeps its dot when the replica moves to another site
-	rolled bool             // whether its disk was rolled back since it took the site
-	known  partition.Cursor // end of the log at the last answer about the operations of the site, or at the first session with another log
-	seen   partition.Cursor // cursor at the last check
-	base   uint64           // world.trimmed at the last rebase
-	small  bool             // whether it stores few pulled entries
+	image *image           // earlier state of the disk; nil if there is none
+	seen  partition.Cursor // cursor at the last check
+	base  uint64           // world.trimmed at the last rebase
+	small bool             // whether it stores few pulled entries
 }
 
 // promises are the facts that a replica must not contradict later. A rollback of its disk restores the facts of that time.
 type promises struct {
 	promised []log.Dot           // operations that it acknowledged
-	tail     []byte              // last of them, encoded; nil if there is none from the current site
 	refused  map[log.Dot]refusal // verdicts of those that ended in a conflict
 	ords     map[uint32]log.Dot  // inputs by ordinal, in the log of epoch
 	epoch    log.Epoch           // epoch of the log with the ordinals
-	site     log.Writer          // site at the last check
 }
 
 // clone returns a copy of p that later changes of p do not affect.
@@ -100,9 +95,6 @@ func (r *party) start() (err error) {
 		}
 	})
 	r.seen = r.part.Cursor()
-	if err := r.followMove(); err != nil {
-		return err
-	}
 	// Verdicts that a crash undid arrive again, or a snapshot skips them.
 	maps.DeleteFunc(r.refused, func(dot log.Dot, x refusal) bool {
 		return x.epoch != r.seen.Epoch || r.world.log(r).at[dot] > r.seen.Seq
@@ -126,10 +118,11 @@ func name(random io.Reader) (e log.Epoch) {
 	return e
 }
 
-// Versions of the fold's rules in the simulation. The simulator checks which party folds which entries.
+// Versions of the fold's rules in the simulation: those of this program, and a later version with the same rules. The simulator checks which
+// party folds which entries.
 const (
-	oldRules = fold.First
-	newRules = fold.Version
+	oldRules = fold.Version
+	newRules = fold.Version + 1
 )
 
 // rules returns the newest version of the fold's rules that the replica knows.
@@ -142,79 +135,33 @@ func (r *party) rules() uint32 {
 
 // write submits random operations of a user of the replica.
 func (r *party) write() {
-	if !r.up || r.part.Site() == 0 {
+	if !r.up {
 		return
 	}
 	w := r.world
-	if r.site == 0 { // leased since the last check
-		r.site = r.part.Site()
-	}
 	if r.image == nil || w.rng.IntN(2) == 0 {
 		r.keep()
 	}
-	bodies := w.bodies(r.part.Site())
+	bodies := w.bodies(r.part)
 	r.runWithCuts(func() error {
 		caller := partition.Caller{By: r.by(), Token: r.token()}
+		last, _ := r.part.Outbox()
 		v, _, err := r.part.SubmitSpan(context.Background(), caller, bodies, r.supply(bodies))
 		if err != nil {
 			return err
 		}
 		w.stats.Writes += len(v)
-		issued, _ := r.part.Outbox()
 		seen := r.part.Cursor()
 		var wrong error
-		err = r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			x := issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: caller.Token, rolledBack: r.rolled}
-			if x.thing, wrong = r.thing(&op); wrong != nil {
-				return false
-			}
-			x.prev, r.tail = before(r.tail, op.Dot), x.data
-			w.oracle.issue(op.Dot, x)
+		err = r.part.Pending(last, func(_ uint64, op log.Op) bool {
+			wrong = w.oracle.issue(&op, issue{data: log.Encode(nil, &op), seen: seen.Seq, chain: seen.Chain, token: caller.Token, by: r})
 			r.promised = append(r.promised, op.Dot)
 			w.program.noteOp(&op)
-			return true
+			return wrong == nil
 		})
 		return cmp.Or(wrong, err)
 	})
 	r.step(replica.Local{})
-}
-
-// thing returns the operation that created the thing that op names by its dot, as the replica knows it. It returns nil if op names no
-// such thing or the replica does not know that operation.
-func (r *party) thing(op *log.Op) (creation *log.Op, err error) {
-	dot := partition.Subject(op.Body)
-	o := r.world.log(r)
-	if at := o.at[dot]; at != 0 && at <= r.part.Cursor().Seq && makes(o.entries[at-1].Op.Body) {
-		return &o.entries[at-1].Op, nil
-	}
-	err = r.part.Pending(0, func(x log.Op) bool {
-		if x.Dot == dot && makes(x.Body) {
-			creation = &x
-		}
-		return creation == nil
-	})
-	return creation, err
-}
-
-// makes reports whether an operation creates a thing that other operations name by its dot.
-func makes(body log.Body) bool {
-	switch body.(type) {
-	case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
-		return true
-	}
-	return false
-}
-
-// before returns the encoded operation tail if dot is the next dot of its site, and nil otherwise.
-func before(tail []byte, dot log.Dot) []byte {
-	if tail == nil {
-		return nil
-	}
-	op, err := log.Decode(tail)
-	if err != nil || op.Dot.Writer != dot.Writer || op.Dot.Seq+1 != dot.Seq {
-		return nil
-	}
-	return tail
 }
 
 // tidy does all deferred work of the partition, and checks the replica.
@@ -267,24 +214,10 @@ type checkedPartition struct {
 	party *party
 }
 
-// Renew implements [replica.Partition].
-func (t *checkedPartition) Renew(site log.Writer, last uint64, epoch log.Epoch) error {
-	t.party.world.stats.Renewals++
-	t.party.last = max(last, t.Log().Floor()-1)
-	err := t.Partition.Renew(site, last, epoch)
-	if err == nil {
-		err = t.party.followMove()
-	}
-	return err
-}
-
 // Pull implements [replica.Partition].
 func (t *checkedPartition) Pull(ctx context.Context, run partition.Run) ([]partition.OpVerdict, error) {
 	verdicts, err := t.Partition.Pull(ctx, run)
 	t.checkFullDisk(&run, err)
-	if err == nil {
-		defer func() { t.party.world.fail(t.party.followMove()) }()
-	}
 	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
 	}
@@ -305,9 +238,6 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 	if err == nil && t.party.wire.space > spacious {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
 	}
-	if err == nil {
-		err = t.party.followMove()
-	}
 	return err
 }
 
@@ -315,7 +245,6 @@ func (t *checkedPartition) Rebase(ctx context.Context, s partition.Snapshot) err
 type edge struct {
 	id      string
 	key     ed25519.PrivateKey
-	site    log.Writer
 	seq     uint64          // entry of the control log with its app record
 	token   partition.Token // token of the callers that it authenticates
 	revoked bool
@@ -336,7 +265,7 @@ func (r *party) enrol() error {
 	if record, err = control.Register.EnrolEdge(ctx, token, [32]byte(public)); err != nil {
 		return err
 	}
-	r.edge = &edge{id: record.ID, key: private, site: record.Site}
+	r.edge = &edge{id: record.ID, key: private}
 	return nil
 }
 

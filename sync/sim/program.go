@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/exif"
@@ -61,10 +62,10 @@ func (p *program) noteOp(op *log.Op) {
 	}
 }
 
-// result returns the result of a training that the same site requested, and false if there is none.
-func (p *program) result(site log.Writer) (log.Body, bool) {
+// result returns the result of a training that the same party requested, and false if there is none.
+func (p *program) result(of *partition.Partition) (log.Body, bool) {
 	for i, x := range p.trains {
-		if x.train.Writer != site {
+		if !of.MadeBy(x.train.Writer) {
 			continue
 		}
 		p.trains = slices.Delete(p.trains, i, i+1)
@@ -144,9 +145,9 @@ func (p *program) meta() *log.InputMeta {
 	return &log.InputMeta{Input: p.recent(p.inputs), Writes: logtest.MetaWrites(p)}
 }
 
-// body draws one operation of a site. Only the origin ends downloads.
-func (p *program) body(site log.Writer) log.Body {
-	origin := site == log.Origin
+// body draws one operation of a party. Only the origin ends downloads.
+func (p *program) body(of *partition.Partition) log.Body {
+	origin := !of.IsReplica()
 	switch n := p.IntN(100); {
 	case n < 30:
 		return p.create()
@@ -171,7 +172,7 @@ func (p *program) body(site log.Writer) log.Body {
 	case n < 77:
 		return &log.Horizon{At: 1} // only the origin may write it; it refuses a replica's
 	}
-	return p.modelBody(site)
+	return p.modelBody(of)
 }
 
 func (p *program) fetchedBody() *log.InputFetched {
@@ -189,8 +190,8 @@ func (p *program) fetchedBody() *log.InputFetched {
 	return &log.InputFetched{Input: input, Code: catalog.InputReady, Blob: picture(p.IntN(len(pictures))), ContentType: "image/gif"}
 }
 
-func (p *program) modelBody(site log.Writer) log.Body {
-	if b, ok := p.result(site); ok && p.IntN(2) == 0 {
+func (p *program) modelBody(of *partition.Partition) log.Body {
+	if b, ok := p.result(of); ok && p.IntN(2) == 0 {
 		return b
 	}
 	p.serial++

@@ -34,7 +34,7 @@ type Stats struct {
 	OriginRollbacks         int // rollbacks of the origin's disk
 	Noticed                 int // rollbacks of its disk that the origin noticed
 	Full                    int // times a disk became full
-	Rollbacks, Renewals     int // rollbacks of replicas' disks; replicas that took a new site
+	Rollbacks               int // rollbacks of replicas' disks
 	Spoiled                 int // replicas with a state that only an audit finds to differ
 	Owed, Listed            int // operations that a restore removed and replicas had; those that are not in the log at the end
 	Checks                  int
@@ -55,7 +55,6 @@ type world struct {
 	logs    []*oracle // oracles of all logs of the run, oldest first: each restore, rollback and noticed rollback starts a log
 	trimmed uint64    // highest entry that a log of the run trimmed
 	owedOps map[log.Dot]*removedOp
-	moves   []move // moves of all replicas to other sites, oldest first
 	stats   Stats
 	audit   time.Duration // time between two comparisons of a replica's state; below 0: never
 	healing bool

@@ -11,13 +11,13 @@ import (
 // Entries is a run of consecutive log entries, after From and up to To.
 //
 //field:message
+//field:reserved 6
 type Entries struct {
-	Epoch log.Epoch  `wire:"1"`              // epoch of the log
-	From  uint64     `wire:"2"`              // cursor of the reader; the entries follow it
-	To    uint64     `wire:"3"`              // last entry of the run: `from` + count
-	Chain log.Chain  `wire:"4"`              // chain of the log at `to`
-	Block []byte     `wire:"5"`              // block of the operations; see *Blocks*
-	Lives []SiteLife `wire:"6,max=2*MaxOps"` // lives that made the entries; see *Lives*
+	Epoch log.Epoch `wire:"1"` // epoch of the log
+	From  uint64    `wire:"2"` // cursor of the reader; the entries follow it
+	To    uint64    `wire:"3"` // last entry of the run: `from` + count
+	Chain log.Chain `wire:"4"` // chain of the log at `to`
+	Block []byte    `wire:"5"` // the operations; see *Rows*
 	// HMAC-SHA-256 over the application, `to` and `chain`. Its key belongs to the log and is in the log's backups, so a restored origin
 	// recognises its log up to `to`. Absent: this run is not sealed. See *After a restore*
 	Seal   []byte    `wire:"7"`

@@ -322,15 +322,7 @@ func putBack(e *field.Encoder, x *Back) {
 	e.Uint(4, x.From)
 	e.Hash(5, x.Chain[:])
 	e.Raw(6, x.Block)
-	for i := range x.Lives {
-		at := e.Open(7)
-		putSiteLife(e, &x.Lives[i])
-		e.Close(at)
-	}
 	e.Raw(8, x.Seal)
-	e.Uint(9, uint64(x.Site))
-	e.Uint(10, x.Confirmed)
-	e.Uint(11, x.Issued)
 	e.Bool(12, x.Present)
 	e.Append(x.Extra)
 }
@@ -424,11 +416,6 @@ func putEntries(e *field.Encoder, x *Entries) {
 	e.Uint(3, x.To)
 	e.Hash(4, x.Chain[:])
 	e.Raw(5, x.Block)
-	for i := range x.Lives {
-		at := e.Open(6)
-		putSiteLife(e, &x.Lives[i])
-		e.Close(at)
-	}
 	e.Raw(7, x.Seal)
 	e.Hash(8, x.Before[:])
 	e.Append(x.Extra)
@@ -449,14 +436,8 @@ func putGrant(e *field.Encoder, x *Grant) {
 	e.Uint(6, x.Head)
 	e.Uint(7, x.Stable)
 	e.Fixed64(8, uint64(x.Horizon))
-	e.Uint(9, x.Confirmed)
 	e.Hash(10, x.Snapshot[:])
 	e.Uint(14, uint64(x.Over))
-	for i := range x.Lives {
-		at := e.Open(15)
-		putLife(e, &x.Lives[i])
-		e.Close(at)
-	}
 	e.Bool(16, x.Drain)
 	e.Bool(17, x.Restored)
 	e.Uint(18, x.Backup)
@@ -484,11 +465,6 @@ func putKeepalive(e *field.Encoder, x *Keepalive) {
 	e.Uint(1, uint64(x.Now))
 	e.Uint(2, x.ExpiresIn)
 	e.Append(x.Extra)
-}
-
-func putLife(e *field.Encoder, x *Life) {
-	e.Uint(1, x.First)
-	e.Fixed64(2, x.ID)
 }
 
 func putLimits(e *field.Encoder, x *Limits) {
@@ -557,9 +533,7 @@ func putPosition(e *field.Encoder, x *Position) {
 	e.Uint(4, x.Seq)
 	e.Hash(5, x.Chain[:])
 	e.Uint(6, x.Register)
-	e.Uint(7, x.Issued)
 	e.Uint(10, x.Calls)
-	e.Uint(11, x.Confirmed)
 	e.Append(x.Extra)
 }
 
@@ -567,7 +541,7 @@ func putPush(e *field.Encoder, x *Push) {
 	e.Text(1, x.App)
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Base)
-	e.Uint(5, uint64(x.Site))
+	e.Uint(5, uint64(x.Writer))
 	e.Raw(6, x.Block)
 	for i := range x.For {
 		at := e.Open(7)
@@ -579,13 +553,9 @@ func putPush(e *field.Encoder, x *Push) {
 		putTokens(e, &x.Tokens[i])
 		e.Close(at)
 	}
-	for i := range x.Lives {
-		at := e.Open(9)
-		putLife(e, &x.Lives[i])
-		e.Close(at)
-	}
-	e.Bool(10, x.Again)
-	e.Uint(11, x.Older)
+	e.Raw(9, x.Secret)
+	e.Fixed64(10, uint64(x.Before))
+	e.Bool(11, x.Gap)
 	e.Hash(12, x.Chain[:])
 	e.Raw(13, x.Seal)
 	e.Append(x.Extra)
@@ -651,8 +621,6 @@ func putSession(e *field.Encoder, x *Session) {
 	for i := range x.Features {
 		e.Element(6, x.Features[i])
 	}
-	e.Uint(7, uint64(x.Site))
-	e.Raw(8, x.Secret)
 	e.Text(9, x.Name)
 	for i := range x.Partitions {
 		at := e.Open(10)
@@ -660,8 +628,6 @@ func putSession(e *field.Encoder, x *Session) {
 		e.Close(at)
 	}
 	e.Uint(11, uint64(x.Vectors))
-	e.Uint(14, uint64(x.Leaves))
-	e.Fixed64(15, x.Life)
 	e.Append(x.Extra)
 }
 
@@ -672,9 +638,6 @@ func putSessionReply(e *field.Encoder, x *SessionReply) {
 	for i := range x.Features {
 		e.Element(4, x.Features[i])
 	}
-	e.Uint(5, uint64(x.Site))
-	e.Raw(6, x.Secret)
-	e.Uint(7, uint64(x.Until))
 	for i := range x.Grants {
 		at := e.Open(8)
 		putGrant(e, &x.Grants[i])
@@ -694,21 +657,9 @@ func putSessionReply(e *field.Encoder, x *SessionReply) {
 	e.Append(x.Extra)
 }
 
-func putSiteLife(e *field.Encoder, x *SiteLife) {
-	e.Uint(1, uint64(x.Site))
-	e.Uint(2, x.Life.First)
-	e.Fixed64(3, x.Life.ID)
-}
-
 func putTakenBack(e *field.Encoder, x *TakenBack) {
 	e.Hash(1, x.Epoch[:])
 	e.Uint(2, x.To)
-	e.Uint(3, x.Confirmed)
-	for i := range x.Lives {
-		at := e.Open(4)
-		putLife(e, &x.Lives[i])
-		e.Close(at)
-	}
 	e.Append(x.Extra)
 }
 
@@ -760,23 +711,8 @@ func getBack(d *field.Decoder, x *Back) {
 			d.Hash(x.Chain[:])
 		case 6:
 			x.Block = d.Raw()
-		case 7:
-			if len(x.Lives) >= 2*MaxOps {
-				d.Malformed("list too long")
-				break
-			}
-			x.Lives = append(x.Lives, SiteLife{})
-			at := d.Open()
-			getSiteLife(d, &x.Lives[len(x.Lives)-1])
-			d.Close(at)
 		case 8:
 			x.Seal = d.Raw()
-		case 9:
-			x.Site = log.Writer(d.Uint())
-		case 10:
-			x.Confirmed = d.Uint()
-		case 11:
-			x.Issued = d.Uint()
 		case 12:
 			x.Present = d.Bool()
 		default:
@@ -969,15 +905,6 @@ func getEntries(d *field.Decoder, x *Entries) {
 			d.Hash(x.Chain[:])
 		case 5:
 			x.Block = d.Raw()
-		case 6:
-			if len(x.Lives) >= 2*MaxOps {
-				d.Malformed("list too long")
-				break
-			}
-			x.Lives = append(x.Lives, SiteLife{})
-			at := d.Open()
-			getSiteLife(d, &x.Lives[len(x.Lives)-1])
-			d.Close(at)
 		case 7:
 			x.Seal = d.Raw()
 		case 8:
@@ -1021,21 +948,10 @@ func getGrant(d *field.Decoder, x *Grant) {
 			x.Stable = d.Uint()
 		case 8:
 			x.Horizon = log.HLC(d.Fixed64())
-		case 9:
-			x.Confirmed = d.Uint()
 		case 10:
 			d.Hash(x.Snapshot[:])
 		case 14:
 			x.Over = Millis(d.Uint())
-		case 15:
-			if len(x.Lives) >= maxLives {
-				d.Malformed("list too long")
-				break
-			}
-			x.Lives = append(x.Lives, Life{})
-			at := d.Open()
-			getLife(d, &x.Lives[len(x.Lives)-1])
-			d.Close(at)
 		case 16:
 			x.Drain = d.Bool()
 		case 17:
@@ -1098,17 +1014,6 @@ func getKeepalive(d *field.Decoder, x *Keepalive) {
 		}
 	}
 	x.Extra = d.Extra()
-}
-
-func getLife(d *field.Decoder, x *Life) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.First = d.Uint()
-		case 2:
-			x.ID = d.Fixed64()
-		}
-	}
 }
 
 func getLimits(d *field.Decoder, x *Limits) {
@@ -1256,12 +1161,8 @@ func getPosition(d *field.Decoder, x *Position) {
 			d.Hash(x.Chain[:])
 		case 6:
 			x.Register = d.Uint()
-		case 7:
-			x.Issued = d.Uint()
 		case 10:
 			x.Calls = d.Uint()
-		case 11:
-			x.Confirmed = d.Uint()
 		default:
 			d.Keep()
 		}
@@ -1279,7 +1180,7 @@ func getPush(d *field.Decoder, x *Push) {
 		case 4:
 			x.Base = d.Uint()
 		case 5:
-			x.Site = log.Writer(d.Uint())
+			x.Writer = log.Writer(d.Uint())
 		case 6:
 			x.Block = d.Raw()
 		case 7:
@@ -1301,18 +1202,11 @@ func getPush(d *field.Decoder, x *Push) {
 			getTokens(d, &x.Tokens[len(x.Tokens)-1])
 			d.Close(at)
 		case 9:
-			if len(x.Lives) >= MaxOps+1 {
-				d.Malformed("list too long")
-				break
-			}
-			x.Lives = append(x.Lives, Life{})
-			at := d.Open()
-			getLife(d, &x.Lives[len(x.Lives)-1])
-			d.Close(at)
+			x.Secret = d.Raw()
 		case 10:
-			x.Again = d.Bool()
+			x.Before = log.HLC(d.Fixed64())
 		case 11:
-			x.Older = d.Uint()
+			x.Gap = d.Bool()
 		case 12:
 			d.Hash(x.Chain[:])
 		case 13:
@@ -1449,10 +1343,6 @@ func getSession(d *field.Decoder, x *Session) {
 				break
 			}
 			x.Features = append(x.Features, d.Text())
-		case 7:
-			x.Site = log.Writer(d.Uint())
-		case 8:
-			x.Secret = d.Raw()
 		case 9:
 			x.Name = d.Text()
 		case 10:
@@ -1466,10 +1356,6 @@ func getSession(d *field.Decoder, x *Session) {
 			d.Close(at)
 		case 11:
 			x.Vectors = Vectors(d.Uint32())
-		case 14:
-			x.Leaves = log.Writer(d.Uint())
-		case 15:
-			x.Life = d.Fixed64()
 		default:
 			d.Keep()
 		}
@@ -1493,12 +1379,6 @@ func getSessionReply(d *field.Decoder, x *SessionReply) {
 				break
 			}
 			x.Features = append(x.Features, d.Text())
-		case 5:
-			x.Site = log.Writer(d.Uint())
-		case 6:
-			x.Secret = d.Raw()
-		case 7:
-			x.Until = Millis(d.Uint())
 		case 8:
 			if len(x.Grants) >= MaxPositions {
 				d.Malformed("list too long")
@@ -1535,19 +1415,6 @@ func getSessionReply(d *field.Decoder, x *SessionReply) {
 	x.Extra = d.Extra()
 }
 
-func getSiteLife(d *field.Decoder, x *SiteLife) {
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			x.Site = log.Writer(d.Uint())
-		case 2:
-			x.Life.First = d.Uint()
-		case 3:
-			x.Life.ID = d.Fixed64()
-		}
-	}
-}
-
 func getTakenBack(d *field.Decoder, x *TakenBack) {
 	for d.Next() {
 		switch d.Number {
@@ -1555,17 +1422,6 @@ func getTakenBack(d *field.Decoder, x *TakenBack) {
 			d.Hash(x.Epoch[:])
 		case 2:
 			x.To = d.Uint()
-		case 3:
-			x.Confirmed = d.Uint()
-		case 4:
-			if len(x.Lives) >= maxLives {
-				d.Malformed("list too long")
-				break
-			}
-			x.Lives = append(x.Lives, Life{})
-			at := d.Open()
-			getLife(d, &x.Lives[len(x.Lives)-1])
-			d.Close(at)
 		default:
 			d.Keep()
 		}

@@ -37,15 +37,15 @@ func ExampleReader() {
 				m, _ := wire.DecodeEntriesFrame(f.Body)
 				list, _ := wire.DecodeEntries(m.Block, m.From)
 				for _, e := range list {
-					fmt.Printf("  %d: site %d, sequence %d, %T\n", e.Seq, e.Op.Dot.Writer, e.Op.Dot.Seq, e.Op.Body)
+					fmt.Printf("  %d: writer %d, sequence %d, %T\n", e.Seq, e.Op.Dot.Writer, e.Op.Dot.Seq, e.Op.Body)
 				}
 			}
 		}
 	}
 	// Output:
 	// entries
-	//   1201: site 2, sequence 41, *log.InputCreate
-	//   1202: site 2, sequence 42, *log.InputLabels
+	//   1201: writer 2, sequence 41, *log.InputCreate
+	//   1202: writer 2, sequence 42, *log.InputLabels
 	// end
 }
 

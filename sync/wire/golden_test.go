@@ -66,13 +66,13 @@ func goldenMessages() []message {
 	earlier := protowire.AppendBytes(protowire.AppendTag(nil, 13, protowire.BytesType), hash[:]) // hash of a core module
 	return []message{
 		&wire.Session{
-			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Site: 3, Secret: []byte("secret"), Name: "Anna's laptop",
-			Partitions: []wire.Position{{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Issued: 12, Calls: 55, Extra: unknown}},
+			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Name: "Anna's laptop",
+			Partitions: []wire.Position{{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Calls: 55, Extra: unknown}},
 			Vectors:    wire.VectorsQ16, Extra: append(earlier, unknown...),
 		},
 		&wire.SessionReply{
-			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Site: 3, Secret: []byte("secret"), Until: 1_790_100_000_000, Expires: 1_790_000_900_000,
-			Grants: []wire.Grant{{App: "app", Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
+			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Expires: 1_790_000_900_000,
+			Grants: []wire.Grant{{App: "app", Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
 			Limits: wire.Limits{PushOps: 512, PushBytes: 1 << 20, OpsRate: 100, FrameRate: 1 << 20, BlobBytes: 1 << 30, BlobSize: 20_000_000, Snapshots: 6, Streams: 4, PollMillis: 25_000, AliveMillis: 15_000, Extra: unknown},
 			Links:  []wire.Link{{Name: "keys", Path: "/v2/sync/keys"}}, Extra: unknown,
 		},
@@ -84,7 +84,7 @@ func goldenMessages() []message {
 		&wire.Keepalive{Now: 1_790_000_000_000, ExpiresIn: 600, Extra: unknown},
 		&wire.End{Why: wire.WhyShutdown, Detail: "restarting", WaitMillis: 2000, Extra: unknown},
 		&wire.Push{
-			App: "app", Epoch: epoch, Base: 1200, Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+			App: "app", Epoch: epoch, Base: 1200, Writer: 1<<62 + 3, Secret: count(16, 0x70), Before: 5 << 16, Gap: true, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
 			For: []wire.Delegation{{First: 41, Last: 41, Subject: "client", Token: "jti", Issued: 1_790_000_000_000, Scopes: []string{"Inputs:Add"}}},
 		},
 		&wire.Pushed{
@@ -92,10 +92,9 @@ func goldenMessages() []message {
 			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Writer: 1, Seq: 5}, ID: "mine"}},
 		},
 		&wire.Back{
-			App: "app", Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,
-			Lives: []wire.SiteLife{{Site: 2, Life: wire.Life{First: 41, ID: 5}}}, Extra: unknown,
+			App: "app", Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Extra: unknown,
 		},
-		&wire.TakenBack{Epoch: epoch, To: 1208, Confirmed: 10, Lives: []wire.Life{{First: 9, ID: 5}}, Extra: unknown},
+		&wire.TakenBack{Epoch: epoch, To: 1208, Extra: unknown},
 		&wire.Manifest{App: "app", Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
 		&wire.Digest{Epoch: epoch, Seq: 1200, Digest: hash, Extra: unknown},
 		&wire.HaveRequest{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},
@@ -109,7 +108,7 @@ func goldenMessages() []message {
 // goldenTokens returns a push that names the tokens of its operations.
 func goldenTokens() *wire.Push {
 	return &wire.Push{
-		App: "app", Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+		App: "app", Writer: 3, Secret: []byte("secret"), Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
 		Tokens: []wire.Tokens{{First: 41, Last: 42, Client: "client", Generation: 300}, {First: 43, Last: 43, Client: "client", Generation: 301}},
 	}
 }

@@ -192,8 +192,8 @@ func FuzzMessages(f *testing.F) {
 	}
 	f.Add(uint8(0), (&wire.Session{Max: 1, Require: []string{"a"}, Partitions: []wire.Position{{App: "b", Seq: 4}}}).Encode())
 	f.Add(uint8(1), (&wire.SessionReply{Grants: []wire.Grant{{Do: wire.DoTail}}, Links: []wire.Link{{Name: "keys"}}, Limits: wire.Limits{PushOps: 1}}).Encode())
-	f.Add(uint8(9), (&wire.Push{Site: 2, For: []wire.Delegation{{First: 1, Last: 2, Scopes: []string{"c"}}}}).Encode())
-	f.Add(uint8(9), (&wire.Push{Site: 2, Tokens: []wire.Tokens{{First: 1, Last: 2, Client: "c", Generation: 3}}}).Encode())
+	f.Add(uint8(9), (&wire.Push{Writer: 2, For: []wire.Delegation{{First: 1, Last: 2, Scopes: []string{"c"}}}}).Encode())
+	f.Add(uint8(9), (&wire.Push{Writer: 2, Tokens: []wire.Tokens{{First: 1, Last: 2, Client: "c", Generation: 3}}}).Encode())
 	f.Add(uint8(12), (&wire.Digest{Seq: 4, Digest: [32]byte{1}}).Encode())
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
 		c := codecs[int(which)%len(codecs)]

@@ -73,7 +73,7 @@ func (t *traffic) importedInput() log.Op {
 func newReplica(b *testing.B, store kv.Store) *partition.Partition {
 	p, err := partition.Open(partition.Options{
 		Store: store, App: benchApp, Clock: func() time.Time { return time.UnixMilli(1_790_000_000_000) },
-		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_a", "ai_b"}}}, Replica: &partition.Replica{Site: 9},
+		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_a", "ai_b"}}}, Replica: &partition.Replica{},
 	})
 	if err != nil {
 		b.Fatal(err)

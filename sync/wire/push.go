@@ -2,23 +2,23 @@ package wire
 
 import "github.com/sightline-dev/sightline/core/log"
 
-// Push offers operations of one site, in ascending sequence without gaps.
+// Push offers operations of one writer, in ascending sequence without gaps.
 //
 //field:message
 //field:reserved 2
 type Push struct {
-	App    string       `wire:"1"`              // id of the application
-	Epoch  log.Epoch    `wire:"3"`              // epoch of the log that the replica knows
-	Base   uint64       `wire:"4"`              // the replica's cursor
-	Site   log.Writer   `wire:"5"`              // site that made the operations
-	Block  []byte       `wire:"6"`              // block of the operations; see *Blocks*
-	For    []Delegation `wire:"7,max=MaxOps"`   // callers for which an edge made some of them; the rest are the replica's own
-	Tokens []Tokens     `wire:"8,max=MaxOps"`   // access tokens that callers of an edge used for some of the operations
-	Lives  []Life       `wire:"9,max=MaxOps+1"` // lives that made the operations and the one before the first; see *Lives*
-	Again  bool         `wire:"10"`             // the log had them before its restore, maybe by a site left since; see *After a restore*
-	Older  uint64       `wire:"11"`             // last sequence made on a log of another epoch; see *After a rollback*
-	Chain  log.Chain    `wire:"12"`             // chain of the log at `base`; see *After a rollback*
-	Seal   []byte       `wire:"13"`             // seal of the log at `base`, as received. A log without that place was rolled back
+	App    string       `wire:"1"`            // id of the application
+	Epoch  log.Epoch    `wire:"3"`            // epoch of the log that the replica knows
+	Base   uint64       `wire:"4"`            // the replica's cursor
+	Writer log.Writer   `wire:"5"`            // writer that made the operations
+	Block  []byte       `wire:"6"`            // the operations; see *Rows*
+	For    []Delegation `wire:"7,max=MaxOps"` // callers for which an edge made some of them; the rest are the replica's own
+	Tokens []Tokens     `wire:"8,max=MaxOps"` // access tokens that callers of an edge used for some of the operations
+	Secret []byte       `wire:"9"`            // secret of the writer. A site of version 0.1.0 has that of its lease; that of an edge has none
+	Before log.HLC      `wire:"10,fixed"`     // clock that the writer gave the operation before the first one; absent: the replica has dropped it
+	Gap    bool         `wire:"11"`           // the replica lacks the operations between the log's last one and the first one
+	Chain  log.Chain    `wire:"12"`           // chain of the log at `base`; see *After a rollback*
+	Seal   []byte       `wire:"13"`           // seal of the log at `base`, as received. A log without that place was rolled back
 	Extra  []byte       `wire:"*"`
 }
 
@@ -52,7 +52,7 @@ func DecodePush(data []byte) (Push, error) { return decodePush(data) }
 //field:message
 type Pushed struct {
 	Epoch      log.Epoch `wire:"1"`            // epoch of the log
-	Accepted   uint64    `wire:"2"`            // last sequence of the site that the log stores durably
+	Accepted   uint64    `wire:"2"`            // the log durably stores the operations of the push up to this sequence
 	Runs       []Run     `wire:"3,max=MaxOps"` // the operations that begin at sequence `first` are the entries that begin at `seq`
 	Verdicts   []Verdict `wire:"4,max=MaxOps"` // verdicts on operations without their usual effect, as a preview: the folded log decides
 	Head       uint64    `wire:"5"`            // last entry of the log
@@ -61,7 +61,7 @@ type Pushed struct {
 	Extra      []byte    `wire:"*"`
 }
 
-// Run maps Count operations of a site, starting at sequence First, to the log entries that start at Seq.
+// Run maps Count operations of a writer, starting at sequence First, to the log entries that start at Seq.
 type Run struct {
 	First uint64 `wire:"1"`
 	Seq   uint64 `wire:"2"`

@@ -27,8 +27,8 @@ type Refusal struct {
 	Limit      string      `wire:"6"`                 // of `limit` and `quota`: the name of the limit
 	Value      uint64      `wire:"7"`                 // of `limit` and `quota`: the value of the limit
 	WaitMillis uint64      `wire:"8"`                 // milliseconds to wait before trying again; absent: trying again with the same message does not help
-	Epoch      [16]byte    `wire:"9"`                 // of `epoch` and `site`: the epoch of the log
-	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: sequence of the site's last operation in the log
+	Epoch      [16]byte    `wire:"9"`                 // of `epoch`: the epoch of the log
+	Accepted   uint64      `wire:"10"`                // of `sequence` and `blobs`: sequence of the writer's last operation in the log
 	Blobs      []blob.Hash `wire:"11,func=Hashes"`    // of `blobs`: hashes of some of the missing pictures, 32 bytes each
 	Extra      []byte      `wire:"*"`
 }
@@ -42,11 +42,11 @@ const (
 	RefusedProtocol                        // 426: the two sides have no version of the protocol in common
 	RefusedFeatures                        // 426: the replica requires unknown features
 	RefusedFold                            // 426: the replica's fold rules are older than the log's
-	RefusedSite                            // 403: the site is not leased to the sender
+	RefusedWriter                          // 403: the secret is not that of the writer
 	RefusedScope                           // 403: the application is outside the sender's scope
 	RefusedEpoch                           // 409: the log has another epoch
 	RefusedSequence                        // 409: operations before these are missing
-	RefusedContent                         // 409: another operation has this dot
+	RefusedContent                         // 409: the log has another operation by this name, or the bytes have another hash
 	RefusedLimit                           // 413: the request exceeds the limit in Limit
 	RefusedQuota                           // 429: the sender has used up a quota for now
 	RefusedBusy                            // 503: the origin is busy; the sender retries later
@@ -59,6 +59,9 @@ var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413
 
 // LimitCalls is the Limit of a refusal `quota` if the account of the application has no calls left.
 const LimitCalls = "Calls"
+
+// LimitGaps is the Limit of a refusal `limit` if the log has too many gaps between the operations of the writer.
+const LimitGaps = "Gaps"
 
 // Status returns the HTTP status of an answer with the refusal.
 func (r *Refusal) Status() int {

@@ -72,7 +72,7 @@ func TestAgree(t *testing.T) {
 func TestRefusalStatus(t *testing.T) {
 	for code, want := range map[wire.RefusalCode]int{
 		wire.RefusedFormat: 400, wire.RefusedProtocol: 426, wire.RefusedFeatures: 426, wire.RefusedFold: 426,
-		wire.RefusedSite: 403, wire.RefusedScope: 403, wire.RefusedEpoch: 409, wire.RefusedSequence: 409,
+		wire.RefusedWriter: 403, wire.RefusedScope: 403, wire.RefusedEpoch: 409, wire.RefusedSequence: 409,
 		wire.RefusedContent: 409, wire.RefusedLimit: 413, wire.RefusedQuota: 429, wire.RefusedBusy: 503,
 		wire.RefusedGone: 410, wire.RefusedUnknown: 404, wire.RefusedBlobs: 409, 0: 400, 999: 400,
 	} {

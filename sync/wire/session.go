@@ -44,11 +44,11 @@ type Wants struct {
 	Blobs   Blobs   `wire:"2"` // 0 lazily, 1 never, 2 thumbnails at once, 3 all at once
 }
 
-// Session is a replica's greeting, the body of POST /v2/sync/session. Field 12 was the pictures that the replica wants, and field 13 the hash
-// of a core module.
+// Session is a replica's greeting, the body of POST /v2/sync/session. Fields 7, 8, 14 and 15 were the site of the replica, field 12 the
+// pictures that it wants, and field 13 the hash of a core module.
 //
 //field:message
-//field:reserved 12 13
+//field:reserved 7 8 12 13 14 15
 type Session struct {
 	Min      uint32   `wire:"1"`                 // oldest version of the protocol that the replica speaks
 	Max      uint32   `wire:"2"`                 // newest version
@@ -57,30 +57,24 @@ type Session struct {
 	Require  []string `wire:"5,max=maxFeatures"` // features that the replica cannot do without
 	Features []string `wire:"6,max=maxFeatures"` // features that the replica knows
 
-	Site   log.Writer `wire:"7"` // the replica's site; 0: the replica requests one
-	Secret []byte     `wire:"8"` // secret of the site's lease. The lease of an edge has none
-	Name   string     `wire:"9"` // name of the replica, for people
-
-	Leaves     log.Writer `wire:"14"`                  // old site that the replica gives up, if it sends no `site`; see *Lives*
-	Life       uint64     `wire:"15,fixed"`            // with `leaves`: a random number. A request with the same number gets the same site
+	Name       string     `wire:"9"`                   // name of the replica, for people
 	Partitions []Position `wire:"10,max=MaxPositions"` // one position for each application that the replica wants
 	Vectors    Vectors    `wire:"11"`                  // 0 none, 1 q16: derived records come with entries and snapshots
-	Extra      []byte     `wire:"*"`                   // unknown fields, and fields 12 and 13
+	Extra      []byte     `wire:"*"`                   // unknown fields
 }
 
-// Position is a replica's place in the log of one application. Field 2 was the number of a partition, and fields 8 and 9 a lease of calls.
+// Position is a replica's place in the log of one application. Field 2 was the number of a partition, fields 8 and 9 a
+// lease of calls, and fields 7 and 11 counted operations of a site.
 //
-//field:reserved 2 8 9
+//field:reserved 2 7 8 9 11
 type Position struct {
-	App       string    `wire:"1"`  // id of the application
-	Epoch     log.Epoch `wire:"3"`  // epoch of the replica's cursor; absent: the replica has no state yet
-	Seq       uint64    `wire:"4"`  // log entry of the cursor
-	Chain     log.Chain `wire:"5"`  // chain at that entry
-	Register  uint64    `wire:"6"`  // entry of the control log at which the replica's app record was made
-	Issued    uint64    `wire:"7"`  // sequence of the replica's last operation
-	Calls     uint64    `wire:"10"` // all calls of the application that the edge answered so far; see *Calls*
-	Confirmed uint64    `wire:"11"` // sequence of the replica's last operation that came back with the log
-	Extra     []byte    `wire:"*"`
+	App      string    `wire:"1"`  // id of the application
+	Epoch    log.Epoch `wire:"3"`  // epoch of the replica's cursor; absent: the replica has no state yet
+	Seq      uint64    `wire:"4"`  // log entry of the cursor
+	Chain    log.Chain `wire:"5"`  // chain at that entry
+	Register uint64    `wire:"6"`  // entry of the control log at which the replica's app record was made
+	Calls    uint64    `wire:"10"` // all calls of the application that the edge answered so far; see *Calls*
+	Extra    []byte    `wire:"*"`
 }
 
 // Encode returns the message.
@@ -101,18 +95,15 @@ const (
 	DoPause                 // the log is folded by newer rules: serve the present state, and wait for a newer version of the program
 )
 
-// SessionReply is the origin's answer to a Session.
+// SessionReply is the origin's answer to a Session. Fields 5 to 7 were a leased site.
 //
 //field:message
+//field:reserved 5 6 7
 type SessionReply struct {
 	Protocol uint32   `wire:"1"`                 // protocol version that both sides use
 	Fold     uint32   `wire:"2"`                 // newest fold rules that the origin uses
 	Now      Millis   `wire:"3"`                 // time of the origin's clock. All times are milliseconds since 1970
 	Features []string `wire:"4,max=maxFeatures"` // features in use
-
-	Site   log.Writer `wire:"5"` // the replica's site, leased until `until`
-	Secret []byte     `wire:"6"` // secret of a lease that begins now: printable ASCII, at most 256 bytes
-	Until  Millis     `wire:"7"` // end of the lease
 
 	Grants  []Grant `wire:"8,max=MaxPositions"` // one grant for each position, in the order of the positions
 	Limits  Limits  `wire:"9,once"`             // see *Limits*
@@ -121,25 +112,24 @@ type SessionReply struct {
 	Extra   []byte  `wire:"*"`
 }
 
-// Grant is the origin's offer for one application. Field 2 was the number of a partition, and fields 11 to 13 a lease of calls.
+// Grant is the origin's offer for one application. Field 2 was the number of a partition, fields 11 to 13 a lease of calls,
+// and fields 9 and 15 were about the operations of a site.
 //
-//field:reserved 2 11 12 13
+//field:reserved 2 9 11 12 13 15
 type Grant struct {
 	App string `wire:"1"` // id of the application
 	// 1 **tail**: continue to pull. 2 **rebase**: take a snapshot, then pull. 3 **erase**: the application was deleted. Delete all of it.
 	// 4 **refused**: the application is outside the scope. Delete all but own operations. 5 **pause**: the log is folded by newer rules.
 	// Serve the present state until the replica's program is updated
-	Do        Do        `wire:"3"`
-	Detail    string    `wire:"4"`               // reason for 4, or the reason why the origin refuses the site's operations; for people
-	Epoch     log.Epoch `wire:"5"`               // epoch of the log
-	Head      uint64    `wire:"6"`               // last entry of the log
-	Stable    uint64    `wire:"7"`               // last stable entry
-	Horizon   log.HLC   `wire:"8,fixed"`         // clock; the origin refuses older writes of fields
-	Confirmed uint64    `wire:"9"`               // sequence of the site's last operation in the log
-	Snapshot  [32]byte  `wire:"10"`              // name of the snapshot to take; absent: the newest
-	Over      Millis    `wire:"14"`              // time until which the account has no calls left; absent: it has calls left. See *Calls*
-	Lives     []Life    `wire:"15,max=maxLives"` // lives that made the site's operations from `confirmed` of the position to `issued`, or to `confirmed`; see *Lives*
-	Drain     bool      `wire:"16"`              // with 4: the origin still accepts the replica's operations; see *Local only*
+	Do       Do        `wire:"3"`
+	Detail   string    `wire:"4"`       // reason for 4, for people
+	Epoch    log.Epoch `wire:"5"`       // epoch of the log
+	Head     uint64    `wire:"6"`       // last entry of the log
+	Stable   uint64    `wire:"7"`       // last stable entry
+	Horizon  log.HLC   `wire:"8,fixed"` // clock; the origin refuses older writes of fields
+	Snapshot [32]byte  `wire:"10"`      // name of the snapshot to take; absent: the newest
+	Over     Millis    `wire:"14"`      // time until which the account has no calls left; absent: it has calls left. See *Calls*
+	Drain    bool      `wire:"16"`      // with 4: the origin still accepts the replica's operations; see *Local only*
 
 	Restored    bool      `wire:"17"` // the log was restored from a backup; see *After a restore*
 	Backup      uint64    `wire:"18"` // entry in which the backup ended
@@ -174,12 +164,6 @@ func (m *SessionReply) Encode() []byte { return encodeSessionReply(nil, m) }
 // DecodeSessionReply reads a SessionReply. Errors: ErrFormat.
 func DecodeSessionReply(data []byte) (SessionReply, error) { return decodeSessionReply(data) }
 
-// Life is a life of a replica's store. The life made the site's operations from sequence First up to First of the next Life in the list.
-type Life struct {
-	First uint64 `wire:"1"`
-	ID    uint64 `wire:"2,fixed"`
-}
-
 // Maximum lengths of lists in messages. A message with a longer list is invalid, since decoding it would take many times the memory of
 // its bytes.
 const (
@@ -190,5 +174,4 @@ const (
 	maxChunks    = 1 << 16 // chunks of one snapshot
 	maxBegun     = 1 << 14 // partial pictures of one HaveReply
 	maxScopes    = 256
-	maxLives     = 1 << 14 // more than the operations of an outbox
 )

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/call"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -507,7 +506,6 @@ func putReplica(e *field.Encoder, x *Replica) {
 
 func putReplicaStatus(e *field.Encoder, x *replica.Status) {
 	e.Uint(1, uint64(max(x.Phase, 0)))
-	e.Uint(2, uint64(x.Site))
 	e.Hash(3, x.Epoch[:])
 	e.Uint(4, x.Cursor)
 	e.Uint(5, x.Head)
@@ -1231,8 +1229,6 @@ func getReplicaStatus(d *field.Decoder, x *replica.Status) {
 				break
 			}
 			x.Phase = replica.Phase(n)
-		case 2:
-			x.Site = log.Writer(d.Uint())
 		case 3:
 			d.Hash(x.Epoch[:])
 		case 4:

@@ -79,7 +79,7 @@ func fullSyncResult() abi.SyncResult {
 		Err: kv.ErrFailed,
 		Effects: []replica.Effect{
 			replica.Ask{
-				ID: 3, Method: "POST", Path: "/v2/sync/push", Query: "app=a", Header: []api.Field{{Name: "Sync-Site", Value: "2 00"}},
+				ID: 3, Method: "POST", Path: "/v2/sync/push", Query: "app=a", Header: []api.Field{{Name: "Accept", Value: "2 00"}},
 				Body: []byte("operations"), Stream: true,
 			},
 			replica.Cancel{ID: 2},
@@ -90,7 +90,7 @@ func fullSyncResult() abi.SyncResult {
 			replica.Purge{Reason: "deleted", KeepOutbox: true},
 		},
 		Status: replica.Status{
-			Phase: replica.Purged, Site: 9, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(4 * time.Millisecond), Issued: 3,
+			Phase: replica.Purged, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(4 * time.Millisecond), Issued: 3,
 			Accepted: 4, Folded: 5, Chunks: 6, ChunksDone: 7, Uploads: 8, Downloads: 9, BlobsSent: 10, BlobsGot: 11, Rebases: 12,
 			Differences: 13, Audited: at.Add(8 * time.Millisecond), Refused: 14, Problem: "no route", Denied: "key", Renewed: "site 7", Limit: "Calls",
 			Retry: at.Add(12 * time.Millisecond), Heard: at.Add(16 * time.Millisecond),
@@ -128,7 +128,7 @@ func syncVectors() []vector {
 		"effect": []any{
 			fields{
 				"kind": 1., "id": 3., "method": "POST", "path": "/v2/sync/push", "query": "app=a",
-				"header": []any{fields{"name": "Sync-Site", "value": "2 00"}}, "body": hex.EncodeToString([]byte("operations")), "stream": true,
+				"header": []any{fields{"name": "Accept", "value": "2 00"}}, "body": hex.EncodeToString([]byte("operations")), "stream": true,
 			},
 			fields{"kind": 2., "id": 2.},
 			fields{"kind": 3., "at": at},
@@ -138,7 +138,7 @@ func syncVectors() []vector {
 			fields{"kind": 6., "why": "deleted", "keep_outbox": true},
 		},
 		"status": fields{
-			"phase": 7., "site": 9., "epoch": hex.EncodeToString(s.Status.Epoch[:]), "cursor": 1., "head": 2., "contact": at, "as_of": at + 4*ms,
+			"phase": 7., "epoch": hex.EncodeToString(s.Status.Epoch[:]), "cursor": 1., "head": 2., "contact": at, "as_of": at + 4*ms,
 			"issued": 3., "accepted": 4., "folded": 5., "chunks": 6., "chunks_done": 7., "uploads": 8., "downloads": 9.,
 			"blobs_sent": 10., "blobs_got": 11., "rebases": 12., "differences": 13., "audited": at + 8*ms, "refused": 14.,
 			"problem": "no route", "denied": "key", "renewed": "site 7", "limit": "Calls", "retry": at + 12*ms, "heard": at + 16*ms,

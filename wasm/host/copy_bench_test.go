@@ -154,7 +154,7 @@ func (s *source) answer(b testing.TB, a *replica.Ask) replica.Answer {
 	epoch := l.Epoch()
 	switch {
 	case name == "session":
-		x := wire.SessionReply{Protocol: 1, Fold: 1, Site: 9, Secret: []byte("secret"), Until: 1 << 42}
+		x := wire.SessionReply{Protocol: 1, Fold: 1}
 		x.Grants = []wire.Grant{{App: s.app, Do: s.do, Epoch: epoch, Head: l.Head(), Stable: l.Head()}}
 		if at, err := wire.DecodeSession(a.Body); err != nil || at.Partitions[0].Seq > 0 {
 			x.Grants[0].Do = wire.DoTail

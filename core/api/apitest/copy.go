@@ -30,10 +30,10 @@ type Copy struct {
 	SyncStatus api.SyncStatus
 	Kept       bool
 
-	pushed uint64 // sequence number of the last pushed operation
+	pushed uint64 // position of the last pushed operation in the outbox
 }
 
-// NewCopy returns a world and a replica of its application with a site but no data. Settings are those of
+// NewCopy returns a world and a replica of its application without data. Settings are those of
 // [NewServer], and "thumbnails" for a host whose replicas create thumbnails.
 func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	t.Helper()
@@ -59,9 +59,6 @@ func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	w.options.App, w.options.Copies, w.options.Rand = w.App, c.syncStatus, &w.IDs
 	w.options.Thumbnails = settings["thumbnails"] != ""
 	c.Open(t, store)
-	if err := c.Partition(t).Lease(edge.Site); err != nil {
-		t.Fatal(err)
-	}
 	return c
 }
 
@@ -98,13 +95,12 @@ func (c *Copy) Push(t testing.TB) { c.push(t, nil) }
 func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
 	t.Helper()
 	var ops []log.Op
-	err := c.Partition(t).Pending(c.pushed, func(op log.Op) bool {
-		ops = append(ops, op)
+	err := c.Partition(t).Pending(c.pushed, func(at uint64, op log.Op) bool {
+		ops, c.pushed = append(ops, op), at
 		return true
 	})
 	if err == nil && len(ops) > 0 {
 		_, _, err = partitionOf(t, c.Origin).Accept(context.Background(), ops, also)
-		c.pushed = ops[len(ops)-1].Dot.Seq
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -36,13 +36,13 @@ type Call struct {
 	Now       time.Time // time at which the call began
 
 	Exchange              Exchange
-	At                    Address        // application in a long path
-	Authorization, Remote string         // as the client sent them
-	Known                 string         // see Request.Known
-	Header                []Field        // header lines of the answer in addition to those of every answer
-	notices               []notice       // notices of the answer
-	submitted             partition.Span // operations that the call has submitted so far
-	Elsewhere             bool           // the call has submitted operations outside the application
+	At                    Address          // application in a long path
+	Authorization, Remote string           // as the client sent them
+	Known                 string           // see Request.Known
+	Header                []Field          // header lines of the answer in addition to those of every answer
+	notices               []notice         // notices of the answer
+	submitted             []partition.Span // operations that the call has submitted so far, one span for each writer
+	Elsewhere             bool             // the call has submitted operations outside the application
 
 	Scratch []byte // buffer of one decoded picture, reused for the next
 

@@ -60,7 +60,7 @@ func (x *Call) Absent(kind error, ids []string) error {
 	var all bool // an operation of the replica deletes all of them
 	var deletions []log.Body
 	if err == nil {
-		err = p.LocalOps(s.Folded, func(op log.Op) bool {
+		err = p.LocalOps(s.Folded, func(_ uint64, op log.Op) bool {
 			switch op.Body.(type) {
 			case *log.InputDelete, *log.ModelDelete:
 				deletions = append(deletions, op.Body)

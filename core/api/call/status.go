@@ -209,7 +209,6 @@ var statuses = []Status{
 	{blob.ErrTooLarge, 400, 30105, "Input image too large"},
 
 	statusInternal,
-	{partition.ErrNoSite, 503, 40030, "Service busy"},
 	{partition.ErrOutbox, 507, 39998, "Writes disabled"},
 }
 

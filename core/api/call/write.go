@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -16,7 +17,8 @@ const (
 	// until the origin has it.
 	headerDurability = "X-Sightline-Durability"
 	// headerOperations has the operations that a call to a replica has written, as "writer:first-last", so that clients
-	// can find them in the replica's outbox. If several calls write at once, some operations in between may belong to another call.
+	// can find them in the replica's outbox. If several calls write at once, some operations in between may belong to another call. If
+	// the writer changed during the call, it has a part for each writer, with a comma between them.
 	headerOperations = "X-Sightline-Operations"
 )
 
@@ -24,12 +26,10 @@ const (
 // that they need to the same batch.
 func (x *Call) Submit(also func(*kv.Batch), bodies ...log.Body) ([]fold.Verdict, error) {
 	verdicts, span, err := x.App.Partition.SubmitSpan(x.Ctx, x.asks(), bodies, also)
-	switch {
-	case span == (partition.Span{}):
-	case x.submitted == (partition.Span{}):
-		x.submitted = span
-	default:
-		x.submitted.Last = span.Last
+	if n := len(x.submitted); n > 0 && x.submitted[n-1].Writer == span.Writer {
+		x.submitted[n-1].Last = span.Last
+	} else if span != (partition.Span{}) {
+		x.submitted = append(x.submitted, span)
 	}
 	return verdicts, err
 }
@@ -60,13 +60,17 @@ func (x *Call) Did(action string, err error) error {
 // durability returns the headers of an answer to a call that has written.
 func (x *Call) durability() []Field {
 	switch {
-	case x.submitted == (partition.Span{}) && !x.Elsewhere:
+	case len(x.submitted) == 0 && !x.Elsewhere:
 		return nil
 	case x.App == nil || !x.App.Partition.IsReplica():
 		return []Field{{headerDurability, "origin"}}
 	}
-	return []Field{
-		{headerDurability, "local"},
-		{headerOperations, fmt.Sprintf("%v:%d-%d", x.submitted.Writer, x.submitted.First, x.submitted.Last)},
+	var operations strings.Builder
+	for i, span := range x.submitted {
+		if i > 0 {
+			operations.WriteByte(',')
+		}
+		fmt.Fprintf(&operations, "%v:%d-%d", span.Writer, span.First, span.Last)
 	}
+	return []Field{{headerDurability, "local"}, {headerOperations, operations.String()}}
 }

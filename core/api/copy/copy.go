@@ -47,9 +47,6 @@ func Status(x *call.Call) error {
 		show.Member(w, "app_id", x.App.ID)
 		show.Member(w, "origin", s.Origin)
 		show.Member(w, "phase", s.Phase)
-		if site := p.Site(); site != 0 {
-			show.Member(w, "writer", site.String())
-		}
 		show.Count(w, "cursor", cursor)
 		show.Count(w, "head", max(s.Head, cursor))
 		show.Moment(w, "contact", s.Contact)
@@ -76,10 +73,15 @@ func Outbox(x *call.Call) error {
 		return err
 	}
 	ops := make([]log.Op, 0, min(page.Size, call.DefaultPerPage))
-	// Local operations have consecutive numbers, so a page begins at a fixed distance from the last confirmed one.
-	err = p.LocalOps(s.Folded+uint64((page.Number-1)*page.Size), func(op log.Op) bool {
+	skipped := (page.Number - 1) * page.Size
+	sent := map[log.Dot]bool{}
+	err = p.Pending(0, func(at uint64, op log.Op) bool {
+		if skipped > 0 {
+			skipped--
+			return true
+		}
 		show.WeighOp(x, &op)
-		ops = append(ops, op)
+		ops, sent[op.Dot] = append(ops, op), at <= s.Accepted
 		return int64(len(ops)) < page.Size
 	})
 	if err != nil {
@@ -96,7 +98,7 @@ func Outbox(x *call.Call) error {
 		w.Objects("operations", len(ops), func(i int) {
 			opWriter.Write(w, &ops[i])
 			state := "queued"
-			if ops[i].Dot.Seq <= s.Accepted {
+			if sent[ops[i].Dot] {
 				state = "sent"
 			}
 			show.Member(w, "state", state)

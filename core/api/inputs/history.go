@@ -138,13 +138,13 @@ func (h *history) fill(rows []past) error {
 // learn looks up the names in an operation, and its state and result.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
-	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Writer != h.partition.Site() || p.remembered {
+	if err := h.writer.Learn(&p.Op, id); err != nil || !h.copy || p.remembered {
 		return err
 	}
-	switch seq := p.Op.Dot.Seq; {
-	case seq > h.syncStatus.Accepted:
+	switch at := h.partition.Position(p.Op.Dot); {
+	case at > h.syncStatus.Accepted:
 		p.state = "queued"
-	case seq > h.syncStatus.Folded:
+	case at > h.syncStatus.Folded:
 		p.state = "sent"
 	}
 	c, err := h.partition.Conflict(p.Op.Dot)

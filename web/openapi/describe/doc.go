@@ -70,8 +70,9 @@ var headers = object{
 	}},
 	{"Operations", object{
 		{"description", "At a replica: the operations that the call created, as `writer:first-last`. GET /sync/outbox lists them. " +
-			"If several calls write at the same time, the range can include operations of other calls."},
-		{"schema", text(member{"pattern", "^[0-9]+:[0-9]+-[0-9]+$"}, eg("2:17-19"))},
+			"If several calls write at the same time, the range can include operations of other calls. If the writer changed during the " +
+			"call, there is a part for each writer, with a comma between them."},
+		{"schema", text(member{"pattern", "^[0-9a-f]+:[0-9]+-[0-9]+(,[0-9a-f]+:[0-9]+-[0-9]+)*$"}, eg("5d1c94018f9a7f02:17-19"))},
 	}},
 	{"Notice", object{
 		{"description", "Notices about a successful call: a JSON list in ASCII, of at most 4 KB. `at` is the place in the request, and `text` a " +

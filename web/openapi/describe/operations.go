@@ -399,7 +399,7 @@ var operations = []operation{
 		method: "DELETE", path: "/concepts/{concept_id}", id: "deleteConcept", tag: "Concepts", writes: true,
 		summary: "Delete a concept",
 		note: "Deletes a custom concept that nothing uses. Labels of inputs, present or absent, models, versions and edits of predictions use " +
-			"concepts; the error has their numbers. The next use of the ID creates the concept again, also one by another site at the same time. An " +
+			"concepts; the error has their numbers. The next use of the ID creates the concept again, also one by another replica at the same time. An " +
 			"extension of Sightline.",
 		answer: "Done",
 	},

@@ -39,7 +39,7 @@ var appQuery = []string{"sync_app"}
 var calls = []syncCall{
 	{
 		method: "POST", path: "/sync/session", id: "beginSyncSession", summary: "Start a session",
-		note: "The replica reports what it is and what it stores. The origin assigns it a site number for its writes. " +
+		note: "The replica reports what it is and what it stores. " +
 			"For each application, it tells the replica to pull the log, to take a snapshot, to pause, or to erase its data.",
 		request: message("Session"), answers: []reply{{200, "Success.", message("SessionReply")}},
 	},

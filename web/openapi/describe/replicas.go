@@ -32,7 +32,6 @@ var copies = []member{
 				"`connecting`: a session is being started. `rebasing`: a snapshot is being downloaded. `pulling`: the log is being "+
 				"downloaded. `paused`: a newer version of this program is needed. `current`: up to date. "+
 				"`purged`: the replica may no longer store the application."),
-		maybe("writer", text(eg("41a0c8e2b7d93f50")), "Writer of the replica's operations. Omitted if it has none yet."),
 		always("cursor", whole(), "Last entry of the origin's log applied here."),
 		always("head", whole(), "Last entry announced by the origin."),
 		maybe("contact", when, "When the origin last responded."),

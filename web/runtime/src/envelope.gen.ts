@@ -533,8 +533,6 @@ export function putReplica(w: Writer, x: Replica): Writer {
 
 export interface ReplicaStatus {
   phase: number;
-  /** own site; 0: none was leased yet */
-  site: number;
   /** epoch of the log */
   epoch?: Uint8Array<ArrayBuffer>;
   /** last folded entry */
@@ -586,14 +584,11 @@ export interface ReplicaStatus {
 }
 
 export function getReplicaStatus(r: Reader): ReplicaStatus {
-  const x: ReplicaStatus = {phase: 0, site: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, differences: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: '', limit: ''};
+  const x: ReplicaStatus = {phase: 0, cursor: 0, head: 0, issued: 0, accepted: 0, folded: 0, blobsSent: 0, blobsGot: 0, rebases: 0, differences: 0, refused: 0, chunks: 0, chunksDone: 0, uploads: 0, downloads: 0, contact: 0, asOf: 0, audited: 0, retry: 0, heard: 0, problem: '', denied: '', renewed: '', limit: ''};
   while (r.next())
     switch (r.number) {
       case 1:
         x.phase = r.uint();
-        break;
-      case 2:
-        x.site = r.uint();
         break;
       case 3:
         x.epoch = r.raw().slice();

@@ -35,9 +35,8 @@ export function stepText(app: Application, step: Step): string[] {
   return lines;
 }
 
-/** Returns the place of a step: this browser, this edge, the origin, or another replica by its writer. */
+/** Returns the place of a step: this browser or this edge while the step is pending, and then the origin. */
 export function stepPlace(app: Application, step: Step): string {
-  if (app.outbox?.status?.writer === step.writer)
-    return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });
-  return Number(step.writer) <= 1 ? m.input_site_origin() : m.sync_site({ n: step.writer });
+  if (step.state !== 'queued' && step.state !== 'sent') return m.input_site_origin();
+  return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });
 }

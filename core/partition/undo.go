@@ -2,85 +2,20 @@ package partition
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/log"
 )
 
-// checkOutboxLimit returns an error if a replica cannot make n more operations.
-func (p *Partition) checkOutboxLimit(site log.Writer, n int) error {
-	if p.replica == nil {
-		return nil
-	}
-	if site == 0 {
-		return ErrNoSite
-	}
-	_, confirmed := p.Outbox()
-	if waiting := p.last - min(p.confirmedUpTo(confirmed), p.last) + uint64(n); waiting > p.replica.limit {
-		return fmt.Errorf("%d of %d: %w", waiting, p.replica.limit, ErrOutbox)
-	}
-	return nil
-}
-
-// foldPending folds some operations of the outbox over the state, and writes their undo records, in one batch. Like foldRun's batch, it
-// needs no sync.
-func (p *Partition) foldPending() error {
-	entries, err := p.nextEntries()
-	if err != nil {
-		return err
-	}
-	first, last := entries[0].Seq, entries[len(entries)-1].Seq
-	p.tx.Reset(p.o.Store)
-	verdicts, out, err := p.foldLocal(p.replica.pending, p.tx, entries)
-	if err != nil {
-		return err
-	}
-	if err := p.noteUndo(p.tx, p.o.Store, p.tx.Batch()); err != nil {
-		return err
-	}
-	analysed, err := p.findIndexable(entries, out)
-	if err != nil {
-		return err
-	}
-	at := p.replica.pending.Seq()
-	if err := p.apply(change{indexed: out, analysed: analysed, watched: withoutDeletions(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
-		return err
-	}
-	p.notifyWatcher(first, verdicts)
-	return nil
-}
-
-// refold folds the pending operations again that a program with other rules has folded.
-func (p *Partition) refold() error {
+// refoldAll folds the pending operations again that a program with other rules has folded.
+func (p *Partition) refoldAll() error {
 	m := p.newMix()
 	err := m.undo()
 	if err == nil {
 		err = m.finish()
 	}
 	return err
-}
-
-// foldLocal folds entries of the outbox into tx. It numbers them after the last entry in tx.
-func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
-	h, err := catalog.Read(tx, p.o.App).Header()
-	if err != nil {
-		return nil, fold.Outcome{}, err
-	}
-	for i := range entries {
-		entries[i].Seq = h.Seq + 1 + uint64(i)
-	}
-	first := entries[0].Op.Dot
-	last, err := catalog.Read(tx, p.o.App).SiteSeq(first.Writer)
-	if err == nil && last+1 < first.Seq { // the operations between were stable, and the state has lost them
-		err = catalog.Write(tx, p.o.App).PutSiteSeq(first.Writer, first.Seq-1)
-	}
-	if err != nil {
-		return nil, fold.Outcome{}, err
-	}
-	return p.foldEntries(f, tx, entries)
 }
 
 // withoutDeletions returns the part of pending changes that the watcher gets. It leaves deletions out, since a pending deletion may be

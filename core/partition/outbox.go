@@ -1,0 +1,377 @@
+package partition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// The outbox of a replica has its own operations, of all writers that its store has had, by positions from 1. An operation is pending until
+// the log has it, and stays until nobody can lose it:
+//
+//	positions   1 … 40 │ 41 … 57 │ 58 59 │ 60 61
+//	             left  │ confirmed│pending│ pending, of the next writer
+//	                   │ in the log up to entry 90, which is not stable
+
+// ErrOutbox is returned by Submit if Replica.Limit operations already wait for the origin.
+var ErrOutbox = errors.New("too many operations are waiting for the origin")
+
+// outboxWriter is a writer with operations in the outbox. Its operation 1 has the position first.
+type outboxWriter struct {
+	writer log.Writer
+	writerRecord
+}
+
+// outboxWriters are the writers of an outbox, in the order of their positions.
+type outboxWriters []outboxWriter
+
+// writerRecord is stored under writer/WRITER.
+//
+//field:message
+type writerRecord struct {
+	secret []byte `wire:"1"`
+	first  uint64 `wire:"2"`
+}
+
+const writerName = "writer/"
+
+func writerKey(app catalog.AppID, w log.Writer) []byte { return w.AppendKey(app.LocalKey(writerName)) }
+
+// readWriters reads the writers of the outbox, in the order of their positions. That of a store of version 0.1.0 is a site.
+func readWriters(r kv.Reader, app catalog.AppID, site log.Writer) (writers outboxWriters, err error) {
+	if site != 0 {
+		writers = append(writers, outboxWriter{site, writerRecord{first: 1}})
+	}
+	for key, value := range kv.All(r, app.LocalKey(writerName), &err) {
+		x, failed := decodeWriterRecord(bytes.Clone(value))
+		if failed != nil {
+			return nil, fmt.Errorf("writer: %w", failed)
+		}
+		writers = append(writers, outboxWriter{log.KeyWriter(key), x})
+	}
+	slices.SortFunc(writers, func(a, b outboxWriter) int { return int(int64(a.first) - int64(b.first)) })
+	return writers, err
+}
+
+// confirmedRun is a run of positions whose operations the log has at or before the entry place.
+type confirmedRun struct {
+	first uint64 `wire:"1"`
+	last  uint64 `wire:"2"`
+	place uint64 `wire:"3"`
+}
+
+// maxConfirmed is the number of runs above which a run grows instead of another one beginning. The operations of a grown run stay longer in
+// the outbox.
+const maxConfirmed = 256
+
+// confirmedRuns are the confirmed positions of an outbox, in ascending order.
+type confirmedRuns []confirmedRun
+
+// find returns the index of the first run that ends at a position or after it.
+func (c confirmedRuns) find(at uint64) int {
+	return sort.Search(len(c), func(i int) bool { return c[i].last >= at })
+}
+
+// has reports whether a position is confirmed.
+func (c confirmedRuns) has(at uint64) bool {
+	i := c.find(at)
+	return i < len(c) && c[i].first <= at
+}
+
+// after returns the first position above at that is not confirmed.
+func (c confirmedRuns) after(at uint64) uint64 {
+	for i := c.find(at + 1); i < len(c) && c[i].first <= at+1; i++ {
+		at = c[i].last
+	}
+	return at + 1
+}
+
+// count returns the number of confirmed positions from first to last.
+func (c confirmedRuns) count(first, last uint64) (n uint64) {
+	for _, r := range c {
+		if lo, hi := max(r.first, first), min(r.last, last); lo <= hi {
+			n += hi - lo + 1
+		}
+	}
+	return n
+}
+
+// add returns the runs with another position. It changes c.
+func (c confirmedRuns) add(at, place uint64) confirmedRuns {
+	i := c.find(at)
+	switch {
+	case i < len(c) && c[i].first <= at:
+	case i > 0 && c[i-1].last+1 == at && (c[i-1].place == place || len(c) >= maxConfirmed):
+		c[i-1].last, c[i-1].place = at, max(c[i-1].place, place)
+	default:
+		c = slices.Insert(c, i, confirmedRun{at, at, place})
+	}
+	return c
+}
+
+// stable joins the first runs, as far as the log has their operations at or before an entry. It returns the first position that stays in
+// the outbox. It changes c. The joined run begins at 1, so that operations which a crash keeps in the outbox are not pending again.
+func (c confirmedRuns) stable(floor, entry uint64) (confirmedRuns, uint64) {
+	n := 0
+	for n < len(c) && c[n].first <= floor && c[n].place <= entry {
+		floor = max(floor, c[n].last+1)
+		n++
+	}
+	if n == 0 {
+		return c, floor
+	}
+	c[n-1].first = 1
+	return c[n-1:], floor
+}
+
+// index returns the index of a writer; -1: it has no operations in the outbox.
+func (w outboxWriters) index(of log.Writer) int {
+	return slices.IndexFunc(w, func(x outboxWriter) bool { return x.writer == of })
+}
+
+// position returns the position that an operation has or had in the outbox, which ends at last; 0: its writers have not made it.
+func (w outboxWriters) position(dot log.Dot, last uint64) uint64 {
+	i := w.index(dot.Writer)
+	if i < 0 || dot.Seq == 0 {
+		return 0
+	}
+	if i+1 < len(w) {
+		last = w[i+1].first - 1
+	}
+	if at := w[i].first + dot.Seq - 1; at <= last {
+		return at
+	}
+	return 0
+}
+
+// Position returns the position of an operation in the outbox of a replica; 0: the outbox lacks it.
+func (p *Partition) Position(dot log.Dot) uint64 {
+	if at := p.outboxWriters().position(dot, p.log.LastSeq()); p.replica != nil && at >= p.log.Floor() {
+		return at
+	}
+	return 0
+}
+
+// outboxWriters returns the writers of a replica's outbox, or the last ones of an origin.
+func (p *Partition) outboxWriters() outboxWriters {
+	defer p.locks.take(reading).unlock()
+	return p.writers
+}
+
+// Owns reports whether this partition does the work that an operation requests, a download or a training. A partition with a log does all
+// of it; a replica does the work that the writers in its outbox requested.
+func (p *Partition) Owns(dot log.Dot) bool { return p.replica == nil || p.MadeBy(dot.Writer) }
+
+// MadeBy reports whether this process or, as far as the store shows it, an earlier one on this store has made the operations of a writer: an
+// origin knows its last writers, and the sites that version 0.1.0 used, and a replica those with operations in its outbox.
+func (p *Partition) MadeBy(w log.Writer) bool {
+	return p.replica == nil && w.IsOrigin() || p.outboxWriters().index(w) >= 0
+}
+
+// Outbox returns the position of the last operation of a replica that survives a crash, and the last position before the first pending
+// operation.
+func (p *Partition) Outbox() (last, settled uint64) {
+	defer p.locks.take(reading).unlock()
+	if p.replica == nil {
+		return 0, 0
+	}
+	last = p.log.Head()
+	return last, min(p.replica.confirmed.after(p.log.Floor()-1)-1, last)
+}
+
+// Pending yields the pending operations after a position with their positions, oldest first, until yield returns false. They survive a
+// crash.
+func (p *Partition) Pending(after uint64, yield func(at uint64, op log.Op) bool) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	confirmed := p.place().confirmed
+	after = confirmed.after(max(after, p.log.Floor()-1)) - 1
+	return p.scanOwn(after, p.log.Head(), func(at uint64, op log.Op) bool { return confirmed.has(at) || yield(at, op) })
+}
+
+// LocalOps yields the operations in the outbox after a position with their positions, oldest first, until yield returns false: pending ones,
+// and confirmed ones that may not be stable.
+func (p *Partition) LocalOps(after uint64, yield func(at uint64, op log.Op) bool) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	return p.scanOwn(after, p.log.Head(), yield)
+}
+
+// scanOwn yields the operations in the outbox with after < position ≤ last.
+func (p *Partition) scanOwn(after, last uint64, yield func(at uint64, op log.Op) bool) error {
+	if after = max(after, p.log.Floor()-1); after >= last {
+		return nil
+	}
+	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Seq, e.Op) && e.Seq < last })
+}
+
+// Secret returns the secret of a writer in the outbox; nil: it has none.
+func (p *Partition) Secret(w log.Writer) []byte {
+	writers := p.outboxWriters()
+	if i := writers.index(w); i >= 0 {
+		return writers[i].secret
+	}
+	return nil
+}
+
+// checkOutboxLimit returns an error if a replica cannot make n more operations. The caller holds appending.
+func (p *Partition) checkOutboxLimit(n int) error {
+	if p.replica == nil {
+		return nil
+	}
+	lock := p.locks.take(reading)
+	floor, last := p.log.Floor(), p.log.LastSeq()
+	waiting := last + 1 - floor - p.replica.confirmed.count(floor, last) + uint64(n)
+	lock.unlock()
+	if waiting > p.replica.limit {
+		return fmt.Errorf("%d of %d: %w", waiting, p.replica.limit, ErrOutbox)
+	}
+	return nil
+}
+
+// maxOrigins is the number of its last writers of which an origin has records.
+const maxOrigins = 16
+
+// noteOwn adds to the batch of operations the records of their writer, with its first operation, and at a replica of their token. first is
+// the position of the first operation. The caller holds appending.
+func (p *Partition) noteOwn(b *kv.Batch, ops []log.Op, t Token, first uint64) {
+	if p.own.seq == 0 {
+		x := writerRecord{p.own.secret[:], first}
+		if p.replica == nil { // it shows its secret to nobody
+			x.secret = nil
+			if w := p.outboxWriters(); len(w) >= maxOrigins {
+				b.Delete(writerKey(p.o.App, w[len(w)-maxOrigins].writer))
+			}
+		}
+		b.Put(writerKey(p.o.App, p.own.writer), encodeWriterRecord(nil, &x))
+	}
+	if p.replica == nil || t == (Token{}) {
+		return
+	}
+	for i := range ops {
+		b.Put(tokenKey(p.o.App, ops[i].Dot), encodeToken(nil, &t))
+	}
+}
+
+// made records operations that were appended, the first one as entry first. The caller holds appending.
+func (p *Partition) made(ops []log.Op, first uint64) {
+	if p.own.seq == 0 {
+		lock := p.locks.take(showing)
+		p.writers = append(p.writers, outboxWriter{p.own.writer, writerRecord{bytes.Clone(p.own.secret[:]), first}})
+		lock.unlock()
+	}
+	last := &ops[len(ops)-1]
+	p.own.seq, p.own.at = last.Dot.Seq, last.At
+}
+
+// leave deletes the records of the operations before position floor, which leave the outbox: their tokens, and writers without others.
+func (m *pullBatch) leave(floor uint64) (err error) {
+	p, w := m.p, m.p.outboxWriters()
+	for i := 0; i < len(w) && w[i].first < floor && err == nil; i++ {
+		last, done := floor-1, i+1 < len(w) && w[i+1].first <= floor
+		if done {
+			last = w[i+1].first - 1
+		}
+		lo, hi := log.Dot{Writer: w[i].writer}, log.Dot{Writer: w[i].writer, Seq: last - w[i].first + 2}
+		for key := range kv.Range(p.tx, tokenKey(p.o.App, lo), tokenKey(p.o.App, hi), &err) {
+			m.dropped = append(m.dropped, bytes.Clone(key))
+		}
+		if done {
+			m.dropped = append(m.dropped, writerKey(p.o.App, w[i].writer))
+			m.done = i + 1
+		}
+	}
+	for _, key := range m.dropped {
+		p.tx.Delete(key)
+	}
+	if m.done > 0 {
+		m.note.site = 0
+	}
+	return err
+}
+
+// openOutbox finds the last operation of the outbox that the state has: the state counts pending operations as entries after the cursor.
+func (p *Partition) openOutbox(h catalog.Header) error {
+	r := p.replica
+	// A crash may undo the trim after the batch with which operations left.
+	runs := append(confirmedRuns(nil), r.confirmed...)
+	if _, floor := runs.stable(p.log.Floor(), r.cursor.Stable); floor > p.log.Floor() {
+		if err := p.log.Trim(floor); err != nil && !errors.Is(err, kv.ErrFull) {
+			return err
+		}
+	}
+	p.seq = p.log.Floor() - 1
+	if r.torn {
+		return nil
+	}
+	if h.Seq < r.cursor.Seq {
+		return fmt.Errorf("state of entry %d with the cursor at %d: %w", h.Seq, r.cursor.Seq, kv.ErrCorrupt)
+	}
+	for range h.Seq - r.cursor.Seq {
+		p.seq = r.confirmed.after(p.seq)
+	}
+	p.seq = r.confirmed.after(p.seq) - 1
+	if p.seq > p.log.Head() {
+		return fmt.Errorf("state with operation %d of an outbox that ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
+	}
+	return nil
+}
+
+// foldPending folds some operations of the outbox over the state, and writes their undo records, in one batch. Like foldRun's batch, it
+// needs no sync.
+func (p *Partition) foldPending() error {
+	entries, err := p.nextEntries()
+	if err != nil {
+		return err
+	}
+	first, last := entries[0].Seq, entries[len(entries)-1].Seq
+	p.tx.Reset(p.o.Store)
+	verdicts, out, err := p.foldLocal(p.replica.pending, p.tx, entries)
+	if err != nil {
+		return err
+	}
+	if err := p.noteUndo(p.tx, p.o.Store, p.tx.Batch()); err != nil {
+		return err
+	}
+	analysed, err := p.findIndexable(entries, out)
+	if err != nil {
+		return err
+	}
+	at := p.replica.pending.Seq()
+	if err := p.apply(change{indexed: out, analysed: analysed, watched: withoutDeletions(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
+		return err
+	}
+	p.notifyWatcher(first, verdicts)
+	return nil
+}
+
+// foldLocal folds entries of the outbox into tx. It numbers them after the last entry in tx.
+func (p *Partition) foldLocal(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
+	h, err := catalog.Read(tx, p.o.App).Header()
+	if err == nil {
+		err = f.Begin(tx)
+	}
+	if err != nil {
+		return nil, out, err
+	}
+	verdicts = make([]fold.Verdict, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		position := e.Seq
+		e.Seq = h.Seq + 1 + uint64(i)
+		p.clock.Observe(e.Op.At)
+		if verdicts[i], err = f.ApplyPending(e, position); err != nil {
+			return nil, out, err
+		}
+	}
+	return verdicts, f.End(), nil
+}
